@@ -6,21 +6,21 @@ use std::time::Duration;
 use anyhow::Context as _;
 use prometheus_client::registry::Registry;
 
-use crate::accounts::limits::RateLimits;
-use crate::accounts::socket_limit::RENEW_INTERVAL;
 use crate::clock::Clock;
 use crate::config::Config;
 use crate::db::connect::Backend;
+use crate::rate_limit::limits::RateLimits;
+use crate::rate_limit::socket_limit::RENEW_INTERVAL;
 use crate::realtime::cluster::bus::ClusterBus;
 use crate::realtime::cluster::redis_link;
 use crate::realtime::cluster::redis_link::ClusterSettings;
 use crate::realtime::cluster::shared_counter::SharedCounter;
 use crate::runs::cluster_receiver::RunClusterReceiver;
-use crate::runs::missed_events;
+use crate::runs::reading::missed_events;
 use crate::runs::services::RunServices;
 use crate::shutdown::Shutdown;
-use crate::spaces::access_review;
-use crate::spaces::access_review::AccessReviewer;
+use crate::spaces::maintenance::access_review;
+use crate::spaces::maintenance::access_review::AccessReviewer;
 
 /// An event that arrives before its predecessor waits this long for it.
 const REORDER_TIMEOUT: Duration = Duration::from_millis(250);

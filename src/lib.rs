@@ -16,8 +16,9 @@ pub mod db;
 pub mod llm;
 pub mod realtime;
 pub mod telemetry;
-// User accounts.
+// Rate limits; user accounts.
 pub mod accounts;
+pub mod rate_limit;
 // Characters, presets and providers.
 pub mod characters;
 pub mod presets;
@@ -44,11 +45,7 @@ pub mod space_transfer;
 pub mod responses;
 // The application state, built once.
 pub mod app;
-// What all endpoints share.
-pub mod http;
-// The endpoints.
-pub mod api;
-pub mod socket;
-pub mod v1;
+// HTTP and WebSocket.
+pub mod web;
 // The server that mounts the endpoints.
 pub mod server;

@@ -2,16 +2,12 @@
 //! comes in again as it was.
 
 use troupe::clock::Timestamp;
-use troupe::conversations::chat_batches;
-use troupe::conversations::chat_batches::{BatchEvent, MAX_MESSAGES};
-use troupe::conversations::chat_export;
-use troupe::conversations::chat_line;
-use troupe::conversations::chat_line::{ChatLine, ChatMessage};
-use troupe::conversations::message;
+use troupe::conversations::chats::chat_batches::{BatchEvent, MAX_MESSAGES};
+use troupe::conversations::chats::chat_line::{ChatLine, ChatMessage};
+use troupe::conversations::chats::{chat_batches, chat_export, chat_line};
 use troupe::conversations::message_text::MAX_BYTES;
-use troupe::conversations::swipe;
 use troupe::conversations::swipe::SwipeText;
-use troupe::conversations::timeline;
+use troupe::conversations::{message, swipe, timeline};
 use troupe::ids::{ConversationId, MembershipId, MessageId, SwipeId};
 
 /// Reads the bytes as a file.

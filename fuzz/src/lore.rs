@@ -4,14 +4,13 @@
 use std::collections::BTreeSet;
 
 use serde_json::json;
-use troupe::lore::engine;
 use troupe::lore::engine_lorebook::{Lorebook, LorebookEntry, LorebookSource};
-use troupe::lore::entry;
 use troupe::lore::scan_request::{
     MatchTexts, ScanRequest, ScanSettings, ScanSpeaker, ScanTrigger, ScannedMessage,
 };
 use troupe::lore::scan_result::{SkipReason, SkippedEntry};
 use troupe::lore::timed_effects::TimedEffects;
+use troupe::lore::{engine, entry};
 
 /// Lines: the first sets the settings; one that begins with `>` is a message, any other an entry:
 /// a few letters of flags, then keys, secondary keys and content, each after a `|`.

@@ -2,8 +2,8 @@
 
 use std::sync::LazyLock;
 
-use troupe::conversations::markdown::Markdown;
-use troupe::conversations::markdown_limits::MAX_OUTPUT;
+use troupe::conversations::rendering::markdown::Markdown;
+use troupe::conversations::rendering::markdown_limits::MAX_OUTPUT;
 
 const TAGS: &[&str] = &[
     "a",

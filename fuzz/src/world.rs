@@ -2,9 +2,8 @@
 //! if it had been made here, and goes out and comes in as it was.
 
 use serde_json::Value;
-use troupe::lore::entry;
-use troupe::lore::file;
 use troupe::lore::file::{MAX_ENTRIES, MAX_NAME_CHARS, ParsedLorebook};
+use troupe::lore::{entry, file};
 
 /// Reads the bytes as a file.
 pub fn is_held(data: &[u8]) {

@@ -10,7 +10,7 @@ use utoipa::ToSchema;
 use crate::accounts::{secret_token, user};
 use crate::clock::Timestamp;
 use crate::db::connect::Db;
-use crate::db::page::{PageOf, PageQuery};
+use crate::db::reading::page::{PageOf, PageQuery};
 use crate::ids::{ApiKeyId, UserId};
 
 /// Prefix of every key, so that leaked keys can be recognized.

@@ -1,19 +1,13 @@
 //! Users, their browser sessions and their API keys.
 
 pub mod api_key;
-pub mod body_timeouts;
 pub mod confusable_names;
-pub mod connections;
 pub mod credential;
 pub mod display_name;
-pub mod limit;
-pub mod limits;
 pub mod name_schemas;
 pub mod names;
 pub mod password;
 pub mod secret_token;
 pub mod session;
-pub mod sliding_window;
-pub mod socket_limit;
 pub mod user;
 pub mod user_directory;

@@ -9,7 +9,7 @@ use sea_orm::{PaginatorTrait, QuerySelect};
 use crate::accounts::{secret_token, user};
 use crate::clock::Timestamp;
 use crate::db::connect::Db;
-use crate::db::page::{PageOf, PageQuery};
+use crate::db::reading::page::{PageOf, PageQuery};
 use crate::ids::{SessionId, UserId};
 
 /// Lifetime of a session, in seconds.

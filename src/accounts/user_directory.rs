@@ -15,7 +15,7 @@ use sea_orm::{
 use crate::accounts::user::{ActiveModel, Column, Entity, Model, UserRole, UserStatus};
 use crate::accounts::{api_key, session, user};
 use crate::clock::Timestamp;
-use crate::db::page::{PageOf, PageQuery};
+use crate::db::reading::page::{PageOf, PageQuery};
 use crate::ids::{SessionId, UserId};
 
 /// Returns a page of the accounts with this status whose username or display name contains `text`,

@@ -4,8 +4,7 @@ use sea_orm::ActiveValue::{Set, Unchanged};
 use sea_orm::{ActiveModelTrait, ConnectionTrait, DatabaseTransaction, DbErr};
 
 use crate::accounts::user;
-use crate::characters::avatar_image::AVATAR_PATH;
-use crate::characters::avatar_image::AvatarImage;
+use crate::characters::avatar_image::{AVATAR_PATH, AvatarImage};
 use crate::characters::card::{Card, CardError};
 use crate::characters::card_assets::AssetLocation;
 use crate::characters::card_file::CardFile;

@@ -14,8 +14,8 @@ use crate::characters::card::{Card, CardError};
 use crate::characters::public_card::PublicCard;
 use crate::clock::Timestamp;
 use crate::db::connect::Db;
-use crate::db::page::{PageOf, PageQuery};
-use crate::db::slices;
+use crate::db::reading::page::{PageOf, PageQuery};
+use crate::db::reading::slices;
 use crate::db::string_enum::string_enum;
 use crate::ids::{AssetId, CharacterId, UserId};
 

@@ -9,7 +9,7 @@ use crate::clock::Timestamp;
 use crate::db::backend;
 use crate::db::commit_verification::CommitProof;
 use crate::db::connect::{Backend, Db};
-use crate::db::page::{PageOf, PageQuery};
+use crate::db::reading::page::{PageOf, PageQuery};
 use crate::db::string_enum::string_enum;
 use crate::ids::{ConversationId, MembershipId, MessageId, SpaceId};
 use crate::spaces::{membership, space};

@@ -9,7 +9,7 @@ use utoipa::ToSchema;
 
 use crate::clock::Timestamp;
 use crate::conversations::conversation;
-use crate::conversations::markdown::Markdown;
+use crate::conversations::rendering::markdown::Markdown;
 use crate::db::string_enum::string_enum;
 use crate::ids::{ConversationId, MembershipId, MessageId, RunId};
 

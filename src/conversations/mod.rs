@@ -1,28 +1,15 @@
 //! Conversations: timelines, their messages, branches, import and export.
 
-pub mod batch_size;
 pub mod branching;
-pub mod chat_authors;
-pub mod chat_batches;
-pub mod chat_dates;
-pub mod chat_export;
-pub mod chat_import;
-pub mod chat_line;
-pub mod chat_metadata;
-pub mod chat_reader;
+pub mod chats;
 pub mod conversation;
-pub mod deletion;
-pub mod import_job;
-pub mod import_writer;
-pub mod job;
-pub mod job_view;
-pub mod markdown;
-pub mod markdown_limits;
+pub mod jobs;
 pub mod message;
 pub mod message_text;
 pub mod newest_messages;
 pub mod pages;
 pub mod read_mark;
+pub mod rendering;
 pub mod root_conversation;
 pub mod search;
 pub mod snippet;

@@ -13,8 +13,8 @@ use sea_orm::{JoinType, QueryOrder, QuerySelect};
 
 use crate::clock::Timestamp;
 use crate::conversations::message;
-use crate::db::page::{PageKeys, PageQuery};
-use crate::db::slices;
+use crate::db::reading::page::{PageKeys, PageQuery};
+use crate::db::reading::slices;
 use crate::ids::{ConversationId, MembershipId, MessageId, RunId, SwipeId};
 
 /// Metadata key of a greeting that was added with a character. It describes the message, not one

@@ -12,13 +12,14 @@ use sea_orm::{ConnectOptions, Database, DatabaseConnection, DbErr};
 use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, SqliteSynchronous};
 use tokio::runtime::Handle;
 
-use crate::db::checkpoint::Checkpoints;
+use crate::db::connection_checks;
 use crate::db::connection_checks::TransactionEnds;
 use crate::db::health::WriteHealth;
 use crate::db::metrics::DbMetrics;
-use crate::db::read_pool::ReadPool;
-use crate::db::segments::SegmentMerges;
-use crate::db::{checkpoint, connection_checks};
+use crate::db::reading::read_pool::ReadPool;
+use crate::db::sqlite::checkpoint;
+use crate::db::sqlite::checkpoint::Checkpoints;
+use crate::db::sqlite::segments::SegmentMerges;
 
 /// Options for opening the database.
 #[derive(Clone, Debug)]

@@ -5,7 +5,7 @@
 
 use std::time::Duration;
 
-use crate::llm::outbound_client::OutboundError;
+use crate::llm::outbound_error::OutboundError;
 
 /// Maximum length of a message for users, in characters.
 pub const MAX_MESSAGE_CHARS: usize = 300;

@@ -53,6 +53,7 @@ pub mod openai_chat_request;
 pub mod openai_chat_samplers;
 pub mod openai_chat_tools;
 pub mod outbound_client;
+pub mod outbound_error;
 pub mod private_access;
 pub mod prompt_role;
 pub mod provider;

@@ -17,15 +17,10 @@ use reqwest::{Client, RequestBuilder, Url};
 
 use crate::llm::address_policy;
 use crate::llm::address_policy::AddressRejected;
+use crate::llm::outbound_error::OutboundError;
 use crate::llm::private_access::PrivateAccess;
 
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
-
-/// Why a call is not made, as a sentence for users: the URL is invalid, or its host must not be
-/// called.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{0}")]
-pub struct OutboundError(pub String);
 
 /// Resolves host names.
 #[async_trait]

@@ -11,8 +11,8 @@ use utoipa::ToSchema;
 
 use crate::clock::Timestamp;
 use crate::db::connect::Db;
-use crate::db::page::{PageOf, PageQuery};
-use crate::db::slices;
+use crate::db::reading::page::{PageOf, PageQuery};
+use crate::db::reading::slices;
 use crate::ids::{LorebookId, UserId};
 use crate::lore::file::ParsedLorebook;
 use crate::lore::{lenient_json, lorebook_entry};

@@ -6,8 +6,8 @@ use sea_orm::{QueryOrder, QuerySelect};
 use serde_json::{Map, Value, json};
 
 use crate::db::connect::Db;
-use crate::db::page::{PageOf, PageQuery};
-use crate::db::slices;
+use crate::db::reading::page::{PageOf, PageQuery};
+use crate::db::reading::slices;
 use crate::ids::{LorebookEntryId, LorebookId};
 use crate::lore::file::MAX_ENTRIES;
 

@@ -5,7 +5,7 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use crate::clock::Timestamp;
-use crate::db::page::{PageOf, PageQuery};
+use crate::db::reading::page::{PageOf, PageQuery};
 use crate::ids::{PresetId, UserId};
 use crate::presets::preset::PresetStatus;
 

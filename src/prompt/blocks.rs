@@ -7,7 +7,7 @@ use crate::llm::prompt_role::PromptRole;
 use crate::llm::request::Message;
 use crate::llm::tool::{AnsweredCall, Attachment, ToolCall};
 use crate::prompt::macros::card_use::CardUse;
-use crate::prompt::prompt_record::RecordedText;
+use crate::prompt::record::prompt_record::RecordedText;
 
 /// What a block contains.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]

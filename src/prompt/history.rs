@@ -8,7 +8,7 @@ use crate::llm::prompt_role::PromptRole;
 use crate::presets::document::NamesBehavior;
 use crate::prompt::blocks::{BlockKind, BlockOrigin, PromptBlock};
 use crate::prompt::context::{HistoryLine, PromptContext};
-use crate::prompt::prompt_record::RecordedText;
+use crate::prompt::record::prompt_record::RecordedText;
 
 /// Returns a block for each message that is not empty, oldest first.
 pub fn blocks(context: &PromptContext, count: &dyn Fn(&str) -> i64) -> Vec<PromptBlock> {

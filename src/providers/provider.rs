@@ -9,7 +9,7 @@ use utoipa::ToSchema;
 
 use crate::clock::Timestamp;
 use crate::db::connect::Db;
-use crate::db::page::{PageOf, PageQuery};
+use crate::db::reading::page::{PageOf, PageQuery};
 use crate::ids::ProviderId;
 use crate::llm::provider_options::ProviderOptions;
 use crate::llm::registry::{ProviderKind, ProviderSpec};

@@ -13,23 +13,24 @@ use tokio_util::sync::DropGuard;
 use crate::clock::Timestamp;
 use crate::generation::usage;
 use crate::ids::UserId;
-use crate::responses::end_log::EndLog;
-use crate::responses::engine_event::EngineEvent;
 use crate::responses::error::ResponseEngineError;
-use crate::responses::event_stream::EventReceiver;
-use crate::responses::fold::Fold;
-use crate::responses::item::ItemDirection;
+use crate::responses::execution::end_log::EndLog;
+use crate::responses::execution::event_stream::EventReceiver;
+use crate::responses::execution::recorder::Recorder;
+use crate::responses::execution::response_task::{ResponseOutput, TaskOutcome};
+use crate::responses::execution::{event_stream, mcp, response_task};
+use crate::responses::fold::engine_event::EngineEvent;
+use crate::responses::fold::object_ids;
+use crate::responses::fold::response_document::ResponseHeader;
+use crate::responses::fold::response_fold::Fold;
+use crate::responses::input::{compaction, history, pending_tool_calls};
+use crate::responses::preparation;
 use crate::responses::preparation::PreparedResponse;
-use crate::responses::recorder::Recorder;
 use crate::responses::request::CreateResponse;
-use crate::responses::response::ResponseStatus;
-use crate::responses::response_document::ResponseHeader;
-use crate::responses::response_task::{ResponseOutput, TaskOutcome};
 use crate::responses::services::ResponseServices;
-use crate::responses::{
-    compaction, event, event_stream, history, item, mcp, object_ids, pending_tool_calls,
-    preparation, queue, response, response_task,
-};
+use crate::responses::store::item::ItemDirection;
+use crate::responses::store::response::ResponseStatus;
+use crate::responses::store::{event, item, queue, response};
 
 /// The operations of this module. Cheap to clone; clones share state.
 #[derive(Clone)]

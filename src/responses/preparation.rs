@@ -15,15 +15,17 @@ use crate::llm::tokens;
 use crate::llm::tool::{OutputFormat, ToolChoice};
 use crate::providers::provider;
 use crate::responses::error::ResponseEngineError;
-use crate::responses::mcp::McpPlan;
-use crate::responses::model_names::PersonaModel;
+use crate::responses::execution::mcp::McpPlan;
+use crate::responses::execution::response_task::{ResponseOutput, ResponseTask};
+use crate::responses::execution::speakers::SpeakerCall;
+use crate::responses::execution::tool_config::ToolConfig;
+use crate::responses::input::prompt;
+use crate::responses::model_list;
+use crate::responses::persona_models::model_names;
+use crate::responses::persona_models::model_names::PersonaModel;
+use crate::responses::persona_models::speaker_queue::SpeakerQueue;
 use crate::responses::request::StoredRequest;
-use crate::responses::response_task::{ResponseOutput, ResponseTask};
 use crate::responses::services::ResponseServices;
-use crate::responses::speaker_queue::SpeakerQueue;
-use crate::responses::speakers::SpeakerCall;
-use crate::responses::tool_config::ToolConfig;
-use crate::responses::{model_list, model_names, prompt};
 
 /// A response that is ready to run.
 pub struct PreparedResponse {

@@ -6,9 +6,10 @@ use std::time::Duration;
 
 use sea_orm::DbErr;
 
-use crate::responses::engine_event::ResponseOutcome;
+use crate::responses::execution::{finalize, response_task};
+use crate::responses::fold::engine_event::ResponseOutcome;
 use crate::responses::services::ResponseServices;
-use crate::responses::{finalize, queue, response, response_task, retention};
+use crate::responses::store::{queue, response, retention};
 
 /// A queued response expires after this time, in milliseconds.
 const MAX_QUEUE_WAIT_MS: i64 = 60 * 60 * 1_000;

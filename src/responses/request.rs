@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 use crate::llm::request::Request;
 use crate::llm::samplers::Samplers;
 use crate::llm::tool::OutputFormat;
-use crate::responses::tool_config::ToolConfig;
+use crate::responses::execution::tool_config::ToolConfig;
 
 /// A validated request.
 #[derive(Clone, Debug, PartialEq)]

@@ -12,12 +12,13 @@ use tokio_util::sync::CancellationToken;
 
 use crate::ids::UserId;
 use crate::responses::engine::ResponseEngine;
-use crate::responses::engine_event::ResponseOutcome;
 use crate::responses::error::ResponseEngineError;
-use crate::responses::event_stream::{EventReceiver, EventSender};
-use crate::responses::item::ItemDirection;
-use crate::responses::response::ResponseStatus;
-use crate::responses::{event, event_stream, finalize, item, queue, response, retention};
+use crate::responses::execution::event_stream::{EventReceiver, EventSender};
+use crate::responses::execution::{event_stream, finalize};
+use crate::responses::fold::engine_event::ResponseOutcome;
+use crate::responses::store::item::ItemDirection;
+use crate::responses::store::response::ResponseStatus;
+use crate::responses::store::{event, item, queue, response, retention};
 
 /// How long a cancellation waits for the task that runs the response.
 const CANCEL_TIMEOUT: Duration = Duration::from_secs(2);

@@ -16,17 +16,18 @@ use tokio::time::Instant;
 
 use crate::db::connect::Backend;
 use crate::ids::UserId;
-use crate::responses::end_log::EndLog;
 use crate::responses::engine::ResponseEngine;
 use crate::responses::error::ResponseEngineError;
-use crate::responses::item::ItemDirection;
+use crate::responses::execution::end_log::EndLog;
+use crate::responses::execution::recorder::Recorder;
+use crate::responses::execution::response_task::{ResponseOutput, TaskOutcome};
+use crate::responses::execution::{finalize, mcp, response_task};
+use crate::responses::input::{compaction, history};
 use crate::responses::preparation::PreparedResponse;
-use crate::responses::recorder::Recorder;
-use crate::responses::response_task::{ResponseOutput, TaskOutcome};
 use crate::responses::services::{LogSignal, ResponseServices};
-use crate::responses::{
-    compaction, finalize, history, item, mcp, preparation, queue, recovery, response, response_task,
-};
+use crate::responses::store::item::ItemDirection;
+use crate::responses::store::{item, queue, response};
+use crate::responses::{preparation, recovery};
 
 /// How often the queue is polled, for responses of other nodes and lost wake-up signals.
 const POLL_INTERVAL: Duration = Duration::from_secs(1);

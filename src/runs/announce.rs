@@ -13,10 +13,12 @@ use crate::runs::events::{
     Activity, MessageEvent, MessageHidden, QueueUpdated, RunEvent, StreamComplete, StreamReset,
     TypingStart, TypingStop,
 };
-use crate::runs::plan_writer::{WrittenMessage, WrittenPlan};
+use crate::runs::execution::lease;
+use crate::runs::scheduling::auto_mode;
+use crate::runs::scheduling::state::{ActiveRound, ScheduleState};
 use crate::runs::services::RunServices;
-use crate::runs::state::{ActiveRound, ScheduleState};
-use crate::runs::{auto_mode, lease, run};
+use crate::runs::store::plan_writer::{WrittenMessage, WrittenPlan};
+use crate::runs::store::run;
 use crate::spaces::{events, membership};
 
 /// Publishes what a step has written; `state` is the conversation after the step.

@@ -12,7 +12,7 @@ use crate::realtime::event::{Envelope, Payload, StreamBoundary};
 use crate::realtime::presence::Presence;
 use crate::realtime::topic::Topic;
 use crate::realtime::typing::Typing;
-use crate::runs::live_streams::RemoteBoundary;
+use crate::runs::execution::live_streams::RemoteBoundary;
 use crate::runs::services::RunServices;
 
 /// Receives the cluster messages of this node.

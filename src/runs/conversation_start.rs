@@ -9,12 +9,13 @@ use crate::characters::card::Card;
 use crate::characters::character;
 use crate::conversations::{conversation, root_conversation, swipe, timeline};
 use crate::ids::{ConversationId, MembershipId, SpaceId};
+use crate::prompt::greeting;
+use crate::prompt::loading::space_variable;
 use crate::prompt::macros::variables::{VariableMap, Variables};
-use crate::prompt::{greeting, space_variable};
-use crate::runs::command::{Command, CommandError, Greeting};
 use crate::runs::engine::RunEngine;
 use crate::runs::error::EngineError;
-use crate::runs::scheduler::StepResult;
+use crate::runs::scheduling::command::{Command, CommandError, Greeting};
+use crate::runs::scheduling::scheduler::StepResult;
 use crate::spaces::{membership, space};
 
 /// The values of a conversation to create.

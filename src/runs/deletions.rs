@@ -2,15 +2,16 @@
 
 use sea_orm::{DbErr, EntityTrait};
 
-use crate::conversations::job::{JobCursor, NewJob, StoredJobKind};
-use crate::conversations::{conversation, deletion, job};
+use crate::conversations::conversation;
+use crate::conversations::jobs::job::{JobCursor, NewJob, StoredJobKind};
+use crate::conversations::jobs::{deletion, job};
 use crate::ids::{ConversationId, SpaceId, UserId};
-use crate::runs::command::Command;
 use crate::runs::engine::RunEngine;
 use crate::runs::error::EngineError;
 use crate::runs::jobs;
 use crate::runs::jobs::JobTask;
-use crate::runs::run::RunCancelReason;
+use crate::runs::scheduling::command::Command;
+use crate::runs::store::run::RunCancelReason;
 use crate::spaces::{lifecycle, membership};
 
 /// If there are more messages, the request does not wait for its job.

@@ -10,13 +10,15 @@ use crate::conversations::message;
 use crate::db::clock_offset;
 use crate::ids::{ConversationId, MembershipId, MessageId, RoundId, RunId, SpaceId};
 use crate::llm::tokens;
-use crate::runs::command::{Command, CommandError, MessageEdit, NewPost};
 use crate::runs::error::EngineError;
-use crate::runs::run::RunCancelReason;
-use crate::runs::run_job::RunJob;
-use crate::runs::scheduler::StepResult;
+use crate::runs::execution::run_job::RunJob;
+use crate::runs::execution::{candidates, recovery};
+use crate::runs::scheduling::command::{Command, CommandError, MessageEdit, NewPost};
+use crate::runs::scheduling::scheduler;
+use crate::runs::scheduling::scheduler::StepResult;
 use crate::runs::services::RunServices;
-use crate::runs::{candidates, recovery, run, scheduler, step_marks};
+use crate::runs::store::run::RunCancelReason;
+use crate::runs::store::{run, step_marks};
 
 /// The operations on conversations and their runs. Cheap to clone; clones share state.
 #[derive(Clone)]

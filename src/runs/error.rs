@@ -4,7 +4,7 @@ use sea_orm::DbErr;
 use tokio::task::JoinError;
 
 use crate::characters::quota::{QuotaError, QuotaExceeded};
-use crate::runs::command::CommandError;
+use crate::runs::scheduling::command::CommandError;
 
 /// Why an operation of the engine failed.
 #[derive(Debug, thiserror::Error)]

@@ -8,9 +8,9 @@ use utoipa::openapi::{Ref, Schema};
 use crate::conversations::message;
 use crate::ids::{ConversationId, GenerationId, MembershipId, MessageId, RunId};
 use crate::realtime::event::Event;
-use crate::runs::run;
-use crate::runs::state::ConversationState;
-use crate::runs::views::RoundView;
+use crate::runs::reading::views::RoundView;
+use crate::runs::scheduling::state::ConversationState;
+use crate::runs::store::run;
 
 /// A run starts to write.
 #[derive(Debug, Serialize, ToSchema)]

@@ -1,8 +1,8 @@
 //! Decides what follows a text whose round has no slot left: the copilot or auto mode.
 
-use crate::runs::plan_builder::PlanBuilder;
-use crate::runs::speaker_choice::TriggerMessage;
-use crate::runs::{auto_mode, copilot};
+use crate::runs::scheduling::plan_builder::PlanBuilder;
+use crate::runs::scheduling::speaker_choice::TriggerMessage;
+use crate::runs::scheduling::{auto_mode, copilot};
 
 /// Plans the follow-up. Called once for each text of a run that becomes a message, when its round
 /// (if it had one) has no slot left. `is_paused`: that round was paused, so the follow-up waits for

@@ -6,21 +6,23 @@
 
 use std::time::{Duration, Instant};
 
-use sea_orm::{ColumnTrait, DatabaseTransaction, DbErr, EntityTrait, QueryFilter, QueryOrder};
+use sea_orm::{DatabaseTransaction, DbErr, EntityTrait};
 use tokio::task::JoinError;
 
 use crate::clock::Timestamp;
-use crate::conversations::batch_size::{BatchRange, BatchSize};
-use crate::conversations::deletion::DeletedBatch;
-use crate::conversations::job::{JobStatus, StoredJobKind};
-use crate::conversations::{batch_size, branching, conversation, deletion, job};
+use crate::conversations::jobs::batch_size::{BatchRange, BatchSize};
+use crate::conversations::jobs::deletion::DeletedBatch;
+use crate::conversations::jobs::job::{JobStatus, StoredJobKind};
+use crate::conversations::jobs::{batch_size, deletion, job};
+use crate::conversations::{branching, conversation};
 use crate::db::connect::Backend;
 use crate::ids::{ConversationId, RunId, SpaceId};
-use crate::runs::command::{Command, CommandError};
 use crate::runs::engine::RunEngine;
 use crate::runs::error::EngineError;
+use crate::runs::scheduling::command::{Command, CommandError};
+use crate::runs::scheduling::scheduler;
 use crate::runs::services::RunServices;
-use crate::runs::{run, scheduler};
+use crate::runs::store::run;
 use crate::spaces::events;
 
 /// A deletion continues with further rows in the same transaction for this long.
@@ -209,9 +211,9 @@ impl BatchContext<'_> {
         branch: ConversationId,
     ) -> Result<JobBatch, BatchError> {
         let began = Instant::now();
-        let run = match find_newest_run(self.context, branch).await? {
+        let run = match run::find_newest(self.context.db.reader(), branch).await? {
             // It was queued, but this or the previous node failed to save the job.
-            Some(run) => Ok(run),
+            Some(run) => Ok(run.id),
             None => reply_to_branch_tail(self.context, branch, job.parse_cursor().by).await,
         };
         job.run_id = Some(run.map_err(batch_error)?);
@@ -353,18 +355,6 @@ async fn delete_conversation_part(
 ) -> Result<DeletedBatch, DbErr> {
     let part = batch_size::next_range(tx, id, (0, i64::MAX), size).await?;
     deletion::delete_batch(tx, id, part.map(|it| it.last_seq), size.max_rows()).await
-}
-
-async fn find_newest_run(
-    context: &RunServices,
-    id: ConversationId,
-) -> Result<Option<RunId>, DbErr> {
-    let newest = run::Entity::find()
-        .filter(run::Column::ConversationId.eq(id))
-        .order_by_desc(run::Column::Id)
-        .one(context.db.reader())
-        .await?;
-    Ok(newest.map(|it| it.id))
 }
 
 /// Regenerates the message at the end of a branch, or answers the human message there again.

@@ -13,8 +13,8 @@ use serde_json::json;
 use tokio::sync::Mutex;
 use tokio::task::JoinHandle;
 
-use crate::conversations::batch_size::BatchSize;
-use crate::conversations::job;
+use crate::conversations::jobs::batch_size::BatchSize;
+use crate::conversations::jobs::job;
 use crate::db::backend;
 use crate::ids::JobId;
 use crate::runs::job_batches;

@@ -4,16 +4,19 @@
 use sea_orm::EntityTrait;
 
 use crate::conversations::branching::NewBranch;
-use crate::conversations::job::JobSubject;
-use crate::conversations::{branching, conversation, job, message, timeline};
+use crate::conversations::jobs::job;
+use crate::conversations::jobs::job::JobSubject;
+use crate::conversations::{branching, conversation, message, timeline};
 use crate::db::backend;
 use crate::ids::{ConversationId, MembershipId, MessageId, RunId, UserId};
-use crate::runs::command::{Command, CommandError};
 use crate::runs::deletions::{MAX_SHORT_BYTES, MAX_SHORT_MESSAGES, MAX_WAITED_MESSAGES};
 use crate::runs::engine::RunEngine;
 use crate::runs::error::EngineError;
-use crate::runs::scheduler::StepResult;
-use crate::runs::{job_batches, jobs, run, state};
+use crate::runs::scheduling::command::{Command, CommandError};
+use crate::runs::scheduling::scheduler::StepResult;
+use crate::runs::scheduling::state;
+use crate::runs::store::run;
+use crate::runs::{job_batches, jobs};
 
 /// The result of a regenerate.
 #[derive(Debug)]

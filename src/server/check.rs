@@ -10,7 +10,7 @@ use anyhow::Context;
 use crate::clock::Clock;
 use crate::config::Config;
 use crate::db::connect::Db;
-use crate::db::file_lock;
+use crate::db::sqlite::file_lock;
 use crate::llm::model_list;
 use crate::llm::outbound_client::{OutboundClient, Resolver, SystemResolver};
 use crate::llm::registry::ProviderRegistry;

@@ -7,7 +7,7 @@ use actix_web::http::{Method, header};
 use actix_web::{HttpRequest, HttpResponse};
 use rust_embed::{EmbeddedFile, RustEmbed};
 
-use crate::http::error::{ApiError, ApiResult};
+use crate::web::error::{ApiError, ApiResult};
 
 #[derive(RustEmbed)]
 #[folder = "static/"]

@@ -2,11 +2,11 @@
 
 use serde_json::Value;
 
-use crate::api::routes;
-use crate::http::document;
-use crate::http::endpoint::{ApiEndpoint, endpoints};
 use crate::server::openapi;
-use crate::socket::{frame_schemas as frames, upgrade};
+use crate::web::api::routes;
+use crate::web::live::{frame_schemas as frames, upgrade};
+use crate::web::openapi::document;
+use crate::web::openapi::endpoint::{ApiEndpoint, endpoints};
 
 /// All endpoints, grouped by the middleware around them.
 #[derive(Clone)]

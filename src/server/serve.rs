@@ -14,16 +14,16 @@ use actix_web::{HttpServer, web};
 use anyhow::Context;
 
 use crate::app::App;
-use crate::db::{maintenance, probe};
-use crate::http::error::ApiError;
-use crate::http::{
-    allowed_hosts, authentication, endpoint, request_body, request_metrics, response_headers,
-    run_to_completion,
-};
+use crate::db::probe;
+use crate::db::sqlite::maintenance;
 use crate::server::openapi::OpenApiFile;
 use crate::server::{client_files, endpoints};
-use crate::spaces::garbage_collection;
-use crate::v1::{api_key_auth, routes};
+use crate::spaces::maintenance::garbage_collection;
+use crate::web::error::ApiError;
+use crate::web::extract::{authentication, request_body};
+use crate::web::middleware::{allowed_hosts, request_metrics, response_headers, run_to_completion};
+use crate::web::openapi::endpoint;
+use crate::web::v1::{api_key_auth, routes};
 
 /// A peer that acknowledges no data for this long is considered gone.
 const PEER_TIMEOUT: Duration = Duration::from_secs(20);

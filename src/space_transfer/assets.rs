@@ -11,12 +11,11 @@ use sea_orm::{
     ColumnTrait, ConnectionTrait, DbErr, EntityTrait, QueryFilter, QueryOrder, QuerySelect,
 };
 
-use crate::characters::avatar_image::AVATAR_PATH;
-use crate::characters::avatar_image::AvatarImage;
+use crate::characters::avatar_image::{AVATAR_PATH, AvatarImage};
 use crate::characters::temp_assets::TempAssets;
 use crate::characters::{asset, avatar_image, card_store, character_asset, zip_archive};
 use crate::clock::Timestamp;
-use crate::conversations::import_writer::ChatImportError;
+use crate::conversations::chats::import_writer::ChatImportError;
 use crate::ids::{AssetId, CharacterId};
 use crate::space_transfer::document;
 use crate::space_transfer::space_rows::invalid_file;

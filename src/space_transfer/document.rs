@@ -13,9 +13,9 @@ use crate::characters::character;
 use crate::clock::Timestamp;
 use crate::conversations::{conversation, message};
 use crate::ids::RoundId;
-use crate::prompt::prompt_record::SentPrompt;
+use crate::prompt::record::prompt_record::SentPrompt;
 use crate::rounds::{round, slot};
-use crate::runs::run;
+use crate::runs::store::run;
 use crate::spaces::{membership, space};
 
 /// Identifies the format in the manifest.

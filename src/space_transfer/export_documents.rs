@@ -13,7 +13,7 @@ use crate::conversations::message::Visibility;
 use crate::conversations::{conversation, message, swipe};
 use crate::ids::CharacterId;
 use crate::presets::preset;
-use crate::prompt::hidden_cards::HiddenCards;
+use crate::prompt::record::hidden_cards::HiddenCards;
 use crate::space_transfer::document;
 use crate::spaces::{membership, space};
 

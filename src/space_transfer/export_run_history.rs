@@ -10,14 +10,14 @@ use sea_orm::{
 };
 
 use crate::clock::Timestamp;
-use crate::conversations::chat_reader::MAX_LINE;
+use crate::conversations::chats::chat_reader::MAX_LINE;
 use crate::conversations::{message, swipe};
-use crate::db::slices;
+use crate::db::reading::slices;
 use crate::ids::{ConversationId, MessageId, RoundId, RunId};
-use crate::prompt::hidden_cards::HiddenCards;
-use crate::prompt::run_prompt;
+use crate::prompt::loading::run_prompt;
+use crate::prompt::record::hidden_cards::HiddenCards;
 use crate::rounds::{round, slot};
-use crate::runs::run;
+use crate::runs::store::run;
 use crate::space_transfer::document;
 use crate::space_transfer::document::{ExportedAuthorship, ExportedHistory};
 

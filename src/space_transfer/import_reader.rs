@@ -10,7 +10,7 @@ use std::io::{BufReader, Read};
 use serde::de::DeserializeOwned;
 use zip::ZipArchive;
 
-use crate::conversations::chat_reader::{LineReader, RawLine};
+use crate::conversations::chats::chat_reader::{LineReader, RawLine};
 use crate::prompt::macros::variables;
 use crate::prompt::macros::variables::VariableMap;
 use crate::space_transfer::document::Manifest;

@@ -12,15 +12,16 @@ use sea_orm::{
 };
 
 use crate::clock::Timestamp;
-use crate::conversations::import_writer::ChatImportError;
-use crate::conversations::{import_job, message, swipe};
+use crate::conversations::chats::import_job;
+use crate::conversations::chats::import_writer::ChatImportError;
+use crate::conversations::{message, swipe};
 use crate::db::connect::Db;
 use crate::ids::{
     ConversationId, ImportId, MembershipId, MessageId, RoundId, RunId, SlotId, SpaceId,
 };
-use crate::prompt::run_prompt;
+use crate::prompt::loading::run_prompt;
 use crate::rounds::{round, slot};
-use crate::runs::{queue, run};
+use crate::runs::store::{queue, run};
 use crate::space_transfer::document;
 use crate::space_transfer::document::{ExportedAuthorship, ExportedHistory};
 use crate::space_transfer::space_rows::{IdMap, invalid_file};

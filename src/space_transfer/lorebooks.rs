@@ -11,8 +11,8 @@ use serde_json::{Value, json};
 
 use crate::accounts::display_name;
 use crate::clock::Timestamp;
+use crate::conversations::chats::import_writer::ChatImportError;
 use crate::conversations::conversation;
-use crate::conversations::import_writer::ChatImportError;
 use crate::ids::{CharacterId, LorebookId, SpaceId, UserId};
 use crate::lore::file::ParsedLorebook;
 use crate::lore::lorebook_link::LinkTarget;

@@ -8,9 +8,9 @@ use std::sync::Arc;
 use tokio::sync::mpsc;
 
 use crate::accounts::user;
-use crate::conversations::chat_import::ImportServices;
-use crate::conversations::import_writer::ChatImportError;
-use crate::conversations::{chat_import, import_job};
+use crate::conversations::chats::chat_import::ImportServices;
+use crate::conversations::chats::import_writer::ChatImportError;
+use crate::conversations::chats::{chat_import, import_job};
 use crate::ids::{ImportId, SpaceId};
 use crate::space_transfer::import_finalize::SpaceImportResult;
 use crate::space_transfer::import_reader::{FileHead, ImportEvent};

@@ -13,13 +13,12 @@ use serde_json::{Value, json};
 
 use crate::accounts::display_name;
 use crate::clock::Timestamp;
-use crate::conversations::import_writer::ChatImportError;
-use crate::conversations::{
-    chat_import, conversation, import_job, import_writer, message, newest_messages,
-};
+use crate::conversations::chats::import_writer::ChatImportError;
+use crate::conversations::chats::{chat_import, import_job, import_writer};
+use crate::conversations::{conversation, message, newest_messages};
 use crate::db::connect::Db;
 use crate::ids::{ConversationId, MembershipId, MessageId, SpaceId};
-use crate::prompt::space_variable;
+use crate::prompt::loading::space_variable;
 use crate::space_transfer::document;
 use crate::space_transfer::import_reader::FileHead;
 use crate::spaces::{membership, membership_changes, space};

@@ -7,8 +7,9 @@ use utoipa::ToSchema;
 use crate::ids::{ConversationId, MembershipId, SpaceId};
 use crate::realtime::event::{Envelope, Event};
 use crate::realtime::topic::Topic;
+use crate::spaces::invites::space_invitation;
 use crate::spaces::membership::CopilotMode;
-use crate::spaces::{membership, space, space_invitation};
+use crate::spaces::{membership, space};
 
 /// The settings of a space changed. `my_role` is null because it differs between subscribers.
 #[derive(Debug, Serialize, ToSchema)]

@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use crate::clock::Timestamp;
 use crate::db::connect::Db;
-use crate::db::page::{PageOf, PageQuery};
+use crate::db::reading::page::{PageOf, PageQuery};
 use crate::ids::{SpaceId, UserId};
 use crate::spaces::membership::MembershipRole;
 use crate::spaces::space::{ActiveModel, Column, Entity, Model};

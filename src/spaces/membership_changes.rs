@@ -16,11 +16,12 @@ use crate::characters::character;
 use crate::clock::Timestamp;
 use crate::db::connect::Db;
 use crate::ids::{MembershipId, SpaceId, UserId};
+use crate::spaces::maintenance::guest_cleanup;
 use crate::spaces::membership::{
     ActiveModel, Column, CopilotMode, Entity, MembershipKind, MembershipRole, MembershipStatus,
     Model, Participation,
 };
-use crate::spaces::{guest_cleanup, lifecycle, membership, needs_step};
+use crate::spaces::{lifecycle, membership, needs_step};
 
 /// Why a member was not added.
 #[derive(Debug, thiserror::Error)]

@@ -1,14 +1,11 @@
 //! Spaces: settings, members, invitations and permissions.
 
-pub mod access_review;
 pub mod account_changes;
 pub mod card_rights;
 pub mod events;
-pub mod garbage_collection;
-pub mod guest_cleanup;
-pub mod invite;
-pub mod invite_acceptance;
+pub mod invites;
 pub mod lifecycle;
+pub mod maintenance;
 pub mod membership;
 pub mod membership_changes;
 pub mod membership_update;
@@ -18,4 +15,3 @@ pub mod preset_visibility;
 pub mod roster_page;
 pub mod shared_spaces;
 pub mod space;
-pub mod space_invitation;

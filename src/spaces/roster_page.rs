@@ -5,7 +5,7 @@ use sea_orm::{
     ColumnTrait, ConnectionTrait, DbErr, EntityTrait, QueryFilter, QueryOrder, QuerySelect,
 };
 
-use crate::db::page::{PageOf, PageQuery};
+use crate::db::reading::page::{PageOf, PageQuery};
 use crate::ids::{MembershipId, SpaceId};
 use crate::spaces::membership::{Column, Entity, Model};
 

@@ -86,8 +86,22 @@ fn a_module_may_not_use_higher_layers() {
 
     assert_eq!(
         found,
-        ["3: `conversations` (layer 6) names `runs` (layer 10): imports point down only"]
+        ["3: `conversations` (layer 7) names `runs` (layer 11): imports point down only"]
     );
+}
+
+#[test]
+fn protocols_do_not_use_each_other() {
+    let text = "//! Doc.\nuse crate::web::error::ApiError;\nuse crate::web::v1::error;\n";
+
+    let rule = |own: &str| {
+        [format!(
+            "3: `web/{own}` names `web/v1`: a protocol is used by nothing else in `web`"
+        )]
+    };
+    assert_eq!(broken("src/web/api/users.rs", text), rule("api"));
+    assert_eq!(broken("src/web/extract/upload.rs", text), rule("extract"));
+    assert_eq!(broken("src/web/v1/sse.rs", text), Vec::<String>::new());
 }
 
 #[test]
@@ -110,7 +124,7 @@ fn modules_of_one_layer_do_not_use_each_other() {
 
     assert_eq!(
         found,
-        ["2: `lore` names its neighbor `memory`: modules of layer 7 do not know each other"]
+        ["2: `lore` names its neighbor `memory`: modules of layer 8 do not know each other"]
     );
 }
 
@@ -123,7 +137,7 @@ fn paths_with_super_count_too() {
 
     assert_eq!(
         found,
-        ["2: `prompt` (layer 8) names `runs` (layer 10): imports point down only"]
+        ["2: `prompt` (layer 9) names `runs` (layer 11): imports point down only"]
     );
 }
 
@@ -140,7 +154,7 @@ fn each_module_of_a_grouped_import_counts() {
 
     assert_eq!(
         broken("src/conversations/message.rs", text),
-        ["2: `conversations` (layer 6) names `runs` (layer 10): imports point down only"]
+        ["2: `conversations` (layer 7) names `runs` (layer 11): imports point down only"]
     );
 }
 
@@ -191,7 +205,7 @@ fn a_file_has_a_doc_comment_and_at_most_400_lines() {
 fn transactions_time_and_tasks_are_used_in_one_place() {
     let text = "//! Doc.\nasync fn f() {\n    db.begin().await;\n    Utc::now();\n    tokio::spawn(g());\n}\n";
 
-    assert_eq!(broken("src/socket/session.rs", text).len(), 3);
+    assert_eq!(broken("src/web/live/session.rs", text).len(), 3);
     assert_eq!(broken("crates/leased-jobs/src/lease.rs", text).len(), 2);
     assert_eq!(
         broken("src/db/write.rs", "//! Doc.\nfn f() { db.begin(); }\n"),
@@ -203,7 +217,7 @@ fn transactions_time_and_tasks_are_used_in_one_place() {
     );
     assert_eq!(
         broken(
-            "src/runs/run_job.rs",
+            "src/runs/execution/run_job.rs",
             "//! Doc.\nfn f() { tokio::spawn(g()); }\n"
         ),
         Vec::<String>::new()
@@ -216,10 +230,10 @@ fn the_web_layers_write_no_queries() {
     let rule = "the web layers do not use sea-orm: call a finder in the module of the table";
 
     let found = [
-        "api/users.rs",
-        "v1/models.rs",
-        "socket/queries.rs",
-        "http/error.rs",
+        "web/api/users.rs",
+        "web/v1/models.rs",
+        "web/live/queries.rs",
+        "web/error.rs",
     ]
     .map(|file| broken(&format!("src/{file}"), text));
 
@@ -244,7 +258,7 @@ fn the_database_clock_is_read_in_one_place() {
 fn http_clients_are_built_in_one_place() {
     let text = "//! Doc.\nfn f() {\n    let client = reqwest::Client::new();\n    reqwest::Client::builder();\n}\n";
 
-    assert_eq!(broken("src/runs/executor.rs", text).len(), 2);
+    assert_eq!(broken("src/runs/execution/executor.rs", text).len(), 2);
     assert_eq!(
         broken("src/llm/outbound_client.rs", text),
         Vec::<String>::new()
@@ -255,7 +269,7 @@ fn http_clients_are_built_in_one_place() {
 fn an_error_that_the_database_did_not_report_is_not_a_database_error() {
     let text = "//! Doc.\nfn f() -> DbErr {\n    DbErr::Custom(String::new())\n}\n";
 
-    assert_eq!(broken("src/runs/executor.rs", text).len(), 1);
+    assert_eq!(broken("src/runs/execution/executor.rs", text).len(), 1);
     assert_eq!(broken("src/db/write.rs", text).len(), 1);
 }
 
@@ -265,10 +279,15 @@ fn run_status_changes_in_one_file() {
         "//! Doc.\nfn f() { run::Entity::update_many().col_expr(run::Column::Status, x); }\n";
     let sql = "//! Doc.\nconst A: &str = \"UPDATE \\\n    conversation_runs SET status = 'failed'\";\nconst B: &str = \"SELECT 1 FROM conversation_runs\";\n";
 
-    assert_eq!(broken("src/runs/recovery.rs", update).len(), 2);
-    assert_eq!(broken("src/runs/queue.rs", update), Vec::<String>::new());
+    assert_eq!(broken("src/runs/execution/recovery.rs", update).len(), 2);
     assert_eq!(
-        broken("src/api/admin.rs", sql),
-        ["3: a run moves in runs/queue.rs only, by a statement that names the state it expects"]
+        broken("src/runs/store/queue.rs", update),
+        Vec::<String>::new()
+    );
+    assert_eq!(
+        broken("src/web/api/runs.rs", sql),
+        [
+            "3: a run moves in runs/store/queue.rs only, by a statement that names the state it expects"
+        ]
     );
 }

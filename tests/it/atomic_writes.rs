@@ -13,10 +13,11 @@ use troupe::clock::Timestamp;
 use troupe::conversations::{conversation, message, timeline};
 use troupe::db::connect::{Backend, Db};
 use troupe::ids::{ConversationId, MembershipId};
-use troupe::runs::command::{Command, ExecutionEnd, GeneratedText};
 use troupe::runs::error::EngineError;
-use troupe::runs::run::RunStatus;
-use troupe::runs::{run, scheduler};
+use troupe::runs::scheduling::command::{Command, ExecutionEnd, GeneratedText};
+use troupe::runs::scheduling::scheduler;
+use troupe::runs::store::run;
+use troupe::runs::store::run::RunStatus;
 use troupe::spaces::space::{RepliesPerTurn, ReplyOrder};
 
 use crate::support::backends::{TestBackend, on_both};
@@ -216,7 +217,7 @@ on_both! {
         enqueue_by_parameter(bench.db(), bench.new_run()).await.unwrap_err();
         enqueue_by_column(bench.db(), bench.new_run()).await.unwrap_err();
 
-        troupe::runs::queue::enqueue(bench.db(), bench.new_run()).await.unwrap();
+        troupe::runs::store::queue::enqueue(bench.db(), bench.new_run()).await.unwrap();
     }
 
     async fn a_message_is_stored_with_its_plan_or_not_at_all(backend) {

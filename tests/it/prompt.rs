@@ -9,7 +9,7 @@ use troupe::conversations::message::MessageRole;
 use troupe::conversations::{conversation, timeline};
 use troupe::ids::ConversationId;
 use troupe::prompt::blocks::BlockKind;
-use troupe::runs::preparation;
+use troupe::runs::execution::preparation;
 
 use crate::support::backends::{TestBackend, on_sqlite};
 use crate::support::engine_test::EngineTest;

@@ -7,9 +7,9 @@ use troupe::db::backend;
 use troupe::db::connect::Backend;
 use troupe::ids::{MessageId, RunId};
 use troupe::rounds::round;
-use troupe::runs::queue::RunEnd;
-use troupe::runs::run::RunStatus;
-use troupe::runs::{due_runs, queue, run};
+use troupe::runs::store::queue::RunEnd;
+use troupe::runs::store::run::RunStatus;
+use troupe::runs::store::{due_runs, queue, run};
 
 use crate::support::backends::on_both;
 use crate::support::queue_fixture::{NODE, QueueFixture, run_error};

@@ -11,11 +11,11 @@ use troupe::clock::Timestamp;
 use troupe::conversations::conversation;
 use troupe::db::connect::Db;
 use troupe::ids::{ConversationId, InviteId, RunId, UserId};
-use troupe::runs::queue::RunEnd;
-use troupe::runs::run::RunStatus;
-use troupe::runs::{queue, run};
-use troupe::spaces::invite;
-use troupe::spaces::invite::NewInvite;
+use troupe::runs::store::queue::RunEnd;
+use troupe::runs::store::run::RunStatus;
+use troupe::runs::store::{queue, run};
+use troupe::spaces::invites::invite;
+use troupe::spaces::invites::invite::NewInvite;
 use troupe::spaces::membership::MembershipRole;
 
 use crate::support::backends::{TestBackend, on_both};

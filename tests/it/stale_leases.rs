@@ -6,9 +6,9 @@ use sea_orm::sea_query::Expr;
 use sea_orm::{ColumnTrait, DatabaseTransaction, DbErr, EntityTrait, QueryFilter};
 use tokio::sync::Barrier;
 use troupe::db::connect::Db;
-use troupe::runs::queue::RunEnd;
-use troupe::runs::run::RunStatus;
-use troupe::runs::{queue, run};
+use troupe::runs::store::queue::RunEnd;
+use troupe::runs::store::run::RunStatus;
+use troupe::runs::store::{queue, run};
 
 use crate::support::backends::on_both;
 use crate::support::queue_fixture::{NODE, QueueFixture, STALE_MS, run_error};

@@ -66,7 +66,11 @@ const FOR_PROGRAMS = [
 ]
 
 test("every error code of the server has a text", () => {
-  const server = ["api", "http", "socket"].flatMap((folder) => sources(join(SERVER, folder), ".rs")).join("\n")
+  const folders = ["api", "extract", "live", "middleware", "ws"]
+  const server = [
+    readFileSync(join(SERVER, "web/error.rs"), "utf8"),
+    ...folders.flatMap((folder) => sources(join(SERVER, "web", folder), ".rs")),
+  ].join("\n")
   const codes = [...server.matchAll(/(?:\(\s*[45]\d\d,\s*|conflict\(\s*)"([a-z_]+)"/g)].map(([, it]) => it)
 
   assert.ok(codes.includes("generation_locked") && codes.includes("username_taken"), "codes are found")

@@ -2,7 +2,7 @@
 //!
 //! Redis carries hints and deltas, never the only copy of anything. What it loses, repeats or
 //! delays is detected by number: see [`sequence`](crate::realtime::cluster::sequence) and the
-//! position check in [`missed_events`](crate::runs::missed_events). Without Redis every node
+//! position check in [`missed_events`](crate::runs::reading::missed_events). Without Redis every node
 //! continues, and learns of the changes of the others from the database a little later.
 
 pub mod bus;

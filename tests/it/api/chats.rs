@@ -209,7 +209,7 @@ on_sqlite! {
         assert_eq!(ann.get(&format!("/api/spaces/{hidden}")).await.0, 404);
         let busy = bring(&ann, &door, "b.jsonl", fixture!("old.jsonl")).await;
         assert_eq!(refusal(&busy), (409, "import_running".to_owned()));
-        troupe::conversations::import_job::reap(&app.app.db, app.app.clock.now()).await.unwrap();
+        troupe::conversations::chats::import_job::reap(&app.app.db, app.app.clock.now()).await.unwrap();
 
         let told = expect(200, ann.get(&format!("/api/imports/{half}")).await);
         assert_eq!((told["status"].as_str(), told["error"]["code"].as_str()), (Some("failed"), Some("interrupted")));

@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use reqwest::Method;
-use troupe::http::endpoint::ApiEndpoint;
 use troupe::server::endpoints;
+use troupe::web::openapi::endpoint::ApiEndpoint;
 
 use crate::support::app::TestApp;
 use crate::support::backends::TestBackend;

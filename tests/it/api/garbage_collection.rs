@@ -3,8 +3,8 @@
 
 use reqwest::{Method, Response};
 use serde_json::{Value, json};
-use troupe::spaces::garbage_collection;
-use troupe::spaces::garbage_collection::GcReport;
+use troupe::spaces::maintenance::garbage_collection;
+use troupe::spaces::maintenance::garbage_collection::GcReport;
 
 use crate::support::app::TestApp;
 use crate::support::backends::{TestBackend, on_both};

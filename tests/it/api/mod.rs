@@ -1,4 +1,4 @@
-//! Tests of the REST API: one file for each file of `src/api`, and files for the rules that all
+//! Tests of the REST API: one file for each file of `src/web/api`, and files for the rules that all
 //! endpoints share.
 
 pub mod admin;

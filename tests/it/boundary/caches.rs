@@ -11,7 +11,7 @@ use crate::support::v1_client::V1Client;
 
 /// Returns the paths under `/v1` from its routes, and one that does not exist.
 fn addresses_of_v1() -> Vec<String> {
-    let routes = std::fs::read_to_string("src/v1/routes.rs").expect("the routes of /v1");
+    let routes = std::fs::read_to_string("src/web/v1/routes.rs").expect("the routes of /v1");
     let paths = routes
         .split("at(\"")
         .skip(1)

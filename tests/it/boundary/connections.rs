@@ -10,7 +10,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpSocket, TcpStream};
 use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
-use troupe::accounts::connections::Connections;
+use troupe::rate_limit::connections::Connections;
 
 use crate::support::app::TestApp;
 use crate::support::backends::{TestBackend, fresh_database};

@@ -5,7 +5,7 @@ use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
-use troupe::accounts::body_timeouts::BodyTimeouts;
+use troupe::rate_limit::body_timeouts::BodyTimeouts;
 
 use crate::support::app::TestApp;
 use crate::support::backends::TestBackend;

@@ -3,8 +3,8 @@
 
 use reqwest::{Method, RequestBuilder};
 use serde_json::json;
-use troupe::http::endpoint::ApiEndpoint;
 use troupe::server::endpoints;
+use troupe::web::openapi::endpoint::ApiEndpoint;
 
 use crate::support::app::TestApp;
 use crate::support::backends::TestBackend;

@@ -9,7 +9,7 @@ use troupe::ids::{ConversationId, MembershipId, RunId, SpaceId, UserId};
 use troupe::realtime::event::{Envelope, Event, StreamBoundary};
 use troupe::realtime::topic::Topic;
 use troupe::runs::events::TypingStart;
-use troupe::runs::run::RunKind;
+use troupe::runs::store::run::RunKind;
 
 use crate::support::app::TestApp;
 use crate::support::backends::TestBackend;

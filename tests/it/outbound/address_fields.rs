@@ -85,7 +85,7 @@ fn walk_object(document: &Value, schema: &Value, path: &mut Vec<String>, fields:
 /// without their tests, that are such a name.
 pub fn of_v1() -> BTreeSet<String> {
     let mut found = BTreeSet::new();
-    for (_, text) in sources("src/v1") {
+    for (_, text) in sources("src/web/v1") {
         let code = text.split("#[cfg(test)]").next().unwrap_or_default();
         let literals = code.split('"').skip(1).step_by(2);
         found.extend(
@@ -104,7 +104,7 @@ fn is_a_name(text: &str) -> bool {
 /// `POST /v1/responses` and the like: every endpoint under `/v1` that accepts a body, and its
 /// socket.
 pub fn calls_of_v1() -> BTreeSet<String> {
-    let text = fs::read_to_string("src/v1/routes.rs").expect("the routes of /v1");
+    let text = fs::read_to_string("src/web/v1/routes.rs").expect("the routes of /v1");
     let mut found = BTreeSet::new();
     for resource in text.split("at(\"").skip(1) {
         let path = resource.split('"').next().unwrap_or_default();

@@ -6,9 +6,9 @@ use std::fs;
 use std::path::Path;
 
 use sea_orm::{DbErr, EntityTrait};
-use troupe::runs::queue::RunEnd;
-use troupe::runs::run::RunStatus;
-use troupe::runs::{queue, run};
+use troupe::runs::store::queue::RunEnd;
+use troupe::runs::store::run::RunStatus;
+use troupe::runs::store::{queue, run};
 
 use crate::support::backends::on_sqlite;
 use crate::support::queue_fixture::{QueueFixture, run_error};
@@ -210,7 +210,7 @@ fn the_diagram_shows_only_legal_edges() {
 
 #[test]
 fn every_statement_of_the_queue_stands_in_the_table() {
-    let (page, source) = (read(PAGE), read("src/runs/queue.rs"));
+    let (page, source) = (read(PAGE), read("src/runs/store/queue.rs"));
     let table: String = page.lines().filter(|it| it.starts_with('|')).collect();
     let public = source.lines().filter_map(|line| {
         let (name, _) = line.strip_prefix("pub async fn ")?.split_once('(')?;

@@ -122,7 +122,7 @@ fn every_link_of_a_page_leads_to_a_file_and_a_heading() {
 #[test]
 fn every_file_that_a_page_names_exists() {
     let files: BTreeSet<String> = FOLDERS.into_iter().flat_map(files_in).collect();
-    // A page may leave out the first folders: `runs/queue.rs` is `src/runs/queue.rs`.
+    // A page may leave out the first folders: `runs/store/queue.rs` is `src/runs/store/queue.rs`.
     let exists = |name: &str| {
         let ending = format!("/{name}");
         root().join(name).is_file() || files.iter().any(|it| it.ends_with(&ending))

@@ -2,9 +2,9 @@
 //! on two nodes, and when nodes fail.
 
 use serde_json::Value;
-use troupe::runs::recovery::RecoveryReport;
-use troupe::runs::run::{RunKind, RunStatus};
-use troupe::runs::state::ConversationState;
+use troupe::runs::execution::recovery::RecoveryReport;
+use troupe::runs::scheduling::state::ConversationState;
+use troupe::runs::store::run::{RunKind, RunStatus};
 use troupe::spaces::space::RepliesPerTurn;
 
 use crate::support::backends::{TestBackend, on_sqlite};

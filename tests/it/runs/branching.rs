@@ -4,11 +4,11 @@ use sea_orm::{ColumnTrait, EntityTrait, QueryFilter, QueryOrder};
 use troupe::conversations::message::Visibility;
 use troupe::conversations::{conversation, message, read_mark, swipe};
 use troupe::ids::{ConversationId, UserId};
-use troupe::runs::command::CommandError;
 use troupe::runs::error::EngineError;
 use troupe::runs::message_versions::RegenerateResult;
-use troupe::runs::run::{RunKind, RunStatus};
-use troupe::runs::state::ConversationState;
+use troupe::runs::scheduling::command::CommandError;
+use troupe::runs::scheduling::state::ConversationState;
+use troupe::runs::store::run::{RunKind, RunStatus};
 use troupe::spaces::space::ReplyOrder;
 
 use crate::support::backends::{TestBackend, on_both, on_sqlite};

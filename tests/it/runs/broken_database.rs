@@ -7,9 +7,9 @@ use futures::future::join_all;
 use troupe::db::backend;
 use troupe::realtime::hub::Hub;
 use troupe::runs::error::EngineError;
-use troupe::runs::recovery::RecoveryReport;
-use troupe::runs::run::RunStatus;
+use troupe::runs::execution::recovery::RecoveryReport;
 use troupe::runs::services::RunSettings;
+use troupe::runs::store::run::RunStatus;
 
 use crate::support::backends::TestBackend;
 use crate::support::engine_test::{EngineTest, TestUser};

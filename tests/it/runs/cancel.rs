@@ -2,12 +2,12 @@
 //! partial text is stored only on request.
 
 use serde_json::json;
-use troupe::prompt::sent_prompt;
+use troupe::prompt::record::sent_prompt;
 use troupe::rounds::round;
-use troupe::runs::command::CommandError;
 use troupe::runs::error::EngineError;
-use troupe::runs::run::{RunCancelReason, RunStatus};
-use troupe::runs::state::ConversationState;
+use troupe::runs::scheduling::command::CommandError;
+use troupe::runs::scheduling::state::ConversationState;
+use troupe::runs::store::run::{RunCancelReason, RunStatus};
 
 use crate::support::backends::{TestBackend, on_sqlite};
 use crate::support::engine_test::EngineTest;

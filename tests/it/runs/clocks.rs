@@ -6,10 +6,10 @@ use std::time::Duration;
 use troupe::clock::Clock;
 use troupe::realtime::hub::Hub;
 use troupe::runs::engine::RunEngine;
-use troupe::runs::recovery::RecoveryReport;
-use troupe::runs::run;
-use troupe::runs::run::{RunReason, RunStatus};
+use troupe::runs::execution::recovery::RecoveryReport;
 use troupe::runs::services::RunSettings;
+use troupe::runs::store::run;
+use troupe::runs::store::run::{RunReason, RunStatus};
 
 use crate::support::backends::{TestBackend, on_both};
 use crate::support::engine_test::EngineTest;

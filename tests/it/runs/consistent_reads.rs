@@ -9,7 +9,7 @@ use troupe::conversations::conversation;
 use troupe::db::connect::Db;
 use troupe::ids::ConversationId;
 use troupe::rounds::round;
-use troupe::runs::state::ConversationState;
+use troupe::runs::scheduling::state::ConversationState;
 use troupe::spaces::space::InputPolicy;
 
 use crate::support::backends::{TestBackend, on_both};

@@ -5,11 +5,11 @@ use serde_json::{Value, json};
 use troupe::conversations::message::MessageRole;
 use troupe::ids::UserId;
 use troupe::realtime::topic::Topic;
-use troupe::runs::command::CommandError;
 use troupe::runs::error::EngineError;
-use troupe::runs::run;
-use troupe::runs::run::{RunReason, RunStatus};
-use troupe::runs::state::ConversationState;
+use troupe::runs::scheduling::command::CommandError;
+use troupe::runs::scheduling::state::ConversationState;
+use troupe::runs::store::run;
+use troupe::runs::store::run::{RunReason, RunStatus};
 use troupe::spaces::membership;
 use troupe::spaces::membership::CopilotMode;
 

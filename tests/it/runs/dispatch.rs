@@ -7,8 +7,9 @@ use troupe::ids::{RunId, SpaceId};
 use troupe::llm::registry::ProviderKind;
 use troupe::llm::secret::Secret;
 use troupe::providers::provider;
-use troupe::runs::run::RunStatus;
-use troupe::runs::{due_runs, run, scheduler};
+use troupe::runs::scheduling::scheduler;
+use troupe::runs::store::run::RunStatus;
+use troupe::runs::store::{due_runs, run};
 
 use crate::support::backends::{TestBackend, on_both};
 use crate::support::engine_test::EngineTest;

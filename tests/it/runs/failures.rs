@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use serde_json::json;
 use troupe::rounds::round;
-use troupe::runs::run::{RunReason, RunStatus};
+use troupe::runs::scheduling::state::ConversationState;
 use troupe::runs::services::RunSettings;
-use troupe::runs::state::ConversationState;
+use troupe::runs::store::run::{RunReason, RunStatus};
 use troupe::spaces::space;
 
 use crate::support::backends::{TestBackend, on_both, on_sqlite};

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use troupe::runs::run::RunStatus;
+use troupe::runs::store::run::RunStatus;
 
 use crate::support::backends::{TestBackend, on_both};
 use crate::support::engine_test::EngineTest;

@@ -2,13 +2,14 @@
 //! whose node is gone.
 
 use sea_orm::EntityTrait;
-use troupe::conversations::job::JobStatus;
-use troupe::conversations::{conversation, job, message};
+use troupe::conversations::jobs::job;
+use troupe::conversations::jobs::job::JobStatus;
+use troupe::conversations::{conversation, message};
 use troupe::ids::{ConversationId, UserId};
-use troupe::runs::command::CommandError;
 use troupe::runs::engine::RunEngine;
 use troupe::runs::error::EngineError;
 use troupe::runs::message_versions::{BranchRequest, BranchResult};
+use troupe::runs::scheduling::command::CommandError;
 use troupe::spaces::membership;
 
 use crate::support::backends::{TestBackend, on_sqlite};

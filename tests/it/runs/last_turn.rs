@@ -6,7 +6,7 @@ use troupe::conversations::message;
 use troupe::conversations::message::Visibility;
 use troupe::ids::{ConversationId, MessageId};
 use troupe::runs::message_versions::RegenerateResult;
-use troupe::runs::run::{RunKind, RunReason};
+use troupe::runs::store::run::{RunKind, RunReason};
 use troupe::spaces::space::GroupRegenerateMode;
 
 use crate::support::backends::{TestBackend, on_sqlite};

@@ -5,10 +5,11 @@ use sea_orm::{EntityTrait, PaginatorTrait};
 use serde_json::json;
 use troupe::conversations::conversation;
 use troupe::prompt::blocks::BlockKind;
-use troupe::prompt::{run_prompt, sent_prompt, space_variable};
+use troupe::prompt::loading::{run_prompt, space_variable};
+use troupe::prompt::record::sent_prompt;
 use troupe::runs::conversation_start::NewConversation;
-use troupe::runs::preparation;
-use troupe::runs::run::RunStatus;
+use troupe::runs::execution::preparation;
+use troupe::runs::store::run::RunStatus;
 
 use crate::support::backends::{TestBackend, on_sqlite};
 use crate::support::engine_test::EngineTest;

@@ -2,8 +2,8 @@
 
 use troupe::ids::MembershipId;
 use troupe::rounds::slot;
-use troupe::runs::run::RunKind;
-use troupe::runs::state;
+use troupe::runs::scheduling::state;
+use troupe::runs::store::run::RunKind;
 use troupe::spaces::membership;
 use troupe::spaces::space::{Model as Space, RepliesPerTurn, ReplyOrder};
 use troupe::speakers::seeded_random::SeededRandom;

@@ -2,11 +2,11 @@
 //! and that a repeated post is stored once.
 
 use troupe::conversations::message::MessageRole;
-use troupe::runs::command::CommandError;
 use troupe::runs::engine::PostResult;
 use troupe::runs::error::EngineError;
-use troupe::runs::run::RunStatus;
-use troupe::runs::state::ConversationState;
+use troupe::runs::scheduling::command::CommandError;
+use troupe::runs::scheduling::state::ConversationState;
+use troupe::runs::store::run::RunStatus;
 use troupe::spaces::space;
 use troupe::spaces::space::{InputPolicy, ReplyOrder};
 

@@ -3,10 +3,10 @@
 
 use futures::future::join_all;
 use sea_orm::{ColumnTrait, EntityTrait, QueryFilter};
-use troupe::runs::command::CommandError;
 use troupe::runs::error::EngineError;
-use troupe::runs::run;
-use troupe::runs::run::RunStatus;
+use troupe::runs::scheduling::command::CommandError;
+use troupe::runs::store::run;
+use troupe::runs::store::run::RunStatus;
 use troupe::spaces::space::InputPolicy;
 
 use crate::support::backends::on_both;

@@ -6,10 +6,10 @@ use troupe::clock::Clock;
 use troupe::db::connect::Backend;
 use troupe::ids::RoundId;
 use troupe::rounds::round;
-use troupe::runs::recovery::RecoveryReport;
-use troupe::runs::run;
-use troupe::runs::run::{RunReason, RunStatus};
-use troupe::runs::state::ConversationState;
+use troupe::runs::execution::recovery::RecoveryReport;
+use troupe::runs::scheduling::state::ConversationState;
+use troupe::runs::store::run;
+use troupe::runs::store::run::{RunReason, RunStatus};
 
 use crate::support::backends::{TestBackend, on_both};
 use crate::support::engine_test::EngineTest;

@@ -3,7 +3,7 @@
 use sea_orm::{ColumnTrait, EntityTrait, QueryFilter, QueryOrder};
 use serde_json::{Value, json};
 use troupe::conversations::{message, swipe};
-use troupe::runs::run::RunStatus;
+use troupe::runs::store::run::RunStatus;
 
 use crate::support::backends::{TestBackend, on_sqlite};
 use crate::support::engine_test::EngineTest;

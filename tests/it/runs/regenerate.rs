@@ -4,11 +4,11 @@ use sea_orm::{ColumnTrait, EntityTrait, QueryFilter, QueryOrder};
 use serde_json::Value;
 use troupe::conversations::message::Visibility;
 use troupe::conversations::{message, swipe};
-use troupe::runs::command::CommandError;
 use troupe::runs::error::EngineError;
-use troupe::runs::run;
-use troupe::runs::run::{RunKind, RunReason, RunStatus};
-use troupe::runs::state::ConversationState;
+use troupe::runs::scheduling::command::CommandError;
+use troupe::runs::scheduling::state::ConversationState;
+use troupe::runs::store::run;
+use troupe::runs::store::run::{RunKind, RunReason, RunStatus};
 use troupe::spaces::membership::Participation;
 use troupe::spaces::space::{InputPolicy, ReplyOrder};
 

@@ -2,9 +2,10 @@
 //! marker that survives a crash between the change and the steps.
 
 use sea_orm::{ConnectionTrait, DbErr};
-use troupe::runs::command::Command;
-use troupe::runs::run::{RunCancelReason, RunStatus};
-use troupe::runs::{state, step_marks};
+use troupe::runs::scheduling::command::Command;
+use troupe::runs::scheduling::state;
+use troupe::runs::store::run::{RunCancelReason, RunStatus};
+use troupe::runs::store::step_marks;
 use troupe::spaces::lifecycle::SpaceRules;
 use troupe::spaces::membership_update::MembershipUpdate;
 use troupe::spaces::space::ReplyOrder;

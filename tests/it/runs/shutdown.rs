@@ -3,8 +3,8 @@
 
 use std::time::Duration;
 
-use troupe::runs::run::RunStatus;
-use troupe::runs::state::ConversationState;
+use troupe::runs::scheduling::state::ConversationState;
+use troupe::runs::store::run::RunStatus;
 
 use crate::support::backends::{TestBackend, on_sqlite};
 use crate::support::engine_test::EngineTest;

@@ -4,9 +4,9 @@
 use std::collections::HashSet;
 
 use troupe::ids::MembershipId;
-use troupe::runs::command::CommandError;
 use troupe::runs::error::EngineError;
-use troupe::runs::run;
+use troupe::runs::scheduling::command::CommandError;
+use troupe::runs::store::run;
 use troupe::spaces::membership::Participation;
 use troupe::spaces::space::ReplyOrder;
 

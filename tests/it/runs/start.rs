@@ -1,9 +1,9 @@
 //! Tests the recovery of runs at startup.
 
 use serde_json::Value;
-use troupe::runs::command::Command;
-use troupe::runs::run::RunStatus;
-use troupe::runs::scheduler;
+use troupe::runs::scheduling::command::Command;
+use troupe::runs::scheduling::scheduler;
+use troupe::runs::store::run::RunStatus;
 
 use crate::support::backends::TestBackend;
 use crate::support::engine_test::EngineTest;

@@ -2,7 +2,7 @@
 //! text makes no difference.
 #![allow(clippy::print_stdout)] // the figures are for readers of the test output
 
-use troupe::runs::run;
+use troupe::runs::store::run;
 
 use crate::support::backends::TestBackend;
 use crate::support::engine_test::EngineTest;

@@ -1,11 +1,11 @@
 //! Tests a post that races a forced turn, a regenerate or a running reply: none is lost without an
 //! event with the reason (S14, L24).
 
-use troupe::runs::command::CommandError;
 use troupe::runs::engine::RunEngine;
 use troupe::runs::error::EngineError;
-use troupe::runs::run;
-use troupe::runs::run::{RunCancelReason, RunKind, RunStatus};
+use troupe::runs::scheduling::command::CommandError;
+use troupe::runs::store::run;
+use troupe::runs::store::run::{RunCancelReason, RunKind, RunStatus};
 use troupe::spaces::space::{InputPolicy, ReplyOrder};
 
 use crate::support::backends::{TestBackend, on_both, on_sqlite};

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use serde_json::json;
 use troupe::llm::tokens;
-use troupe::runs::run;
-use troupe::runs::run::{RunStatus, RunUsage};
+use troupe::runs::store::run;
+use troupe::runs::store::run::{RunStatus, RunUsage};
 
 use crate::support::backends::on_sqlite;
 use crate::support::engine_test::EngineTest;

@@ -17,12 +17,12 @@ use troupe::conversations::{conversation, message};
 use troupe::db::connect::Db;
 use troupe::ids::{ConversationId, MembershipId, SpaceId};
 use troupe::realtime::hub::Hub;
-use troupe::runs::command::MessageEdit;
 use troupe::runs::engine::{PostResult, RunEngine};
 use troupe::runs::error::EngineError;
-use troupe::runs::run;
+use troupe::runs::reading::views::RuntimeView;
+use troupe::runs::scheduling::command::MessageEdit;
 use troupe::runs::services::RunSettings;
-use troupe::runs::views::RuntimeView;
+use troupe::runs::store::run;
 use troupe::spaces::{membership, space};
 
 use crate::support::backends::TestDatabase;

@@ -5,7 +5,7 @@ use sea_orm::{ColumnTrait, EntityTrait, IntoActiveModel, QueryFilter, QueryOrder
 use troupe::clock::Timestamp;
 use troupe::conversations::conversation;
 use troupe::ids::{ConversationId, MembershipId, RunId, SpaceId};
-use troupe::runs::{new_run, run};
+use troupe::runs::store::{new_run, run};
 use troupe::spaces::{membership, space};
 
 use crate::support::engine_test::EngineTest;

@@ -19,6 +19,7 @@ pub mod fixtures;
 pub mod http_client;
 pub mod http_response;
 pub mod invariants;
+pub mod layer_rules;
 pub mod load_fixture;
 pub mod model_call;
 pub mod multipart;

@@ -7,9 +7,9 @@ use troupe::clock::Timestamp;
 use troupe::db::connect::Backend;
 use troupe::ids::{ConversationId, MembershipId, RoundId, RunId};
 use troupe::rounds::round;
-use troupe::runs::queue::{RunEnd, StaleAfter};
-use troupe::runs::run::RunStatus;
-use troupe::runs::{new_run, queue, run};
+use troupe::runs::store::queue::{RunEnd, StaleAfter};
+use troupe::runs::store::run::RunStatus;
+use troupe::runs::store::{new_run, queue, run};
 
 use crate::support::backends::TestBackend;
 use crate::support::engine_test::EngineTest;

@@ -6,37 +6,8 @@
 use std::collections::HashSet;
 use std::fmt;
 
+use crate::support::layer_rules::{module_of, uses_other_protocol, wrong_layer};
 use crate::support::rust_source::RustSource;
-
-/// The layers, from the ground up. Rooms of one layer do not know each other.
-const LAYERS: &[&[&str]] = &[
-    &["setting_lists"],
-    &[
-        "ids",
-        "clock",
-        "config",
-        "shutdown",
-        "fail_point",
-        "key_derivation",
-        "import_warning",
-    ],
-    &["llm", "realtime", "db", "telemetry"],
-    &["accounts"],
-    &["characters", "presets", "providers"],
-    &["spaces"],
-    &["conversations"],
-    &["rounds", "speakers", "memory", "lore"],
-    &["prompt", "tools"],
-    &["generation"],
-    &["runs"],
-    &["cluster", "space_transfer"],
-    &["responses"],
-    &["app"],
-    &["http"],
-    &["api", "socket", "v1"],
-    &["server"],
-    &["main"],
-];
 
 /// The longest file that can still be read in one go.
 const MAX_LINES: usize = 400;
@@ -59,14 +30,15 @@ impl fmt::Display for Violation {
 }
 
 /// One file under the eyes of the checker.
-struct File<'a> {
-    path: &'a str,
-    text: &'a str,
-    source: RustSource,
+pub struct File<'a> {
+    pub path: &'a str,
+    pub text: &'a str,
+    pub source: RustSource,
 }
 
 impl File<'_> {
-    fn violation(&self, line: usize, rule: impl Into<String>) -> Violation {
+    /// A violation of `rule` in this line.
+    pub fn violation(&self, line: usize, rule: impl Into<String>) -> Violation {
         Violation {
             path: self.path.to_owned(),
             line,
@@ -104,6 +76,7 @@ pub fn check(path: &str, text: &str) -> Vec<Violation> {
     }
     if path.starts_with("src/") && path.ends_with(".rs") {
         found.extend(wrong_layer(&file));
+        found.extend(uses_other_protocol(&file));
         found.extend(changes_run_status(&file));
     }
     if path.ends_with(".rs") && (path.starts_with("src/") || path.starts_with("crates/")) {
@@ -145,96 +118,6 @@ fn code_in_mod_file(file: &File) -> Vec<Violation> {
     let odd = lines.filter(|(_, line)| !is_sign(line) && !is_module(line) && !is_test_room(line));
     let rule = "a mod.rs holds its `//!` page and `pub mod` lines, nothing else";
     odd.map(|(at, _)| file.violation(at + 1, rule)).collect()
-}
-
-fn layer_of(module: &str) -> Option<usize> {
-    LAYERS.iter().position(|modules| modules.contains(&module))
-}
-
-/// `src/runs/queue.rs` stands in `runs`, `src/clock.rs` in `clock`.
-fn module_of(path: &str) -> &str {
-    let inside = path.trim_start_matches("src/").trim_end_matches(".rs");
-    inside.split('/').next().unwrap_or(inside)
-}
-
-fn wrong_layer(file: &File) -> Vec<Violation> {
-    let module = module_of(file.path);
-    if module == "lib" {
-        return Vec::new();
-    }
-    let Some(layer) = layer_of(module) else {
-        return vec![file.violation(
-            1,
-            format!("the module `{module}` has no layer yet: give it one in LAYERS"),
-        )];
-    };
-    let mut found = Vec::new();
-    for (offset, named) in named_modules(file) {
-        let line = file.source.line_of(offset);
-        match layer_of(&named) {
-            _ if named == module => {}
-            None => found
-                .push(file.violation(line, format!("`crate::{named}` is no module of src/lib.rs"))),
-            Some(other) if other < layer => {}
-            Some(other) if other == layer => {
-                found.push(file.violation(line, format!("`{module}` names its neighbor `{named}`: modules of layer {layer} do not know each other")));
-            }
-            Some(other) => {
-                found.push(file.violation(line, format!("`{module}` (layer {layer}) names `{named}` (layer {other}): imports point down only")));
-            }
-        }
-    }
-    found
-}
-
-/// Each module that the code names, by `crate::module`, by `crate::{…}` or by leaving its own with
-/// `super`.
-fn named_modules(file: &File) -> Vec<(usize, String)> {
-    let code = &file.source.code;
-    let depth = file.path.matches('/').count() - usize::from(file.path.ends_with("/mod.rs"));
-    let out = "super::".repeat(depth);
-    let mut named = Vec::new();
-    for root in ["crate::", out.as_str()] {
-        for (offset, _) in code.match_indices(root) {
-            let before = code[..offset].chars().next_back();
-            if before.is_some_and(|sign| {
-                sign.is_alphanumeric() || sign == '_' || sign == ':' || sign == '$'
-            }) {
-                continue;
-            }
-            for name in first_segments(&code[offset + root.len()..]) {
-                // In a nested module `super` reaches less far: only module names count there.
-                if root == "crate::" || layer_of(&name).is_some() {
-                    named.push((offset, name));
-                }
-            }
-        }
-    }
-    named
-}
-
-/// The first segments of a path: one for `runs::queue`, one each for `{clock, runs::queue}`.
-fn first_segments(path: &str) -> Vec<String> {
-    let segment = |text: &str| -> String {
-        let is_name = |sign: &char| sign.is_alphanumeric() || *sign == '_';
-        text.trim_start().chars().take_while(is_name).collect()
-    };
-    let Some(group) = path.strip_prefix('{') else {
-        return vec![segment(path)];
-    };
-    let mut segments = vec![segment(group)];
-    let mut depth = 1;
-    for (at, sign) in group.char_indices() {
-        match sign {
-            '{' => depth += 1,
-            '}' if depth == 1 => break,
-            '}' => depth -= 1,
-            ',' if depth == 1 => segments.push(segment(&group[at + 1..])),
-            _ => {}
-        }
-    }
-    segments.retain(|name| !name.is_empty());
-    segments
 }
 
 /// Imports are grouped by module: a file has one `use` for each module and visibility.
@@ -284,7 +167,7 @@ fn forbidden_calls(file: &File) -> Vec<Violation> {
     }
     found.extend(database_clock_reads(file));
     if file.path != "src/llm/outbound_client.rs" {
-        let rule = "calls are made by llm/outbound_client.rs only, which judges where they go";
+        let rule = "calls are made by llm/outbound_client.rs only, which checks where they go";
         found.extend(file.forbid(
             &[
                 " Client::new(",
@@ -298,10 +181,10 @@ fn forbidden_calls(file: &File) -> Vec<Violation> {
     }
     let rule = "an error that the database did not report is a variant of the module's own error";
     found.extend(file.forbid(&["DbErr::Custom"], rule));
-    if ["api", "socket", "v1", "http"].contains(&module) {
+    if module == "web" {
         let rule = "the web layers do not use sea-orm: call a finder in the module of the table";
         found.extend(file.forbid(&["sea_orm", "::Entity::", "::Column::"], rule));
-        let rule = "a door spawns no task: a handler's runtime ends with its thread; hand the work to the engine";
+        let rule = "a handler spawns no task: its runtime ends with its thread; hand the work to the engine";
         found.extend(file.forbid(&["tokio::spawn", "task::spawn("], rule));
     }
     found
@@ -336,10 +219,11 @@ fn database_clock_reads(file: &File) -> Vec<Violation> {
 
 /// `conversation_runs` is written in one file; a move made elsewhere would forget the state it expects.
 fn changes_run_status(file: &File) -> Vec<Violation> {
-    if file.path == "src/runs/queue.rs" {
+    if file.path == "src/runs/store/queue.rs" {
         return Vec::new();
     }
-    let rule = "a run moves in runs/queue.rs only, by a statement that names the state it expects";
+    let rule =
+        "a run moves in runs/store/queue.rs only, by a statement that names the state it expects";
     let mut words = vec![
         "col_expr(run::Column::",
         "value(run::Column::",
@@ -349,7 +233,7 @@ fn changes_run_status(file: &File) -> Vec<Violation> {
         "table(run::Entity",
         "run::Entity as ",
     ];
-    if file.path == "src/runs/run.rs" {
+    if file.path == "src/runs/store/run.rs" {
         words.extend([
             "col_expr(Column::",
             "value(Column::",

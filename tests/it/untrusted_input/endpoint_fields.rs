@@ -6,7 +6,7 @@ use std::collections::{BTreeSet, HashMap};
 use futures::future::join_all;
 use serde_json::{Map, Value, json};
 use tokio::sync::OnceCell;
-use troupe::http::endpoint::ApiEndpoint;
+use troupe::web::openapi::endpoint::ApiEndpoint;
 
 use crate::support::poll;
 use crate::untrusted_input::http_connection::{HttpConnection, Reply};

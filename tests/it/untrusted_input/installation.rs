@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 use troupe::app::App;
-use troupe::http::endpoint::ApiEndpoint;
 use troupe::server::endpoints;
+use troupe::web::openapi::endpoint::ApiEndpoint;
 
 use crate::support::app::TestApp;
 use crate::support::backends::TestBackend;

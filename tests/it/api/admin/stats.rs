@@ -2,7 +2,7 @@
 //! for each space and day.
 
 use serde_json::{Value, json};
-use troupe::runs::history::DAY_MS;
+use troupe::runs::reading::history::DAY_MS;
 
 use crate::api::admin::admin_role::AdminFixture;
 use crate::support::backends::on_sqlite;

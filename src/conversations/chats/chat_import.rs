@@ -1,0 +1,244 @@
+//! Imports a chat of another frontend: reads it line by line, writes it in batches, and makes it
+//! visible when it is complete.
+
+use std::fs::File;
+use std::io::BufReader;
+
+use serde_json::{Value, json};
+use tokio::sync::mpsc;
+
+use crate::accounts::display_name;
+use crate::clock::{Clock, Timestamp};
+use crate::conversations::chats::chat_authors::{AuthorMap, AuthorName, AuthorTarget};
+use crate::conversations::chats::chat_batches::{BatchEvent, LineReport, MessageBatch};
+use crate::conversations::chats::chat_line::{ChatHeader, ChatMessage};
+use crate::conversations::chats::import_writer::{
+    ChatImportError, ChatImportResult, ImportTarget, ImportedMessage,
+};
+use crate::conversations::chats::{chat_batches, import_job, import_writer};
+use crate::conversations::conversation;
+use crate::db::connect::Db;
+use crate::ids::{ConversationId, SpaceId};
+use crate::llm::tokens;
+use crate::shutdown::Shutdown;
+
+/// The reader waits while this many batches are not yet written.
+const MAX_QUEUED_BATCHES: usize = 2;
+
+/// The dependencies of an import.
+#[derive(Clone)]
+pub struct ImportServices {
+    pub db: Db,
+    pub clock: Clock,
+    pub shutdown: Shutdown,
+}
+
+/// A chat to be imported.
+#[derive(Debug)]
+pub struct ChatImport {
+    pub job: import_job::Model,
+    pub target: SpaceId,
+    pub title: Option<String>,
+    pub authors: AuthorMap,
+}
+
+/// Imports a chat and records the outcome in its row.
+///
+/// # Errors
+/// Returns why nothing was imported; everything already written is deleted then.
+pub async fn run(
+    services: &ImportServices,
+    chat: ChatImport,
+    file: File,
+) -> Result<conversation::Model, ChatImportError> {
+    let id = chat.job.id;
+    let result = ChatImporter::start(services, chat).await;
+    let result = match result {
+        Ok(importer) => importer.read_file(file).await,
+        Err(error) => Err(error),
+    };
+    if let Err(error) = &result {
+        abort(services, id, error).await;
+    }
+    result
+}
+
+/// Marks an import as failed and deletes what it wrote.
+pub async fn abort(services: &ImportServices, id: crate::ids::ImportId, error: &ChatImportError) {
+    let code = match error {
+        // The request that canceled it has already ended it.
+        ChatImportError::Canceled => "canceled",
+        ChatImportError::AlreadyRunning => "import_running",
+        ChatImportError::SpaceNotFound => "not_found",
+        ChatImportError::NotAChat => "not_a_chat",
+        ChatImportError::NotASpace(_) => "not_a_space",
+        ChatImportError::QuotaExceeded(_) => "storage_full",
+        ChatImportError::Io(_) | ChatImportError::Db(_) => {
+            tracing::error!(%error, import.id = %id, "import failed: {error:?}");
+            "internal"
+        }
+    };
+    let status = match error {
+        ChatImportError::Canceled => import_job::ImportStatus::Canceled,
+        _ => import_job::ImportStatus::Failed,
+    };
+    let report = import_job::error_report(code, &error.to_string());
+    let now = services.clock.now();
+    if let Err(error) = import_job::abort(&services.db, id, status, report, now).await {
+        // The cleanup at the next start deletes it.
+        tracing::error!(%error, import.id = %id, "failed to record the end of an import");
+    }
+}
+
+struct ChatImporter<'a> {
+    services: &'a ImportServices,
+    chat: ChatImport,
+    hidden_space: SpaceId,
+    conversation: ConversationId,
+    header: ChatHeader,
+    next_seq: i64,
+    bytes_read: u64,
+    /// The timestamp of the previous message, used for messages without one.
+    last_sent_at: Timestamp,
+}
+
+impl<'a> ChatImporter<'a> {
+    async fn start(
+        services: &'a ImportServices,
+        chat: ChatImport,
+    ) -> Result<Self, ChatImportError> {
+        let hidden_space = chat.job.hidden_space_id.ok_or(ChatImportError::Canceled)?;
+        let now = services.clock.now();
+        let row = new_conversation(hidden_space, now);
+        let conversation = import_writer::insert_conversation(&services.db, row).await?;
+        Ok(Self {
+            services,
+            chat,
+            hidden_space,
+            conversation,
+            header: ChatHeader::default(),
+            next_seq: 1,
+            bytes_read: 0,
+            last_sent_at: now,
+        })
+    }
+
+    async fn read_file(mut self, file: File) -> Result<conversation::Model, ChatImportError> {
+        let (send, mut steps) = mpsc::channel(MAX_QUEUED_BATCHES);
+        // Parsing and counting are CPU-bound. The task ends when the receiver is dropped.
+        let reading = self.services.shutdown.main().spawn_blocking(move || {
+            let file = BufReader::with_capacity(64 * 1024, file);
+            chat_batches::read(file, &tokens::count, &mut |step| {
+                send.blocking_send(step).is_ok()
+            })
+        });
+        while let Some(step) = steps.recv().await {
+            if self.services.shutdown.draining.is_cancelled() {
+                return Err(ChatImportError::Canceled);
+            }
+            match step {
+                BatchEvent::Header(header) => {
+                    self.last_sent_at = header.created_at.unwrap_or(self.last_sent_at);
+                    self.header = header;
+                }
+                BatchEvent::Batch(batch) => self.write_batch(batch).await?,
+            }
+        }
+        let report = reading
+            .await
+            .map_err(|_| std::io::Error::other("the reader task failed"))??;
+        match self.next_seq {
+            1 => Err(ChatImportError::NotAChat),
+            _ => self.finish(report).await,
+        }
+    }
+
+    async fn write_batch(&mut self, batch: MessageBatch) -> Result<(), ChatImportError> {
+        self.bytes_read = batch.bytes_read;
+        let target = ImportTarget {
+            import: self.chat.job.id,
+            hidden_space: self.hidden_space,
+            conversation: self.conversation,
+            first_seq: self.next_seq,
+            bytes_read: batch.bytes_read,
+            now: self.services.clock.now(),
+        };
+        let messages: Vec<ImportedMessage> = batch
+            .messages
+            .into_iter()
+            .map(|it| self.convert_message(it))
+            .collect();
+        self.next_seq += i64::try_from(messages.len()).unwrap_or(0);
+        let memberships = import_writer::write_batch(&self.services.db, target, messages).await?;
+        self.services.db.merge_segments().await;
+        for (name, seat) in memberships {
+            self.chat.authors.set_membership(&name, seat);
+        }
+        Ok(())
+    }
+
+    fn convert_message(&mut self, message: ChatMessage) -> ImportedMessage {
+        let is_user = message.is_user;
+        let default_name = match is_user {
+            true => self.header.user_name.as_deref().unwrap_or("User"),
+            false => self.header.character_name.as_deref().unwrap_or("Character"),
+        };
+        let name = message
+            .name
+            .clone()
+            .unwrap_or_else(|| default_name.to_owned());
+        let author: AuthorTarget = self.chat.authors.resolve(AuthorName { name, is_user });
+        self.last_sent_at = message.sent_at.unwrap_or(self.last_sent_at);
+        ImportedMessage {
+            author,
+            created_at: self.last_sent_at,
+            message,
+        }
+    }
+
+    async fn finish(self, report: LineReport) -> Result<conversation::Model, ChatImportError> {
+        let named = [self.chat.title, self.header.character_name];
+        let title = named
+            .into_iter()
+            .flatten()
+            .find_map(|it| display_name::truncate(&it, 200));
+        let result = ChatImportResult {
+            target: self.chat.target,
+            conversation: self.conversation,
+            last_seq: self.next_seq - 1,
+            bytes_read: self.bytes_read,
+            title: title.unwrap_or_default(),
+            settings: Value::Object(self.header.settings),
+            report: json!({ "report": report }),
+            now: self.services.clock.now(),
+            import: self.chat.job,
+        };
+        import_writer::finish(&self.services.db, result).await
+    }
+}
+
+/// Returns the row of an empty conversation.
+pub fn new_conversation(space: SpaceId, now: Timestamp) -> conversation::Model {
+    conversation::Model {
+        id: ConversationId(0), // assigned by the database
+        space_id: space,
+        kind: conversation::ConversationKind::Root,
+        title: String::new(),
+        parent_conversation_id: None,
+        forked_from_message_id: None,
+        rev: import_writer::FIRST_REV,
+        last_seq: 0,
+        last_speaker_membership_id: None,
+        last_assistant_seq: None,
+        last_user_seq: None,
+        needs_step: false,
+        last_run_seq: 0,
+        auto_mode_turns: 0,
+        settings: json!({}),
+        variables: json!({}),
+        created_at: now,
+        archived_at: None,
+        is_hidden: false,
+        text_bytes: 0,
+    }
+}

@@ -1,0 +1,157 @@
+//! Loads the inputs of a prompt whose history comes with the request (`/v1`) and is not stored.
+//!
+//! The state that a conversation would store starts empty: variables and timed effects of lore.
+
+use sea_orm::{ConnectionTrait, DbErr};
+use serde_json::Value;
+
+use crate::characters::character;
+use crate::clock::Timestamp;
+use crate::conversations::message::MessageRole;
+use crate::ids::MembershipId;
+use crate::presets::document::GenerationTrigger;
+use crate::presets::resolve;
+use crate::presets::resolve::PresetLayers;
+use crate::prompt::context::{HistoryLine, PromptContext, PromptMember, PromptUser};
+use crate::prompt::loading::loader::SpeakerContext;
+use crate::prompt::loading::lore_loader::LoreLoader;
+use crate::prompt::loading::{loader, lore_loader};
+use crate::providers::provider;
+use crate::spaces::membership::{MembershipKind, MembershipStatus, Participation};
+use crate::spaces::{membership, space};
+
+/// The membership of a user who is alone with a character.
+pub const USER_MEMBERSHIP: MembershipId = MembershipId(1);
+/// The membership of that character.
+pub const CHARACTER_MEMBERSHIP: MembershipId = MembershipId(2);
+
+/// The history and settings of a request, without the speaker.
+#[derive(Clone, Debug)]
+pub struct ExternalHistory<'a> {
+    /// The messages, oldest first.
+    pub lines: Vec<HistoryLine>,
+    /// Instructions of the request, in addition to the cards.
+    pub instructions: Option<String>,
+    /// The maximum number of tokens of the reply, if the request states it.
+    pub max_tokens: Option<u32>,
+    pub provider: &'a provider::Model,
+    pub now: Timestamp,
+}
+
+/// Loads the inputs for a character outside a space; `user` is the name of the user.
+///
+/// # Errors
+/// Returns an error when the database fails.
+pub async fn for_character(
+    db: &impl ConnectionTrait,
+    character: &character::Model,
+    user: &str,
+    history: ExternalHistory<'_>,
+) -> Result<PromptContext, DbErr> {
+    let nothing = Value::Null;
+    let layers = PresetLayers {
+        membership: &nothing,
+        membership_preset: None,
+        space: &nothing,
+        provider: &history.provider.settings,
+    };
+    let preset = resolve::resolve(db, layers).await?;
+    let blank = loader::empty_context(&speaker_context(&history, CHARACTER_MEMBERSHIP), preset);
+    let person = new_member(USER_MEMBERSHIP, user, MembershipKind::Human);
+    let own = PromptMember {
+        // Stored cards were validated when they were stored.
+        card: character.card().ok(),
+        character: Some(character.id),
+        ..new_member(
+            CHARACTER_MEMBERSHIP,
+            &character.name,
+            MembershipKind::Character,
+        )
+    };
+    let mut context = PromptContext {
+        members: vec![person, own],
+        user: PromptUser {
+            name: user.to_owned(),
+            persona: String::new(),
+        },
+        ..blank
+    };
+    apply_history(&mut context, history);
+    let loader = LoreLoader {
+        conversation: None,
+        space: None,
+        settings: &nothing,
+        variables: &nothing,
+        user: None,
+        speaker: Some((character.id, character.owner_id)),
+    };
+    context.lore = lore_loader::load(db, &context, loader).await?;
+    Ok(context)
+}
+
+/// Loads the inputs for a speaker of a space; `user` is the membership of the prompt's user.
+///
+/// # Errors
+/// Returns an error when the database fails.
+pub async fn for_space(
+    db: &impl ConnectionTrait,
+    speaker: MembershipId,
+    space: &space::Model,
+    memberships: &[membership::Model],
+    user: &membership::Model,
+    history: ExternalHistory<'_>,
+) -> Result<PromptContext, DbErr> {
+    let speaking = speaker_context(&history, speaker);
+    let (mut context, owners) = loader::space_settings(db, &speaking, space, memberships).await?;
+    context.note = loader::author_note_of(&Value::Null, speaker, space, memberships);
+    context.user = loader::to_prompt_user(Some(user));
+    apply_history(&mut context, history);
+    let loader = LoreLoader {
+        conversation: None,
+        space: Some(space.id),
+        settings: &space.settings,
+        variables: &Value::Null,
+        user: Some(user.id),
+        speaker: loader::find_character(&context, memberships, &owners),
+    };
+    context.lore = lore_loader::load(db, &context, loader).await?;
+    Ok(context)
+}
+
+fn speaker_context<'a>(history: &ExternalHistory<'a>, speaker: MembershipId) -> SpeakerContext<'a> {
+    SpeakerContext {
+        speaker,
+        provider: history.provider,
+        kind: GenerationTrigger::Normal,
+        now: history.now,
+    }
+}
+
+/// Adds the history to the context.
+fn apply_history(context: &mut PromptContext, history: ExternalHistory<'_>) {
+    let by_user = history
+        .lines
+        .iter()
+        .filter(|it| it.role == MessageRole::User);
+    let n_user_turns = by_user.filter(|it| it.payload.answers.is_none()).count();
+    context.n_user_turns = i64::try_from(n_user_turns).unwrap_or(i64::MAX).max(1);
+    context.history = history.lines;
+    context.instructions = history.instructions;
+    if history.max_tokens.is_some() {
+        context.preset.max_tokens = history.max_tokens;
+    }
+}
+
+fn new_member(id: MembershipId, name: &str, kind: MembershipKind) -> PromptMember {
+    PromptMember {
+        id,
+        name: name.to_owned(),
+        aliases: Vec::new(),
+        kind,
+        participation: Participation::Active,
+        status: MembershipStatus::Active,
+        character: None,
+        card: None,
+        persona: None,
+    }
+}

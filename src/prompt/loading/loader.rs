@@ -1,0 +1,357 @@
+//! Loads the inputs of a prompt of a stored conversation.
+
+use std::collections::HashMap;
+
+use sea_orm::{ColumnTrait, ConnectionTrait, DbErr, EntityTrait, QueryFilter};
+use serde::Deserialize;
+use serde_json::Value;
+
+use crate::characters::card::Card;
+use crate::characters::character;
+use crate::clock::Timestamp;
+use crate::conversations::message::MessageRole;
+use crate::conversations::{conversation, message};
+use crate::ids::{CharacterId, ConversationId, MembershipId, MessageId, UserId};
+use crate::presets::document::{GenerationTrigger, Preset};
+use crate::presets::resolve;
+use crate::presets::resolve::PresetLayers;
+use crate::prompt::author_note;
+use crate::prompt::author_note::AuthorNote;
+use crate::prompt::blocks::BlockPayload;
+use crate::prompt::context::{HistoryLine, PromptContext, PromptMember, PromptUser};
+use crate::prompt::loading::lore_loader::LoreLoader;
+use crate::prompt::loading::{history_query, lore_loader, space_variable};
+use crate::prompt::lore::LoreInput;
+use crate::prompt::macros::variables::{VariableMap, Variables};
+use crate::providers::provider;
+use crate::spaces::{membership, space};
+
+/// Which prompt to load.
+#[derive(Clone, Copy, Debug)]
+pub struct PromptRequest<'a> {
+    pub conversation: ConversationId,
+    pub speaker: MembershipId,
+    /// The newest message that it may include.
+    pub cutoff_seq: i64,
+    /// The message that it replies to; its author becomes the user.
+    pub reply_to: Option<MessageId>,
+    pub provider: &'a provider::Model,
+    /// The generation trigger; ignored for a human speaker, who is always impersonated.
+    pub kind: GenerationTrigger,
+    pub now: Timestamp,
+}
+
+/// The conversation of a prompt, with its space and members.
+#[derive(Clone, Debug)]
+pub struct PromptScope {
+    pub conversation: conversation::Model,
+    pub space: space::Model,
+    /// The active ones in the order of the roster, and the speaker.
+    pub memberships: Vec<membership::Model>,
+}
+
+/// Loads the inputs of a prompt. Returns `None` if the conversation does not exist.
+pub async fn load(
+    db: &impl ConnectionTrait,
+    request: PromptRequest<'_>,
+) -> Result<Option<PromptContext>, DbErr> {
+    let found = conversation::find_with_space(db, request.conversation).await?;
+    let Some((conversation, space)) = found else {
+        return Ok(None);
+    };
+    let mut memberships = membership::list_active(db, space.id).await?;
+    memberships
+        .extend(membership::load_missing(db, space.id, &memberships, [request.speaker]).await?);
+    let scope = PromptScope {
+        conversation,
+        space,
+        memberships,
+    };
+    load_in_scope(db, request, scope).await.map(Some)
+}
+
+/// Loads the inputs of a prompt in a conversation that is already loaded.
+pub async fn load_in_scope(
+    db: &impl ConnectionTrait,
+    request: PromptRequest<'_>,
+    scope: PromptScope,
+) -> Result<PromptContext, DbErr> {
+    let PromptScope {
+        conversation,
+        space,
+        memberships: mut seats,
+    } = scope;
+    let speaking = SpeakerContext {
+        speaker: request.speaker,
+        provider: request.provider,
+        kind: request.kind,
+        now: request.now,
+    };
+    let (mut context, mut owners) = space_settings(db, &speaking, &space, &seats).await?;
+    let id = conversation.id;
+    let history = history_query::load_history(db, id, request.cutoff_seq, context.limits()).await?;
+    let authors = history.iter().map(|it| it.space_membership_id);
+    let removed = membership::load_missing(db, space.id, &seats, authors).await?;
+    if !removed.is_empty() {
+        let (cards, more) = load_cards(db, &removed).await?;
+        owners.extend(more);
+        context
+            .members
+            .extend(removed.iter().map(|it| to_prompt_member(it, &cards)));
+        seats.extend(removed);
+    }
+    let cutoff_seq = history.last().map_or(0, |it| it.seq);
+    let user_seat = find_user_membership(&seats, &history, &request);
+    context.conversation = id;
+    context.note = author_note_of(&conversation.settings, request.speaker, &space, &seats);
+    context.n_user_turns = match context.note.interval {
+        ..=1 => 1,
+        _ => history_query::count_by_role(db, id, MessageRole::User, cutoff_seq)
+            .await?
+            .max(1),
+    };
+    let own_scenario = non_blank_text(&conversation.settings, "scenario_override");
+    context.scenario_override = own_scenario.or(context.scenario_override);
+    context.user = to_prompt_user(user_seat);
+    context.history = to_history_lines(history, &seats);
+    context.variables = Variables {
+        space: space_variable::load_for_space(db, space.id).await?,
+        conversation: VariableMap::deserialize(&conversation.variables["macros"])
+            .unwrap_or_default(),
+        ..Variables::default()
+    };
+    let loader = LoreLoader {
+        conversation: Some(id),
+        space: Some(space.id),
+        settings: &space.settings,
+        variables: &conversation.variables,
+        user: user_seat.map(|it| it.id),
+        speaker: find_character(&context, &seats, &owners),
+    };
+    context.lore = lore_loader::load(db, &context, loader).await?;
+    Ok(context)
+}
+
+/// The speaker and how it speaks.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct SpeakerContext<'a> {
+    pub speaker: MembershipId,
+    pub provider: &'a provider::Model,
+    pub kind: GenerationTrigger,
+    pub now: Timestamp,
+}
+
+/// Builds the part of a context that the space determines, without history and lore. Also returns
+/// the owners of the characters.
+pub(super) async fn space_settings(
+    db: &impl ConnectionTrait,
+    speaking: &SpeakerContext<'_>,
+    space: &space::Model,
+    memberships: &[membership::Model],
+) -> Result<(PromptContext, HashMap<CharacterId, UserId>), DbErr> {
+    let (cards, owners) = load_cards(db, memberships).await?;
+    let speaker = memberships.iter().find(|it| it.id == speaking.speaker);
+    let is_human = speaker.is_some_and(|it| it.kind == membership::MembershipKind::Human);
+    let mut preset = resolve_preset(db, speaking.provider, space, speaker).await?;
+    if let Some(nudge) = space.settings["group_nudge_prompt"].as_str() {
+        preset.texts.group_nudge_prompt = nudge.to_owned();
+    }
+    let text = |key| non_blank_text(&space.settings, key).unwrap_or_default();
+    let context = PromptContext {
+        space_name: space.name.clone(),
+        members: memberships
+            .iter()
+            .map(|it| to_prompt_member(it, &cards))
+            .collect(),
+        card_handling: space.card_handling_mode,
+        field_affixes: (text("join_prefix"), text("join_suffix")),
+        scenario_override: non_blank_text(&space.settings, "scenario_override"),
+        trigger: match is_human {
+            true => GenerationTrigger::Impersonate,
+            false => speaking.kind,
+        },
+        allows_other_speakers: space.settings["relax_message_trim"] == Value::Bool(true),
+        ..empty_context(speaking, preset)
+    };
+    Ok((context, owners))
+}
+
+/// Returns a context that contains only the speaker and the preset.
+pub(super) fn empty_context(speaking: &SpeakerContext<'_>, preset: Preset) -> PromptContext {
+    PromptContext {
+        conversation: ConversationId(0),
+        space_name: String::new(),
+        speaker: speaking.speaker,
+        members: Vec::new(),
+        user: to_prompt_user(None),
+        card_handling: space::CardHandlingMode::Swap,
+        field_affixes: Default::default(),
+        scenario_override: None,
+        preset,
+        trigger: speaking.kind,
+        note: AuthorNote::default(),
+        lore: LoreInput::default(),
+        n_user_turns: 1,
+        allows_other_speakers: false,
+        impersonation_request: None,
+        instructions: None,
+        history: Vec::new(),
+        variables: Variables::default(),
+        model: speaking.provider.model.clone(),
+        now: speaking.now,
+    }
+}
+
+/// Returns the author's note of this speaker.
+pub(super) fn author_note_of(
+    conversation: &Value,
+    speaker: MembershipId,
+    space: &space::Model,
+    memberships: &[membership::Model],
+) -> AuthorNote {
+    let membership = memberships.iter().find(|it| it.id == speaker);
+    let of_speaker = membership.map_or(&Value::Null, |it| &it.settings);
+    author_note::resolve(conversation, of_speaker, &space.settings)
+}
+
+/// Returns the character that speaks in a context, with its owner.
+pub(super) fn find_character(
+    context: &PromptContext,
+    memberships: &[membership::Model],
+    owners: &HashMap<CharacterId, UserId>,
+) -> Option<(CharacterId, Option<UserId>)> {
+    let character = context.character()?.id;
+    let membership = memberships.iter().find(|it| it.id == character)?;
+    let id = membership.character_id?;
+    Some((id, owners.get(&id).copied()))
+}
+
+async fn load_cards(
+    db: &impl ConnectionTrait,
+    memberships: &[membership::Model],
+) -> Result<(HashMap<CharacterId, Card>, HashMap<CharacterId, UserId>), DbErr> {
+    let ids = memberships.iter().filter_map(|it| it.character_id);
+    let rows = character::Entity::find()
+        .filter(character::Column::Id.is_in(ids))
+        .all(db)
+        .await?;
+    let owners = rows.iter().filter_map(|it| Some((it.id, it.owner_id?)));
+    let owners = owners.collect();
+    // Stored cards were validated when they were stored; an invalid one is skipped.
+    let read = |it: character::Model| Some((it.id, Card::from_document(it.card).ok()?));
+    Ok((rows.into_iter().filter_map(read).collect(), owners))
+}
+
+fn to_prompt_member(
+    membership: &membership::Model,
+    cards: &HashMap<CharacterId, Card>,
+) -> PromptMember {
+    PromptMember {
+        id: membership.id,
+        name: membership.cached_display_name.clone(),
+        aliases: membership.alias_list(),
+        kind: membership.kind,
+        participation: membership.participation,
+        status: membership.status,
+        character: membership.character_id,
+        card: membership
+            .character_id
+            .and_then(|it| cards.get(&it))
+            .cloned(),
+        persona: membership.persona.clone(),
+    }
+}
+
+/// Resolves the preset of this speaker.
+async fn resolve_preset(
+    db: &impl ConnectionTrait,
+    provider: &provider::Model,
+    space: &space::Model,
+    speaker: Option<&membership::Model>,
+) -> Result<Preset, DbErr> {
+    let layers = PresetLayers {
+        membership: speaker.map_or(&Value::Null, |it| &it.settings["preset"]),
+        membership_preset: speaker.and_then(|it| it.preset_id),
+        space: &space.settings["preset"],
+        provider: &provider.settings,
+    };
+    let preset = resolve::resolve(db, layers).await?;
+    let is_human = speaker.is_some_and(|it| it.kind == membership::MembershipKind::Human);
+    Ok(if is_human {
+        preset.for_impersonation()
+    } else {
+        preset
+    })
+}
+
+/// Returns the membership of the prompt's user: the human that is impersonated, else the author of
+/// the message replied to, else the first human by position.
+fn find_user_membership<'a>(
+    memberships: &'a [membership::Model],
+    history: &[message::Model],
+    request: &PromptRequest<'_>,
+) -> Option<&'a membership::Model> {
+    let human = |it: &&membership::Model| it.kind == membership::MembershipKind::Human;
+    let speaker = memberships
+        .iter()
+        .find(|it| it.id == request.speaker)
+        .filter(human);
+    let author = history
+        .iter()
+        .find(|it| Some(it.id) == request.reply_to)
+        .and_then(|it| {
+            memberships
+                .iter()
+                .find(|seat| seat.id == it.space_membership_id)
+        })
+        .filter(human);
+    let here = |it: &&membership::Model| it.status == membership::MembershipStatus::Active;
+    let first = || memberships.iter().filter(human).find(here);
+    speaker.or(author).or_else(first)
+}
+
+pub(super) fn to_prompt_user(membership: Option<&membership::Model>) -> PromptUser {
+    membership.map_or_else(
+        || PromptUser {
+            name: "User".to_owned(),
+            persona: String::new(),
+        },
+        |it| PromptUser {
+            name: it.cached_display_name.clone(),
+            persona: it.persona.clone().unwrap_or_default(),
+        },
+    )
+}
+
+fn to_history_lines(
+    history: Vec<message::Model>,
+    memberships: &[membership::Model],
+) -> Vec<HistoryLine> {
+    let name = |id: MembershipId| {
+        let seat = memberships.iter().find(|it| it.id == id);
+        seat.map_or_else(String::new, |it| it.cached_display_name.clone())
+    };
+    history
+        .into_iter()
+        .map(|it| HistoryLine {
+            seq: it.seq,
+            message_id: it.id,
+            swipe: it.active_swipe,
+            author: it.space_membership_id,
+            name: name(it.space_membership_id),
+            role: it.role,
+            text: it.content,
+            tokens: it.token_count,
+            created_at: it.created_at,
+            payload: BlockPayload::default(),
+            is_required: false,
+        })
+        .collect()
+}
+
+fn non_blank_text(settings: &Value, key: &str) -> Option<String> {
+    settings[key]
+        .as_str()
+        .filter(|it| !it.trim().is_empty())
+        .map(str::to_owned)
+}

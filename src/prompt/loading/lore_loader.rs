@@ -1,0 +1,79 @@
+//! Loads the lore of a prompt: its lorebooks, and the effects of earlier scans.
+
+use sea_orm::{ConnectionTrait, DbErr};
+use serde::Deserialize;
+use serde_json::Value;
+
+use crate::conversations::message::MessageRole;
+use crate::ids::{CharacterId, ConversationId, MembershipId, SpaceId, UserId};
+use crate::lore::active_lorebooks;
+use crate::lore::scan_request::ScanSettings;
+use crate::lore::timed_effects::TimedEffects;
+use crate::prompt::context::PromptContext;
+use crate::prompt::loading::history_query;
+use crate::prompt::lore::LoreInput;
+
+/// Where the lorebooks of a prompt are linked.
+#[derive(Clone, Copy, Debug)]
+pub struct LoreLoader<'a> {
+    /// `None` if the messages are not stored.
+    pub conversation: Option<ConversationId>,
+    /// `None` if the character is used outside a space.
+    pub space: Option<SpaceId>,
+    /// The settings of the space.
+    pub settings: &'a Value,
+    /// The stored variables of the conversation.
+    pub variables: &'a Value,
+    /// The membership that `{{user}}` refers to.
+    pub user: Option<MembershipId>,
+    /// The character that speaks, with its owner.
+    pub speaker: Option<(CharacterId, Option<UserId>)>,
+}
+
+/// Loads the lorebooks whose entries may activate in the prompt of `context`.
+pub async fn load(
+    db: &impl ConnectionTrait,
+    context: &PromptContext,
+    shelf: LoreLoader<'_>,
+) -> Result<LoreInput, DbErr> {
+    let card = context.character().and_then(|it| it.card.as_ref());
+    let speaker = shelf.speaker.zip(card);
+    let request = active_lorebooks::LoreRequest {
+        conversation: shelf.conversation,
+        space: shelf.space,
+        user_membership: shelf.user,
+        user_character: None,
+        speaker: speaker.map(|((character, owner), card)| active_lorebooks::LoreSpeaker {
+            character,
+            owner,
+            card,
+        }),
+    };
+    let books = active_lorebooks::load(db, &request).await?;
+    if books.is_empty() {
+        return Ok(LoreInput::default());
+    }
+    let limits = context.limits();
+    let available_tokens = limits.context_tokens - limits.response_tokens;
+    let cutoff_seq = context.history.last().map_or(0, |it| it.seq);
+    // Only decorators need the number of replies, and counting them is slow.
+    let mut entries = books.iter().flat_map(|it| &it.entries);
+    let needs_count = entries.any(|it| it.content.trim_start().starts_with("@@"));
+    let n_replies = match (needs_count, shelf.conversation) {
+        (true, Some(id)) => {
+            history_query::count_by_role(db, id, MessageRole::Assistant, cutoff_seq).await?
+        }
+        (true, None) => {
+            let lines = context.history.iter();
+            let replies = lines.filter(|it| it.role == MessageRole::Assistant).count();
+            i64::try_from(replies).unwrap_or(i64::MAX)
+        }
+        (false, _) => 0,
+    };
+    Ok(LoreInput {
+        lorebooks: books,
+        settings: ScanSettings::from_space_settings(shelf.settings, available_tokens),
+        timed: TimedEffects::deserialize(&shelf.variables["lore"]).unwrap_or_default(),
+        n_replies,
+    })
+}

@@ -1,0 +1,101 @@
+//! Tracks which prompt texts come from a card, to hide them from users who may not read the card:
+//! in previews, stored prompts and exports.
+//!
+//! **Invariant:** a text of unknown origin counts as text of every card of the space.
+
+use std::collections::HashSet;
+
+use crate::ids::CharacterId;
+use crate::prompt::blocks::{BlockKind, PromptBlock};
+use crate::prompt::lore::LoreReport;
+use crate::prompt::macros::card_use::CardUse;
+use crate::prompt::record::prompt_record::SentPrompt;
+
+/// The cards of a space that a user may not read.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct HiddenCards(HashSet<CharacterId>);
+
+impl HiddenCards {
+    /// Creates the set of hidden cards of a space.
+    pub fn new(ids: HashSet<CharacterId>) -> Self {
+        Self(ids)
+    }
+
+    /// Returns whether the user may not read this card.
+    pub fn contains(&self, id: CharacterId) -> bool {
+        self.0.contains(&id)
+    }
+
+    /// Returns whether the user may read every card.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Returns whether a text of this origin is hidden; `entered`: the cards of the prompt, if
+    /// known.
+    fn hides(&self, origin: CardUse, entered: Option<&[CharacterId]>) -> bool {
+        match (origin, entered) {
+            (CardUse::None, _) => false,
+            (CardUse::Entered, Some(ids)) => ids.iter().any(|id| self.contains(*id)),
+            (CardUse::Entered, None) | (CardUse::Unknown, _) => !self.is_empty(),
+        }
+    }
+
+    /// Removes hidden text from a prompt for display. A block keeps its kind, token count and
+    /// label, unless its label is text of a card (an entry of an embedded lorebook).
+    pub fn withhold(
+        &self,
+        blocks: &mut [PromptBlock],
+        lore: &mut LoreReport,
+        entered: Option<&[CharacterId]>,
+    ) {
+        for block in blocks {
+            if self.hides(block.card_use, entered) {
+                block.text.clear();
+                block.withheld = true;
+                if block.kind == BlockKind::Lore {
+                    block.label = LORE_LABEL.to_owned();
+                }
+            }
+        }
+        self.withhold_lore(lore, entered);
+    }
+
+    /// Removes hidden text from a stored prompt that is exported.
+    pub fn withhold_from_record(&self, record: &mut SentPrompt) {
+        let entered = record.cards.take();
+        for piece in &mut record.pieces {
+            let is_old = entered.is_none() && piece.kind != BlockKind::History;
+            let origin = if is_old {
+                CardUse::Unknown
+            } else {
+                piece.card_use
+            };
+            if self.hides(origin, entered.as_deref()) {
+                piece.text.clear();
+                if piece.kind == BlockKind::Lore {
+                    piece.label = LORE_LABEL.to_owned();
+                }
+            }
+        }
+        self.withhold_lore(&mut record.lore, entered.as_deref());
+    }
+
+    fn withhold_lore(&self, lore: &mut LoreReport, entered: Option<&[CharacterId]>) {
+        if !self.hides(CardUse::Entered, entered) {
+            return;
+        }
+        // An entry without an id belongs to a card's embedded lorebook.
+        let of_cards = lore.fired.iter_mut().chain(&mut lore.dropped);
+        for entry in of_cards.filter(|it| it.entry_id.is_none()) {
+            entry.name.clear();
+            entry.book.clear();
+            entry.because.clear();
+        }
+        // Warnings name entries and keys, including those of the embedded lorebook.
+        lore.warnings.clear();
+        lore.warnings_coded.clear();
+    }
+}
+
+const LORE_LABEL: &str = "Lore";

@@ -1,0 +1,172 @@
+//! The rate limits of the server, and the keys by which they count.
+
+use std::fmt;
+use std::net::{IpAddr, Ipv6Addr};
+
+use crate::accounts::user;
+use crate::clock::Clock;
+use crate::config;
+use crate::ids::{ApiKeyId, UserId};
+use crate::rate_limit::limit::RateLimit;
+use crate::rate_limit::socket_limit::SocketLimit;
+use crate::realtime::cluster::shared_counter::SharedCounter;
+
+const MINUTE_MS: i64 = 60_000;
+/// Invitations of users that the inviter shares no space with: maximum number, and window in
+/// milliseconds. Without it, one user could invite every account of the server.
+const INVITATIONS: (u32, i64) = (30, 60 * MINUTE_MS);
+
+/// All rate limits of the server.
+pub struct RateLimits {
+    pub sign_ins: SignInLimit,
+    /// New accounts per address, including guests.
+    pub registrations: RateLimit<ClientNetwork>,
+    /// Attempts with invite tokens that do not exist, per address.
+    pub invite_guesses: RateLimit<ClientNetwork>,
+    /// Invitations of users that the inviter shares no space with, per inviter.
+    pub invitations: RateLimit<UserId>,
+    /// Messages per user.
+    pub posts: RateLimit<UserId>,
+    /// Responses per API key.
+    pub responses: RateLimit<ApiKeyId>,
+    pub sockets: SocketLimit,
+}
+
+impl RateLimits {
+    /// Creates the limits without counted events; `shared` counts for all nodes together.
+    pub fn new(settings: &config::LimitSettings, clock: &Clock, shared: &SharedCounter) -> Self {
+        let failures = (settings.login_failures, 3 * MINUTE_MS);
+        let registrations = (settings.registrations_per_hour, 60 * MINUTE_MS);
+        let posts = (settings.posts_per_minute, MINUTE_MS);
+        let responses = (settings.responses_per_minute, MINUTE_MS);
+        let (per_user, per_address) = (settings.sockets_per_user, settings.sockets_per_address);
+        Self {
+            sign_ins: SignInLimit {
+                by_address: RateLimit::new("sign_in_from", failures, clock, shared),
+                by_name: RateLimit::new("sign_in_as", failures, clock, shared),
+            },
+            registrations: RateLimit::new("registration", registrations, clock, shared),
+            invite_guesses: RateLimit::new("guess", failures, clock, shared),
+            invitations: RateLimit::new("invitation", INVITATIONS, clock, shared),
+            posts: RateLimit::new("post", posts, clock, shared),
+            responses: RateLimit::new("response", responses, clock, shared),
+            sockets: SocketLimit::new(per_user, per_address, shared),
+        }
+    }
+}
+
+/// Seconds until the next attempt can succeed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RetryAfter(pub u64);
+
+/// The network of a client: one IPv4 address, or an IPv6 network, because one household usually has
+/// a whole one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct ClientNetwork(IpAddr);
+
+impl ClientNetwork {
+    /// Returns whether the address is a loopback address.
+    pub fn is_loopback(self) -> bool {
+        self.0.is_loopback()
+    }
+}
+
+impl fmt::Display for ClientNetwork {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+impl From<IpAddr> for ClientNetwork {
+    fn from(address: IpAddr) -> Self {
+        Self(match address.to_canonical() {
+            IpAddr::V6(it) => {
+                let [a, b, c, d, ..] = it.segments();
+                IpAddr::V6(Ipv6Addr::new(a, b, c, d, 0, 0, 0, 0))
+            }
+            v4 => v4,
+        })
+    }
+}
+
+/// Limits failed sign-ins, per address and per username.
+pub struct SignInLimit {
+    by_address: RateLimit<ClientNetwork>,
+    by_name: RateLimit<String>,
+}
+
+impl SignInLimit {
+    /// Checks whether another attempt is allowed.
+    ///
+    /// # Errors
+    /// Returns `RetryAfter` when too many attempts from this address or for this username have
+    /// failed.
+    pub async fn check(
+        &self,
+        address: Option<ClientNetwork>,
+        username: &str,
+    ) -> Result<(), RetryAfter> {
+        let by_address = match address {
+            Some(address) => self.by_address.retry_after(&address).await,
+            None => None,
+        };
+        let by_name = self.by_name.retry_after(&name_key(username)).await;
+        match by_address.max(by_name) {
+            Some(wait) => Err(RetryAfter(wait)),
+            None => Ok(()),
+        }
+    }
+
+    /// Counts a failed attempt.
+    pub fn record_failure(&self, address: Option<ClientNetwork>, username: &str) {
+        if let Some(address) = address {
+            self.by_address.record(address);
+        }
+        self.by_name.record(name_key(username));
+    }
+}
+
+/// Truncates the name, so that long names cannot fill the memory; valid usernames are shorter.
+fn name_key(username: &str) -> String {
+    user::normalize_username(&username.chars().take(64).collect::<String>())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::IpAddr;
+
+    use super::{ClientNetwork, RetryAfter, SignInLimit};
+    use crate::clock::Clock;
+    use crate::rate_limit::limit::RateLimit;
+    use crate::realtime::cluster::shared_counter::SharedCounter;
+
+    #[tokio::test]
+    async fn ten_failures_lock_a_name_and_an_address_each() {
+        let clock = Clock::manual();
+        let sign_ins = SignInLimit {
+            by_address: RateLimit::new("test", (10, 180_000), &clock, &SharedCounter::none()),
+            by_name: RateLimit::new("test", (10, 180_000), &clock, &SharedCounter::none()),
+        };
+        let here = Some(ClientNetwork::from(IpAddr::from([10, 0, 0, 1])));
+        let there = Some(ClientNetwork::from(IpAddr::from([10, 0, 0, 2])));
+        for _ in 0..10 {
+            assert_eq!(sign_ins.check(here, "ann").await, Ok(()));
+            sign_ins.record_failure(here, "ann");
+        }
+
+        assert_eq!(sign_ins.check(here, "ben").await, Err(RetryAfter(180)));
+        assert_eq!(sign_ins.check(there, "ANN").await, Err(RetryAfter(180)));
+        assert_eq!(sign_ins.check(there, "ben").await, Ok(()));
+        clock.advance_ms(180_000);
+        assert_eq!(sign_ins.check(here, "ann").await, Ok(()));
+    }
+
+    #[test]
+    fn an_ipv6_network_counts_as_one_address() {
+        let of = |text: &str| ClientNetwork::from(text.parse::<IpAddr>().unwrap());
+
+        assert_eq!(of("2001:db8:1:2::3"), of("2001:db8:1:2:ffff::4"));
+        assert_ne!(of("2001:db8:1:2::3"), of("2001:db8:1:3::3"));
+        assert_eq!(of("::ffff:10.0.0.1"), of("10.0.0.1"));
+    }
+}

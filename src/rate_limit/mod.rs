@@ -1,0 +1,8 @@
+//! Rate limits, limits of sockets and connections, and minimum speeds of request bodies.
+
+pub mod body_timeouts;
+pub mod connections;
+pub mod limit;
+pub mod limits;
+pub mod sliding_window;
+pub mod socket_limit;

@@ -1,0 +1,166 @@
+//! Sliding windows: count recent events per key in this process.
+//!
+//! **Invariant:** events older than the window are dropped, so memory use depends on recent traffic
+//! and not on the uptime.
+
+use std::collections::{HashMap, VecDeque};
+use std::hash::Hash;
+
+use parking_lot::Mutex;
+
+use crate::clock::{Clock, Timestamp};
+use crate::rate_limit::limits::RetryAfter;
+
+/// Number of keys below which no sweep runs.
+const MIN_SWEEP_KEYS: usize = 1024;
+
+/// At most `max` events per key within the last `span_ms`; 0 means no limit.
+pub struct SlidingWindow<K> {
+    max: usize,
+    span_ms: i64,
+    clock: Clock,
+    hits: Mutex<HitTimes<K>>,
+}
+
+struct HitTimes<K> {
+    by_key: HashMap<K, VecDeque<Timestamp>>,
+    /// Number of keys that triggers a sweep. A sweep doubles it, so that its cost stays small
+    /// compared to the cost of recording.
+    sweep_at: usize,
+}
+
+impl<K: Eq + Hash> SlidingWindow<K> {
+    /// Creates an empty window.
+    pub fn new(max: u32, span_ms: i64, clock: &Clock) -> Self {
+        Self {
+            max: usize::try_from(max).unwrap_or(usize::MAX),
+            span_ms,
+            clock: clock.clone(),
+            hits: Mutex::new(HitTimes {
+                by_key: HashMap::new(),
+                sweep_at: MIN_SWEEP_KEYS,
+            }),
+        }
+    }
+
+    /// Counts one event.
+    ///
+    /// # Errors
+    /// Returns `RetryAfter` when the limit is reached.
+    pub fn acquire(&self, key: K) -> Result<(), RetryAfter> {
+        let mut hits = self.hits.lock();
+        match self.seconds_until_free(&mut hits, &key) {
+            Some(wait) => Err(RetryAfter(wait)),
+            None => {
+                self.push(&mut hits, key);
+                Ok(())
+            }
+        }
+    }
+
+    /// Removes the latest event of a key, because what it was counted for did not happen.
+    pub fn refund(&self, key: &K) {
+        if let Some(times) = self.hits.lock().by_key.get_mut(key) {
+            times.pop_back();
+        }
+    }
+
+    /// Returns the seconds until the next event is allowed, or `None` if it is allowed now.
+    pub fn retry_after(&self, key: &K) -> Option<u64> {
+        self.seconds_until_free(&mut self.hits.lock(), key)
+    }
+
+    /// Counts one event even if the limit is reached.
+    pub fn record(&self, key: K) {
+        self.push(&mut self.hits.lock(), key);
+    }
+
+    fn seconds_until_free(&self, hits: &mut HitTimes<K>, key: &K) -> Option<u64> {
+        if self.max == 0 {
+            return None;
+        }
+        let now = self.clock.now();
+        let times = hits.by_key.get_mut(key)?;
+        drop_expired(times, now, self.span_ms);
+        let frees_next = *times.get(times.len().checked_sub(self.max)?)?;
+        let ms = frees_next.plus_ms(self.span_ms).ms_since(now).max(1);
+        Some(u64::try_from(ms).unwrap_or(0).div_ceil(1000))
+    }
+
+    fn push(&self, hits: &mut HitTimes<K>, key: K) {
+        if self.max == 0 {
+            return;
+        }
+        let now = self.clock.now();
+        if hits.by_key.len() >= hits.sweep_at {
+            hits.by_key.retain(|_, times| {
+                drop_expired(times, now, self.span_ms);
+                !times.is_empty()
+            });
+            hits.sweep_at = (hits.by_key.len() * 2).max(MIN_SWEEP_KEYS);
+        }
+        hits.by_key.entry(key).or_default().push_back(now);
+    }
+}
+
+fn drop_expired(times: &mut VecDeque<Timestamp>, now: Timestamp, span_ms: i64) {
+    while times.front().is_some_and(|it| now.ms_since(*it) >= span_ms) {
+        times.pop_front();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{MIN_SWEEP_KEYS, SlidingWindow};
+    use crate::clock::Clock;
+    use crate::rate_limit::limits::RetryAfter;
+
+    #[test]
+    fn a_window_slides() {
+        let clock = Clock::manual();
+        let window = SlidingWindow::new(2, 60_000, &clock);
+
+        assert_eq!(window.acquire("ann"), Ok(()));
+        clock.advance_ms(30_000);
+        assert_eq!(window.acquire("ann"), Ok(()));
+        assert_eq!(window.acquire("ann"), Err(RetryAfter(30)));
+        assert_eq!(window.acquire("ben"), Ok(()));
+        clock.advance_ms(29_999);
+        assert_eq!(window.acquire("ann"), Err(RetryAfter(1)));
+        clock.advance_ms(1);
+        assert_eq!(window.acquire("ann"), Ok(()));
+        assert_eq!(window.acquire("ann"), Err(RetryAfter(30)));
+    }
+
+    #[test]
+    fn a_refunded_hit_is_free_again() {
+        let window = SlidingWindow::new(1, 60_000, &Clock::manual());
+        window.acquire("ann").unwrap();
+
+        window.refund(&"ann");
+
+        assert_eq!(window.acquire("ann"), Ok(()));
+    }
+
+    #[test]
+    fn zero_is_no_limit() {
+        let window = SlidingWindow::new(0, 60_000, &Clock::manual());
+
+        assert!((0..1000).all(|_| window.acquire("ann").is_ok()));
+        assert!(window.hits.lock().by_key.is_empty());
+    }
+
+    #[test]
+    fn old_keys_are_swept() {
+        let clock = Clock::manual();
+        let window = SlidingWindow::new(5, 1_000, &clock);
+        for key in 0..MIN_SWEEP_KEYS {
+            window.record(key);
+        }
+        clock.advance_ms(1_000);
+
+        window.record(MIN_SWEEP_KEYS);
+
+        assert_eq!(window.hits.lock().by_key.len(), 1);
+    }
+}

@@ -1,0 +1,124 @@
+//! The agent loop's surface for responses: emits tool calls as events, and stores all events of an
+//! iteration before the next one begins.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use tokio_util::sync::CancellationToken;
+
+use crate::generation::agent_host::{AgentEvent, AgentHost, DispatchedCalls, MAX_SERVER_CALLS};
+use crate::generation::outcome::{CallEnd, GenerationFailure, ModelOutput};
+use crate::generation::sink::Sink;
+use crate::llm::request::Request;
+use crate::llm::tool::ToolCall;
+use crate::responses::execution::response_sink::ResponseSink;
+use crate::responses::execution::tool_config::ToolConfig;
+use crate::responses::execution::tool_dispatch;
+use crate::responses::execution::tool_dispatch::CallBudget;
+use crate::responses::fold::engine_event::{Completeness, EngineEvent};
+use crate::responses::fold::fold_calls::CallItem;
+use crate::responses::fold::response_document::ResponseUsage;
+use crate::responses::fold::usage;
+use crate::tools::registry::ToolRegistry;
+use crate::tools::tool::ServerTool;
+
+/// The surface of one response; all of its speakers share it.
+pub struct ResponseHost<'a> {
+    /// The usage of all model calls.
+    pub usage: Option<ResponseUsage>,
+    sink: ResponseSink<'a>,
+    tools: &'a ToolConfig,
+    registry: &'a ToolRegistry,
+    cancel: &'a CancellationToken,
+    known_call_ids: HashSet<String>,
+    call_budget: CallBudget,
+}
+
+impl<'a> ResponseHost<'a> {
+    /// Creates the surface of a new response.
+    pub fn new(
+        sink: ResponseSink<'a>,
+        tools: &'a ToolConfig,
+        registry: &'a ToolRegistry,
+        cancel: &'a CancellationToken,
+    ) -> Self {
+        Self {
+            usage: None,
+            sink,
+            tools,
+            registry,
+            cancel,
+            known_call_ids: HashSet::new(),
+            call_budget: CallBudget {
+                n_total: tools.max_calls.unwrap_or(u32::MAX),
+                n_server: MAX_SERVER_CALLS as u32,
+            },
+        }
+    }
+
+    /// Records the ids of the tool calls in a speaker's first request, so that no later call gets
+    /// one of them.
+    pub fn record_call_ids(&mut self, request: &Request) {
+        let calls = request.messages.iter().flat_map(|it| &it.calls);
+        self.known_call_ids.extend(calls.map(|it| it.id.clone()));
+    }
+}
+
+#[async_trait]
+impl AgentHost for ResponseHost<'_> {
+    type Item = CallItem;
+
+    fn sink(&mut self) -> &mut dyn Sink {
+        &mut self.sink
+    }
+
+    fn emit(&mut self, event: AgentEvent<'_, CallItem>) {
+        let queue = self.sink.queue;
+        match event {
+            AgentEvent::CallsTruncated(calls) => {
+                for call in tool_dispatch::truncated_calls(calls, self.tools) {
+                    queue.push(EngineEvent::ClientToolCall(call, Completeness::Truncated));
+                }
+            }
+            AgentEvent::Tool(item, update) => {
+                queue.push(EngineEvent::from_tool_update(item, update));
+            }
+            AgentEvent::ClientCall(item) => queue.push(EngineEvent::ClientToolCall(
+                item.clone(),
+                Completeness::Complete,
+            )),
+            AgentEvent::CallEnded(..) => {}
+        }
+    }
+
+    async fn record_call(&mut self, request: &Request, output: &ModelOutput) {
+        let is_answer = matches!(output.end, CallEnd::Answered(_));
+        let usage = usage::count(output, request, is_answer).await;
+        self.usage = ResponseUsage::sum([self.usage, usage]);
+    }
+
+    async fn authorize(&mut self, calls: Vec<ToolCall>) -> DispatchedCalls<CallItem> {
+        let (known, budget) = (&mut self.known_call_ids, &mut self.call_budget);
+        tool_dispatch::dispatch(calls, self.tools, known, budget)
+    }
+
+    fn find_tool(&self, name: &str) -> Option<Arc<dyn ServerTool>> {
+        self.registry.find(name).cloned()
+    }
+
+    async fn checkpoint(&mut self, request: &mut Request) -> Result<(), GenerationFailure> {
+        let queue = self.sink.queue;
+        queue.push(EngineEvent::NextIteration);
+        tokio::select! {
+            () = self.cancel.cancelled() => {}
+            () = queue.flush() => {}
+        }
+        self.tools.clear_tool_choice(request);
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+#[path = "rounds_tests.rs"]
+mod tests;

@@ -1,0 +1,176 @@
+//! Approvals of MCP calls: a request that continues must answer every pending approval request.
+//! Pure.
+
+use serde_json::Value;
+
+use crate::responses::error::ResponseEngineError;
+use crate::responses::input::pending_tool_calls::is_incomplete;
+
+/// A call that the user approved, exactly as it was shown.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ApprovedCall {
+    /// The id of the approval request item.
+    pub request_id: String,
+    pub label: String,
+    pub name: String,
+    pub arguments: String,
+}
+
+/// Why approval requests and responses do not match.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ApprovalError {
+    /// These requests have no response.
+    Missing(Vec<String>),
+    /// This field refers to a request that is not pending.
+    Unknown(String),
+}
+
+/// Returns the calls that `input` approves, out of all that are pending after `prior`.
+///
+/// # Errors
+/// Returns `InvalidApprovals` when a pending request has no response, or a response refers to a
+/// request that is not pending.
+pub fn check(prior: &[Value], input: &[Value]) -> Result<Vec<ApprovedCall>, ResponseEngineError> {
+    let mut pending: Vec<&Value> = Vec::new();
+    for item in prior {
+        match kind(item) {
+            "mcp_approval_request" if !is_incomplete(item) => pending.push(item),
+            "mcp_approval_response" | "mcp_call" => {
+                pending.retain(|it| it["id"] != *approval_request_id(item))
+            }
+            _ => {}
+        }
+    }
+    let mut approved = Vec::new();
+    for (at, item) in input.iter().enumerate() {
+        match kind(item) {
+            "mcp_approval_request" if !is_incomplete(item) => pending.push(item),
+            "mcp_approval_response" => {
+                let found = pending
+                    .iter()
+                    .position(|it| it["id"] == *approval_request_id(item));
+                let param = || format!("input[{at}].approval_request_id");
+                let found = found.ok_or_else(|| {
+                    ResponseEngineError::InvalidApprovals(ApprovalError::Unknown(param()))
+                })?;
+                let request = pending.remove(found);
+                if item["approve"] == true {
+                    approved.push(approved_call(request));
+                }
+            }
+            // A client that sends the whole history again also sends the results.
+            "mcp_call" => approved.retain(|it| approval_request_id(item) != it.request_id.as_str()),
+            _ => {}
+        }
+    }
+    match pending.is_empty() {
+        true => Ok(approved),
+        false => {
+            let ids = pending.iter().map(|it| text_field(it, "id"));
+            Err(ResponseEngineError::InvalidApprovals(
+                ApprovalError::Missing(ids.collect()),
+            ))
+        }
+    }
+}
+
+/// Returns why a request was rejected, if one of these items rejects it.
+pub fn rejection_reason<'a>(
+    request: &Value,
+    mut items: impl Iterator<Item = &'a Value>,
+) -> Option<String> {
+    let answer = items.find(|it| {
+        let is_answer = kind(it) == "mcp_approval_response";
+        is_answer && *approval_request_id(it) == request["id"]
+    })?;
+    if answer["approve"] == true {
+        return None;
+    }
+    let reason = answer["reason"].as_str().filter(|it| !it.is_empty());
+    Some(match reason {
+        Some(reason) => format!("The user did not allow this call: {reason}"),
+        None => "The user did not allow this call.".to_owned(),
+    })
+}
+
+fn kind(item: &Value) -> &str {
+    item["type"].as_str().unwrap_or_default()
+}
+
+fn approval_request_id(item: &Value) -> &Value {
+    &item["approval_request_id"]
+}
+
+fn text_field(item: &Value, name: &str) -> String {
+    item[name].as_str().unwrap_or_default().to_owned()
+}
+
+fn approved_call(request: &Value) -> ApprovedCall {
+    ApprovedCall {
+        request_id: text_field(request, "id"),
+        label: text_field(request, "server_label"),
+        name: text_field(request, "name"),
+        arguments: text_field(request, "arguments"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::{ApprovalError, check, rejection_reason};
+    use crate::responses::error::ResponseEngineError;
+
+    fn request(id: &str) -> Value {
+        json!({ "type": "mcp_approval_request", "id": id, "server_label": "s", "name": "n", "arguments": "{}" })
+    }
+
+    fn response(id: &str, approve: bool) -> Value {
+        json!({ "type": "mcp_approval_response", "approval_request_id": id, "approve": approve, "reason": "no" })
+    }
+
+    fn approval_error(prior: &[Value], input: &[Value]) -> ApprovalError {
+        match check(prior, input) {
+            Err(ResponseEngineError::InvalidApprovals(unanswered)) => unanswered,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    // R63
+    #[test]
+    fn input_answers_exactly_the_pending_requests() {
+        let pending = [request("a"), request("b")];
+
+        let approved = check(&pending, &[response("b", true), response("a", false)]).unwrap();
+        assert_eq!(approved.len(), 1);
+        assert_eq!(approved[0].request_id, "b");
+        let missing = ApprovalError::Missing(vec!["b".to_owned()]);
+        assert_eq!(approval_error(&pending, &[response("a", true)]), missing);
+        let unknown = ApprovalError::Unknown("input[0].approval_request_id".to_owned());
+        assert_eq!(approval_error(&pending, &[response("c", true)]), unknown);
+        let again = [request("a"), response("a", true)];
+        assert_eq!(approval_error(&again, &[response("a", true)]), unknown);
+    }
+
+    #[test]
+    fn a_finished_call_is_not_run_again() {
+        let done = json!({ "type": "mcp_call", "approval_request_id": "a" });
+        let all = [request("a"), response("a", true), done];
+
+        assert_eq!(check(&[], &all).unwrap(), []);
+        assert_eq!(check(&all, &[]).unwrap(), []);
+    }
+
+    #[test]
+    fn a_rejection_contains_its_reason() {
+        let answers = [response("a", false), response("b", true)];
+
+        let reason = rejection_reason(&request("a"), answers.iter());
+        assert_eq!(
+            reason.as_deref(),
+            Some("The user did not allow this call: no")
+        );
+        assert_eq!(rejection_reason(&request("b"), answers.iter()), None);
+        assert_eq!(rejection_reason(&request("c"), answers.iter()), None);
+    }
+}

@@ -1,0 +1,16 @@
+//! Execution of one response: model calls, tools, the event stream, what is stored.
+
+pub mod agent_host;
+pub mod end_log;
+pub mod event_queue;
+pub mod event_stream;
+pub mod finalize;
+pub mod mcp;
+pub mod mcp_approvals;
+pub mod mcp_setup;
+pub mod recorder;
+pub mod response_sink;
+pub mod response_task;
+pub mod speakers;
+pub mod tool_config;
+pub mod tool_dispatch;

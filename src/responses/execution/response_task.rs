@@ -1,0 +1,309 @@
+//! Runs one response: a task that owns everything it needs, from the first event to the last. Tasks
+//! share permits and connection pools only.
+//!
+//! The model's output is pushed to an event queue, which only takes memory. A second future folds
+//! the events, stores what must be stored, and sends them to the reader.
+
+use std::time::Duration;
+
+use leased_jobs::lease::{CancelHandle, CancelReason};
+use serde_json::Value;
+use tokio::time::{Instant, timeout_at};
+
+use crate::clock::{Clock, Timestamp};
+use crate::generation::call_limits::CallLimits;
+use crate::generation::outcome::{CallEnd, FailureCode, GenerationFailure, ModelOutput};
+use crate::llm::delta::FinishReason;
+use crate::responses::error::ResponseEngineError;
+use crate::responses::execution::end_log::EndLog;
+use crate::responses::execution::event_queue::EventQueue;
+use crate::responses::execution::event_stream::EventSender;
+use crate::responses::execution::mcp::McpPlan;
+use crate::responses::execution::recorder::{RecordError, Recorder};
+use crate::responses::execution::speakers;
+use crate::responses::execution::speakers::SpeakerCall;
+use crate::responses::execution::tool_config::ToolConfig;
+use crate::responses::fold::engine_event::{EngineEvent, ResponseEnd, ResponseOutcome};
+use crate::responses::fold::response_document::ResponseError;
+use crate::responses::fold::response_fold::{Fold, StreamEvent};
+use crate::responses::persona_models::speaker_queue::SpeakerQueue;
+use crate::responses::services::LogSignal;
+use crate::responses::store::response::ResponseStatus;
+use crate::tools::tool_runtime::ToolRuntime;
+
+/// The events of a background response are stored in batches, at most once per interval.
+const LOG_INTERVAL: Duration = Duration::from_millis(100);
+
+/// Everything that a response needs to run.
+pub struct ResponseTask {
+    pub call: SpeakerCall,
+    /// The speakers after the first call.
+    pub speakers: Option<SpeakerQueue>,
+    pub tools: ToolConfig,
+    pub tool_runtime: ToolRuntime,
+    /// MCP work before the first model call.
+    pub mcp_plan: McpPlan,
+    pub limits: CallLimits,
+    pub cancel: CancelHandle,
+    pub clock: Clock,
+    pub output: ResponseOutput,
+}
+
+/// Where the events of a response are stored and sent.
+pub struct ResponseOutput {
+    pub fold: Fold,
+    /// `None` if nothing is stored.
+    pub recorder: Option<Recorder>,
+    /// `None` if no client reads the stream.
+    pub sender: Option<EventSender>,
+    /// The reader was too slow and was dropped.
+    pub is_reader_dropped: bool,
+    /// Whether it has an event log, which already has its first events.
+    pub is_background: bool,
+    pub end_log: EndLog,
+    pub log_written: LogSignal,
+}
+
+/// How a task ended.
+#[derive(Debug)]
+pub enum TaskOutcome {
+    /// The response ended; contains the response object.
+    Finished(Value),
+    /// The response has no output yet, so another node can run it.
+    NotStarted,
+}
+
+/// Runs a response to its end.
+pub async fn run(task: ResponseTask) -> TaskOutcome {
+    let ResponseTask {
+        call,
+        speakers: mut cast,
+        tools: toolbox,
+        tool_runtime: workshop,
+        mcp_plan: errand,
+        limits: watches,
+        cancel: stop,
+        clock,
+        output: mut stage,
+    } = task;
+    let events = stage.first_events();
+    if stage.record_and_send(events).await.is_err() {
+        stop.cancel(CancelReason::LeaseLost);
+    }
+    let queue = EventQueue::default();
+    let running = async {
+        let tools = (toolbox, workshop, errand);
+        let outcome =
+            speakers::run_speakers(call, cast.as_mut(), tools, watches, &queue, &stop).await;
+        queue.close();
+        outcome
+    };
+    let (spoken, ()) = futures::join!(running, stage.forward_events(&queue, &stop));
+    let is_retryable = stage.is_background && !stage.fold.has_output();
+    let response_outcome = match (&spoken.speaker_error, spoken.stop_reason) {
+        (Some(refusal), _) => Some(ResponseOutcome::Failed(start_error(refusal))),
+        (None, Some(reason)) => Some(ResponseOutcome::Incomplete(reason)),
+        (None, None) => outcome_of(&spoken.output, &stop, is_retryable),
+    };
+    let Some(how) = response_outcome else {
+        return TaskOutcome::NotStarted;
+    };
+    let usage = spoken.usage;
+    if let (Some(cast), Some(usage)) = (cast, usage) {
+        cast.charge_tokens(usage).await;
+    }
+    let at = clock.now();
+    let end = ResponseEnd {
+        outcome: how,
+        usage,
+        at,
+    };
+    stage.finish(Vec::new(), end, &stop).await
+}
+
+impl ResponseOutput {
+    /// Returns the events before the first model call.
+    fn first_events(&mut self) -> Vec<StreamEvent> {
+        let mut events = Vec::new();
+        if !self.is_background {
+            events.extend(self.fold.apply(EngineEvent::Created));
+        }
+        // A second attempt continues after the events of the first one.
+        if !self.is_background || self.fold.state().status == ResponseStatus::Queued {
+            events.extend(self.fold.apply(EngineEvent::Started));
+        }
+        events
+    }
+
+    /// Forwards events from the queue until it is closed.
+    async fn forward_events(&mut self, queue: &EventQueue, cancel: &CancelHandle) {
+        while let Some(batch) = queue.next_batch().await {
+            let started_at = Instant::now();
+            let mut events = Vec::new();
+            for event in batch {
+                events.extend(self.fold.apply(event));
+            }
+            match self.record_and_send(events).await {
+                Ok(()) => self.log_written.send_replace(()),
+                // Continuing would leave a gap in the log.
+                Err(RecordError::LeaseLost) => {
+                    return cancel.cancel(CancelReason::LeaseLost);
+                }
+                Err(RecordError::Database(error)) => {
+                    tracing::error!(%error, "failed to store response events: {error}");
+                    return cancel.cancel(CancelReason::LeaseLost);
+                }
+            }
+            // Without a reader and without storage, the rest would be lost.
+            if self.is_reader_dropped && self.recorder.is_none() {
+                cancel.cancel(CancelReason::ClientDisconnected);
+            }
+            queue.mark_flushed();
+            if self.is_background {
+                // The first events are sent immediately, later ones in batches.
+                let _ = timeout_at(started_at + LOG_INTERVAL, queue.wait_for_flush_request()).await;
+            }
+        }
+    }
+
+    /// Fails a claimed response that cannot be started.
+    pub async fn fail(mut self, error: &ResponseEngineError, at: Timestamp, cancel: &CancelHandle) {
+        let (outcome, usage) = (ResponseOutcome::Failed(start_error(error)), None);
+        let events = self.first_events();
+        self.finish(events, ResponseEnd { outcome, usage, at }, cancel)
+            .await;
+    }
+
+    async fn record_and_send(&mut self, events: Vec<StreamEvent>) -> Result<(), RecordError> {
+        if let Some(recorder) = &mut self.recorder {
+            recorder.record(self.fold.items(), &events).await?;
+        }
+        self.send(events);
+        Ok(())
+    }
+
+    fn send(&mut self, events: Vec<StreamEvent>) {
+        if let Some(sender) = &self.sender
+            && !sender.push(events)
+        {
+            self.sender = None;
+            self.is_reader_dropped = true;
+        }
+    }
+
+    /// Stores and sends `events` and the end. If the lease was lost, sends a failure instead.
+    async fn finish(
+        mut self,
+        mut events: Vec<StreamEvent>,
+        end: ResponseEnd,
+        cancel: &CancelHandle,
+    ) -> TaskOutcome {
+        let before = self.recorder.as_ref().map(|_| self.fold.clone());
+        let at = end.at;
+        events.extend(self.fold.apply(EngineEvent::Finished(end)));
+        let mut is_final = self.recorder.is_none();
+        if let Some(recorder) = self
+            .recorder
+            .take()
+            .filter(|_| cancel.reason() != CancelReason::LeaseLost)
+        {
+            let (items, state) = (self.fold.items(), self.fold.state());
+            let finished = recorder.finish(items, &events, state).await;
+            is_final = finished.is_ok();
+            if let (Err(_), Some(before)) = (finished, before) {
+                self.fold = before;
+                events = self.fold.apply(EngineEvent::Finished(ResponseEnd {
+                    outcome: ResponseOutcome::Failed(lease_lost_error()),
+                    usage: None,
+                    at,
+                }));
+            }
+        }
+        if is_final {
+            self.end_log.write(self.fold.state());
+        }
+        self.log_written.send_replace(());
+        self.send(events);
+        TaskOutcome::Finished(self.fold.document())
+    }
+}
+
+/// Returns how the response ended, or `None` if another node can run it again.
+fn outcome_of(
+    output: &ModelOutput,
+    cancel: &CancelHandle,
+    is_retryable: bool,
+) -> Option<ResponseOutcome> {
+    Some(match &output.end {
+        CallEnd::Answered(FinishReason::Length) => ResponseOutcome::Incomplete("max_output_tokens"),
+        CallEnd::Answered(FinishReason::ContentFilter) => {
+            ResponseOutcome::Incomplete("content_filter")
+        }
+        CallEnd::Answered(_) if output.is_capped => {
+            ResponseOutcome::Incomplete("max_output_tokens")
+        }
+        CallEnd::Answered(_) => ResponseOutcome::Completed,
+        CallEnd::Failed(failure) if failure.code == FailureCode::RunTimeout => {
+            ResponseOutcome::Incomplete("run_timeout")
+        }
+        CallEnd::Failed(failure) => ResponseOutcome::Failed(failure_error(failure)),
+        CallEnd::Canceled => match cancel.reason() {
+            CancelReason::ClientDisconnected | CancelReason::Requested => {
+                ResponseOutcome::Cancelled
+            }
+            CancelReason::Shutdown if is_retryable => return None,
+            CancelReason::Shutdown | CancelReason::LeaseLost => {
+                ResponseOutcome::Failed(lease_lost_error())
+            }
+        },
+    })
+}
+
+/// Returns the error of a response whose node could not finish it.
+pub fn lease_lost_error() -> ResponseError {
+    ResponseError {
+        code: "instance_lost".to_owned(),
+        message: "The server that ran this response could not finish it.".to_owned(),
+    }
+}
+
+/// Returns the error of a queued response that can no longer be started.
+pub fn start_error(error: &ResponseEngineError) -> ResponseError {
+    let (code, message) = match error {
+        ResponseEngineError::PromptTooLong { .. } => (
+            "context_length_exceeded",
+            "The input exceeds the model's context window.",
+        ),
+        ResponseEngineError::ModelNotFound(_) => {
+            ("upstream_error", "The requested model no longer exists.")
+        }
+        ResponseEngineError::SpaceArchived => ("upstream_error", "This space is archived."),
+        ResponseEngineError::TokenLimitReached => {
+            ("upstream_error", "This space has used up its token limit.")
+        }
+        ResponseEngineError::NoSpeaker => {
+            ("upstream_error", "No character of this space can speak.")
+        }
+        _ => ("upstream_error", "The model is unavailable."),
+    };
+    ResponseError {
+        code: code.to_owned(),
+        message: message.to_owned(),
+    }
+}
+
+/// Translates a model failure into an error of this API.
+pub fn failure_error(failure: &GenerationFailure) -> ResponseError {
+    let code = match failure.code {
+        FailureCode::UpstreamTimeout => "upstream_timeout",
+        FailureCode::UpstreamError | FailureCode::NoProvider => "upstream_error",
+        FailureCode::UpstreamRateLimited => "rate_limit_exceeded",
+        FailureCode::UpstreamDisconnected => "upstream_disconnected",
+        FailureCode::ContextOverflow => "context_length_exceeded",
+        _ => "server_error",
+    };
+    ResponseError {
+        code: code.to_owned(),
+        message: failure.message.clone(),
+    }
+}

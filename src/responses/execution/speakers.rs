@@ -1,0 +1,135 @@
+//! Runs every speaker of a response in order.
+
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+
+use futures::FutureExt;
+use leased_jobs::lease::CancelHandle;
+use serde_json::Value;
+use tokio::sync::Semaphore;
+use tokio::time::Instant;
+
+use crate::generation::agent_loop::AgentLoop;
+use crate::generation::call_limits::CallLimits;
+use crate::generation::outcome::{CallEnd, GenerationFailure, ModelOutput};
+use crate::generation::trim::ReplyTrimmer;
+use crate::llm::provider::Provider;
+use crate::llm::request::Request;
+use crate::responses::error::ResponseEngineError;
+use crate::responses::execution::agent_host::ResponseHost;
+use crate::responses::execution::event_queue::EventQueue;
+use crate::responses::execution::mcp::McpPlan;
+use crate::responses::execution::mcp_setup;
+use crate::responses::execution::mcp_setup::McpContext;
+use crate::responses::execution::response_sink::{AnnotationBudget, ResponseSink};
+use crate::responses::execution::tool_config::ToolConfig;
+use crate::responses::fold::engine_event::EngineEvent;
+use crate::responses::fold::response_document::ResponseUsage;
+use crate::responses::persona_models::speaker_queue::SpeakerQueue;
+use crate::tools::tool_runtime::ToolRuntime;
+
+/// The first model call of one speaker.
+pub struct SpeakerCall {
+    pub provider: Arc<dyn Provider>,
+    /// The provider's name, for the log.
+    pub provider_name: String,
+    pub request: Request,
+    /// Limits concurrent calls of its provider.
+    pub permits: Arc<Semaphore>,
+    /// Cleans the text.
+    pub trim: ReplyTrimmer,
+    /// The metadata of its items; `None` for a plain model.
+    pub speaker_metadata: Option<Value>,
+}
+
+/// How the last speaker ended, and the usage of all.
+pub struct SpeakersOutcome {
+    /// The output of the last model call.
+    pub output: ModelOutput,
+    /// Why the response was stopped early, unless the output itself states it.
+    pub stop_reason: Option<&'static str>,
+    /// The usage of all model calls.
+    pub usage: Option<ResponseUsage>,
+    /// Why the next speaker could not begin.
+    pub speaker_error: Option<ResponseEngineError>,
+}
+
+/// Runs the first call and its tool calls, then every further speaker. The limit `limits.total`
+/// covers all of them together.
+pub async fn run_speakers(
+    mut call: SpeakerCall,
+    mut speakers: Option<&mut SpeakerQueue>,
+    (mut tools, mut tool_runtime, mcp_plan): (ToolConfig, ToolRuntime, McpPlan),
+    limits: CallLimits,
+    queue: &EventQueue,
+    stop: &CancelHandle,
+) -> SpeakersOutcome {
+    let deadline = Instant::now() + limits.total;
+    mcp_setup::execute_plan(
+        mcp_plan,
+        McpContext {
+            request: &mut call.request,
+            tools: &mut tools,
+            tool_runtime: &mut tool_runtime,
+            queue,
+        },
+        (stop, deadline),
+    )
+    .await;
+    let mut budget = AnnotationBudget::new(limits.max_text_bytes);
+    let sink = ResponseSink {
+        queue,
+        budget: &mut budget,
+    };
+    let mut host = ResponseHost::new(sink, &tools, &tool_runtime.registry, &stop.token);
+    loop {
+        if let Some(metadata) = &call.speaker_metadata {
+            queue.push(EngineEvent::SpeakerChanged(metadata.clone()));
+        }
+        host.record_call_ids(&call.request);
+        let agent_loop = AgentLoop {
+            host: &mut host,
+            provider: call.provider.as_ref(),
+            permits: Some(&call.permits),
+            request: &mut call.request,
+            trim: call.trim,
+            limits,
+            executor: &tool_runtime.executor,
+            deadline,
+            cancel: &stop.token,
+        };
+        let running = AssertUnwindSafe(agent_loop.run()).catch_unwind().await;
+        let is_panicked = running.is_err();
+        let mut outcome = running.unwrap_or_default();
+        if is_panicked {
+            outcome.output.end = CallEnd::Failed(GenerationFailure::internal());
+        }
+        if stop.token.is_cancelled() {
+            outcome.output.end = CallEnd::Canceled;
+            (outcome.stop_reason, outcome.is_complete) = (None, false);
+        }
+        let next = match &mut speakers {
+            Some(cast) if outcome.is_complete => {
+                cast.record_text(&call.request.speaker, &outcome.output.text);
+                cast.next().await
+            }
+            _ => Ok(None),
+        };
+        let (next, speaker_error) = match next {
+            Ok(next) => (next, None),
+            Err(refusal) => (None, Some(refusal)),
+        };
+        let Some(next) = next else {
+            return SpeakersOutcome {
+                output: outcome.output,
+                stop_reason: outcome.stop_reason,
+                usage: host.usage,
+                speaker_error,
+            };
+        };
+        call = next;
+        if !tools.server_tools.is_empty() {
+            tools.apply_to_request(&mut call.request);
+        }
+    }
+}

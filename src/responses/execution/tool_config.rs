@@ -1,0 +1,134 @@
+//! The tools of one response: what its model may call, whether it must, and who runs each tool.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use crate::llm::request::Request;
+use crate::llm::tool::{Tool, ToolChoice};
+use crate::responses::error::ResponseEngineError;
+use crate::responses::execution::mcp;
+use crate::responses::execution::mcp::{ServerCredentials, ServerToolRef};
+use crate::responses::input::prompt_assembler;
+use crate::tools::registry::ToolRegistry;
+
+/// The tools that a request declares.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct ToolConfig {
+    pub tools: Vec<DeclaredTool>,
+    /// Applies to the first iteration only; afterwards the model is free to answer.
+    pub choice: ToolChoice,
+    /// Allowed tools, by the names that the model sees; `None` allows all.
+    pub allowed: Option<Vec<String>>,
+    /// Labels of MCP servers whose tools are all allowed as well.
+    pub allowed_servers: Vec<String>,
+    /// In the first iteration, a tool of this server must be called.
+    pub must_use: Option<String>,
+    /// Only the first call of an iteration counts.
+    pub is_serial: bool,
+    /// MCP servers, whose tools are loaded before the first model call.
+    pub servers: Vec<mcp::DeclaredServer>,
+    /// Their credentials, which are stored separately and encrypted.
+    #[serde(skip)]
+    pub credentials: ServerCredentials,
+    /// Their tools, by the names that the model sees; loaded for each response.
+    #[serde(skip)]
+    pub server_tools: BTreeMap<String, ServerToolRef>,
+    /// The limit over all iterations; `None` means no limit by the request.
+    pub max_calls: Option<u32>,
+}
+
+/// A tool and who runs it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct DeclaredTool {
+    pub kind: ToolKind,
+    /// The definition that the model sees.
+    pub tool: Tool,
+}
+
+/// The kind of a declared tool.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ToolKind {
+    /// Run by the client, with JSON arguments.
+    Function,
+    /// Run by the client, with one text argument.
+    Custom,
+    /// A command for the client's shell; never run on this server.
+    Shell,
+    /// Run by this server.
+    Server,
+    /// Run by an MCP server that we call.
+    Remote,
+}
+
+impl ToolConfig {
+    /// Checks that all declared server-side tools exist.
+    ///
+    /// # Errors
+    /// Returns `UnknownTool` with the first one that does not.
+    pub fn require_tools(&self, registry: &ToolRegistry) -> Result<(), ResponseEngineError> {
+        let is_missing = |it: &DeclaredTool| {
+            let name = prompt_assembler::builtin_tool_name(&it.tool.name);
+            it.kind == ToolKind::Server && registry.find(name).is_none()
+        };
+        match self.tools.iter().position(is_missing) {
+            None => Ok(()),
+            Some(at) => Err(ResponseEngineError::UnknownTool(format!(
+                "tools[{at}].type"
+            ))),
+        }
+    }
+
+    /// Returns the tool of this name, if it may be called.
+    pub fn find(&self, name: &str) -> Option<&DeclaredTool> {
+        let is_disabled = self.choice == ToolChoice::None;
+        let found = self.tools.iter().find(|it| it.tool.name == name);
+        found.filter(|_| !is_disabled && self.allows(name))
+    }
+
+    fn allows(&self, name: &str) -> bool {
+        let allowed = self.allowed.as_ref();
+        let of_these = |it: &String| self.belongs_to_server(name, it);
+        allowed.is_none_or(|it| it.iter().any(|allowed| allowed == name))
+            || self.allowed_servers.iter().any(of_these)
+    }
+
+    fn belongs_to_server(&self, name: &str, label: &str) -> bool {
+        let tool = self.server_tools.get(name);
+        tool.is_some_and(|it| it.label == label)
+    }
+
+    /// Sets the tools and the tool choice of a model request.
+    pub fn apply_to_request(&self, request: &mut Request) {
+        self.clear_tool_choice(request);
+        request.tool_choice = self.choice.clone();
+        if let Some(label) = &self.must_use {
+            request
+                .tools
+                .retain(|it| self.belongs_to_server(&it.name, label));
+        }
+        let is_declared = match &request.tool_choice {
+            ToolChoice::Named(name) => request.tools.iter().any(|it| it.name == *name),
+            _ => !request.tools.is_empty(),
+        };
+        // A model cannot be required to call a missing tool. Validation rejects such requests, but
+        // the tools of MCP servers are only known here.
+        if !is_declared {
+            self.clear_tool_choice(request);
+        }
+    }
+
+    /// Sets the allowed tools of a model request and makes calling them optional, unless the
+    /// request forbids tools.
+    pub fn clear_tool_choice(&self, request: &mut Request) {
+        let allowed = self.tools.iter().filter(|it| self.allows(&it.tool.name));
+        request.tools = allowed.map(|it| it.tool.clone()).collect();
+        request.tool_choice = match self.choice {
+            ToolChoice::None => ToolChoice::None,
+            _ => ToolChoice::Auto,
+        };
+        request.is_serial = self.is_serial;
+    }
+}

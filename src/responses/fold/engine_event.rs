@@ -1,0 +1,77 @@
+//! The events of a response task, which the fold turns into the response and its stream.
+
+use serde_json::Value;
+
+use crate::clock::Timestamp;
+use crate::responses::fold::fold_calls::CallItem;
+use crate::responses::fold::response_document::{ResponseError, ResponseUsage};
+use crate::tools::ordered_output::ToolUpdate;
+
+/// One event.
+#[derive(Clone, Debug, PartialEq)]
+pub enum EngineEvent {
+    /// The response was stored or started; always the first event.
+    Created,
+    /// The first model call begins.
+    Started,
+    /// Another speaker begins; the value is the metadata of its items.
+    SpeakerChanged(Value),
+    /// The next piece of reasoning; never empty.
+    ReasoningDelta(String),
+    /// The next piece of text; never empty.
+    TextDelta(String),
+    /// The logprobs of the next text delta; never empty.
+    Logprobs(Vec<Value>),
+    /// A citation for part of the text.
+    Annotation(Value),
+    /// The next piece of a refusal; never empty.
+    RefusalDelta(String),
+    /// A tool call for the client, complete or cut off.
+    ClientToolCall(CallItem, Completeness),
+    /// A server-side tool started.
+    ToolStarted(CallItem),
+    /// The running tool reported progress.
+    ToolProgress(String),
+    /// The tool ended with its output or an error message.
+    ToolFinished(Result<String, String>),
+    /// The model is called again.
+    NextIteration,
+    /// The response ended.
+    Finished(ResponseEnd),
+}
+
+impl EngineEvent {
+    /// Returns the event for an update about a server-side call.
+    pub fn from_tool_update(item: &CallItem, update: ToolUpdate) -> Self {
+        match update {
+            ToolUpdate::Started => Self::ToolStarted(item.clone()),
+            ToolUpdate::Progress(message) => Self::ToolProgress(message),
+            ToolUpdate::Finished(result) => Self::ToolFinished(result),
+        }
+    }
+}
+
+/// Whether a tool call is complete or was cut off.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Completeness {
+    Complete,
+    Truncated,
+}
+
+/// How a response ended.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ResponseEnd {
+    pub outcome: ResponseOutcome,
+    pub usage: Option<ResponseUsage>,
+    pub at: Timestamp,
+}
+
+/// The ways a response can end.
+#[derive(Clone, Debug, PartialEq)]
+pub enum ResponseOutcome {
+    Completed,
+    /// Ended early, for this reason.
+    Incomplete(&'static str),
+    Failed(ResponseError),
+    Cancelled,
+}

@@ -1,0 +1,12 @@
+//! The fold: turns events of the engine into the response and its stream.
+//!
+//! **Invariant:** the blocking body, `GET`, the last event and a replay are states of this fold.
+
+pub mod engine_event;
+pub mod fold_calls;
+pub mod fold_speaker;
+pub mod fold_text;
+pub mod object_ids;
+pub mod response_document;
+pub mod response_fold;
+pub mod usage;

@@ -1,0 +1,271 @@
+//! Compaction: replaces a long history by a summary that only its owner can send back.
+//!
+//! **Invariant:** nothing is stored. The summary is returned encrypted for the user who requested
+//! it and cannot be decrypted for anyone else.
+
+use leased_jobs::lease::CancelHandle;
+use serde_json::{Value, json};
+use tokio::time::{Instant, timeout_at};
+
+use crate::clock::Timestamp;
+use crate::generation::call_limits::CallLimits;
+use crate::generation::model_call;
+use crate::generation::outcome::{CallEnd, FailureCode, ModelOutput};
+use crate::ids::UserId;
+use crate::llm::secret::Secret;
+use crate::providers::encryption::SecretCipher;
+use crate::responses::engine::ResponseEngine;
+use crate::responses::error::ResponseEngineError;
+use crate::responses::fold::response_document::{ResponseUsage, seconds};
+use crate::responses::fold::{object_ids, usage};
+use crate::responses::input::history;
+use crate::responses::preparation;
+use crate::responses::preparation::PreparedResponse;
+use crate::responses::request::CreateResponse;
+use crate::responses::services::ResponseServices;
+
+/// The longest summary, in bytes. Encrypted, it is still below the size limit of an item.
+const MAX_SUMMARY_BYTES: usize = 1024 * 1024;
+
+/// The instruction to the model, after the whole history.
+const INSTRUCTIONS: &str = "Summarize everything above for yourself. You will go on from your summary and \
+    from the messages of the user, which are kept word for word; your own words, your calls of tools \
+    and what came of them will be gone. Keep facts, names, numbers, decisions, what was tried and what \
+    came of it, what is open, and what you were about to do. Answer nothing, add nothing, and write \
+    nothing but the summary.";
+
+/// The text before a summary that is sent back to the model.
+const HEADING: &str = "A summary of the conversation until now, written by you:";
+
+/// A summary and its token usage.
+struct Summary {
+    text: String,
+    usage: Option<ResponseUsage>,
+}
+
+impl ResponseEngine {
+    /// Compacts the history and input of a request: messages of users and programs are kept as they
+    /// are, everything else becomes a summary.
+    ///
+    /// # Errors
+    /// As [`ResponseEngine::create`]. Returns `TooLongForModel` when the history does not fit, and
+    /// `Upstream` when the model fails or returns no text.
+    pub async fn compact(
+        &self,
+        user: UserId,
+        request: CreateResponse,
+    ) -> Result<Value, ResponseEngineError> {
+        let (engine, stop) = (self.clone(), CancelHandle::default());
+        // A disconnected client stops the model call.
+        let _cancel_on_drop = stop.token.clone().drop_guard();
+        let work = async move { engine.compact_in_task(user, request, &stop).await };
+        let done = self.services.shutdown.spawn(work).await;
+        done?
+    }
+
+    async fn compact_in_task(
+        &self,
+        user: UserId,
+        request: CreateResponse,
+        stop: &CancelHandle,
+    ) -> Result<Value, ResponseEngineError> {
+        let _permit = self.foreground_permit(user)?;
+        let (id, at) = (
+            object_ids::generate(object_ids::RESPONSE),
+            self.services.clock.now(),
+        );
+        let _guard = self.services.hold_lease(&id, 0, stop);
+        let (items, prepared) = {
+            let _creation_permit = self.services.creation_permits.acquire().await.ok();
+            self.prepare_compaction(user, request).await?
+        };
+        let summary = summarize(&self.services, prepared, stop).await?;
+        let sealed = encrypt(&self.services.models.cipher, user, &summary.text);
+        let mut output: Vec<Value> = items.into_iter().filter(is_message_of_client).collect();
+        output.push(json!({
+            "id": object_ids::generate(object_ids::COMPACTION), "type": "compaction", "encrypted_content": sealed,
+        }));
+        Ok(document(&id, at, &output, summary.usage))
+    }
+
+    /// Loads the whole history and prepares the call that summarizes it.
+    async fn prepare_compaction(
+        &self,
+        user: UserId,
+        mut request: CreateResponse,
+    ) -> Result<(Vec<Value>, PreparedResponse), ResponseEngineError> {
+        let db = self.services.db.reader();
+        preparation::find_target(&self.services, user, &request.model).await?;
+        if let Some(previous) = &request.previous_response_id {
+            history::check_previous(db, user, previous).await?;
+        }
+        history::resolve_references(db, user, &mut request.input).await?;
+        let prior = history::list_items(db, request.previous_response_id.as_deref(), None).await?;
+        let items = [prior.as_slice(), &request.input].concat();
+        let sealer = &self.services.models.cipher;
+        let (prior, mut input) = expand_summaries(sealer, user, prior, request.input)?;
+        let content = json!([{ "type": "input_text", "text": INSTRUCTIONS }]);
+        input.push(json!({ "type": "message", "role": "user", "content": content }));
+        let (model, stored) = (&request.model, &request.stored);
+        let parts = &self.services;
+        let preparing = preparation::prepare_plain(parts, user, model, stored, prior, input);
+        let prepared = preparing.await?;
+        Ok((items, prepared))
+    }
+}
+
+async fn summarize(
+    services: &ResponseServices,
+    prepared: PreparedResponse,
+    stop: &CancelHandle,
+) -> Result<Summary, ResponseEngineError> {
+    let call = prepared.into_call();
+    let mut limits = CallLimits {
+        max_text_bytes: MAX_SUMMARY_BYTES,
+        ..services.settings.call_limits
+    };
+    let deadline = Instant::now() + limits.total;
+    let _permit = tokio::select! {
+        () = stop.token.cancelled() => return Err(ResponseEngineError::ServerBusy),
+        permit = timeout_at(deadline, call.permits.acquire()) => permit.map_err(|_| ResponseEngineError::ServerBusy)?,
+    };
+    limits.total = deadline.saturating_duration_since(Instant::now());
+    let (provider, mut sink) = (call.provider.as_ref(), String::new());
+    let (trim, token) = (call.trim.clone(), &stop.token);
+    let output =
+        model_call::complete(provider, &call.request, trim, &limits, &mut sink, token).await;
+    require_summary(&output)?;
+    let usage = usage::count(&output, &call.request, true).await;
+    let text = output.text;
+    Ok(Summary { text, usage })
+}
+
+fn require_summary(output: &ModelOutput) -> Result<(), ResponseEngineError> {
+    match &output.end {
+        CallEnd::Answered(_) if !output.text.trim().is_empty() => Ok(()),
+        CallEnd::Answered(_) => {
+            let message = "The model returned an empty summary.";
+            Err(ResponseEngineError::Upstream(message.to_owned()))
+        }
+        CallEnd::Failed(failure) if failure.code == FailureCode::ContextOverflow => {
+            Err(ResponseEngineError::TooLongForModel)
+        }
+        CallEnd::Failed(failure) => Err(ResponseEngineError::Upstream(failure.message.clone())),
+        CallEnd::Canceled => Err(ResponseEngineError::ServerBusy),
+    }
+}
+
+/// Returns whether an item is kept as it is: messages of users and programs.
+fn is_message_of_client(item: &Value) -> bool {
+    let role = item["role"].as_str().unwrap_or_default();
+    item["type"] == "message" && ["user", "system", "developer"].contains(&role)
+}
+
+fn document(id: &str, at: Timestamp, output: &[Value], usage: Option<ResponseUsage>) -> Value {
+    json!({
+        "id": id,
+        "object": "response.compaction",
+        "created_at": seconds(at),
+        "output": output,
+        "usage": usage.unwrap_or_default().json(),
+    })
+}
+
+fn encrypt(sealer: &SecretCipher, user: UserId, text: &str) -> String {
+    sealer.encrypt(&Secret::new(text), &encryption_context(user))
+}
+
+/// Binds a summary to its user.
+fn encryption_context(user: UserId) -> String {
+    format!("compaction/{user}")
+}
+
+/// Replaces each compaction item by its decrypted summary, as a developer message.
+///
+/// # Errors
+/// Returns `UndecryptableItem` when an item was not encrypted by this server for this user.
+pub fn expand_summaries(
+    sealer: &SecretCipher,
+    user: UserId,
+    mut prior: Vec<Value>,
+    mut input: Vec<Value>,
+) -> Result<(Vec<Value>, Vec<Value>), ResponseEngineError> {
+    let previous = |_| "previous_response_id".to_owned();
+    decrypt_all(sealer, user, &mut prior, previous)?;
+    let param = |at| format!("input[{at}].encrypted_content");
+    decrypt_all(sealer, user, &mut input, param)?;
+    Ok((prior, input))
+}
+
+/// Checks that every compaction item of a list was encrypted for this user.
+///
+/// # Errors
+/// Returns `UndecryptableItem` when one was not.
+pub fn require_readable(
+    sealer: &SecretCipher,
+    user: UserId,
+    items: &[Value],
+) -> Result<(), ResponseEngineError> {
+    let param = |at| format!("items[{at}].encrypted_content");
+    decrypt_all(sealer, user, &mut items.to_vec(), param)
+}
+
+fn decrypt_all(
+    sealer: &SecretCipher,
+    user: UserId,
+    items: &mut [Value],
+    param: impl Fn(usize) -> String,
+) -> Result<(), ResponseEngineError> {
+    for (at, item) in items.iter_mut().enumerate() {
+        if item["type"] != "compaction" {
+            continue;
+        }
+        let sealed = item["encrypted_content"].as_str().unwrap_or_default();
+        let decrypted = sealer.decrypt(sealed, &encryption_context(user));
+        let open = decrypted.map_err(|_| ResponseEngineError::UndecryptableItem(param(at)))?;
+        let text = format!("{HEADING}\n\n{}", open.expose());
+        let content = json!([{ "type": "input_text", "text": text }]);
+        *item = json!({ "type": "message", "role": "developer", "content": content });
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::{encrypt, expand_summaries};
+    use crate::ids::UserId;
+    use crate::providers::encryption::SecretCipher;
+    use crate::responses::error::ResponseEngineError;
+
+    #[test]
+    fn a_summary_becomes_a_developers_message_in_its_place() {
+        let sealer = SecretCipher::new("a secret of some length");
+        let sealed = encrypt(&sealer, UserId(7), "Ann likes tea.");
+        let item = json!({ "type": "compaction", "id": "cmp_1", "encrypted_content": sealed });
+        let before = json!({ "type": "message", "role": "user" });
+
+        let (_, input) =
+            expand_summaries(&sealer, UserId(7), vec![], vec![before.clone(), item]).unwrap();
+
+        assert_eq!(input[0], before);
+        assert_eq!(input[1]["role"], "developer");
+        let text = input[1]["content"][0]["text"].as_str().unwrap();
+        assert!(text.ends_with("\n\nAnn likes tea."));
+    }
+
+    #[test]
+    fn a_summary_cannot_be_decrypted_for_another_user() {
+        let sealer = SecretCipher::new("a secret of some length");
+        let sealed = encrypt(&sealer, UserId(7), "Ann likes tea.");
+        let item = json!({ "type": "compaction", "encrypted_content": sealed });
+
+        let refused = expand_summaries(&sealer, UserId(8), vec![], vec![item]).unwrap_err();
+
+        let ResponseEngineError::UndecryptableItem(param) = refused else {
+            panic!("{refused}");
+        };
+        assert_eq!(param, "input[0].encrypted_content");
+    }
+}

@@ -1,0 +1,9 @@
+//! What a model receives for a response: prior items, open tool calls, the prompt.
+
+pub mod compaction;
+pub mod history;
+pub mod pending_tool_calls;
+pub mod prior_items;
+pub mod prompt;
+pub mod prompt_assembler;
+pub mod session_history;

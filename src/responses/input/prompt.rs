@@ -1,0 +1,202 @@
+//! Converts response items to prompt messages, and drops old ones until the prompt fits. Pure.
+
+use serde_json::Value;
+
+use crate::llm::prompt_role::PromptRole;
+use crate::llm::request::Message;
+use crate::llm::tool::Attachment;
+use crate::responses::input::prompt_assembler;
+use crate::responses::persona_models::speaker_selection;
+
+/// The tokens that a model adds around the text of each message.
+const FRAME_TOKENS: i64 = 4;
+
+/// The approximate tokens of an image or document; models count them by size, each in its own way.
+const ATTACHMENT_TOKENS: i64 = 1_000;
+
+/// One message of a prompt.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PromptItem {
+    pub message: Message,
+    /// An old message that may be dropped; system messages and new input never are.
+    pub is_droppable: bool,
+}
+
+/// The prompt does not fit the context window.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PromptTooLong {
+    pub n_tokens: i64,
+}
+
+/// Returns the prompt of a response: its instructions, the history, the new input.
+pub fn assemble(instructions: Option<&str>, prior: &[Value], input: &[Value]) -> Vec<PromptItem> {
+    let first = instructions.map(|it| PromptItem {
+        message: Message::new(PromptRole::System, it),
+        is_droppable: false,
+    });
+    let old = prior.iter().map(|it| (it, true));
+    let all: Vec<(&Value, bool)> = old.chain(input.iter().map(|it| (it, false))).collect();
+    let items = prompt_assembler::assemble(&all, message);
+    first.into_iter().chain(items).collect()
+}
+
+/// Converts a message item; all other types return `None`.
+fn message(item: &Value) -> Option<Message> {
+    if item["type"] != "message" {
+        return None;
+    }
+    let role = match item["role"].as_str()? {
+        "system" | "developer" => PromptRole::System,
+        "assistant" => PromptRole::Assistant,
+        _ => PromptRole::User,
+    };
+    let name = Some(role).filter(|it| *it == PromptRole::Assistant);
+    Some(Message {
+        name: name.and_then(|_| speaker_selection::speaker_name(item)),
+        attachments: attachments(&item["content"]),
+        ..Message::new(role, text(&item["content"]))
+    })
+}
+
+/// Returns the images and documents among the content parts.
+fn attachments(content: &Value) -> Vec<Attachment> {
+    let read = |part: &Value| {
+        let url = part["image_url"].as_str().or(part["file_data"].as_str())?;
+        let (media_type, data) = url.strip_prefix("data:")?.split_once(";base64,")?;
+        Some(Attachment {
+            media_type: media_type.to_owned(),
+            data: data.to_owned(),
+            name: part["filename"].as_str().map(str::to_owned),
+        })
+    };
+    let parts = content.as_array().into_iter().flatten();
+    parts.filter_map(read).collect()
+}
+
+/// Returns the text of all parts of a content or a tool output.
+pub fn text(content: &Value) -> String {
+    let of_part = |part: &Value| {
+        let text = part["text"].as_str().or(part["refusal"].as_str());
+        text.map(str::to_owned)
+    };
+    match content {
+        Value::String(text) => text.clone(),
+        Value::Array(parts) => parts
+            .iter()
+            .filter_map(of_part)
+            .collect::<Vec<_>>()
+            .join("\n"),
+        _ => String::new(),
+    }
+}
+
+/// Fits the messages and `reserve` tokens for the answer into `window`. If `window` is `None`, the
+/// limit is unknown and everything is kept. If `truncates` is set, drops the oldest exchanges, each
+/// from a user message up to the next.
+///
+/// # Errors
+/// Returns `PromptTooLong` when it does not fit and nothing more may be dropped.
+pub fn fit(
+    entries: Vec<PromptItem>,
+    window: Option<i64>,
+    reserve: i64,
+    truncates: bool,
+    count: &dyn Fn(&str) -> i64,
+) -> Result<Vec<Message>, PromptTooLong> {
+    let Some(window) = window else {
+        return Ok(entries.into_iter().map(|it| it.message).collect());
+    };
+    let cost = |it: &PromptItem| cost(&it.message, count);
+    let entries: Vec<(i64, PromptItem)> = entries.into_iter().map(|it| (cost(&it), it)).collect();
+    let mut n_tokens: i64 = entries.iter().map(|(cost, _)| cost).sum::<i64>() + reserve;
+    let mut fits = n_tokens <= window || !truncates;
+    let mut kept = Vec::with_capacity(entries.len());
+    for (cost, it) in entries {
+        // Checked at user messages only, so that an exchange is dropped or kept as a whole.
+        fits |= n_tokens <= window && it.is_droppable && begins_a_turn(&it.message);
+        match it.is_droppable && !fits {
+            true => n_tokens -= cost,
+            false => kept.push(it.message),
+        }
+    }
+    match n_tokens > window {
+        true => Err(PromptTooLong { n_tokens }),
+        false => Ok(kept),
+    }
+}
+
+/// Returns the tokens of a message.
+fn cost(message: &Message, count: &dyn Fn(&str) -> i64) -> i64 {
+    let calls = message.calls.iter();
+    let calls = calls.map(|it| count(&it.name) + count(&it.arguments) + FRAME_TOKENS);
+    let n_attached = i64::try_from(message.attachments.len()).unwrap_or(i64::MAX);
+    count(&message.content) + FRAME_TOKENS + n_attached * ATTACHMENT_TOKENS + calls.sum::<i64>()
+}
+
+/// Returns whether a message begins an exchange; a tool result belongs to the current one.
+fn begins_a_turn(message: &Message) -> bool {
+    message.role == PromptRole::User && message.answers.is_none()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::{PromptTooLong, assemble, fit};
+    use crate::llm::request::Message;
+
+    fn message_item(role: &str, text: &str) -> Value {
+        json!({ "type": "message", "role": role, "content": [{ "type": "input_text", "text": text }] })
+    }
+
+    fn texts(messages: &[Message]) -> Vec<&str> {
+        messages.iter().map(|it| it.content.as_str()).collect()
+    }
+
+    fn three_turns() -> Vec<Value> {
+        let all = [
+            ("developer", "rule"),
+            ("user", "one"),
+            ("assistant", "first"),
+            ("user", "two"),
+            ("assistant", "second"),
+        ];
+        all.map(|(role, text)| message_item(role, text)).to_vec()
+    }
+
+    #[test]
+    fn instructions_come_first_and_thoughts_are_not_repeated() {
+        let prior = [json!({ "type": "reasoning", "summary": [{ "text": "hm" }] })];
+
+        let all = assemble(Some("be kind"), &prior, &three_turns());
+
+        let all: Vec<_> = all.into_iter().map(|it| it.message).collect();
+        assert_eq!(
+            texts(&all),
+            ["be kind", "rule", "one", "first", "two", "second"]
+        );
+    }
+
+    #[test]
+    fn the_oldest_turn_is_dropped_as_a_whole() {
+        let all = assemble(None, &three_turns(), &[message_item("user", "three")]);
+        // Each costs 1 token plus its frame.
+        let fits = |window, truncates| fit(all.clone(), Some(window), 0, truncates, &|_| 1);
+
+        assert_eq!(texts(&fits(30, false).unwrap()).len(), 6);
+        assert_eq!(fits(29, false), Err(PromptTooLong { n_tokens: 30 }));
+        assert_eq!(
+            texts(&fits(29, true).unwrap()),
+            ["rule", "two", "second", "three"]
+        );
+        assert_eq!(texts(&fits(15, true).unwrap()), ["rule", "three"]);
+        assert_eq!(fits(9, true), Err(PromptTooLong { n_tokens: 10 }));
+    }
+
+    #[test]
+    fn everything_is_sent_if_the_window_is_unknown() {
+        let all = assemble(None, &three_turns(), &[]);
+
+        assert_eq!(fit(all, None, 0, false, &|_| 1_000_000).unwrap().len(), 5);
+    }
+}

@@ -1,0 +1,149 @@
+//! Builds the prompt of a character that answers under `/v1`: response items as lines of a
+//! conversation, combined with its card.
+
+use crate::clock::Timestamp;
+use crate::conversations::message;
+use crate::generation::trim::ReplyTrimmer;
+use crate::ids::{MembershipId, MessageId};
+use crate::llm::prompt_role::PromptRole;
+use crate::llm::request::{Message, Request};
+use crate::llm::tokens;
+use crate::presets::document::Preset;
+use crate::prompt::blocks::BlockPayload;
+use crate::prompt::builder;
+use crate::prompt::context::HistoryLine;
+use crate::prompt::loading::external_history;
+use crate::prompt::loading::external_history::ExternalHistory;
+use crate::providers::provider;
+use crate::responses::error::ResponseEngineError;
+use crate::responses::input::prompt::PromptItem;
+use crate::responses::persona_models::model_names::PersonaModel;
+use crate::responses::request::{Sampling, StoredRequest};
+use crate::responses::services::ResponseServices;
+
+/// The author of lines that no member wrote.
+const NO_MEMBER: MembershipId = MembershipId(0);
+
+/// Builds the request for the next text of `speaker`, and the trimmer for it. `prior_items` are all
+/// earlier messages, including those of this response.
+///
+/// # Errors
+/// Returns `PromptTooLong` when it does not fit the context window, and `Database` when a query
+/// fails.
+pub async fn build_request(
+    services: &ResponseServices,
+    persona: &PersonaModel,
+    speaker: MembershipId,
+    prior_items: &[PromptItem],
+    stored: &StoredRequest,
+    row: &provider::Model,
+) -> Result<(Request, ReplyTrimmer), ResponseEngineError> {
+    let (db, now) = (services.db.reader(), services.clock.now());
+    let chain = ExternalHistory {
+        lines: lines(persona, prior_items, stored.truncates, now),
+        instructions: stored.instructions.clone(),
+        max_tokens: stored.sampling.max_output_tokens,
+        provider: row,
+        now,
+    };
+    let mut context = match persona {
+        PersonaModel::Character { row, user } => {
+            external_history::for_character(db, row, user, chain).await?
+        }
+        PersonaModel::Space { space, seats, seat } => {
+            external_history::for_space(db, speaker, space, seats, seat, chain).await?
+        }
+    };
+    apply_sampling(&mut context.preset, stored.sampling);
+    let (own, others) = context.reply_names();
+    let (limits, trim) = (context.limits(), ReplyTrimmer::new(&own, &others));
+    // Tokenizing is CPU-bound, and there may be many lines.
+    let building = services
+        .shutdown
+        .main()
+        .spawn_blocking(move || builder::build(&context, &tokens::count));
+    let built = building.await?;
+    let window = limits.context_tokens;
+    let built = built.map_err(|overflow| ResponseEngineError::PromptTooLong {
+        n_tokens: window + overflow.over_by,
+        window,
+    })?;
+    let mut request = Request {
+        format: stored.format.clone(),
+        context_tokens: u32::try_from(window).ok(),
+        ..built.into_request(&row.model, rand::random())
+    };
+    stored.tools.apply_to_request(&mut request);
+    Ok((request, trim))
+}
+
+/// Overrides the sampling of the preset by that of the request.
+fn apply_sampling(preset: &mut Preset, sampling: Sampling) {
+    preset.temperature = sampling.temperature.or(preset.temperature);
+    preset.top_p = sampling.top_p.or(preset.top_p);
+    let samplers = &mut preset.samplers;
+    samplers.presence_penalty = sampling.presence_penalty.or(samplers.presence_penalty);
+    samplers.frequency_penalty = sampling.frequency_penalty.or(samplers.frequency_penalty);
+}
+
+fn lines(
+    persona: &PersonaModel,
+    prior_items: &[PromptItem],
+    truncates: bool,
+    now: Timestamp,
+) -> Vec<HistoryLine> {
+    let line = |(entry, seq): (&PromptItem, i64)| {
+        let message = &entry.message;
+        let (author, name) = author(persona, message);
+        HistoryLine {
+            seq,
+            message_id: MessageId(0),
+            swipe: 0,
+            author,
+            name,
+            role: match message.role {
+                PromptRole::System => message::MessageRole::System,
+                PromptRole::User => message::MessageRole::User,
+                PromptRole::Assistant => message::MessageRole::Assistant,
+            },
+            text: message.content.clone(),
+            tokens: 0,
+            created_at: now,
+            payload: BlockPayload {
+                calls: message.calls.clone(),
+                answers: message.answers.clone(),
+                attachments: message.attachments.clone(),
+            },
+            is_required: !(truncates && entry.is_droppable),
+        }
+    };
+    prior_items.iter().zip(1..).map(line).collect()
+}
+
+/// Returns the author of a message: everything with the user role belongs to the requester.
+fn author(persona: &PersonaModel, message: &Message) -> (MembershipId, String) {
+    let (user, name) = match persona {
+        PersonaModel::Character { user, .. } => (external_history::USER_MEMBERSHIP, user),
+        PersonaModel::Space { seat, .. } => (seat.id, &seat.cached_display_name),
+    };
+    match (message.role, persona) {
+        (PromptRole::System, _) => (NO_MEMBER, String::new()),
+        (PromptRole::User, _) if message.answers.is_some() => (user, String::new()),
+        (PromptRole::User, _) => (user, name.clone()),
+        (PromptRole::Assistant, PersonaModel::Character { row, .. }) => {
+            let name = message.name.as_ref().unwrap_or(&row.name);
+            let is_own = *name == row.name;
+            let author = if is_own {
+                external_history::CHARACTER_MEMBERSHIP
+            } else {
+                NO_MEMBER
+            };
+            (author, name.clone())
+        }
+        (PromptRole::Assistant, PersonaModel::Space { seats, .. }) => {
+            let name = message.name.clone().unwrap_or_default();
+            let seat = seats.iter().find(|it| it.cached_display_name == name);
+            (seat.map_or(NO_MEMBER, |it| it.id), name)
+        }
+    }
+}

@@ -1,0 +1,186 @@
+//! The speakers of one response that a character or a space answers. They speak in order, and each
+//! prompt contains the texts of the earlier ones.
+
+use std::collections::VecDeque;
+
+use sea_orm::DbErr;
+use serde_json::{Value, json};
+
+use crate::characters::character;
+use crate::ids::MembershipId;
+use crate::llm::prompt_role::PromptRole;
+use crate::llm::request::Message;
+use crate::prompt::loading::external_history;
+use crate::providers::provider;
+use crate::responses::error::ResponseEngineError;
+use crate::responses::execution::speakers::SpeakerCall;
+use crate::responses::fold::response_document::ResponseUsage;
+use crate::responses::input::prompt;
+use crate::responses::input::prompt::PromptItem;
+use crate::responses::persona_models::model_names::PersonaModel;
+use crate::responses::persona_models::speaker_selection::SpaceRequest;
+use crate::responses::persona_models::{model_names, speaker_prompt, speaker_selection};
+use crate::responses::preparation;
+use crate::responses::request::StoredRequest;
+use crate::responses::services::ResponseServices;
+use crate::spaces::{membership, space};
+use crate::speakers::from_memberships;
+use crate::speakers::seeded_random::SeededRandom;
+use crate::speakers::selection::{Candidate, SpeakerChoice};
+
+/// The speakers of one response.
+pub struct SpeakerQueue {
+    services: ResponseServices,
+    persona_model: PersonaModel,
+    request: StoredRequest,
+    /// All messages so far, including those of this response.
+    prompt_items: Vec<PromptItem>,
+    remaining: VecDeque<SpeakerChoice>,
+}
+
+impl SpeakerQueue {
+    /// Chooses the speakers that answer these items.
+    ///
+    /// # Errors
+    /// Returns `NoSpeaker` when no character can speak, and `Database` when a query fails.
+    pub async fn load(
+        services: &ResponseServices,
+        persona_model: PersonaModel,
+        request: &StoredRequest,
+        prior: &[Value],
+        input: &[Value],
+    ) -> Result<Self, ResponseEngineError> {
+        let remaining: VecDeque<SpeakerChoice> = match &persona_model {
+            PersonaModel::Character { .. } => [SpeakerChoice::new(
+                external_history::CHARACTER_MEMBERSHIP,
+                "asked for",
+            )]
+            .into(),
+            PersonaModel::Space { space, seats, seat } => {
+                let asked = SpaceRequest {
+                    space,
+                    memberships: seats,
+                    candidates: load_candidates(services, seats).await?,
+                    requester_id: seat.id,
+                };
+                let items: Vec<&Value> = prior.iter().chain(input).collect();
+                let mut dice = SeededRandom::from_seed(rand::random());
+                speaker_selection::choose(&asked, &items, &mut dice).into()
+            }
+        };
+        match remaining.is_empty() {
+            true => Err(ResponseEngineError::NoSpeaker),
+            false => Ok(Self {
+                services: services.clone(),
+                persona_model,
+                request: request.clone(),
+                prompt_items: prompt::assemble(None, prior, input),
+                remaining,
+            }),
+        }
+    }
+
+    /// Returns the call of the next speaker, or `None` if all have spoken.
+    ///
+    /// # Errors
+    /// Returns `ModelUnavailable` when it has no usable provider, and the errors of
+    /// [`speaker_prompt::build_request`].
+    pub async fn next(&mut self) -> Result<Option<SpeakerCall>, ResponseEngineError> {
+        let Some(choice) = self.remaining.pop_front() else {
+            return Ok(None);
+        };
+        let row = self
+            .load_provider_row(choice.id)
+            .await?
+            .ok_or(ResponseEngineError::ModelUnavailable)?;
+        let (parts, kept) = (&self.services, &self.request);
+        let provider = preparation::load_provider(parts, &row, kept)?;
+        let building = speaker_prompt::build_request(
+            parts,
+            &self.persona_model,
+            choice.id,
+            &self.prompt_items,
+            kept,
+            &row,
+        );
+        let (request, trim) = building.await?;
+        preparation::require_readable_attachments(provider.as_ref(), &request)?;
+        Ok(Some(SpeakerCall {
+            provider,
+            provider_name: row.name,
+            request,
+            permits: parts.provider_permits(row.id),
+            trim,
+            speaker_metadata: Some(self.speaker_metadata(&choice)),
+        }))
+    }
+
+    /// Records the text of a speaker for the prompts of the next ones.
+    pub fn record_text(&mut self, speaker: &str, text: &str) {
+        if !text.trim().is_empty() {
+            self.prompt_items.push(PromptItem {
+                message: Message::new(PromptRole::Assistant, text).with_name(speaker),
+                is_droppable: false,
+            });
+        }
+    }
+
+    /// Charges the tokens to the space. A failure is only logged, because the text was already
+    /// sent.
+    pub async fn charge_tokens(&self, usage: ResponseUsage) {
+        let PersonaModel::Space { space, .. } = &self.persona_model else {
+            return;
+        };
+        let (id, n_tokens) = (
+            space.id,
+            usage.input_tokens.saturating_add(usage.output_tokens),
+        );
+        let charging = self.services.db.write(move |tx| {
+            Box::pin(async move { space::add_tokens_used(tx, id, n_tokens).await })
+        });
+        let charged: Result<(), DbErr> = charging.await;
+        if let Err(error) = charged {
+            tracing::warn!(space.id = %id, %error, "failed to charge {n_tokens} tokens to space {id}: {error}");
+        }
+    }
+
+    async fn load_provider_row(
+        &self,
+        speaker: MembershipId,
+    ) -> Result<Option<provider::Model>, DbErr> {
+        let seat = self.membership(speaker);
+        let own = seat.and_then(|it| it.llm_provider_id);
+        let model = seat.and_then(membership::Model::model_override);
+        provider::find_usable(self.services.db.reader(), own, model).await
+    }
+
+    fn membership(&self, id: MembershipId) -> Option<&membership::Model> {
+        match &self.persona_model {
+            PersonaModel::Character { .. } => None,
+            PersonaModel::Space { seats, .. } => seats.iter().find(|it| it.id == id),
+        }
+    }
+
+    fn speaker_metadata(&self, choice: &SpeakerChoice) -> Value {
+        match (&self.persona_model, self.membership(choice.id)) {
+            (PersonaModel::Space { .. }, Some(seat)) => {
+                speaker_selection::speaker_metadata(seat, &choice.reason)
+            }
+            (PersonaModel::Space { .. }, None) => Value::Null,
+            (PersonaModel::Character { row, .. }, _) => json!({
+                "speaker": row.name,
+                "speaker_id": model_names::format(row.id),
+                "chosen_because": choice.reason,
+            }),
+        }
+    }
+}
+
+async fn load_candidates(
+    services: &ResponseServices,
+    memberships: &[membership::Model],
+) -> Result<Vec<Candidate>, DbErr> {
+    let cards = memberships.iter().filter_map(|it| it.character_id);
+    let of_cards = character::load_talkativeness(services.db.reader(), cards).await?;
+    Ok(from_memberships::candidates(memberships, &of_cards))
+}

@@ -1,0 +1,164 @@
+//! Chooses the speakers of a space that is requested as a model, from response items. Pure.
+//!
+//! The `metadata` of an item names its speaker. Clients send items back, possibly changed, so it
+//! counts only if it refers to an existing membership.
+
+use serde_json::{Value, json};
+
+use crate::ids::MembershipId;
+use crate::responses::persona_models::model_names;
+use crate::spaces::space::RepliesPerTurn;
+use crate::spaces::{membership, space};
+use crate::speakers::seeded_random::SeededRandom;
+use crate::speakers::selection::{Candidate, SelectionInput, SpeakerChoice};
+use crate::speakers::selector;
+use crate::speakers::selector::SelectionTrigger;
+
+/// Longer speaker names in items are truncated.
+const MAX_NAME_CHARS: usize = 100;
+
+/// A requested space, with everything that the choice of its speakers needs.
+#[derive(Clone, Debug)]
+pub struct SpaceRequest<'a> {
+    pub space: &'a space::Model,
+    /// The active memberships, in roster order.
+    pub memberships: &'a [membership::Model],
+    pub candidates: Vec<Candidate>,
+    /// The membership of the requester.
+    pub requester_id: MembershipId,
+}
+
+/// Returns the metadata for the items of a speaker.
+pub fn speaker_metadata(membership: &membership::Model, because: &str) -> Value {
+    json!({
+        "speaker": membership.cached_display_name,
+        "speaker_id": membership.character_id.map(model_names::format),
+        "membership_id": membership.id,
+        "chosen_because": because,
+    })
+}
+
+/// Returns the speaker's name of an item, if it has one.
+pub fn speaker_name(item: &Value) -> Option<String> {
+    let name = item["metadata"]["speaker"].as_str()?.trim();
+    let name: String = name.chars().take(MAX_NAME_CHARS).collect();
+    (!name.is_empty()).then_some(name)
+}
+
+/// Chooses the speakers that answer these items, in order; empty if no character can speak.
+pub fn choose(
+    request: &SpaceRequest<'_>,
+    items: &[&Value],
+    dice: &mut SeededRandom,
+) -> Vec<SpeakerChoice> {
+    if let Some(continuing) = continuing_speaker(request, items) {
+        return vec![continuing];
+    }
+    let (scene, order) = (scene(request, items), request.space.reply_order);
+    let mut chosen = match request.space.replies_per_turn {
+        RepliesPerTurn::One => {
+            let one = selector::select_one(order, SelectionTrigger::Human, &scene, dice);
+            one.into_iter().collect()
+        }
+        RepliesPerTurn::Activated => {
+            selector::select_round(order, SelectionTrigger::Human, &scene, dice)
+        }
+    };
+    if chosen.is_empty() {
+        chosen.extend(selector::select_one(
+            order,
+            SelectionTrigger::Generate,
+            &scene,
+            dice,
+        ));
+    }
+    chosen
+}
+
+/// Returns the speaker that called a tool if the newest item is its output: that speaker continues.
+fn continuing_speaker(request: &SpaceRequest<'_>, items: &[&Value]) -> Option<SpeakerChoice> {
+    let newest = items.iter().rposition(|it| !is_silent(it))?;
+    if !is_output(items[newest]) {
+        return None;
+    }
+    let before = items[..newest].iter().rev();
+    let mut spoken = before.take_while(|it| !is_by_user(it));
+    let last = spoken.find(|it| membership_of(request, it).is_some())?;
+    let membership = membership_of(request, last)?;
+    let candidates = &request.candidates;
+    let may_speak = candidates
+        .iter()
+        .any(|it| it.id == membership && it.is_schedulable);
+    let because = last["metadata"]["chosen_because"].as_str();
+    let because: String = because.unwrap_or("goes on").chars().take(200).collect();
+    may_speak.then(|| SpeakerChoice::new(membership, because))
+}
+
+fn scene(request: &SpaceRequest<'_>, items: &[&Value]) -> SelectionInput {
+    let trigger = items.iter().rposition(|it| is_by_user(it));
+    let of = |item: &&Value| membership_of(request, item);
+    let said = |it: &&&Value| is_by_user(it) || is_by_model(it);
+    let newest = items.iter().rev().find(said);
+    let newest_author = newest.and_then(|it| match is_by_user(it) {
+        true => Some(request.requester_id),
+        false => of(it),
+    });
+    let epoch = trigger.map_or(items, |at| &items[at + 1..]);
+    SelectionInput {
+        candidates: request.candidates.clone(),
+        last_speaker: items.iter().rev().find_map(of),
+        newest_author,
+        newest_text: trigger.map_or_else(String::new, |at| text(&items[at]["content"])),
+        mentions: Vec::new(),
+        speakers_since_last_user_message: epoch.iter().filter_map(of).collect(),
+        allow_self_responses: request.space.allow_self_responses,
+    }
+}
+
+/// Returns the membership that wrote a model-side item: by its id, else by its character.
+fn membership_of(request: &SpaceRequest<'_>, item: &Value) -> Option<MembershipId> {
+    if is_by_user(item) {
+        return None;
+    }
+    let metadata = &item["metadata"];
+    let (number, id) = (
+        metadata["membership_id"].as_i64(),
+        metadata["speaker_id"].as_str(),
+    );
+    let character = |it: &membership::Model| it.character_id.map(model_names::format);
+    let mut memberships = request.memberships.iter();
+    let by_number = memberships.find(|it| Some(it.id.0) == number && it.character_id.is_some());
+    let by_character = || {
+        let mut seats = request.memberships.iter();
+        seats.find(|it| id.is_some() && character(it).as_deref() == id)
+    };
+    by_number.or_else(by_character).map(|it| it.id)
+}
+
+/// Returns whether an item belongs to no speaker: system messages and reasoning.
+fn is_silent(item: &Value) -> bool {
+    item["type"] == "reasoning" || item["role"] == "system" || item["role"] == "developer"
+}
+
+fn is_by_user(item: &Value) -> bool {
+    item["type"] == "message" && item["role"] == "user"
+}
+
+fn is_by_model(item: &Value) -> bool {
+    item["type"] == "message" && item["role"] == "assistant"
+}
+
+fn is_output(item: &Value) -> bool {
+    let kind = item["type"].as_str().unwrap_or_default();
+    kind.ends_with("_output") || kind == "mcp_approval_response"
+}
+
+fn text(content: &Value) -> String {
+    let parts = content.as_array().into_iter().flatten();
+    let texts = parts.filter_map(|it| it["text"].as_str());
+    texts.collect::<Vec<_>>().join("\n")
+}
+
+#[cfg(test)]
+#[path = "speaker_selection_tests.rs"]
+mod tests;

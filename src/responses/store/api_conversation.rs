@@ -1,0 +1,146 @@
+//! Table `api_conversations`: logs of items that responses of `/v1` read and extend. These are not
+//! the conversations of a space.
+
+use sea_orm::IntoActiveModel;
+use sea_orm::entity::prelude::*;
+use sea_orm::sea_query::{Expr, ExprTrait};
+use serde_json::{Value, json};
+
+use crate::clock::Timestamp;
+use crate::db::connect::Db;
+use crate::ids::UserId;
+use crate::responses::fold::object_ids;
+use crate::responses::store::{api_conversation_item, item};
+
+#[derive(Clone, Debug, PartialEq, DeriveEntityModel)]
+#[sea_orm(table_name = "api_conversations")]
+pub struct Model {
+    #[sea_orm(primary_key, auto_increment = false)]
+    pub id: String,
+    pub user_id: UserId,
+    /// Written by the caller; never interpreted by us.
+    #[sea_orm(column_type = "JsonBinary")]
+    pub metadata: Json,
+    pub next_position: i64,
+    pub created_at: Timestamp,
+    pub deleted_at: Option<Timestamp>,
+}
+
+#[derive(Clone, Copy, Debug, EnumIter, DeriveRelation)]
+pub enum Relation {}
+
+impl ActiveModelBehavior for ActiveModel {}
+
+impl Model {
+    /// Returns the conversation object of the API.
+    pub fn view(&self) -> Value {
+        json!({
+            "id": self.id,
+            "object": "conversation",
+            "created_at": self.created_at.0.div_euclid(1_000),
+            "metadata": self.metadata,
+        })
+    }
+}
+
+/// Finds a conversation of this user. Returns `None` for foreign, unknown and deleted ones alike.
+pub async fn find_for_user(
+    db: &impl ConnectionTrait,
+    user: UserId,
+    id: &str,
+) -> Result<Option<Model>, DbErr> {
+    if id.contains('\0') {
+        return Ok(None); // PostgreSQL rejects NUL in text
+    }
+    Entity::find_by_id(id)
+        .filter(Column::UserId.eq(user))
+        .filter(Column::DeletedAt.is_null())
+        .one(db)
+        .await
+}
+
+/// Creates a conversation of a user with its first items.
+pub async fn create(
+    db: &Db,
+    user: UserId,
+    metadata: Value,
+    items: Vec<Value>,
+    now: Timestamp,
+) -> Result<Model, DbErr> {
+    let row = Model {
+        id: object_ids::generate(object_ids::CONVERSATION),
+        user_id: user,
+        metadata,
+        next_position: 0,
+        created_at: now,
+        deleted_at: None,
+    };
+    db.write(move |tx| {
+        Box::pin(async move {
+            row.clone().into_active_model().insert(tx).await?;
+            append_in_transaction(tx, &row.id, items).await?;
+            Ok(row)
+        })
+    })
+    .await
+}
+
+/// Appends items and returns them as stored: an item whose id already exists gets a new one.
+/// Returns `None` if the conversation was deleted in the meantime.
+pub async fn append(db: &Db, id: String, items: Vec<Value>) -> Result<Option<Vec<Value>>, DbErr> {
+    db.write(move |tx| Box::pin(async move { append_in_transaction(tx, &id, items).await }))
+        .await
+}
+
+/// Does the same as [`append`] inside of a transaction.
+pub async fn append_in_transaction(
+    tx: &impl ConnectionTrait,
+    id: &str,
+    mut items: Vec<Value>,
+) -> Result<Option<Vec<Value>>, DbErr> {
+    let n_items = i64::try_from(items.len()).unwrap_or(i64::MAX);
+    let updated = Entity::update_many()
+        .col_expr(
+            Column::NextPosition,
+            Expr::col(Column::NextPosition).add(n_items),
+        )
+        .filter(Column::Id.eq(id))
+        .filter(Column::DeletedAt.is_null())
+        .exec_with_returning(tx)
+        .await?;
+    let Some(grown) = updated.first() else {
+        return Ok(None);
+    };
+    // The update above locks the row, so no concurrent append can happen.
+    let ids: Vec<&str> = items.iter().filter_map(|it| it["id"].as_str()).collect();
+    let known = api_conversation_item::existing_ids(tx, id, &ids).await?;
+    item::make_ids_unique(&mut items, known);
+    api_conversation_item::insert(tx, id, grown.next_position - n_items, &items).await?;
+    Ok(Some(items))
+}
+
+/// Replaces the metadata.
+pub async fn set_metadata(db: &Db, id: String, metadata: Value) -> Result<(), DbErr> {
+    let update = Entity::update_many()
+        .col_expr(Column::Metadata, Expr::value(metadata))
+        .filter(Column::Id.eq(id));
+    db.write(move |tx| Box::pin(async move { update.exec(tx).await }))
+        .await
+        .map(drop)
+}
+
+/// Marks a conversation as deleted and removes its items and metadata.
+pub async fn delete(db: &Db, id: String, now: Timestamp) -> Result<(), DbErr> {
+    db.write(move |tx| {
+        Box::pin(async move {
+            Entity::update_many()
+                .col_expr(Column::DeletedAt, Expr::value(now))
+                .col_expr(Column::Metadata, Expr::value(json!({})))
+                .filter(Column::Id.eq(&id))
+                .exec(tx)
+                .await?;
+            api_conversation_item::delete_all(tx, &id).await
+        })
+    })
+    .await
+}

@@ -1,0 +1,9 @@
+//! The tables of stored responses and API conversations.
+
+pub mod api_conversation;
+pub mod api_conversation_item;
+pub mod event;
+pub mod item;
+pub mod queue;
+pub mod response;
+pub mod retention;

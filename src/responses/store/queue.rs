@@ -1,0 +1,250 @@
+//! State transitions of responses: the only file that writes `responses.status`.
+//!
+//! **Invariant:** every transition names the state it expects, and ending a running response also
+//! names its lease. A caller that gets `false` has lost the response: it must stop and publish
+//! nothing.
+
+use std::time::Duration;
+
+use leased_jobs::job::RenewedLease;
+use sea_orm::sea_query::{Expr, ExprTrait, Query, SimpleExpr};
+use sea_orm::{
+    ActiveModelTrait, ColumnTrait, ConnectionTrait, DbErr, EntityTrait, IntoActiveModel,
+    QueryFilter, QueryOrder, QueryResult, QuerySelect, UpdateMany,
+};
+
+use crate::clock::Timestamp;
+use crate::db::backend;
+use crate::db::connect::Backend;
+use crate::ids::UserId;
+use crate::responses::fold::response_document::ResponseState;
+use crate::responses::store::response;
+use crate::responses::store::response::{Column, Entity, ResponseStatus};
+
+/// How often a background response is started, including retries after its node was lost.
+pub const MAX_ATTEMPTS: i64 = 2;
+
+/// Inserts a new response.
+///
+/// # Errors
+/// Returns a unique violation when another response of its conversation has not ended.
+pub async fn insert(tx: &impl ConnectionTrait, row: response::Model) -> Result<(), DbErr> {
+    row.into_active_model().insert(tx).await.map(|_| ())
+}
+
+/// Claims a queued response for this node. Returns `None` if another node was faster.
+pub async fn claim(
+    tx: &impl ConnectionTrait,
+    id: &str,
+    worker: &str,
+    now: Timestamp,
+    dialect: Backend,
+) -> Result<Option<response::Model>, DbErr> {
+    let mut rows = update_in_status(id, ResponseStatus::Queued)
+        .col_expr(Column::Status, Expr::value(ResponseStatus::InProgress))
+        .col_expr(Column::WorkerId, Expr::value(worker))
+        .col_expr(Column::Lease, Expr::col(Column::Lease).add(1))
+        .col_expr(Column::Attempt, Expr::col(Column::Attempt).add(1))
+        .col_expr(Column::StartedAt, Expr::value(now))
+        .col_expr(Column::HeartbeatAt, backend::lease_time(dialect, now))
+        .exec_with_returning(tx)
+        .await?;
+    Ok(rows.pop())
+}
+
+/// Renews the heartbeats of a node's responses. A response that is missing in the result is no
+/// longer owned by this node. Reads only the needed columns, because the rows may be large.
+pub async fn heartbeat(
+    db: &impl ConnectionTrait,
+    worker: &str,
+    ids: &[String],
+    now: Timestamp,
+    dialect: Backend,
+) -> Result<Vec<RenewedLease<String>>, DbErr> {
+    let beat = Query::update()
+        .table(Entity)
+        .value(Column::HeartbeatAt, backend::lease_time(dialect, now))
+        .and_where(Column::Id.is_in(ids))
+        .and_where(Column::WorkerId.eq(worker))
+        .and_where(Column::Status.eq(ResponseStatus::InProgress))
+        .returning(Query::returning().columns([
+            Column::Id,
+            Column::Lease,
+            Column::CancelRequestedAt,
+        ]))
+        .to_owned();
+    let rows = db.query_all(&beat).await?;
+    let read = |row: &QueryResult| {
+        let cancel_requested_at: Option<Timestamp> = row.try_get("", "cancel_requested_at")?;
+        Ok(RenewedLease {
+            id: row.try_get("", "id")?,
+            number: row.try_get("", "lease")?,
+            is_cancel_requested: cancel_requested_at.is_some(),
+        })
+    };
+    rows.iter().map(read).collect()
+}
+
+/// Locks the row until the end of the transaction, if the lease is still valid.
+pub async fn lock_lease(tx: &impl ConnectionTrait, id: &str, lease: i64) -> Result<bool, DbErr> {
+    lock_in_state(tx, id, (ResponseStatus::InProgress, lease)).await
+}
+
+/// Locks the row until the end of the transaction, if its state and lease are unchanged.
+pub async fn lock_in_state(
+    tx: &impl ConnectionTrait,
+    id: &str,
+    (from, lease): (ResponseStatus, i64),
+) -> Result<bool, DbErr> {
+    // An update without a change locks the row on both databases.
+    let res = update_in_status(id, from)
+        .col_expr(Column::Lease, Expr::value(lease))
+        .filter(Column::Lease.eq(lease))
+        .exec(tx)
+        .await?;
+    Ok(res.rows_affected == 1)
+}
+
+/// Ends a response. Returns `false` if a cancellation, the recovery or a newer claim was faster.
+pub async fn finish(
+    tx: &impl ConnectionTrait,
+    id: &str,
+    (from, lease): (ResponseStatus, i64),
+    state: &ResponseState,
+) -> Result<bool, DbErr> {
+    let res = update_in_status(id, from)
+        .col_expr(Column::Status, Expr::value(state.status))
+        .col_expr(Column::Error, Expr::value(state.error.as_ref().map(json)))
+        .col_expr(
+            Column::IncompleteReason,
+            Expr::value(state.incomplete_reason.clone()),
+        )
+        .col_expr(Column::Usage, Expr::value(state.usage.as_ref().map(json)))
+        .col_expr(Column::CompletedAt, Expr::value(state.ended_at))
+        .col_expr(Column::SealedSecrets, Expr::value(Option::<String>::None))
+        .filter(Column::Lease.eq(lease)) // fencing: a revived worker holds an older lease
+        .exec(tx)
+        .await?;
+    Ok(res.rows_affected == 1)
+}
+
+fn json(value: &impl serde::Serialize) -> serde_json::Value {
+    serde_json::to_value(value).expect("errors and usage are plain data and always serialize")
+}
+
+/// Returns a background response without output to the queue.
+pub async fn requeue(tx: &impl ConnectionTrait, id: &str, lease: i64) -> Result<bool, DbErr> {
+    let nothing: Option<i64> = None;
+    let res = update_in_status(id, ResponseStatus::InProgress)
+        .filter(Column::Lease.eq(lease))
+        .col_expr(Column::Status, Expr::value(ResponseStatus::Queued))
+        .col_expr(Column::WorkerId, Expr::value(Option::<String>::None))
+        .col_expr(Column::StartedAt, Expr::value(nothing))
+        .col_expr(Column::HeartbeatAt, Expr::value(nothing))
+        .exec(tx)
+        .await?;
+    Ok(res.rows_affected == 1)
+}
+
+/// Requests the cancellation of a running response.
+pub async fn request_cancel(
+    tx: &impl ConnectionTrait,
+    id: &str,
+    now: Timestamp,
+) -> Result<bool, DbErr> {
+    let res = update_in_status(id, ResponseStatus::InProgress)
+        .col_expr(Column::CancelRequestedAt, Expr::value(now))
+        .exec(tx)
+        .await?;
+    Ok(res.rows_affected == 1)
+}
+
+/// Hides a response from its owner. Returns `false` if it was already hidden.
+pub async fn soft_delete(
+    tx: &impl ConnectionTrait,
+    id: &str,
+    now: Timestamp,
+) -> Result<bool, DbErr> {
+    let res = Entity::update_many()
+        .col_expr(Column::DeletedAt, Expr::value(now))
+        .filter(Column::Id.eq(id))
+        .filter(Column::DeletedAt.is_null())
+        .exec(tx)
+        .await?;
+    Ok(res.rows_affected == 1)
+}
+
+/// Returns the users with queued responses, longest waiting first, at most 500.
+pub async fn queued_user_ids(db: &impl ConnectionTrait) -> Result<Vec<UserId>, DbErr> {
+    Entity::find()
+        .select_only()
+        .column(Column::UserId)
+        .filter(Expr::cust("status = 'queued'"))
+        .group_by(Column::UserId)
+        .order_by_asc(Column::CreatedAt.min())
+        .limit(500)
+        .into_tuple()
+        .all(db)
+        .await
+}
+
+/// Returns the oldest queued response of a user.
+pub async fn next_for_user(
+    db: &impl ConnectionTrait,
+    user: UserId,
+) -> Result<Option<String>, DbErr> {
+    Entity::find()
+        .select_only()
+        .column(Column::Id)
+        .filter(Expr::cust("status = 'queued'"))
+        .filter(Column::UserId.eq(user))
+        .order_by_asc(Column::CreatedAt)
+        .order_by_asc(Column::Id)
+        .into_tuple()
+        .one(db)
+        .await
+}
+
+/// Returns queued responses that were created at or before this instant, at most 500.
+pub async fn queued_before(
+    db: &impl ConnectionTrait,
+    before: Timestamp,
+) -> Result<Vec<response::Model>, DbErr> {
+    Entity::find()
+        .filter(Expr::cust("status = 'queued'"))
+        .filter(Column::CreatedAt.lte(before))
+        .limit(500)
+        .all(db)
+        .await
+}
+
+/// Returns running responses without a heartbeat for at least `after`, at most 500; `None` returns
+/// all running ones.
+pub async fn expired_leases(
+    db: &impl ConnectionTrait,
+    now: Timestamp,
+    after: Option<Duration>,
+    dialect: Backend,
+) -> Result<Vec<response::Model>, DbErr> {
+    Entity::find()
+        .filter(Expr::cust("status = 'in_progress'"))
+        .filter(match after {
+            Some(after) => lease_expired(now, after, dialect),
+            None => Expr::cust("1 = 1"),
+        })
+        .limit(500)
+        .all(db)
+        .await
+}
+
+fn lease_expired(now: Timestamp, after: Duration, dialect: Backend) -> SimpleExpr {
+    let after_ms = i64::try_from(after.as_millis()).unwrap_or(i64::MAX);
+    let clock = backend::lease_time(dialect, now);
+    Expr::col(Column::HeartbeatAt).lte(clock.sub(after_ms))
+}
+
+fn update_in_status(id: &str, from: ResponseStatus) -> UpdateMany<Entity> {
+    Entity::update_many()
+        .filter(Column::Id.eq(id))
+        .filter(Column::Status.eq(from))
+}

@@ -1,0 +1,322 @@
+//! Executes one claimed run, from building the prompt to the commit of its result.
+//!
+//! **Invariant:** no transaction is open while the model generates. The commit is fenced by the
+//! lease: if the run was canceled, recovered or claimed again meanwhile, the text is dropped.
+
+use std::panic::AssertUnwindSafe;
+
+use futures::FutureExt;
+use leased_jobs::lease::CancelReason;
+use serde_json::{Value, json};
+use tokio::time::Instant;
+
+use crate::db::retry;
+use crate::generation::agent_loop::AgentLoop;
+use crate::generation::outcome::{GenerationFailure, GenerationOutcome};
+use crate::generation::reasoning::Reasoning;
+use crate::generation::usage::UsageTotal;
+use crate::llm::delta::FinishReason;
+use crate::llm::tokens;
+use crate::runs::error::EngineError;
+use crate::runs::execution::agent_host::{RunHost, RunProgress};
+use crate::runs::execution::lease::RunLease;
+use crate::runs::execution::preparation::PreparedRun;
+use crate::runs::execution::{chunk_sink, preparation};
+use crate::runs::scheduling::command::{
+    Command, CommandError, ExecutionEnd, GeneratedText, SentPromptRef,
+};
+use crate::runs::scheduling::scheduler;
+use crate::runs::scheduling::scheduler::ClaimedRun;
+use crate::runs::scheduling::state::ScheduleState;
+use crate::runs::services::RunServices;
+use crate::runs::store::write_effects::LatePrompt;
+use crate::runs::store::{run, write_effects};
+
+/// Executes a run that this node has claimed. A panic fails the run, not the worker.
+pub async fn execute(context: RunServices, claimed: ClaimedRun, lease: RunLease) {
+    let ClaimedRun {
+        run,
+        state: situation,
+        ..
+    } = claimed;
+    let turn = AssertUnwindSafe(generate_reply(&context, &run, &lease, situation)).catch_unwind();
+    let turn = turn.await.unwrap_or_else(|_| {
+        let failure = GenerationFailure::internal();
+        ExecutionResult {
+            end: Some(end_from_failure(failure, None, None)),
+            usage: None,
+        }
+    });
+    crate::fail_point!("exec.before_commit");
+    // If a heartbeat no longer finds the run after this point, this commit ended it.
+    commit_end(&context, &run, &lease, turn).await;
+    crate::fail_point!("exec.after_commit");
+    // If the run was ended elsewhere (another node, deletion), the stream is still open here.
+    let live = &context.live_streams;
+    live.close(run.conversation_id, run.id, lease.number);
+    context.leases.release(run.id);
+    context.wakeup.notify(); // a permit is free
+}
+
+/// The result of an execution.
+struct ExecutionResult {
+    /// `None`: the lease was lost, or the run is to be released.
+    end: Option<ExecutionEnd>,
+    /// The cost of its model calls.
+    usage: Option<run::RunUsage>,
+}
+
+/// Builds the prompt and generates the reply.
+async fn generate_reply(
+    context: &RunServices,
+    run: &run::Model,
+    lease: &RunLease,
+    state: ScheduleState,
+) -> ExecutionResult {
+    crate::fail_point!("exec.after_claim");
+    let mut prepared = match preparation::prepare(context, run, state).await {
+        Ok(prepared) => prepared,
+        Err(failure) => {
+            return ExecutionResult {
+                end: Some(end_from_failure(failure, None, None)),
+                usage: None,
+            };
+        }
+    };
+    let (outcome, receipts) = stream_reply(context, run, lease, &mut prepared).await;
+    let sent = prepared.sent;
+    let usage = run_usage(&outcome);
+    if matches!(outcome, GenerationOutcome::Canceled { .. })
+        && lease.cancel.reason() == CancelReason::LeaseLost
+    {
+        store_late_prompt(context, run, lease, (sent, usage)).await;
+        return ExecutionResult { end: None, usage };
+    }
+    let end = execution_end(outcome, lease, sent, receipts);
+    ExecutionResult { end, usage }
+}
+
+fn run_usage(outcome: &GenerationOutcome) -> Option<run::RunUsage> {
+    let (GenerationOutcome::Succeeded { usage, .. }
+    | GenerationOutcome::Failed { usage, .. }
+    | GenerationOutcome::Canceled { usage, .. }) = outcome;
+    usage.map(run::RunUsage::from)
+}
+
+/// Stores prompt and cost of a run that was canceled before its executor could report them: a
+/// cancellation ends the run without waiting for the executor.
+async fn store_late_prompt(
+    context: &RunServices,
+    run: &run::Model,
+    lease: &RunLease,
+    (sent, usage): (SentPromptRef, Option<run::RunUsage>),
+) {
+    let late = LatePrompt {
+        run: run.id,
+        conversation: run.conversation_id,
+        space: run.space_id,
+        lease: lease.number,
+        sent,
+        usage,
+        now: context.clock.now(),
+    };
+    for attempt in 1.. {
+        let Err(error) = write_effects::store_late_prompt(&context.db, late.clone()).await else {
+            return;
+        };
+        tracing::warn!(run.id = %run.id, attempt, %error, "failed to store prompt and usage of canceled run {}: {error}", run.id);
+        if !retry::wait_after(attempt).await {
+            return;
+        }
+    }
+}
+
+async fn stream_reply(
+    context: &RunServices,
+    run: &run::Model,
+    lease: &RunLease,
+    prepared: &mut PreparedRun,
+) -> (GenerationOutcome, Vec<Value>) {
+    let slice = context.settings.stream_slice;
+    let live = context.live_streams.clone();
+    let (mut chunk_sink, flusher) =
+        chunk_sink::new(live, run.conversation_id, run.id, slice, || {
+            context.metrics.first_token(run, context.clock.now());
+        });
+    let limits = context.settings.call_limits;
+    let deadline = Instant::now() + limits.total;
+    let mut host = RunHost {
+        context,
+        run,
+        lease,
+        provider_id: prepared.provider_id,
+        offers: &prepared.offers,
+        deadline,
+        sink: &mut chunk_sink,
+        progress: RunProgress::default(),
+    };
+    let agent_loop = AgentLoop {
+        host: &mut host,
+        provider: prepared.provider.as_ref(),
+        permits: None,
+        request: &mut prepared.request,
+        trim: prepared.trim.clone(),
+        limits,
+        executor: &context.tool_runtime.executor,
+        deadline,
+        cancel: &lease.cancel.token,
+    };
+    let outcome = tokio::select! {
+        outcome = agent_loop.run() => outcome,
+        () = flusher.run() => unreachable!("the flusher never returns"),
+    };
+    flusher.flush();
+    host.finish(outcome)
+}
+
+fn execution_end(
+    outcome: GenerationOutcome,
+    lease: &RunLease,
+    sent: SentPromptRef,
+    receipts: Vec<Value>,
+) -> Option<ExecutionEnd> {
+    match outcome {
+        GenerationOutcome::Succeeded {
+            text,
+            reasoning,
+            usage,
+            reason,
+            truncated,
+        } => {
+            let mut metadata = message_metadata(reasoning, receipts);
+            if truncated {
+                metadata["truncated"] = json!(true);
+            }
+            if reason != FinishReason::Stop {
+                metadata["finish_reason"] = json!(reason.as_str());
+            }
+            Some(ExecutionEnd::Succeeded(generated_text(
+                text, usage, metadata, sent,
+            )))
+        }
+        GenerationOutcome::Failed { failure, usage, .. } => {
+            Some(end_from_failure(failure, usage, Some(sent)))
+        }
+        GenerationOutcome::Canceled {
+            text,
+            reasoning,
+            usage,
+        } => match lease.cancel.reason() {
+            // No client waits for a run.
+            CancelReason::LeaseLost | CancelReason::Shutdown | CancelReason::ClientDisconnected => {
+                None
+            }
+            CancelReason::Requested if text.trim().is_empty() => Some(ExecutionEnd::Canceled {
+                partial: None,
+                usage: usage.map(run::RunUsage::from),
+                prompt: Some(sent),
+            }),
+            CancelReason::Requested => {
+                let mut metadata = message_metadata(reasoning, receipts);
+                metadata["stopped"] = json!(true);
+                Some(ExecutionEnd::Canceled {
+                    partial: Some(generated_text(text, usage, metadata, sent)),
+                    usage: None,
+                    prompt: None,
+                })
+            }
+        },
+    }
+}
+
+/// Returns the metadata of a text: its reasoning and its tool calls.
+fn message_metadata(reasoning: Option<Reasoning>, receipts: Vec<Value>) -> Value {
+    let mut metadata = json!({});
+    if let Some(reasoning) = reasoning {
+        metadata["reasoning"] = json!(reasoning.text);
+        if reasoning.is_truncated {
+            metadata["reasoning_truncated"] = json!(true);
+        }
+    }
+    if !receipts.is_empty() {
+        metadata["tool_calls"] = Value::Array(receipts);
+    }
+    metadata
+}
+
+fn generated_text(
+    content: String,
+    usage: Option<UsageTotal>,
+    metadata: Value,
+    sent: SentPromptRef,
+) -> GeneratedText {
+    GeneratedText {
+        token_count: tokens::count(&content),
+        content,
+        usage: usage.map(run::RunUsage::from),
+        metadata,
+        prompt: Some(sent),
+    }
+}
+
+fn end_from_failure(
+    failure: GenerationFailure,
+    usage: Option<UsageTotal>,
+    prompt: Option<SentPromptRef>,
+) -> ExecutionEnd {
+    ExecutionEnd::Failed {
+        error: run::RunError {
+            code: failure.code.to_string(),
+            message: failure.message,
+            retryable: failure.is_retryable,
+        },
+        usage: usage.map(run::RunUsage::from),
+        prompt,
+    }
+}
+
+async fn commit_end(
+    context: &RunServices,
+    run: &run::Model,
+    lease: &RunLease,
+    turn: ExecutionResult,
+) {
+    let command = match (turn.end, lease.cancel.reason()) {
+        (Some(end), _) => Command::RunEnded {
+            run: run.id,
+            lease: lease.number,
+            end: Box::new(end),
+        },
+        (None, CancelReason::Shutdown) => Command::RunReleased {
+            run: run.id,
+            lease: lease.number,
+            usage: turn.usage,
+        },
+        (None, _) => return,
+    };
+    for attempt in 1.. {
+        let step = scheduler::step(context, run.conversation_id, command.clone()).await;
+        match step {
+            Ok(_) => return,
+            // The run was canceled, recovered or claimed again, and that step has published its
+            // end; or an earlier attempt of this loop committed and its response was lost.
+            Err(EngineError::Conflict | EngineError::Rejected(CommandError::AlreadyFinished)) => {
+                if let Command::RunEnded { end, .. } = &command
+                    && let Some(sent) = end.sent_prompt()
+                {
+                    store_late_prompt(context, run, lease, (sent.clone(), turn.usage)).await;
+                }
+                return;
+            }
+            Err(EngineError::Rejected(CommandError::NotFound)) => return,
+            Err(error) => {
+                tracing::warn!(run.id = %run.id, attempt, %error, "failed to commit the end of run {}: {error}", run.id);
+                if !retry::wait_after(attempt).await {
+                    break;
+                }
+            }
+        }
+    }
+    // The caller releases the lease, which ends the heartbeat; recovery then ends the row.
+    tracing::error!(run.id = %run.id, "failed to finish run {}; recovery will end it", run.id);
+}

@@ -1,0 +1,287 @@
+//! Prepares the model call of a run: provider, prompt, request and tools. Also builds the prompt
+//! for a preview without a call.
+
+use std::sync::Arc;
+
+use sea_orm::DbErr;
+
+use crate::conversations::message;
+use crate::generation::outcome::{FailureCode, GenerationFailure};
+use crate::generation::trim::ReplyTrimmer;
+use crate::ids::{ConversationId, MembershipId, MessageId, ProviderId};
+use crate::llm::provider::Provider;
+use crate::llm::request::Request;
+use crate::llm::tokens;
+use crate::presets::document::GenerationTrigger;
+use crate::prompt::budget::ContextOverflow;
+use crate::prompt::builder;
+use crate::prompt::builder::BuiltPrompt;
+use crate::prompt::context::{PromptContext as Scene, PromptMember};
+use crate::prompt::loading::loader;
+use crate::prompt::loading::loader::{PromptRequest, PromptScope};
+use crate::prompt::record::prompt_record::SentPrompt;
+use crate::providers::provider;
+use crate::runs::error::ConversationReadError;
+use crate::runs::execution::tool_offers;
+use crate::runs::execution::tool_offers::ToolOffer;
+use crate::runs::scheduling::command::SentPromptRef;
+use crate::runs::scheduling::state::ScheduleState;
+use crate::runs::services::RunServices;
+use crate::runs::store::run;
+use crate::spaces::membership;
+use crate::tools::tool_settings::SpaceTools;
+
+/// A prompt, if it fits into the model's context window.
+type FittedPrompt = Result<BuiltPrompt, ContextOverflow>;
+
+/// The maximum length of a candidate if the preset does not set one.
+const DEFAULT_CANDIDATE_TOKENS: u32 = 200;
+
+/// Everything that a run needs to call its model.
+pub struct PreparedRun {
+    pub provider: Arc<dyn Provider>,
+    /// The provider's row.
+    pub provider_id: ProviderId,
+    pub request: Request,
+    /// Cleans the reply.
+    pub trim: ReplyTrimmer,
+    pub sent: SentPromptRef,
+    /// The tools that the speaker may call.
+    pub offers: Vec<ToolOffer>,
+}
+
+/// Prepares a claimed run from the state that its claim loaded.
+///
+/// # Errors
+/// Returns the failure with which the run must end.
+pub async fn prepare(
+    context: &RunServices,
+    run: &run::Model,
+    state: ScheduleState,
+) -> Result<PreparedRun, GenerationFailure> {
+    let row = state.provider.ok_or_else(no_provider_failure)?;
+    let turn = PromptRequest {
+        conversation: run.conversation_id,
+        speaker: run.speaker_space_membership_id,
+        cutoff_seq: prompt_cutoff(context, run)
+            .await
+            .map_err(internal_failure)?,
+        reply_to: run.debug.trigger_message_id,
+        provider: &row,
+        kind: prompt_trigger(run),
+        now: context.clock.now(),
+    };
+    let allowed = SpaceTools::from_settings(&state.space.settings);
+    let owner = state.space.owner_id;
+    let place = PromptScope {
+        conversation: state.conversation,
+        space: state.space,
+        memberships: state.members,
+    };
+    let scene = loader::load_in_scope(context.db.reader(), turn, place).await;
+    let scene = scene.map_err(internal_failure)?;
+    let is_character = scene.find_speaker().is_some_and(PromptMember::is_character);
+    let seed = run.id.0.as_u64_pair().1;
+    let mut prepared = prepare_with_provider(context, &row, scene, seed).await?;
+    // A copilot, which writes for a user, calls no tools.
+    if is_character && !allowed.is_empty() {
+        prepared.offers = tool_offers::list_for_space(context, allowed, owner).await;
+        let tools = prepared.offers.iter().map(|it| it.declaration.clone());
+        prepared.request.tools = tools.collect();
+    }
+    Ok(prepared)
+}
+
+/// Prepares a text without a run: what this user might write now, following `instruction`.
+///
+/// # Errors
+/// Returns the reason why it cannot be written.
+pub async fn prepare_candidate(
+    context: &RunServices,
+    conversation: ConversationId,
+    speaker: MembershipId,
+    instruction: Option<String>,
+    seed: u64,
+) -> Result<PreparedRun, GenerationFailure> {
+    let row = require_provider(context, speaker).await?;
+    let turn = PromptRequest {
+        conversation,
+        speaker,
+        cutoff_seq: i64::MAX,
+        reply_to: None,
+        provider: &row,
+        kind: GenerationTrigger::Normal,
+        now: context.clock.now(),
+    };
+    let mut scene = load_scene(context, turn).await?;
+    scene.impersonation_request = instruction;
+    scene
+        .preset
+        .max_tokens
+        .get_or_insert(DEFAULT_CANDIDATE_TOKENS);
+    prepare_with_provider(context, &row, scene, seed).await
+}
+
+/// Returns how preset prompts and lorebook entries classify a run.
+fn prompt_trigger(run: &run::Model) -> GenerationTrigger {
+    match run.debug.target_message_id {
+        Some(_) => GenerationTrigger::Regenerate,
+        None => GenerationTrigger::Normal,
+    }
+}
+
+/// Returns the provider for the model of this membership.
+async fn require_provider(
+    context: &RunServices,
+    speaker: MembershipId,
+) -> Result<provider::Model, GenerationFailure> {
+    let row = find_provider(context, speaker)
+        .await
+        .map_err(internal_failure)?;
+    row.ok_or_else(no_provider_failure)
+}
+
+async fn load_scene(
+    context: &RunServices,
+    turn: PromptRequest<'_>,
+) -> Result<Scene, GenerationFailure> {
+    let scene = loader::load(context.db.reader(), turn).await;
+    let scene = scene.map_err(internal_failure)?;
+    scene.ok_or_else(|| internal_failure("the conversation does not exist"))
+}
+
+/// Builds the request of the speaker in `scene` for this provider.
+async fn prepare_with_provider(
+    context: &RunServices,
+    row: &provider::Model,
+    scene: Scene,
+    seed: u64,
+) -> Result<PreparedRun, GenerationFailure> {
+    let provider = context
+        .models
+        .create(row)
+        .map_err(|error| GenerationFailure {
+            code: FailureCode::NoProvider,
+            message: error.to_string(),
+            is_retryable: true,
+        })?;
+    let context_tokens = u32::try_from(scene.limits().context_tokens).ok();
+    let (scene, built) = build_prompt(context, scene)
+        .await
+        .map_err(internal_failure)?;
+    let built = built.map_err(|overflow| GenerationFailure {
+        code: FailureCode::ContextOverflow,
+        message: overflow.to_string(),
+        is_retryable: false,
+    })?;
+    if scene.find_speaker().is_none() {
+        return Err(internal_failure("the speaker has no membership"));
+    }
+    let (own, others) = scene.reply_names();
+    Ok(PreparedRun {
+        sent: sent_prompt(row, &built, seed),
+        request: Request {
+            context_tokens,
+            ..built.into_request(&row.model, seed)
+        },
+        provider,
+        provider_id: row.id,
+        trim: ReplyTrimmer::new(&own, &others),
+        offers: Vec::new(),
+    })
+}
+
+/// Returns the prompt that would be sent if this member spoke now, and its provider. `None`: the
+/// conversation, the membership or a model is missing.
+pub async fn preview(
+    context: &RunServices,
+    conversation: ConversationId,
+    speaker: MembershipId,
+    trigger: Option<MessageId>,
+) -> Result<Option<(provider::Model, FittedPrompt)>, ConversationReadError> {
+    let Some(row) = find_provider(context, speaker).await? else {
+        return Ok(None);
+    };
+    let turn = PromptRequest {
+        conversation,
+        speaker,
+        cutoff_seq: i64::MAX,
+        reply_to: trigger,
+        provider: &row,
+        kind: GenerationTrigger::Normal,
+        now: context.clock.now(),
+    };
+    let Some(prompt) = loader::load(context.db.reader(), turn).await? else {
+        return Ok(None);
+    };
+    if prompt.find_speaker().is_none() {
+        return Ok(None);
+    }
+    let (_, built) = build_prompt(context, prompt).await?;
+    Ok(Some((row, built)))
+}
+
+/// Builds a prompt in a blocking task. Counting tokens is CPU work, and the first count loads the
+/// vocabulary, which must block neither streams nor requests.
+async fn build_prompt(
+    context: &RunServices,
+    prompt: Scene,
+) -> Result<(Scene, FittedPrompt), ConversationReadError> {
+    let building = context.shutdown.main().spawn_blocking(move || {
+        let built = builder::build(&prompt, &tokens::count);
+        (prompt, built)
+    });
+    Ok(building.await?)
+}
+
+/// Returns the newest message that the prompt of a run may contain. To regenerate a message, the
+/// prompt omits it and everything after it.
+async fn prompt_cutoff(context: &RunServices, run: &run::Model) -> Result<i64, DbErr> {
+    let seen = run.cutoff_seq.unwrap_or(i64::MAX);
+    let Some(target) = run.debug.target_message_id else {
+        return Ok(seen);
+    };
+    let found = message::find(context.db.reader(), target).await?;
+    Ok(found.map_or(seen, |it| seen.min(it.seq - 1)))
+}
+
+async fn find_provider(
+    context: &RunServices,
+    speaker: MembershipId,
+) -> Result<Option<provider::Model>, DbErr> {
+    let db = context.db.reader();
+    let seat = membership::find(db, speaker).await?;
+    let own = seat.as_ref().and_then(|it| it.llm_provider_id);
+    let model = seat.as_ref().and_then(membership::Model::model_override);
+    provider::find_usable(db, own, model).await
+}
+
+fn sent_prompt(row: &provider::Model, built: &BuiltPrompt, seed: u64) -> SentPromptRef {
+    let figures = run::PromptStats {
+        provider: row.name.clone(),
+        model: row.model.clone(),
+        total_tokens: built.total_tokens,
+        limit_tokens: built.limit_tokens,
+        dropped_messages: i64::try_from(built.dropped_messages).unwrap_or(i64::MAX),
+        n_messages: i64::try_from(built.messages.len()).unwrap_or(i64::MAX),
+        seed: seed.cast_signed(),
+    };
+    SentPromptRef {
+        stats: figures,
+        record: Arc::new(SentPrompt::from_built(&row.model, built)),
+        effects: Arc::new(built.effects.clone()),
+    }
+}
+
+fn no_provider_failure() -> GenerationFailure {
+    GenerationFailure {
+        code: FailureCode::NoProvider,
+        message: "No model is connected. Connect one, then try again.".to_owned(),
+        is_retryable: true,
+    }
+}
+
+fn internal_failure(cause: impl std::fmt::Display) -> GenerationFailure {
+    tracing::error!(error = %cause, "failed to prepare a run");
+    GenerationFailure::internal()
+}

@@ -1,0 +1,84 @@
+//! The conversations of a space as a list, each with what it is doing.
+
+use sea_orm::{ConnectionTrait, DbErr, EntityTrait};
+
+use crate::conversations::{conversation, read_mark};
+use crate::db::connect::Db;
+use crate::db::reading::page::{PageOf, PageQuery};
+use crate::ids::{ConversationId, SpaceId, UserId};
+use crate::rounds::{round, slot};
+use crate::runs::reading::views;
+use crate::runs::reading::views::{ConversationView, RuntimeView};
+use crate::runs::scheduling::state::ActiveRound;
+use crate::runs::store::{failed_run, run};
+use crate::spaces::space;
+
+/// Returns a page of the conversations of a space, each with the `seq` up to which the user has
+/// read; all of one state of the database.
+///
+/// # Errors
+/// Returns `RecordNotFound` when the space does not exist, or the database's error when it fails.
+pub async fn load_page(
+    db: &Db,
+    user: UserId,
+    space: SpaceId,
+    page: PageQuery,
+) -> Result<PageOf<(ConversationView, i64)>, DbErr> {
+    db.read(move |tx| {
+        Box::pin(async move {
+            let found = conversation::list_for_space(tx, space, page).await?;
+            let ids: Vec<ConversationId> = found.data.iter().map(|it| it.id).collect();
+            let marks = read_mark::list_for_user(tx, user, &ids).await?;
+            let views = load_views(tx, space, &found.data).await?;
+            let with_mark = |view: ConversationView| {
+                let last_read_seq = marks.get(&view.id).copied();
+                (view, last_read_seq.unwrap_or_default())
+            };
+            Ok(PageOf {
+                data: views.into_iter().map(with_mark).collect(),
+                has_more: found.has_more,
+                cursor: found.cursor,
+            })
+        })
+    })
+    .await
+}
+
+/// Returns the documents of some conversations of one space, in their order. Consistent only if the
+/// rows were read in the same transaction.
+async fn load_views(
+    tx: &impl ConnectionTrait,
+    space: SpaceId,
+    rows: &[conversation::Model],
+) -> Result<Vec<ConversationView>, DbErr> {
+    let space = space::Entity::find_by_id(space).one(tx).await?;
+    let space = space.ok_or_else(|| DbErr::RecordNotFound("a space".to_owned()))?;
+    let ids: Vec<ConversationId> = rows.iter().map(|it| it.id).collect();
+    let (queued, running): (Vec<_>, Vec<_>) = run::list_active(tx, &ids)
+        .await?
+        .into_iter()
+        .partition(|it| it.status == run::RunStatus::Queued);
+    let failed = failed_run::list_newest_failed(tx, &ids).await?;
+    let rounds = round::list_active(tx, &ids).await?;
+    let slots = slot::list_for_rounds(tx, rounds.iter().map(|it| it.id)).await?;
+    let run_in = |runs: &[run::Model], id| {
+        let run = runs.iter().find(|it| it.conversation_id == id);
+        run.cloned()
+    };
+    let round_in = |id| {
+        let row = rounds.iter().find(|it| it.conversation_id == id)?.clone();
+        let slots = slots.iter().filter(|it| it.round_id == row.id).cloned();
+        let slots = slots.collect();
+        Some(ActiveRound { row, slots })
+    };
+    let view = |row: &conversation::Model| {
+        let runtime = RuntimeView {
+            round: round_in(row.id),
+            queued: run_in(&queued, row.id),
+            running: run_in(&running, row.id),
+            failed: run_in(&failed, row.id),
+        };
+        views::conversation_view(row, &space, &runtime)
+    };
+    Ok(rows.iter().map(view).collect())
+}

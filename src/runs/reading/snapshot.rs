@@ -1,0 +1,326 @@
+//! Reads what a client needs to show a conversation and to catch up after a pause.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use sea_orm::{ConnectionTrait, DbErr, EntityTrait};
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use crate::conversations::pages::{MessageDetails, PageBudget, TimelineChanges};
+use crate::conversations::timeline::TimelinePage;
+use crate::conversations::{conversation, message, pages};
+use crate::db::reading::slices;
+use crate::ids::{ConversationId, MembershipId, RunId};
+use crate::runs::engine::RunEngine;
+use crate::runs::error::ConversationReadError;
+use crate::runs::execution::live_streams::LiveStream;
+use crate::runs::reading::views;
+use crate::runs::reading::views::{ConversationView, RoundView, RuntimeView};
+use crate::runs::scheduling::state::{ActiveRound, ConversationState};
+use crate::runs::scheduling::{auto_mode, state};
+use crate::runs::store::{failed_run, run, tool_approval};
+use crate::spaces::{membership, space};
+
+/// How many messages a snapshot without `after_rev` has.
+const N_NEWEST_MESSAGES: u64 = 50;
+/// How long a snapshot waits for a text that another node writes.
+const LIVE_TEXT_TIMEOUT: Duration = Duration::from_millis(250);
+/// If more messages changed, the snapshot starts over with the newest ones.
+const MAX_CHANGES: u64 = 500;
+
+/// A conversation at one `rev`.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+pub struct Snapshot {
+    #[serde(skip)]
+    pub rev: i64,
+    /// If true, the messages are the newest ones, and the client must discard those it has.
+    pub reset: bool,
+    pub messages: Vec<SnapshotEntry>,
+    /// Whether older messages exist. False when the messages are the changed ones.
+    pub has_more: bool,
+    pub state: ConversationState,
+    pub round: Option<RoundView>,
+    pub queued_run: Option<run::RunView>,
+    pub running_run: Option<run::RunView>,
+    /// The newest run, if it failed: the one that Retry repeats.
+    pub failed_run: Option<run::RunView>,
+    /// Pending approvals of tool calls, oldest first.
+    pub tool_approvals: Vec<tool_approval::ToolApprovalView>,
+    /// Null while auto mode is off.
+    pub auto_mode_turns_left: Option<i64>,
+}
+
+/// A message of a snapshot, or the note that it was hidden.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+#[schema(as = SnapshotMessage)]
+#[serde(untagged)]
+pub enum SnapshotEntry {
+    Message(Box<message::MessageView>),
+    Gone(message::HiddenMessageView),
+}
+
+impl RunEngine {
+    /// Returns the conversation's newest messages, or those that changed after `after_rev`, with
+    /// its current state. Returns `None` if the conversation does not exist.
+    ///
+    /// # Errors
+    /// Returns the database's error when it fails.
+    pub async fn snapshot(
+        &self,
+        id: ConversationId,
+        after_rev: Option<i64>,
+    ) -> Result<Option<Snapshot>, ConversationReadError> {
+        match self.load_snapshot(id, after_rev, false).await? {
+            // With HTML the changes exceed the size limit.
+            Some(found) if found.has_more && after_rev.is_some() && !found.reset => {
+                self.load_snapshot(id, after_rev, true).await
+            }
+            found => Ok(found),
+        }
+    }
+
+    /// With `reset`, loads the newest messages even if the client has some.
+    async fn load_snapshot(
+        &self,
+        id: ConversationId,
+        after_rev: Option<i64>,
+        reset: bool,
+    ) -> Result<Option<Snapshot>, ConversationReadError> {
+        let read = self.context.db.read(move |tx| {
+            Box::pin(async move { SnapshotData::load(tx, id, after_rev, reset).await })
+        });
+        let Some(found) = read.await? else {
+            return Ok(None);
+        };
+        let SnapshotData {
+            row,
+            space,
+            runtime,
+            tool_approvals,
+            reset,
+            messages,
+            hidden,
+            details,
+            has_more,
+        } = found;
+        let is_cut = has_more;
+        let (views, has_more) = self.render_messages(messages, details).await?;
+        let mut entries: Vec<(i64, SnapshotEntry)> = views
+            .into_iter()
+            .map(|it| (it.seq, SnapshotEntry::Message(Box::new(it))))
+            .collect();
+        entries.extend(
+            hidden
+                .into_iter()
+                .map(|it| (it.seq, SnapshotEntry::Gone(it))),
+        );
+        entries.sort_by_key(|(seq, _)| *seq);
+        Ok(Some(Snapshot {
+            rev: row.rev,
+            reset,
+            messages: entries.into_iter().map(|(_, entry)| entry).collect(),
+            has_more: has_more || is_cut,
+            state: runtime.state(),
+            round: runtime.round.as_ref().map(ActiveRound::view),
+            queued_run: run::Model::optional_view(&runtime.queued),
+            running_run: run::Model::optional_view(&runtime.running),
+            failed_run: runtime.failed_run(&row),
+            tool_approvals,
+            auto_mode_turns_left: space.and_then(|it| auto_mode::turns_left(&row, &it)),
+        }))
+    }
+
+    /// Returns the text so far of what this node is writing in a conversation.
+    pub fn live_text(&self, id: ConversationId) -> Option<LiveStream> {
+        self.context.live_streams.text(id)
+    }
+
+    /// Requests the text so far of another node's run, unless this node has it. If it does not
+    /// arrive in time, the client starts without it and receives it later.
+    pub async fn fetch_text(&self, id: ConversationId, run: RunId) {
+        drop(
+            self.context
+                .live_streams
+                .wait_for_text(id, run, LIVE_TEXT_TIMEOUT)
+                .await,
+        );
+    }
+
+    /// Returns what a conversation is doing.
+    ///
+    /// # Errors
+    /// Returns the database's error when it fails.
+    pub async fn runtime(&self, id: ConversationId) -> Result<RuntimeView, DbErr> {
+        let read = self
+            .context
+            .db
+            .read(move |tx| Box::pin(async move { load_runtime(tx, id).await }));
+        read.await
+    }
+
+    /// Returns the document of a conversation.
+    ///
+    /// # Errors
+    /// Returns `RecordNotFound` when the conversation does not exist, or the database's error when
+    /// it fails.
+    pub async fn conversation_view(&self, id: ConversationId) -> Result<ConversationView, DbErr> {
+        let read = self.context.db.read(move |tx| {
+            Box::pin(async move {
+                let Some((row, space)) = conversation::find_with_space(tx, id).await? else {
+                    return Err(DbErr::RecordNotFound("a conversation".to_owned()));
+                };
+                let runtime = load_runtime(tx, id).await?;
+                Ok(views::conversation_view(&row, &space, &runtime))
+            })
+        });
+        read.await
+    }
+
+    /// Returns who would probably speak if a reply were forced now, without the random choice: the
+    /// character after the last speaker.
+    ///
+    /// # Errors
+    /// Returns the database's error when it fails.
+    pub async fn likely_speaker(&self, id: ConversationId) -> Result<Option<MembershipId>, DbErr> {
+        let db = self.context.db.reader();
+        let Some(row) = conversation::Entity::find_by_id(id).one(db).await? else {
+            return Ok(None);
+        };
+        let last = row.last_speaker_membership_id;
+        let mut seats = membership::list_active(db, row.space_id).await?;
+        seats.extend(membership::load_missing(db, row.space_id, &seats, last).await?);
+        let can: Vec<_> = seats.iter().filter(|it| it.can_be_scheduled()).collect();
+        let place = |id: MembershipId| {
+            seats
+                .iter()
+                .find(|it| it.id == id)
+                .map(|it| (it.position, it.id))
+        };
+        let after = last.and_then(place);
+        let next = can.iter().find(|it| Some((it.position, it.id)) > after);
+        Ok(next.or(can.first()).map(|it| it.id))
+    }
+
+    /// Renders the newest of these messages, as many as fit the size limit, in ascending order.
+    /// Also returns whether some were left out.
+    async fn render_messages(
+        &self,
+        rows: Vec<message::Model>,
+        details: MessageDetails,
+    ) -> Result<(Vec<message::MessageView>, bool), ConversationReadError> {
+        let markdown = Arc::clone(&self.context.markdown);
+        let render = move || {
+            let mut budget = PageBudget::new(pages::MAX_BYTES);
+            let n_rows = rows.len();
+            let views = rows.into_iter().rev();
+            let views = views.map(|it| details.view(&it, Some(&markdown)));
+            let mut views: Vec<_> = views
+                .take_while(|it| budget.try_add(pages::n_json_bytes(it)))
+                .collect();
+            views.reverse();
+            let is_cut = views.len() < n_rows;
+            (views, is_cut)
+        };
+        // Rendering long texts is CPU work and must not block a thread that serves sockets.
+        let rendering = self.context.shutdown.main().spawn_blocking(render);
+        Ok(rendering.await?)
+    }
+}
+
+/// The data of a snapshot, read in one transaction.
+struct SnapshotData {
+    row: conversation::Model,
+    space: Option<space::Model>,
+    runtime: RuntimeView,
+    tool_approvals: Vec<tool_approval::ToolApprovalView>,
+    reset: bool,
+    messages: Vec<message::Model>,
+    hidden: Vec<message::HiddenMessageView>,
+    details: MessageDetails,
+    has_more: bool,
+}
+
+impl SnapshotData {
+    async fn load(
+        tx: &impl ConnectionTrait,
+        id: ConversationId,
+        after_rev: Option<i64>,
+        reset: bool,
+    ) -> Result<Option<Self>, DbErr> {
+        let Some(row) = conversation::Entity::find_by_id(id).one(tx).await? else {
+            return Ok(None);
+        };
+        let runtime = load_runtime(tx, id).await?;
+        let changed = match after_rev {
+            Some(rev) if rev <= row.rev && !reset => {
+                pages::load_changes_since(tx, id, rev, MAX_CHANGES).await?
+            }
+            _ => None,
+        };
+        let reset = after_rev.is_some() && changed.is_none();
+        let (
+            TimelineChanges {
+                visible: shown,
+                hidden,
+            },
+            has_more,
+        ) = match changed {
+            Some(changed) => (changed, false),
+            None => newest_changes(tx, id).await?,
+        };
+        let messages = pages::load_messages(tx, id, &shown).await?;
+        // Only a running run has pending approvals.
+        let tool_approvals = match &runtime.running {
+            Some(_) => tool_approval::list_open(tx, id).await?,
+            None => Vec::new(),
+        };
+        Ok(Some(Self {
+            space: space::Entity::find_by_id(row.space_id).one(tx).await?,
+            details: MessageDetails::load(tx, &messages).await?,
+            tool_approvals: tool_approvals
+                .iter()
+                .map(tool_approval::Model::view)
+                .collect(),
+            row,
+            runtime,
+            reset,
+            messages,
+            hidden,
+            has_more,
+        }))
+    }
+}
+
+/// Returns the newest messages, and whether older ones exist. Reads no more than can be sent: HTML
+/// is about as long as its text.
+async fn newest_changes(
+    tx: &impl ConnectionTrait,
+    id: ConversationId,
+) -> Result<(TimelineChanges, bool), DbErr> {
+    let mut shown = pages::load_stubs(tx, id, TimelinePage::Newest, N_NEWEST_MESSAGES).await?;
+    let n_found = shown.len();
+    shown.truncate(usize::try_from(N_NEWEST_MESSAGES).unwrap_or(usize::MAX));
+    let n_fitting = slices::n_fitting(&shown, pages::MAX_BYTES as i64 / 2);
+    shown.truncate(n_fitting);
+    let has_more = shown.len() < n_found;
+    let hidden = Vec::new();
+    Ok((
+        TimelineChanges {
+            visible: shown,
+            hidden,
+        },
+        has_more,
+    ))
+}
+
+/// Returns what a conversation is doing. Consistent only within one transaction.
+async fn load_runtime(tx: &impl ConnectionTrait, id: ConversationId) -> Result<RuntimeView, DbErr> {
+    let (queued, running) = run::find_active(tx, id).await?;
+    Ok(RuntimeView {
+        round: state::find_active_round(tx, id).await?,
+        queued,
+        running,
+        failed: failed_run::list_newest_failed(tx, &[id]).await?.pop(),
+    })
+}

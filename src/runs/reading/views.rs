@@ -1,0 +1,138 @@
+//! API documents about what a conversation is doing: its round, its state, and the whole
+//! conversation.
+
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use crate::clock::Timestamp;
+use crate::conversations::conversation;
+use crate::ids::{ConversationId, MembershipId, MessageId, RoundId, SpaceId};
+use crate::rounds::{round, slot};
+use crate::runs::scheduling::auto_mode;
+use crate::runs::scheduling::state::{ActiveRound, ConversationState};
+use crate::runs::store::run;
+use crate::spaces::space;
+
+/// The ordered speakers that one trigger activated.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+#[schema(as = Round)]
+pub struct RoundView {
+    pub id: RoundId,
+    pub status: round::RoundStatus,
+    pub state: round::RoundState,
+    pub cursor: i64,
+    pub trigger_message_id: Option<MessageId>,
+    pub slots: Vec<SlotView>,
+}
+
+/// One position of a round.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+#[schema(as = Slot)]
+pub struct SlotView {
+    pub position: i64,
+    pub membership_id: MembershipId,
+    pub status: slot::SlotStatus,
+    /// Whether a user forced it.
+    pub forced: bool,
+    pub skip_reason: Option<String>,
+    pub chosen_because: String,
+}
+
+impl ActiveRound {
+    /// Returns the API document of this round.
+    pub fn view(&self) -> RoundView {
+        RoundView {
+            id: self.row.id,
+            status: self.row.status,
+            state: self.row.state,
+            cursor: self.row.cursor,
+            trigger_message_id: self.row.trigger_message_id,
+            slots: self.slots.iter().map(slot_view).collect(),
+        }
+    }
+}
+
+fn slot_view(slot: &slot::Model) -> SlotView {
+    SlotView {
+        position: slot.position,
+        membership_id: slot.space_membership_id,
+        status: slot.status,
+        forced: slot.forced,
+        skip_reason: slot.skip_reason.clone(),
+        chosen_because: slot.chosen_because.clone(),
+    }
+}
+
+/// What a conversation is doing.
+#[derive(Clone, Debug)]
+pub struct RuntimeView {
+    pub round: Option<ActiveRound>,
+    pub queued: Option<run::Model>,
+    pub running: Option<run::Model>,
+    /// The newest run, if it failed; loaded only when a conversation is read.
+    pub failed: Option<run::Model>,
+}
+
+impl RuntimeView {
+    /// Returns the state of the conversation.
+    pub fn state(&self) -> ConversationState {
+        match self.round.as_ref().map(|it| it.row.state) {
+            Some(round::RoundState::Paused) => ConversationState::Paused,
+            Some(round::RoundState::Failed) => ConversationState::Failed,
+            _ if self.running.is_some() => ConversationState::Generating,
+            _ if self.queued.is_some() => ConversationState::Queued,
+            _ => ConversationState::Idle,
+        }
+    }
+}
+
+/// A timeline and its current state.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+#[schema(as = Conversation)]
+pub struct ConversationView {
+    pub id: ConversationId,
+    pub space_id: SpaceId,
+    pub kind: conversation::ConversationKind,
+    pub title: String,
+    #[schema(value_type = Object)]
+    pub settings: serde_json::Value,
+    /// Null while auto mode is off.
+    pub auto_mode_turns_left: Option<i64>,
+    pub last_seq: i64,
+    pub parent_conversation_id: Option<ConversationId>,
+    pub forked_from_message_id: Option<MessageId>,
+    pub rev: i64,
+    pub state: ConversationState,
+    pub round: Option<RoundView>,
+    pub queued_run: Option<run::RunView>,
+    pub running_run: Option<run::RunView>,
+    /// The newest run, if it failed: the one that Retry repeats.
+    pub failed_run: Option<run::RunView>,
+    pub created_at: Timestamp,
+}
+
+/// Builds the document of a conversation.
+pub fn conversation_view(
+    row: &conversation::Model,
+    space: &space::Model,
+    runtime: &RuntimeView,
+) -> ConversationView {
+    ConversationView {
+        id: row.id,
+        space_id: row.space_id,
+        kind: row.kind,
+        title: row.title.clone(),
+        settings: row.settings.clone(),
+        auto_mode_turns_left: auto_mode::turns_left(row, space),
+        last_seq: row.last_seq,
+        parent_conversation_id: row.parent_conversation_id,
+        forked_from_message_id: row.forked_from_message_id,
+        rev: row.rev,
+        state: runtime.state(),
+        round: runtime.round.as_ref().map(ActiveRound::view),
+        queued_run: run::Model::optional_view(&runtime.queued),
+        running_run: run::Model::optional_view(&runtime.running),
+        failed_run: runtime.failed_run(row),
+        created_at: row.created_at,
+    }
+}

@@ -1,0 +1,289 @@
+//! The commands of the scheduler, and the reasons why a command is refused.
+
+use std::sync::Arc;
+
+use crate::conversations::{message, swipe};
+use crate::ids::{MembershipId, MessageId, RoundId, RunId};
+use crate::prompt::builder::PromptEffects;
+use crate::prompt::macros::variables::VariableChanges;
+use crate::prompt::record::prompt_record::SentPrompt;
+use crate::runs::store::run;
+
+/// An input of the scheduler: something that happened, or a request.
+#[derive(Clone, Debug)]
+pub enum Command {
+    /// A human posted a message.
+    MessagePosted(NewPost),
+    /// The dispatcher found a queued run that is due.
+    Claim {
+        run: RunId,
+    },
+    /// The executor has finished a run.
+    RunEnded {
+        run: RunId,
+        lease: i64,
+        end: Box<ExecutionEnd>,
+    },
+    /// The reaper found a run whose heartbeat stopped.
+    LeaseExpired {
+        run: RunId,
+        lease: i64,
+        /// The minimum time since its last heartbeat; shorter means that it is still alive.
+        silent_for_ms: i64,
+    },
+    /// Characters joined the space and greet.
+    InsertGreetings(Vec<Greeting>),
+    /// A closing node releases a run.
+    RunReleased {
+        run: RunId,
+        lease: i64,
+        /// The cost of its model calls so far.
+        usage: Option<run::RunUsage>,
+    },
+    /// The reaper found a round without a run that would continue it.
+    RoundStalled,
+    Stop {
+        keep_partial: bool,
+    },
+    Pause,
+    Resume,
+    Skip,
+    Retry,
+    CancelRun {
+        run: RunId,
+    },
+    /// Makes `speaker` speak; if it is `None`, the scheduler chooses. `by` is shown as the reason.
+    ForceTalk {
+        speaker: Option<MembershipId>,
+        by: String,
+    },
+    /// Replaces the pending slots of a round. `by` is shown as the reason.
+    EditQueue {
+        round: RoundId,
+        slots: Vec<MembershipId>,
+        by: String,
+    },
+    /// Shows a message, excludes it from prompts, or deletes it for everyone.
+    SetVisibility {
+        message: MessageId,
+        visibility: message::Visibility,
+    },
+    /// Replaces the text of the tail with a person's text.
+    EditMessage(MessageEdit),
+    /// Selects the swipe that the tail shows.
+    SelectSwipe {
+        message: MessageId,
+        position: i64,
+        /// The version of the message that the person saw, if the client sent it.
+        expected_version: Option<i64>,
+    },
+    /// Regenerates `message`, or the tail if it is `None`; must be an AI's message. `by` is shown
+    /// as the reason.
+    Regenerate {
+        message: Option<MessageId>,
+        by: String,
+    },
+    /// Answers the human message at the end of a branch again.
+    ReplyToTail,
+    /// A human has turned on their copilot.
+    CopilotStarted {
+        seat: MembershipId,
+    },
+    /// Settings or memberships of the space changed; ends what they no longer allow.
+    ApplyChanges,
+    /// The space is archived, or the space or the conversation is about to be deleted.
+    SpaceClosed(run::RunCancelReason),
+}
+
+impl Command {
+    /// Returns the memberships that the command names.
+    pub fn referenced_members(&self) -> Vec<MembershipId> {
+        match self {
+            Self::MessagePosted(post) => [&[post.author], post.mentions.as_slice()].concat(),
+            Self::ForceTalk { speaker, .. } => speaker.iter().copied().collect(),
+            Self::CopilotStarted { seat } => vec![*seat],
+            Self::EditQueue { slots, .. } => slots.clone(),
+            Self::InsertGreetings(greetings) => greetings.iter().map(|it| it.membership).collect(),
+            _ => Vec::new(),
+        }
+    }
+
+    /// Returns whether a person requests something new, which an archived space refuses. Existing
+    /// runs may still end there.
+    pub fn starts_new_work(&self) -> bool {
+        matches!(
+            self,
+            Self::MessagePosted(_)
+                | Self::ForceTalk { .. }
+                | Self::CopilotStarted { .. }
+                | Self::Resume
+                | Self::Skip
+                | Self::Retry
+                | Self::EditQueue { .. }
+                | Self::SetVisibility { .. }
+                | Self::EditMessage(_)
+                | Self::SelectSwipe { .. }
+                | Self::Regenerate { .. }
+                | Self::ReplyToTail
+        )
+    }
+}
+
+/// A message posted by a human.
+#[derive(Clone, Debug)]
+pub struct NewPost {
+    pub author: MembershipId,
+    pub content: String,
+    pub client_id: Option<String>,
+    /// Memberships mentioned by id, in addition to mentions in the text.
+    pub mentions: Vec<MembershipId>,
+    pub token_count: i64,
+}
+
+/// A person's new text for a message.
+#[derive(Clone, Debug)]
+pub struct MessageEdit {
+    pub message: MessageId,
+    pub content: String,
+    pub token_count: i64,
+    /// The version of the message on which the new text is based.
+    pub expected_version: i64,
+    /// The membership that edits; `None` for an admin without one.
+    pub by: Option<MembershipId>,
+}
+
+/// The greeting of a character.
+#[derive(Clone, Debug)]
+pub struct Greeting {
+    pub membership: MembershipId,
+    /// The first message, then the alternate greetings, with macros expanded.
+    pub texts: Vec<swipe::SwipeText>,
+    /// The variables that macros in the greeting have set.
+    pub macros: VariableChanges,
+}
+
+/// How the execution of a run ended.
+#[derive(Clone, Debug)]
+pub enum ExecutionEnd {
+    Succeeded(GeneratedText),
+    Failed {
+        error: run::RunError,
+        usage: Option<run::RunUsage>,
+        prompt: Option<SentPromptRef>,
+    },
+    /// A cancellation was requested; `partial` is the text to keep, if any.
+    Canceled {
+        partial: Option<GeneratedText>,
+        /// The cost, if no text is kept.
+        usage: Option<run::RunUsage>,
+        /// The prompt that was sent, if no text is kept.
+        prompt: Option<SentPromptRef>,
+    },
+}
+
+/// A generated text that becomes a message.
+#[derive(Clone, Debug)]
+pub struct GeneratedText {
+    pub content: String,
+    pub token_count: i64,
+    pub usage: Option<run::RunUsage>,
+    /// What a reader should know about the text: `truncated`, `finish_reason`, `stopped`.
+    pub metadata: serde_json::Value,
+    pub prompt: Option<SentPromptRef>,
+}
+
+/// The prompt of a run after it was sent.
+#[derive(Clone, Debug)]
+pub struct SentPromptRef {
+    /// Sizes of the prompt, for the row of the run.
+    pub stats: run::PromptStats,
+    /// The complete prompt, for people who inspect it.
+    pub record: Arc<SentPrompt>,
+    /// Changes by macros and World Info; stored if the run succeeds.
+    pub effects: Arc<PromptEffects>,
+}
+
+impl ExecutionEnd {
+    /// Returns the cost of the model calls, if any was answered.
+    pub fn usage(&self) -> Option<run::RunUsage> {
+        match self {
+            Self::Succeeded(written) => written.usage,
+            Self::Failed { usage, .. } => *usage,
+            Self::Canceled { partial, usage, .. } => match partial {
+                Some(written) => written.usage,
+                None => *usage,
+            },
+        }
+    }
+
+    /// Returns the text to store, if any.
+    pub fn text(&self) -> Option<&GeneratedText> {
+        match self {
+            Self::Succeeded(written) => Some(written),
+            Self::Canceled { partial, .. } => partial.as_ref(),
+            Self::Failed { .. } => None,
+        }
+    }
+
+    /// Returns the prompt that was sent, if any.
+    pub fn sent_prompt(&self) -> Option<&SentPromptRef> {
+        match self {
+            Self::Succeeded(written) => written.prompt.as_ref(),
+            Self::Failed { prompt, .. } => prompt.as_ref(),
+            Self::Canceled {
+                partial, prompt, ..
+            } => match partial {
+                Some(written) => written.prompt.as_ref(),
+                None => prompt.as_ref(),
+            },
+        }
+    }
+}
+
+/// Why a command changed nothing.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum CommandError {
+    #[error("the conversation, message, run or membership does not exist")]
+    NotFound,
+    #[error("a reply is being written")]
+    GenerationLocked,
+    #[error("a reply is being written into this message")]
+    MessageBeingWritten,
+    #[error("the copilot writes for this person")]
+    CopilotActive,
+    #[error("this membership has no permission to do that")]
+    Forbidden,
+    #[error("the space is archived")]
+    SpaceArchived,
+    #[error("no member can speak")]
+    NoSpeaker,
+    #[error("a mention names a member that is not in the space")]
+    UnknownMention,
+    #[error("the client id was already used for another text")]
+    ClientIdReused,
+    #[error("only the last message can be changed")]
+    NotTail,
+    #[error("the message was changed after the given version")]
+    EditConflict,
+    #[error("the message has branches")]
+    ForkPoint,
+    #[error("the swipe does not exist")]
+    NoSuchSwipe,
+    #[error("the last message was not written by an AI")]
+    NothingToRegenerate,
+    /// Never reaches a client: the operation continues in a branch created from this message.
+    #[error("the message has later messages or branches")]
+    BranchRequired(MessageId),
+    #[error("no round is active")]
+    NoRound,
+    #[error("the round is no longer active")]
+    StaleRound,
+    #[error("a member cannot be scheduled")]
+    NotSchedulable,
+    #[error("nothing is paused")]
+    NothingPaused,
+    #[error("there is nothing to retry")]
+    NothingToRetry,
+    #[error("the run has ended")]
+    AlreadyFinished,
+}

@@ -1,0 +1,395 @@
+//! Plans the claim, end, recovery and release of a run.
+
+use crate::conversations::message;
+use crate::generation::outcome::{FailureCode, GenerationFailure};
+use crate::ids::RunId;
+use crate::rounds::{round, slot};
+use crate::runs::followup;
+use crate::runs::scheduling::command::{CommandError, ExecutionEnd, GeneratedText, SentPromptRef};
+use crate::runs::scheduling::plan::{EnqueueRun, MessageRef, NewMessage, PlanChange};
+use crate::runs::scheduling::plan_builder::{NextSlot, PlanBuilder};
+use crate::runs::scheduling::speaker_choice::TriggerMessage;
+use crate::runs::scheduling::{controls, copilot, regenerate};
+use crate::runs::store::due_runs::is_due;
+use crate::runs::store::run::RunCancelReason;
+use crate::runs::store::{queue, run};
+use crate::spaces::{membership, space};
+
+/// Attempts of a run whose node died, including the first.
+const MAX_ATTEMPTS: i64 = 2;
+
+/// Claims a queued run that is due; skips it or fails it if it can no longer run.
+pub fn claim(builder: &mut PlanBuilder, id: RunId) {
+    let Some(run) = builder.queued.clone().filter(|it| it.id == id) else {
+        return;
+    };
+    if builder.running.is_some() || !is_due(run.run_after, run.created_at, builder.now) {
+        return;
+    }
+    if builder.state.space.status == space::SpaceStatus::Archived {
+        // The run was planned by a step that loaded the space before it was archived.
+        return controls::space_closed(builder, RunCancelReason::Archived);
+    }
+    if let Some(expected) = run.debug.expected_last_message_id
+        && builder.state.tail.as_ref().map(|it| it.id) != Some(expected)
+    {
+        return skip_queued_run(builder, run, "expected_last_message_mismatch");
+    }
+    if !is_eligible(builder, &run) {
+        return skip_queued_run(builder, run, "speaker_unavailable");
+    }
+    if builder.state.space.has_reached_token_limit(0) {
+        let failure = token_limit_exceeded();
+        return fail_claim(builder, run, failure.code, &failure.message);
+    }
+    if builder.state.provider.is_none() {
+        let message = "No model is connected. Connect one, then try again.";
+        return fail_claim(builder, run, FailureCode::NoProvider, message);
+    }
+    builder.queued = None;
+    builder.push(PlanChange::ClaimRun(run));
+}
+
+/// Returns the failure for a space that has used up its tokens; no model is called there.
+pub fn token_limit_exceeded() -> GenerationFailure {
+    GenerationFailure {
+        code: FailureCode::TokenLimitExceeded,
+        message: "This space has used up its token limit. Its owner can raise it.".to_owned(),
+        is_retryable: true,
+    }
+}
+
+/// Returns whether the speaker of a run may still speak in it.
+pub fn is_eligible(builder: &PlanBuilder, run: &run::Model) -> bool {
+    let Some(seat) = builder.member(run.speaker_space_membership_id) else {
+        return false;
+    };
+    let here = builder.state.conversation.id;
+    match (run.kind.is_scheduled(), seat.kind) {
+        (true, membership::MembershipKind::Character) => seat.can_be_scheduled(),
+        (true, membership::MembershipKind::Human) => copilot::can_run(seat, here),
+        (false, _) => seat.can_speak(here),
+    }
+}
+
+fn skip_queued_run(builder: &mut PlanBuilder, mut run: run::Model, reason: &'static str) {
+    builder.queued = None;
+    run.debug.skipped_because = Some(reason.to_owned());
+    builder.push(PlanChange::SkipQueued(run.clone()));
+    if builder.is_at_cursor(&run) {
+        let tail = builder
+            .state
+            .tail
+            .as_ref()
+            .map(|it| MessageRef::Message(it.id));
+        builder.advance(
+            slot::SlotStatus::Skipped,
+            Some(reason),
+            NextSlot::after_run(&run, tail),
+        );
+    }
+}
+
+fn fail_claim(builder: &mut PlanBuilder, mut run: run::Model, code: FailureCode, message: &str) {
+    builder.queued = None;
+    // What its prompt would have contained: Retry is possible until there is a newer message.
+    run.cutoff_seq = Some(builder.state.conversation.last_seq);
+    let error = run::RunError {
+        code: code.to_string(),
+        message: message.to_owned(),
+        retryable: true,
+    };
+    builder.push(PlanChange::FailQueued(run.clone(), error));
+    if builder.is_at_cursor(&run) {
+        builder.set_round_state(round::RoundState::Failed);
+    }
+}
+
+/// Ends a run with the result of its executor.
+///
+/// # Errors
+/// Returns `AlreadyFinished` when the run no longer executes under `lease`.
+pub fn run_ended(
+    builder: &mut PlanBuilder,
+    id: RunId,
+    lease: i64,
+    end: &ExecutionEnd,
+) -> Result<(), CommandError> {
+    let mut run = require_running(builder, id, lease)?;
+    builder.running = None;
+    if let Some(written) = end.text()
+        && !is_active_member(builder, &run)
+    {
+        discard_text(builder, run, written);
+        store_prompt(builder, id, end);
+        return Ok(());
+    }
+    match end {
+        ExecutionEnd::Succeeded(written) => {
+            commit_text(builder, run, written, queue::RunEnd::Succeeded);
+        }
+        ExecutionEnd::Canceled {
+            partial: Some(written),
+            ..
+        } => {
+            run.canceled_because = Some(RunCancelReason::Stopped);
+            commit_text(builder, run, written, queue::RunEnd::Canceled);
+        }
+        ExecutionEnd::Canceled {
+            partial: None,
+            usage,
+            prompt,
+        } => {
+            record_usage(&mut run, *usage, prompt.as_ref());
+            run.canceled_because = Some(RunCancelReason::Stopped);
+            builder.push(PlanChange::Finish {
+                run,
+                end: queue::RunEnd::Canceled,
+            });
+        }
+        ExecutionEnd::Failed {
+            error,
+            usage,
+            prompt,
+        } => {
+            record_usage(&mut run, *usage, prompt.as_ref());
+            let end = queue::RunEnd::Failed(error.clone());
+            builder.push(PlanChange::Finish {
+                run: run.clone(),
+                end,
+            });
+            if builder.is_at_cursor(&run) {
+                builder.set_round_state(round::RoundState::Failed);
+            }
+        }
+    }
+    store_prompt(builder, id, end);
+    Ok(())
+}
+
+fn is_active_member(builder: &PlanBuilder, run: &run::Model) -> bool {
+    let speaker = builder.member(run.speaker_space_membership_id);
+    speaker.is_some_and(|it| it.status == membership::MembershipStatus::Active)
+}
+
+/// Drops the text of a speaker that was removed meanwhile, and advances the round.
+fn discard_text(builder: &mut PlanBuilder, mut run: run::Model, written: &GeneratedText) {
+    record_usage(&mut run, written.usage, written.prompt.as_ref());
+    run.canceled_because = Some(RunCancelReason::SpeakerUnavailable);
+    builder.push(PlanChange::Finish {
+        run: run.clone(),
+        end: queue::RunEnd::Canceled,
+    });
+    if builder.is_at_cursor(&run) {
+        let next = NextSlot::new(run.kind, run::RunReason::NextSlot);
+        builder.advance(slot::SlotStatus::Skipped, Some("not_schedulable"), next);
+    }
+}
+
+/// Stores the prompt that was sent. Changes by macros and World Info are stored only if the run
+/// succeeded.
+fn store_prompt(builder: &mut PlanBuilder, run: RunId, end: &ExecutionEnd) {
+    let Some(sent) = end.sent_prompt() else {
+        return;
+    };
+    builder.push(PlanChange::StorePrompt(run, sent.record.clone()));
+    if builder.has_succeeded(run) {
+        builder.push(PlanChange::StoreEffects(sent.effects.clone()));
+    }
+}
+
+/// Appends the text as a message and marks the slot as spoken.
+fn commit_text(
+    builder: &mut PlanBuilder,
+    mut run: run::Model,
+    written: &GeneratedText,
+    end: queue::RunEnd,
+) {
+    record_usage(&mut run, written.usage, written.prompt.as_ref());
+    if run.debug.target_message_id.is_some() {
+        return regenerate::commit_swipe(builder, run, written, end);
+    }
+    // The fenced change comes first: if the lease was lost, nothing of this plan is written.
+    builder.push(PlanChange::Finish {
+        run: run.clone(),
+        end,
+    });
+    let speaks_as_human = builder
+        .member(run.speaker_space_membership_id)
+        .is_some_and(|it| it.kind == membership::MembershipKind::Human);
+    builder.push(PlanChange::Append(NewMessage {
+        author: run.speaker_space_membership_id,
+        role: if speaks_as_human {
+            message::MessageRole::User
+        } else {
+            message::MessageRole::Assistant
+        },
+        content: written.content.clone(),
+        token_count: written.token_count,
+        client_id: None,
+        run: Some(run.id),
+        alternates: Vec::new(),
+        metadata: written.metadata.clone(),
+    }));
+    let was_stopped = run.cancel_requested_at.is_some();
+    let mut is_paused = false;
+    if builder.is_at_cursor(&run) {
+        is_paused = !is_round_generating(builder);
+        let turn = NextSlot::after_run(&run, Some(MessageRef::Appended));
+        builder.advance(slot::SlotStatus::Spoken, None, turn);
+    }
+    let trigger_message = TriggerMessage {
+        author: run.speaker_space_membership_id,
+        text: &written.content,
+        mentions: &[],
+    };
+    if speaks_as_human {
+        copilot::spend_step(builder, &trigger_message, was_stopped);
+    } else if !was_stopped {
+        followup::after_text(builder, &trigger_message, is_paused);
+    }
+}
+
+/// Adds the cost to that of earlier executions, before the run was released. The space's token
+/// count is updated when the run ends.
+fn record_usage(
+    run: &mut run::Model,
+    usage: Option<run::RunUsage>,
+    prompt: Option<&SentPromptRef>,
+) {
+    run.usage = run::RunUsage::sum(run.usage, usage);
+    run.debug.prompt = prompt.map(|it| it.stats.clone());
+}
+
+/// Handles a run whose heartbeat stopped. A crash must not cost readers their reply: the same turn
+/// is planned again unless a newer run is queued.
+///
+/// # Errors
+/// Returns `AlreadyFinished` when the run no longer executes under `lease`.
+pub fn lease_expired(
+    builder: &mut PlanBuilder,
+    id: RunId,
+    lease: i64,
+    silent_for_ms: i64,
+) -> Result<(), CommandError> {
+    let mut run = require_running(builder, id, lease)?;
+    builder.running = None;
+    if run.cancel_requested_at.is_some() {
+        run.canceled_because = Some(RunCancelReason::Stopped);
+        builder.push(PlanChange::ExpireLease {
+            run,
+            end: queue::RunEnd::Canceled,
+            silent_for_ms,
+        });
+        return Ok(());
+    }
+    let error = run::RunError {
+        code: FailureCode::StaleRunningRun.to_string(),
+        message: "The server stopped while this reply was being written.".to_owned(),
+        retryable: true,
+    };
+    builder.push(PlanChange::ExpireLease {
+        run: run.clone(),
+        end: queue::RunEnd::Failed(error),
+        silent_for_ms,
+    });
+    if builder.queued.is_some() {
+        return Ok(());
+    }
+    let again = run.attempt < MAX_ATTEMPTS;
+    match (run.round_id.is_some(), builder.is_at_cursor(&run)) {
+        (true, true) if again && is_round_generating(builder) => {
+            let turn = NextSlot {
+                attempt: run.attempt + 1,
+                ..NextSlot::new(run.kind_of_next_slot(), run::RunReason::Recovered)
+            };
+            builder.queue_current_slot(turn);
+        }
+        (true, true) => builder.set_round_state(round::RoundState::Failed),
+        // Its round is over, so there is nothing to repeat.
+        (true, false) => {}
+        (false, _) if again => replan(builder, &run, run::RunReason::Recovered, run.attempt + 1),
+        (false, _) => {}
+    }
+    Ok(())
+}
+
+fn is_round_generating(builder: &PlanBuilder) -> bool {
+    builder
+        .round
+        .as_ref()
+        .is_some_and(|it| it.row.state == round::RoundState::Generating)
+}
+
+/// Queues a run without a round again, with the same kind, speaker and target.
+pub fn replan(builder: &mut PlanBuilder, run: &run::Model, reason: run::RunReason, attempt: i64) {
+    let mut again = builder.new_run(run.speaker_space_membership_id, run.kind, reason);
+    again.attempt = attempt;
+    again.debug = run::RunDebug {
+        chosen_because: run.debug.chosen_because.clone(),
+        target_message_id: run.debug.target_message_id,
+        expected_last_message_id: run.debug.expected_last_message_id,
+        ..Default::default()
+    };
+    let trigger = run.debug.trigger_message_id.map(MessageRef::Message);
+    let expected_tail = run.debug.expected_last_message_id.map(MessageRef::Message);
+    builder.enqueue(EnqueueRun {
+        run: again,
+        trigger,
+        expected_tail,
+    });
+}
+
+/// Requeues the run of a closing node so that another node can execute it immediately.
+///
+/// # Errors
+/// Returns `AlreadyFinished` when the run no longer executes under `lease`.
+pub fn run_released(
+    builder: &mut PlanBuilder,
+    (id, lease): (RunId, i64),
+    usage: Option<run::RunUsage>,
+) -> Result<(), CommandError> {
+    let mut run = require_running(builder, id, lease)?;
+    run.usage = run::RunUsage::sum(run.usage, usage);
+    builder.running = Some(run.clone());
+    let superseded = builder.queued.is_some();
+    let stopped = run.cancel_requested_at.is_some();
+    // The slot of a paused round waits for a person; a queued run would speak before that.
+    let is_paused = builder.is_at_cursor(&run) && !is_round_generating(builder);
+    let reason = match (superseded, stopped) {
+        (true, _) => Some(RunCancelReason::Superseded),
+        (false, true) => Some(RunCancelReason::Stopped),
+        (false, false) => is_paused.then_some(RunCancelReason::Paused),
+    };
+    if let Some(reason) = reason {
+        builder.cancel_running(reason);
+        return Ok(());
+    }
+    builder.running = None;
+    builder.push(PlanChange::ReleaseRun(run));
+    Ok(())
+}
+
+/// Ends an active round that has no run to continue it; a person may retry.
+///
+/// # Errors
+/// Returns `NoRound` when the round is no longer stalled.
+pub fn round_stalled(builder: &mut PlanBuilder) -> Result<(), CommandError> {
+    if builder.running.is_some() || builder.queued.is_some() || !is_round_generating(builder) {
+        return Err(CommandError::NoRound); // another step was faster
+    }
+    builder.end_round(round::RoundStatus::Canceled, "left_without_a_run");
+    Ok(())
+}
+
+fn require_running(
+    builder: &PlanBuilder,
+    id: RunId,
+    lease: i64,
+) -> Result<run::Model, CommandError> {
+    builder
+        .running
+        .clone()
+        .filter(|it| it.id == id && it.lease == lease)
+        .ok_or(CommandError::AlreadyFinished)
+}

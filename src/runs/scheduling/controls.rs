@@ -1,0 +1,360 @@
+//! Plans the actions of people: stop, pause, resume, skip, retry, cancel, edit, hide, mute,
+//! archive.
+
+use crate::conversations::message;
+use crate::ids::{MembershipId, MessageId, RunId};
+use crate::rounds::{round, slot};
+use crate::runs::scheduling::command::{CommandError, MessageEdit};
+use crate::runs::scheduling::plan::PlanChange;
+use crate::runs::scheduling::plan_builder::{NextSlot, PlanBuilder};
+use crate::runs::scheduling::{auto_mode, completion, copilot, regenerate};
+use crate::runs::store::run;
+use crate::runs::store::run::RunCancelReason;
+use crate::spaces::space;
+
+/// Stops all runs and pauses the round; the stopped slot stays at the cursor. With `keep_partial`
+/// the executor ends the run and commits the text it has.
+pub fn stop(builder: &mut PlanBuilder, keep_partial: bool) {
+    if keep_partial {
+        if let Some(run) = builder.running.clone() {
+            builder.push(PlanChange::RequestCancel(run));
+        }
+    } else {
+        builder.cancel_running(RunCancelReason::Stopped);
+    }
+    builder.cancel_queued(RunCancelReason::Stopped);
+    pause_round(builder);
+}
+
+/// Stops one run, as [`stop`] does for all.
+///
+/// # Errors
+/// Returns `AlreadyFinished` when the run is neither running nor queued.
+pub fn cancel(builder: &mut PlanBuilder, id: RunId) -> Result<(), CommandError> {
+    if builder.running.as_ref().is_some_and(|it| it.id == id) {
+        let turn = builder
+            .running
+            .clone()
+            .is_some_and(|it| builder.is_at_cursor(&it));
+        builder.cancel_running(RunCancelReason::Stopped);
+        if turn {
+            pause_round(builder);
+        }
+        return Ok(());
+    }
+    if builder.queued.as_ref().is_some_and(|it| it.id == id) {
+        let turn = builder
+            .queued
+            .clone()
+            .is_some_and(|it| builder.is_at_cursor(&it));
+        builder.cancel_queued(RunCancelReason::Stopped);
+        if turn {
+            pause_round(builder);
+        }
+        return Ok(());
+    }
+    Err(CommandError::AlreadyFinished)
+}
+
+/// Pauses the round: the running run finishes, and no other follows.
+///
+/// # Errors
+/// Returns `NoRound` when no round is active.
+pub fn pause(builder: &mut PlanBuilder) -> Result<(), CommandError> {
+    if builder.round.is_none() {
+        return Err(CommandError::NoRound);
+    }
+    if let Some(run) = builder.queued.clone()
+        && builder.is_at_cursor(&run)
+    {
+        builder.cancel_queued(RunCancelReason::Paused);
+    }
+    pause_round(builder);
+    Ok(())
+}
+
+/// Queues the slot at the cursor without delay. If no round is paused, the copilot continues.
+///
+/// # Errors
+/// Returns `NothingPaused` when neither is possible.
+pub fn resume(builder: &mut PlanBuilder) -> Result<(), CommandError> {
+    let paused = builder
+        .round
+        .as_ref()
+        .is_some_and(|it| it.row.state == round::RoundState::Paused);
+    if copilot::continue_after(builder) {
+        return Ok(());
+    }
+    if !paused || builder.running.is_some() || builder.queued.is_some() {
+        return Err(CommandError::NothingPaused);
+    }
+    continue_round(builder, run::RunReason::Resume);
+    Ok(())
+}
+
+/// Skips the current slot. A failed round continues, a paused one stays paused.
+///
+/// # Errors
+/// Returns `NoRound` when no round is active.
+pub fn skip(builder: &mut PlanBuilder) -> Result<(), CommandError> {
+    let Some(round) = builder.round.as_ref() else {
+        return Err(CommandError::NoRound);
+    };
+    let failed = round.row.state == round::RoundState::Failed;
+    let kind = run_kind_of_round(builder);
+    if let Some(run) = builder.running.clone()
+        && builder.is_at_cursor(&run)
+    {
+        builder.cancel_running(RunCancelReason::Skipped);
+    }
+    if let Some(run) = builder.queued.clone()
+        && builder.is_at_cursor(&run)
+    {
+        builder.cancel_queued(RunCancelReason::Skipped);
+    }
+    if failed {
+        builder.set_round_state(round::RoundState::Generating);
+    }
+    let turn = NextSlot::new(kind, run::RunReason::NextSlot);
+    builder.advance(slot::SlotStatus::Skipped, Some("skipped_by_a_person"), turn);
+    Ok(())
+}
+
+/// Repeats the slot at the cursor, or the newest run without a round if it failed and no message
+/// followed.
+///
+/// # Errors
+/// Returns `NothingToRetry` when another run is active, or when there is no such slot or run.
+pub fn retry(builder: &mut PlanBuilder) -> Result<(), CommandError> {
+    let active = builder.running.as_ref().or(builder.queued.as_ref());
+    if let Some(run) = active {
+        // Two simultaneous requests: the run planned for the first one answers both.
+        return match run.reason {
+            run::RunReason::Retry | run::RunReason::CopilotContinue => Ok(()),
+            _ => Err(CommandError::NothingToRetry),
+        };
+    }
+    if let Some(round) = builder.round.as_ref() {
+        if round.row.state == round::RoundState::Generating {
+            return Err(CommandError::NothingToRetry);
+        }
+        continue_round(builder, run::RunReason::Retry);
+        return Ok(());
+    }
+    let failed = builder.state.newest_run.clone().filter(|it| {
+        it.status == run::RunStatus::Failed
+            && it.round_id.is_none()
+            && it.cutoff_seq == Some(builder.state.conversation.last_seq)
+    });
+    let failed = failed.ok_or(CommandError::NothingToRetry)?;
+    if copilot::is_copilot_run(builder, &failed) {
+        return match copilot::continue_after(builder) {
+            true => Ok(()),
+            false => Err(CommandError::NothingToRetry),
+        };
+    }
+    completion::replan(builder, &failed, run::RunReason::Retry, 1);
+    Ok(())
+}
+
+/// Shows a message, excludes it from prompts, or hides it. If the tail or the trigger of the round
+/// is hidden, all replies in progress are canceled, because they are based on it.
+///
+/// # Errors
+/// Returns `NotFound` when the message does not exist, `ForkPoint` when a message with branches
+/// would be hidden.
+pub fn set_visibility(
+    builder: &mut PlanBuilder,
+    id: MessageId,
+    visibility: message::Visibility,
+) -> Result<(), CommandError> {
+    let subject = builder
+        .state
+        .target_message
+        .as_ref()
+        .ok_or(CommandError::NotFound)?;
+    if subject.visibility == visibility {
+        return Ok(());
+    }
+    let hides = visibility == message::Visibility::Hidden;
+    if hides && builder.state.is_target_fork_point {
+        return Err(CommandError::ForkPoint);
+    }
+    builder.push(PlanChange::SetVisibility {
+        message: id,
+        visibility,
+    });
+    let is_tail = builder.state.tail.as_ref().is_some_and(|it| it.id == id);
+    let is_trigger = builder
+        .round
+        .as_ref()
+        .is_some_and(|it| it.row.trigger_message_id == Some(id));
+    if hides && (is_tail || is_trigger) {
+        builder.cancel_running(RunCancelReason::MessageHidden);
+        builder.cancel_queued(RunCancelReason::MessageHidden);
+        builder.end_round(round::RoundStatus::Canceled, "message_hidden");
+    }
+    if hides {
+        regenerate::cancel_targeting(builder, id);
+    }
+    Ok(())
+}
+
+/// Returns the message if its text may be changed: it is the tail, has no branches, and no run is
+/// running.
+///
+/// # Errors
+/// Returns `NotFound`, `ForkPoint`, `NotTail`, `MessageBeingWritten` or `GenerationLocked`, in this
+/// order of precedence.
+pub fn require_editable<'a>(
+    builder: &PlanBuilder<'a>,
+    id: MessageId,
+) -> Result<&'a message::Model, CommandError> {
+    let subject = builder
+        .state
+        .target_message
+        .as_ref()
+        .ok_or(CommandError::NotFound)?;
+    if subject.visibility == message::Visibility::Hidden {
+        return Err(CommandError::NotFound);
+    }
+    if builder.state.is_target_fork_point {
+        return Err(CommandError::ForkPoint);
+    }
+    if builder.state.tail.as_ref().map(|it| it.id) != Some(id) {
+        return Err(CommandError::NotTail);
+    }
+    match &builder.running {
+        Some(run) if run.debug.target_message_id == Some(id) => {
+            Err(CommandError::MessageBeingWritten)
+        }
+        Some(_) => Err(CommandError::GenerationLocked),
+        None => Ok(subject),
+    }
+}
+
+/// Replaces the text of the tail if the edit is based on its current version.
+pub fn message_edited(builder: &mut PlanBuilder, edit: &MessageEdit) -> Result<(), CommandError> {
+    require_version(builder, edit.expected_version)?;
+    let subject = require_editable(builder, edit.message)?;
+    if subject.content != edit.content {
+        builder.push(PlanChange::SetContent(edit.clone()));
+    }
+    Ok(())
+}
+
+/// Refuses a change that is based on an outdated version of the message.
+///
+/// # Errors
+/// Returns [`CommandError::EditConflict`] when the message has another version than `expected`.
+pub fn require_version(builder: &PlanBuilder, expected: i64) -> Result<(), CommandError> {
+    match &builder.state.target_message {
+        Some(it) if it.version != expected && it.visibility != message::Visibility::Hidden => {
+            Err(CommandError::EditConflict)
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Ends what the current settings and memberships no longer allow.
+pub fn apply_changes(builder: &mut PlanBuilder) {
+    if builder.state.space.status == space::SpaceStatus::Archived {
+        return space_closed(builder, RunCancelReason::Archived);
+    }
+    settings_changed(builder);
+    for run in [
+        builder.state.running.as_ref(),
+        builder.state.queued.as_ref(),
+    ]
+    .into_iter()
+    .flatten()
+    {
+        member_changed(builder, run.speaker_space_membership_id);
+    }
+}
+
+/// Cancels or skips runs of a membership that may no longer speak, and advances the round.
+fn member_changed(builder: &mut PlanBuilder, membership: MembershipId) {
+    copilot::taken_over_by_user(builder, membership);
+    let loses = |d: &PlanBuilder, run: &run::Model| {
+        run.speaker_space_membership_id == membership && !completion::is_eligible(d, run)
+    };
+    if let Some(run) = builder.running.clone().filter(|it| loses(builder, it)) {
+        let turn = builder.is_at_cursor(&run);
+        builder.cancel_running(copilot::reason_to_cancel(builder, membership));
+        skip_current_slot(builder, &run, turn);
+    }
+    if let Some(mut run) = builder.queued.clone().filter(|it| loses(builder, it)) {
+        let turn = builder.is_at_cursor(&run);
+        run.debug.skipped_because = Some("speaker_unavailable".to_owned());
+        builder.queued = None;
+        builder.push(PlanChange::SkipQueued(run.clone()));
+        skip_current_slot(builder, &run, turn);
+    }
+}
+
+fn skip_current_slot(builder: &mut PlanBuilder, run: &run::Model, turn: bool) {
+    if turn {
+        let next = NextSlot::new(run.kind_of_next_slot(), run::RunReason::NextSlot);
+        builder.advance(slot::SlotStatus::Skipped, Some("not_schedulable"), next);
+    }
+}
+
+/// Cancels queued runs that the settings no longer allow: after switching to `manual`, or after
+/// switching auto mode off. A running run finishes.
+fn settings_changed(builder: &mut PlanBuilder) {
+    if !builder.state.space.auto_mode_enabled {
+        auto_mode::disabled(builder);
+    }
+    if builder.state.space.reply_order != space::ReplyOrder::Manual {
+        return;
+    }
+    let forbidden = builder
+        .queued
+        .as_ref()
+        .is_some_and(|it| it.kind.is_scheduled());
+    if forbidden {
+        builder.cancel_queued(RunCancelReason::ReplyOrderManual);
+        builder.end_round(round::RoundStatus::Canceled, "reply_order_manual");
+    }
+}
+
+/// Cancels everything, because the space was archived, or the space or its conversation is about to
+/// be deleted.
+pub fn space_closed(builder: &mut PlanBuilder, reason: RunCancelReason) {
+    builder.cancel_running(reason);
+    builder.cancel_queued(reason);
+    builder.end_round(round::RoundStatus::Canceled, "space_closed");
+}
+
+/// Pauses a generating round; a failed one stays failed.
+fn pause_round(builder: &mut PlanBuilder) {
+    if builder
+        .round
+        .as_ref()
+        .is_some_and(|it| it.row.state == round::RoundState::Generating)
+    {
+        builder.set_round_state(round::RoundState::Paused);
+    }
+}
+
+/// Queues the slot at the cursor, or the next one if that speaker can no longer speak.
+fn continue_round(builder: &mut PlanBuilder, reason: run::RunReason) {
+    let kind = run_kind_of_round(builder);
+    builder.set_round_state(round::RoundState::Generating);
+    let turn = NextSlot::new(kind, reason);
+    let slot = builder.round.as_ref().and_then(|it| it.current_slot());
+    let can = slot.is_some_and(|it| builder.can_fill_slot(it.space_membership_id, it.forced));
+    match can {
+        true => builder.queue_current_slot(turn),
+        false => builder.advance(slot::SlotStatus::Skipped, Some("not_schedulable"), turn),
+    }
+}
+
+/// Returns the kind of the runs of the active round.
+fn run_kind_of_round(builder: &PlanBuilder) -> run::RunKind {
+    match builder.round.as_ref().map(|it| it.row.kind) {
+        Some(round::RoundKind::AutoMode) => run::RunKind::AutoMode,
+        Some(round::RoundKind::UserTurn) | None => run::RunKind::UserTurn,
+    }
+}

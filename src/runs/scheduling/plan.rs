@@ -1,0 +1,137 @@
+//! The result of planning a command: a list of changes, decided before anything is written.
+
+use std::sync::Arc;
+
+use crate::conversations::{message, swipe};
+use crate::ids::{MembershipId, MessageId, RoundId, RunId};
+use crate::prompt::builder::PromptEffects;
+use crate::prompt::record::prompt_record::SentPrompt;
+use crate::rounds::{round, slot};
+use crate::runs::scheduling::command::MessageEdit;
+use crate::runs::store::{queue, run};
+use crate::speakers::selection::SpeakerChoice;
+
+/// The changes in the order in which they are written; all of them commit, or none.
+#[derive(Clone, Debug, Default)]
+pub struct Plan {
+    pub changes: Vec<PlanChange>,
+    /// The one run to queue, written last: ends are written before the new run.
+    pub enqueue: Option<EnqueueRun>,
+}
+
+/// One change of the conversation's state.
+#[derive(Clone, Debug)]
+pub enum PlanChange {
+    Append(NewMessage),
+    SetVisibility {
+        message: MessageId,
+        visibility: message::Visibility,
+    },
+    /// Replaces the shown text by a user's edit.
+    SetContent(MessageEdit),
+    /// Hides the messages since a user message, which becomes the tail again.
+    HideMessages(Vec<message::Model>),
+    /// Adds a swipe to the target message and shows it.
+    AddSwipe(swipe::SwipeText),
+    /// Shows another existing swipe of the target message.
+    ShowSwipe(swipe::Model),
+    NewRound {
+        id: RoundId,
+        kind: round::RoundKind,
+        trigger: MessageRef,
+        seed: i64,
+        slots: Vec<SpeakerChoice>,
+    },
+    EndRound {
+        id: RoundId,
+        status: round::RoundStatus,
+        reason: &'static str,
+    },
+    MoveRound {
+        id: RoundId,
+        state: round::RoundState,
+        cursor: i64,
+    },
+    /// Replaces the slots from a position on.
+    ReplaceSlots {
+        round: RoundId,
+        from: i64,
+        slots: Vec<SpeakerChoice>,
+    },
+    MarkSlot {
+        round: RoundId,
+        position: i64,
+        status: slot::SlotStatus,
+        skip_reason: Option<&'static str>,
+    },
+    ClaimRun(run::Model),
+    /// The reason is in its `debug`.
+    SkipQueued(run::Model),
+    FailQueued(run::Model, run::RunError),
+    CancelQueued(run::Model),
+    /// The executor is asked to end the run and keep the text so far.
+    RequestCancel(run::Model),
+    /// Fenced: if the run is no longer running under this lease, the whole plan is dropped.
+    Finish {
+        run: run::Model,
+        end: queue::RunEnd,
+    },
+    /// As `Finish`, for a run whose heartbeat stopped; dropped if the heartbeat resumed.
+    ExpireLease {
+        run: run::Model,
+        end: queue::RunEnd,
+        silent_for_ms: i64,
+    },
+    ReleaseRun(run::Model),
+    /// Sets the number of auto mode turns since the last user message.
+    AutoModeTurns(i64),
+    /// Decrements the copilot steps of this membership.
+    SpendCopilotStep(MembershipId),
+    /// Stores the prompt that a run sent.
+    StorePrompt(RunId, Arc<SentPrompt>),
+    /// Stores macro variables and timed effects of the lorebooks.
+    StoreEffects(Arc<PromptEffects>),
+}
+
+/// A message to append.
+#[derive(Clone, Debug)]
+pub struct NewMessage {
+    pub author: MembershipId,
+    pub role: message::MessageRole,
+    pub content: String,
+    pub token_count: i64,
+    pub client_id: Option<String>,
+    pub run: Option<RunId>,
+    /// All texts of a greeting with several, `content` first; else empty.
+    pub alternates: Vec<swipe::SwipeText>,
+    pub metadata: serde_json::Value,
+}
+
+/// A run to queue.
+#[derive(Clone, Debug)]
+pub struct EnqueueRun {
+    pub run: run::Model,
+    pub trigger: Option<MessageRef>,
+    /// The tail that the run requires at its claim.
+    pub expected_tail: Option<MessageRef>,
+}
+
+/// Refers to a message that may be created by this plan.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MessageRef {
+    /// The message that this plan appends.
+    Appended,
+    /// An existing message.
+    Message(MessageId),
+}
+
+/// Returns slots for these speakers, from a position on.
+pub fn new_slots(round: RoundId, from: i64, speakers: Vec<SpeakerChoice>) -> Vec<slot::Model> {
+    let slots = (from..).zip(speakers);
+    slots
+        .map(|(position, it)| slot::Model {
+            forced: it.is_forced,
+            ..slot::new_model(round, position, it.id, it.reason)
+        })
+        .collect()
+}

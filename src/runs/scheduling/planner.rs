@@ -1,0 +1,378 @@
+//! The planner decides what a command changes. Pure: state, random values and time are arguments, a
+//! plan or an error is the result; no I/O. The rules are here, in `completion.rs` (claims and ends
+//! of runs), `controls.rs` (controls for users) and in the files that they call.
+//!
+//! **Invariant:** what follows a run depends on the run's kind, round and slot, never on the
+//! current settings of its author.
+
+use std::sync::Arc;
+
+use crate::clock::Timestamp;
+use crate::conversations::{message, swipe};
+use crate::ids::MembershipId;
+use crate::prompt::builder::PromptEffects;
+use crate::rounds::round;
+use crate::runs::scheduling::command::{Command, CommandError, Greeting, NewPost};
+use crate::runs::scheduling::plan::{EnqueueRun, MessageRef, NewMessage, Plan, PlanChange};
+use crate::runs::scheduling::plan_builder::{GeneratedIds, PlanBuilder};
+use crate::runs::scheduling::speaker_choice::TriggerMessage;
+use crate::runs::scheduling::state::ScheduleState;
+use crate::runs::scheduling::{
+    auto_mode, completion, controls, copilot, queue_edit, regenerate, regenerate_last_turn,
+    speaker_choice,
+};
+use crate::runs::store::run;
+use crate::runs::store::run::RunCancelReason;
+use crate::spaces::{membership, space};
+use crate::speakers::selection::SpeakerChoice;
+
+/// A burst of messages delays its reply by at most this many debounce times, or by
+/// [`MIN_BURST_LIMIT_MS`] if that is longer.
+const MAX_BURST_DEBOUNCES: i64 = 10;
+const MIN_BURST_LIMIT_MS: i64 = 10_000;
+
+/// Decides what `command` changes in `state`.
+///
+/// # Errors
+/// Returns the reason why the command is rejected; nothing changes then.
+pub fn plan(
+    state: &ScheduleState,
+    command: &Command,
+    random: GeneratedIds,
+    now: Timestamp,
+) -> Result<Plan, CommandError> {
+    let archived = state.space.status == space::SpaceStatus::Archived;
+    if archived && command.starts_new_work() {
+        return Err(CommandError::SpaceArchived);
+    }
+    let mut plan_builder = PlanBuilder::new(state, random, now);
+    let builder = &mut plan_builder;
+    match command {
+        Command::MessagePosted(post) => post_message(builder, post)?,
+        Command::ForceTalk { speaker, by } => force_talk(builder, *speaker, by)?,
+        Command::Claim { run } => completion::claim(builder, *run),
+        Command::RunEnded { run, lease, end } => completion::run_ended(builder, *run, *lease, end)?,
+        Command::LeaseExpired {
+            run,
+            lease,
+            silent_for_ms,
+        } => {
+            completion::lease_expired(builder, *run, *lease, *silent_for_ms)?;
+        }
+        Command::InsertGreetings(greetings) => insert_greetings(builder, greetings),
+        Command::RunReleased { run, lease, usage } => {
+            completion::run_released(builder, (*run, *lease), *usage)?;
+        }
+        Command::RoundStalled => completion::round_stalled(builder)?,
+        Command::Stop { keep_partial } => controls::stop(builder, *keep_partial),
+        Command::Pause => controls::pause(builder)?,
+        Command::Resume => controls::resume(builder)?,
+        Command::Skip => controls::skip(builder)?,
+        Command::Retry => controls::retry(builder)?,
+        Command::CancelRun { run } => controls::cancel(builder, *run)?,
+        Command::SetVisibility {
+            message,
+            visibility,
+        } => {
+            controls::set_visibility(builder, *message, *visibility)?;
+        }
+        Command::EditMessage(edit) => controls::message_edited(builder, edit)?,
+        Command::SelectSwipe {
+            message,
+            position,
+            expected_version,
+        } => {
+            regenerate::select_swipe(builder, *message, *position, *expected_version)?;
+        }
+        Command::Regenerate { message, by } => regenerate::regenerate(builder, *message, by)?,
+        Command::ReplyToTail => regenerate_last_turn::reply_to_tail(builder)?,
+        Command::CopilotStarted { seat } => copilot::start(builder, *seat),
+        Command::EditQueue { round, slots, by } => queue_edit::edit(builder, *round, slots, by)?,
+        Command::ApplyChanges => controls::apply_changes(builder),
+        Command::SpaceClosed(reason) => controls::space_closed(builder, *reason),
+    }
+    Ok(plan_builder.into_plan())
+}
+
+fn post_message(builder: &mut PlanBuilder, post: &NewPost) -> Result<(), CommandError> {
+    require_post_allowed(builder, post)?;
+    let policy = builder.state.space.during_generation_user_input_policy;
+    let busy = builder.queued.is_some() || builder.running.is_some();
+    if busy && policy == space::InputPolicy::Reject {
+        return Err(CommandError::GenerationLocked);
+    }
+    builder.push(PlanChange::Append(NewMessage {
+        author: post.author,
+        role: message::MessageRole::User,
+        content: post.content.clone(),
+        token_count: post.token_count,
+        client_id: post.client_id.clone(),
+        run: None,
+        alternates: Vec::new(),
+        metadata: serde_json::json!({}),
+    }));
+    let mut discarded_turn = false;
+    if policy == space::InputPolicy::Restart
+        && let Some(run) = builder.running.clone()
+    {
+        discarded_turn = builder.is_at_cursor(&run);
+        builder.cancel_running(RunCancelReason::SupersededByMessage);
+    }
+    // It was planned for the text before this message, and must not end without an event.
+    if builder
+        .queued
+        .as_ref()
+        .is_some_and(|it| it.kind == run::RunKind::Regenerate)
+    {
+        builder.cancel_queued(RunCancelReason::SupersededByMessage);
+    }
+    auto_mode::resets_turns(builder);
+    let trigger_message = TriggerMessage {
+        author: post.author,
+        text: &post.content,
+        mentions: &post.mentions,
+    };
+    let choices = speaker_choice::after_user_message(builder, &trigger_message);
+    if !choices.is_empty() {
+        plan_from_user_message(builder, choices);
+    } else if discarded_turn {
+        // No character replies, so nothing replaces the queued run; only a round whose reply was
+        // just discarded has nothing left to wait for.
+        builder.end_round(round::RoundStatus::Superseded, "user_message");
+    }
+    Ok(())
+}
+
+/// Characters greet, each once, until the conversation contains other messages than greetings.
+fn insert_greetings(builder: &mut PlanBuilder, greetings: &[Greeting]) {
+    if !builder.state.is_untouched {
+        return;
+    }
+    for it in greetings
+        .iter()
+        .filter(|it| !builder.state.greeted_members.contains(&it.membership))
+    {
+        let Some((first, _)) = it.texts.split_first() else {
+            continue;
+        };
+        builder.push(PlanChange::Append(NewMessage {
+            author: it.membership,
+            role: message::MessageRole::Assistant,
+            content: first.content.clone(),
+            token_count: first.token_count,
+            client_id: None,
+            run: None,
+            alternates: if it.texts.len() > 1 {
+                it.texts.clone()
+            } else {
+                Vec::new()
+            },
+            metadata: serde_json::json!({ swipe::GREETING_KEY: true }),
+        }));
+        if !it.macros.is_empty() {
+            builder.push(PlanChange::StoreEffects(Arc::new(PromptEffects {
+                variables: it.macros.clone(),
+                timed_effects: None,
+            })));
+        }
+    }
+}
+
+fn require_post_allowed(builder: &PlanBuilder, post: &NewPost) -> Result<(), CommandError> {
+    let author = builder.member(post.author).ok_or(CommandError::NotFound)?;
+    if author.kind != membership::MembershipKind::Human
+        || author.status != membership::MembershipStatus::Active
+        || author.participation == membership::Participation::Observer
+    {
+        return Err(CommandError::Forbidden);
+    }
+    if author.can_speak(builder.state.conversation.id) {
+        return Err(CommandError::CopilotActive);
+    }
+    let known = |id: &MembershipId| {
+        builder
+            .member(*id)
+            .is_some_and(|it| it.status == membership::MembershipStatus::Active)
+    };
+    match post.mentions.iter().all(known) {
+        true => Ok(()),
+        false => Err(CommandError::UnknownMention),
+    }
+}
+
+/// Ends the previous round; a new one replies, after the debounce. A queued forced run becomes its
+/// first slot and keeps its kind.
+fn plan_from_user_message(builder: &mut PlanBuilder, choices: Vec<SpeakerChoice>) {
+    let forced = builder
+        .queued
+        .clone()
+        .filter(|it| it.kind == run::RunKind::ForceTalk);
+    let choices = match &forced {
+        Some(run) => with_forced_first(run, choices),
+        None => choices,
+    };
+    let Some(first) = choices.first().cloned() else {
+        return;
+    };
+    builder.end_round(round::RoundStatus::Superseded, "user_message");
+    builder.new_round(round::RoundKind::UserTurn, choices, MessageRef::Appended);
+    let of_burst = [run::RunKind::UserTurn, run::RunKind::ForceTalk];
+    let burst_started_at = builder
+        .queued
+        .as_ref()
+        .filter(|it| of_burst.contains(&it.kind))
+        .and_then(|it| it.burst_started_at)
+        .unwrap_or(builder.now);
+    let debounce = builder.state.space.user_turn_debounce_ms;
+    let bound = burst_started_at.plus_ms((debounce * MAX_BURST_DEBOUNCES).max(MIN_BURST_LIMIT_MS));
+    let mut run = match &forced {
+        Some(forced) => run::Model {
+            attempt: forced.attempt,
+            ..builder.new_run(first.id, forced.kind, forced.reason)
+        },
+        None => builder.new_run(
+            first.id,
+            run::RunKind::UserTurn,
+            run::RunReason::UserMessage,
+        ),
+    };
+    run.round_id = Some(builder.ids.round);
+    run.slot_position = Some(0);
+    let at = builder.now.plus_ms(debounce).min(bound).max(builder.now);
+    run.run_after = (debounce > 0).then_some(at);
+    run.burst_started_at = Some(burst_started_at);
+    run.debug.chosen_because = Some(first.reason);
+    builder.enqueue(EnqueueRun {
+        run,
+        trigger: Some(MessageRef::Appended),
+        expected_tail: None,
+    });
+}
+
+/// Returns the forced speaker, then the chosen ones without that speaker.
+fn with_forced_first(forced: &run::Model, chosen: Vec<SpeakerChoice>) -> Vec<SpeakerChoice> {
+    let speaker = forced.speaker_space_membership_id;
+    let because = forced.debug.chosen_because.clone().unwrap_or_default();
+    let first = SpeakerChoice {
+        is_forced: true,
+        ..SpeakerChoice::new(speaker, because)
+    };
+    let others = chosen.into_iter().filter(|it| it.id != speaker);
+    std::iter::once(first).chain(others).collect()
+}
+
+/// Queues a forced reply by `speaker`, or by the member that the reply order selects. It waits for
+/// the running run.
+fn force_talk(
+    builder: &mut PlanBuilder,
+    speaker: Option<MembershipId>,
+    by: &str,
+) -> Result<(), CommandError> {
+    let (choice, reason) = match speaker {
+        Some(id) => {
+            let can = builder
+                .member(id)
+                .is_some_and(|it| it.can_speak(builder.state.conversation.id));
+            let choice = can.then(|| SpeakerChoice::forced(id, by));
+            (choice, run::RunReason::ForceTalk)
+        }
+        None => (
+            speaker_choice::for_force_talk(builder),
+            run::RunReason::Generate,
+        ),
+    };
+    let choice = choice.ok_or(CommandError::NoSpeaker)?;
+    builder.end_round(round::RoundStatus::Canceled, "force_talk");
+    let mut run = builder.new_run(choice.id, run::RunKind::ForceTalk, reason);
+    run.debug.chosen_because = Some(choice.reason);
+    let trigger = builder
+        .state
+        .tail
+        .as_ref()
+        .map(|it| MessageRef::Message(it.id));
+    builder.enqueue(EnqueueRun {
+        run,
+        trigger,
+        expected_tail: None,
+    });
+    Ok(())
+}
+
+#[cfg(test)]
+#[path = "planner_fixture.rs"]
+mod fixture;
+#[cfg(test)]
+#[path = "planner_fixture_writer.rs"]
+mod fixture_writer;
+
+#[cfg(test)]
+#[path = "planner_fixture_swipes.rs"]
+mod fixture_swipes;
+
+#[cfg(test)]
+#[path = "planner_tests.rs"]
+mod tests;
+
+#[cfg(test)]
+#[path = "planner_force_tests.rs"]
+mod force_tests;
+
+#[cfg(test)]
+#[path = "planner_supersede_tests.rs"]
+mod supersede_tests;
+
+#[cfg(test)]
+#[path = "planner_claim_tests.rs"]
+mod claim_tests;
+
+#[cfg(test)]
+#[path = "planner_endings_tests.rs"]
+mod endings_tests;
+
+#[cfg(test)]
+#[path = "planner_control_tests.rs"]
+mod control_tests;
+
+#[cfg(test)]
+#[path = "planner_rules_tests.rs"]
+mod rules_tests;
+
+#[cfg(test)]
+#[path = "planner_rounds_tests.rs"]
+mod rounds_tests;
+
+#[cfg(test)]
+#[path = "planner_regenerate_tests.rs"]
+mod regenerate_tests;
+
+#[cfg(test)]
+#[path = "planner_copilot_tests.rs"]
+mod copilot_tests;
+
+#[cfg(test)]
+#[path = "planner_turn_tests.rs"]
+mod turn_tests;
+
+#[cfg(test)]
+#[path = "planner_auto_mode_tests.rs"]
+mod auto_mode_tests;
+
+#[cfg(test)]
+#[path = "planner_auto_rest_tests.rs"]
+mod auto_rest_tests;
+
+#[cfg(test)]
+#[path = "planner_queue_edit_tests.rs"]
+mod queue_edit_tests;
+
+#[cfg(test)]
+#[path = "planner_property_actions.rs"]
+mod property_actions;
+
+#[cfg(test)]
+#[path = "planner_property_invariants.rs"]
+mod property_invariants;
+
+#[cfg(test)]
+#[path = "planner_property_tests.rs"]
+mod property_tests;

@@ -1,0 +1,269 @@
+//! Tests of the controls for users: stop, pause, resume, skip, retry, cancel.
+
+use crate::ids::RunId;
+use crate::rounds::round::RoundState;
+use crate::runs::scheduling::command::{Command, CommandError};
+use crate::runs::scheduling::planner::fixture::{
+    ADA, PlannerFixture, STOP, failed, failure, force, forced, paused, queued, queued_and_running,
+    running, success,
+};
+use crate::spaces::membership::Participation;
+use crate::spaces::space::ReplyOrder;
+
+fn idle() -> PlannerFixture {
+    PlannerFixture::with_characters(&["Ada", "Bob"])
+}
+
+/// Bob's forced turn has failed.
+fn failed_forced_turn() -> PlannerFixture {
+    let mut stage = forced();
+    stage.end_run(failure());
+    stage
+}
+
+#[test]
+fn a_stop_drops_what_runs_and_the_slot_waits_at_the_cursor() {
+    let plan = running().run_command(&STOP).unwrap();
+
+    assert_eq!(plan, ["finish Ada: canceled", "round paused at 0"]);
+}
+
+#[test]
+fn a_stop_cancels_the_queued_run_too() {
+    assert_eq!(
+        queued().run_command(&STOP).unwrap(),
+        ["cancel queued Ada", "round paused at 0"]
+    );
+    assert_eq!(
+        queued_and_running().run_command(&STOP).unwrap(),
+        [
+            "finish Ada: canceled",
+            "cancel queued Bob",
+            "round paused at 0"
+        ]
+    );
+}
+
+#[test]
+fn a_stop_that_keeps_the_text_leaves_the_end_to_the_executor() {
+    let keep_partial = true;
+    let mut stage = running();
+
+    let plan = stage.run_command(&Command::Stop { keep_partial }).unwrap();
+
+    assert_eq!(plan, ["ask Ada to end", "round paused at 0"]);
+    assert!(stage.state.running.is_some());
+}
+
+#[test]
+fn a_stop_changes_nothing_where_nothing_runs() {
+    for mut stage in [idle(), paused(), failed()] {
+        let before = stage.state.round.as_ref().map(|it| it.row.state);
+
+        assert!(stage.run_command(&STOP).unwrap().is_empty());
+        assert_eq!(stage.state.round.map(|it| it.row.state), before);
+    }
+}
+
+#[test]
+fn a_pause_lets_the_running_reply_finish() {
+    assert_eq!(
+        running().run_command(&Command::Pause).unwrap(),
+        ["round paused at 0"]
+    );
+    assert_eq!(
+        queued().run_command(&Command::Pause).unwrap(),
+        ["cancel queued Ada", "round paused at 0"]
+    );
+}
+
+#[test]
+fn a_pause_leaves_a_failed_round_failed_and_needs_a_round() {
+    assert!(failed().run_command(&Command::Pause).unwrap().is_empty());
+    assert_eq!(
+        idle().run_command(&Command::Pause),
+        Err(CommandError::NoRound)
+    );
+}
+
+#[test]
+fn a_resume_queues_the_slot_at_the_cursor() {
+    let plan = paused().run_command(&Command::Resume).unwrap();
+
+    let expected = ["round generating at 0", "queue Ada: user_turn, resume"];
+    assert_eq!(plan, expected);
+}
+
+#[test]
+fn a_resume_skips_a_speaker_that_cannot_speak_any_more() {
+    let mut stage = paused();
+    stage.member_mut(ADA).participation = Participation::Muted;
+
+    let plan = stage.run_command(&Command::Resume).unwrap();
+
+    let expected = [
+        "round generating at 0",
+        "slot 0 skipped: not_schedulable",
+        "round generating at 1",
+        "queue Bob: user_turn, resume",
+    ];
+    assert_eq!(plan, expected);
+}
+
+#[test]
+fn nothing_is_resumed_that_is_not_paused() {
+    let mut still_running = running();
+    still_running.run_command(&Command::Pause).unwrap();
+
+    for mut stage in [idle(), queued(), running(), failed(), still_running] {
+        assert_eq!(
+            stage.run_command(&Command::Resume),
+            Err(CommandError::NothingPaused)
+        );
+    }
+}
+
+#[test]
+fn a_skip_passes_the_turn_to_the_next_slot() {
+    let expected = [
+        "slot 0 skipped: skipped_by_a_person",
+        "round generating at 1",
+        "queue Bob: user_turn, next_slot",
+    ];
+
+    let of_queued = queued().run_command(&Command::Skip).unwrap();
+    let of_running = running().run_command(&Command::Skip).unwrap();
+
+    assert_eq!(of_queued[0], "cancel queued Ada");
+    assert_eq!(of_queued[1..], expected);
+    assert_eq!(of_running[0], "finish Ada: canceled");
+    assert_eq!(of_running[1..], expected);
+}
+
+#[test]
+fn after_a_skip_a_failed_round_goes_on_and_a_paused_one_stays_paused() {
+    let of_failed = failed().run_command(&Command::Skip).unwrap();
+    let of_paused = paused().run_command(&Command::Skip).unwrap();
+
+    let expected = [
+        "round generating at 0",
+        "slot 0 skipped: skipped_by_a_person",
+        "round generating at 1",
+        "queue Bob: user_turn, next_slot",
+    ];
+    assert_eq!(of_failed, expected);
+    let expected = ["slot 0 skipped: skipped_by_a_person", "round paused at 1"];
+    assert_eq!(of_paused, expected);
+}
+
+#[test]
+fn a_skip_of_the_last_slot_finishes_the_round() {
+    let mut stage = failed();
+    stage.run_command(&Command::Skip).unwrap();
+
+    let plan = stage.run_command(&Command::Skip).unwrap();
+
+    assert_eq!(plan[2], "round finished: everybody_spoke");
+    assert!(stage.state.queued.is_none());
+    assert_eq!(
+        stage.run_command(&Command::Skip),
+        Err(CommandError::NoRound)
+    );
+}
+
+#[test]
+fn a_retry_gives_the_slot_its_turn_again() {
+    for mut stage in [failed(), paused()] {
+        let plan = stage.run_command(&Command::Retry).unwrap();
+
+        let expected = ["round generating at 0", "queue Ada: user_turn, retry"];
+        assert_eq!(plan, expected);
+    }
+}
+
+#[test]
+fn two_retries_make_one_run() {
+    let mut stage = failed();
+    stage.run_command(&Command::Retry).unwrap();
+    let planned = stage.state.queued.as_ref().unwrap().id;
+
+    let again = stage.run_command(&Command::Retry).unwrap();
+    stage.claim_due();
+    let late = stage.run_command(&Command::Retry).unwrap();
+
+    assert!(again.is_empty() && late.is_empty());
+    assert_eq!(stage.state.running.unwrap().id, planned);
+}
+
+#[test]
+fn nothing_is_retried_that_has_not_failed() {
+    let mut spoken = running();
+    spoken.end_run(success("Hello."));
+
+    for mut stage in [idle(), queued(), running(), spoken] {
+        assert_eq!(
+            stage.run_command(&Command::Retry),
+            Err(CommandError::NothingToRetry)
+        );
+    }
+}
+
+#[test]
+fn a_forced_turn_that_failed_is_retried_until_something_newer() {
+    let mut newer_message = failed_forced_turn();
+    newer_message.state.space.reply_order = ReplyOrder::Manual;
+    newer_message.post_as_eve("Well.").unwrap();
+    let mut newer_run = failed_forced_turn();
+    newer_run.run_command(&force(ADA)).unwrap();
+    newer_run.run_command(&STOP).unwrap();
+
+    let retried = failed_forced_turn().run_command(&Command::Retry).unwrap();
+
+    assert_eq!(retried, ["queue Bob: force_talk, retry"]);
+    for mut stage in [newer_message, newer_run] {
+        assert_eq!(
+            stage.run_command(&Command::Retry),
+            Err(CommandError::NothingToRetry)
+        );
+    }
+}
+
+#[test]
+fn one_run_is_canceled_and_its_round_rests() {
+    let cancel = |mut stage: PlannerFixture| {
+        let run = stage.state.running.as_ref().or(stage.state.queued.as_ref());
+        let run = run.unwrap().id;
+        stage.run_command(&Command::CancelRun { run }).unwrap()
+    };
+
+    assert_eq!(
+        cancel(running()),
+        ["finish Ada: canceled", "round paused at 0"]
+    );
+    assert_eq!(cancel(queued()), ["cancel queued Ada", "round paused at 0"]);
+    assert_eq!(
+        cancel(queued_and_running()),
+        ["finish Ada: canceled"],
+        "the newer round waits for its own run"
+    );
+}
+
+#[test]
+fn a_finished_run_cannot_be_canceled() {
+    let mut stage = paused();
+    let finished = stage.ended[0].id;
+
+    for run in [finished, RunId::new()] {
+        let refusal = stage.run_command(&Command::CancelRun { run });
+        assert_eq!(refusal, Err(CommandError::AlreadyFinished));
+    }
+}
+
+#[test]
+fn a_resting_round_is_distinguished_from_a_running_one() {
+    let state = |stage: PlannerFixture| stage.state.round.map(|it| it.row.state);
+
+    assert_eq!(state(queued()), Some(RoundState::Generating));
+    assert_eq!(state(paused()), Some(RoundState::Paused));
+    assert_eq!(state(failed()), Some(RoundState::Failed));
+}

@@ -1,0 +1,392 @@
+//! Fixture for tests of the planner: one conversation in memory, which applies plans as the writer
+//! does. Panics if a plan cannot be applied.
+
+use std::collections::{HashMap, HashSet};
+
+use serde_json::json;
+
+use crate::clock::Timestamp;
+use crate::conversations::{conversation, message, swipe};
+use crate::ids::{ConversationId, MembershipId, MessageId, RoundId, RunId, SpaceId};
+use crate::runs::scheduling::command::{
+    Command, CommandError, ExecutionEnd, GeneratedText, NewPost,
+};
+use crate::runs::scheduling::plan::Plan;
+use crate::runs::scheduling::plan_builder::GeneratedIds;
+use crate::runs::scheduling::planner;
+use crate::runs::scheduling::planner::fixture_writer::provider_row;
+use crate::runs::scheduling::state::ScheduleState;
+use crate::runs::store::run;
+use crate::spaces::{membership, space};
+
+/// The membership of the human.
+pub const EVE: MembershipId = MembershipId(1);
+/// The memberships of the first characters.
+pub const ADA: MembershipId = MembershipId(2);
+pub const BOB: MembershipId = MembershipId(3);
+
+/// A stop that drops the text.
+pub const STOP: Command = Command::Stop {
+    keep_partial: false,
+};
+
+/// The conversation, its state, and the runs that ended.
+#[derive(Clone)]
+pub struct PlannerFixture {
+    pub state: ScheduleState,
+    pub now: Timestamp,
+    pub has_provider: bool,
+    /// The timeline, hidden messages included.
+    pub messages: Vec<message::Model>,
+    /// The swipes of messages that have several.
+    pub swipes: Vec<swipe::Model>,
+    /// The message at which a branch starts.
+    pub fork_point: Option<MessageId>,
+    /// Every run that has ended, in the order of their ends.
+    pub ended: Vec<run::Model>,
+    seed: i64,
+}
+
+impl PlannerFixture {
+    /// Returns Eve and these characters, in a space with default settings.
+    pub fn with_characters(characters: &[&str]) -> Self {
+        let characters = (2..)
+            .zip(characters)
+            .map(|(id, name)| character_member(id, name));
+        let members = std::iter::once(human_member()).chain(characters).collect();
+        Self {
+            state: empty_state(members),
+            now: Timestamp(1_000_000),
+            has_provider: true,
+            messages: Vec::new(),
+            swipes: Vec::new(),
+            fork_point: None,
+            ended: Vec::new(),
+            seed: 1,
+        }
+    }
+
+    /// Plans a command and applies the plan; returns a description of each change.
+    pub fn run_command(&mut self, command: &Command) -> Result<Vec<String>, CommandError> {
+        let (plan, _) = self.execute(command)?;
+        Ok(self.describe(&plan))
+    }
+
+    /// As [`Self::run_command`], but returns the plan, and whether it changed anything.
+    pub fn execute(&mut self, command: &Command) -> Result<(Plan, bool), CommandError> {
+        self.load_for(command);
+        self.seed += 1;
+        let fresh = GeneratedIds {
+            seed: self.seed,
+            round: RoundId::new(),
+            run: RunId::new(),
+        };
+        let plan = planner::plan(&self.state, command, fresh, self.now)?;
+        let changed = !plan.changes.is_empty() || plan.enqueue.is_some();
+        for change in plan.changes.clone() {
+            self.apply(change);
+        }
+        if let Some(enqueue) = plan.enqueue.clone() {
+            self.enqueue(enqueue);
+        }
+        Ok((plan, changed))
+    }
+
+    /// Posts a message by Eve.
+    pub fn post_as_eve(&mut self, text: &str) -> Result<Vec<String>, CommandError> {
+        self.run_command(&post(text))
+    }
+
+    /// Claims the queued run.
+    pub fn claim_due(&mut self) -> Vec<String> {
+        let run = self.state.queued.as_ref().expect("a run is queued").id;
+        self.run_command(&Command::Claim { run })
+            .expect("a claim is never rejected")
+    }
+
+    /// Ends the running run.
+    pub fn end_run(&mut self, end: ExecutionEnd) -> Vec<String> {
+        let (run, lease) = self.running();
+        self.run_command(&Command::RunEnded {
+            run,
+            lease,
+            end: Box::new(end),
+        })
+        .expect("the run is ours")
+    }
+
+    /// Expires the lease of the running run, whose node died.
+    pub fn expire_lease(&mut self) -> Vec<String> {
+        let (run, lease) = self.running();
+        let silent_for_ms = 30_000;
+        let command = Command::LeaseExpired {
+            run,
+            lease,
+            silent_for_ms,
+        };
+        self.run_command(&command).expect("the run is ours")
+    }
+
+    /// Releases the running run, whose node shuts down.
+    pub fn release_run(&mut self) -> Vec<String> {
+        let (run, lease) = self.running();
+        self.run_command(&Command::RunReleased {
+            run,
+            lease,
+            usage: None,
+        })
+        .expect("the run is ours")
+    }
+
+    /// Returns the running run and its lease.
+    pub fn running(&self) -> (RunId, i64) {
+        let run = self.state.running.as_ref().expect("a run is running");
+        (run.id, run.lease)
+    }
+
+    /// Returns the membership with this id, to be changed.
+    pub fn member_mut(&mut self, id: MembershipId) -> &mut membership::Model {
+        let mut members = self.state.members.iter_mut();
+        members.find(|it| it.id == id).expect("the member exists")
+    }
+
+    /// Loads what `state::load` loads for a command.
+    fn load_for(&mut self, command: &Command) {
+        let shown = |it: &&message::Model| it.visibility != message::Visibility::Hidden;
+        self.state.tail = self.messages.iter().rev().find(shown).cloned();
+        let is_speech =
+            |it: &&message::Model| shown(it) && it.role == message::MessageRole::Assistant;
+        let newest_speech = self.messages.iter().rev().find(is_speech);
+        self.state.last_speaker = newest_speech.map(|it| it.space_membership_id);
+        self.state.provider = self.has_provider.then(provider_row);
+        self.state.newest_run = self.newest_run();
+        self.state.spoken_in_epoch = HashSet::new();
+        for it in self.messages.iter().filter(shown) {
+            match it.role {
+                message::MessageRole::User => self.state.spoken_in_epoch.clear(),
+                _ => _ = self.state.spoken_in_epoch.insert(it.space_membership_id),
+            }
+        }
+        let running = self.state.running.clone();
+        let subject = match command {
+            Command::SetVisibility { message, .. } => Some(*message),
+            Command::EditMessage(edit) => Some(edit.message),
+            Command::SelectSwipe {
+                message, position, ..
+            } => {
+                self.load_swipe(*message, *position);
+                Some(*message)
+            }
+            Command::Regenerate { message, .. } => {
+                message.or(self.state.tail.as_ref().map(|it| it.id))
+            }
+            Command::RunEnded { .. } => running.and_then(|it| it.debug.target_message_id),
+            _ => return,
+        };
+        self.load_target_message(subject);
+    }
+
+    fn newest_run(&self) -> Option<run::Model> {
+        let active = [&self.state.queued, &self.state.running];
+        let all = self.ended.iter().chain(active.into_iter().flatten());
+        all.max_by_key(|it| it.run_seq).cloned()
+    }
+}
+
+/// Ada's turn is queued, in a round of Ada and Bob.
+pub fn queued() -> PlannerFixture {
+    let mut stage = PlannerFixture::with_characters(&["Ada", "Bob"]);
+    stage.state.space.replies_per_turn = space::RepliesPerTurn::Activated;
+    stage.post_as_eve("Hi.").unwrap();
+    stage
+}
+
+/// Ada's turn is running, in a round of Ada and Bob.
+pub fn running() -> PlannerFixture {
+    let mut stage = queued();
+    stage.claim_due();
+    stage
+}
+
+/// Ada's turn was stopped, and the round is paused.
+pub fn paused() -> PlannerFixture {
+    let mut stage = running();
+    stage.run_command(&STOP).unwrap();
+    stage
+}
+
+/// Ada's turn failed, and the round is failed.
+pub fn failed() -> PlannerFixture {
+    let mut stage = running();
+    stage.end_run(failure());
+    stage
+}
+
+/// A reply by Ada whose round is over is running, and Bob's turn is queued.
+pub fn queued_and_running() -> PlannerFixture {
+    let mut stage = PlannerFixture::with_characters(&["Ada", "Bob"]);
+    stage.state.space.reply_order = space::ReplyOrder::Natural;
+    stage.post_as_eve("Ada?").unwrap();
+    stage.claim_due();
+    stage.post_as_eve("Bob?").unwrap();
+    stage
+}
+
+/// Bob's forced turn is running.
+pub fn forced() -> PlannerFixture {
+    let mut stage = PlannerFixture::with_characters(&["Ada", "Bob"]);
+    stage.post_as_eve("Hi.").unwrap();
+    stage.run_command(&force(BOB)).unwrap();
+    stage.claim_due();
+    stage
+}
+
+/// Returns Eve's command that forces this member to speak.
+pub fn force(speaker: MembershipId) -> Command {
+    let (speaker, by) = (Some(speaker), "Eve".to_owned());
+    Command::ForceTalk { speaker, by }
+}
+
+/// Returns Eve's post.
+pub fn post(text: &str) -> Command {
+    Command::MessagePosted(NewPost {
+        author: EVE,
+        content: text.to_owned(),
+        client_id: None,
+        mentions: Vec::new(),
+        token_count: 1,
+    })
+}
+
+/// Returns the end of a run that succeeded with this text.
+pub fn success(text: &str) -> ExecutionEnd {
+    ExecutionEnd::Succeeded(generated_text(text))
+}
+
+/// Returns the end of a run whose model failed.
+pub fn failure() -> ExecutionEnd {
+    ExecutionEnd::Failed {
+        error: run::RunError {
+            code: "upstream_error".to_owned(),
+            message: "No.".to_owned(),
+            retryable: true,
+        },
+        usage: None,
+        prompt: None,
+    }
+}
+
+/// Returns a text as the executor reports it.
+pub fn generated_text(text: &str) -> GeneratedText {
+    GeneratedText {
+        content: text.to_owned(),
+        token_count: 1,
+        usage: None,
+        metadata: json!({}),
+        prompt: None,
+    }
+}
+
+fn human_member() -> membership::Model {
+    membership::Model {
+        kind: membership::MembershipKind::Human,
+        ..character_member(EVE.0, "Eve")
+    }
+}
+
+fn character_member(id: i64, name: &str) -> membership::Model {
+    membership::Model {
+        id: MembershipId(id),
+        space_id: SpaceId(1),
+        kind: membership::MembershipKind::Character,
+        user_id: None,
+        character_id: None,
+        role: membership::MembershipRole::Member,
+        position: id,
+        status: membership::MembershipStatus::Active,
+        participation: membership::Participation::Active,
+        cached_display_name: name.to_owned(),
+        own_display_name: None,
+        avatar_hash: None,
+        aliases: json!([]),
+        persona: None,
+        talkativeness: None,
+        copilot_mode: membership::CopilotMode::None,
+        copilot_remaining_steps: None,
+        copilot_conversation_id: None,
+        llm_provider_id: None,
+        preset_id: None,
+        settings: json!({}),
+        settings_version: 0,
+        created_at: Timestamp(0),
+    }
+}
+
+fn empty_state(members: Vec<membership::Model>) -> ScheduleState {
+    ScheduleState {
+        conversation: conversation::Model {
+            id: ConversationId(1),
+            space_id: SpaceId(1),
+            kind: conversation::ConversationKind::Root,
+            title: String::new(),
+            parent_conversation_id: None,
+            forked_from_message_id: None,
+            rev: 0,
+            last_seq: 0,
+            last_speaker_membership_id: None,
+            last_assistant_seq: None,
+            last_user_seq: None,
+            needs_step: false,
+            last_run_seq: 0,
+            auto_mode_turns: 0,
+            settings: json!({}),
+            variables: json!({}),
+            created_at: Timestamp(0),
+            archived_at: None,
+            is_hidden: false,
+            text_bytes: 0,
+        },
+        space: space::Model {
+            id: SpaceId(1),
+            name: "Stage".to_owned(),
+            description: String::new(),
+            owner_id: None,
+            status: space::SpaceStatus::Active,
+            reply_order: space::ReplyOrder::List,
+            replies_per_turn: space::RepliesPerTurn::One,
+            card_handling_mode: space::CardHandlingMode::Swap,
+            allow_self_responses: false,
+            auto_mode_enabled: false,
+            auto_mode_delay_ms: 5_000,
+            auto_mode_max_turns: 8,
+            during_generation_user_input_policy: space::InputPolicy::Queue,
+            user_turn_debounce_ms: 0,
+            group_regenerate_mode: space::GroupRegenerateMode::SingleMessage,
+            settings: json!({}),
+            settings_version: 0,
+            tokens_used: 0,
+            token_limit: 0,
+            is_hidden: false,
+            created_at: Timestamp(0),
+        },
+        members,
+        round: None,
+        queued: None,
+        running: None,
+        tail: None,
+        last_speaker: None,
+        spoken_in_epoch: HashSet::new(),
+        talkativeness: HashMap::new(),
+        newest_run: None,
+        target_message: None,
+        is_target_fork_point: false,
+        n_target_swipes: 0,
+        swipe: None,
+        answered_message: None,
+        last_turn_messages: Vec::new(),
+        has_fork_point_in_last_turn: false,
+        is_untouched: true,
+        greeted_members: HashSet::new(),
+        provider: Some(provider_row()),
+    }
+}

@@ -1,0 +1,161 @@
+//! Swipes in the planner's fixture: loads what commands need of them, and applies their changes.
+
+use crate::conversations::{message, swipe};
+use crate::ids::{MessageId, SwipeId};
+use crate::runs::scheduling::planner::fixture::PlannerFixture;
+use crate::runs::store::run;
+use crate::spaces::space::GroupRegenerateMode;
+
+impl PlannerFixture {
+    /// Loads what the state contains of the target message.
+    pub(super) fn load_target_message(&mut self, id: Option<MessageId>) {
+        let found = self.messages.iter().find(|it| Some(it.id) == id).cloned();
+        self.state.is_target_fork_point = found.is_some() && self.fork_point == id;
+        self.state.n_target_swipes = found.as_ref().map_or(0, |it| self.n_swipes(it.id));
+        let is_before = |it: &&message::Model| {
+            let before = found.as_ref().is_some_and(|subject| it.seq < subject.seq);
+            before
+                && it.role == message::MessageRole::User
+                && it.visibility != message::Visibility::Hidden
+        };
+        self.state.answered_message = self.messages.iter().rev().find(is_before).cloned();
+        self.load_last_turn();
+        self.state.target_message = found;
+    }
+
+    /// Loads the messages since the one that the target message answers.
+    fn load_last_turn(&mut self) {
+        let said = self
+            .state
+            .answered_message
+            .as_ref()
+            .map_or(i64::MAX, |it| it.seq);
+        let shown = self.messages.iter();
+        let shown = shown.filter(|it| it.visibility != message::Visibility::Hidden);
+        self.state.last_turn_messages = shown.filter(|it| it.seq > said).cloned().collect();
+        if self.state.space.group_regenerate_mode == GroupRegenerateMode::LastTurn {
+            // The new speakers are chosen as if no character had replied.
+            let is_speech = |it: &&message::Model| {
+                let is_shown = it.visibility != message::Visibility::Hidden;
+                is_shown && it.role == message::MessageRole::Assistant && it.seq < said
+            };
+            let newest = self.messages.iter().rev().find(is_speech);
+            self.state.last_speaker = newest.map(|it| it.space_membership_id);
+        }
+        let mut turn = self.state.last_turn_messages.iter();
+        self.state.has_fork_point_in_last_turn = turn.any(|it| self.fork_point == Some(it.id));
+    }
+
+    pub(super) fn hide_messages(&mut self, turn: &[message::Model]) {
+        for row in turn {
+            self.message_mut(row.id).visibility = message::Visibility::Hidden;
+        }
+    }
+
+    /// Loads the swipe that a command refers to.
+    pub(super) fn load_swipe(&mut self, id: MessageId, position: i64) {
+        let of_message = |it: &&swipe::Model| it.message_id == id && it.position == position;
+        self.state.swipe = self.swipes.iter().find(of_message).cloned();
+    }
+
+    pub(super) fn add_swipe(&mut self, text: swipe::SwipeText) {
+        let row = self.state.target_message.clone().expect("a message");
+        if self.n_swipes(row.id) == 0 {
+            self.store_swipe(row.id, swipe::SwipeText::from_message(&row));
+        }
+        let position = self.store_swipe(row.id, text.clone());
+        text.select_on(self.message_mut(row.id), position);
+    }
+
+    /// Applies a user's edit to the text of a message.
+    pub(super) fn rewrite(&mut self, id: MessageId, content: &str) {
+        let row = self.message_mut(id);
+        row.content = content.to_owned();
+        let position = row.active_swipe;
+        let mut texts = self.swipes.iter_mut();
+        let shown = texts.find(|it| it.message_id == id && it.position == position);
+        if let Some(shown) = shown {
+            shown.content = content.to_owned();
+        }
+    }
+
+    pub(super) fn show_swipe(&mut self, swipe: swipe::Model) {
+        let (id, position) = (swipe.message_id, swipe.position);
+        swipe::SwipeText::from(swipe).select_on(self.message_mut(id), position);
+    }
+
+    /// Returns the message if a branch may start at it: not while it is regenerated.
+    pub fn allowed_fork_point(&self, id: MessageId) -> Option<MessageId> {
+        let active = [&self.state.queued, &self.state.running]
+            .into_iter()
+            .flatten();
+        let mut targets = active.map(|it| it.debug.target_message_id);
+        match targets.any(|it| it == Some(id)) {
+            true => self.fork_point,
+            false => Some(id),
+        }
+    }
+
+    /// Asserts that the text of a message with swipes is that of its active swipe.
+    fn assert_active_swipes_shown(&self) {
+        for row in &self.messages {
+            let mut texts = self.swipes.iter().filter(|it| it.message_id == row.id);
+            let shown = texts.clone().find(|it| it.position == row.active_swipe);
+            assert!(texts.next().is_none() || shown.is_some_and(|it| it.content == row.content));
+        }
+    }
+
+    /// I5: a run has at most one message or one swipe of its target, and only runs that succeeded
+    /// or whose text was kept have one.
+    pub fn assert_swipes_consistent(&self) {
+        self.assert_active_swipes_shown();
+        let n_texts = |run: &run::Model| match run.debug.target_message_id {
+            Some(target) => {
+                let swipes = self.swipes.iter();
+                let wrote = |it: &&swipe::Model| it.conversation_run_id == Some(run.id);
+                let all = swipes
+                    .filter(wrote)
+                    .map(|it| assert_eq!(it.message_id, target));
+                all.count()
+            }
+            None => {
+                let messages = self.messages.iter();
+                let wrote = |it: &&message::Model| it.conversation_run_id == Some(run.id);
+                messages.filter(wrote).count()
+            }
+        };
+        for run in &self.ended {
+            let right = match run.status {
+                run::RunStatus::Succeeded => n_texts(run) == 1,
+                run::RunStatus::Canceled if run.keep_partial => n_texts(run) <= 1,
+                _ => n_texts(run) == 0,
+            };
+            assert!(right, "I5: {run:?}");
+            let began = run.started_at.unwrap_or(run.created_at);
+            assert!(run.created_at <= began && Some(began) <= run.finished_at);
+        }
+        let active = [&self.state.queued, &self.state.running];
+        assert!(active.into_iter().flatten().all(|it| n_texts(it) == 0));
+    }
+
+    fn store_swipe(&mut self, id: MessageId, text: swipe::SwipeText) -> i64 {
+        let position = self.n_swipes(id);
+        self.swipes.push(swipe::Model {
+            id: SwipeId(0),
+            message_id: id,
+            position,
+            content: text.content,
+            conversation_run_id: text.run,
+            metadata: text.metadata,
+            token_count: text.token_count,
+            edited_at: text.edited_at,
+            edited_by: text.edited_by,
+        });
+        position
+    }
+
+    fn n_swipes(&self, id: MessageId) -> i64 {
+        let of_message = self.swipes.iter().filter(|it| it.message_id == id);
+        i64::try_from(of_message.count()).expect("a few")
+    }
+}

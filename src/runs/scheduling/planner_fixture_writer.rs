@@ -1,0 +1,322 @@
+//! The fixture's writer: applies a plan's changes in memory, each only from the state that the real
+//! statement expects, and describes them in words.
+
+use serde::Serialize;
+
+use crate::clock::Timestamp;
+use crate::conversations::{message, timeline};
+use crate::ids::{MembershipId, MessageId, ProviderId};
+use crate::llm::registry::ProviderKind;
+use crate::providers::provider;
+use crate::rounds::round;
+use crate::runs::scheduling::plan;
+use crate::runs::scheduling::plan::{EnqueueRun, MessageRef, NewMessage, Plan, PlanChange};
+use crate::runs::scheduling::planner::fixture::PlannerFixture;
+use crate::runs::scheduling::state::ActiveRound;
+use crate::runs::store::run::RunStatus;
+use crate::runs::store::{queue, run};
+use crate::spaces::membership::CopilotMode;
+
+impl PlannerFixture {
+    pub(super) fn apply(&mut self, change: PlanChange) {
+        match change {
+            PlanChange::Append(new) => self.append(new),
+            PlanChange::SetVisibility {
+                message,
+                visibility,
+            } => self.message_mut(message).visibility = visibility,
+            PlanChange::SetContent(edit) => self.rewrite(edit.message, &edit.content),
+            PlanChange::HideMessages(turn) => self.hide_messages(&turn),
+            PlanChange::AddSwipe(text) => self.add_swipe(text),
+            PlanChange::ShowSwipe(swipe) => self.show_swipe(swipe),
+            PlanChange::StorePrompt(..) | PlanChange::StoreEffects(_) => {}
+            PlanChange::SpendCopilotStep(seat) => self.spend_copilot_step(seat),
+            PlanChange::AutoModeTurns(n) => self.state.conversation.auto_mode_turns = n,
+            PlanChange::ClaimRun(run) => self.claim(&run),
+            PlanChange::SkipQueued(run) => self.leave_queue(run, RunStatus::Skipped),
+            PlanChange::FailQueued(run, error) => {
+                let error = Some(error);
+                self.leave_queue(run::Model { error, ..run }, RunStatus::Failed);
+            }
+            PlanChange::CancelQueued(run) => self.leave_queue(run, RunStatus::Canceled),
+            PlanChange::RequestCancel(run) => {
+                let now = self.now;
+                let running = self.state.running.as_mut().expect("a run is running");
+                assert_eq!(running.id, run.id);
+                running.cancel_requested_at = Some(now);
+                running.keep_partial = true;
+            }
+            PlanChange::Finish { run, end } | PlanChange::ExpireLease { run, end, .. } => {
+                let running = self.state.running.take().expect("a run is running");
+                assert_eq!((running.id, running.lease), (run.id, run.lease));
+                self.apply_end(run, end.status());
+            }
+            PlanChange::ReleaseRun(run) => self.apply_release(&run),
+            round => self.change_round(round),
+        }
+    }
+
+    fn spend_copilot_step(&mut self, membership: MembershipId) {
+        let seat = self.member_mut(membership);
+        match seat.copilot_remaining_steps {
+            Some(left) if left > 1 => seat.copilot_remaining_steps = Some(left - 1),
+            _ => {
+                seat.copilot_mode = CopilotMode::None;
+                seat.copilot_remaining_steps = None;
+                seat.copilot_conversation_id = None;
+            }
+        }
+    }
+
+    fn append(&mut self, new: NewMessage) {
+        let seq = self.state.conversation.last_seq + 1;
+        self.state.conversation.last_seq = seq;
+        let id = self.state.conversation.id;
+        let mut row = timeline::new_model(id, new.author, new.role, new.content, self.now);
+        (row.id, row.seq) = (MessageId(seq), seq);
+        row.conversation_run_id = new.run;
+        self.state.tail = Some(row.clone());
+        self.messages.push(row);
+    }
+
+    pub(super) fn message_mut(&mut self, id: MessageId) -> &mut message::Model {
+        let mut messages = self.messages.iter_mut();
+        messages.find(|it| it.id == id).expect("a message")
+    }
+
+    fn claim(&mut self, run: &run::Model) {
+        let mut queued = self.state.queued.take().expect("a run is queued");
+        assert_eq!(queued.id, run.id);
+        assert!(self.state.running.is_none(), "I1: another run runs");
+        queued.status = RunStatus::Running;
+        queued.lease += 1;
+        queued.started_at = Some(self.now);
+        queued.cutoff_seq = Some(self.state.conversation.last_seq);
+        self.state.running = Some(queued);
+    }
+
+    fn leave_queue(&mut self, run: run::Model, status: RunStatus) {
+        let queued = self.state.queued.take().expect("a run is queued");
+        assert_eq!(queued.id, run.id);
+        self.apply_end(run, status);
+    }
+
+    fn apply_end(&mut self, mut run: run::Model, status: RunStatus) {
+        let before = self.ended.iter().find(|it| it.id == run.id);
+        assert!(before.is_none(), "a run ends twice: {before:?}");
+        run.status = status;
+        run.finished_at = Some(self.now);
+        let is_canceled = status == RunStatus::Canceled;
+        assert_eq!(run.canceled_because.is_some(), is_canceled, "{run:?}");
+        if run.canceled_because == Some(run::RunCancelReason::SupersededByMessage) {
+            run.superseded_by_message_id = self.resolve(MessageRef::Appended);
+        }
+        self.state.space.tokens_used += run.usage.map_or(0, run::RunUsage::total);
+        self.ended.push(run);
+    }
+
+    fn apply_release(&mut self, run: &run::Model) {
+        let mut running = self.state.running.take().expect("a run is running");
+        assert_eq!((running.id, running.lease), (run.id, run.lease));
+        assert!(self.state.queued.is_none(), "I1: another run is queued");
+        running.status = RunStatus::Queued;
+        (running.started_at, running.cutoff_seq) = (None, None);
+        running.usage = run.usage;
+        self.state.queued = Some(running);
+    }
+
+    fn change_round(&mut self, change: PlanChange) {
+        if let PlanChange::NewRound {
+            id,
+            kind,
+            trigger,
+            seed,
+            slots,
+        } = change
+        {
+            assert!(self.state.round.is_none(), "I1: another round is active");
+            let mut row = round::new_model(id, self.state.conversation.id, kind, seed, self.now);
+            row.trigger_message_id = self.resolve(trigger);
+            let slots = plan::new_slots(id, 0, slots);
+            self.state.round = Some(ActiveRound { row, slots });
+            return;
+        }
+        let round = self.state.round.as_mut().expect("a round is active");
+        match change {
+            PlanChange::EndRound { id, .. } => {
+                assert_eq!(round.row.id, id);
+                self.state.round = None;
+            }
+            PlanChange::MoveRound { id, state, cursor } => {
+                assert_eq!(round.row.id, id);
+                assert!(cursor >= round.row.cursor, "a cursor never goes back");
+                (round.row.state, round.row.cursor) = (state, cursor);
+            }
+            PlanChange::ReplaceSlots {
+                round: id,
+                from,
+                slots,
+            } => {
+                assert_eq!(round.row.id, id);
+                round.slots.retain(|it| it.position < from);
+                round.slots.extend(plan::new_slots(id, from, slots));
+            }
+            PlanChange::MarkSlot {
+                round: id,
+                position,
+                status,
+                ..
+            } => {
+                assert_eq!(round.row.id, id);
+                let mut slots = round.slots.iter_mut();
+                let slot = slots.find(|it| it.position == position);
+                slot.expect("a slot").status = status;
+            }
+            other => panic!("no change of a round: {other:?}"),
+        }
+    }
+
+    pub(super) fn enqueue(&mut self, enqueue: EnqueueRun) {
+        let mut run = enqueue.run;
+        assert_eq!(run.status, RunStatus::Queued);
+        self.state.conversation.last_run_seq += 1;
+        run.run_seq = self.state.conversation.last_run_seq;
+        run.debug.trigger_message_id = enqueue.trigger.and_then(|it| self.resolve(it));
+        run.debug.expected_last_message_id = enqueue.expected_tail.and_then(|it| self.resolve(it));
+        if let Some(present) = self.state.queued.take() {
+            // The upsert: the row keeps its id and gets the new plan.
+            run = run::Model {
+                id: present.id,
+                created_at: present.created_at,
+                lease: present.lease,
+                cancel_requested_at: present.cancel_requested_at,
+                keep_partial: present.keep_partial,
+                ..run
+            };
+        }
+        self.state.queued = Some(run);
+    }
+
+    fn resolve(&self, reference: MessageRef) -> Option<MessageId> {
+        match reference {
+            MessageRef::Message(id) => Some(id),
+            MessageRef::Appended => self.messages.last().map(|it| it.id),
+        }
+    }
+
+    /// Describes a plan in words: what ends, what changes, and what is queued.
+    pub fn describe(&self, plan: &Plan) -> Vec<String> {
+        let changes = plan.changes.iter().map(|it| self.describe_change(it));
+        let queued = plan.enqueue.iter().map(|it| self.describe_enqueue(it));
+        changes.chain(queued).collect()
+    }
+
+    fn describe_change(&self, change: &PlanChange) -> String {
+        match change {
+            PlanChange::Append(it) => format!("{} says {:?}", self.name(it.author), it.content),
+            PlanChange::SetVisibility { visibility, .. } => {
+                format!("message {}", status_text(visibility))
+            }
+            PlanChange::SetContent(edit) => format!("message reads {:?}", edit.content),
+            PlanChange::HideMessages(turn) => format!("{} messages hidden", turn.len()),
+            PlanChange::AddSwipe(text) => format!("another text {:?}", text.content),
+            PlanChange::ShowSwipe(swipe) => format!("show {:?}", swipe.content),
+            PlanChange::NewRound { slots, .. } => {
+                let names: Vec<&str> = slots.iter().map(|it| self.name(it.id)).collect();
+                format!("round of {}", names.join(", "))
+            }
+            PlanChange::EndRound { status, reason, .. } => {
+                format!("round {}: {reason}", status_text(status))
+            }
+            PlanChange::MoveRound { state, cursor, .. } => {
+                format!("round {} at {cursor}", status_text(state))
+            }
+            PlanChange::MarkSlot {
+                position,
+                status,
+                skip_reason,
+                ..
+            } => {
+                let why = skip_reason.map_or(String::new(), |it| format!(": {it}"));
+                format!("slot {position} {}{why}", status_text(status))
+            }
+            PlanChange::ReplaceSlots { from, slots, .. } => {
+                let names: Vec<&str> = slots.iter().map(|it| self.name(it.id)).collect();
+                format!("slots from {from}: {}", names.join(", "))
+            }
+            PlanChange::ClaimRun(run) => format!("claim {}", self.speaker(run)),
+            PlanChange::SkipQueued(run) => {
+                let why = run.debug.skipped_because.as_deref().unwrap_or("?");
+                format!("skip {}: {why}", self.speaker(run))
+            }
+            PlanChange::FailQueued(run, error) => {
+                format!("fail {}: {}", self.speaker(run), error.code)
+            }
+            PlanChange::CancelQueued(run) => format!("cancel queued {}", self.speaker(run)),
+            PlanChange::RequestCancel(run) => format!("ask {} to end", self.speaker(run)),
+            PlanChange::Finish { run, end } => {
+                format!("finish {}: {}", self.speaker(run), describe_end(end))
+            }
+            PlanChange::ExpireLease { run, end, .. } => {
+                format!("expire {}: {}", self.speaker(run), describe_end(end))
+            }
+            PlanChange::ReleaseRun(run) => format!("hand back {}", self.speaker(run)),
+            PlanChange::StorePrompt(..) => "keep what was sent".to_owned(),
+            PlanChange::StoreEffects(_) => "remember".to_owned(),
+            PlanChange::SpendCopilotStep(seat) => format!("a step of {}", self.name(*seat)),
+            PlanChange::AutoModeTurns(n) => format!("auto mode spoke {n} times"),
+        }
+    }
+
+    fn describe_enqueue(&self, enqueue: &EnqueueRun) -> String {
+        let run = &enqueue.run;
+        let (kind, reason) = (status_text(&run.kind), status_text(&run.reason));
+        let mut told = format!("queue {}: {kind}, {reason}", self.speaker(run));
+        let wait = run.run_after.map_or(0, |at| at.ms_since(self.now));
+        if wait != 0 {
+            told += &format!(", in {wait} ms");
+        }
+        if run.attempt != 1 {
+            told += &format!(", attempt {}", run.attempt);
+        }
+        told
+    }
+
+    fn speaker(&self, run: &run::Model) -> &str {
+        self.name(run.speaker_space_membership_id)
+    }
+
+    fn name(&self, id: MembershipId) -> &str {
+        let member = self.state.member(id);
+        member.map_or("nobody", |it| it.cached_display_name.as_str())
+    }
+}
+
+fn describe_end(end: &queue::RunEnd) -> String {
+    match end {
+        queue::RunEnd::Failed(error) => format!("failed {}", error.code),
+        other => status_text(&other.status()),
+    }
+}
+
+/// Returns a state as spelled in rows and events.
+pub fn status_text(state: &impl Serialize) -> String {
+    let value = serde_json::to_value(state).unwrap();
+    value.as_str().unwrap().to_owned()
+}
+
+/// Returns the provider that every member of the fixture uses.
+pub fn provider_row() -> provider::Model {
+    provider::Model {
+        id: ProviderId(1),
+        name: "Demo".to_owned(),
+        kind: ProviderKind::Demo,
+        base_url: None,
+        api_key: None,
+        model: "demo".to_owned(),
+        is_default: true,
+        disabled: false,
+        settings: serde_json::json!({}),
+        created_at: Timestamp(0),
+    }
+}

@@ -1,0 +1,345 @@
+//! Asserts what holds for each single plan, given the command, the state before, the plan, and the
+//! fixture after it was applied.
+
+use crate::clock::Timestamp;
+use crate::conversations::message;
+use crate::ids::RoundId;
+use crate::rounds::round;
+use crate::runs::scheduling::command::Command;
+use crate::runs::scheduling::plan::{EnqueueRun, MessageRef, Plan, PlanChange};
+use crate::runs::scheduling::planner::fixture;
+use crate::runs::scheduling::planner::fixture::PlannerFixture;
+use crate::runs::scheduling::state::ScheduleState;
+use crate::runs::store::run;
+use crate::runs::store::run::{RunCancelReason, RunKind, RunReason};
+use crate::spaces::membership;
+use crate::spaces::membership::CopilotMode;
+use crate::spaces::space::{InputPolicy, RepliesPerTurn, ReplyOrder};
+use crate::speakers::selection::SpeakerChoice;
+
+/// Limit of a burst, whatever the debounce of these tests.
+const MAX_BURST_MS: i64 = 600_000;
+
+/// Asserts the invariants of a plan.
+pub fn assert_plan_valid(
+    before: &ScheduleState,
+    command: &Command,
+    plan: &Plan,
+    stage: &PlannerFixture,
+) {
+    if let Some(enqueue) = &plan.enqueue {
+        assert_speaker_allowed(enqueue, stage);
+        assert_delay(enqueue, command, stage);
+        assert_expected_tail(enqueue, stage);
+    }
+    for change in &plan.changes {
+        match change {
+            PlanChange::NewRound { kind, slots, .. } => {
+                assert_round_valid(*kind, slots, plan, stage)
+            }
+            PlanChange::ClaimRun(run) => assert_claim_valid(before, run, stage),
+            PlanChange::SkipQueued(run) => assert!(run.debug.skipped_because.is_some()),
+            PlanChange::SpendCopilotStep(seat) => {
+                let left = |s: &ScheduleState| {
+                    let seat = s.member(*seat).expect("the member exists");
+                    seat.copilot_remaining_steps.unwrap_or_default()
+                };
+                assert_eq!(
+                    left(&stage.state),
+                    (left(before) - 1).max(0),
+                    "one step a text"
+                );
+            }
+            _ => {}
+        }
+    }
+    assert_command_effect(before, command, plan, stage);
+    assert_newer_rounds_unchanged(before, command, stage);
+    assert_copilot_steps_left(stage);
+}
+
+/// Asserts that a planned speaker may speak. A repeated run may have lost its speaker: then the
+/// claim skips it.
+fn assert_speaker_allowed(enqueue: &EnqueueRun, stage: &PlannerFixture) {
+    let run = &enqueue.run;
+    let seat = stage.state.member(run.speaker_space_membership_id);
+    let seat = seat.expect("the speaker is a member");
+    match run.reason {
+        RunReason::Recovered | RunReason::Retry => {}
+        // A post keeps a forced run, and the claim skips a speaker that has left since.
+        RunReason::ForceTalk | RunReason::Generate if run.round_id.is_some() => {}
+        _ if run.kind.is_scheduled() && seat.kind == membership::MembershipKind::Character => {
+            assert!(seat.can_be_scheduled(), "{run:?}");
+        }
+        _ => assert!(seat.can_speak(stage.state.conversation.id), "{run:?}"),
+    }
+}
+
+/// Asserts that auto mode waits its delay unless a user triggered the run; everything else is due
+/// immediately or after the debounce.
+fn assert_delay(enqueue: &EnqueueRun, command: &Command, stage: &PlannerFixture) {
+    let run = &enqueue.run;
+    let debounce = stage.state.space.user_turn_debounce_ms;
+    let is_post = matches!(command, Command::MessagePosted(_));
+    let is_delayed = run.run_after.is_some();
+    assert!(
+        !is_post || is_delayed == (debounce > 0),
+        "null without debounce: {run:?}"
+    );
+    let wait = run.run_after.map_or(0, |at| at.ms_since(stage.now));
+    match command {
+        Command::MessagePosted(_) => assert!((0..=MAX_BURST_MS).contains(&wait), "{run:?}"),
+        // A queued turn keeps its due time.
+        Command::EditQueue { .. } => assert!(wait >= 0),
+        _ => {
+            let by_itself = matches!(run.reason, RunReason::AutoMode | RunReason::NextSlot);
+            let delay = match run.kind == RunKind::AutoMode && by_itself {
+                true => stage.state.space.auto_mode_delay_ms,
+                false => 0,
+            };
+            assert_eq!(wait, delay, "the wait: {run:?}");
+        }
+    }
+}
+
+/// Asserts that auto mode turns, regenerates and later slots are planned with an expected tail.
+fn assert_expected_tail(enqueue: &EnqueueRun, stage: &PlannerFixture) {
+    let run = &enqueue.run;
+    let is_later_slot = run.slot_position.is_some_and(|it| it > 0);
+    let builds_on =
+        run.kind == RunKind::AutoMode || run.kind == RunKind::Regenerate || is_later_slot;
+    let is_shown = |it: &&message::Model| it.visibility != message::Visibility::Hidden;
+    if builds_on && stage.messages.iter().any(|it| is_shown(&it)) {
+        assert!(enqueue.expected_tail.is_some(), "no expected_tail: {run:?}");
+    }
+}
+
+/// Asserts that a round has speakers who can be scheduled, one or several according to the space's
+/// settings; in auto mode no character replies to itself unless the space allows it.
+fn assert_round_valid(
+    kind: round::RoundKind,
+    slots: &[SpeakerChoice],
+    plan: &Plan,
+    stage: &PlannerFixture,
+) {
+    let space = &stage.state.space;
+    assert!(!slots.is_empty(), "a round of nobody");
+    assert!(
+        space.reply_order != ReplyOrder::Manual,
+        "nobody is scheduled"
+    );
+    if space.replies_per_turn == RepliesPerTurn::One {
+        assert_eq!(slots.iter().filter(|it| !it.is_forced).count().max(1), 1);
+    }
+    let (forced, chosen): (Vec<_>, Vec<_>) = slots.iter().partition(|it| it.is_forced);
+    assert!(
+        forced.len() <= 1
+            && chosen
+                .iter()
+                .all(|it| Some(it.id) != forced.first().map(|it| it.id))
+    );
+    for slot in chosen {
+        let seat = stage.state.member(slot.id).expect("the member exists");
+        assert!(seat.kind == membership::MembershipKind::Character && seat.can_be_scheduled());
+        assert!(!slot.reason.is_empty(), "each slot has a reason");
+    }
+    if kind == round::RoundKind::AutoMode {
+        assert!(space.auto_mode_enabled);
+        let mut changes = plan.changes.iter();
+        let said = changes.find_map(|it| match it {
+            PlanChange::Append(new) => Some(new),
+            _ => None,
+        });
+        let said = said.expect("auto mode answers a text of this very plan");
+        assert_eq!(said.role, message::MessageRole::Assistant, "it answers AI");
+        let oneself = slots.iter().any(|it| it.id == said.author);
+        assert!(space.allow_self_responses || !oneself);
+    }
+}
+
+/// Asserts that a claimed run was due, that its tail is the expected one, and that it sees the
+/// newest message.
+fn assert_claim_valid(before: &ScheduleState, run: &run::Model, stage: &PlannerFixture) {
+    assert!(before.running.is_none());
+    let at = run.run_after.unwrap_or(Timestamp(0));
+    assert!(at <= stage.now, "claimed before its time");
+    if let Some(expected) = run.debug.expected_last_message_id {
+        assert_eq!(before.tail.as_ref().map(|it| it.id), Some(expected));
+    }
+    let running = stage.state.running.as_ref().expect("a run is running");
+    assert_eq!(running.cutoff_seq, Some(stage.state.conversation.last_seq));
+}
+
+/// Asserts the effect of each command.
+fn assert_command_effect(
+    before: &ScheduleState,
+    command: &Command,
+    plan: &Plan,
+    stage: &PlannerFixture,
+) {
+    let s = &stage.state;
+    let state = s.round.as_ref().map(|it| it.row.state);
+    let queued = s.queued.as_ref();
+    match command {
+        Command::MessagePosted(_) => {
+            let is_busy = before.queued.is_some() || before.running.is_some();
+            let policy = s.space.during_generation_user_input_policy;
+            assert!(!is_busy || policy != InputPolicy::Reject, "rejected");
+            assert!(
+                policy != InputPolicy::Restart || s.running.is_none(),
+                "restarted"
+            );
+            if plan.enqueue.is_some() {
+                let queued = queued.expect("just queued");
+                let is_forced = queued.kind == RunKind::ForceTalk;
+                assert!(is_forced || queued.kind == RunKind::UserTurn, "{queued:?}");
+                assert_eq!(queued.slot_position, Some(0));
+                assert_eq!(queued.round_id, s.round.as_ref().map(|it| it.row.id));
+            }
+            assert_nothing_discarded(before, stage);
+        }
+        Command::Stop { keep_partial } => {
+            assert!(queued.is_none(), "stopped, and something waits");
+            assert!(*keep_partial || s.running.is_none(), "stopped, and it runs");
+            assert!(
+                state != Some(round::RoundState::Generating),
+                "stopped, and it goes on"
+            );
+        }
+        Command::Pause => assert!(state != Some(round::RoundState::Generating)),
+        Command::ForceTalk { .. } => {
+            assert_eq!(queued.map(|it| it.kind), Some(RunKind::ForceTalk));
+            assert!(s.round.is_none() && s.running.is_some() == before.running.is_some());
+        }
+        Command::ApplyChanges => {
+            let is_auto = queued.is_some_and(|it| it.kind == RunKind::AutoMode);
+            assert!(
+                s.space.auto_mode_enabled || !is_auto,
+                "switched off, and it waits"
+            );
+            let is_scheduled = queued.is_some_and(|it| it.kind.is_scheduled());
+            let by_hand = s.space.reply_order == ReplyOrder::Manual;
+            assert!(!by_hand || !is_scheduled, "by hand, and somebody waits");
+        }
+        Command::SpaceClosed(_) => {
+            assert!(queued.is_none() && s.running.is_none() && state.is_none())
+        }
+        Command::CancelRun { run } => {
+            let active = [&s.queued, &s.running].into_iter().flatten();
+            assert!(active.into_iter().all(|it| it.id != *run), "canceled");
+        }
+        _ => {}
+    }
+}
+
+/// Rules 17 to 19: a post keeps a queued forced run, and ends a queued regenerate with an event
+/// that names the post.
+fn assert_nothing_discarded(before: &ScheduleState, stage: &PlannerFixture) {
+    let Some(run) = &before.queued else {
+        return;
+    };
+    let queued = stage.state.queued.as_ref();
+    match run.kind {
+        RunKind::ForceTalk => {
+            let kept = queued.expect("the forced turn is still queued");
+            assert_eq!((kept.id, kept.kind), (run.id, RunKind::ForceTalk));
+            let speaker = |run: &run::Model| run.speaker_space_membership_id;
+            assert_eq!(speaker(kept), speaker(run));
+            assert_eq!(kept.debug.chosen_because, run.debug.chosen_because);
+        }
+        RunKind::Regenerate => {
+            assert!(queued.is_none_or(|it| it.id != run.id), "a new run");
+            let ended = stage.ended.iter().find(|it| it.id == run.id);
+            let ended = ended.expect("it ends with its own event");
+            let post = stage.messages.last().map(|it| it.id);
+            assert_eq!(
+                (ended.canceled_because, ended.superseded_by_message_id),
+                (Some(RunCancelReason::SupersededByMessage), post)
+            );
+        }
+        RunKind::UserTurn | RunKind::AutoMode => {}
+    }
+}
+
+/// Asserts that a run whose round is over changes no other round.
+fn assert_newer_rounds_unchanged(
+    before: &ScheduleState,
+    command: &Command,
+    stage: &PlannerFixture,
+) {
+    let (Command::RunEnded { .. } | Command::LeaseExpired { .. }) = command else {
+        return;
+    };
+    let Some(round) = &before.round else {
+        return;
+    };
+    let run = before.running.as_ref().expect("a run was running");
+    let is_turn = run.round_id == Some(round.row.id) && run.slot_position == Some(round.row.cursor);
+    if !is_turn {
+        let after = stage.state.round.as_ref().map(|it| &it.row);
+        assert_eq!(
+            after,
+            Some(&round.row),
+            "the end of {run:?} moved another's round"
+        );
+    }
+}
+
+/// Asserts that a copilot without steps is off.
+fn assert_copilot_steps_left(stage: &PlannerFixture) {
+    for seat in &stage.state.members {
+        let is_on = seat.copilot_mode == CopilotMode::Full;
+        assert!(!is_on || seat.copilot_remaining_steps > Some(0), "{seat:?}");
+    }
+}
+
+/// Plans the end of Ada's reply, changes the plan, and asserts its invariants.
+fn check_changed_reply_plan(change: impl FnOnce(&mut Plan)) {
+    let mut stage = fixture::queued();
+    stage.claim_due();
+    let before = stage.state.clone();
+    let (run, lease) = stage.running();
+    let end = fixture::success("Hello.");
+    let command = Command::RunEnded {
+        run,
+        lease,
+        end: Box::new(end),
+    };
+    let (mut plan, _) = stage.execute(&command).expect("the run is ours");
+    change(&mut plan);
+    assert_plan_valid(&before, &command, &plan, &stage);
+}
+
+#[test]
+fn a_valid_plan_breaks_no_invariant() {
+    check_changed_reply_plan(|_| {});
+}
+
+#[test]
+#[should_panic = "the wait"]
+fn a_needless_delay_is_detected() {
+    check_changed_reply_plan(|it| {
+        let enqueue = it.enqueue.as_mut().expect("Bob is next");
+        enqueue.run.run_after = Some(Timestamp(9_000_000));
+    });
+}
+
+#[test]
+#[should_panic = "no expected_tail"]
+fn a_later_slot_without_its_tail_is_detected() {
+    check_changed_reply_plan(|it| it.enqueue.as_mut().expect("Bob is next").expected_tail = None);
+}
+
+#[test]
+#[should_panic = "a round of nobody"]
+fn an_empty_round_is_detected() {
+    check_changed_reply_plan(|it| {
+        it.changes.push(PlanChange::NewRound {
+            id: RoundId::new(),
+            kind: round::RoundKind::UserTurn,
+            trigger: MessageRef::Appended,
+            seed: 1,
+            slots: Vec::new(),
+        });
+    });
+}

@@ -1,0 +1,376 @@
+//! Property tests: for any sequence of commands on any roster, with rounds of one slot or several,
+//! each plan can be applied, and all invariants hold.
+
+use std::collections::HashSet;
+
+use proptest::prelude::*;
+use proptest::sample::select;
+
+use crate::ids::{MembershipId, MessageId, RoundId, RunId};
+use crate::rounds::{round, slot};
+use crate::runs::scheduling::command::{Command, ExecutionEnd};
+use crate::runs::scheduling::planner::fixture::{
+    EVE, PlannerFixture, failure, generated_text, post, success,
+};
+use crate::runs::scheduling::planner::property_actions::{
+    ControlAction, EndKind, TestAction, action_strategy, input_policy_strategy,
+    reply_order_strategy,
+};
+use crate::runs::scheduling::planner::property_invariants;
+use crate::runs::scheduling::planner::regenerate_tests::regenerate;
+use crate::runs::scheduling::planner::rules_tests::{edit, show};
+use crate::runs::scheduling::state::ActiveRound;
+use crate::runs::store::run;
+use crate::spaces::membership::CopilotMode;
+use crate::spaces::space;
+use crate::spaces::space::{GroupRegenerateMode, RepliesPerTurn};
+
+/// The maximum of every budget in these tests.
+const MAX_TURNS: usize = 8;
+
+/// A fixture with what the invariants need to know of its past.
+struct PropertyTest {
+    stage: PlannerFixture,
+    /// The runs that were planned for a message, with its `seq`.
+    planned: Vec<(RunId, i64)>,
+    /// The runs that were queued as forced turns.
+    forced: HashSet<RunId>,
+    /// The turns of auto mode since the last user message, as round and slot.
+    turns: HashSet<(Option<RoundId>, Option<i64>)>,
+    /// All steps that Eve's copilot was given.
+    n_steps: i64,
+    /// Whether the space is archived and the schedule was changed accordingly.
+    is_closed: bool,
+}
+
+impl PropertyTest {
+    fn new(n_characters: usize) -> Self {
+        let names = ["Ada", "Bob", "Cid", "Dot"];
+        Self {
+            stage: PlannerFixture::with_characters(&names[..n_characters]),
+            planned: Vec::new(),
+            forced: HashSet::new(),
+            turns: HashSet::new(),
+            n_steps: 0,
+            is_closed: false,
+        }
+    }
+
+    fn apply_action(&mut self, act: TestAction) {
+        match self.command_for(act) {
+            Some(command) => self.execute(&command),
+            None => self.assert_invariants(),
+        }
+    }
+
+    /// Returns the command of an action; `None`: it changed something outside the schedule, or
+    /// nothing.
+    fn command_for(&mut self, act: TestAction) -> Option<Command> {
+        let s = &mut self.stage.state;
+        let running = s.running.clone();
+        let held = running.as_ref().map(|it| (it.id, it.lease));
+        match act {
+            TestAction::Post(text) => return Some(post(text)),
+            TestAction::Due => {
+                let run = s.queued.as_ref()?.id;
+                return Some(Command::Claim { run });
+            }
+            TestAction::End(how) => {
+                let (run, lease) = held?;
+                let asked = running.is_some_and(|it| it.cancel_requested_at.is_some());
+                let end = end(how, asked);
+                return Some(Command::RunEnded {
+                    run,
+                    lease,
+                    end: Box::new(end),
+                });
+            }
+            TestAction::LateEnd => {
+                let (run, lease) = (held?.0, held?.1 - 1);
+                let end = success("Late.");
+                return Some(Command::RunEnded {
+                    run,
+                    lease,
+                    end: Box::new(end),
+                });
+            }
+            TestAction::Die => {
+                let ((run, lease), silent_for_ms) = (held?, 30_000);
+                return Some(Command::LeaseExpired {
+                    run,
+                    lease,
+                    silent_for_ms,
+                });
+            }
+            TestAction::Release => {
+                let (run, lease) = held?;
+                return Some(Command::RunReleased {
+                    run,
+                    lease,
+                    usage: None,
+                });
+            }
+            TestAction::RoundStalled => return Some(Command::RoundStalled),
+            TestAction::Stop(keep_partial) => return Some(Command::Stop { keep_partial }),
+            TestAction::Control(button) => return control_command(button, &self.stage),
+            TestAction::Force(speaker) => {
+                let speaker = speaker.map(MembershipId);
+                let by = "Eve".to_owned();
+                return Some(Command::ForceTalk { speaker, by });
+            }
+            TestAction::Regenerate(message) => return Some(regenerate(message)),
+            TestAction::Select(id, position) => {
+                return Some(Command::SelectSwipe {
+                    message: MessageId(id),
+                    position,
+                    expected_version: None,
+                });
+            }
+            TestAction::RegenerateLastTurn(true) => {
+                s.space.group_regenerate_mode = GroupRegenerateMode::LastTurn
+            }
+            TestAction::RegenerateLastTurn(false) => {
+                s.space.group_regenerate_mode = GroupRegenerateMode::SingleMessage;
+            }
+            TestAction::Fork(id) => {
+                self.stage.fork_point = self.stage.allowed_fork_point(MessageId(id))
+            }
+            TestAction::Show(id, visibility) => return Some(show(id, visibility)),
+            TestAction::Edit(id) => return Some(edit(id)),
+            TestAction::Member(id, status, participation) => {
+                let seats = s.members.iter_mut().filter(|it| it.id.0 == id);
+                seats.for_each(|it| (it.status, it.participation) = (status, participation));
+            }
+            TestAction::Order(order) => s.space.reply_order = order,
+            TestAction::ApplyMemberChanges | TestAction::ApplySettings => {
+                return Some(Command::ApplyChanges);
+            }
+            TestAction::Policy(policy) => s.space.during_generation_user_input_policy = policy,
+            TestAction::Debounce(ms) => s.space.user_turn_debounce_ms = ms,
+            TestAction::AllActivated(true) => s.space.replies_per_turn = RepliesPerTurn::Activated,
+            TestAction::AllActivated(false) => s.space.replies_per_turn = RepliesPerTurn::One,
+            TestAction::EditQueue(slots, is_fresh) => {
+                let round = s.round.as_ref().map(|it| it.row.id);
+                return Some(Command::EditQueue {
+                    round: round.filter(|_| is_fresh).unwrap_or_else(RoundId::new),
+                    slots: slots.into_iter().map(MembershipId).collect(),
+                    by: "Eve".to_owned(),
+                });
+            }
+            TestAction::Auto(on) => s.space.auto_mode_enabled = on,
+            TestAction::Copilot(steps) => self.set_copilot(steps),
+            TestAction::StartCopilot => return Some(Command::CopilotStarted { seat: EVE }),
+            TestAction::AutoTurns(n) => s.space.auto_mode_max_turns = n,
+            TestAction::Provider(there) => self.stage.has_provider = there,
+            TestAction::TokenLimit(limit) => {
+                (s.space.token_limit, s.space.tokens_used) = (limit, limit);
+            }
+            TestAction::Archive(true) => s.space.status = space::SpaceStatus::Archived,
+            TestAction::Archive(false) => {
+                s.space.status = space::SpaceStatus::Active;
+                self.is_closed = false;
+            }
+            TestAction::Close => {
+                self.is_closed = s.space.status == space::SpaceStatus::Archived;
+                return Some(Command::SpaceClosed(run::RunCancelReason::Archived));
+            }
+            TestAction::AdvanceClock(ms) => self.stage.now = self.stage.now.plus_ms(ms),
+        }
+        None
+    }
+
+    fn execute(&mut self, command: &Command) {
+        // The fixture panics when a plan cannot be applied; a rejection changes nothing.
+        let before = self.stage.state.clone();
+        let outcome = self.stage.execute(command);
+        if let Ok((plan, _)) = &outcome {
+            property_invariants::assert_plan_valid(&before, command, plan, &self.stage);
+        }
+        if outcome.is_ok() && matches!(command, Command::MessagePosted(_)) {
+            self.turns.clear();
+        }
+        if let Ok((plan, _)) = outcome
+            && let Some(enqueue) = plan.enqueue
+        {
+            let at = enqueue.run.run_after;
+            assert!(
+                at.is_none_or(|at| at >= self.stage.now),
+                "planned into the past"
+            );
+            if enqueue.run.kind == run::RunKind::AutoMode {
+                let turn = (enqueue.run.round_id, enqueue.run.slot_position);
+                self.turns.insert(turn);
+                assert!(self.turns.len() <= MAX_TURNS, "I13: auto mode goes on");
+            }
+            if enqueue.run.kind == run::RunKind::ForceTalk {
+                let run = self.stage.state.queued.as_ref().expect("just queued").id;
+                self.forced.insert(run);
+            }
+            if matches!(command, Command::MessagePosted(_)) {
+                let run = self.stage.state.queued.as_ref().expect("just queued").id;
+                let seq = self.stage.state.conversation.last_seq;
+                self.planned.push((run, seq));
+            }
+        }
+        self.assert_invariants();
+    }
+
+    fn assert_invariants(&self) {
+        let s = &self.stage.state;
+        if let Some(round) = &s.round {
+            assert_round_progresses(round, s.queued.as_ref(), s.running.as_ref());
+            assert_cursor(round);
+        }
+        if self.is_closed {
+            assert!(
+                s.queued.is_none() && s.running.is_none() && s.round.is_none(),
+                "something goes on in an archived space"
+            );
+        }
+        self.stage.assert_swipes_consistent();
+        self.assert_copilot_steps();
+        self.assert_no_run_lost();
+    }
+
+    fn set_copilot(&mut self, steps: Option<i64>) {
+        let here = self.stage.state.conversation.id;
+        let seat = self.stage.member_mut(EVE);
+        seat.copilot_mode = match steps {
+            Some(_) => CopilotMode::Full,
+            None => CopilotMode::None,
+        };
+        seat.copilot_remaining_steps = steps;
+        seat.copilot_conversation_id = Some(here);
+        self.n_steps += steps.unwrap_or_default();
+    }
+
+    /// Asserts that a copilot writes at most as many texts as it was given steps.
+    fn assert_copilot_steps(&self) {
+        let messages = self.stage.messages.iter();
+        let written =
+            messages.filter(|it| it.space_membership_id == EVE && it.conversation_run_id.is_some());
+        let n_written = i64::try_from(written.count()).expect("few texts");
+        assert!(
+            n_written <= self.n_steps,
+            "a copilot continues without steps"
+        );
+    }
+
+    /// S8, S9: a run that was planned for a message is queued, runs and sees the message, or has
+    /// ended.
+    fn assert_no_run_lost(&self) {
+        let s = &self.stage.state;
+        for (id, seq) in &self.planned {
+            let mut all = self.stage.ended.iter().chain(&s.queued).chain(&s.running);
+            let run = all.find(|it| it.id == *id);
+            let run = run.unwrap_or_else(|| panic!("the answer to message {seq} is lost"));
+            assert!(run.cutoff_seq.is_none_or(|cutoff| cutoff >= *seq));
+        }
+        for id in &self.forced {
+            let mut all = self.stage.ended.iter().chain(&s.queued).chain(&s.running);
+            assert!(all.any(|it| it.id == *id), "I17: a forced turn is lost");
+        }
+    }
+
+    /// Runs until idle: nothing new happens, and every reply succeeds.
+    fn run_until_idle(&mut self) {
+        for _ in 0..100 {
+            if self.stage.state.running.is_some() {
+                self.apply_action(TestAction::End(EndKind::Success));
+            } else if let Some(queued) = &self.stage.state.queued {
+                let at = queued.run_after.unwrap_or(self.stage.now);
+                self.stage.now = self.stage.now.max(at);
+                self.apply_action(TestAction::Due);
+            } else {
+                return;
+            }
+        }
+        panic!("it goes on for ever");
+    }
+}
+
+fn end(how: EndKind, asked: bool) -> ExecutionEnd {
+    match how {
+        EndKind::Failure => failure(),
+        EndKind::PartialIfRequested if asked => ExecutionEnd::Canceled {
+            partial: Some(generated_text("Hel")),
+            usage: None,
+            prompt: None,
+        },
+        EndKind::EmptyIfRequested if asked => ExecutionEnd::Canceled {
+            partial: None,
+            usage: None,
+            prompt: None,
+        },
+        _ => success("Hello."),
+    }
+}
+
+fn control_command(button: ControlAction, stage: &PlannerFixture) -> Option<Command> {
+    let cancel = |run: &Option<run::Model>| {
+        let run = run.as_ref()?.id;
+        Some(Command::CancelRun { run })
+    };
+    match button {
+        ControlAction::Pause => Some(Command::Pause),
+        ControlAction::Resume => Some(Command::Resume),
+        ControlAction::Skip => Some(Command::Skip),
+        ControlAction::Retry => Some(Command::Retry),
+        ControlAction::CancelRunning => cancel(&stage.state.running),
+        ControlAction::CancelQueued => cancel(&stage.state.queued),
+    }
+}
+
+/// I2, I3: a generating round has a run of its current slot; a paused or failed one has none
+/// queued.
+fn assert_round_progresses(
+    round: &ActiveRound,
+    queued: Option<&run::Model>,
+    running: Option<&run::Model>,
+) {
+    let is_turn = |run: &run::Model| {
+        run.round_id == Some(round.row.id) && run.slot_position == Some(round.row.cursor)
+    };
+    match round.row.state {
+        round::RoundState::Generating => assert!(
+            queued.is_some_and(is_turn) || running.is_some_and(is_turn),
+            "I2: nothing moves the round {round:?}"
+        ),
+        round::RoundState::Paused | round::RoundState::Failed => assert!(
+            queued.is_none_or(|it| it.round_id != Some(round.row.id)),
+            "I3: a round that rests has a queued run"
+        ),
+    }
+}
+
+/// I4: slots before the cursor are spoken or skipped, those from the cursor on are pending.
+fn assert_cursor(round: &ActiveRound) {
+    for it in &round.slots {
+        let is_pending = it.status == slot::SlotStatus::Pending;
+        assert_eq!(it.position >= round.row.cursor, is_pending, "I4: {round:?}");
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(3_000))]
+
+    #[test]
+    fn no_sequence_of_commands_breaks_a_law(
+        n_characters in select(vec![0, 1, 2, 3, 4, 4]),
+        order in reply_order_strategy(),
+        policy in input_policy_strategy(),
+        acts in prop::collection::vec(action_strategy(), 1..80),
+    ) {
+        let mut theater = PropertyTest::new(n_characters);
+        theater.apply_action(TestAction::Order(order));
+        theater.apply_action(TestAction::Policy(policy));
+
+        for act in acts {
+            theater.apply_action(act);
+        }
+        theater.run_until_idle();
+
+        let state = theater.stage.state.round.map(|it| it.row.state);
+        prop_assert!(state != Some(round::RoundState::Generating), "it waits for nothing");
+    }
+}

@@ -1,0 +1,288 @@
+//! Tests of what a post does to forced runs and regenerates that are queued or running, and of the
+//! reason that each canceled run stores.
+
+use crate::ids::MessageId;
+use crate::runs::scheduling::command::Command;
+use crate::runs::scheduling::planner::fixture::{
+    ADA, BOB, EVE, PlannerFixture, STOP, failure, force, queued, running, success,
+};
+use crate::runs::scheduling::planner::regenerate_tests::regenerate;
+use crate::runs::store::run::{RunCancelReason, RunKind, RunStatus};
+use crate::spaces::membership;
+use crate::spaces::membership::{CopilotMode, Participation};
+use crate::spaces::space::{InputPolicy, RepliesPerTurn, ReplyOrder};
+
+/// Bob is muted, and his forced turn is queued.
+fn forced() -> PlannerFixture {
+    let mut stage = PlannerFixture::with_characters(&["Ada", "Bob"]);
+    stage.state.space.user_turn_debounce_ms = 500;
+    stage.member_mut(BOB).participation = Participation::Muted;
+    stage.run_command(&force(BOB)).unwrap();
+    stage
+}
+
+/// Ada has replied, and a regenerate of her reply is queued.
+fn regenerated() -> PlannerFixture {
+    let mut stage = PlannerFixture::with_characters(&["Ada", "Bob"]);
+    stage.post_as_eve("Hi.").unwrap();
+    stage.claim_due();
+    stage.end_run(success("Hello."));
+    stage.run_command(&regenerate(None)).unwrap();
+    stage
+}
+
+#[test]
+fn a_post_keeps_a_queued_forced_turn_as_the_first_slot_of_its_round() {
+    let mut stage = forced();
+    let before = stage.state.queued.clone().unwrap();
+
+    let plan = stage.post_as_eve("Hi.").unwrap();
+
+    let expected = [
+        r#"Eve says "Hi.""#,
+        "round of Bob, Ada",
+        "queue Bob: force_talk, force_talk, in 500 ms",
+    ];
+    assert_eq!(plan, expected);
+    let run = stage.state.queued.clone().unwrap();
+    assert_eq!((run.id, run.kind), (before.id, RunKind::ForceTalk));
+    assert_eq!(run.debug.chosen_because.as_deref(), Some("forced by Eve"));
+    assert_eq!(run.debug.trigger_message_id, Some(MessageId(1)));
+    let round = stage.state.round.clone().unwrap();
+    assert_eq!(run.round_id, Some(round.row.id));
+    let forced: Vec<bool> = round.slots.iter().map(|it| it.forced).collect();
+    assert_eq!(forced, [true, false]);
+    assert_eq!(round.slots[0].chosen_because, "forced by Eve");
+    stage.now = stage.now.plus_ms(500);
+    assert_eq!(stage.claim_due(), ["claim Bob"], "although he is muted");
+    let spoken = stage.end_run(success("Well."));
+    assert_eq!(spoken.last().unwrap(), "queue Ada: user_turn, next_slot");
+}
+
+#[test]
+fn a_later_post_keeps_the_forced_turn_in_the_same_way() {
+    let mut stage = forced();
+    let before = stage.state.queued.clone().unwrap();
+    stage.post_as_eve("Hi.").unwrap();
+    stage.now = stage.now.plus_ms(100);
+
+    let plan = stage.post_as_eve("And?").unwrap();
+
+    let expected = [
+        r#"Eve says "And?""#,
+        "round superseded: user_message",
+        "round of Bob, Ada",
+        "queue Bob: force_talk, force_talk, in 500 ms",
+    ];
+    assert_eq!(plan, expected);
+    assert_eq!(stage.state.queued.unwrap().id, before.id);
+}
+
+#[test]
+fn a_forced_speaker_that_the_post_chooses_too_speaks_once() {
+    let mut stage = PlannerFixture::with_characters(&["Ada", "Bob"]);
+    stage.state.space.replies_per_turn = RepliesPerTurn::Activated;
+    stage.run_command(&force(BOB)).unwrap();
+
+    let plan = stage.post_as_eve("Hi.").unwrap();
+
+    assert_eq!(plan[1], "round of Bob, Ada");
+}
+
+#[test]
+fn a_forced_turn_stays_where_the_post_plans_no_round() {
+    let mut stage = PlannerFixture::with_characters(&["Ada", "Bob"]);
+    stage.state.space.reply_order = ReplyOrder::Manual;
+    stage.run_command(&force(BOB)).unwrap();
+    let before = stage.state.queued.clone();
+
+    let plan = stage.post_as_eve("Hi.").unwrap();
+
+    assert_eq!(plan, [r#"Eve says "Hi.""#]);
+    assert_eq!(stage.state.queued, before);
+}
+
+#[test]
+fn a_forced_slot_that_failed_or_was_stopped_is_forced_again() {
+    for stops in [true, false] {
+        let mut stage = forced();
+        stage.post_as_eve("Hi.").unwrap();
+        stage.now = stage.now.plus_ms(500);
+        stage.claim_due();
+        let again = if stops {
+            stage.run_command(&STOP).unwrap();
+            stage.run_command(&Command::Resume).unwrap()
+        } else {
+            stage.end_run(failure());
+            stage.run_command(&Command::Retry).unwrap()
+        };
+
+        let reason = if stops { "resume" } else { "retry" };
+        let expected = format!("queue Bob: force_talk, {reason}");
+        assert_eq!(again.last(), Some(&expected));
+    }
+}
+
+#[test]
+fn a_queue_edit_without_the_forced_speaker_ends_that_turn_with_a_reason() {
+    let mut stage = forced();
+    stage.post_as_eve("Hi.").unwrap();
+    let run = stage.state.queued.clone().unwrap();
+    let round = stage.state.round.as_ref().unwrap().row.id;
+
+    let slots = vec![ADA];
+    let by = "Eve".to_owned();
+    stage
+        .run_command(&Command::EditQueue { round, slots, by })
+        .unwrap();
+
+    let ended = stage.ended.last().unwrap();
+    assert_eq!(ended.id, run.id);
+    assert_eq!(ended.canceled_because, Some(RunCancelReason::Superseded));
+    let queued = stage.state.queued.unwrap();
+    assert_ne!(queued.id, run.id);
+    assert_eq!(queued.kind, RunKind::UserTurn);
+}
+
+#[test]
+fn a_post_cancels_a_queued_regenerate_and_plans_a_new_run() {
+    for order in [ReplyOrder::List, ReplyOrder::Manual] {
+        let mut stage = regenerated();
+        stage.state.space.reply_order = order;
+        let before = stage.state.queued.clone().unwrap();
+
+        let plan = stage.post_as_eve("And?").unwrap();
+
+        assert_eq!(plan[..2], [r#"Eve says "And?""#, "cancel queued Ada"]);
+        let ended = stage.ended.last().unwrap();
+        assert_eq!((ended.id, ended.status), (before.id, RunStatus::Canceled));
+        let reason = Some(RunCancelReason::SupersededByMessage);
+        assert_eq!(ended.canceled_because, reason);
+        assert_eq!(ended.superseded_by_message_id, Some(MessageId(3)));
+        let queued = stage.state.queued.as_ref();
+        assert_eq!(queued.is_some(), order == ReplyOrder::List);
+        assert!(queued.is_none_or(|it| it.id != before.id));
+    }
+}
+
+#[test]
+fn a_running_run_that_a_post_restarts_names_the_post() {
+    let mut stage = running();
+    stage.state.space.during_generation_user_input_policy = InputPolicy::Restart;
+
+    stage.post_as_eve("No, wait.").unwrap();
+
+    let ended = stage.ended.last().unwrap();
+    let reason = Some(RunCancelReason::SupersededByMessage);
+    assert_eq!(ended.canceled_because, reason);
+    assert_eq!(ended.superseded_by_message_id, Some(MessageId(2)));
+}
+
+#[test]
+fn each_canceled_run_has_a_reason() {
+    let settings = |change: fn(&mut PlannerFixture)| {
+        move |stage: &mut PlannerFixture| {
+            change(stage);
+            _ = stage.run_command(&Command::ApplyChanges).unwrap();
+        }
+    };
+    let does = |command: Command| {
+        move |stage: &mut PlannerFixture| _ = stage.run_command(&command).unwrap()
+    };
+    let mutes = |stage: &mut PlannerFixture| {
+        stage.member_mut(ADA).participation = Participation::Muted;
+        _ = stage.run_command(&Command::ApplyChanges).unwrap();
+    };
+    let hides = Command::SetVisibility {
+        message: MessageId(1),
+        visibility: crate::conversations::message::Visibility::Hidden,
+    };
+    let hands_back = |stage: &mut PlannerFixture| {
+        stage.post_as_eve("And?").unwrap();
+        _ = stage.release_run();
+    };
+    let by_hand = settings(|it| it.state.space.reply_order = ReplyOrder::Manual);
+    let archived = Command::SpaceClosed(RunCancelReason::Archived);
+    let deleted = Command::SpaceClosed(RunCancelReason::Deleted);
+    type Act = Box<dyn Fn(&mut PlannerFixture)>;
+    let cases: Vec<(PlannerFixture, Act, RunCancelReason)> = vec![
+        (running(), Box::new(does(STOP)), RunCancelReason::Stopped),
+        (
+            queued(),
+            Box::new(does(Command::Pause)),
+            RunCancelReason::Paused,
+        ),
+        (
+            running(),
+            Box::new(does(Command::Skip)),
+            RunCancelReason::Skipped,
+        ),
+        (
+            running(),
+            Box::new(mutes),
+            RunCancelReason::SpeakerUnavailable,
+        ),
+        (
+            queued(),
+            Box::new(by_hand),
+            RunCancelReason::ReplyOrderManual,
+        ),
+        (
+            running(),
+            Box::new(does(hides)),
+            RunCancelReason::MessageHidden,
+        ),
+        (running(), Box::new(hands_back), RunCancelReason::Superseded),
+        (
+            running(),
+            Box::new(does(archived)),
+            RunCancelReason::Archived,
+        ),
+        (running(), Box::new(does(deleted)), RunCancelReason::Deleted),
+    ];
+    for (mut stage, act, reason) in cases {
+        act(&mut stage);
+
+        let ended = stage.ended.first().expect("a run is canceled");
+        assert_eq!(ended.canceled_because, Some(reason));
+        assert_eq!(ended.superseded_by_message_id, None);
+    }
+}
+
+#[test]
+fn disabling_the_copilot_or_auto_mode_sets_the_reason() {
+    let mut copilot = PlannerFixture::with_characters(&["Ada"]);
+    let here = copilot.state.conversation.id;
+    let set = |seat: &mut membership::Model, steps| {
+        seat.copilot_mode = match steps {
+            Some(_) => CopilotMode::Full,
+            None => CopilotMode::None,
+        };
+        (seat.copilot_remaining_steps, seat.copilot_conversation_id) = (steps, Some(here));
+    };
+    for is_running in [false, true] {
+        set(copilot.member_mut(EVE), Some(3));
+        copilot
+            .run_command(&Command::CopilotStarted { seat: EVE })
+            .unwrap();
+        if is_running {
+            copilot.claim_due();
+        }
+        set(copilot.member_mut(EVE), None);
+        copilot.run_command(&Command::ApplyChanges).unwrap();
+
+        let ended = copilot.ended.last().unwrap();
+        assert_eq!(ended.canceled_because, Some(RunCancelReason::CopilotOff));
+    }
+    let mut auto = PlannerFixture::with_characters(&["Ada", "Bob"]);
+    auto.state.space.auto_mode_enabled = true;
+    auto.post_as_eve("Hi.").unwrap();
+    auto.claim_due();
+    auto.end_run(success("Hello."));
+    auto.state.space.auto_mode_enabled = false;
+
+    auto.run_command(&Command::ApplyChanges).unwrap();
+
+    let ended = auto.ended.last().unwrap();
+    assert_eq!(ended.canceled_because, Some(RunCancelReason::AutoModeOff));
+}

@@ -1,0 +1,117 @@
+//! Lets a user edit the pending slots of a round.
+
+use crate::ids::{MembershipId, RoundId};
+use crate::rounds::{round, slot};
+use crate::runs::scheduling::command::CommandError;
+use crate::runs::scheduling::plan::{EnqueueRun, MessageRef};
+use crate::runs::scheduling::plan_builder::PlanBuilder;
+use crate::runs::store::run;
+use crate::speakers::selection::SpeakerChoice;
+
+/// Replaces the pending slots by `members`: the slots after the cursor, and the current one if its
+/// run is not running. Members that are left out are removed; a member that is named twice speaks
+/// twice. `by` is shown as the reason of new slots.
+///
+/// # Errors
+/// Returns `StaleRound` when this round is not active, or `NotSchedulable` when a member cannot be
+/// scheduled.
+pub fn edit(
+    builder: &mut PlanBuilder,
+    round: RoundId,
+    members: &[MembershipId],
+    by: &str,
+) -> Result<(), CommandError> {
+    let present = builder.round.clone().filter(|it| it.row.id == round);
+    let present = present.ok_or(CommandError::StaleRound)?;
+    let speaks = builder
+        .running
+        .as_ref()
+        .is_some_and(|it| builder.is_at_cursor(it));
+    let from = present.row.cursor + i64::from(speaks);
+    let pending: Vec<slot::Model> = present
+        .slots
+        .into_iter()
+        .filter(|it| it.position >= from)
+        .collect();
+    if pending.iter().map(|it| &it.space_membership_id).eq(members) {
+        return Ok(());
+    }
+    let slots = arrange_slots(pending, members, by);
+    if !slots
+        .iter()
+        .all(|it| builder.can_fill_slot(it.id, it.is_forced))
+    {
+        return Err(CommandError::NotSchedulable);
+    }
+    let first = slots.first().cloned();
+    let keeps_forced = slots.iter().any(|it| it.is_forced);
+    builder.replace_slots(from, slots);
+    match first {
+        _ if speaks => {}
+        Some(first) => replace_queued_run(builder, first, keeps_forced),
+        None => {
+            builder.cancel_queued(run::RunCancelReason::Superseded);
+            builder.end_round(round::RoundStatus::Finished, "queue_emptied");
+        }
+    }
+    Ok(())
+}
+
+/// Returns the slots in their new order; existing slots keep their reason.
+fn arrange_slots(
+    mut pending: Vec<slot::Model>,
+    members: &[MembershipId],
+    by: &str,
+) -> Vec<SpeakerChoice> {
+    let mut arrange = |id: &MembershipId| {
+        let kept = pending.iter().position(|it| it.space_membership_id == *id);
+        match kept.map(|at| pending.remove(at)) {
+            Some(slot) => SpeakerChoice {
+                is_forced: slot.forced,
+                ..SpeakerChoice::new(*id, slot.chosen_because)
+            },
+            None => SpeakerChoice::new(*id, format!("put in the queue by {by}")),
+        }
+    };
+    members.iter().map(&mut arrange).collect()
+}
+
+/// Replaces the queued run by one for the new first speaker, due at the same time. A paused or
+/// failed round has none. A forced run that is removed ends with its own event.
+fn replace_queued_run(builder: &mut PlanBuilder, first: SpeakerChoice, keeps_forced: bool) {
+    let queued = builder.queued.clone().filter(|run| {
+        let is_forced = run.kind == run::RunKind::ForceTalk;
+        let is_same = run.speaker_space_membership_id == first.id && is_forced == first.is_forced;
+        builder.is_at_cursor(run) && !is_same
+    });
+    let Some(queued) = queued else {
+        return;
+    };
+    let was_forced = queued.kind == run::RunKind::ForceTalk;
+    if was_forced && !keeps_forced {
+        builder.cancel_queued(run::RunCancelReason::Superseded);
+    }
+    let (kind, reason) = match (first.is_forced, was_forced) {
+        (true, _) => (run::RunKind::ForceTalk, run::RunReason::NextSlot),
+        (false, true) => (queued.kind_of_next_slot(), run::RunReason::NextSlot),
+        (false, false) => (queued.kind, queued.reason),
+    };
+    let trigger = queued.debug.trigger_message_id.map(MessageRef::Message);
+    let expected_tail = queued.debug.expected_last_message_id;
+    let run = run::Model {
+        round_id: queued.round_id,
+        slot_position: queued.slot_position,
+        run_after: queued.run_after.map(|at| at.max(builder.now)),
+        burst_started_at: queued.burst_started_at,
+        debug: run::RunDebug {
+            chosen_because: Some(first.reason),
+            ..Default::default()
+        },
+        ..builder.new_run(first.id, kind, reason)
+    };
+    builder.enqueue(EnqueueRun {
+        run,
+        trigger,
+        expected_tail: expected_tail.map(MessageRef::Message),
+    });
+}

@@ -1,0 +1,93 @@
+//! Regenerates a whole turn: hides what followed a user message and starts a new round for it.
+
+use crate::conversations::message;
+use crate::ids::MessageId;
+use crate::rounds::round;
+use crate::runs::scheduling::command::CommandError;
+use crate::runs::scheduling::plan::{MessageRef, PlanChange};
+use crate::runs::scheduling::plan_builder::{NextSlot, PlanBuilder};
+use crate::runs::scheduling::speaker_choice;
+use crate::runs::scheduling::speaker_choice::TriggerMessage;
+use crate::runs::store::run;
+use crate::spaces::space::{GroupRegenerateMode, ReplyOrder};
+use crate::speakers::selection::SpeakerChoice;
+
+/// Returns the user message whose replies a regenerate replaces, if it applies to the whole turn:
+/// in a group whose space is set so, after a user message. Not in manual order, which would select
+/// no speaker.
+pub fn concerns<'a>(builder: &PlanBuilder<'a>) -> Option<&'a message::Model> {
+    let whole_turns = builder.state.space.group_regenerate_mode == GroupRegenerateMode::LastTurn;
+    let is_group = builder.state.candidates().len() > 1;
+    let somebody_answers = builder.state.space.reply_order != ReplyOrder::Manual;
+    let said = builder.state.answered_message.as_ref();
+    said.filter(|_| whole_turns && is_group && somebody_answers)
+}
+
+/// Hides what follows the user message and starts a new round for it.
+///
+/// # Errors
+/// Returns `BranchRequired` when another user message or a branch depends on what would be hidden.
+pub fn last_turn(
+    builder: &mut PlanBuilder,
+    user_message: &message::Model,
+) -> Result<(), CommandError> {
+    let choices = require_repliers(builder, user_message)?;
+    let by_human = |it: &message::Model| it.role == message::MessageRole::User;
+    if builder.state.has_fork_point_in_last_turn
+        || builder.state.last_turn_messages.iter().any(by_human)
+    {
+        return Err(CommandError::BranchRequired(user_message.id));
+    }
+    builder.end_round(round::RoundStatus::Canceled, "regenerate");
+    builder.cancel_running(run::RunCancelReason::Superseded);
+    builder.push(PlanChange::HideMessages(
+        builder.state.last_turn_messages.clone(),
+    ));
+    start_round(builder, user_message.id, choices);
+    Ok(())
+}
+
+/// Replies again to the tail, which is a user message: at the start of a branch.
+///
+/// # Errors
+/// Returns `NothingToRegenerate` when the tail is not a user message, or `NoSpeaker` when no
+/// character would reply.
+pub fn reply_to_tail(builder: &mut PlanBuilder) -> Result<(), CommandError> {
+    let tail = builder.state.tail.as_ref();
+    let said = tail.filter(|it| it.role == message::MessageRole::User);
+    let said = said.ok_or(CommandError::NothingToRegenerate)?;
+    let choices = require_repliers(builder, said)?;
+    builder.end_round(round::RoundStatus::Canceled, "regenerate");
+    builder.cancel_running(run::RunCancelReason::Superseded);
+    start_round(builder, said.id, choices);
+    Ok(())
+}
+
+/// Returns who would reply if the message were posted now.
+fn require_repliers(
+    builder: &PlanBuilder,
+    user_message: &message::Model,
+) -> Result<Vec<SpeakerChoice>, CommandError> {
+    let said = TriggerMessage {
+        author: user_message.space_membership_id,
+        text: &user_message.content,
+        mentions: &[],
+    };
+    let choices = speaker_choice::after_user_message(builder, &said);
+    match choices.is_empty() {
+        true => Err(CommandError::NoSpeaker),
+        false => Ok(choices),
+    }
+}
+
+fn start_round(builder: &mut PlanBuilder, said: MessageId, choices: Vec<SpeakerChoice>) {
+    builder.new_round(
+        round::RoundKind::UserTurn,
+        choices,
+        MessageRef::Message(said),
+    );
+    builder.queue_current_slot(NextSlot::new(
+        run::RunKind::UserTurn,
+        run::RunReason::LastTurn,
+    ));
+}

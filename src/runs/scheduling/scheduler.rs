@@ -1,0 +1,343 @@
+//! The scheduler: every change of a conversation's schedule goes through [`step`], or through
+//! [`claim`], which claims many runs in one transaction.
+//!
+//! A step locks the conversation, loads its state, plans, writes, commits and announces.
+//!
+//! **Invariant:** everything a step changes commits together or not at all; no model, tool, HTTP or
+//! Redis call happens in between; nothing is announced before the commit.
+
+use std::collections::{BTreeMap, HashMap, hash_map};
+use std::sync::Arc;
+
+use futures::future::join_all;
+use sea_orm::DatabaseTransaction;
+use tokio::task::JoinError;
+
+use crate::clock::Timestamp;
+use crate::conversations::{conversation, message, timeline};
+use crate::db::connect::Backend;
+use crate::ids::{ConversationId, RoundId, RunId, SpaceId};
+use crate::runs::announce;
+use crate::runs::error::EngineError;
+use crate::runs::execution::fairness::RunningRun;
+use crate::runs::scheduling::command::{Command, CommandError, NewPost};
+use crate::runs::scheduling::plan_builder::GeneratedIds;
+use crate::runs::scheduling::state::ScheduleState;
+use crate::runs::scheduling::{planner, state};
+use crate::runs::services::RunServices;
+use crate::runs::store::due_runs::DueRun;
+use crate::runs::store::plan_writer::{PlanWriter, WrittenPlan};
+use crate::runs::store::run;
+use crate::spaces::membership;
+
+/// The result of a step.
+#[derive(Debug)]
+pub struct StepResult {
+    /// The conversation's state after the step.
+    pub state: ScheduleState,
+    /// The message that was appended or changed, or the existing one of a repeated post.
+    pub message: Option<message::Model>,
+    /// The run that was claimed.
+    pub claimed: Option<run::Model>,
+    /// Whether the command is a repeated post; nothing was changed then.
+    pub is_repeated: bool,
+}
+
+/// Applies a command to a conversation.
+///
+/// Completes even if the caller is dropped: what is committed is announced.
+///
+/// # Errors
+/// Returns the planner's rejection, a conflict, or the database's error. Nothing was changed then.
+pub async fn step(
+    context: &RunServices,
+    conversation: ConversationId,
+    command: Command,
+) -> Result<StepResult, EngineError> {
+    let own = context.clone();
+    let task = context.shutdown.spawn(async move {
+        let _in_order = own.step_locks.lock(conversation).await?;
+        loop {
+            let decided = decide_and_write(&own, conversation, command.clone()).await?;
+            if let Some((done, written)) = decided {
+                crate::fail_point!("step.after_commit");
+                announce::announce(&own, &done.state, written);
+                return Ok(done);
+            }
+            // A pending change of settings is applied first.
+            let applied = decide_and_write(&own, conversation, Command::ApplyChanges).await?;
+            if let Some((done, written)) = applied {
+                crate::fail_point!("step.after_commit");
+                announce::announce(&own, &done.state, written);
+            }
+        }
+    });
+    task.await?
+}
+
+/// A run that this node claimed.
+#[derive(Debug)]
+pub struct ClaimedRun {
+    /// What the run counts against in the limits of this node.
+    pub running: RunningRun,
+    pub run: run::Model,
+    /// The conversation's state at the claim, from which the prompt is built.
+    pub state: ScheduleState,
+}
+
+/// The result of claiming several due runs.
+#[derive(Debug, Default)]
+pub struct ClaimResult {
+    pub runs: Vec<ClaimedRun>,
+    /// How many of them were decided: claimed, skipped, or no longer queued.
+    pub n_decided: usize,
+    /// A conversation that a step of this node has locked. Those that other nodes have locked are
+    /// not reported.
+    pub locked_conversation: Option<ConversationId>,
+}
+
+/// Claims many due runs in one transaction, each like a [`step`] with [`Command::Claim`]. Skips
+/// conversations that are locked. If the transaction fails, each run is claimed separately.
+///
+/// # Errors
+/// Returns an error when the task ended early; every other failure is logged, and the runs stay
+/// queued.
+pub async fn claim(context: &RunServices, due: Vec<DueRun>) -> Result<ClaimResult, JoinError> {
+    let own = context.clone();
+    let task = context
+        .shutdown
+        .spawn(async move { claim_all(&own, due).await });
+    task.await
+}
+
+async fn claim_all(context: &RunServices, due: Vec<DueRun>) -> ClaimResult {
+    let mut claims = ClaimResult::default();
+    let mut in_order = Vec::new();
+    let mut ready = Vec::new();
+    for it in due {
+        // Never waits: waiting while holding other locks would block their conversations.
+        let Some(lock) = context.step_locks.try_lock(it.conversation_id) else {
+            claims.locked_conversation = Some(it.conversation_id);
+            continue;
+        };
+        in_order.push(lock);
+        ready.push(it);
+    }
+    match decide_all(context, &ready).await {
+        Ok((all, marked)) => {
+            crate::fail_point!("step.after_commit");
+            claims.n_decided = all.len();
+            for (done, written) in all {
+                announce::announce(context, &done.state, written);
+                claims.add(&ready, done);
+            }
+            drop(in_order);
+            let marked = ready
+                .iter()
+                .filter(|it| marked.contains(&it.conversation_id));
+            for done in join_all(marked.map(|it| claim_one(context, it))).await {
+                claims.n_decided += 1;
+                if let Some(done) = done {
+                    claims.add(&ready, done);
+                }
+            }
+        }
+        Err(error) => {
+            tracing::warn!(%error, runs = ready.len(), "failed to claim due runs together; claiming each separately");
+            drop(in_order);
+            let each = ready.iter().map(|it| claim_one(context, it));
+            for done in join_all(each).await {
+                claims.n_decided += 1;
+                if let Some(done) = done {
+                    claims.add(&ready, done);
+                }
+            }
+        }
+    }
+    claims
+}
+
+impl ClaimResult {
+    fn add(&mut self, due: &[DueRun], done: StepResult) {
+        let Some(run) = done.claimed else {
+            return;
+        };
+        let due = due.iter().find(|it| it.id == run.id);
+        self.runs.extend(due.map(|it| ClaimedRun {
+            running: RunningRun::from_due(it),
+            run,
+            state: done.state,
+        }));
+    }
+}
+
+async fn claim_one(context: &RunServices, due: &DueRun) -> Option<StepResult> {
+    match step(context, due.conversation_id, Command::Claim { run: due.id }).await {
+        Ok(done) => Some(done),
+        Err(error) if error.is_failure() => {
+            tracing::warn!(run.id = %due.id, %error, "failed to claim run {}", due.id);
+            None
+        }
+        Err(_) => None, // another claim was faster
+    }
+}
+
+/// The decided steps, and the conversations to which a change must be applied first.
+type DecidedSteps = (Vec<(StepResult, WrittenPlan)>, Vec<ConversationId>);
+
+/// Decides all runs whose conversation is not locked. Where a change of settings must be applied
+/// first, nothing is decided and the conversation is returned.
+async fn decide_all(context: &RunServices, due: &[DueRun]) -> Result<DecidedSteps, EngineError> {
+    let step_context = StepContext::from_services(context);
+    let runs: BTreeMap<ConversationId, RunId> =
+        due.iter().map(|it| (it.conversation_id, it.id)).collect();
+    context
+        .db
+        .write_verified(
+            move |tx| {
+                Box::pin(async move {
+                    let (mut all, mut marked) = (Vec::new(), Vec::new());
+                    let mut members: HashMap<SpaceId, Vec<membership::Model>> = HashMap::new();
+                    for (row, space) in
+                        conversation::lock_available(tx, runs.keys().copied()).await?
+                    {
+                        if row.needs_step {
+                            marked.push(row.id);
+                            continue;
+                        }
+                        let command = Command::Claim { run: runs[&row.id] };
+                        let members = match members.entry(space.id) {
+                            hash_map::Entry::Occupied(known) => known.get().clone(),
+                            hash_map::Entry::Vacant(place) => {
+                                let loaded = membership::list_active(tx, space.id).await?;
+                                place.insert(loaded).clone()
+                            }
+                        };
+                        let situation = state::load_locked(tx, row, space, members, &command);
+                        all.push(step_context.decide(tx, situation.await?, &command).await?);
+                    }
+                    Ok((all, marked))
+                })
+            },
+            |(all, _): &DecidedSteps| all.iter().find_map(|(_, it)| it.proof.clone()),
+        )
+        .await
+}
+
+/// Returns when no step of this node holds the conversation's lock.
+pub async fn wait_until_unlocked(context: &RunServices, conversation: ConversationId) {
+    context.step_locks.wait_until_unlocked(conversation).await;
+}
+
+/// Returns `None` if nothing was decided because a change of settings must be applied first.
+async fn decide_and_write(
+    context: &RunServices,
+    conversation: ConversationId,
+    command: Command,
+) -> Result<Option<(StepResult, WrittenPlan)>, EngineError> {
+    let step_context = StepContext::from_services(context);
+    context
+        .db
+        .write_verified(
+            move |tx| {
+                Box::pin(async move {
+                    let situation = state::load(tx, conversation, &command)
+                        .await?
+                        .ok_or(CommandError::NotFound)?;
+                    if situation.conversation.needs_step
+                        && !matches!(command, Command::ApplyChanges | Command::SpaceClosed(_))
+                    {
+                        return Ok(None);
+                    }
+                    step_context.decide(tx, situation, &command).await.map(Some)
+                })
+            },
+            |decided: &Option<(StepResult, WrittenPlan)>| {
+                decided.as_ref().and_then(|(_, it)| it.proof.clone())
+            },
+        )
+        .await
+}
+
+/// The time, node and database backend of a step.
+#[derive(Clone)]
+struct StepContext {
+    now: Timestamp,
+    node: Arc<str>,
+    dialect: Backend,
+}
+
+impl StepContext {
+    fn from_services(context: &RunServices) -> Self {
+        Self {
+            now: context.clock.now(),
+            node: context.node.clone(),
+            dialect: context.db.backend(),
+        }
+    }
+
+    /// Plans and writes. The conversation must be locked.
+    async fn decide(
+        &self,
+        tx: &DatabaseTransaction,
+        situation: ScheduleState,
+        command: &Command,
+    ) -> Result<(StepResult, WrittenPlan), EngineError> {
+        if let Some(first) = find_repeated_post(tx, situation.conversation.id, command).await? {
+            let done = StepResult {
+                state: situation,
+                message: Some(first),
+                claimed: None,
+                is_repeated: true,
+            };
+            return Ok((done, WrittenPlan::default()));
+        }
+        let fresh = GeneratedIds {
+            seed: rand::random(),
+            round: RoundId::new(),
+            run: RunId::new(),
+        };
+        let plan = planner::plan(&situation, command, fresh, self.now)?;
+        let writer = PlanWriter {
+            tx,
+            now: self.now,
+            node: &self.node,
+            dialect: self.dialect,
+        };
+        let (mut situation, written) = writer.write(situation, plan).await?;
+        if situation.conversation.needs_step {
+            conversation::clear_needs_step(tx, &[situation.conversation.id]).await?;
+            situation.conversation.needs_step = false;
+        }
+        let done = StepResult {
+            state: situation,
+            message: written.messages.last().map(|it| it.row.clone()),
+            claimed: written.claimed.clone(),
+            is_repeated: false,
+        };
+        Ok((done, written))
+    }
+}
+
+/// Returns the existing message of a post whose `client_id` was used before; the repeated post
+/// plans nothing. Checked under the lock, because the first post may have been in progress.
+async fn find_repeated_post(
+    tx: &DatabaseTransaction,
+    conversation: ConversationId,
+    command: &Command,
+) -> Result<Option<message::Model>, EngineError> {
+    let Command::MessagePosted(NewPost {
+        author,
+        content,
+        client_id: Some(client_id),
+        ..
+    }) = command
+    else {
+        return Ok(None);
+    };
+    match timeline::find_by_client_id(tx, conversation, *author, client_id).await? {
+        None => Ok(None),
+        Some(first) if first.content == *content || first.edited_at.is_some() => Ok(Some(first)),
+        Some(_) => Err(CommandError::ClientIdReused.into()),
+    }
+}

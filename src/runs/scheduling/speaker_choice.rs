@@ -1,0 +1,101 @@
+//! Selects who replies to a message or to a forced reply: builds the input of `speakers/` from the
+//! conversation's state.
+
+use crate::ids::MembershipId;
+use crate::runs::scheduling::plan_builder::PlanBuilder;
+use crate::spaces::space::RepliesPerTurn;
+use crate::speakers::seeded_random::SeededRandom;
+use crate::speakers::selection::{SelectionInput, SpeakerChoice};
+use crate::speakers::selector;
+use crate::speakers::selector::SelectionTrigger;
+
+/// A message that may trigger replies.
+#[derive(Clone, Copy, Debug)]
+pub struct TriggerMessage<'a> {
+    pub author: MembershipId,
+    pub text: &'a str,
+    /// Memberships mentioned by id, in addition to names in the text.
+    pub mentions: &'a [MembershipId],
+}
+
+/// Returns who replies to a message of role user, in order.
+pub fn after_user_message(
+    builder: &PlanBuilder,
+    trigger_message: &TriggerMessage,
+) -> Vec<SpeakerChoice> {
+    let mut scene = trigger_scene(builder, trigger_message);
+    // The message starts a new epoch, in which no character has spoken.
+    scene.speakers_since_last_user_message.clear();
+    choose_speakers(builder, SelectionTrigger::Human, &scene)
+}
+
+/// Returns who replies to the message of a character, in auto mode.
+pub fn after_ai_message(
+    builder: &PlanBuilder,
+    trigger_message: &TriggerMessage,
+) -> Vec<SpeakerChoice> {
+    let mut scene = trigger_scene(builder, trigger_message);
+    scene.last_speaker = Some(trigger_message.author);
+    scene
+        .speakers_since_last_user_message
+        .insert(trigger_message.author);
+    choose_speakers(builder, SelectionTrigger::Auto, &scene)
+}
+
+/// Returns who speaks when a reply is forced without naming a speaker.
+pub fn for_force_talk(builder: &PlanBuilder) -> Option<SpeakerChoice> {
+    let tail = builder.state.tail.as_ref();
+    let scene = SelectionInput {
+        newest_author: tail.map(|it| it.space_membership_id),
+        newest_text: tail.map(|it| it.content.clone()).unwrap_or_default(),
+        ..conversation_scene(builder)
+    };
+    choose_speaker(builder, SelectionTrigger::Generate, &scene)
+}
+
+fn choose_speakers(
+    builder: &PlanBuilder,
+    trigger: SelectionTrigger,
+    scene: &SelectionInput,
+) -> Vec<SpeakerChoice> {
+    let order = builder.state.space.reply_order;
+    match builder.state.space.replies_per_turn {
+        RepliesPerTurn::One => choose_speaker(builder, trigger, scene)
+            .into_iter()
+            .collect(),
+        RepliesPerTurn::Activated => selector::select_round(
+            order,
+            trigger,
+            scene,
+            &mut SeededRandom::from_seed(builder.ids.seed),
+        ),
+    }
+}
+
+fn choose_speaker(
+    builder: &PlanBuilder,
+    trigger: SelectionTrigger,
+    scene: &SelectionInput,
+) -> Option<SpeakerChoice> {
+    let mut dice = SeededRandom::from_seed(builder.ids.seed);
+    selector::select_one(builder.state.space.reply_order, trigger, scene, &mut dice)
+}
+
+fn trigger_scene(builder: &PlanBuilder, trigger_message: &TriggerMessage) -> SelectionInput {
+    SelectionInput {
+        newest_author: Some(trigger_message.author),
+        newest_text: trigger_message.text.to_owned(),
+        mentions: trigger_message.mentions.to_vec(),
+        ..conversation_scene(builder)
+    }
+}
+
+fn conversation_scene(builder: &PlanBuilder) -> SelectionInput {
+    SelectionInput {
+        candidates: builder.state.candidates(),
+        last_speaker: builder.state.last_speaker,
+        speakers_since_last_user_message: builder.state.spoken_in_epoch.clone(),
+        allow_self_responses: builder.state.space.allow_self_responses,
+        ..SelectionInput::default()
+    }
+}

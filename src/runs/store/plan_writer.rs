@@ -1,0 +1,394 @@
+//! Writes a plan to the database and keeps the loaded state equal to the rows.
+//!
+//! **Invariant:** each durable event takes the next `rev` of the conversation, in the order in
+//! which the events are announced; the conversation's row is written once, at the end.
+
+use sea_orm::{ActiveModelTrait, DatabaseTransaction, DbErr, EntityTrait, IntoActiveModel};
+
+use crate::clock::Timestamp;
+use crate::conversations::{conversation, message, newest_messages, swipe, timeline};
+use crate::db::commit_verification::CommitProof;
+use crate::db::connect::Backend;
+use crate::ids::MessageId;
+use crate::runs::error::EngineError;
+use crate::runs::scheduling::plan::{EnqueueRun, MessageRef, NewMessage, Plan, PlanChange};
+use crate::runs::scheduling::state::ScheduleState;
+use crate::runs::store::queue::StaleAfter;
+use crate::runs::store::write_messages::n_bytes;
+use crate::runs::store::{queue, run};
+use crate::spaces::{membership, space};
+
+/// The transaction, time and node with which a plan is written.
+pub struct PlanWriter<'a> {
+    pub tx: &'a DatabaseTransaction,
+    pub now: Timestamp,
+    pub node: &'a str,
+    pub dialect: Backend,
+}
+
+/// What to announce after the commit.
+#[derive(Debug, Default)]
+pub struct WrittenPlan {
+    /// Appended and changed messages.
+    pub messages: Vec<WrittenMessage>,
+    /// Memberships whose copilot used a step.
+    pub memberships: Vec<membership::Model>,
+    /// Runs that ended, each with the `rev` of its event unless its message is the event.
+    pub ended: Vec<(run::Model, Option<i64>)>,
+    /// Runs that were queued again.
+    pub released: Vec<run::Model>,
+    pub queued: Option<(run::Model, i64)>,
+    /// Set when state, round, queued or running run changed.
+    pub queue_rev: Option<i64>,
+    pub claimed: Option<run::Model>,
+    /// Runs whose executor must stop and commit the text so far.
+    pub cancel_requested: Vec<run::Model>,
+    /// Lets the caller verify whether the transaction committed.
+    pub proof: Option<CommitProof>,
+}
+
+/// A message to announce.
+#[derive(Clone, Debug)]
+pub struct WrittenMessage {
+    pub row: message::Model,
+    /// Whether it was appended or restored.
+    pub is_new: bool,
+    pub n_swipes: i64,
+}
+
+impl PlanWriter<'_> {
+    /// Writes the plan and returns the new state.
+    ///
+    /// # Errors
+    /// Returns [`EngineError::Conflict`] when a run is not in the state that the plan expects.
+    pub async fn write(
+        &self,
+        mut schedule: ScheduleState,
+        plan: Plan,
+    ) -> Result<(ScheduleState, WrittenPlan), EngineError> {
+        let before = (schedule.conversation.rev, schedule.conversation.last_seq);
+        let mut written = WrittenPlan::default();
+        let mut queue_changed = plan.enqueue.is_some();
+        for change in plan.changes {
+            queue_changed |= self
+                .apply_change(&mut schedule, &mut written, change)
+                .await?;
+            crate::fail_point!("step.between", ?);
+        }
+        // Messages are announced first, so the ends get later numbers.
+        for (run, rev) in &mut written.ended {
+            // The message of a successful run is its event.
+            *rev = (run.status != run::RunStatus::Succeeded).then(|| next_rev(&mut schedule));
+        }
+        if let Some(enqueue) = plan.enqueue {
+            self.enqueue_run(&mut schedule, &mut written, enqueue)
+                .await?;
+        }
+        if queue_changed {
+            written.queue_rev = Some(next_rev(&mut schedule));
+        }
+        if before != (schedule.conversation.rev, schedule.conversation.last_seq) {
+            written.proof =
+                conversation::save_counters(self.tx, &schedule.conversation, self.dialect).await?;
+        }
+        Ok((schedule, written))
+    }
+
+    /// Writes one change; returns whether it changes the queue.
+    async fn apply_change(
+        &self,
+        schedule: &mut ScheduleState,
+        written: &mut WrittenPlan,
+        change: PlanChange,
+    ) -> Result<bool, EngineError> {
+        match change {
+            PlanChange::Append(new) => self.append_message(schedule, written, new).await?,
+            PlanChange::SetVisibility { visibility, .. } => {
+                self.update_target_message(schedule, written, |it| it.visibility = visibility)
+                    .await?;
+            }
+            PlanChange::SetContent(edit) => self.set_content(schedule, written, edit).await?,
+            PlanChange::HideMessages(turn) => self.hide_messages(schedule, written, turn).await?,
+            PlanChange::AddSwipe(text) => self.add_swipe(schedule, written, text).await?,
+            PlanChange::ShowSwipe(swipe) => self.show_swipe(schedule, written, swipe).await?,
+            PlanChange::StorePrompt(run, record) => {
+                self.store_prompt(schedule, run, &record).await?
+            }
+            PlanChange::StoreEffects(memory) => self.store_effects(schedule, &memory).await?,
+            PlanChange::SpendCopilotStep(seat) => {
+                let spent = membership::spend_copilot_step(self.tx, seat).await?;
+                let mut members = schedule.members.iter_mut();
+                if let (Some(seat), Some(it)) = (spent, members.find(|it| it.id == seat)) {
+                    *it = seat.clone();
+                    written.memberships.push(seat);
+                }
+            }
+            PlanChange::AutoModeTurns(n) => schedule.conversation.auto_mode_turns = n,
+            PlanChange::RequestCancel(run) => {
+                require_updated(queue::request_cancel(self.tx, run.id, self.now).await?)?;
+                if let Some(running) = schedule.running.as_mut() {
+                    running.cancel_requested_at = Some(self.now);
+                    running.keep_partial = true;
+                }
+                written.cancel_requested.push(run);
+                return Ok(true);
+            }
+            PlanChange::NewRound { .. }
+            | PlanChange::EndRound { .. }
+            | PlanChange::MoveRound { .. }
+            | PlanChange::ReplaceSlots { .. }
+            | PlanChange::MarkSlot { .. } => {
+                self.change_round(schedule, change).await?;
+                return Ok(true);
+            }
+            other => {
+                self.apply_run_change(schedule, written, other).await?;
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    async fn append_message(
+        &self,
+        schedule: &mut ScheduleState,
+        written: &mut WrittenPlan,
+        new: NewMessage,
+    ) -> Result<(), DbErr> {
+        let id = schedule.conversation.id;
+        let mut row = timeline::new_model(id, new.author, new.role, new.content, self.now);
+        schedule.conversation.last_seq += 1;
+        row.seq = schedule.conversation.last_seq;
+        row.rev = next_rev(schedule);
+        row.client_id = new.client_id;
+        row.conversation_run_id = new.run;
+        row.token_count = new.token_count;
+        row.metadata = new.metadata;
+        let row = timeline::append(self.tx, row).await?;
+        let alternates = new.alternates.iter().map(|it| it.content.len());
+        schedule.conversation.text_bytes += n_bytes(row.content.len() + alternates.sum::<usize>());
+        match row.role {
+            message::MessageRole::Assistant => {
+                schedule.last_speaker = Some(row.space_membership_id);
+                schedule.conversation.last_speaker_membership_id = schedule.last_speaker;
+                schedule.conversation.last_assistant_seq = Some(row.seq);
+            }
+            message::MessageRole::User => schedule.conversation.last_user_seq = Some(row.seq),
+            message::MessageRole::System => {}
+        }
+        schedule.tail = Some(row.clone());
+        let n_swipes = swipe::append_all(self.tx, row.id, 0, new.alternates).await?;
+        written.messages.push(WrittenMessage {
+            row,
+            is_new: true,
+            n_swipes,
+        });
+        Ok(())
+    }
+
+    pub(super) async fn update_target_message(
+        &self,
+        schedule: &mut ScheduleState,
+        written: &mut WrittenPlan,
+        change: impl FnOnce(&mut message::Model),
+    ) -> Result<(), DbErr> {
+        let Some(mut row) = schedule.target_message.clone() else {
+            return Ok(());
+        };
+        let was_hidden = row.visibility == message::Visibility::Hidden;
+        let shown = (row.content.clone(), row.active_swipe);
+        change(&mut row);
+        schedule.conversation.text_bytes += n_bytes(row.content.len()) - n_bytes(shown.0.len());
+        if shown != (row.content.clone(), row.active_swipe) {
+            row.version += 1;
+        }
+        row.rev = next_rev(schedule);
+        let active = row.clone().into_active_model().reset_all();
+        message::Entity::update(active).exec(self.tx).await?;
+        if was_hidden != (row.visibility == message::Visibility::Hidden) {
+            self.refresh_newest(schedule).await?;
+        }
+        schedule.target_message = Some(row.clone());
+        let n_swipes = schedule.n_target_swipes;
+        written.messages.push(WrittenMessage {
+            row,
+            is_new: was_hidden,
+            n_swipes,
+        });
+        Ok(())
+    }
+
+    /// Recomputes the newest message of each role, because one was hidden or restored.
+    pub(super) async fn refresh_newest(&self, schedule: &mut ScheduleState) -> Result<(), DbErr> {
+        let newest = newest_messages::find(self.tx, schedule.conversation.id).await?;
+        newest.apply_to(&mut schedule.conversation);
+        schedule.last_speaker = newest.last_speaker;
+        Ok(())
+    }
+
+    /// Adds the cost of a run to the space's counter in the transaction that ends the run.
+    async fn charge_tokens(
+        &self,
+        schedule: &mut ScheduleState,
+        run: &run::Model,
+    ) -> Result<(), DbErr> {
+        let tokens = run.usage.map_or(0, run::RunUsage::total);
+        if tokens == 0 {
+            return Ok(());
+        }
+        schedule.space.tokens_used = schedule.space.tokens_used.saturating_add(tokens);
+        space::add_tokens_used(self.tx, schedule.space.id, tokens).await
+    }
+
+    async fn apply_run_change(
+        &self,
+        schedule: &mut ScheduleState,
+        written: &mut WrittenPlan,
+        change: PlanChange,
+    ) -> Result<(), EngineError> {
+        let (tx, now) = (self.tx, self.now);
+        match change {
+            PlanChange::ClaimRun(run) => self.claim_run(schedule, written, run).await?,
+            PlanChange::SkipQueued(run) => {
+                require_updated(queue::skip(tx, &run, now).await?)?;
+                self.charge_tokens(schedule, &run).await?;
+                self.record_left_queue(schedule, written, run, run::RunStatus::Skipped, None);
+            }
+            PlanChange::CancelQueued(mut run) => {
+                run.set_superseding_message(resolve_message(MessageRef::Appended, schedule));
+                require_updated(queue::cancel_queued(tx, &run, now).await?)?;
+                self.charge_tokens(schedule, &run).await?;
+                self.record_left_queue(schedule, written, run, run::RunStatus::Canceled, None);
+            }
+            PlanChange::FailQueued(run, error) => {
+                require_updated(queue::fail_queued(tx, &run, &error, now).await?)?;
+                self.charge_tokens(schedule, &run).await?;
+                self.record_left_queue(schedule, written, run, run::RunStatus::Failed, Some(error));
+            }
+            PlanChange::Finish { mut run, end } => {
+                run.set_superseding_message(resolve_message(MessageRef::Appended, schedule));
+                require_updated(queue::finish(tx, &run, run.lease, &end, now).await?)?;
+                self.charge_tokens(schedule, &run).await?;
+                self.record_stopped(schedule, written, run, end);
+            }
+            PlanChange::ExpireLease {
+                run,
+                end,
+                silent_for_ms,
+            } => {
+                let stale = StaleAfter {
+                    after_ms: silent_for_ms,
+                    dialect: self.dialect,
+                };
+                require_updated(queue::expire(tx, &run, run.lease, &end, now, &stale).await?)?;
+                self.charge_tokens(schedule, &run).await?;
+                crate::fail_point!("reap.mid", ?);
+                self.record_stopped(schedule, written, run, end);
+            }
+            PlanChange::ReleaseRun(run) => {
+                require_updated(queue::release(tx, &run, run.lease).await?)?;
+                schedule.running = None;
+                let mut queued = run.clone();
+                queued.status = run::RunStatus::Queued;
+                (queued.worker_id, queued.cutoff_seq) = (None, None);
+                (queued.started_at, queued.heartbeat_at) = (None, None);
+                queued.waiting_for = None;
+                schedule.queued = Some(queued);
+                written.released.push(run);
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    async fn claim_run(
+        &self,
+        schedule: &mut ScheduleState,
+        written: &mut WrittenPlan,
+        run: run::Model,
+    ) -> Result<(), EngineError> {
+        let dialect = self.dialect;
+        let claimed = queue::claim(self.tx, run.id, self.node, self.now, dialect).await?;
+        let mut claimed = claimed.ok_or(EngineError::Conflict)?;
+        claimed.cutoff_seq = Some(queue::set_cutoff(self.tx, run.id).await?);
+        schedule.queued = None;
+        schedule.running = Some(claimed.clone());
+        written.claimed = Some(claimed);
+        Ok(())
+    }
+
+    fn record_left_queue(
+        &self,
+        schedule: &mut ScheduleState,
+        written: &mut WrittenPlan,
+        mut run: run::Model,
+        status: run::RunStatus,
+        error: Option<run::RunError>,
+    ) {
+        schedule.queued = None;
+        run.status = status;
+        run.finished_at = Some(self.now);
+        run.error = error;
+        written.ended.push((run, None));
+    }
+
+    fn record_stopped(
+        &self,
+        schedule: &mut ScheduleState,
+        written: &mut WrittenPlan,
+        mut run: run::Model,
+        end: queue::RunEnd,
+    ) {
+        schedule.running = None;
+        run.status = end.status();
+        run.finished_at = Some(self.now);
+        run.waiting_for = None;
+        if let queue::RunEnd::Failed(error) = end {
+            run.error = Some(error);
+        }
+        written.ended.push((run, None));
+    }
+
+    async fn enqueue_run(
+        &self,
+        schedule: &mut ScheduleState,
+        written: &mut WrittenPlan,
+        enqueue: EnqueueRun,
+    ) -> Result<(), DbErr> {
+        let mut run = enqueue.run;
+        run.debug.trigger_message_id = enqueue.trigger.and_then(|it| resolve_message(it, schedule));
+        run.debug.expected_last_message_id = enqueue
+            .expected_tail
+            .and_then(|it| resolve_message(it, schedule));
+        schedule.conversation.last_run_seq += 1;
+        run.run_seq = schedule.conversation.last_run_seq;
+        let run = queue::enqueue(self.tx, run).await?;
+        schedule.queued = Some(run.clone());
+        written.queued = Some((run, next_rev(schedule)));
+        Ok(())
+    }
+}
+
+pub(super) fn next_rev(schedule: &mut ScheduleState) -> i64 {
+    schedule.conversation.rev += 1;
+    schedule.conversation.rev
+}
+
+/// Returns the message that is referred to; an appended one is the tail by now.
+pub(super) fn resolve_message(
+    reference: MessageRef,
+    schedule: &ScheduleState,
+) -> Option<MessageId> {
+    match reference {
+        MessageRef::Message(id) => Some(id),
+        MessageRef::Appended => schedule.tail.as_ref().map(|it| it.id),
+    }
+}
+
+fn require_updated(moved: bool) -> Result<(), EngineError> {
+    if moved {
+        Ok(())
+    } else {
+        Err(EngineError::Conflict)
+    }
+}

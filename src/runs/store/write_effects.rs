@@ -1,0 +1,103 @@
+//! Writes what a run leaves behind apart from its text: the sent prompt, macro variables, timed
+//! lorebook effects and usage.
+
+use sea_orm::{ConnectionTrait, DbErr};
+use serde_json::{Value, json};
+
+use crate::clock::Timestamp;
+use crate::conversations::conversation;
+use crate::db::connect::Db;
+use crate::ids::{ConversationId, RunId, SpaceId};
+use crate::prompt::builder::PromptEffects;
+use crate::prompt::loading::{run_prompt, space_variable};
+use crate::prompt::record::prompt_record::SentPrompt;
+use crate::runs::scheduling::command::SentPromptRef;
+use crate::runs::scheduling::state::ScheduleState;
+use crate::runs::store::plan_writer::PlanWriter;
+use crate::runs::store::{queue, run};
+use crate::spaces::space;
+
+/// The prompt and usage of a run that was canceled before its executor could report them.
+#[derive(Clone)]
+pub struct LatePrompt {
+    pub run: RunId,
+    pub conversation: ConversationId,
+    pub space: SpaceId,
+    /// The lease under which it was executed.
+    pub lease: i64,
+    pub sent: SentPromptRef,
+    /// The usage of its model calls.
+    pub usage: Option<run::RunUsage>,
+    pub now: Timestamp,
+}
+
+/// Stores the prompt of a canceled run and charges its usage once: if the executor ended the run,
+/// both are stored already. Stores nothing for a run that continues elsewhere or was recovered; for
+/// one that was deleted with its conversation, only the usage is charged.
+///
+/// # Errors
+/// Returns the database's error when it fails.
+pub async fn store_late_prompt(db: &Db, late: LatePrompt) -> Result<(), DbErr> {
+    db.write(move |tx| {
+        Box::pin(async move {
+            // The conversation may have been deleted meanwhile.
+            if conversation::lock(tx, late.conversation).await?.is_none() {
+                return charge_tokens(tx, &late).await;
+            }
+            let figures = &late.sent.stats;
+            let run = (late.run, late.lease);
+            if queue::set_late_usage(tx, run, figures, late.usage).await? {
+                charge_tokens(tx, &late).await?;
+                let record = late.sent.record.as_ref().clone();
+                run_prompt::store(tx, late.run, late.conversation, record, late.now).await?;
+            }
+            Ok(())
+        })
+    })
+    .await
+}
+
+async fn charge_tokens(tx: &impl ConnectionTrait, late: &LatePrompt) -> Result<(), DbErr> {
+    match late.usage.map_or(0, run::RunUsage::total) {
+        0 => Ok(()),
+        tokens => space::add_tokens_used(tx, late.space, tokens).await,
+    }
+}
+
+impl PlanWriter<'_> {
+    /// Stores the prompt that a run sent.
+    pub(super) async fn store_prompt(
+        &self,
+        schedule: &ScheduleState,
+        run: RunId,
+        record: &SentPrompt,
+    ) -> Result<(), DbErr> {
+        let conversation = schedule.conversation.id;
+        run_prompt::store(self.tx, run, conversation, record.clone(), self.now).await
+    }
+
+    /// Stores macro variables and timed lorebook effects. The conversation's row is locked, so it
+    /// contains what the previous run stored.
+    pub(super) async fn store_effects(
+        &self,
+        schedule: &mut ScheduleState,
+        memory: &PromptEffects,
+    ) -> Result<(), DbErr> {
+        let mut variables = schedule.conversation.variables.clone();
+        for (name, value) in &memory.variables.conversation {
+            if !variables["macros"].is_object() {
+                variables["macros"] = json!({});
+            }
+            variables["macros"][name] = Value::from(value.as_str());
+        }
+        if let Some(lore) = &memory.timed_effects {
+            variables["lore"] = lore.clone();
+        }
+        if variables != schedule.conversation.variables {
+            conversation::set_variables(self.tx, schedule.conversation.id, variables.clone())
+                .await?;
+            schedule.conversation.variables = variables;
+        }
+        space_variable::set(self.tx, schedule.space.id, memory.variables.space.clone()).await
+    }
+}

@@ -1,0 +1,102 @@
+//! Writes the changes of a plan to the texts of a message, and to a turn that is regenerated.
+
+use sea_orm::{ActiveModelTrait, DbErr, EntityTrait, IntoActiveModel};
+
+use crate::conversations::{message, swipe};
+use crate::runs::scheduling::command::MessageEdit;
+use crate::runs::scheduling::state::ScheduleState;
+use crate::runs::store::plan_writer::{PlanWriter, WrittenMessage, WrittenPlan, next_rev};
+
+/// Converts a length to the type of the database.
+pub(super) fn n_bytes(length: usize) -> i64 {
+    i64::try_from(length).unwrap_or(i64::MAX)
+}
+
+impl PlanWriter<'_> {
+    /// Hides the messages after the user message that is answered again.
+    pub(super) async fn hide_messages(
+        &self,
+        schedule: &mut ScheduleState,
+        written: &mut WrittenPlan,
+        turn: Vec<message::Model>,
+    ) -> Result<(), DbErr> {
+        for mut row in turn {
+            row.visibility = message::Visibility::Hidden;
+            row.rev = next_rev(schedule);
+            let active = row.clone().into_active_model().reset_all();
+            message::Entity::update(active).exec(self.tx).await?;
+            written.messages.push(WrittenMessage {
+                row,
+                is_new: false,
+                n_swipes: 0,
+            });
+        }
+        schedule.tail = schedule.answered_message.clone();
+        self.refresh_newest(schedule).await
+    }
+
+    /// Replaces the shown text by a user's edit.
+    pub(super) async fn set_content(
+        &self,
+        schedule: &mut ScheduleState,
+        written: &mut WrittenPlan,
+        edit: MessageEdit,
+    ) -> Result<(), DbErr> {
+        let now = self.now;
+        let change = |it: &mut message::Model| {
+            it.content = edit.content;
+            it.token_count = edit.token_count;
+            it.edited_at = Some(now);
+            it.edited_by = edit.by;
+        };
+        let before = schedule.conversation.text_bytes;
+        self.update_target_message(schedule, written, change)
+            .await?;
+        match schedule
+            .target_message
+            .as_ref()
+            .filter(|_| schedule.n_target_swipes > 0)
+        {
+            Some(row) => {
+                // The text is stored a second time, as a swipe.
+                schedule.conversation.text_bytes += schedule.conversation.text_bytes - before;
+                swipe::update_active(self.tx, row).await
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// Adds a swipe and shows it. If the message had no swipes, its text becomes the first.
+    pub(super) async fn add_swipe(
+        &self,
+        schedule: &mut ScheduleState,
+        written: &mut WrittenPlan,
+        text: swipe::SwipeText,
+    ) -> Result<(), DbErr> {
+        let Some(row) = schedule.target_message.as_ref() else {
+            return Ok(());
+        };
+        let first = (schedule.n_target_swipes == 0).then(|| swipe::SwipeText::from_message(row));
+        let texts: Vec<swipe::SwipeText> = first.into_iter().chain([text.clone()]).collect();
+        let stored: usize = texts.iter().map(|it| it.content.len()).sum();
+        schedule.conversation.text_bytes += n_bytes(stored);
+        schedule.n_target_swipes +=
+            swipe::append_all(self.tx, row.id, schedule.n_target_swipes, texts).await?;
+        let position = schedule.n_target_swipes - 1;
+        self.update_target_message(schedule, written, |it| text.select_on(it, position))
+            .await
+    }
+
+    /// Shows an existing swipe.
+    pub(super) async fn show_swipe(
+        &self,
+        schedule: &mut ScheduleState,
+        written: &mut WrittenPlan,
+        swipe: swipe::Model,
+    ) -> Result<(), DbErr> {
+        let position = swipe.position;
+        let text = swipe::SwipeText::from(swipe);
+        self.update_target_message(schedule, written, |it| text.select_on(it, position))
+            .await
+    }
+}

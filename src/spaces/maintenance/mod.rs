@@ -1,0 +1,5 @@
+//! Periodic work: re-checks of access, deletion of unused data.
+
+pub mod access_review;
+pub mod garbage_collection;
+pub mod guest_cleanup;

@@ -1,0 +1,239 @@
+//! Actions that control the scheduler of a conversation: generate, stop, pause, resume, skip,
+//! retry.
+
+use actix_web::HttpResponse;
+use actix_web::web::{Data, Path, Query};
+use serde::{Deserialize, Serialize};
+use utoipa::{IntoParams, ToSchema};
+
+use crate::app::App;
+use crate::ids::{ConversationId, MembershipId};
+use crate::runs::reading::views::ConversationView;
+use crate::runs::store::run;
+use crate::spaces::permissions::Action;
+use crate::web::api::engine_error::api_error;
+use crate::web::error::ApiResult;
+use crate::web::extract::authentication::CurrentUser;
+use crate::web::extract::json_body::JsonBody;
+use crate::web::extract::space_access;
+
+/// The speaker of the reply.
+#[derive(Debug, Default, Deserialize, IntoParams, ToSchema)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+#[schema(as = Generate)]
+pub struct GenerateRequest {
+    /// Defaults to the next speaker.
+    #[param(inline)]
+    speaker_id: Option<MembershipId>,
+}
+
+/// How to stop.
+#[derive(Debug, Default, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+#[schema(as = Stop)]
+pub struct StopRequest {
+    /// Keep the text generated so far as the message.
+    #[serde(default)]
+    keep_partial: bool,
+}
+
+/// An empty body; it may be omitted.
+#[derive(Debug, Default, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+#[schema(as = Nothing)]
+pub struct EmptyBody {}
+
+/// The run that was planned.
+#[derive(Serialize, ToSchema)]
+pub struct PlannedRun {
+    pub run: run::RunView,
+}
+
+/// Triggers a reply. The speaker may be given in the query or in the body.
+#[utoipa::path(
+    post,
+    path = "/api/conversations/{conversation_id}/generate",
+    tag = "conversations",
+    params(GenerateRequest),
+    request_body = Option<GenerateRequest>,
+    responses(
+        (status = 202, body = PlannedRun),
+        (status = 409, description = "`already_finished`."),
+        (status = 422, description = "`no_speaker`; `invalid_value`.")
+    )
+)]
+pub async fn generate(
+    app: Data<App>,
+    caller: CurrentUser,
+    id: Path<ConversationId>,
+    query: Query<GenerateRequest>,
+    body: JsonBody<GenerateRequest>,
+) -> ApiResult<HttpResponse> {
+    let at = space_access::load_conversation_access(&app, &caller, id.into_inner()).await?;
+    at.require_write(Action::Generate)?;
+    let speaker = query
+        .speaker_id
+        .or(body.read_or_default().await?.speaker_id);
+    let by = at.display_name(&caller);
+    let run = app
+        .engine
+        .force_talk(at.conversation.id, speaker, by)
+        .await
+        .map_err(api_error)?;
+    Ok(HttpResponse::Accepted().json(PlannedRun { run }))
+}
+
+/// Stops the running run, cancels the queued ones and pauses the round.
+#[utoipa::path(
+    post,
+    path = "/api/conversations/{conversation_id}/stop",
+    tag = "conversations",
+    request_body = Option<StopRequest>,
+    responses(
+        (status = 202, body = ConversationView),
+        (status = 409, description = "`already_finished`.")
+    )
+)]
+pub async fn stop(
+    app: Data<App>,
+    caller: CurrentUser,
+    id: Path<ConversationId>,
+    body: JsonBody<StopRequest>,
+) -> ApiResult<HttpResponse> {
+    let at = space_access::load_conversation_access(&app, &caller, id.into_inner()).await?;
+    at.require_write(Action::Generate)?;
+    let keep_partial = body.read_or_default().await?.keep_partial;
+    app.engine
+        .stop(at.conversation.id, keep_partial)
+        .await
+        .map_err(api_error)?;
+    Ok(HttpResponse::Accepted().json(conversation_view(&app, &at).await?))
+}
+
+/// Pauses the round after the running run.
+#[utoipa::path(
+    post,
+    path = "/api/conversations/{conversation_id}/pause",
+    tag = "conversations",
+    request_body = Option<EmptyBody>,
+    responses(
+        (status = 200, body = ConversationView),
+        (status = 409, description = "`no_round`; `already_finished`.")
+    )
+)]
+pub async fn pause(
+    app: Data<App>,
+    caller: CurrentUser,
+    id: Path<ConversationId>,
+    body: JsonBody<EmptyBody>,
+) -> ApiResult<HttpResponse> {
+    let at = authorize_action(&app, &caller, *id, Action::ManageConversation, body).await?;
+    app.engine
+        .pause(at.conversation.id)
+        .await
+        .map_err(api_error)?;
+    Ok(HttpResponse::Ok().json(conversation_view(&app, &at).await?))
+}
+
+/// Resumes a paused round.
+#[utoipa::path(
+    post,
+    path = "/api/conversations/{conversation_id}/resume",
+    tag = "conversations",
+    request_body = Option<EmptyBody>,
+    responses(
+        (status = 200, body = ConversationView),
+        (status = 409, description = "`nothing_paused`; `already_finished`.")
+    )
+)]
+pub async fn resume(
+    app: Data<App>,
+    caller: CurrentUser,
+    id: Path<ConversationId>,
+    body: JsonBody<EmptyBody>,
+) -> ApiResult<HttpResponse> {
+    let at = authorize_action(&app, &caller, *id, Action::ManageConversation, body).await?;
+    let resumed = app.engine.resume(at.conversation.id).await;
+    resumed.map_err(api_error)?;
+    Ok(HttpResponse::Ok().json(conversation_view(&app, &at).await?))
+}
+
+/// Skips the current speaker.
+#[utoipa::path(
+    post,
+    path = "/api/conversations/{conversation_id}/skip",
+    tag = "conversations",
+    request_body = Option<EmptyBody>,
+    responses(
+        (status = 200, body = ConversationView),
+        (status = 409, description = "`no_round`; `already_finished`.")
+    )
+)]
+pub async fn skip(
+    app: Data<App>,
+    caller: CurrentUser,
+    id: Path<ConversationId>,
+    body: JsonBody<EmptyBody>,
+) -> ApiResult<HttpResponse> {
+    let at = authorize_action(&app, &caller, *id, Action::Generate, body).await?;
+    app.engine
+        .skip(at.conversation.id)
+        .await
+        .map_err(api_error)?;
+    Ok(HttpResponse::Ok().json(conversation_view(&app, &at).await?))
+}
+
+/// Retries a reply that failed or was stopped.
+#[utoipa::path(
+    post,
+    path = "/api/conversations/{conversation_id}/retry",
+    tag = "conversations",
+    request_body = Option<EmptyBody>,
+    responses(
+        (status = 202, body = PlannedRun),
+        (status = 409, description = "`nothing_to_retry`; `already_finished`.")
+    )
+)]
+pub async fn retry(
+    app: Data<App>,
+    caller: CurrentUser,
+    id: Path<ConversationId>,
+    body: JsonBody<EmptyBody>,
+) -> ApiResult<HttpResponse> {
+    let at = authorize_action(&app, &caller, *id, Action::Generate, body).await?;
+    let run = app
+        .engine
+        .retry(at.conversation.id)
+        .await
+        .map_err(api_error)?;
+    Ok(HttpResponse::Accepted().json(PlannedRun { run }))
+}
+
+/// Loads the conversation and checks that the caller may do `act`.
+///
+/// # Errors
+/// Returns 404, 403, or 400 for a body with fields.
+async fn authorize_action(
+    app: &App,
+    caller: &CurrentUser,
+    id: ConversationId,
+    act: Action,
+    body: JsonBody<EmptyBody>,
+) -> ApiResult<space_access::ConversationAccess> {
+    let at = space_access::load_conversation_access(app, caller, id).await?;
+    at.require_write(act)?;
+    let EmptyBody {} = body.read_or_default().await?;
+    Ok(at)
+}
+
+/// Loads the conversation after an action.
+///
+/// # Errors
+/// Returns 404 when it was deleted in the meantime.
+pub async fn conversation_view(
+    app: &App,
+    at: &space_access::ConversationAccess,
+) -> ApiResult<ConversationView> {
+    Ok(app.engine.conversation_view(at.conversation.id).await?)
+}

@@ -1,0 +1,217 @@
+//! Chat imports: started by an upload, then tracked and canceled by id.
+
+use std::collections::HashMap;
+
+use actix_web::web::{Data, Json, Path};
+use actix_web::{HttpRequest, HttpResponse};
+use serde_json::{Map, Value};
+
+use crate::app::App;
+use crate::conversations::chats::chat_authors::{AuthorChoice, AuthorMap};
+use crate::conversations::chats::chat_import::{ChatImport, ImportServices};
+use crate::conversations::chats::import_writer::ChatImportError;
+use crate::conversations::chats::{chat_import, import_job, import_writer};
+use crate::ids::{ImportId, MembershipId, SpaceId};
+use crate::spaces::membership;
+use crate::spaces::permissions::Action;
+use crate::web::api::conversations;
+use crate::web::api::engine_error::api_error;
+use crate::web::error::{ApiError, ApiResult};
+use crate::web::extract::authentication::CurrentUser;
+use crate::web::extract::upload::{PendingUpload, TempFileUpload, UploadForm};
+use crate::web::extract::{pagination, space_access};
+
+/// The maximum size of a chat file, in bytes.
+const MAX_CHAT_BYTES: u64 = 100 * 1024 * 1024;
+
+/// More names than a preview shows.
+const MAX_NAMES: usize = 200;
+
+/// Imports a SillyTavern chat (JSONL) as a new conversation of the space.
+///
+/// The response is sent when the upload is complete; `GET /api/imports/{import_id}` shows the
+/// progress. The conversation is hidden until it is complete. Names are matched to memberships with
+/// the same name; `names` overrides this with a JSON object from names to membership ids or `new`.
+#[utoipa::path(
+    post,
+    path = "/api/spaces/{space_id}/import",
+    operation_id = "chat",
+    tag = "imports",
+    params(("names" = Option<String>, Query, description = "A JSON object from names in the file to membership ids or `new`.")),
+    request_body(content = UploadForm, content_type = "multipart/form-data"),
+    responses(
+        (status = 202, body = import_job::ImportView),
+        (status = 409, description = "`import_running`: one at a time."),
+        (status = 413, description = "`too_large`: more than 100 MiB."),
+        (status = 415, description = "`unsupported_media_type`: a multipart form with a file is required.")
+    )
+)]
+pub async fn import(
+    app: Data<App>,
+    caller: CurrentUser,
+    space: Path<SpaceId>,
+    request: HttpRequest,
+    upload: PendingUpload,
+) -> ApiResult<HttpResponse> {
+    let at = space_access::load_space_access(&app, &caller, space.into_inner()).await?;
+    at.require_write(Action::ManageConversation)?;
+    let seats = membership::list_for_space(app.db.reader(), at.space.id).await?;
+    let chosen = parse_choices(
+        pagination::parse_text(request.query_string(), "names")?,
+        &seats,
+    )?;
+    let file = upload.save(MAX_CHAT_BYTES).await?;
+    let kind = import_job::ImportKind::Chat;
+    let now = app.clock.now();
+    // The texts need no more storage than the file; the quota is charged while the import runs.
+    let bytes = i64::try_from(file.n_bytes).unwrap_or(i64::MAX);
+    let quota = &app.engine.context().quota;
+    quota
+        .require(app.db.reader(), at.space.owner_id, bytes)
+        .await
+        .map_err(|error| api_error(error.into()))?;
+    let begun = import_writer::start(
+        &app.db,
+        caller.id(),
+        kind,
+        Some(at.space.id),
+        file.n_bytes,
+        now,
+    );
+    let job = begun.await.map_err(import_error)?;
+    let view = job.view();
+    let importer = at.membership.as_ref().map(|it| it.id);
+    let chat = ChatImport {
+        job,
+        target: at.space.id,
+        title: title_from_file_name(&file),
+        authors: AuthorMap::new(&seats, importer, chosen),
+    };
+    let task = run_import(app.clone(), chat, file);
+    app.shutdown.spawn(task);
+    Ok(HttpResponse::Accepted().json(view))
+}
+
+async fn run_import(app: Data<App>, chat: ChatImport, file: TempFileUpload) {
+    // The import stores its result in its row and logs unexpected errors.
+    let Ok(row) = chat_import::run(&import_context(&app), chat, file.file).await else {
+        return;
+    };
+    match app.engine.conversation_view(row.id).await {
+        Ok(view) => conversations::announce(&app, &view),
+        Err(error) => tracing::error!(%error, "failed to announce an imported conversation"),
+    }
+}
+
+/// Returns the services that an import needs.
+pub fn import_context(app: &App) -> ImportServices {
+    ImportServices {
+        db: app.db.clone(),
+        clock: app.clock.clone(),
+        shutdown: app.shutdown.clone(),
+    }
+}
+
+/// Returns the progress or the result of one of the caller's imports.
+#[utoipa::path(
+    get,
+    path = "/api/imports/{import_id}",
+    tag = "imports",
+    responses((status = 200, body = import_job::ImportView), (status = 404))
+)]
+pub async fn show(
+    app: Data<App>,
+    caller: CurrentUser,
+    id: Path<ImportId>,
+) -> ApiResult<Json<import_job::ImportView>> {
+    let row = require_own(&app, &caller, id.into_inner()).await?;
+    Ok(Json(row.view()))
+}
+
+/// Cancels one of the caller's imports and deletes what it created.
+#[utoipa::path(
+    delete,
+    path = "/api/imports/{import_id}",
+    tag = "imports",
+    responses(
+        (status = 204),
+        (status = 404),
+        (status = 409, description = "`already_finished`.")
+    )
+)]
+pub async fn cancel(
+    app: Data<App>,
+    caller: CurrentUser,
+    id: Path<ImportId>,
+) -> ApiResult<HttpResponse> {
+    let row = require_own(&app, &caller, id.into_inner()).await?;
+    cancel_import(&app, &row).await
+}
+
+/// Cancels an import and deletes what it created.
+///
+/// # Errors
+/// Returns 409 `already_finished` when the import has ended.
+pub async fn cancel_import(app: &App, row: &import_job::Model) -> ApiResult<HttpResponse> {
+    let canceled = import_job::ImportStatus::Canceled;
+    let report = Value::Object(Map::new());
+    let now = app.clock.now();
+    match import_job::abort(&app.db, row.id, canceled, report, now).await? {
+        true => Ok(HttpResponse::NoContent().finish()),
+        false => Err(ApiError::conflict(
+            "already_finished",
+            "This import has already ended.",
+        )),
+    }
+}
+
+async fn require_own(
+    app: &App,
+    caller: &CurrentUser,
+    id: ImportId,
+) -> ApiResult<import_job::Model> {
+    let own = import_job::find_for_user(app.db.reader(), caller.id(), id).await?;
+    own.ok_or_else(ApiError::not_found)
+}
+
+/// Parses the explicit assignments of names.
+fn parse_choices(
+    text: Option<String>,
+    seats: &[membership::Model],
+) -> ApiResult<HashMap<String, AuthorChoice>> {
+    let wrong = |message: &str| ApiError::new(400, "invalid_value", message).with_param("names");
+    let Some(said) = text else {
+        return Ok(HashMap::new());
+    };
+    let said: Map<String, Value> = serde_json::from_str(&said)
+        .map_err(|_| wrong("Must be a JSON object from names to ids."))?;
+    if said.len() > MAX_NAMES {
+        return Err(wrong("Must not have more than 200 names."));
+    }
+    let choice = |(name, said): (String, Value)| {
+        let choice = match (said.as_str(), said.as_i64().map(MembershipId)) {
+            (Some("new"), _) => AuthorChoice::New,
+            (_, Some(seat)) if seats.iter().any(|it| it.id == seat) => {
+                AuthorChoice::Membership(seat)
+            }
+            _ => return Err(wrong("This space has no such membership.")),
+        };
+        Ok((name, choice))
+    };
+    said.into_iter().map(choice).collect()
+}
+
+/// Returns the file name without its extension.
+fn title_from_file_name(file: &TempFileUpload) -> Option<String> {
+    let name = file.name.rsplit_once('.').map_or(&*file.name, |it| it.0);
+    (!name.trim().is_empty()).then(|| name.to_owned())
+}
+
+/// Converts the error of an import that did not start.
+pub fn import_error(error: ChatImportError) -> ApiError {
+    match error {
+        ChatImportError::AlreadyRunning => ApiError::conflict("import_running", error.to_string()),
+        ChatImportError::Db(error) => error.into(),
+        other => ApiError::internal(other),
+    }
+}

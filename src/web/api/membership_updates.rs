@@ -1,0 +1,317 @@
+//! `PATCH /api/memberships/{id}`: validates and authorizes changes of a membership.
+
+use actix_web::web::{Data, Json, Path};
+use serde::Deserialize;
+use serde_json::{Map, Value};
+use utoipa::ToSchema;
+
+use crate::accounts::name_schemas::DisplayNameSchema;
+use crate::accounts::{display_name, user};
+use crate::app::App;
+use crate::ids::{ConversationId, MembershipId, PresetId, ProviderId};
+use crate::providers::provider;
+use crate::spaces::lifecycle::SpaceUpdateError;
+use crate::spaces::membership::{CopilotMode, MembershipKind, MembershipRole, Participation};
+use crate::spaces::membership_update::MembershipUpdate;
+use crate::spaces::permissions::Action;
+use crate::spaces::{events, membership, membership_update};
+use crate::web::api::engine_error::api_error;
+use crate::web::api::{copilot_update, memberships, presets, settings, spaces, users};
+use crate::web::error::{ApiError, ApiResult};
+use crate::web::extract::authentication::CurrentUser;
+use crate::web::extract::json_body;
+use crate::web::extract::json_body::JsonBody;
+use crate::web::extract::space_access::SpaceAccess;
+
+const MAX_PERSONA_CHARS: usize = 20_000;
+const MAX_ALIASES: usize = 50;
+
+/// Changes to a membership.
+#[derive(Debug, Default, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields, default)]
+#[schema(as = MembershipChange)]
+pub struct UpdateMembership {
+    #[serde(deserialize_with = "json_body::present")]
+    #[schema(nullable = false)]
+    role: Option<MembershipRole>,
+    #[serde(deserialize_with = "json_body::present")]
+    #[schema(nullable = false, minimum = 0)]
+    position: Option<i64>,
+    #[serde(deserialize_with = "json_body::present")]
+    #[schema(nullable = false)]
+    participation: Option<Participation>,
+    /// The name of the caller's own membership in this space; null: the account's name.
+    #[serde(deserialize_with = "json_body::nullable")]
+    #[schema(value_type = Option<DisplayNameSchema>)]
+    display_name: Option<Option<String>>,
+    #[serde(deserialize_with = "json_body::nullable")]
+    #[schema(value_type = Option<String>, max_length = 20_000)]
+    persona: Option<Option<String>>,
+    #[serde(deserialize_with = "json_body::present")]
+    #[schema(value_type = Vec<DisplayNameSchema>, max_items = 50)]
+    aliases: Option<Vec<String>>,
+    #[serde(deserialize_with = "json_body::nullable")]
+    #[schema(value_type = Option<f64>, minimum = 0, maximum = 1)]
+    talkativeness: Option<Option<f64>>,
+    #[serde(deserialize_with = "json_body::present")]
+    #[schema(value_type = settings::KnownSettings)]
+    settings: Option<Map<String, Value>>,
+    #[serde(deserialize_with = "json_body::present")]
+    #[schema(nullable = false)]
+    settings_version: Option<i64>,
+    #[serde(deserialize_with = "json_body::present")]
+    #[schema(nullable = false)]
+    copilot_mode: Option<CopilotMode>,
+    #[serde(deserialize_with = "json_body::nullable")]
+    #[schema(value_type = Option<i64>, minimum = 1, maximum = 10)]
+    copilot_remaining_steps: Option<Option<i64>>,
+    #[serde(deserialize_with = "json_body::nullable")]
+    #[schema(value_type = Option<ConversationId>)]
+    copilot_conversation_id: Option<Option<ConversationId>>,
+    #[serde(deserialize_with = "json_body::nullable")]
+    #[schema(value_type = Option<ProviderId>)]
+    llm_provider_id: Option<Option<ProviderId>>,
+    #[serde(deserialize_with = "json_body::nullable")]
+    #[schema(value_type = Option<PresetId>)]
+    preset_id: Option<Option<PresetId>>,
+}
+
+/// Changes a membership.
+///
+/// People change their own name, persona and copilot. Position and participation require the right
+/// to moderate; the other fields require the right to configure the space.
+#[utoipa::path(
+    patch,
+    path = "/api/memberships/{membership_id}",
+    operation_id = "change",
+    tag = "memberships",
+    request_body = UpdateMembership,
+    responses(
+        (status = 200, body = membership::MembershipView),
+        (status = 409, description = "`stale_settings`: `error.current` is the current membership; `already_finished`; `name_taken_here`.")
+    )
+)]
+pub async fn update(
+    app: Data<App>,
+    caller: CurrentUser,
+    id: Path<MembershipId>,
+    body: JsonBody<UpdateMembership>,
+) -> ApiResult<Json<membership::MembershipView>> {
+    let (target, at) = memberships::load_membership(&app, &caller, id.into_inner()).await?;
+    memberships::require_active(&target)?;
+    at.require_write(Action::Read)?;
+    let body = body.read().await?;
+    authorize_update(&at, &target, &body)?;
+    if body.role == Some(MembershipRole::Owner) {
+        require_registered(&app, &target).await?;
+    }
+    let version = body.settings_version;
+    let starts_copilot = body.copilot_mode == Some(CopilotMode::Full);
+    let change = validate(&app, &caller, &at, &target, body).await?;
+    let changes_who_speaks = change.affects_scheduling();
+    let turns_copilot = change.copilot_mode.is_some() || change.copilot_remaining_steps.is_some();
+    let changed = match membership_update::update(&app.db, target.id, change, version).await {
+        Ok(changed) => changed,
+        Err(SpaceUpdateError::Stale(present)) => {
+            return Err(spaces::stale_settings_error(serde_json::json!(
+                present.view()
+            )));
+        }
+        Err(SpaceUpdateError::NotFound) => return Err(ApiError::not_found()),
+        Err(SpaceUpdateError::NameTaken) => return Err(users::name_taken_error()),
+        Err(SpaceUpdateError::Db(error)) => return Err(error.into()),
+    };
+    for seat in std::iter::once(&changed.membership).chain(&changed.others) {
+        memberships::announce(&app, seat);
+    }
+    if let Some(space) = &changed.space_with_new_owner {
+        spaces::announce(&app, space).await?;
+    }
+    if let Some(told) = events::copilot_updated(&changed.membership).filter(|_| turns_copilot) {
+        app.hub.publish(told);
+    }
+    if changes_who_speaks {
+        let told = app.engine.member_changed(at.space.id, target.id).await;
+        told.map_err(api_error)?;
+    }
+    if let Some(here) = changed
+        .membership
+        .copilot_conversation_id
+        .filter(|_| starts_copilot)
+    {
+        let started = app.engine.start_copilot(here, target.id).await;
+        started.map_err(api_error)?;
+    }
+    Ok(Json(changed.membership.view()))
+}
+
+/// Checks the caller's rights: name, persona and copilot belong to the person; the other fields
+/// require a right in the space.
+fn authorize_update(
+    at: &SpaceAccess,
+    target: &membership::Model,
+    body: &UpdateMembership,
+) -> ApiResult<()> {
+    let is_own = memberships::is_own(at, target);
+    let is_person = target.kind == MembershipKind::Human;
+    let touches_self = body.persona.is_some()
+        || body.copilot_mode.is_some()
+        || body.copilot_remaining_steps.is_some()
+        || body.copilot_conversation_id.is_some();
+    if touches_self && is_person && !is_own {
+        return Err(ApiError::forbidden(
+            "Only the person can change their persona and copilot.",
+        ));
+    }
+    if body.display_name.is_some() {
+        authorize_rename(is_own, target)?;
+    }
+    let moderates = body.position.is_some() || body.participation.is_some();
+    if moderates {
+        at.require_action(Action::Moderate)?;
+    }
+    let touches_words = touches_self || body.aliases.is_some();
+    let configures = body.role.is_some()
+        || body.talkativeness.is_some()
+        || body.settings.is_some()
+        || body.llm_provider_id.is_some()
+        || body.preset_id.is_some()
+        || (touches_words && !is_own);
+    if configures {
+        at.require_action(Action::Configure)?;
+    }
+    match body.role {
+        Some(role) if role != target.role => authorize_role(at, target, role),
+        _ => Ok(()),
+    }
+}
+
+/// Only the person can change their name in a space; a character always has its card's name.
+fn authorize_rename(is_own: bool, target: &membership::Model) -> ApiResult<()> {
+    match (target.kind, is_own) {
+        (MembershipKind::Human, true) => Ok(()),
+        (MembershipKind::Human, false) => Err(ApiError::forbidden(
+            "Only the person can change their name in this space.",
+        )),
+        (MembershipKind::Character, _) => Err(ApiError::invalid_value(
+            "display_name",
+            "A character always has the name of its card.",
+        )),
+    }
+}
+
+fn authorize_role(
+    at: &SpaceAccess,
+    target: &membership::Model,
+    role: MembershipRole,
+) -> ApiResult<()> {
+    if target.kind != MembershipKind::Human {
+        return Err(ApiError::invalid_value("role", "Only people have roles."));
+    }
+    match (target.role, role) {
+        (_, MembershipRole::Owner) => at.require_action(Action::AdministerSpace),
+        (MembershipRole::Owner, _) => Err(ApiError::forbidden(
+            "The owner must transfer the space to another member instead.",
+        )),
+        _ => Ok(()),
+    }
+}
+
+/// A guest must not own a space, because it would have no owner after the guest's session ends.
+async fn require_registered(app: &App, new_owner: &membership::Model) -> ApiResult<()> {
+    let Some(id) = new_owner.user_id else {
+        return Ok(());
+    };
+    let user = user::find(app.db.reader(), id).await?;
+    match user.is_some_and(|it| !it.is_guest()) {
+        true => Ok(()),
+        false => Err(ApiError::invalid_value(
+            "role",
+            "A guest cannot own a space. They must set a user name and a password first.",
+        )),
+    }
+}
+
+/// Validates every value of the change.
+async fn validate(
+    app: &App,
+    caller: &CurrentUser,
+    at: &SpaceAccess,
+    target: &membership::Model,
+    body: UpdateMembership,
+) -> ApiResult<MembershipUpdate> {
+    if body.position.is_some_and(|it| it < 0) {
+        return Err(ApiError::invalid_value("position", "Must be at least 0."));
+    }
+    let talkativeness = body.talkativeness.flatten();
+    if talkativeness.is_some_and(|it| !(0.0..=1.0).contains(&it)) {
+        return Err(ApiError::invalid_value(
+            "talkativeness",
+            "Must be between 0 and 1.",
+        ));
+    }
+    require_provider(app, body.llm_provider_id.flatten()).await?;
+    if let Some(id) = body.preset_id.flatten() {
+        presets::require_usable(app, caller, id, "preset_id").await?;
+    }
+    let mut change = MembershipUpdate {
+        role: body.role,
+        position: body.position,
+        participation: body.participation,
+        own_display_name: body.display_name.map(parse_own_name).transpose()?,
+        persona: body.persona.map(parse_persona).transpose()?,
+        aliases: body.aliases.map(parse_aliases).transpose()?,
+        talkativeness: body.talkativeness,
+        settings: body.settings.map(settings::parse).transpose()?,
+        copilot_mode: body.copilot_mode,
+        copilot_remaining_steps: body.copilot_remaining_steps,
+        copilot_conversation_id: body.copilot_conversation_id,
+        llm_provider_id: body.llm_provider_id,
+        preset_id: body.preset_id,
+    };
+    copilot_update::validate(app, at, target, &mut change).await?;
+    Ok(change)
+}
+
+fn parse_own_name(name: Option<String>) -> ApiResult<Option<String>> {
+    name.as_deref().map(users::parse_display_name).transpose()
+}
+
+fn parse_persona(text: Option<String>) -> ApiResult<Option<String>> {
+    let text = text.filter(|it| !it.trim().is_empty());
+    match text
+        .as_ref()
+        .is_none_or(|it| it.chars().count() <= MAX_PERSONA_CHARS)
+    {
+        true => Ok(text),
+        false => Err(ApiError::invalid_value(
+            "persona",
+            format!("Must have at most {MAX_PERSONA_CHARS} characters."),
+        )),
+    }
+}
+
+fn parse_aliases(list: Vec<String>) -> ApiResult<Vec<String>> {
+    if list.len() > MAX_ALIASES {
+        let message = format!("Must have at most {MAX_ALIASES} names.");
+        return Err(ApiError::invalid_value("aliases", message));
+    }
+    let names = list.iter().zip(0..).map(|(name, at)| {
+        display_name::parse(name, 100)
+            .map_err(|error| ApiError::invalid_value(&format!("aliases.{at}"), error.to_string()))
+    });
+    names.collect()
+}
+
+async fn require_provider(app: &App, provider: Option<ProviderId>) -> ApiResult<()> {
+    let Some(id) = provider else {
+        return Ok(());
+    };
+    match provider::find(app.db.reader(), id).await? {
+        Some(_) => Ok(()),
+        None => Err(ApiError::invalid_value(
+            "llm_provider_id",
+            "This provider does not exist.",
+        )),
+    }
+}

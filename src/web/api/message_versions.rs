@@ -1,0 +1,197 @@
+//! Alternatives of a message: regenerate, branch, and select a swipe.
+
+use actix_web::web::{Data, Json, Path};
+use actix_web::{HttpRequest, HttpResponse};
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+use crate::accounts::name_schemas::TitleSchema;
+use crate::app::App;
+use crate::conversations::message;
+use crate::ids::{ConversationId, MessageId};
+use crate::runs::message_versions;
+use crate::runs::message_versions::{BranchResult, Requester};
+use crate::runs::reading::views::ConversationView;
+use crate::runs::store::run;
+use crate::spaces::permissions::Action;
+use crate::web::api::engine_error::api_error;
+use crate::web::api::jobs::JobStarted;
+use crate::web::api::{conversations, jobs, messages};
+use crate::web::error::ApiResult;
+use crate::web::extract::authentication::CurrentUser;
+use crate::web::extract::json_body::JsonBody;
+use crate::web::extract::space_access;
+
+/// The message to regenerate.
+#[derive(Debug, Default, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Regenerate {
+    /// Defaults to the newest message.
+    message_id: Option<MessageId>,
+}
+
+/// The run that generates the new swipe, and its conversation.
+#[derive(Serialize, ToSchema)]
+#[schema(as = PlannedText)]
+pub struct PlannedSwipe {
+    pub run: run::RunView,
+    pub conversation_id: ConversationId,
+}
+
+/// The message to branch from, and the title of the branch.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+#[schema(as = Fork)]
+pub struct CreateBranch {
+    message_id: MessageId,
+    #[schema(value_type = Option<TitleSchema>)]
+    title: Option<String>,
+}
+
+/// A new branch.
+#[derive(Serialize, ToSchema)]
+pub struct Branch {
+    conversation: ConversationView,
+}
+
+/// The swipe that a message shows.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+#[schema(as = SwipeChoice)]
+pub struct SelectSwipe {
+    /// Counted from 0.
+    #[schema(minimum = 0)]
+    position: i64,
+    /// The message's version on which the selection is based.
+    #[schema(minimum = 1)]
+    expected_version: Option<i64>,
+}
+
+/// Regenerates a model's message as a new swipe.
+///
+/// If the message is not the newest, or a branch starts from it, a new branch is created and the
+/// message is regenerated there.
+#[utoipa::path(
+    post,
+    path = "/api/conversations/{conversation_id}/regenerate",
+    tag = "conversations",
+    request_body = Option<Regenerate>,
+    responses(
+        (status = 202, body = PlannedSwipe),
+        (status = 409, description = "`already_finished`."),
+        (status = 422, description = "`nothing_to_regenerate`; `no_speaker`; `invalid_value`."),
+        (status = 423)
+    )
+)]
+pub async fn regenerate(
+    app: Data<App>,
+    caller: CurrentUser,
+    id: Path<ConversationId>,
+    body: JsonBody<Regenerate>,
+) -> ApiResult<HttpResponse> {
+    let at = space_access::load_conversation_access(&app, &caller, id.into_inner()).await?;
+    at.require_write(Action::Generate)?;
+    let message = body.read_or_default().await?.message_id;
+    let by = at.display_name(&caller);
+    let by = Requester {
+        user: Some(caller.id()),
+        name: by,
+    };
+    let planned = app.engine.begin_regenerate(at.conversation.id, message, by);
+    let planned = match planned.await.map_err(api_error)? {
+        message_versions::RegenerationPlan::Run(planned) => *planned,
+        message_versions::RegenerationPlan::Job(job) => return Ok(jobs::accepted_response(&job)),
+    };
+    if let Some(branch) = planned.branch {
+        conversations::announce(&app, &app.engine.conversation_view(branch.id).await?);
+    }
+    Ok(HttpResponse::Accepted().json(PlannedSwipe {
+        run: planned.run,
+        conversation_id: planned.conversation,
+    }))
+}
+
+/// Creates a branch: a conversation that continues from a message, with all messages up to it.
+///
+/// With more than 2,000 messages a background job creates it, and it is hidden until it is
+/// complete.
+#[utoipa::path(
+    post,
+    path = "/api/conversations/{conversation_id}/branch",
+    tag = "conversations",
+    request_body = CreateBranch,
+    responses(
+        (status = 201, body = Branch),
+        (status = 202, description = "More than 2,000 messages: a job creates it.", body = JobStarted),
+        (status = 409, description = "`message_being_written`: this message is being regenerated; `job_running`: another branch is being created."),
+        (status = 413, description = "`storage_full`."),
+        (status = 423)
+    )
+)]
+pub async fn branch(
+    app: Data<App>,
+    caller: CurrentUser,
+    id: Path<ConversationId>,
+    body: JsonBody<CreateBranch>,
+) -> ApiResult<HttpResponse> {
+    let at = space_access::load_conversation_access(&app, &caller, id.into_inner()).await?;
+    at.require_write(Action::Generate)?;
+    let body = body.read().await?;
+    let title = body
+        .title
+        .as_deref()
+        .map(conversations::parse_title)
+        .transpose()?;
+    let branched = app.engine.begin_branch(message_versions::BranchRequest {
+        conversation: at.conversation.id,
+        at: body.message_id,
+        title: title.unwrap_or_default(),
+        user: Some(caller.id()),
+    });
+    let (branch, is_announced) = match branched.await.map_err(api_error)? {
+        BranchResult::Whole { row, is_announced } => (row, is_announced),
+        BranchResult::Job(job) => return Ok(jobs::accepted_response(&job)),
+    };
+    let conversation = app.engine.conversation_view(branch.id).await?;
+    if !is_announced {
+        conversations::announce(&app, &conversation);
+    }
+    Ok(HttpResponse::Created().json(Branch { conversation }))
+}
+
+/// Selects a swipe of the last message.
+#[utoipa::path(
+    post,
+    path = "/api/messages/{message_id}/swipes/select",
+    tag = "messages",
+    request_body = SelectSwipe,
+    params(("html" = inline(Option<bool>), Query, description = "Whether the message includes its HTML.")),
+    responses(
+        (status = 200, body = message::MessageView),
+        (status = 409, description = "`edit_conflict`: `error.current` is the current message; `message_being_written`; `not_tail`; `fork_point`; `already_finished`."),
+        (status = 422, description = "`invalid_value`: no such swipe."),
+        (status = 423)
+    )
+)]
+pub async fn select(
+    app: Data<App>,
+    caller: CurrentUser,
+    id: Path<MessageId>,
+    body: JsonBody<SelectSwipe>,
+    request: HttpRequest,
+) -> ApiResult<Json<message::MessageView>> {
+    let html = messages::wants_html(&request)?;
+    let (row, at) = space_access::load_message_access(&app, &caller, id.into_inner()).await?;
+    at.require_select_swipe(&row)?;
+    let SelectSwipe {
+        position,
+        expected_version,
+    } = body.read().await?;
+    let selected = app
+        .engine
+        .select_swipe(at.conversation.id, row.id, position, expected_version);
+    match selected.await {
+        Ok(message) => Ok(Json(messages::filter_html(message, html))),
+        Err(error) => Err(messages::edit_error(&app, row.id, html, error).await),
+    }
+}

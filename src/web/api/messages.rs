@@ -1,0 +1,339 @@
+//! Messages: list, post, edit and hide.
+
+use actix_web::web::{Data, Json, Path};
+use actix_web::{HttpRequest, HttpResponse};
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+use utoipa::ToSchema;
+
+use crate::app::App;
+use crate::conversations::message_text::MessageText;
+use crate::conversations::{message, timeline};
+use crate::db::reading::page::{PageOf, PageQuery};
+use crate::ids::{ConversationId, MembershipId, MessageId};
+use crate::runs::error::EngineError;
+use crate::runs::reading::message_pages::MessageQuery;
+use crate::runs::scheduling::command::{CommandError, MessageEdit};
+use crate::runs::store::run;
+use crate::spaces::permissions::Action;
+use crate::web::api::engine_error::api_error;
+use crate::web::error::{ApiError, ApiResult};
+use crate::web::extract::authentication::CurrentUser;
+use crate::web::extract::json_body::JsonBody;
+use crate::web::extract::{if_match, json_body, pagination, space_access};
+use crate::web::middleware::encoded;
+
+/// The maximum length of `client_id`, in characters.
+const MAX_CLIENT_ID_CHARS: usize = 100;
+
+/// A new message.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+#[schema(as = NewMessage)]
+pub struct CreateMessage {
+    #[schema(value_type = MessageText)]
+    content: String,
+    /// An id chosen by the client. The same text with the same id is posted only once.
+    #[schema(min_length = 1, max_length = 100)]
+    client_id: Option<String>,
+    /// The memberships to which it is addressed.
+    #[serde(default)]
+    mentions: Vec<MembershipId>,
+}
+
+/// A new text or a new visibility; exactly one of the two.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+#[schema(as = MessageChange, min_properties = 1, max_properties = 2)]
+pub struct UpdateMessage {
+    #[serde(default, deserialize_with = "json_body::present")]
+    #[schema(value_type = MessageText)]
+    content: Option<String>,
+    /// With `content`: the `version` of the message that was edited. The header `If-Match` can be
+    /// used instead.
+    #[serde(default, deserialize_with = "json_body::present")]
+    #[schema(nullable = false, minimum = 1)]
+    expected_version: Option<i64>,
+    #[serde(default, deserialize_with = "json_body::present")]
+    #[schema(nullable = false)]
+    visibility: Option<message::Visibility>,
+}
+
+/// A posted message.
+#[derive(Serialize, ToSchema)]
+#[schema(as = PostedMessage)]
+pub struct CreatedMessage {
+    message: message::MessageView,
+    /// The run that will reply, if one is planned.
+    run: Option<run::RunView>,
+}
+
+/// Lists messages by ascending `seq`; the newest page, unless a cursor is given.
+///
+/// A cursor is a `seq`. Hidden messages are omitted. A page ends before 2 MiB of JSON, but has at
+/// least one message. `around` is the id of a message and excludes the cursors: half of the page
+/// precedes that message, `has_more` refers to both sides, and `cursor` is null.
+#[utoipa::path(
+    get,
+    path = "/api/conversations/{conversation_id}/messages",
+    tag = "messages",
+    params(
+        PageQuery,
+        ("around" = inline(Option<MessageId>), Query, description = "The id of the message in the middle of the page."),
+        ("html" = inline(Option<bool>), Query, description = "Whether each message includes its HTML.")
+    ),
+    responses((status = 200, body = PageOf<message::MessageView>), (status = 404))
+)]
+pub async fn list(
+    app: Data<App>,
+    caller: CurrentUser,
+    id: Path<ConversationId>,
+    page: PageQuery,
+    request: HttpRequest,
+) -> ApiResult<HttpResponse> {
+    let at = space_access::load_conversation_access(&app, &caller, id.into_inner()).await?;
+    let around = pagination::parse_value::<MessageId>(request.query_string(), "around")?;
+    let part = match (around, page.before, page.after) {
+        (Some(message), None, None) => page_around(&app, at.conversation.id, message).await?,
+        (Some(_), _, _) => return Err(around_alone_error()),
+        (None, Some(before), Some(after)) => timeline::TimelinePage::Between(after, before),
+        (None, Some(seq), None) => timeline::TimelinePage::Before(seq),
+        (None, None, Some(seq)) => timeline::TimelinePage::After(seq),
+        (None, None, None) => timeline::TimelinePage::Newest,
+    };
+    let wanted = MessageQuery {
+        page: part,
+        limit: page.limit,
+        html: wants_html(&request)?,
+    };
+    let found = app.engine.list_messages(at.conversation.id, wanted).await?;
+    Ok(encoded::json_page(
+        found.entries,
+        found.has_more,
+        found.cursor,
+    ))
+}
+
+/// Returns whether the client requests HTML.
+///
+/// # Errors
+/// Returns 400 for an invalid value.
+pub fn wants_html(request: &HttpRequest) -> ApiResult<bool> {
+    let html = pagination::parse_value(request.query_string(), "html")?;
+    Ok(html.unwrap_or(false))
+}
+
+/// Removes the HTML unless it was requested.
+pub fn filter_html(mut view: message::MessageView, html: bool) -> message::MessageView {
+    view.html = view.html.filter(|_| html);
+    view
+}
+
+/// Returns the page around a message, or 404 if it is hidden or in another conversation.
+async fn page_around(
+    app: &App,
+    conversation: ConversationId,
+    message: MessageId,
+) -> ApiResult<timeline::TimelinePage> {
+    let seq = timeline::find_seq(app.db.reader(), conversation, message).await?;
+    seq.map(timeline::TimelinePage::Around)
+        .ok_or_else(ApiError::not_found)
+}
+
+fn around_alone_error() -> ApiError {
+    let message = "Cannot be combined with `before` or `after`.";
+    ApiError::new(400, "invalid_value", message).with_param("around")
+}
+
+/// Posts a message and lets the scheduler decide who replies.
+///
+/// Repeating a request with the same `client_id` and text returns the first response again, with
+/// status 200.
+#[utoipa::path(
+    post,
+    path = "/api/conversations/{conversation_id}/messages",
+    tag = "messages",
+    request_body = CreateMessage,
+    params(("html" = inline(Option<bool>), Query, description = "Whether the message includes its HTML.")),
+    responses(
+        (status = 200, description = "Already posted.", body = CreatedMessage),
+        (status = 201, body = CreatedMessage),
+        (status = 409, description = "`copilot_active`; `already_finished`."),
+        (status = 413, description = "`storage_full`: the quota of the space's owner is used up."),
+        (status = 422, description = "`blank_message`; `too_long`: more than 64 KiB; `client_id_reused`; `invalid_value`."),
+        (status = 423),
+        (status = 429, description = "`rate_limited`: too many messages in a minute.")
+    )
+)]
+pub async fn create(
+    app: Data<App>,
+    caller: CurrentUser,
+    id: Path<ConversationId>,
+    body: JsonBody<CreateMessage>,
+    request: HttpRequest,
+) -> ApiResult<HttpResponse> {
+    let html = wants_html(&request)?;
+    let at = space_access::load_conversation_access(&app, &caller, id.into_inner()).await?;
+    at.require_write(Action::Post)?;
+    let author = at.own_membership()?;
+    let place = app.limits.posts.acquire(caller.id()).await;
+    place.map_err(|wait| {
+        ApiError::rate_limited(wait.0, "Too many messages. Wait, then try again.")
+    })?;
+    let body = body.read().await?;
+    let text = parse_text(&body.content)?;
+    let client_id = body.client_id.map(parse_client_id).transpose()?;
+    // This also applies to a repeated post, whose mentions are not looked up again.
+    if body.mentions.iter().any(|it| it.0 < 1) {
+        return Err(ApiError::invalid_value(
+            "mentions",
+            "Ids must be at least 1.",
+        ));
+    }
+    let posted = app
+        .engine
+        .post_message(
+            at.conversation.id,
+            author.id,
+            text,
+            client_id,
+            body.mentions,
+        )
+        .await
+        .map_err(api_error)?;
+    let mut reply = match posted.is_repeated {
+        true => HttpResponse::Ok(),
+        false => HttpResponse::Created(),
+    };
+    Ok(reply.json(CreatedMessage {
+        message: filter_html(posted.message, html),
+        run: posted.run,
+    }))
+}
+
+/// Edits the last message, or changes the visibility of a message.
+#[utoipa::path(
+    patch,
+    path = "/api/messages/{message_id}",
+    operation_id = "change",
+    tag = "messages",
+    params(
+        ("If-Match" = Option<String>, Header, description = "The `version` that was edited, in quotes, such as `\"3\"`."),
+        ("html" = inline(Option<bool>), Query, description = "Whether the message includes its HTML.")
+    ),
+    request_body = UpdateMessage,
+    responses(
+        (status = 200, body = message::MessageView),
+        (status = 409, description = "`edit_conflict`: `error.current` is the current message; `message_being_written`; `not_tail`; `fork_point`; `already_finished`."),
+        (status = 422, description = "`blank_message`; `too_long`; `invalid_value`."),
+        (status = 423)
+    )
+)]
+pub async fn update(
+    app: Data<App>,
+    caller: CurrentUser,
+    id: Path<MessageId>,
+    body: JsonBody<UpdateMessage>,
+    request: HttpRequest,
+) -> ApiResult<Json<message::MessageView>> {
+    let html = wants_html(&request)?;
+    let (row, at) = space_access::load_message_access(&app, &caller, id.into_inner()).await?;
+    at.require_change_message(&row)?;
+    let body = body.read().await?;
+    match (body.content, body.visibility) {
+        (Some(content), None) => {
+            at.require_edit_message(&row)?;
+            let edit = MessageEdit {
+                message: row.id,
+                content: parse_text(&content)?,
+                token_count: 0,
+                expected_version: if_match::expected_version(&request, body.expected_version)?,
+                by: at.membership.as_ref().map(|it| it.id),
+            };
+            match app.engine.edit_message(at.conversation.id, edit).await {
+                Ok(message) => Ok(Json(filter_html(message, html))),
+                Err(error) => Err(edit_error(&app, row.id, html, error).await),
+            }
+        }
+        (None, Some(visibility)) => {
+            let changed = set_visibility(&app, &at, &row, visibility).await?;
+            Ok(Json(filter_html(changed, html)))
+        }
+        (None, None) => {
+            Err(ApiError::new(400, "missing_field", "No changes given.").with_param("content"))
+        }
+        (Some(_), Some(_)) => Err(ApiError::invalid_value(
+            "visibility",
+            "Change either the text or the visibility, not both.",
+        )),
+    }
+}
+
+/// Converts the error of an edit; a version conflict contains the current message.
+pub async fn edit_error(app: &App, id: MessageId, html: bool, error: EngineError) -> ApiError {
+    let is_conflict = matches!(error, EngineError::Rejected(CommandError::EditConflict));
+    let mut refused = api_error(error);
+    if is_conflict {
+        match app.engine.find_message(id).await {
+            Ok(present) => {
+                refused.current = present.map(|it| Box::new(json!(filter_html(it, html))));
+            }
+            Err(error) => return error.into(),
+        }
+    }
+    refused
+}
+
+/// Hides a message from everyone.
+#[utoipa::path(
+    delete,
+    path = "/api/messages/{message_id}",
+    tag = "messages",
+    responses(
+        (status = 204),
+        (status = 409, description = "`fork_point`; `already_finished`."),
+        (status = 423)
+    )
+)]
+pub async fn hide(
+    app: Data<App>,
+    caller: CurrentUser,
+    id: Path<MessageId>,
+) -> ApiResult<HttpResponse> {
+    let (row, at) = space_access::load_message_access(&app, &caller, id.into_inner()).await?;
+    at.require_change_message(&row)?;
+    set_visibility(&app, &at, &row, message::Visibility::Hidden).await?;
+    Ok(HttpResponse::NoContent().finish())
+}
+
+async fn set_visibility(
+    app: &App,
+    at: &space_access::ConversationAccess,
+    row: &message::Model,
+    visibility: message::Visibility,
+) -> ApiResult<message::MessageView> {
+    let change = app
+        .engine
+        .set_visibility(at.conversation.id, row.id, visibility);
+    change.await.map_err(api_error)
+}
+
+fn parse_text(content: &str) -> ApiResult<String> {
+    match MessageText::parse(content) {
+        Ok(text) => Ok(text.into_string()),
+        Err(error) => {
+            Err(ApiError::new(422, error.code(), error.to_string()).with_param("content"))
+        }
+    }
+}
+
+fn parse_client_id(text: String) -> ApiResult<String> {
+    let fits = !text.is_empty() && text.chars().count() <= MAX_CLIENT_ID_CHARS;
+    match fits {
+        true => Ok(text),
+        false => Err(ApiError::invalid_value(
+            "client_id",
+            format!("Must have 1 to {MAX_CLIENT_ID_CHARS} characters."),
+        )),
+    }
+}

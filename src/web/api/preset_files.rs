@@ -1,0 +1,149 @@
+//! Preset files: import and export.
+
+use std::str::FromStr;
+
+use actix_web::http::header::{ContentDisposition, DispositionParam, DispositionType};
+use actix_web::web::{Data, Path};
+use actix_web::{HttpRequest, HttpResponse};
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use crate::accounts::display_name;
+use crate::app::App;
+use crate::ids::PresetId;
+use crate::import_warning;
+use crate::import_warning::ImportWarning;
+use crate::presets::import::{PresetFormat, PresetImportError};
+use crate::presets::{import, preset};
+use crate::web::api::presets;
+use crate::web::error::{ApiError, ApiResult};
+use crate::web::extract::authentication::CurrentUser;
+use crate::web::extract::upload::PendingUpload;
+use crate::web::extract::{pagination, upload};
+
+/// The name of a preset when neither the file nor the user gives one.
+const DEFAULT_NAME: &str = "Preset";
+
+/// An imported preset, with warnings about repaired or skipped parts.
+#[derive(Serialize, ToSchema)]
+#[schema(as = ImportedPreset)]
+pub struct ImportedPresetResponse {
+    preset: preset::PresetView,
+    /// Warnings as sentences.
+    warnings: Vec<String>,
+    /// The same warnings, in the same order, as codes.
+    warnings_coded: Vec<ImportWarning>,
+}
+
+/// Imports a preset file into the caller's library.
+#[utoipa::path(
+    post,
+    path = "/api/presets/import",
+    tag = "presets",
+    request_body(content = upload::UploadForm, content_type = "multipart/form-data"),
+    responses(
+        (status = 201, body = ImportedPresetResponse),
+        (status = 413, description = "`too_large`."),
+        (status = 415, description = "`unsupported_media_type`: a multipart form with a file is required."),
+        (status = 422, description = "`not_a_preset`, with the reason.")
+    )
+)]
+pub async fn import(
+    app: Data<App>,
+    caller: CurrentUser,
+    upload: PendingUpload,
+) -> ApiResult<HttpResponse> {
+    let file = upload.read(import::MAX_FILE_BYTES as u64).await?;
+    let bytes = file.bytes;
+    let work = app
+        .shutdown
+        .main()
+        .spawn_blocking(move || import::read(&bytes));
+    let found = work.await.map_err(ApiError::internal)??;
+    let stem = file.name.rsplit_once('.').map_or(&*file.name, |it| it.0);
+    let new = preset::NewPreset {
+        name: first_valid_name([found.name.as_deref(), Some(stem)]),
+        document: found.document,
+        origin: found.origin,
+    };
+    let made = preset::create(&app.db, caller.id(), new, app.clock.now()).await?;
+    Ok(HttpResponse::Created().json(ImportedPresetResponse {
+        preset: made.view(),
+        warnings: import_warning::sentences(&found.warnings),
+        warnings_coded: found.warnings,
+    }))
+}
+
+/// Returns the first candidate that is a valid name after truncation.
+fn first_valid_name(candidates: [Option<&str>; 2]) -> String {
+    let cut = candidates
+        .into_iter()
+        .flatten()
+        .map(|it| it.chars().take(100).collect::<String>());
+    let fit = cut
+        .filter_map(|it| display_name::parse(&it, 100).ok())
+        .next();
+    fit.unwrap_or_else(|| DEFAULT_NAME.to_owned())
+}
+
+/// Exports a preset as a file.
+#[utoipa::path(
+    get,
+    path = "/api/presets/{preset_id}/export",
+    tag = "presets",
+    params(("format" = inline(Option<PresetExportFormat>), Query, description = "The default is `sillytavern`.")),
+    responses((
+        status = 200,
+        description = "The preset in SillyTavern's format, or with all of Troupe's fields.",
+        body = Object,
+        headers(("content-disposition" = String))
+    ))
+)]
+pub async fn export(
+    app: Data<App>,
+    caller: CurrentUser,
+    id: Path<PresetId>,
+    request: HttpRequest,
+) -> ApiResult<HttpResponse> {
+    let found = presets::find_visible(&app, &caller, id.into_inner()).await?;
+    let format = pagination::parse_value(request.query_string(), "format")?;
+    let form = match format.unwrap_or(PresetExportFormat::Sillytavern) {
+        PresetExportFormat::Sillytavern => PresetFormat::SillyTavern,
+        PresetExportFormat::Troupe => PresetFormat::Own,
+    };
+    let file = import::write(form, &found.name, &found.document, found.origin.as_ref());
+    let letter = |it: char| if it.is_alphanumeric() { it } else { '_' };
+    let name: String = found.name.chars().map(letter).take(60).collect();
+    Ok(HttpResponse::Ok()
+        .insert_header(ContentDisposition {
+            disposition: DispositionType::Attachment,
+            parameters: vec![DispositionParam::Filename(format!("{name}.json"))],
+        })
+        .json(file))
+}
+
+/// The export formats of a preset.
+#[derive(Clone, Copy, ToSchema)]
+#[schema(rename_all = "snake_case", as = PresetExportFormat)]
+pub enum PresetExportFormat {
+    Sillytavern,
+    Troupe,
+}
+
+impl FromStr for PresetExportFormat {
+    type Err = ();
+
+    fn from_str(word: &str) -> Result<Self, ()> {
+        match word {
+            "sillytavern" => Ok(Self::Sillytavern),
+            "troupe" => Ok(Self::Troupe),
+            _ => Err(()),
+        }
+    }
+}
+
+impl From<PresetImportError> for ApiError {
+    fn from(error: PresetImportError) -> Self {
+        Self::new(422, "not_a_preset", error.to_string())
+    }
+}

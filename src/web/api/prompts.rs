@@ -1,0 +1,177 @@
+//! Prompts: preview the next prompt, and show the prompt of a run.
+
+use actix_web::web::{Data, Json, Path, Query};
+use serde::{Deserialize, Serialize};
+use utoipa::{IntoParams, ToSchema};
+
+use crate::app::App;
+use crate::ids::{ConversationId, MembershipId, RunId, SpaceId};
+use crate::import_warning::ImportWarning;
+use crate::llm::request::Message;
+use crate::prompt::blocks::PromptBlock;
+use crate::prompt::lore::LoreReport;
+use crate::prompt::record::hidden_cards::HiddenCards;
+use crate::prompt::record::sent_prompt;
+use crate::prompt::{blocks, lore};
+use crate::runs::execution::preparation;
+use crate::runs::store::run;
+use crate::spaces::permissions::Action;
+use crate::spaces::{card_rights, membership};
+use crate::web::error::{ApiError, ApiResult};
+use crate::web::extract::authentication::CurrentUser;
+use crate::web::extract::space_access;
+
+/// The speaker whose prompt is shown.
+#[derive(Debug, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub struct PreviewRequest {
+    /// Defaults to the likely next speaker.
+    #[param(inline)]
+    pub speaker_id: Option<MembershipId>,
+}
+
+/// A prompt as the model receives it.
+#[derive(Serialize, ToSchema)]
+#[schema(as = Prompt)]
+pub struct PromptView {
+    pub model: String,
+    /// The messages sent to the model, oldest first.
+    pub messages: Vec<Message>,
+    /// All blocks in order, including dropped ones.
+    pub blocks: Vec<PromptBlock>,
+    /// The activated lorebook entries, with reasons.
+    pub lore: Vec<lore::ReportedEntry>,
+    /// Entries that were activated but exceeded the budget.
+    pub lore_dropped: Vec<lore::ReportedEntry>,
+    /// Problems of the lorebooks, as sentences.
+    pub warnings: Vec<String>,
+    /// The same warnings, in the same order, as codes. Empty for runs that were stored before codes
+    /// existed.
+    pub warnings_coded: Vec<ImportWarning>,
+    pub total_tokens: i64,
+    pub limit_tokens: i64,
+    /// The number of loaded history messages that did not fit.
+    pub dropped_messages: usize,
+}
+
+/// Previews the next prompt. Nothing is stored.
+///
+/// The text of a card that the caller may not read is omitted; its blocks have `withheld: true`.
+#[utoipa::path(
+    get,
+    path = "/api/conversations/{conversation_id}/prompt",
+    tag = "conversations",
+    params(PreviewRequest),
+    responses(
+        (status = 200, body = PromptView),
+        (status = 403),
+        (status = 422, description = "`no_speaker`; `context_overflow`.")
+    )
+)]
+pub async fn preview(
+    app: Data<App>,
+    caller: CurrentUser,
+    id: Path<ConversationId>,
+    query: Query<PreviewRequest>,
+) -> ApiResult<Json<PromptView>> {
+    let at = space_access::load_conversation_access(&app, &caller, id.into_inner()).await?;
+    at.require_action(Action::ManageConversation)?;
+    let id = at.conversation.id;
+    let speaker = match query.speaker_id {
+        Some(speaker) => speaker,
+        None => app
+            .engine
+            .likely_speaker(id)
+            .await?
+            .ok_or_else(no_speaker)?,
+    };
+    let shown = preparation::preview(app.engine.context(), id, speaker, None).await?;
+    let (provider, built) = shown.ok_or_else(no_speaker)?;
+    let built = built.map_err(|error| ApiError::new(422, "context_overflow", error.to_string()))?;
+    let hidden = hidden_cards(&app, &caller, at.space.id).await?;
+    let (mut blocks, mut lore) = (built.blocks, built.lore);
+    hidden.withhold(&mut blocks, &mut lore, Some(&built.cards));
+    let figures = PromptTotals {
+        total_tokens: built.total_tokens,
+        limit_tokens: built.limit_tokens,
+        dropped_messages: built.dropped_messages,
+    };
+    Ok(Json(prompt_view(provider.model, blocks, lore, figures)))
+}
+
+/// Returns the cards of a space that the caller may not read.
+async fn hidden_cards(app: &App, caller: &CurrentUser, space: SpaceId) -> ApiResult<HiddenCards> {
+    if caller.is_admin() {
+        return Ok(HiddenCards::default());
+    }
+    let db = app.db.reader();
+    let seats = membership::list_for_space(db, space).await?;
+    let ids = seats.iter().filter_map(|it| it.character_id);
+    let hidden = card_rights::list_hidden_cards(db, caller.id(), ids).await?;
+    Ok(HiddenCards::new(hidden))
+}
+
+/// Returns the prompt of a run. It is kept for the newest runs of a conversation; its history shows
+/// the messages as they are now.
+#[utoipa::path(
+    get,
+    path = "/api/runs/{run_id}/prompt",
+    operation_id = "sent",
+    tag = "runs",
+    responses((status = 200, body = PromptView), (status = 403))
+)]
+pub async fn show_sent(
+    app: Data<App>,
+    caller: CurrentUser,
+    id: Path<RunId>,
+) -> ApiResult<Json<PromptView>> {
+    let db = app.db.reader();
+    let run = run::find(db, id.into_inner()).await?;
+    let run = run.ok_or_else(ApiError::not_found)?;
+    let at = space_access::load_conversation_access(&app, &caller, run.conversation_id).await?;
+    at.require_action(Action::ManageConversation)?;
+    let kept = sent_prompt::load_for_run(db, run.id).await?;
+    let (record, texts) = kept.ok_or_else(ApiError::not_found)?;
+    let figures = PromptTotals {
+        total_tokens: record.total_tokens,
+        limit_tokens: record.limit_tokens,
+        dropped_messages: record.dropped_messages,
+    };
+    let hidden = hidden_cards(&app, &caller, at.space.id).await?;
+    let (model, mut lore) = (record.model.clone(), record.lore.clone());
+    let entered = record.cards.clone();
+    let mut blocks = record.into_blocks(|it| texts.get(it));
+    hidden.withhold(&mut blocks, &mut lore, entered.as_deref());
+    Ok(Json(prompt_view(model, blocks, lore, figures)))
+}
+
+struct PromptTotals {
+    total_tokens: i64,
+    limit_tokens: i64,
+    dropped_messages: usize,
+}
+
+fn prompt_view(
+    model: String,
+    blocks: Vec<PromptBlock>,
+    lore: LoreReport,
+    figures: PromptTotals,
+) -> PromptView {
+    PromptView {
+        model,
+        messages: blocks::to_messages(&blocks),
+        blocks,
+        lore: lore.fired,
+        lore_dropped: lore.dropped,
+        warnings: lore.warnings,
+        warnings_coded: lore.warnings_coded,
+        total_tokens: figures.total_tokens,
+        limit_tokens: figures.limit_tokens,
+        dropped_messages: figures.dropped_messages,
+    }
+}
+
+fn no_speaker() -> ApiError {
+    ApiError::new(422, "no_speaker", "No member here can use a model.").with_param("speaker_id")
+}

@@ -1,0 +1,176 @@
+//! Validation of a provider's `settings` object. Known fields are validated; unknown fields are
+//! kept for clients that use them.
+
+use serde::Deserialize;
+use serde_json::{Map, Value};
+use utoipa::ToSchema;
+
+use crate::llm::provider_options::ReasoningEffort;
+use crate::web::error::{ApiError, ApiResult};
+use crate::web::extract::deserialize;
+
+/// Large enough for any list of stop sequences, in bytes.
+const MAX_BYTES: usize = 64 * 1024;
+const MAX_KEEP_ALIVE_CHARS: usize = 20;
+
+/// The known settings of a provider: defaults for its models, which a preset can override, and two
+/// options of its API.
+#[derive(Deserialize, ToSchema)]
+#[schema(as = ProviderSettings)]
+pub struct KnownProviderSettings {
+    #[schema(minimum = 64, maximum = 10_000_000)]
+    context_tokens: Option<i64>,
+    #[schema(minimum = 1, maximum = 1_000_000)]
+    max_tokens: Option<i64>,
+    #[schema(minimum = 0, maximum = 5)]
+    temperature: Option<f64>,
+    #[schema(minimum = 0, maximum = 1)]
+    top_p: Option<f64>,
+    #[schema(minimum = 0, maximum = 100_000)]
+    top_k: Option<i64>,
+    #[schema(minimum = 0, maximum = 1)]
+    min_p: Option<f64>,
+    #[schema(minimum = 0, maximum = 1)]
+    top_a: Option<f64>,
+    #[schema(minimum = 0, maximum = 1)]
+    typical_p: Option<f64>,
+    #[schema(minimum = -2, maximum = 2)]
+    frequency_penalty: Option<f64>,
+    #[schema(minimum = -2, maximum = 2)]
+    presence_penalty: Option<f64>,
+    #[schema(minimum = 0, maximum = 10)]
+    repetition_penalty: Option<f64>,
+    #[serde(rename = "stop")]
+    _stop: Option<Vec<String>>,
+    /// The reasoning effort of the model.
+    #[serde(rename = "reasoning")]
+    _reasoning: Option<ReasoningEffort>,
+    /// How long Ollama keeps the model in memory after a call: `10m`, `-1`.
+    #[schema(max_length = 20, pattern = r"^-?[0-9][0-9a-z.]*$")]
+    keep_alive: Option<String>,
+}
+
+/// Validates the `settings` object of a provider.
+///
+/// # Errors
+/// Returns 400 for a wrong type and 422 for an invalid value, naming the field.
+pub fn parse(settings: Map<String, Value>) -> ApiResult<Value> {
+    let settings = Value::Object(settings);
+    if settings.to_string().len() > MAX_BYTES {
+        let message = format!("Must not exceed {} KiB.", MAX_BYTES / 1024);
+        return Err(ApiError::invalid_value("settings", message));
+    }
+    let known: KnownProviderSettings = deserialize::from_value(settings.clone())
+        .map_err(ApiError::from)
+        .map_err(with_settings_prefix)?;
+    for (name, value, least, most) in [
+        ("context_tokens", known.context_tokens, 64, 10_000_000),
+        ("max_tokens", known.max_tokens, 1, 1_000_000),
+        ("top_k", known.top_k, 0, 100_000),
+    ] {
+        let fits = value.is_none_or(|it| (least..=most).contains(&it));
+        require_range(name, fits, &least, &most)?;
+    }
+    for (name, value, least, most) in [
+        ("temperature", known.temperature, 0.0, 5.0),
+        ("top_p", known.top_p, 0.0, 1.0),
+        ("min_p", known.min_p, 0.0, 1.0),
+        ("top_a", known.top_a, 0.0, 1.0),
+        ("typical_p", known.typical_p, 0.0, 1.0),
+        ("frequency_penalty", known.frequency_penalty, -2.0, 2.0),
+        ("presence_penalty", known.presence_penalty, -2.0, 2.0),
+        ("repetition_penalty", known.repetition_penalty, 0.0, 10.0),
+    ] {
+        let fits = value.is_none_or(|it| (least..=most).contains(&it));
+        require_range(name, fits, &least, &most)?;
+    }
+    match known.keep_alive.is_none_or(|it| is_duration(&it)) {
+        true => Ok(settings),
+        false => Err(ApiError::invalid_value(
+            "settings.keep_alive",
+            "Must be a duration such as `10m`, or `-1` for no limit.",
+        )),
+    }
+}
+
+fn require_range(name: &str, fits: bool, min: &dyn ToString, max: &dyn ToString) -> ApiResult<()> {
+    if fits {
+        return Ok(());
+    }
+    let message = format!(
+        "Must be between {} and {}.",
+        min.to_string(),
+        max.to_string()
+    );
+    Err(ApiError::invalid_value(
+        &format!("settings.{name}"),
+        message,
+    ))
+}
+
+/// Returns whether the text is a number with an optional unit.
+fn is_duration(text: &str) -> bool {
+    let number = text.strip_prefix('-').unwrap_or(text);
+    let is_plain = |it: char| it.is_ascii_digit() || it.is_ascii_lowercase() || it == '.';
+    text.len() <= MAX_KEEP_ALIVE_CHARS
+        && number.starts_with(|it: char| it.is_ascii_digit())
+        && number.chars().all(is_plain)
+}
+
+fn with_settings_prefix(error: ApiError) -> ApiError {
+    let param = match &error.param {
+        Some(inner) => format!("settings.{inner}"),
+        None => "settings".to_owned(),
+    };
+    error.with_param(param)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::parse;
+
+    fn validate(settings: &Value) -> Result<Value, (u16, Option<String>)> {
+        let settings = settings.as_object().cloned().unwrap();
+        parse(settings).map_err(|it| (it.status.as_u16(), it.param))
+    }
+
+    #[test]
+    fn valid_settings_are_kept_unchanged() {
+        for settings in [
+            json!({}),
+            json!({ "temperature": 0.7, "top_k": 40, "frequency_penalty": -2.0, "something_new": [1] }),
+            json!({ "reasoning": "off", "keep_alive": "1h30m", "context_tokens": null }),
+            json!({ "keep_alive": "-1" }),
+        ] {
+            assert_eq!(validate(&settings), Ok(settings));
+        }
+    }
+
+    #[test]
+    fn an_invalid_field_is_named() {
+        for (field, value, status) in [
+            ("temperature", json!(5.1), 422),
+            ("temperature", json!("hot"), 400),
+            ("top_p", json!(-0.1), 422),
+            ("top_k", json!(-1), 422),
+            ("repetition_penalty", json!(11), 422),
+            ("max_tokens", json!(0), 422),
+            ("context_tokens", json!(63), 422),
+            ("reasoning", json!("much"), 422),
+            ("keep_alive", json!(""), 422),
+            ("keep_alive", json!("-"), 422),
+            ("keep_alive", json!("10 m"), 422),
+            ("keep_alive", json!(7), 400),
+            ("stop", json!("a"), 400),
+        ] {
+            let refused = validate(&json!({ (field): value }));
+
+            let expected = Err((status, Some(format!("settings.{field}"))));
+            assert_eq!(refused, expected, "{field} {value}");
+        }
+        let long = json!({ "stop": ["x".repeat(70_000)] });
+        assert_eq!(validate(&long), Err((422, Some("settings".to_owned()))));
+    }
+}

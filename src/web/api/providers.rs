@@ -1,0 +1,251 @@
+//! Model providers: admins configure them, all users see their labels.
+//!
+//! **Invariant:** an API key is written, never returned.
+
+use actix_web::HttpResponse;
+use actix_web::web::{Data, Json, Path};
+use serde_json::json;
+
+use crate::app::App;
+use crate::db::reading::page::{PageOf, PageQuery};
+use crate::ids::ProviderId;
+use crate::llm::error::LlmError;
+use crate::llm::registry::{ProviderKind, RegistryError};
+use crate::llm::{discovery, model_list};
+use crate::providers::provider;
+use crate::providers::provider::NewProvider;
+use crate::providers::provider_factory::ProviderError;
+use crate::web::api::provider_bodies::{
+    CreateProvider, DiscoveredServerView, ModelListItem, ProviderDetail, ProviderListItem,
+    ProviderTestFailure, ProviderTestResult, UpdateProvider,
+};
+use crate::web::error::{ApiError, ApiResult};
+use crate::web::extract::authentication::{Admin, CurrentUser};
+use crate::web::extract::json_body::JsonBody;
+
+/// Lists the providers: complete for an admin, only their labels for others.
+#[utoipa::path(
+    get,
+    path = "/api/providers",
+    tag = "providers",
+    params(PageQuery),
+    responses((status = 200, body = PageOf<ProviderListItem>))
+)]
+pub async fn list(
+    app: Data<App>,
+    caller: CurrentUser,
+    page: PageQuery,
+) -> ApiResult<Json<PageOf<ProviderListItem>>> {
+    let found = provider::list(app.db.reader(), page).await?;
+    let is_admin = caller.is_admin();
+    Ok(Json(found.map(|it| match is_admin {
+        true => ProviderListItem::Whole(it.view()),
+        false => ProviderListItem::Sign(it.label()),
+    })))
+}
+
+/// Creates a provider.
+#[utoipa::path(
+    post,
+    path = "/api/providers",
+    tag = "providers",
+    request_body = CreateProvider,
+    responses((status = 201, body = provider::ProviderView))
+)]
+pub async fn create(
+    app: Data<App>,
+    _: Admin,
+    body: JsonBody<UpdateProvider>,
+) -> ApiResult<HttpResponse> {
+    let wanted = body.read().await?.validate(&app)?;
+    let missing = |field: &'static str| {
+        let message = format!("A provider requires `{field}`.");
+        ApiError::new(400, "missing_field", message).with_param(field)
+    };
+    let kind = wanted.kind.unwrap_or(ProviderKind::OpenaiCompatible);
+    let base_url = wanted.base_url.flatten();
+    if kind == ProviderKind::OpenaiCompatible && base_url.is_none() {
+        return Err(missing("base_url"));
+    }
+    let new = NewProvider {
+        name: wanted.name.ok_or_else(|| missing("name"))?,
+        kind,
+        base_url,
+        api_key: wanted.api_key.flatten(),
+        model: wanted.model.ok_or_else(|| missing("model"))?,
+        is_default: wanted.is_default.unwrap_or(false),
+        disabled: wanted.disabled.unwrap_or(false),
+        settings: wanted.settings.unwrap_or_else(|| json!({})),
+    };
+    let made = provider::create(&app.db, &app.models.cipher, new, app.clock.now()).await?;
+    Ok(HttpResponse::Created().json(made.view()))
+}
+
+/// Changes a provider. If the address changes, the key of the old address is removed.
+#[utoipa::path(
+    patch,
+    path = "/api/providers/{provider_id}",
+    operation_id = "change",
+    tag = "providers",
+    request_body = UpdateProvider,
+    responses((status = 200, body = ProviderDetail))
+)]
+pub async fn update(
+    app: Data<App>,
+    _: Admin,
+    id: Path<ProviderId>,
+    body: JsonBody<UpdateProvider>,
+) -> ApiResult<Json<ProviderDetail>> {
+    let id = id.into_inner();
+    let present = find_provider(&app, id).await?;
+    let change = body.read().await?.validate(&app)?;
+    let kind = change.kind.unwrap_or(present.kind);
+    let base_url = change.base_url.clone().unwrap_or(present.base_url);
+    if kind == ProviderKind::OpenaiCompatible && base_url.is_none() {
+        let message = "A provider of this kind requires a base URL.";
+        return Err(ApiError::invalid_value("base_url", message));
+    }
+    let changed = provider::update(&app.db, &app.models.cipher, id, change).await?;
+    let changed = changed.ok_or_else(ApiError::not_found)?;
+    Ok(Json(ProviderDetail {
+        view: changed.provider.view(),
+        api_key_cleared: changed.key_cleared,
+    }))
+}
+
+/// Deletes a provider.
+#[utoipa::path(
+    delete,
+    path = "/api/providers/{provider_id}",
+    tag = "providers",
+    responses((status = 204))
+)]
+pub async fn delete(app: Data<App>, _: Admin, id: Path<ProviderId>) -> ApiResult<HttpResponse> {
+    match provider::delete(&app.db, id.into_inner()).await? {
+        true => Ok(HttpResponse::NoContent().finish()),
+        false => Err(ApiError::not_found()),
+    }
+}
+
+/// Tests a provider with a minimal request to its model.
+#[utoipa::path(
+    post,
+    path = "/api/providers/{provider_id}/test",
+    tag = "providers",
+    responses((status = 200, body = ProviderTestResult))
+)]
+pub async fn test(
+    app: Data<App>,
+    _: Admin,
+    id: Path<ProviderId>,
+) -> ApiResult<Json<ProviderTestResult>> {
+    let row = find_provider(&app, id.into_inner()).await?;
+    let answer = match app.models.create(&row) {
+        Ok(model) => run_on_main(&app, async move {
+            model_list::probe(model.as_ref(), &row.model).await
+        })
+        .await?
+        .map_err(|error| error.to_string()),
+        Err(error) => Err(error.to_string()),
+    };
+    Ok(Json(match answer {
+        Ok(took) => ProviderTestResult {
+            ok: true,
+            latency_ms: Some(u64::try_from(took.as_millis()).unwrap_or(u64::MAX)),
+            error: None,
+        },
+        Err(message) => ProviderTestResult {
+            ok: false,
+            latency_ms: None,
+            error: Some(ProviderTestFailure {
+                code: "upstream_error",
+                message,
+            }),
+        },
+    }))
+}
+
+/// Lists the models that a provider's endpoint offers.
+#[utoipa::path(
+    get,
+    path = "/api/providers/{provider_id}/models",
+    operation_id = "models",
+    tag = "providers",
+    responses(
+        (status = 200, body = PageOf<ModelListItem>),
+        (status = 403),
+        (status = 422, description = "`invalid_value`: this kind has no endpoint, or its settings are incomplete."),
+        (status = 503, description = "`upstream_error`: the endpoint returned an error or no valid response; `internal`.")
+    )
+)]
+pub async fn list_models(
+    app: Data<App>,
+    _: Admin,
+    id: Path<ProviderId>,
+) -> ApiResult<Json<PageOf<ModelListItem>>> {
+    let row = find_provider(&app, id.into_inner()).await?;
+    let names = match row.kind {
+        ProviderKind::Demo => vec![row.model],
+        _ => {
+            let spec = row.spec(&app.models.cipher).map_err(ProviderError::from)?;
+            let endpoint = app.models.registry.endpoint(&spec);
+            let endpoint = endpoint.map_err(ProviderError::from)?;
+            let listing = async move { model_list::list_models(&endpoint).await };
+            run_on_main(&app, listing).await?.map_err(upstream_error)?
+        }
+    };
+    let offered = names.into_iter().map(|id| ModelListItem { id });
+    Ok(Json(PageOf::complete(offered.collect())))
+}
+
+/// Searches this machine for Ollama, LM Studio, llama.cpp and KoboldCpp at their default ports.
+#[utoipa::path(
+    post,
+    path = "/api/providers/discover",
+    tag = "providers",
+    responses(
+        (status = 200, body = PageOf<DiscoveredServerView>),
+        (status = 403, description = "`forbidden`: not an admin, or the server must not call private addresses.")
+    )
+)]
+pub async fn discover(app: Data<App>, _: Admin) -> ApiResult<Json<PageOf<DiscoveredServerView>>> {
+    if !app.config.allow_private_providers {
+        return Err(ApiError::forbidden(
+            "This server must not call private addresses, including its own machine. \
+             TROUPE_ALLOW_PRIVATE_PROVIDERS=true allows it.",
+        ));
+    }
+    let (registry, places) = (app.models.registry.clone(), app.server_addresses.clone());
+    let looking = async move { discovery::probe_all(&registry, &places).await };
+    let found = run_on_main(&app, looking).await?;
+    Ok(Json(PageOf::complete(
+        found.into_iter().map(DiscoveredServerView::from).collect(),
+    )))
+}
+
+async fn find_provider(app: &App, id: ProviderId) -> ApiResult<provider::Model> {
+    let found = provider::find(app.db.reader(), id).await?;
+    found.ok_or_else(ApiError::not_found)
+}
+
+/// Runs the call on the main runtime, which owns the HTTP client's connections.
+async fn run_on_main<T: Send + 'static>(
+    app: &App,
+    call: impl Future<Output = T> + Send + 'static,
+) -> ApiResult<T> {
+    app.shutdown.spawn(call).await.map_err(ApiError::internal)
+}
+
+fn upstream_error(error: LlmError) -> ApiError {
+    ApiError::new(503, "upstream_error", error.to_string())
+}
+
+impl From<ProviderError> for ApiError {
+    fn from(error: ProviderError) -> Self {
+        match error {
+            ProviderError::Registry(RegistryError::Unusable(error)) => upstream_error(error),
+            ProviderError::Registry(error) => Self::new(422, "invalid_value", error.to_string()),
+            ProviderError::Decrypt(error) => Self::internal(error),
+        }
+    }
+}

@@ -1,0 +1,128 @@
+//! Runs: list, show and cancel attempts to generate a text.
+
+use actix_web::HttpResponse;
+use actix_web::web::{Data, Json, Path, Query};
+use serde::Deserialize;
+use utoipa::IntoParams;
+
+use crate::app::App;
+use crate::db::reading::page::{PageOf, PageQuery};
+use crate::ids::{ConversationId, RunId};
+use crate::runs::execution::recovery::RecoveryReport;
+use crate::runs::reading::history::RunQuery;
+use crate::runs::store::run;
+use crate::spaces::permissions::Action;
+use crate::web::api::conversation_actions::{EmptyBody, PlannedRun};
+use crate::web::api::engine_error::api_error;
+use crate::web::error::{ApiError, ApiResult};
+use crate::web::extract::authentication::{Admin, CurrentUser};
+use crate::web::extract::json_body::JsonBody;
+use crate::web::extract::space_access;
+
+/// Filters of a list of runs.
+#[derive(Debug, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+pub struct RunFilter {
+    /// Only runs with this status.
+    #[param(inline)]
+    status: Option<run::RunStatus>,
+}
+
+/// Lists the runs of a conversation, newest first.
+#[utoipa::path(
+    get,
+    path = "/api/conversations/{conversation_id}/runs",
+    tag = "runs",
+    params(RunFilter, PageQuery<RunId>),
+    responses((status = 200, body = PageOf<run::RunView>))
+)]
+pub async fn list(
+    app: Data<App>,
+    caller: CurrentUser,
+    id: Path<ConversationId>,
+    filter: Query<RunFilter>,
+    page: PageQuery<RunId>,
+) -> ApiResult<Json<PageOf<run::RunView>>> {
+    let at = space_access::load_conversation_access(&app, &caller, id.into_inner()).await?;
+    let (db, dialect) = (app.db.reader(), app.db.backend());
+    let wanted = RunQuery {
+        status: filter.status,
+        ..Default::default()
+    };
+    let found = wanted.list_in_conversation(db, dialect, at.conversation.id, page);
+    let found = found.await?.ok_or_else(|| {
+        ApiError::new(
+            400,
+            "invalid_value",
+            "The cursor is not a run of this list.",
+        )
+    })?;
+    Ok(Json(found.map(|it| it.view())))
+}
+
+/// Returns a run: why it was planned, its duration, and its result.
+#[utoipa::path(
+    get,
+    path = "/api/runs/{run_id}",
+    tag = "runs",
+    responses((status = 200, body = run::RunView))
+)]
+pub async fn show(
+    app: Data<App>,
+    caller: CurrentUser,
+    id: Path<RunId>,
+) -> ApiResult<Json<run::RunView>> {
+    let (run, _) = find_run(&app, &caller, id.into_inner()).await?;
+    Ok(Json(run.view()))
+}
+
+/// Cancels a run.
+#[utoipa::path(
+    post,
+    path = "/api/runs/{run_id}/cancel",
+    tag = "runs",
+    request_body = Option<EmptyBody>,
+    responses(
+        (status = 202, body = PlannedRun),
+        (status = 409, description = "`already_finished`.")
+    )
+)]
+pub async fn cancel(
+    app: Data<App>,
+    caller: CurrentUser,
+    id: Path<RunId>,
+    body: JsonBody<EmptyBody>,
+) -> ApiResult<HttpResponse> {
+    let (run, at) = find_run(&app, &caller, id.into_inner()).await?;
+    at.require_write(Action::ManageConversation)?;
+    let EmptyBody {} = body.read_or_default().await?;
+    let canceled = app
+        .engine
+        .cancel_run(run.conversation_id, run.id)
+        .await
+        .map_err(api_error)?;
+    Ok(HttpResponse::Accepted().json(PlannedRun { run: canceled }))
+}
+
+/// Recovers runs of crashed nodes immediately.
+#[utoipa::path(
+    post,
+    path = "/api/admin/reap",
+    tag = "admin",
+    responses((status = 200, body = RecoveryReport))
+)]
+pub async fn reap(app: Data<App>, _admin: Admin) -> ApiResult<Json<RecoveryReport>> {
+    let report = app.engine.run_recovery().await.map_err(api_error)?;
+    Ok(Json(report))
+}
+
+async fn find_run(
+    app: &App,
+    caller: &CurrentUser,
+    id: RunId,
+) -> ApiResult<(run::Model, space_access::ConversationAccess)> {
+    let found = run::find(app.db.reader(), id).await?;
+    let run = found.ok_or_else(ApiError::not_found)?;
+    let at = space_access::load_conversation_access(app, caller, run.conversation_id).await?;
+    Ok((run, at))
+}

@@ -1,0 +1,271 @@
+//! Spaces: list, create, show, change and delete.
+
+use std::collections::HashMap;
+
+use actix_web::web::{Data, Json, Path};
+use actix_web::{HttpRequest, HttpResponse};
+use serde_json::{Value, json};
+
+use crate::accounts::user;
+use crate::app::App;
+use crate::conversations::chats::import_job;
+use crate::conversations::{conversation, root_conversation};
+use crate::db::reading::page::{PageOf, PageQuery};
+use crate::ids::SpaceId;
+use crate::runs::conversation_start::NewConversation;
+use crate::runs::store::run::RunCancelReason;
+use crate::spaces::lifecycle::{SpaceRules, SpaceUpdateError};
+use crate::spaces::permissions::{Access, Action};
+use crate::spaces::{events, lifecycle, membership, space};
+use crate::web::api::engine_error::api_error;
+use crate::web::api::jobs::JobStarted;
+use crate::web::api::space_rules::{CreateSpace, UPDATE_ONLY_FIELDS, UpdateSpace};
+use crate::web::api::{jobs, memberships, presets, users};
+use crate::web::error::{ApiError, ApiResult};
+use crate::web::extract::authentication::CurrentUser;
+use crate::web::extract::json_body::JsonBody;
+use crate::web::extract::space_access::SpaceAccess;
+use crate::web::extract::{pagination, space_access};
+
+/// Lists the caller's spaces; with `all=true` every space, for admins.
+#[utoipa::path(
+    get,
+    path = "/api/spaces",
+    tag = "spaces",
+    params(PageQuery, ("all" = Option<bool>, Query, description = "Lists every space; for admins only.")),
+    responses((status = 200, body = PageOf<space::SpaceView>), (status = 403))
+)]
+pub async fn list(
+    app: Data<App>,
+    caller: CurrentUser,
+    request: HttpRequest,
+    page: PageQuery,
+) -> ApiResult<Json<PageOf<space::SpaceView>>> {
+    let wants_all = pagination::parse_value(request.query_string(), "all")?.unwrap_or(false);
+    if wants_all && !caller.is_admin() {
+        return Err(ApiError::forbidden("Only an admin can list all spaces."));
+    }
+    let db = app.db.reader();
+    let found = match wants_all {
+        true => import_job::list_visible_spaces(db, page).await?,
+        false => lifecycle::list_for_user(db, caller.id(), page).await?,
+    };
+    let ids: Vec<SpaceId> = found.data.iter().map(|it| it.id).collect();
+    let roots = root_conversation::list_for_spaces(db, ids.iter().copied()).await?;
+    let seats = membership::list_for_users(db, [caller.id()], ids).await?;
+    let seats: HashMap<_, _> = seats.into_iter().map(|it| (it.space_id, it)).collect();
+    Ok(Json(found.map(|it| {
+        let standing = Access::for_member(seats.get(&it.id), caller.is_admin());
+        it.view(roots.get(&it.id).copied(), standing.map(Access::code))
+    })))
+}
+
+/// Creates a space with its root conversation.
+#[utoipa::path(
+    post,
+    path = "/api/spaces",
+    tag = "spaces",
+    request_body = CreateSpace,
+    responses((status = 201, body = space::SpaceView))
+)]
+pub async fn create(
+    app: Data<App>,
+    caller: CurrentUser,
+    body: JsonBody<UpdateSpace>,
+) -> ApiResult<HttpResponse> {
+    caller.require_registered()?;
+    let body = body.read().await?;
+    let is_given = [body.status.is_some(), body.settings_version.is_some()];
+    for (is_said, field) in is_given.into_iter().zip(UPDATE_ONLY_FIELDS) {
+        if is_said {
+            let message = "This field cannot be set on a new space.";
+            return Err(ApiError::new(400, "unknown_field", message).with_param(field));
+        }
+    }
+    if body.name.is_none() {
+        let message = "A space requires a name.";
+        return Err(ApiError::new(400, "missing_field", message).with_param("name"));
+    }
+    let rules = body.validate()?;
+    presets::require_usable_in_settings(&app, &caller, &rules).await?;
+    let view = create_space(&app, &caller.user, rules).await?;
+    Ok(HttpResponse::Created().json(view))
+}
+
+/// Creates a space with its root conversation.
+///
+/// # Errors
+/// Returns 500 when the database fails.
+pub async fn create_space(
+    app: &App,
+    owner: &user::Model,
+    rules: SpaceRules,
+) -> ApiResult<space::SpaceView> {
+    let owner_name = owner.display_name.clone();
+    let now = app.clock.now();
+    let space = lifecycle::create(&app.db, owner.id, owner_name, rules, now).await?;
+    let root = NewConversation {
+        title: None,
+        kind: conversation::ConversationKind::Root,
+        parent: None,
+    };
+    let root = app.engine.create_conversation(space.id, root).await;
+    if root.is_err() {
+        // A space without a conversation is useless.
+        lifecycle::delete(&app.db, space.id).await?;
+    }
+    let root = root.map_err(api_error)?;
+    Ok(space.view(Some(root.id), Some("owner")))
+}
+
+/// Returns a space as the caller sees it.
+#[utoipa::path(
+    get,
+    path = "/api/spaces/{space_id}",
+    tag = "spaces",
+    responses((status = 200, body = space::SpaceView))
+)]
+pub async fn show(
+    app: Data<App>,
+    caller: CurrentUser,
+    id: Path<SpaceId>,
+) -> ApiResult<Json<space::SpaceView>> {
+    let at = space_access::load_space_access(&app, &caller, id.into_inner()).await?;
+    Ok(Json(space_view(&app, &at.space, Some(at.access)).await?))
+}
+
+async fn space_view(
+    app: &App,
+    space: &space::Model,
+    standing: Option<Access>,
+) -> ApiResult<space::SpaceView> {
+    let root = root_conversation::find_for_space(app.db.reader(), space.id).await?;
+    Ok(space.view(root, standing.map(Access::code)))
+}
+
+/// Changes a space.
+///
+/// The only change of an archived space is to reactivate it. Only the owner can archive or
+/// reactivate it.
+#[utoipa::path(
+    patch,
+    path = "/api/spaces/{space_id}",
+    operation_id = "change",
+    tag = "spaces",
+    request_body = UpdateSpace,
+    responses(
+        (status = 200, body = space::SpaceView),
+        (status = 409, description = "`stale_settings`: `error.current` is the current space.")
+    )
+)]
+pub async fn update(
+    app: Data<App>,
+    caller: CurrentUser,
+    id: Path<SpaceId>,
+    body: JsonBody<UpdateSpace>,
+) -> ApiResult<Json<space::SpaceView>> {
+    let at = space_access::load_space_access(&app, &caller, id.into_inner()).await?;
+    at.require_action(Action::Configure)?;
+    let body = body.read().await?;
+    authorize_update(&at, &body)?;
+    let archives = body.status == Some(space::SpaceStatus::Archived);
+    let changes_who_speaks = body.reply_order.is_some() || body.auto_mode_enabled.is_some();
+    let version = body.settings_version;
+    let rules = body.validate()?;
+    presets::require_usable_in_settings(&app, &caller, &rules).await?;
+    let changed = lifecycle::update(&app.db, at.space.id, rules, version).await;
+    let changed = match changed {
+        Ok(changed) => changed,
+        Err(SpaceUpdateError::Stale(present)) => {
+            return Err(stale_settings_error(json!(
+                space_view(&app, &present, Some(at.access)).await?
+            )));
+        }
+        Err(SpaceUpdateError::NotFound) => return Err(ApiError::not_found()),
+        Err(SpaceUpdateError::NameTaken) => return Err(users::name_taken_error()),
+        Err(SpaceUpdateError::Db(error)) => return Err(error.into()),
+    };
+    if archives {
+        app.engine
+            .space_closed(changed.id, RunCancelReason::Archived)
+            .await
+            .map_err(api_error)?;
+    } else if changes_who_speaks {
+        let result = app.engine.settings_changed(changed.id).await;
+        result.map_err(api_error)?;
+    }
+    announce(&app, &changed).await?;
+    Ok(Json(space_view(&app, &changed, Some(at.access)).await?))
+}
+
+/// Checks the caller's rights: an archived space can only be reactivated, and only the owner can
+/// change the status.
+fn authorize_update(at: &SpaceAccess, body: &UpdateSpace) -> ApiResult<()> {
+    if body.status.is_some() {
+        at.require_action(Action::AdministerSpace)?;
+    }
+    match body.status {
+        Some(space::SpaceStatus::Active) => Ok(()),
+        _ => at.require_write(Action::Configure),
+    }
+}
+
+/// 409 with the current document.
+pub fn stale_settings_error(present: Value) -> ApiError {
+    let message = "The settings were changed in the meantime. Reload and try again.";
+    let mut error = ApiError::conflict("stale_settings", message);
+    error.current = Some(Box::new(present));
+    error
+}
+
+/// Publishes a space to its subscribers.
+///
+/// # Errors
+/// Returns 500 when the database fails.
+pub async fn announce(app: &App, space: &space::Model) -> ApiResult<()> {
+    let view = space_view(app, space, None).await?;
+    app.hub.publish(events::space_updated(view));
+    Ok(())
+}
+
+/// Deletes a space with all its conversations.
+#[utoipa::path(
+    delete,
+    path = "/api/spaces/{space_id}",
+    tag = "spaces",
+    responses(
+        (status = 204),
+        (status = 202, description = "More than 2,000 messages: a job deletes them.", body = JobStarted)
+    )
+)]
+pub async fn delete(
+    app: Data<App>,
+    caller: CurrentUser,
+    id: Path<SpaceId>,
+) -> ApiResult<HttpResponse> {
+    let at = space_access::load_space_access(&app, &caller, id.into_inner()).await?;
+    at.require_action(Action::AdministerSpace)?;
+    let id = at.space.id;
+    let seats = membership::list_active(app.db.reader(), id).await?;
+    // Archive the space first: new posts are then rejected, so no new run starts.
+    let archived = SpaceRules {
+        status: Some(space::SpaceStatus::Archived),
+        ..SpaceRules::default()
+    };
+    match lifecycle::update(&app.db, id, archived, None).await {
+        Err(SpaceUpdateError::Db(error)) => return Err(error.into()),
+        Err(_) => return Err(ApiError::not_found()),
+        Ok(_) => {}
+    }
+    let deleted = app.engine.delete_space(id, caller.id()).await;
+    let deletion = deleted
+        .map_err(api_error)?
+        .ok_or_else(ApiError::not_found)?;
+    app.hub.publish(events::space_deleted(id));
+    let seated = seats.iter().filter_map(|it| it.user_id);
+    memberships::request_access_review(&app, id, seated.chain([caller.id()]));
+    Ok(match app.engine.wait_for_deletion(deletion).await? {
+        None => HttpResponse::NoContent().finish(),
+        Some(job) => jobs::accepted_response(&job),
+    })
+}

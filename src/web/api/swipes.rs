@@ -1,0 +1,174 @@
+//! Swipes: the alternative texts of a message.
+
+use std::sync::Arc;
+
+use actix_web::web::{Data, Path};
+use actix_web::{HttpRequest, HttpResponse};
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use crate::app::App;
+use crate::conversations::pages::PageBudget;
+use crate::conversations::rendering::markdown::Markdown;
+use crate::conversations::{message, pages, swipe};
+use crate::db::reading::page::{PageKeys, PageOf, PageQuery};
+use crate::db::reading::slices;
+use crate::ids::{MessageId, RunId};
+use crate::web::api::messages;
+use crate::web::error::{ApiError, ApiResult};
+use crate::web::extract::authentication::CurrentUser;
+use crate::web::extract::space_access;
+use crate::web::middleware::encoded;
+
+/// The size of a list without its entries, in bytes.
+const FRAME_BYTES: usize = 64;
+
+/// A swipe of a message.
+#[derive(Serialize, ToSchema)]
+#[schema(as = Swipe)]
+pub struct SwipeView {
+    position: i64,
+    content: String,
+    /// `content` as safe HTML. Null unless it was requested.
+    #[schema(value_type = Option<String>)]
+    html: Option<Arc<str>>,
+    conversation_run_id: Option<RunId>,
+}
+
+impl SwipeView {
+    fn from_model(it: swipe::Model, markdown: Option<&Markdown>) -> Self {
+        Self {
+            position: it.position,
+            html: markdown.map(|md| md.render(&it.content)),
+            content: it.content,
+            conversation_run_id: it.conversation_run_id,
+        }
+    }
+}
+
+/// Lists the swipes of a message by position, from 0.
+///
+/// A cursor is a position. A page ends before 2 MiB of JSON, but has at least one swipe.
+#[utoipa::path(
+    get,
+    path = "/api/messages/{message_id}/swipes",
+    operation_id = "swipes",
+    tag = "messages",
+    params(
+        PageQuery,
+        ("html" = inline(Option<bool>), Query, description = "Whether each swipe includes its HTML.")
+    ),
+    responses((status = 200, body = PageOf<SwipeView>))
+)]
+pub async fn list(
+    app: Data<App>,
+    caller: CurrentUser,
+    id: Path<MessageId>,
+    page: PageQuery,
+    request: HttpRequest,
+) -> ApiResult<HttpResponse> {
+    let (row, _) = space_access::load_message_access(&app, &caller, id.into_inner()).await?;
+    if row.visibility == message::Visibility::Hidden {
+        return Err(ApiError::not_found());
+    }
+    let markdown = match messages::wants_html(&request)? {
+        true => Some(app.engine.context().markdown.clone()),
+        false => None,
+    };
+    let db = app.db.reader();
+    let is_backwards = page.is_backwards();
+    let PageKeys { rows, mut has_more } = swipe::load_keys(db, row.id, page).await?;
+    let mut shown = SwipePage::new(markdown);
+    if rows.is_empty() && swipe::count_by_message(db, &[row.id]).await?.is_empty() {
+        if contains_position(page, 0) {
+            shown.push_all(&app, vec![unstored_swipe(row)]).await?;
+        }
+    } else {
+        for slice in slices::split_into_slices(&rows, slices::SLICE_BYTES) {
+            let positions = slice.iter().map(|(position, _)| *position);
+            let texts = swipe::list_at(db, row.id, positions, is_backwards).await?;
+            if !shown.push_all(&app, texts).await? {
+                has_more = true;
+                break;
+            }
+        }
+    }
+    let cursor = shown.last;
+    if is_backwards {
+        shown.entries.reverse();
+    }
+    Ok(encoded::json_page(shown.entries, has_more, cursor))
+}
+
+/// Returns whether a position is between the cursors.
+fn contains_position(page: PageQuery, position: i64) -> bool {
+    page.after.is_none_or(|it| it < position) && page.before.is_none_or(|it| it > position)
+}
+
+/// The swipe of a message that never had a second one.
+fn unstored_swipe(row: message::Model) -> swipe::Model {
+    swipe::Model {
+        id: crate::ids::SwipeId(0), // not stored
+        message_id: row.id,
+        position: 0,
+        content: row.content,
+        conversation_run_id: row.conversation_run_id,
+        metadata: row.metadata,
+        token_count: row.token_count,
+        edited_at: row.edited_at,
+        edited_by: row.edited_by,
+    }
+}
+
+/// A page that is being built.
+struct SwipePage {
+    markdown: Option<Arc<Markdown>>,
+    budget: PageBudget,
+    entries: Vec<String>,
+    /// The position of the last entry.
+    last: Option<i64>,
+}
+
+impl SwipePage {
+    fn new(markdown: Option<Arc<Markdown>>) -> Self {
+        Self {
+            markdown,
+            budget: PageBudget::new(pages::MAX_BYTES - FRAME_BYTES),
+            entries: Vec::new(),
+            last: None,
+        }
+    }
+
+    /// Adds swipes; returns whether all of them fit.
+    async fn push_all(&mut self, app: &App, texts: Vec<swipe::Model>) -> ApiResult<bool> {
+        let (markdown, mut budget) = (self.markdown.clone(), self.budget);
+        let encode = move || -> Result<_, serde_json::Error> {
+            let mut encoded = Vec::with_capacity(texts.len());
+            for text in texts {
+                let position = text.position;
+                let mut json =
+                    serde_json::to_string(&SwipeView::from_model(text, markdown.as_deref()))?;
+                // The JSON stays in memory until a slow client has received it.
+                json.shrink_to_fit();
+                if !budget.try_add(json.len()) {
+                    return Ok((encoded, None));
+                }
+                encoded.push((position, json));
+            }
+            Ok((encoded, Some(budget)))
+        };
+        // Rendering long texts would block a web worker.
+        let encoding = app.shutdown.main().spawn_blocking(encode);
+        let (encoded, left) = encoding
+            .await
+            .map_err(ApiError::internal)?
+            .map_err(ApiError::internal)?;
+        self.last = encoded.last().map(|(at, _)| *at).or(self.last);
+        self.entries.extend(encoded.into_iter().map(|(_, it)| it));
+        match left {
+            Some(left) => self.budget = left,
+            None => return Ok(false),
+        }
+        Ok(true)
+    }
+}

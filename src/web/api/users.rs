@@ -1,0 +1,305 @@
+//! Accounts: registration, and changes of the caller's own account.
+
+use actix_web::http::StatusCode;
+use actix_web::web::Data;
+use actix_web::{HttpRequest, HttpResponse};
+
+use crate::accounts::names::{Password, Username};
+use crate::accounts::user::{NewUser, ProfileChange, UserError};
+use crate::accounts::{display_name, user};
+use crate::app::App;
+use crate::rate_limit::limits::RetryAfter;
+use crate::realtime::event::{Envelope, SocketControl};
+use crate::spaces::account_changes::AccountChangeError;
+use crate::spaces::invites::invite_acceptance::{JoinError, JoiningUser};
+use crate::spaces::{account_changes, events};
+use crate::web::api::account_bodies::{CreateUser, RegisteredUser, UpdateMe, UpdatedMe};
+use crate::web::api::{join, session};
+use crate::web::error::{ApiError, ApiResult};
+use crate::web::extract::authentication::CurrentUser;
+use crate::web::extract::client_ip;
+use crate::web::extract::json_body::JsonBody;
+
+/// Validated registration data.
+pub struct Registration {
+    username: Username,
+    display_name: String,
+    password: Password,
+}
+
+impl Registration {
+    /// Validates the fields.
+    ///
+    /// # Errors
+    /// Returns 422, naming the first invalid field.
+    pub fn parse(username: &str, display_name: &str, password: &str) -> ApiResult<Self> {
+        Ok(Self {
+            username: parse_username(username)?,
+            display_name: parse_display_name(display_name)?,
+            password: parse_password(password)?,
+        })
+    }
+
+    /// Hashes the password and returns the account to insert.
+    ///
+    /// # Errors
+    /// Returns 500 when the password cannot be hashed.
+    pub async fn into_new_user(self, app: &App) -> ApiResult<NewUser> {
+        Ok(NewUser {
+            username: self.username,
+            display_name: self.display_name,
+            password_hash: Some(hash_password(app, self.password).await?),
+        })
+    }
+}
+
+/// Hashes a password.
+///
+/// # Errors
+/// Returns 500 when hashing fails.
+pub async fn hash_password(app: &App, password: Password) -> ApiResult<String> {
+    app.passwords
+        .hash(password)
+        .await
+        .map_err(ApiError::internal)
+}
+
+fn parse_username(text: &str) -> ApiResult<Username> {
+    Username::parse(text).map_err(|error| ApiError::invalid_value("username", error.to_string()))
+}
+
+/// Validates a display name.
+///
+/// # Errors
+/// Returns 422 for a name that cannot be displayed.
+pub fn parse_display_name(text: &str) -> ApiResult<String> {
+    display_name::parse(text, 100)
+        .map_err(|error| ApiError::invalid_value("display_name", error.to_string()))
+}
+
+/// Validates a password.
+///
+/// # Errors
+/// Returns 422 when it is too short or too long.
+pub fn parse_password(text: &str) -> ApiResult<Password> {
+    Password::parse(text).map_err(|error| ApiError::invalid_value("password", error.to_string()))
+}
+
+fn parse_locale(text: &str) -> ApiResult<String> {
+    let fits = |it: char| it.is_ascii_alphanumeric() || it == '-';
+    match (2..=16).contains(&text.len()) && text.chars().all(fits) {
+        true => Ok(text.to_owned()),
+        false => Err(ApiError::invalid_value(
+            "locale",
+            "Must be a language tag such as `en` or `pt-BR`.",
+        )),
+    }
+}
+
+/// Creates an account and signs in; with an invite it also joins the space.
+///
+/// Without an invite, registration must be open. An invalid invite creates no account.
+#[utoipa::path(
+    post,
+    path = "/api/users",
+    tag = "users",
+    security(),
+    request_body = CreateUser,
+    responses(
+        (status = 201, body = RegisteredUser, headers(("set-cookie" = String))),
+        (status = 403, description = "`registration_closed`; `space_archived`; `cross_origin`."),
+        (status = 404, description = "`not_found`: the invite does not exist."),
+        (status = 409, description = "`username_taken`, also for one that looks alike; `name_taken_here`."),
+        (status = 410, description = "`invite_expired`: expired or used up."),
+        (status = 429, description = "`rate_limited`: too many accounts or invalid links from this address.")
+    )
+)]
+pub async fn register(
+    app: Data<App>,
+    request: HttpRequest,
+    body: JsonBody<CreateUser>,
+) -> ApiResult<HttpResponse> {
+    let body = body.read().await?;
+    if let Some(token) = body.invite_token.clone() {
+        return register_invited(&app, &request, body, token).await;
+    }
+    if !app.config.open_registration || user::is_empty(app.db.reader()).await? {
+        return Err(ApiError::new(
+            403,
+            "registration_closed",
+            "Registration on this server requires an invite.",
+        ));
+    }
+    let registration = Registration::parse(&body.username, &body.display_name, &body.password)?;
+    let made = with_registration_limit(&app, &request, create(&app, registration)).await?;
+    session::open_session(&app, &request, StatusCode::CREATED, &made).await
+}
+
+/// Creates the account and the membership together: an invalid token creates no account.
+async fn register_invited(
+    app: &App,
+    request: &HttpRequest,
+    body: CreateUser,
+    token: String,
+) -> ApiResult<HttpResponse> {
+    join::require_open(app, request, &token).await?;
+    let registration = Registration::parse(&body.username, &body.display_name, &body.password)?;
+    let enter = async {
+        let joiner = JoiningUser::New(registration.into_new_user(app).await?);
+        join::join_space(app, request, token, joiner).await
+    };
+    with_registration_limit(app, request, enter).await
+}
+
+/// Runs `work`, which creates an account, if this address may create one now; a failure does not
+/// count.
+///
+/// # Errors
+/// Returns 429 when this address has created too many accounts, and the errors of `work`.
+pub async fn with_registration_limit<T>(
+    app: &App,
+    request: &HttpRequest,
+    work: impl Future<Output = ApiResult<T>>,
+) -> ApiResult<T> {
+    let address = client_ip::client_ip(request);
+    let place = match address {
+        Some(address) => Some(app.limits.registrations.acquire(address).await),
+        None => None,
+    };
+    let place = place.transpose().map_err(|RetryAfter(seconds)| {
+        ApiError::rate_limited(seconds, "Too many new accounts. Try again later.")
+    })?;
+    let made = work.await;
+    if let (Err(_), Some(place)) = (&made, place) {
+        app.limits.registrations.refund(place);
+    }
+    made
+}
+
+async fn create(app: &App, registration: Registration) -> ApiResult<user::Model> {
+    let new = registration.into_new_user(app).await?;
+    let now = app.clock.now();
+    Ok(user::register(&app.db, new, now).await?)
+}
+
+/// Changes the caller's account.
+///
+/// A new password ends every session and starts a new one for the caller. `revoke_api_keys` also
+/// revokes every API key; the response contains the number of keys that are still valid.
+#[utoipa::path(
+    patch,
+    path = "/api/users/me",
+    operation_id = "change_me",
+    tag = "users",
+    request_body = UpdateMe,
+    responses(
+        (status = 200, body = UpdatedMe),
+        (status = 409, description = "`username_taken`, also for one that looks alike; `name_taken_here`: in one of your spaces."),
+        (status = 429, description = "`rate_limited`: the current password was wrong too often.")
+    )
+)]
+pub async fn update_me(
+    app: Data<App>,
+    request: HttpRequest,
+    caller: CurrentUser,
+    body: JsonBody<UpdateMe>,
+) -> ApiResult<HttpResponse> {
+    let body = body.read().await?;
+    let mut change = ProfileChange {
+        username: body.username.as_deref().map(parse_username).transpose()?,
+        display_name: body
+            .display_name
+            .as_deref()
+            .map(parse_display_name)
+            .transpose()?,
+        password_hash: None,
+        locale: body.locale.as_deref().map(parse_locale).transpose()?,
+    };
+    if let Some(password) = body.password.as_deref() {
+        let password = parse_password(password)?;
+        require_current_password(&app, &request, &caller, body.current_password).await?;
+        change.password_hash = Some(hash_password(&app, password).await?);
+    }
+    let (user, revokes_keys) = (&caller.user, body.revoke_api_keys);
+    let changed =
+        account_changes::change_profile(&app.db, user, change, revokes_keys, app.clock.now())
+            .await?;
+    for seat in &changed.memberships {
+        app.hub.publish(events::membership_updated(seat));
+    }
+    for id in changed.revoked_keys {
+        let order = SocketControl::KeyRevoked(id);
+        app.hub.publish(Envelope::control(caller.id(), order));
+    }
+    let (user, ended) = (changed.user, changed.ended_sessions);
+    let mut answer = HttpResponse::Ok();
+    if !ended.is_empty() {
+        for id in ended {
+            session::announce_ended(&app, user.id, id);
+        }
+        // The password change ended all sessions; the caller continues in a new one.
+        if caller.session().is_some() {
+            answer.cookie(session::create_session_cookie(&app, &request, user.id).await?);
+        }
+    }
+    Ok(answer.json(UpdatedMe {
+        user: user.view(),
+        api_keys_active: changed.n_active_keys,
+    }))
+}
+
+async fn require_current_password(
+    app: &App,
+    request: &HttpRequest,
+    caller: &CurrentUser,
+    current: Option<String>,
+) -> ApiResult<()> {
+    let Some(hash) = caller.user.password_hash.clone() else {
+        return Ok(()); // a guest sets the first password
+    };
+    let Some(current) = current else {
+        return Err(ApiError::new(
+            400,
+            "missing_field",
+            "A new password requires `current_password`.",
+        )
+        .with_param("current_password"));
+    };
+    let address = client_ip::client_ip(request);
+    let name = &caller.user.username;
+    if session::verify_password(app, address, name, (current, Some(hash))).await? {
+        return Ok(());
+    }
+    Err(ApiError::invalid_value(
+        "current_password",
+        "This is not your current password.",
+    ))
+}
+
+/// 409: the name is confusable with that of another active member of the space.
+pub fn name_taken_error() -> ApiError {
+    ApiError::conflict("name_taken_here", JoinError::NameTaken.to_string())
+        .with_param("display_name")
+}
+
+impl From<AccountChangeError> for ApiError {
+    fn from(error: AccountChangeError) -> Self {
+        match error {
+            AccountChangeError::NameTaken => name_taken_error(),
+            AccountChangeError::User(error) => error.into(),
+            AccountChangeError::Admin(error) => error.into(),
+            AccountChangeError::Db(error) => error.into(),
+        }
+    }
+}
+
+impl From<UserError> for ApiError {
+    fn from(error: UserError) -> Self {
+        match error {
+            UserError::UsernameTaken => {
+                Self::conflict("username_taken", error.to_string()).with_param("username")
+            }
+            UserError::Db(error) => error.into(),
+        }
+    }
+}

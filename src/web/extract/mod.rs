@@ -1,0 +1,11 @@
+//! What handlers read from a request: the caller, their access, bodies, pages.
+
+pub mod authentication;
+pub mod client_ip;
+pub mod deserialize;
+pub mod if_match;
+pub mod json_body;
+pub mod pagination;
+pub mod request_body;
+pub mod space_access;
+pub mod upload;

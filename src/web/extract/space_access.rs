@@ -1,0 +1,187 @@
+//! The caller's membership in a space: checked once for each request, before anything else.
+//!
+//! **Invariant:** callers who may not see a space get the same response as if it did not exist.
+
+use std::ops::Deref;
+
+use crate::app::App;
+use crate::conversations::chats::import_job;
+use crate::conversations::{conversation, message};
+use crate::ids::{ConversationId, MessageId, SpaceId};
+use crate::spaces::permissions::{Access, Action};
+use crate::spaces::{membership, space};
+use crate::web::error::{ApiError, ApiResult};
+use crate::web::extract::authentication::CurrentUser;
+
+/// A caller with access to a space.
+#[derive(Clone, Debug)]
+pub struct SpaceAccess {
+    pub space: space::Model,
+    /// The caller's own membership; an admin may have access without one.
+    pub membership: Option<membership::Model>,
+    pub access: Access,
+}
+
+/// A caller with access to a conversation of a space.
+#[derive(Clone, Debug)]
+pub struct ConversationAccess {
+    pub conversation: conversation::Model,
+    pub space_access: SpaceAccess,
+}
+
+impl Deref for ConversationAccess {
+    type Target = SpaceAccess;
+
+    fn deref(&self) -> &SpaceAccess {
+        &self.space_access
+    }
+}
+
+impl SpaceAccess {
+    /// Checks that the caller may do this.
+    ///
+    /// # Errors
+    /// Returns 403 `forbidden`.
+    pub fn require_action(&self, action: Action) -> ApiResult<()> {
+        match self.access.can(action) {
+            true => Ok(()),
+            false => Err(ApiError::forbidden(
+                "Your role in this space does not allow this.",
+            )),
+        }
+    }
+
+    /// Checks that the caller may do this, which changes data.
+    ///
+    /// # Errors
+    /// Returns 403 `forbidden`, or 403 `space_archived`.
+    pub fn require_write(&self, action: Action) -> ApiResult<()> {
+        self.require_action(action)?;
+        match self.space.status {
+            space::SpaceStatus::Active => Ok(()),
+            space::SpaceStatus::Archived => Err(ApiError::new(
+                403,
+                "space_archived",
+                "This space is archived. Its owner can reactivate it.",
+            )),
+        }
+    }
+
+    /// Returns the membership under which the caller writes.
+    ///
+    /// # Errors
+    /// Returns 403 for an admin who has not joined.
+    pub fn own_membership(&self) -> ApiResult<&membership::Model> {
+        self.membership
+            .as_ref()
+            .ok_or_else(|| ApiError::forbidden("Join this space to write in it."))
+    }
+
+    /// Returns the caller's display name in this space.
+    pub fn display_name(&self, caller: &CurrentUser) -> String {
+        let membership_name = self.membership.as_ref().map(|it| &it.cached_display_name);
+        membership_name.unwrap_or(&caller.user.display_name).clone()
+    }
+
+    /// Checks that the caller may hide a message, exclude it from prompts, or show it again.
+    ///
+    /// # Errors
+    /// Returns 403 `forbidden`, or 403 `space_archived`.
+    pub fn require_change_message(&self, row: &message::Model) -> ApiResult<()> {
+        self.require_write(if self.is_author(row) {
+            Action::ChangeOwnMessage
+        } else {
+            Action::Moderate
+        })
+    }
+
+    /// Checks that the caller may edit a message: their own, or one of an AI.
+    ///
+    /// # Errors
+    /// Returns 403 `forbidden`, or 403 `space_archived`.
+    pub fn require_edit_message(&self, row: &message::Model) -> ApiResult<()> {
+        match (self.is_author(row), row.role) {
+            (true, _) => self.require_write(Action::ChangeOwnMessage),
+            (false, message::MessageRole::Assistant) => self.require_write(Action::EditAiText),
+            (false, _) => Err(ApiError::forbidden("Only the author can change this text.")),
+        }
+    }
+
+    /// Checks that the caller may choose which swipe of a message is shown.
+    ///
+    /// # Errors
+    /// Returns 403 `forbidden`, or 403 `space_archived`.
+    pub fn require_select_swipe(&self, row: &message::Model) -> ApiResult<()> {
+        self.require_write(if self.is_author(row) {
+            Action::ChangeOwnMessage
+        } else {
+            Action::SwitchSwipes
+        })
+    }
+
+    fn is_author(&self, row: &message::Model) -> bool {
+        self.membership
+            .as_ref()
+            .is_some_and(|it| it.id == row.space_membership_id)
+    }
+}
+
+/// Loads the caller's access to a space.
+///
+/// # Errors
+/// Returns 404 if it does not exist, or the caller may not see it.
+pub async fn load_space_access(
+    app: &App,
+    caller: &CurrentUser,
+    id: SpaceId,
+) -> ApiResult<SpaceAccess> {
+    let db = app.db.reader();
+    let space = space::find_visible(db, id).await?;
+    let space = space.ok_or_else(ApiError::not_found)?;
+    let seat = membership::find_for_user(db, id, caller.id())
+        .await?
+        .filter(|it| it.status == membership::MembershipStatus::Active);
+    // An unfinished import is hidden from everyone.
+    if seat.is_none() && caller.is_admin() && import_job::is_hidden(db, id).await? {
+        return Err(ApiError::not_found());
+    }
+    let standing = Access::for_member(seat.as_ref(), caller.is_admin());
+    Ok(SpaceAccess {
+        space,
+        membership: seat,
+        access: standing.ok_or_else(ApiError::not_found)?,
+    })
+}
+
+/// Loads the caller's access to a conversation.
+///
+/// # Errors
+/// Returns 404 if it does not exist, or the caller may not see it.
+pub async fn load_conversation_access(
+    app: &App,
+    caller: &CurrentUser,
+    id: ConversationId,
+) -> ApiResult<ConversationAccess> {
+    let found = conversation::find_visible(app.db.reader(), id).await?;
+    let conversation = found.ok_or_else(ApiError::not_found)?;
+    let space_access = load_space_access(app, caller, conversation.space_id).await?;
+    Ok(ConversationAccess {
+        conversation,
+        space_access,
+    })
+}
+
+/// Loads the caller's access to the conversation of a message.
+///
+/// # Errors
+/// Returns 404 if it does not exist, or the caller may not see it.
+pub async fn load_message_access(
+    app: &App,
+    caller: &CurrentUser,
+    id: MessageId,
+) -> ApiResult<(message::Model, ConversationAccess)> {
+    let found = message::find(app.db.reader(), id).await?;
+    let row = found.ok_or_else(ApiError::not_found)?;
+    let conversation_access = load_conversation_access(app, caller, row.conversation_id).await?;
+    Ok((row, conversation_access))
+}

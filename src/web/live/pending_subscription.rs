@@ -1,0 +1,89 @@
+//! A pending subscription: buffers events until its answer is sent.
+
+use std::sync::Arc;
+
+use serde_json::Number;
+
+use crate::ids::ConversationId;
+use crate::realtime::event::{Envelope, utf16_len};
+use crate::realtime::outbox::MAX_QUEUED_BYTES;
+use crate::runs::execution::live_streams::LiveStream;
+use crate::web::live::queries::OpenedSubscription;
+use crate::web::live::server_frames::StreamState;
+use crate::web::live::subscription_filter::{SnapshotPosition, SubscriptionFilter};
+
+/// A pending subscription; each socket has at most one.
+pub struct PendingSubscription {
+    pub frame_id: Number,
+    pub conversation: ConversationId,
+    /// The content of the answer, once it is known; then only the barrier is missing.
+    pub result: Option<SubscribeResult>,
+    buffered: Vec<Arc<Envelope>>,
+    buffered_bytes: usize,
+    /// Events were lost meanwhile: the client must subscribe again.
+    pub has_gap: bool,
+}
+
+/// The content of the answer.
+pub struct SubscribeResult {
+    pub opened: OpenedSubscription,
+    pub stream: Option<StreamState>,
+}
+
+impl PendingSubscription {
+    /// Creates a pending subscription without a result.
+    pub fn new(frame_id: Number, conversation: ConversationId) -> Self {
+        Self {
+            frame_id,
+            conversation,
+            result: None,
+            buffered: Vec::new(),
+            buffered_bytes: 0,
+            has_gap: false,
+        }
+    }
+
+    /// Buffers an envelope; above the limit of an outbox all are dropped.
+    pub fn buffer(&mut self, envelope: Arc<Envelope>) {
+        self.buffered_bytes += envelope.size();
+        if self.buffered_bytes > MAX_QUEUED_BYTES {
+            self.buffered.clear();
+            self.has_gap = true;
+        }
+        if !self.has_gap {
+            self.buffered.push(envelope);
+        }
+    }
+
+    /// Stores the snapshot, and the text of the active run, read directly after the barrier was
+    /// set.
+    pub fn set_result(&mut self, opened: OpenedSubscription, live: Option<LiveStream>) {
+        let stream = opened.running.map(|(run_id, membership_id)| StreamState {
+            run_id,
+            membership_id,
+            text: live
+                .filter(|it| it.run_id == run_id)
+                .map(|it| it.text)
+                .unwrap_or_default(),
+        });
+        self.result = Some(SubscribeResult { opened, stream });
+    }
+
+    /// Returns the filter that starts after the answer, and the envelopes that it must decide
+    /// first.
+    pub fn release(mut self, result: &SubscribeResult) -> (SubscriptionFilter, Vec<Arc<Envelope>>) {
+        let running = result.stream.as_ref();
+        let start = SnapshotPosition {
+            rev: result.opened.rev,
+            running: running.map(|it| (it.run_id.0, utf16_len(&it.text))),
+        };
+        let filter = SubscriptionFilter::new(start, &mut self.buffered);
+        (filter, self.buffered)
+    }
+
+    /// Returns the buffered envelopes if there is no answer: the previous filter continues with
+    /// them.
+    pub fn into_buffered(self) -> Vec<Arc<Envelope>> {
+        self.buffered
+    }
+}

@@ -1,0 +1,192 @@
+//! Handlers of `/v1/conversations`: stored lists of items that responses continue.
+
+use actix_web::web::{Data, Path, Payload};
+use actix_web::{HttpRequest, HttpResponse};
+use serde_json::json;
+
+use crate::app::App;
+use crate::responses::input::{compaction, history};
+use crate::responses::store::api_conversation_item::ItemRange;
+use crate::responses::store::{api_conversation, api_conversation_item};
+use crate::web::v1::api_key_auth::ApiKeyCaller;
+use crate::web::v1::error::{V1Error, V1Result};
+use crate::web::v1::pagination;
+use crate::web::v1::pagination::{ListPage, ListQuery};
+use crate::web::v1::parsing::fields::Fields;
+use crate::web::v1::parsing::{body, items, remote_files};
+
+/// The maximum number of items in one request.
+const MAX_ITEMS: usize = 20;
+
+/// Creates a conversation, with initial items if the request has any.
+///
+/// # Errors
+/// Returns 400 for an invalid body.
+pub async fn create(
+    app: Data<App>,
+    ApiKeyCaller(caller): ApiKeyCaller,
+    http: HttpRequest,
+    payload: Payload,
+) -> V1Result<HttpResponse> {
+    let body = body::object_or_empty(&app, &caller, &http, payload).await?;
+    let fields = Fields(&body);
+    fields.require_known(&["metadata", "items"])?;
+    let metadata = fields.metadata()?;
+    let given = fields.list("items")?.map_or(&[][..], Vec::as_slice);
+    let mut items = items::list("items", given, MAX_ITEMS)?;
+    compaction::require_readable(&app.models.cipher, caller.id(), &items)?;
+    remote_files::fetch(&app, caller.id(), "items", &mut items).await?;
+    history::resolve_references(app.db.reader(), caller.id(), &mut items).await?;
+    let now = app.clock.now();
+    let row = api_conversation::create(&app.db, caller.id(), metadata, items, now).await?;
+    Ok(HttpResponse::Ok().json(row.view()))
+}
+
+/// Returns a conversation.
+///
+/// # Errors
+/// Returns 404 if the caller has no such conversation.
+pub async fn show(
+    app: Data<App>,
+    ApiKeyCaller(caller): ApiKeyCaller,
+    id: Path<String>,
+) -> V1Result<HttpResponse> {
+    let row = find(&app, &caller, &id).await?;
+    Ok(HttpResponse::Ok().json(row.view()))
+}
+
+/// Replaces the metadata of a conversation.
+///
+/// # Errors
+/// Returns 404 for an unknown conversation and 400 for an invalid body.
+pub async fn update(
+    app: Data<App>,
+    ApiKeyCaller(caller): ApiKeyCaller,
+    http: HttpRequest,
+    payload: Payload,
+    id: Path<String>,
+) -> V1Result<HttpResponse> {
+    let mut row = find(&app, &caller, &id).await?;
+    let body = body::object(&app, &caller, &http, payload).await?;
+    let fields = Fields(&body);
+    fields.require_known(&["metadata"])?;
+    row.metadata = fields.metadata()?;
+    let (id, metadata) = (row.id.clone(), row.metadata.clone());
+    api_conversation::set_metadata(&app.db, id, metadata).await?;
+    Ok(HttpResponse::Ok().json(row.view()))
+}
+
+/// Deletes a conversation; its responses are kept.
+///
+/// # Errors
+/// Returns 404 if the caller has no such conversation.
+pub async fn delete(
+    app: Data<App>,
+    ApiKeyCaller(caller): ApiKeyCaller,
+    id: Path<String>,
+) -> V1Result<HttpResponse> {
+    let row = find(&app, &caller, &id).await?;
+    let body = json!({ "id": row.id, "object": "conversation.deleted", "deleted": true });
+    api_conversation::delete(&app.db, row.id, app.clock.now()).await?;
+    Ok(HttpResponse::Ok().json(body))
+}
+
+/// Appends items to a conversation.
+///
+/// # Errors
+/// Returns 404 for an unknown conversation and 400 for an invalid body.
+pub async fn append(
+    app: Data<App>,
+    ApiKeyCaller(caller): ApiKeyCaller,
+    http: HttpRequest,
+    payload: Payload,
+    id: Path<String>,
+) -> V1Result<HttpResponse> {
+    let row = find(&app, &caller, &id).await?;
+    let body = body::object(&app, &caller, &http, payload).await?;
+    let fields = Fields(&body);
+    fields.require_known(&["items"])?;
+    let given = fields.list("items")?.ok_or_else(|| {
+        let message = "This parameter is required.";
+        V1Error::invalid("missing_required_parameter", "items", message)
+    })?;
+    let mut items = items::list("items", given, MAX_ITEMS)?;
+    compaction::require_readable(&app.models.cipher, caller.id(), &items)?;
+    remote_files::fetch(&app, caller.id(), "items", &mut items).await?;
+    history::resolve_references(app.db.reader(), caller.id(), &mut items).await?;
+    let added = api_conversation::append(&app.db, row.id, items).await?;
+    let added = added.ok_or_else(V1Error::not_found)?;
+    Ok(HttpResponse::Ok().json(pagination::list_object(added, false)))
+}
+
+/// Returns a page of the items of a conversation.
+///
+/// # Errors
+/// Returns 404 for an unknown conversation and 400 for an invalid query.
+pub async fn list_items(
+    app: Data<App>,
+    ApiKeyCaller(caller): ApiKeyCaller,
+    http: HttpRequest,
+    id: Path<String>,
+) -> V1Result<HttpResponse> {
+    let row = find(&app, &caller, &id).await?;
+    let page = ListPage::from_query(&ListQuery::parse(http.query_string()))?;
+    let db = app.db.reader();
+    let after = match &page.after {
+        Some(item) => {
+            let found = api_conversation_item::find(db, &row.id, item).await?;
+            Some(found.ok_or_else(pagination::unknown_cursor)?.position)
+        }
+        None => None,
+    };
+    let range = ItemRange {
+        after,
+        is_descending: page.is_descending,
+        limit: page.limit + 1,
+    };
+    let items = api_conversation_item::list_range(db, &row.id, range).await?;
+    let items = items.into_iter().map(|it| it.payload).collect();
+    Ok(HttpResponse::Ok().json(page.to_list(items)))
+}
+
+/// Returns one item.
+///
+/// # Errors
+/// Returns 404 for an unknown conversation or item.
+pub async fn show_item(
+    app: Data<App>,
+    ApiKeyCaller(caller): ApiKeyCaller,
+    path: Path<(String, String)>,
+) -> V1Result<HttpResponse> {
+    let (id, item) = path.into_inner();
+    let row = find(&app, &caller, &id).await?;
+    let found = api_conversation_item::find(app.db.reader(), &row.id, &item).await?;
+    let found = found.ok_or_else(V1Error::not_found)?;
+    Ok(HttpResponse::Ok().json(found.payload))
+}
+
+/// Deletes one item and returns the conversation.
+///
+/// # Errors
+/// Returns 404 for an unknown conversation or item.
+pub async fn delete_item(
+    app: Data<App>,
+    ApiKeyCaller(caller): ApiKeyCaller,
+    path: Path<(String, String)>,
+) -> V1Result<HttpResponse> {
+    let (id, item) = path.into_inner();
+    let row = find(&app, &caller, &id).await?;
+    match api_conversation_item::delete(&app.db, &row.id, &item).await? {
+        true => Ok(HttpResponse::Ok().json(row.view())),
+        false => Err(V1Error::not_found()),
+    }
+}
+
+async fn find(
+    app: &App,
+    caller: &crate::web::extract::authentication::CurrentUser,
+    id: &str,
+) -> V1Result<api_conversation::Model> {
+    let found = api_conversation::find_for_user(app.db.reader(), caller.id(), id).await?;
+    found.ok_or_else(V1Error::not_found)
+}

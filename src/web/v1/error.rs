@@ -1,0 +1,315 @@
+//! Errors of the Responses API: always `{"error": {type, code, message, param}}`.
+
+use std::fmt;
+
+use actix_web::http::StatusCode;
+use actix_web::{HttpResponse, ResponseError};
+use serde_json::{Value, json};
+
+use crate::db::backend::DbError;
+use crate::rate_limit::limits::RetryAfter;
+use crate::responses::error::ResponseEngineError;
+use crate::responses::execution::mcp_approvals::ApprovalError;
+use crate::responses::input::pending_tool_calls::ToolOutputError;
+use crate::web::error::ApiError;
+
+/// Longer than every parameter name of the API; client-supplied names are truncated to it.
+const MAX_PARAM_CHARS: usize = 200;
+
+/// The maximum number of calls that an error message lists.
+const MAX_LISTED_CALLS: usize = 20;
+
+/// An error response.
+#[derive(Clone, Debug)]
+pub struct V1Error {
+    pub status: u16,
+    pub code: &'static str,
+    pub message: String,
+    /// The path of the invalid field.
+    pub param: Option<String>,
+    /// Seconds until a retry makes sense; set with 429 and 503.
+    pub retry_after: Option<u64>,
+}
+
+/// The result of every handler under `/v1`.
+pub type V1Result<T> = Result<T, V1Error>;
+
+impl V1Error {
+    /// Creates an error with any status.
+    pub fn new(status: u16, code: &'static str, message: impl Into<String>) -> Self {
+        Self {
+            status,
+            code,
+            message: message.into(),
+            param: None,
+            retry_after: None,
+        }
+    }
+
+    /// Creates an error with status 400.
+    pub fn invalid(code: &'static str, param: &str, message: impl Into<String>) -> Self {
+        Self::new(400, code, message).for_param(param)
+    }
+
+    /// Returns the error with the path of the invalid field.
+    pub fn for_param(mut self, param: impl AsRef<str>) -> Self {
+        self.param = Some(param.as_ref().chars().take(MAX_PARAM_CHARS).collect());
+        self
+    }
+
+    /// 404: does not exist, or is not visible to the caller.
+    pub fn not_found() -> Self {
+        Self::new(
+            404,
+            "not_found",
+            "This does not exist, or you cannot see it.",
+        )
+    }
+
+    /// 501: known to the API but not implemented.
+    pub fn not_implemented() -> Self {
+        Self::new(501, "not_implemented", "This endpoint is not implemented.")
+    }
+
+    /// Returns the `error` object of the response body.
+    pub fn body(&self) -> Value {
+        json!({
+            "type": self.error_type(), "code": self.code, "message": self.message, "param": self.param,
+        })
+    }
+
+    fn error_type(&self) -> &'static str {
+        match self.status {
+            401 => "authentication_error",
+            403 => "permission_error",
+            429 => "rate_limit_error",
+            500.. => "server_error",
+            _ => "invalid_request_error",
+        }
+    }
+}
+
+impl fmt::Display for V1Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.code, self.message)
+    }
+}
+
+impl std::error::Error for V1Error {}
+
+impl ResponseError for V1Error {
+    fn status_code(&self) -> StatusCode {
+        StatusCode::from_u16(self.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR)
+    }
+
+    fn error_response(&self) -> HttpResponse {
+        let mut answer = HttpResponse::build(self.status_code());
+        if let Some(seconds) = self.retry_after {
+            answer.insert_header(("retry-after", seconds.to_string()));
+        }
+        answer.json(json!({ "error": self.body() }))
+    }
+}
+
+impl From<ApiError> for V1Error {
+    fn from(error: ApiError) -> Self {
+        Self {
+            status: error.status.as_u16(),
+            code: error.code,
+            message: error.message,
+            param: error.param,
+            retry_after: error.retry_after,
+        }
+    }
+}
+
+impl From<DbError> for V1Error {
+    fn from(error: DbError) -> Self {
+        ApiError::from(error).into()
+    }
+}
+
+impl From<RetryAfter> for V1Error {
+    fn from(RetryAfter(seconds): RetryAfter) -> Self {
+        let message = "Too many requests with this API key. Try again later.";
+        Self {
+            retry_after: Some(seconds),
+            ..Self::new(429, "rate_limited", message)
+        }
+    }
+}
+
+impl From<ResponseEngineError> for V1Error {
+    fn from(refusal: ResponseEngineError) -> Self {
+        let previous = "previous_response_id";
+        match refusal {
+            ResponseEngineError::Database(error) => error.into(),
+            error @ (ResponseEngineError::NotClaimed | ResponseEngineError::TaskEnded(_)) => {
+                ApiError::internal(error).into()
+            }
+            ResponseEngineError::NotFound => Self::not_found(),
+            ResponseEngineError::ConversationNotFound => {
+                Self::not_found().for_param("conversation")
+            }
+            ResponseEngineError::ModelNotFound(model) => {
+                let model: String = model.chars().take(MAX_PARAM_CHARS).collect();
+                let message = format!("The model {model:?} does not exist.");
+                Self::new(404, "model_not_found", message).for_param("model")
+            }
+            ResponseEngineError::PreviousNotFound(_) => Self::invalid(
+                "previous_response_not_found",
+                previous,
+                "No response has this id.",
+            ),
+            ResponseEngineError::PreviousInProgress => Self::invalid(
+                "previous_response_in_progress",
+                previous,
+                "The previous response is still in progress.",
+            ),
+            ResponseEngineError::PreviousNotUsable => Self::invalid(
+                "previous_response_not_usable",
+                previous,
+                "The previous response failed and cannot be continued.",
+            ),
+            ResponseEngineError::UnknownItem(param) => Self::invalid(
+                "invalid_value",
+                &param,
+                "There is no stored item with this id.",
+            ),
+            ResponseEngineError::UnknownTool(param) => {
+                let message = "Tools of this type are not supported.";
+                Self::invalid("unsupported_tool", &param, message)
+            }
+            ResponseEngineError::InvalidToolOutputs(misfit) => {
+                Self::from_tool_output_error(&misfit)
+            }
+            ResponseEngineError::InvalidApprovals(unanswered) => {
+                Self::from_approval_error(&unanswered)
+            }
+            ResponseEngineError::PromptTooLong { n_tokens, window } => Self::invalid(
+                "context_length_exceeded",
+                "input",
+                format!("The input of {n_tokens} tokens exceeds the context window of {window}."),
+            ),
+            refusal => Self::from_state_error(&refusal),
+        }
+    }
+}
+
+impl V1Error {
+    fn from_tool_output_error(error: &ToolOutputError) -> Self {
+        match error {
+            ToolOutputError::Missing(calls) => {
+                let calls = calls.iter().take(MAX_LISTED_CALLS).map(String::as_str);
+                let calls = calls.collect::<Vec<_>>().join(", ");
+                let message = format!("Outputs are missing for these calls: {calls}.");
+                Self::invalid("missing_tool_output", "input", message)
+            }
+            ToolOutputError::Unknown(param) => {
+                let message = "No open call has this id.";
+                Self::invalid("unknown_tool_call", param, message)
+            }
+            ToolOutputError::Duplicate(param) => {
+                let message = "This call already has an output.";
+                Self::invalid("duplicate_tool_output", param, message)
+            }
+        }
+    }
+
+    fn from_approval_error(error: &ApprovalError) -> Self {
+        match error {
+            ApprovalError::Missing(requests) => {
+                let requests = requests.iter().take(MAX_LISTED_CALLS).map(String::as_str);
+                let requests = requests.collect::<Vec<_>>().join(", ");
+                let message = format!("Approvals are missing for these requests: {requests}.");
+                Self::invalid("approval_required", "input", message)
+            }
+            ApprovalError::Unknown(param) => {
+                let message = "No pending approval request has this id.";
+                Self::invalid("unknown_approval", param, message)
+            }
+        }
+    }
+
+    /// Translates errors that depend on stored data, not on the request alone.
+    fn from_state_error(error: &ResponseEngineError) -> Self {
+        match error {
+            ResponseEngineError::ConversationLocked => Self::new(
+                409,
+                "conversation_locked",
+                "Another response of this conversation is still in progress.",
+            ),
+            ResponseEngineError::NotCancellable => Self::new(
+                400,
+                "not_cancellable",
+                "Only background responses can be cancelled. To end another one, close its connection.",
+            ),
+            ResponseEngineError::StreamNotAvailable => Self::invalid(
+                "stream_not_available",
+                "stream",
+                "Only background responses can be streamed again, until one hour after their end.",
+            ),
+            ResponseEngineError::UnsupportedParameter(param) => Self::invalid(
+                "unsupported_parameter",
+                param,
+                "The model does not support this parameter.",
+            ),
+            ResponseEngineError::HistoryTooLarge(most) => Self::invalid(
+                "context_length_exceeded",
+                "input",
+                format!("The previous items exceed {} MiB.", most >> 20),
+            ),
+            ResponseEngineError::SpaceArchived => {
+                Self::new(403, "space_archived", "This space is archived.").for_param("model")
+            }
+            ResponseEngineError::TokenLimitReached => Self::new(
+                403,
+                "token_limit_exceeded",
+                "This space has used up its token limit. Its owner can raise it.",
+            )
+            .for_param("model"),
+            ResponseEngineError::NoSpeaker => Self::invalid(
+                "no_speaker",
+                "model",
+                "No character of this space can speak.",
+            ),
+            ResponseEngineError::ForbiddenServerAddress(label) => Self::invalid(
+                "invalid_value",
+                "tools",
+                format!(
+                    "The address of the server {label:?} is not allowed: it must use https and must not lead into a private network."
+                ),
+            ),
+            ResponseEngineError::UndecryptableItem(param) => Self::invalid(
+                "invalid_encrypted_content",
+                param,
+                "This was not encrypted by this server for you.",
+            ),
+            ResponseEngineError::TooLongForModel => Self::invalid(
+                "context_length_exceeded",
+                "input",
+                "The input exceeds the model's context window.",
+            ),
+            ResponseEngineError::Upstream(message) => {
+                Self::new(502, "upstream_error", message.clone())
+            }
+            ResponseEngineError::UserLimitReached => Self {
+                retry_after: Some(1),
+                ..Self::new(
+                    429,
+                    "rate_limited",
+                    "Too many of your responses are in progress.",
+                )
+            },
+            ResponseEngineError::ModelUnavailable => Self::new(
+                502,
+                "upstream_error",
+                "The model's provider is unavailable.",
+            ),
+            _ => Self {
+                retry_after: Some(1),
+                ..Self::new(503, "overloaded", "The server is overloaded.")
+            },
+        }
+    }
+}

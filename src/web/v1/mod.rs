@@ -1,0 +1,21 @@
+//! The Responses API under `/v1`: HTTP, SSE and WebSocket endpoints for programs.
+//!
+//! Read `request` and `items` (what a request may contain), `error` (how it is rejected),
+//! `responses` and `conversations` (the handlers), `sse` (streaming), and `ws_session` (several
+//! responses over one WebSocket). The module `responses/` implements the operations. The API is
+//! documented by the Open Responses specification, not by our API document.
+
+pub mod api_key_auth;
+pub mod compact;
+pub mod conversations;
+pub mod error;
+pub mod models;
+pub mod pagination;
+pub mod parsing;
+pub mod responses;
+pub mod routes;
+pub mod sse;
+pub mod ws_frames;
+pub mod ws_response;
+pub mod ws_session;
+pub mod ws_upgrade;

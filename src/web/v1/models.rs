@@ -1,0 +1,76 @@
+//! `GET /v1/models`: the names of models, and of characters and spaces that act as models.
+
+use actix_web::HttpResponse;
+use actix_web::web::{Data, Path};
+use serde_json::{Value, json};
+
+use crate::app::App;
+use crate::responses::fold::response_document;
+use crate::responses::model_list;
+use crate::responses::persona_models::model_names;
+use crate::web::extract::authentication::CurrentUser;
+use crate::web::v1::api_key_auth::ApiKeyCaller;
+use crate::web::v1::error::{V1Error, V1Result};
+use crate::web::v1::pagination;
+
+/// Returns all models, then the caller's characters and spaces.
+///
+/// # Errors
+/// Returns 500 when the database fails.
+pub async fn list(app: Data<App>, ApiKeyCaller(caller): ApiKeyCaller) -> V1Result<HttpResponse> {
+    let all = list_all(&app, &caller).await?;
+    Ok(HttpResponse::Ok().json(pagination::list_object(all, false)))
+}
+
+/// Returns one model.
+///
+/// # Errors
+/// Returns 404 for an unknown name.
+pub async fn show(
+    app: Data<App>,
+    ApiKeyCaller(caller): ApiKeyCaller,
+    id: Path<String>,
+) -> V1Result<HttpResponse> {
+    let all = list_all(&app, &caller).await?;
+    let found = all.into_iter().find(|it| it["id"] == **id);
+    let found = found.ok_or_else(|| {
+        let message = "No model has this name.";
+        V1Error::new(404, "model_not_found", message).for_param("model")
+    })?;
+    Ok(HttpResponse::Ok().json(found))
+}
+
+async fn list_all(app: &App, caller: &CurrentUser) -> V1Result<Vec<Value>> {
+    let personas = model_names::list(app.db.reader(), caller.id()).await?;
+    let voices: Vec<Value> = personas.iter().map(persona_view).collect();
+    let models = model_list::list(app.db.reader()).await?;
+    let models = models.iter().map(model_view);
+    // A persona model takes precedence over a provider's model of the same name.
+    let is_free = |model: &Value| voices.iter().all(|it| it["id"] != model["id"]);
+    let mut all: Vec<Value> = models.filter(is_free).collect();
+    all.extend(voices);
+    Ok(all)
+}
+
+fn model_view(listing: &model_list::ModelListing) -> Value {
+    json!({
+        "id": listing.id,
+        "object": "model",
+        "created": response_document::seconds(listing.provider.created_at),
+        "owned_by": listing.provider.name,
+        "name": listing.provider.model,
+        "kind": "model",
+    })
+}
+
+fn persona_view(listing: &model_names::PersonaListing) -> Value {
+    let owner = listing.owner.map(|it| format!("user:{it}"));
+    json!({
+        "id": listing.id,
+        "object": "model",
+        "created": response_document::seconds(listing.created_at),
+        "owned_by": owner.unwrap_or_else(|| "troupe".to_owned()),
+        "name": listing.name,
+        "kind": listing.kind,
+    })
+}

@@ -1,0 +1,181 @@
+//! Pagination of lists by the position of an item, never by time.
+
+use serde_json::{Value, json};
+
+use crate::web::extract::pagination;
+use crate::web::v1::error::{V1Error, V1Result};
+use crate::web::v1::parsing::fields::wrong_value;
+
+const DEFAULT_LIMIT: usize = 20;
+const MAX_LIMIT: usize = 100;
+
+/// The permitted values of `include`.
+pub const INCLUDABLE: [&str; 2] = [
+    "reasoning.encrypted_content",
+    "message.output_text.logprobs",
+];
+
+/// The query parameters of a request.
+pub struct ListQuery(Vec<(String, String)>);
+
+impl ListQuery {
+    /// Parses a query string.
+    pub fn parse(query: &str) -> Self {
+        Self(pagination::parse_pairs(query))
+    }
+
+    /// Returns the last value of a parameter.
+    pub fn get(&self, name: &str) -> Option<&str> {
+        let found = self.0.iter().rev().find(|it| it.0 == name);
+        found.map(|it| it.1.as_str())
+    }
+
+    /// Returns a boolean; an absent parameter is `false`.
+    ///
+    /// # Errors
+    /// Returns 400 for anything but `true` and `false`.
+    pub fn flag(&self, name: &str) -> V1Result<bool> {
+        match self.get(name) {
+            None | Some("false") => Ok(false),
+            Some("true") => Ok(true),
+            Some(_) => Err(wrong_value(name, "true or false")),
+        }
+    }
+
+    /// Rejects unknown values of `include`. The known ones need no handling, because their data is
+    /// always returned.
+    ///
+    /// # Errors
+    /// Returns 400 for an unknown value.
+    pub fn require_known_includes(&self) -> V1Result<()> {
+        let is_include = |it: &&(String, String)| ["include", "include[]"].contains(&it.0.as_str());
+        let mut asked = self.0.iter().filter(is_include);
+        match asked.all(|it| INCLUDABLE.contains(&it.1.as_str())) {
+            true => Ok(()),
+            false => Err(wrong_value("include", &INCLUDABLE.join(" or "))),
+        }
+    }
+
+    /// Returns an integer of at least 0.
+    ///
+    /// # Errors
+    /// Returns 400 for anything else.
+    pub fn number(&self, name: &str) -> V1Result<Option<i64>> {
+        let read = |it: &str| it.parse().ok().filter(|it| *it >= 0);
+        let Some(text) = self.get(name) else {
+            return Ok(None);
+        };
+        let number = read(text).ok_or_else(|| wrong_value(name, "an integer of at least 0"))?;
+        Ok(Some(number))
+    }
+}
+
+/// The requested page.
+pub struct ListPage {
+    pub limit: usize,
+    /// Newest first.
+    pub is_descending: bool,
+    /// The id of the item before the page.
+    pub after: Option<String>,
+}
+
+impl ListPage {
+    /// Parses the page parameters.
+    ///
+    /// # Errors
+    /// Returns 400 for an invalid limit or order.
+    pub fn from_query(query: &ListQuery) -> V1Result<Self> {
+        let limit = match query.get("limit") {
+            None => DEFAULT_LIMIT,
+            Some(text) => text
+                .parse()
+                .ok()
+                .filter(|it| (1..=MAX_LIMIT).contains(it))
+                .ok_or_else(|| wrong_value("limit", "an integer between 1 and 100"))?,
+        };
+        let is_descending = match query.get("order") {
+            None | Some("desc") => true,
+            Some("asc") => false,
+            Some(_) => return Err(wrong_value("order", "asc or desc")),
+        };
+        Ok(Self {
+            limit,
+            is_descending,
+            after: query.get("after").map(str::to_owned),
+        })
+    }
+
+    /// Builds the page from the items that follow the cursor, in the requested order: all of them,
+    /// or one more than the limit, which sets `has_more`.
+    pub fn to_list(&self, mut items: Vec<Value>) -> Value {
+        let has_more = items.len() > self.limit;
+        items.truncate(self.limit);
+        list_object(items, has_more)
+    }
+}
+
+/// 400: the cursor is not the id of an item of this list.
+pub fn unknown_cursor() -> V1Error {
+    wrong_value("after", "the id of an item of this list")
+}
+
+/// Returns the requested page of `items`, which are ordered oldest first.
+///
+/// # Errors
+/// Returns 400 for an invalid limit, order or cursor.
+pub fn to_page(mut items: Vec<Value>, query: &ListQuery) -> V1Result<Value> {
+    let asked = ListPage::from_query(query)?;
+    if asked.is_descending {
+        items.reverse();
+    }
+    if let Some(after) = &asked.after {
+        let at = items.iter().position(|it| it["id"] == after.as_str());
+        items.drain(..=at.ok_or_else(unknown_cursor)?);
+    }
+    Ok(asked.to_list(items))
+}
+
+/// Wraps items in a list object.
+pub fn list_object(items: Vec<Value>, has_more: bool) -> Value {
+    let id = |item: Option<&Value>| item.map_or(Value::Null, |it| it["id"].clone());
+    json!({
+        "object": "list",
+        "first_id": id(items.first()),
+        "last_id": id(items.last()),
+        "has_more": has_more,
+        "data": items,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::{ListQuery, to_page};
+
+    fn ids(query: &str) -> (Vec<String>, bool) {
+        let items = (0..5).map(|it| json!({ "id": it.to_string() })).collect();
+        let page = to_page(items, &ListQuery::parse(query)).unwrap();
+        let data = page["data"].as_array().unwrap();
+        let ids = data.iter().map(|it| it["id"].as_str().unwrap().to_owned());
+        (ids.collect(), page["has_more"] == true)
+    }
+
+    #[test]
+    fn a_page_continues_after_the_previous_one() {
+        assert_eq!(ids("limit=2"), (vec!["4".into(), "3".into()], true));
+        assert_eq!(ids("limit=2&after=3"), (vec!["2".into(), "1".into()], true));
+        assert_eq!(ids("limit=2&after=1"), (vec!["0".into()], false));
+        assert_eq!(ids("order=asc&after=3"), (vec!["4".into()], false));
+    }
+
+    #[test]
+    fn an_invalid_query_is_rejected() {
+        for query in ["limit=0", "limit=101", "limit=x", "order=up", "after=9"] {
+            assert!(
+                to_page(vec![Value::Null], &ListQuery::parse(query)).is_err(),
+                "{query}"
+            );
+        }
+    }
+}

@@ -1,0 +1,117 @@
+//! Reads JSON request bodies of up to 32 MiB, on demand.
+
+use actix_web::HttpRequest;
+use actix_web::http::header::{CONTENT_LENGTH, CONTENT_TYPE, HeaderName};
+use actix_web::web::Payload;
+use serde_json::{Map, Value};
+
+use crate::app::App;
+use crate::web::extract::authentication::CurrentUser;
+use crate::web::extract::request_body::BodyError;
+use crate::web::extract::{json_body, request_body};
+use crate::web::v1::error::{V1Error, V1Result};
+
+/// The maximum size of a body, in bytes.
+pub const MAX_BODY_BYTES: usize = 32 * 1024 * 1024;
+
+/// A longer body needs a permit before it is received. In bytes.
+const MAX_BYTES_WITHOUT_PERMIT: usize = 1024 * 1024;
+
+/// Reads a body that must be a JSON object.
+///
+/// # Errors
+/// Returns 415, 413 or 400 `invalid_json`, and 503 or 429 when too many long bodies are being
+/// received.
+pub async fn object(
+    app: &App,
+    caller: &CurrentUser,
+    request: &HttpRequest,
+    payload: Payload,
+) -> V1Result<Map<String, Value>> {
+    require_json(request)?;
+    parse_object(&read_bytes(app, caller, request, payload).await?)
+}
+
+/// Like [`object`], but a missing body is the empty object.
+///
+/// # Errors
+/// As [`object`].
+pub async fn object_or_empty(
+    app: &App,
+    caller: &CurrentUser,
+    request: &HttpRequest,
+    payload: Payload,
+) -> V1Result<Map<String, Value>> {
+    let bytes = read_bytes(app, caller, request, payload).await?;
+    if bytes.is_empty() {
+        return Ok(Map::new());
+    }
+    require_json(request)?;
+    parse_object(&bytes)
+}
+
+fn require_json(request: &HttpRequest) -> V1Result<()> {
+    let content_type = header(request, CONTENT_TYPE).unwrap_or_default();
+    if !request_body::is_media_type(content_type, "application/json") {
+        let message = "Send JSON, with `Content-Type: application/json`.";
+        return Err(V1Error::new(415, "unsupported_media_type", message));
+    }
+    Ok(())
+}
+
+fn header(request: &HttpRequest, name: HeaderName) -> Option<&str> {
+    request.headers().get(name)?.to_str().ok()
+}
+
+async fn read_bytes(
+    app: &App,
+    caller: &CurrentUser,
+    request: &HttpRequest,
+    payload: Payload,
+) -> V1Result<Vec<u8>> {
+    let mut permit = None;
+    let admit = |n_bytes| {
+        if permit.is_none() && n_bytes > MAX_BYTES_WITHOUT_PERMIT {
+            permit = Some(app.responses.permit_to_receive(caller.id())?);
+        }
+        Ok(())
+    };
+    let content_length = header(request, CONTENT_LENGTH);
+    request_body::read(payload, content_length, MAX_BODY_BYTES, admit).await
+}
+
+impl From<BodyError> for V1Error {
+    fn from(error: BodyError) -> Self {
+        match error {
+            BodyError::TooLarge => Self::new(413, "too_large", "The body is larger than 32 MiB."),
+            BodyError::TimedOut => {
+                Self::new(408, "request_timeout", "The body took too long to arrive.")
+            }
+            BodyError::Incomplete => invalid_json("The body is incomplete."),
+        }
+    }
+}
+
+/// Parses the text of a body as a JSON object.
+///
+/// # Errors
+/// Returns 400 `invalid_json`, or `invalid_value` when a text contains U+0000, which the database
+/// cannot store.
+pub fn parse_object(bytes: &[u8]) -> V1Result<Map<String, Value>> {
+    let value = serde_json::from_slice(bytes)
+        .map_err(|error| invalid_json(json_body::syntax_message(&error)))?;
+    let Value::Object(fields) = value else {
+        return Err(invalid_json("The body is not a JSON object."));
+    };
+    for (name, value) in &fields {
+        if name.contains('\0') || json_body::reject_nul(value).is_err() {
+            let message = "A string contains the character U+0000.";
+            return Err(V1Error::invalid("invalid_value", name, message));
+        }
+    }
+    Ok(fields)
+}
+
+fn invalid_json(message: impl Into<String>) -> V1Error {
+    V1Error::new(400, "invalid_json", message)
+}

@@ -1,0 +1,156 @@
+//! Handlers of `/v1/responses`.
+
+use actix_web::web::{Data, Path, Payload};
+use actix_web::{HttpRequest, HttpResponse};
+use serde_json::json;
+
+use crate::accounts::credential::Credential;
+use crate::app::App;
+use crate::responses::engine::Created;
+use crate::web::extract::authentication::CurrentUser;
+use crate::web::v1::api_key_auth::ApiKeyCaller;
+use crate::web::v1::error::{V1Error, V1Result};
+use crate::web::v1::pagination::ListQuery;
+use crate::web::v1::parsing::fields::wrong_value;
+use crate::web::v1::parsing::{body, remote_files, request};
+use crate::web::v1::sse::Obfuscation;
+use crate::web::v1::{pagination, sse};
+
+/// Creates a response and returns it: complete, as a stream, or queued.
+///
+/// # Errors
+/// Returns an error only if no response was created. A response that begins and then fails is
+/// returned with status 200.
+pub async fn create(
+    app: Data<App>,
+    ApiKeyCaller(caller): ApiKeyCaller,
+    http: HttpRequest,
+    payload: Payload,
+) -> V1Result<HttpResponse> {
+    require_rate_limit(&app, &caller).await?;
+    let body = body::object(&app, &caller, &http, payload).await?;
+    let mut request_body = request::parse(&body)?;
+    let padding = Obfuscation::from_request(request::is_obfuscated(&body));
+    drop(body);
+    remote_files::fetch(&app, caller.id(), "input", &mut request_body.input).await?;
+    match app.responses.create(caller.id(), request_body).await? {
+        Created::Streamed(reader) => Ok(sse::stream_response(reader, padding)),
+        Created::Queued(document) => Ok(HttpResponse::Ok().json(document)),
+        Created::Blocking(pending) => {
+            let document = pending.wait().await;
+            let document = document.ok_or_else(|| {
+                tracing::error!("response task ended without a result");
+                V1Error::new(500, "internal", "Internal server error.")
+            })?;
+            Ok(HttpResponse::Ok().json(document))
+        }
+    }
+}
+
+/// Enforces the request rate limit of an API key.
+async fn require_rate_limit(app: &App, caller: &CurrentUser) -> V1Result<()> {
+    if let Credential::ApiKey(key) = caller.credential {
+        app.limits.responses.acquire(key).await?;
+    }
+    Ok(())
+}
+
+/// Returns a response, or the recorded stream of a background response.
+///
+/// # Errors
+/// Returns 404 for an unknown response, and 400 when its stream is not available.
+pub async fn show(
+    app: Data<App>,
+    ApiKeyCaller(caller): ApiKeyCaller,
+    http: HttpRequest,
+    id: Path<String>,
+) -> V1Result<HttpResponse> {
+    let query = ListQuery::parse(http.query_string());
+    let after = query.number("starting_after")?;
+    query.require_known_includes()?;
+    if query.flag("stream")? {
+        let after = after.unwrap_or(-1);
+        let reader = app.responses.follow_log(caller.id(), &id, after).await?;
+        let padding = Obfuscation::from_request(query.flag(request::INCLUDE_OBFUSCATION)?);
+        return Ok(sse::stream_response(reader, padding));
+    }
+    if after.is_some() {
+        return Err(wrong_value(
+            "starting_after",
+            "used together with `stream=true`",
+        ));
+    }
+    let document = app.responses.show(caller.id(), &id).await?;
+    Ok(HttpResponse::Ok().json(document))
+}
+
+/// Deletes a response.
+///
+/// # Errors
+/// Returns 404 for an unknown response.
+pub async fn delete(
+    app: Data<App>,
+    ApiKeyCaller(caller): ApiKeyCaller,
+    id: Path<String>,
+) -> V1Result<HttpResponse> {
+    app.responses.delete(caller.id(), &id).await?;
+    let body = json!({ "id": *id, "object": "response.deleted", "deleted": true });
+    Ok(HttpResponse::Ok().json(body))
+}
+
+/// Cancels a background response.
+///
+/// # Errors
+/// Returns 404 for an unknown response, and 400 for one that is not a background response.
+pub async fn cancel(
+    app: Data<App>,
+    ApiKeyCaller(caller): ApiKeyCaller,
+    id: Path<String>,
+) -> V1Result<HttpResponse> {
+    let document = app.responses.cancel(caller.id(), &id).await?;
+    Ok(HttpResponse::Ok().json(document))
+}
+
+/// Returns a page of the input items of a response.
+///
+/// # Errors
+/// Returns 404 for an unknown response, and 400 for invalid page parameters.
+pub async fn input_items(
+    app: Data<App>,
+    ApiKeyCaller(caller): ApiKeyCaller,
+    http: HttpRequest,
+    id: Path<String>,
+) -> V1Result<HttpResponse> {
+    let items = app.responses.list_input_items(caller.id(), &id).await?;
+    let page = pagination::to_page(items, &ListQuery::parse(http.query_string()))?;
+    Ok(HttpResponse::Ok().json(page))
+}
+
+/// Counts the input tokens of a request.
+///
+/// # Errors
+/// As [`create`].
+pub async fn input_tokens(
+    app: Data<App>,
+    ApiKeyCaller(caller): ApiKeyCaller,
+    http: HttpRequest,
+    payload: Payload,
+) -> V1Result<HttpResponse> {
+    require_rate_limit(&app, &caller).await?;
+    let body = body::object(&app, &caller, &http, payload).await?;
+    let mut request_body = request::parse(&body)?;
+    drop(body);
+    remote_files::fetch(&app, caller.id(), "input", &mut request_body.input).await?;
+    let n_tokens = app
+        .responses
+        .count_tokens(caller.id(), request_body)
+        .await?;
+    let count = json!({ "object": "response.input_tokens", "input_tokens": n_tokens });
+    Ok(HttpResponse::Ok().json(count))
+}
+
+/// 405: the path does not support the method.
+pub fn method_not_allowed() -> V1Error {
+    let message = "This path does not support this method.";
+    V1Error::new(405, "method_not_allowed", message)
+}

@@ -1,0 +1,138 @@
+//! Sends a response's events as server-sent events, one write for each event.
+
+use std::io;
+use std::time::Duration;
+
+use actix_web::HttpResponse;
+use actix_web::http::header;
+use actix_web::web::Bytes;
+use futures::stream;
+use rand::RngExt;
+use rand::distr::Alphanumeric;
+use tokio::time::timeout;
+
+use crate::responses::execution::event_stream::EventReceiver;
+use crate::responses::fold::response_fold::StreamEvent;
+
+/// How often a comment line is sent on an idle stream, so that proxies do not close it.
+const KEEP_ALIVE_INTERVAL: Duration = Duration::from_secs(15);
+
+/// Padded events have a length that is a multiple of this (in bytes), so that an observer of the
+/// encrypted traffic cannot infer word lengths.
+const PADDING_MULTIPLE: usize = 64;
+
+/// Whether delta events are padded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Obfuscation {
+    None,
+    Deltas,
+}
+
+impl Obfuscation {
+    /// Converts the request's flag.
+    pub fn from_request(is_asked: bool) -> Self {
+        match is_asked {
+            true => Self::Deltas,
+            false => Self::None,
+        }
+    }
+}
+
+/// The next frame to send.
+enum NextFrame {
+    Event(EventReceiver),
+    Done,
+    End,
+}
+
+/// Builds the streaming HTTP response for these events.
+pub fn stream_response(reader: EventReceiver, padding: Obfuscation) -> HttpResponse {
+    let frames = stream::unfold(NextFrame::Event(reader), move |next| async move {
+        match next {
+            NextFrame::Event(reader) => Some(next_frame(reader, padding).await),
+            NextFrame::Done => Some((Ok(Bytes::from_static(b"data: [DONE]\n\n")), NextFrame::End)),
+            NextFrame::End => None,
+        }
+    });
+    HttpResponse::Ok()
+        .content_type("text/event-stream")
+        .insert_header((header::CACHE_CONTROL, "no-store, no-transform"))
+        .insert_header(("x-accel-buffering", "no"))
+        .streaming(frames)
+}
+
+async fn next_frame(
+    mut reader: EventReceiver,
+    padding: Obfuscation,
+) -> (io::Result<Bytes>, NextFrame) {
+    match timeout(KEEP_ALIVE_INTERVAL, reader.next()).await {
+        Err(_) => {
+            let nothing = Bytes::from_static(b": keepalive\n\n");
+            (Ok(nothing), NextFrame::Event(reader))
+        }
+        Ok(Some(event)) => {
+            let next = match event.is_terminal() {
+                true => NextFrame::Done,
+                false => NextFrame::Event(reader),
+            };
+            let event = match padding {
+                Obfuscation::Deltas if event.kind.ends_with(".delta") => with_padding(event),
+                _ => event,
+            };
+            (Ok(encode(&event)), next)
+        }
+        Ok(None) if reader.is_complete() => {
+            let nothing = Bytes::from_static(b": nothing more\n\n");
+            (Ok(nothing), NextFrame::Done)
+        }
+        // The stream lost events. Break the connection, so that the client cannot take it for
+        // complete.
+        Ok(None) => (Err(io::Error::other("the stream was cut")), NextFrame::End),
+    }
+}
+
+fn encode(event: &StreamEvent) -> Bytes {
+    format!("event: {}\ndata: {}\n\n", event.kind, event.json).into()
+}
+
+/// Pads the event with random characters in the field `obfuscation`, as the API documents it.
+fn with_padding(mut event: StreamEvent) -> StreamEvent {
+    // Every event is an object, so this removes its closing brace.
+    event.json.pop();
+    event.json.push_str(",\"obfuscation\":\"");
+    let n_closing = "\"}".len();
+    let length = event.json.len() + n_closing;
+    let noise = rand::rng().sample_iter(Alphanumeric).map(char::from);
+    let n_noise = length.next_multiple_of(PADDING_MULTIPLE) - length;
+    event.json.extend(noise.take(n_noise));
+    event.json.push_str("\"}");
+    event
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::{PADDING_MULTIPLE, with_padding};
+    use crate::responses::fold::response_fold::StreamEvent;
+
+    #[test]
+    fn obfuscation_hides_the_length_and_changes_nothing_else() {
+        for n_letters in 0..200 {
+            let told = json!({ "type": "x.delta", "delta": "}".repeat(n_letters), "n": 7 });
+            let event = StreamEvent {
+                seq: 0,
+                kind: "x.delta".to_owned(),
+                json: told.to_string(),
+            };
+
+            let padded = with_padding(event);
+
+            assert_eq!(padded.json.len() % PADDING_MULTIPLE, 0);
+            let mut read: Value = serde_json::from_str(&padded.json).unwrap();
+            let noise = read.as_object_mut().unwrap().shift_remove("obfuscation");
+            assert!(noise.unwrap().is_string());
+            assert_eq!(read, told);
+        }
+    }
+}

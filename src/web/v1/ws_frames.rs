@@ -1,0 +1,124 @@
+//! Parses the client frames of the WebSocket at `/v1/responses`, and builds error frames.
+
+use bytestring::ByteString;
+use serde_json::{Map, Value, json};
+
+use crate::responses::request::CreateResponse;
+use crate::web::v1::error::{V1Error, V1Result};
+use crate::web::v1::parsing::fields::unsupported;
+use crate::web::v1::parsing::{body, request};
+
+/// Fields that a frame must not contain, because the socket determines them.
+const SOCKET_CONTROLLED_FIELDS: [&str; 3] = ["stream", "stream_options", "background"];
+
+/// A parsed frame.
+pub struct V1Frame {
+    /// The response to continue; also known for a rejected frame.
+    pub previous_response_id: Option<String>,
+    /// The request, always with streaming.
+    pub request: V1Result<CreateResponse>,
+}
+
+/// Parses a frame.
+pub fn parse(text: &str) -> V1Frame {
+    let read = body::parse_object(text.as_bytes());
+    let previous = read.as_ref().ok().and_then(previous_response_id);
+    let spec = read.and_then(parse_request);
+    V1Frame {
+        previous_response_id: previous,
+        request: spec,
+    }
+}
+
+fn previous_response_id(fields: &Map<String, Value>) -> Option<String> {
+    let previous = fields.get("previous_response_id")?.as_str()?;
+    Some(previous.to_owned())
+}
+
+fn parse_request(mut fields: Map<String, Value>) -> V1Result<CreateResponse> {
+    if fields.shift_remove("type") != Some(json!("response.create")) {
+        let message = "Must be `response.create`.";
+        return Err(V1Error::invalid("invalid_event", "type", message));
+    }
+    if let Some(name) = SOCKET_CONTROLLED_FIELDS
+        .iter()
+        .find(|it| fields.contains_key(**it))
+    {
+        return Err(unsupported(name));
+    }
+    let spec = request::parse(&fields)?;
+    Ok(CreateResponse {
+        stream: true,
+        ..spec
+    })
+}
+
+/// Builds an error frame.
+pub fn error_frame(problem: &V1Error) -> ByteString {
+    let frame = json!({ "type": "error", "status": problem.status, "error": problem.body() });
+    frame.to_string().into()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::{error_frame, parse};
+    use crate::web::v1::error::V1Error;
+
+    fn rejection(frame: Value) -> (u16, &'static str, Option<String>) {
+        let problem = parse(&frame.to_string()).request.unwrap_err();
+        (problem.status, problem.code, problem.param)
+    }
+
+    #[test]
+    fn a_frame_is_a_request_and_always_streamed() {
+        let frame = json!({
+            "type": "response.create", "model": "m", "input": "x", "store": false,
+            "previous_response_id": "resp_1",
+        });
+
+        let frame = parse(&frame.to_string());
+
+        let spec = frame.request.unwrap();
+        assert!(spec.stream && !spec.store);
+        assert_eq!(frame.previous_response_id, spec.previous_response_id);
+    }
+
+    #[test]
+    fn socket_controlled_fields_and_other_frames_are_rejected() {
+        for name in ["stream", "stream_options", "background"] {
+            let mut frame = json!({ "type": "response.create", "model": "m", "input": "x" });
+            frame[name] = json!(false);
+            let param = Some(name.to_owned());
+            assert_eq!(rejection(frame), (400, "unsupported_parameter", param));
+        }
+        let is_no_event = (400, "invalid_event", Some("type".to_owned()));
+        assert_eq!(rejection(json!({ "type": "session.update" })), is_no_event);
+        assert_eq!(
+            rejection(json!({ "model": "m", "input": "x" })),
+            is_no_event
+        );
+        assert_eq!(rejection(json!([])), (400, "invalid_json", None));
+    }
+
+    #[test]
+    fn a_rejected_frame_keeps_its_previous_response_id() {
+        let frame = json!({ "type": "response.create", "previous_response_id": "resp_1" });
+
+        let frame = parse(&frame.to_string());
+
+        assert!(frame.request.is_err());
+        assert_eq!(frame.previous_response_id.as_deref(), Some("resp_1"));
+    }
+
+    #[test]
+    fn an_error_frame_contains_its_status() {
+        let frame: Value = serde_json::from_str(&error_frame(&V1Error::not_found())).unwrap();
+
+        assert_eq!(frame["type"], "error");
+        assert_eq!(frame["status"], 404);
+        assert_eq!(frame["error"]["code"], "not_found");
+        assert_eq!(frame["error"]["param"], Value::Null);
+    }
+}

@@ -1,0 +1,50 @@
+//! `GET /v1/responses` with an upgrade: opens a WebSocket for consecutive responses.
+
+use actix_web::http::header::UPGRADE;
+use actix_web::web::{Data, Payload};
+use actix_web::{HttpRequest, HttpResponse};
+
+use crate::app::App;
+use crate::web::v1::api_key_auth::ApiKeyCaller;
+use crate::web::v1::error::{V1Error, V1Result};
+use crate::web::v1::parsing::body::MAX_BODY_BYTES;
+use crate::web::v1::{responses, ws_session};
+use crate::web::ws::socket_caller::SocketCaller;
+use crate::web::ws::socket_upgrade;
+use crate::web::ws::socket_upgrade::UpgradeError;
+
+/// Opens a socket.
+///
+/// # Errors
+/// Returns 405 without an upgrade, 400 for an invalid upgrade, 429 when the caller has too many
+/// sockets, and 503 during shutdown.
+pub async fn connect(
+    app: Data<App>,
+    ApiKeyCaller(caller): ApiKeyCaller,
+    http: HttpRequest,
+    payload: Payload,
+) -> V1Result<HttpResponse> {
+    if !http.headers().contains_key(UPGRADE) {
+        return Err(responses::method_not_allowed());
+    }
+    let caller = SocketCaller {
+        user: caller.id(),
+        credential: caller.credential,
+    };
+    let serve = |receiver, link| ws_session::serve(app.clone(), caller, receiver, link);
+    let opened = socket_upgrade::open(&app, caller, (&http, payload), MAX_BODY_BYTES, serve).await;
+    opened.map_err(|error| match error {
+        UpgradeError::Draining => V1Error {
+            retry_after: Some(socket_upgrade::RETRY_AFTER_DRAIN),
+            ..V1Error::new(503, "overloaded", "The server is shutting down.")
+        },
+        UpgradeError::NotAnUpgrade(_) => {
+            let message = "This is not a WebSocket upgrade request.";
+            V1Error::new(400, "invalid_value", message)
+        }
+        UpgradeError::TooManySockets => V1Error {
+            retry_after: Some(socket_upgrade::RETRY_AFTER_LIMIT),
+            ..V1Error::new(429, "rate_limited", "You have too many open sockets.")
+        },
+    })
+}

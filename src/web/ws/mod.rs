@@ -1,0 +1,8 @@
+//! WebSocket connections: the transport, and the caller of a socket.
+
+pub mod connection;
+pub mod frame_limit;
+pub mod keepalive;
+pub mod socket_caller;
+pub mod socket_link;
+pub mod socket_upgrade;

@@ -1,0 +1,149 @@
+//! The rules of the layers: which modules of `src/` a file may use.
+
+use crate::support::shape_rules::{File, Violation};
+
+/// The layers, from the bottom up. Modules of one layer do not use each other.
+const LAYERS: &[&[&str]] = &[
+    &["setting_lists"],
+    &[
+        "ids",
+        "clock",
+        "config",
+        "shutdown",
+        "fail_point",
+        "key_derivation",
+        "import_warning",
+    ],
+    &["llm", "realtime", "db", "telemetry"],
+    &["accounts"],
+    &["rate_limit"],
+    &["characters", "presets", "providers"],
+    &["spaces"],
+    &["conversations"],
+    &["rounds", "speakers", "memory", "lore"],
+    &["prompt", "tools"],
+    &["generation"],
+    &["runs"],
+    &["cluster", "space_transfer"],
+    &["responses"],
+    &["app"],
+    &["web"],
+    &["server"],
+    &["main"],
+];
+
+/// The parts of `web` that its other parts must not use, nor each other.
+const PROTOCOLS: [&str; 3] = ["api", "live", "v1"];
+
+fn layer_of(module: &str) -> Option<usize> {
+    LAYERS.iter().position(|modules| modules.contains(&module))
+}
+
+/// Returns the module of a file: `runs` for `src/runs/store/queue.rs`, `clock` for `src/clock.rs`.
+pub fn module_of(path: &str) -> &str {
+    let inside = path.trim_start_matches("src/").trim_end_matches(".rs");
+    inside.split('/').next().unwrap_or(inside)
+}
+
+/// A module uses only modules of lower layers.
+pub fn wrong_layer(file: &File) -> Vec<Violation> {
+    let module = module_of(file.path);
+    if module == "lib" {
+        return Vec::new();
+    }
+    let Some(layer) = layer_of(module) else {
+        return vec![file.violation(
+            1,
+            format!("the module `{module}` has no layer yet: give it one in LAYERS"),
+        )];
+    };
+    let mut found = Vec::new();
+    for (offset, named) in named_modules(file) {
+        let line = file.source.line_of(offset);
+        match layer_of(&named) {
+            _ if named == module => {}
+            None => found
+                .push(file.violation(line, format!("`crate::{named}` is no module of src/lib.rs"))),
+            Some(other) if other < layer => {}
+            Some(other) if other == layer => {
+                found.push(file.violation(line, format!("`{module}` names its neighbor `{named}`: modules of layer {layer} do not know each other")));
+            }
+            Some(other) => {
+                found.push(file.violation(line, format!("`{module}` (layer {layer}) names `{named}` (layer {other}): imports point down only")));
+            }
+        }
+    }
+    found
+}
+
+/// What all protocols share knows none of them, and no protocol knows another.
+pub fn uses_other_protocol(file: &File) -> Vec<Violation> {
+    let Some(own) = file.path.strip_prefix("src/web/") else {
+        return Vec::new();
+    };
+    let own = own.split('/').next().unwrap_or(own);
+    let code = &file.source.code;
+    let root = "crate::web::";
+    let mut found = Vec::new();
+    for (offset, _) in code.match_indices(root) {
+        for name in first_segments(&code[offset + root.len()..]) {
+            if name != own && PROTOCOLS.contains(&name.as_str()) {
+                let rule = format!(
+                    "`web/{own}` names `web/{name}`: a protocol is used by nothing else in `web`"
+                );
+                found.push(file.violation(file.source.line_of(offset), rule));
+            }
+        }
+    }
+    found
+}
+
+/// Each module that the code names, by `crate::module`, by `crate::{…}` or by leaving its own with
+/// `super`.
+fn named_modules(file: &File) -> Vec<(usize, String)> {
+    let code = &file.source.code;
+    let depth = file.path.matches('/').count() - usize::from(file.path.ends_with("/mod.rs"));
+    let out = "super::".repeat(depth);
+    let mut named = Vec::new();
+    for root in ["crate::", out.as_str()] {
+        for (offset, _) in code.match_indices(root) {
+            let before = code[..offset].chars().next_back();
+            if before.is_some_and(|sign| {
+                sign.is_alphanumeric() || sign == '_' || sign == ':' || sign == '$'
+            }) {
+                continue;
+            }
+            for name in first_segments(&code[offset + root.len()..]) {
+                // In a nested module `super` reaches less far: only module names count there.
+                if root == "crate::" || layer_of(&name).is_some() {
+                    named.push((offset, name));
+                }
+            }
+        }
+    }
+    named
+}
+
+/// The first segments of a path: one for `runs::queue`, one each for `{clock, runs::queue}`.
+fn first_segments(path: &str) -> Vec<String> {
+    let segment = |text: &str| -> String {
+        let is_name = |sign: &char| sign.is_alphanumeric() || *sign == '_';
+        text.trim_start().chars().take_while(is_name).collect()
+    };
+    let Some(group) = path.strip_prefix('{') else {
+        return vec![segment(path)];
+    };
+    let mut segments = vec![segment(group)];
+    let mut depth = 1;
+    for (at, sign) in group.char_indices() {
+        match sign {
+            '{' => depth += 1,
+            '}' if depth == 1 => break,
+            '}' => depth -= 1,
+            ',' if depth == 1 => segments.push(segment(&group[at + 1..])),
+            _ => {}
+        }
+    }
+    segments.retain(|name| !name.is_empty());
+    segments
+}
