@@ -17,11 +17,11 @@ mod support {
 
 use std::time::{Duration, Instant};
 
+use base::ids::{ConversationId, SpaceId};
 use sea_orm::{ConnectionTrait, DbErr, EntityTrait};
 use troupe::conversations::{conversation, newest_messages, timeline};
 use troupe::db::connect::{Db, DbOptions};
 use troupe::db::reading::page::PageQuery;
-use troupe::ids::{ConversationId, SpaceId};
 use troupe::runs::execution::recovery;
 use troupe::runs::reading::history::RunQuery;
 use troupe::runs::scheduling::command::Command;

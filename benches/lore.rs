@@ -9,12 +9,13 @@ use std::hint::black_box;
 use std::time::{Duration, Instant};
 
 use serde_json::json;
-use troupe::lore::engine_lorebook::{Lorebook, LorebookSource};
-use troupe::lore::scan_request::{
+use tavern::lorebook::engine;
+use tavern::lorebook::engine_lorebook::{Lorebook, LorebookSource};
+use tavern::lorebook::scan_request::{
     MatchTexts, ScanRequest, ScanSettings, ScanSpeaker, ScanTrigger, ScannedMessage,
 };
-use troupe::lore::timed_effects::TimedEffects;
-use troupe::lore::{engine, entry};
+use tavern::lorebook::timed_effects::TimedEffects;
+use tavern::lorebook_files::entry;
 
 const ENTRIES: usize = 2_000;
 const ROUNDS: usize = 31;

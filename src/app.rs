@@ -2,22 +2,33 @@
 
 use std::sync::Arc;
 
+use agent::tools;
+use agent::tools::builtin::web_fetch::WebFetchTool;
+use agent::tools::fetch::WebFetcher;
+use agent::tools::mcp::tool_cache::McpToolCache;
+use agent::tools::tool_runtime::ToolRuntime;
 use anyhow::Context as _;
+use base::clock::{Clock, Timestamp};
+use base::shutdown::Shutdown;
+use llm::demo::model::TYPING_SPEED;
+use llm::discovery;
+use llm::discovery::ServerAddress;
+use llm::registry::ProviderRegistry;
+use outbound_http::client::{OutboundClient, Resolver, SystemResolver};
 use prometheus_client::collector::Collector;
+use realtime::hub::Hub;
+use realtime::presence::Presence;
+use realtime::socket_timeouts::SocketTimeouts;
+use realtime::typing::Typing;
 
 use crate::accounts::password::Passwords;
-use crate::clock::{Clock, Timestamp};
+use crate::cluster;
 use crate::config::Config;
 use crate::conversations::chats::import_job;
 use crate::db::clock_offset;
 use crate::db::connect::{Db, DbOptions};
 use crate::db::sqlite::ownership::Ownership;
 use crate::db::sqlite::{file_lock, file_permissions, ownership};
-use crate::llm::demo::TYPING_SPEED;
-use crate::llm::discovery;
-use crate::llm::discovery::ServerAddress;
-use crate::llm::outbound_client::{OutboundClient, Resolver, SystemResolver};
-use crate::llm::registry::ProviderRegistry;
 use crate::providers::call_metrics::ProviderMetrics;
 use crate::providers::encryption::SecretCipher;
 use crate::providers::provider_factory::ProviderFactory;
@@ -25,23 +36,13 @@ use crate::providers::{builtin_providers, encryption};
 use crate::rate_limit::body_timeouts::BodyTimeouts;
 use crate::rate_limit::connections::Connections;
 use crate::rate_limit::limits::RateLimits;
-use crate::realtime::hub::Hub;
-use crate::realtime::presence::Presence;
-use crate::realtime::socket_timeouts::SocketTimeouts;
-use crate::realtime::typing::Typing;
 use crate::responses::engine::ResponseEngine;
 use crate::responses::services::ResponseServices;
 use crate::runs::cluster_receiver::RunClusterReceiver;
 use crate::runs::engine::RunEngine;
 use crate::runs::services::{RunServices, RunSettings};
-use crate::shutdown::Shutdown;
 use crate::telemetry::metrics::{GaugeFn, MetricsRegistry};
 use crate::telemetry::process_metrics;
-use crate::tools::builtin::web_fetch::WebFetchTool;
-use crate::tools::fetch::WebFetcher;
-use crate::tools::mcp::tool_cache::McpToolCache;
-use crate::tools::tool_runtime::ToolRuntime;
-use crate::{cluster, tools};
 
 /// Everything a handler may need. Cheap to clone; clones share state.
 #[derive(Clone)]

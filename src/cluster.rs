@@ -4,21 +4,21 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context as _;
+use base::clock::Clock;
+use base::shutdown::Shutdown;
 use prometheus_client::registry::Registry;
+use realtime::cluster::bus::ClusterBus;
+use realtime::cluster::redis_link;
+use realtime::cluster::redis_link::ClusterSettings;
+use realtime::cluster::shared_counter::SharedCounter;
 
-use crate::clock::Clock;
 use crate::config::Config;
 use crate::db::connect::Backend;
 use crate::rate_limit::limits::RateLimits;
 use crate::rate_limit::socket_limit::RENEW_INTERVAL;
-use crate::realtime::cluster::bus::ClusterBus;
-use crate::realtime::cluster::redis_link;
-use crate::realtime::cluster::redis_link::ClusterSettings;
-use crate::realtime::cluster::shared_counter::SharedCounter;
 use crate::runs::cluster_receiver::RunClusterReceiver;
 use crate::runs::reading::missed_events;
 use crate::runs::services::RunServices;
-use crate::shutdown::Shutdown;
 use crate::spaces::maintenance::access_review;
 use crate::spaces::maintenance::access_review::AccessReviewer;
 

@@ -1,23 +1,18 @@
-//! The modules, bottom up. A module may use those above it in this list.
-//! `tests/it/architecture.rs` checks this.
+//! The modules of the application, bottom up. A module may use the modules of the groups above its
+//! own, and the crates in `crates/`. Modules of one group do not use each other.
+//!
+//! `tests/it/architecture.rs` reads this list and checks every import.
 
-// Parsers for settings that list hosts and networks.
+// Settings that list hosts and networks.
 pub mod setting_lists;
-// Foundation: ids, time, settings, keys, shutdown.
-pub mod clock;
+// Settings.
 pub mod config;
-pub mod fail_point;
-pub mod ids;
-pub mod import_warning;
-pub mod key_derivation;
-pub mod shutdown;
-// The database, the realtime hub, model clients.
+// The database; logs and metrics.
 pub mod db;
-pub mod llm;
-pub mod realtime;
 pub mod telemetry;
-// Rate limits; user accounts.
+// User accounts.
 pub mod accounts;
+// Limits per key, address and connection.
 pub mod rate_limit;
 // Characters, presets and providers.
 pub mod characters;
@@ -27,23 +22,20 @@ pub mod providers;
 pub mod spaces;
 // Conversations and messages.
 pub mod conversations;
-// Lore activation, rounds, speaker choice.
-pub mod lore;
+// Active lorebooks, rounds, speaker selection.
+pub mod lorebooks;
 pub mod rounds;
 pub mod speakers;
-// Prompts and tools.
+// Prompts.
 pub mod prompt;
-pub mod tools;
-// One generation of one speaker; uses no table.
-pub mod generation;
-// Scheduling and execution of runs.
+// Scheduling and execution of conversation runs.
 pub mod runs;
 // The cluster of nodes; import and export of spaces.
 pub mod cluster;
 pub mod space_transfer;
 // Responses of the `/v1` API.
 pub mod responses;
-// The application state, built once.
+// All services, built once.
 pub mod app;
 // HTTP and WebSocket.
 pub mod web;

@@ -52,7 +52,7 @@ async fn run(command: CliCommand) -> anyhow::Result<()> {
         CliCommand::Serve => {
             logging::init(config.log_format)?;
             #[cfg(feature = "failpoints")]
-            troupe::fail_point::armed::listen();
+            base::fail_point::armed::listen();
             commands::serve(config).await
         }
         CliCommand::Migrate => commands::migrate(&config).await,

@@ -2,8 +2,8 @@
 //! and in.
 
 use serde_json::Value;
-use troupe::characters::card::Card;
-use troupe::characters::export::{export_v2, export_v3};
+use tavern::cards::card::Card;
+use tavern::cards::export::{export_v2, export_v3};
 
 /// Reads the bytes as a card.
 pub fn is_held(data: &[u8]) {

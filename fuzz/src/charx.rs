@@ -4,10 +4,10 @@
 use std::fs::File;
 use std::io::{Seek, Write};
 
-use troupe::characters::card_file;
-use troupe::characters::export::export_v3;
-use troupe::characters::export_file::CardExport;
-use troupe::characters::temp_assets::TempAssets;
+use tavern::cards::card_file;
+use tavern::cards::export::export_v3;
+use tavern::cards::export_file::CardExport;
+use tavern::cards::temp_assets::TempAssets;
 
 /// Unpacks the bytes.
 pub fn is_held(data: &[u8]) {

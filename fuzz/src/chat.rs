@@ -1,14 +1,14 @@
 //! Chats as lines of JSON: what is read is whole and within its limits, and a message that goes out
 //! comes in again as it was.
 
-use troupe::clock::Timestamp;
+use base::clock::Timestamp;
+use base::ids::{ConversationId, MembershipId, MessageId, SwipeId};
 use troupe::conversations::chats::chat_batches::{BatchEvent, MAX_MESSAGES};
 use troupe::conversations::chats::chat_line::{ChatLine, ChatMessage};
 use troupe::conversations::chats::{chat_batches, chat_export, chat_line};
 use troupe::conversations::message_text::MAX_BYTES;
 use troupe::conversations::swipe::SwipeText;
 use troupe::conversations::{message, swipe, timeline};
-use troupe::ids::{ConversationId, MembershipId, MessageId, SwipeId};
 
 /// Reads the bytes as a file.
 pub fn is_held(data: &[u8]) {

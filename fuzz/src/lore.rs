@@ -4,13 +4,14 @@
 use std::collections::BTreeSet;
 
 use serde_json::json;
-use troupe::lore::engine_lorebook::{Lorebook, LorebookEntry, LorebookSource};
-use troupe::lore::scan_request::{
+use tavern::lorebook::engine;
+use tavern::lorebook::engine_lorebook::{Lorebook, LorebookEntry, LorebookSource};
+use tavern::lorebook::scan_request::{
     MatchTexts, ScanRequest, ScanSettings, ScanSpeaker, ScanTrigger, ScannedMessage,
 };
-use troupe::lore::scan_result::{SkipReason, SkippedEntry};
-use troupe::lore::timed_effects::TimedEffects;
-use troupe::lore::{engine, entry};
+use tavern::lorebook::scan_result::{SkipReason, SkippedEntry};
+use tavern::lorebook::timed_effects::TimedEffects;
+use tavern::lorebook_files::entry;
 
 /// Lines: the first sets the settings; one that begins with `>` is a message, any other an entry:
 /// a few letters of flags, then keys, secondary keys and content, each after a `|`.

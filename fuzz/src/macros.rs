@@ -2,10 +2,10 @@
 
 use std::cell::RefCell;
 
-use troupe::clock::Timestamp;
-use troupe::prompt::macros::bindings::Bindings;
-use troupe::prompt::macros::environment::MacroEnvironment;
-use troupe::prompt::macros::expansion::{MAX_OUTPUT, expand_counted};
+use base::clock::Timestamp;
+use tavern::macros::bindings::Bindings;
+use tavern::macros::environment::MacroEnvironment;
+use tavern::macros::expansion::{MAX_OUTPUT, expand_counted};
 
 /// The first line is what a text stands for, the rest is the text.
 pub fn is_held(data: &[u8]) {

@@ -3,7 +3,7 @@
 
 use std::io::Cursor;
 
-use troupe::characters::{png, png_chunks};
+use tavern::cards::{png, png_chunks};
 
 use crate::card;
 

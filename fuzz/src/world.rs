@@ -2,8 +2,8 @@
 //! if it had been made here, and goes out and comes in as it was.
 
 use serde_json::Value;
-use troupe::lore::file::{MAX_ENTRIES, MAX_NAME_CHARS, ParsedLorebook};
-use troupe::lore::{entry, file};
+use tavern::lorebook_files::file::{MAX_ENTRIES, MAX_NAME_CHARS, ParsedLorebook};
+use tavern::lorebook_files::{entry, file};
 
 /// Reads the bytes as a file.
 pub fn is_held(data: &[u8]) {

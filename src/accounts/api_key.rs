@@ -1,5 +1,7 @@
 //! Table `api_keys`: API keys of users, stored as hashes.
 
+use base::clock::Timestamp;
+use base::ids::{ApiKeyId, UserId};
 use sea_orm::ActiveValue::{NotSet, Set};
 use sea_orm::entity::prelude::*;
 use sea_orm::sea_query::SimpleExpr;
@@ -8,10 +10,8 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use crate::accounts::{secret_token, user};
-use crate::clock::Timestamp;
 use crate::db::connect::Db;
 use crate::db::reading::page::{PageOf, PageQuery};
-use crate::ids::{ApiKeyId, UserId};
 
 /// Prefix of every key, so that leaked keys can be recognized.
 pub const KEY_PREFIX: &str = "trp_";

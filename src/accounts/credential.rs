@@ -1,6 +1,6 @@
 //! The credential with which a caller authenticated.
 
-use crate::ids::{ApiKeyId, SessionId};
+use base::ids::{ApiKeyId, SessionId};
 
 /// How a caller authenticated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

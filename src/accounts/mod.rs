@@ -3,7 +3,6 @@
 pub mod api_key;
 pub mod confusable_names;
 pub mod credential;
-pub mod display_name;
 pub mod name_schemas;
 pub mod names;
 pub mod password;

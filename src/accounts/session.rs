@@ -2,15 +2,15 @@
 //!
 //! The token is 32 random bytes. Only the cookie contains it; the table stores its SHA-256.
 
+use base::clock::Timestamp;
+use base::ids::{SessionId, UserId};
 use sea_orm::ActiveValue::{NotSet, Set};
 use sea_orm::entity::prelude::*;
 use sea_orm::{PaginatorTrait, QuerySelect};
 
 use crate::accounts::{secret_token, user};
-use crate::clock::Timestamp;
 use crate::db::connect::Db;
 use crate::db::reading::page::{PageOf, PageQuery};
-use crate::ids::{SessionId, UserId};
 
 /// Lifetime of a session, in seconds.
 pub const LIFETIME_SECS: i64 = 30 * 24 * 60 * 60;

@@ -1,5 +1,7 @@
 //! Table `users`: user accounts.
 
+use base::clock::Timestamp;
+use base::ids::UserId;
 use sea_orm::ActiveValue::{NotSet, Set, Unchanged};
 use sea_orm::entity::prelude::*;
 use sea_orm::sea_query::LockType;
@@ -11,11 +13,9 @@ use utoipa::ToSchema;
 use crate::accounts::confusable_names::NameSkeleton;
 use crate::accounts::names::Username;
 use crate::accounts::secret_token;
-use crate::clock::Timestamp;
 use crate::db::backend;
 use crate::db::connect::{Backend, Db};
 use crate::db::string_enum::string_enum;
-use crate::ids::UserId;
 
 #[derive(Clone, Debug, PartialEq, DeriveEntityModel)]
 #[sea_orm(table_name = "users")]

@@ -5,6 +5,8 @@
 
 use std::collections::HashMap;
 
+use base::clock::Timestamp;
+use base::ids::{SessionId, UserId};
 use sea_orm::ActiveValue::Set;
 use sea_orm::sea_query::{Expr, Func, LikeExpr, LockType, SimpleExpr};
 use sea_orm::{
@@ -14,9 +16,7 @@ use sea_orm::{
 
 use crate::accounts::user::{ActiveModel, Column, Entity, Model, UserRole, UserStatus};
 use crate::accounts::{api_key, session, user};
-use crate::clock::Timestamp;
 use crate::db::reading::page::{PageOf, PageQuery};
-use crate::ids::{SessionId, UserId};
 
 /// Returns a page of the accounts with this status whose username or display name contains `text`,
 /// ignoring case. For display names SQLite ignores case only in ASCII.

@@ -1,14 +1,13 @@
 //! Table `assets`: files by their SHA-256, with a media type detected from the bytes, not declared.
 
+use base::clock::Timestamp;
+use base::ids::AssetId;
 use image::ImageFormat;
 use sea_orm::ActiveValue::{NotSet, Set};
 use sea_orm::QuerySelect;
 use sea_orm::entity::prelude::*;
 use sea_orm::sea_query::{Expr, Func, SimpleExpr};
 use sha2::{Digest, Sha256};
-
-use crate::clock::Timestamp;
-use crate::ids::AssetId;
 
 #[derive(Clone, Debug, PartialEq, DeriveEntityModel)]
 #[sea_orm(table_name = "assets")]

@@ -1,20 +1,21 @@
 //! Stores imported characters: the card, its avatar and its assets in one operation.
 
+use base::clock::Timestamp;
+use base::ids::{AssetId, CharacterId};
 use sea_orm::ActiveValue::{Set, Unchanged};
 use sea_orm::{ActiveModelTrait, ConnectionTrait, DatabaseTransaction, DbErr};
+use tavern::cards::avatar_image::{AVATAR_PATH, AvatarImage};
+use tavern::cards::card::{Card, CardError};
+use tavern::cards::card_assets::AssetLocation;
+use tavern::cards::card_file::CardFile;
+use tavern::cards::temp_assets::TempAssets;
+use tavern::cards::{card, card_assets};
 
 use crate::accounts::user;
-use crate::characters::avatar_image::{AVATAR_PATH, AvatarImage};
-use crate::characters::card::{Card, CardError};
-use crate::characters::card_assets::AssetLocation;
-use crate::characters::card_file::CardFile;
 use crate::characters::character::Model;
 use crate::characters::quota::{QuotaError, QuotaExceeded, StorageQuota};
-use crate::characters::temp_assets::TempAssets;
-use crate::characters::{asset, card, card_assets, character, character_asset, quota};
-use crate::clock::Timestamp;
+use crate::characters::{asset, character, character_asset, quota};
 use crate::db::connect::Db;
-use crate::ids::{AssetId, CharacterId};
 
 /// Why a card was not stored.
 #[derive(Debug, thiserror::Error)]

@@ -2,22 +2,22 @@
 
 use std::collections::HashMap;
 
+use base::clock::Timestamp;
+use base::ids::{AssetId, CharacterId, UserId};
 use sea_orm::ActiveValue::{NotSet, Set, Unchanged};
 use sea_orm::entity::prelude::*;
 use sea_orm::sea_query::LockType;
 use sea_orm::{FromQueryResult, QueryOrder, QuerySelect};
 use serde::Serialize;
+use tavern::cards::card;
+use tavern::cards::card::{Card, CardError};
 use utoipa::ToSchema;
 
-use crate::characters::card;
-use crate::characters::card::{Card, CardError};
 use crate::characters::public_card::PublicCard;
-use crate::clock::Timestamp;
 use crate::db::connect::Db;
 use crate::db::reading::page::{PageOf, PageQuery};
 use crate::db::reading::slices;
 use crate::db::string_enum::string_enum;
-use crate::ids::{AssetId, CharacterId, UserId};
 
 #[derive(Clone, Debug, PartialEq, DeriveEntityModel)]
 #[sea_orm(table_name = "characters")]

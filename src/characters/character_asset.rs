@@ -1,12 +1,11 @@
 //! Table `character_assets`: the files of a character, by the paths that the card uses. The avatar
 //! has the empty path.
 
+use base::ids::{AssetId, CharacterId};
 use sea_orm::ActiveValue::Set;
 use sea_orm::QueryOrder;
 use sea_orm::entity::prelude::*;
 use sea_orm::sea_query::OnConflict;
-
-use crate::ids::{AssetId, CharacterId};
 
 #[derive(Clone, Debug, PartialEq, DeriveEntityModel)]
 #[sea_orm(table_name = "character_assets")]

@@ -2,9 +2,8 @@
 
 use serde::Serialize;
 use serde_json::{Value, json};
+use tavern::cards::card::Card;
 use utoipa::ToSchema;
-
-use crate::characters::card::Card;
 
 /// The public part of a card: name, creator's notes, tags and greetings.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, ToSchema)]

@@ -1,6 +1,7 @@
 //! Storage quota of a user: the documents, avatars and assets of their cards, and the text of the
 //! spaces that they own.
 
+use base::ids::UserId;
 use sea_orm::sea_query::{Condition, Expr};
 use sea_orm::{
     ColumnTrait, ConnectionTrait, DbBackend, DbErr, EntityTrait, QueryFilter, QuerySelect,
@@ -8,7 +9,6 @@ use sea_orm::{
 };
 
 use crate::characters::{asset, character, character_asset};
-use crate::ids::UserId;
 
 /// A user and their limit in bytes; 0 means no limit.
 #[derive(Clone, Copy, Debug)]

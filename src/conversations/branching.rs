@@ -5,6 +5,8 @@
 //! one; `origin_message_id` names the message it was cloned from. A branch that is copied in
 //! several batches is hidden until it is complete.
 
+use base::clock::Timestamp;
+use base::ids::ConversationId;
 use sea_orm::ActiveValue::NotSet;
 use sea_orm::sea_query::{
     Expr, ExprTrait, InsertStatement, IntoIden, Order, Query, SelectStatement, SimpleExpr,
@@ -14,9 +16,7 @@ use sea_orm::{
     QueryFilter, Statement,
 };
 
-use crate::clock::Timestamp;
 use crate::conversations::{conversation, message, newest_messages, read_mark, swipe};
-use crate::ids::ConversationId;
 
 /// The `rev` of the clones. A client that has seen no event (`rev` 0) therefore gets all of them.
 const FIRST_REV: i64 = 1;

@@ -1,17 +1,17 @@
 //! Table `conversations`: one timeline of messages each.
 
+use base::clock::Timestamp;
+use base::ids::{ConversationId, MembershipId, MessageId, SpaceId};
 use sea_orm::ActiveValue::Set;
 use sea_orm::entity::prelude::*;
 use sea_orm::sea_query::{Expr, ExprTrait, LockBehavior, LockType, Query, SelectStatement};
 use sea_orm::{IntoActiveModel, PaginatorTrait, QueryOrder, QuerySelect};
 
-use crate::clock::Timestamp;
 use crate::db::backend;
 use crate::db::commit_verification::CommitProof;
 use crate::db::connect::{Backend, Db};
 use crate::db::reading::page::{PageOf, PageQuery};
 use crate::db::string_enum::string_enum;
-use crate::ids::{ConversationId, MembershipId, MessageId, SpaceId};
 use crate::spaces::{membership, space};
 
 #[derive(Clone, Debug, PartialEq, DeriveEntityModel)]

@@ -2,16 +2,16 @@
 
 use std::sync::Arc;
 
+use base::clock::Timestamp;
+use base::ids::{ConversationId, MembershipId, MessageId, RunId};
 use sea_orm::PaginatorTrait;
 use sea_orm::entity::prelude::*;
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use crate::clock::Timestamp;
 use crate::conversations::conversation;
 use crate::conversations::rendering::markdown::Markdown;
 use crate::db::string_enum::string_enum;
-use crate::ids::{ConversationId, MembershipId, MessageId, RunId};
 
 #[derive(Clone, Debug, PartialEq, DeriveEntityModel)]
 #[sea_orm(table_name = "messages")]

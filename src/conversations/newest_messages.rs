@@ -3,6 +3,7 @@
 //! **Invariant:** the stored columns equal what [`find`] returns. They change in the transaction
 //! that appends, hides, restores, clones or imports a message.
 
+use base::ids::{ConversationId, MembershipId};
 use sea_orm::sea_query::Expr;
 use sea_orm::{
     ColumnTrait, ConnectionTrait, DbErr, EntityTrait, QueryFilter, QueryOrder, QuerySelect,
@@ -10,7 +11,6 @@ use sea_orm::{
 
 use crate::conversations::message::{Column, MessageRole};
 use crate::conversations::{conversation, timeline};
-use crate::ids::{ConversationId, MembershipId};
 
 /// What a conversation stores about its newest messages that are not hidden.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

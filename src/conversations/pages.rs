@@ -7,6 +7,7 @@
 use std::collections::HashMap;
 use std::io::Write;
 
+use base::ids::{ConversationId, MembershipId, MessageId};
 use sea_orm::sea_query::{ExprTrait, SimpleExpr};
 use sea_orm::{
     ColumnTrait, ConnectionTrait, DbErr, EntityTrait, QueryFilter, QueryOrder, QuerySelect,
@@ -18,7 +19,6 @@ use crate::conversations::rendering::markdown::Markdown;
 use crate::conversations::timeline::{TimelinePage, visible};
 use crate::conversations::{message, swipe};
 use crate::db::reading::slices;
-use crate::ids::{ConversationId, MembershipId, MessageId};
 use crate::spaces::membership;
 
 /// Maximum size of a page of messages or swipes, or of a socket's snapshot, in bytes of JSON.

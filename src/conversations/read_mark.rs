@@ -2,6 +2,9 @@
 
 use std::collections::HashMap;
 
+use base::ids::{ConversationId, UserId};
+use realtime::event::{Envelope, Event};
+use realtime::topic::Topic;
 use sea_orm::ActiveValue::Set;
 use sea_orm::entity::prelude::*;
 use sea_orm::sea_query::{Expr, ExprTrait, OnConflict};
@@ -9,9 +12,6 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use crate::db::connect::Db;
-use crate::ids::{ConversationId, UserId};
-use crate::realtime::event::{Envelope, Event};
-use crate::realtime::topic::Topic;
 
 #[derive(Clone, Debug, PartialEq, DeriveEntityModel)]
 #[sea_orm(table_name = "read_marks")]

@@ -2,10 +2,10 @@
 
 use std::collections::HashMap;
 
+use base::ids::{ConversationId, SpaceId};
 use sea_orm::{ColumnTrait, ConnectionTrait, DbErr, EntityTrait, QueryFilter, QuerySelect};
 
 use crate::conversations::conversation::{Column, ConversationKind, Entity};
-use crate::ids::{ConversationId, SpaceId};
 
 /// Returns the oldest root conversation of each of these spaces.
 pub async fn list_for_spaces(

@@ -6,6 +6,7 @@
 //! Results are limited to the shown text of messages that are not hidden, in the given spaces.
 //! Every word must occur in the text, also as part of another word, in any order.
 
+use base::ids::{SpaceId, UserId};
 use sea_orm::sea_query::{Expr, ExprTrait, LikeExpr, SelectStatement, SimpleExpr};
 use sea_orm::{
     ColumnTrait, Condition, ConnectionTrait, DbErr, EntityTrait, JoinType, QueryFilter, QueryOrder,
@@ -16,7 +17,6 @@ use crate::conversations::message::{Column, Entity, Visibility};
 use crate::conversations::{conversation, message, pages};
 use crate::db::connect::Backend;
 use crate::db::reading::page::{PageKeys, PageQuery};
-use crate::ids::{SpaceId, UserId};
 use crate::spaces::{lifecycle, space};
 
 /// Maximum length of the search input, in characters.

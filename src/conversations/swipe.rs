@@ -6,16 +6,16 @@
 
 use std::collections::HashMap;
 
+use base::clock::Timestamp;
+use base::ids::{ConversationId, MembershipId, MessageId, RunId, SwipeId};
 use sea_orm::ActiveValue::{NotSet, Set};
 use sea_orm::entity::prelude::*;
 use sea_orm::sea_query::{Expr, ExprTrait};
 use sea_orm::{JoinType, QueryOrder, QuerySelect};
 
-use crate::clock::Timestamp;
 use crate::conversations::message;
 use crate::db::reading::page::{PageKeys, PageQuery};
 use crate::db::reading::slices;
-use crate::ids::{ConversationId, MembershipId, MessageId, RunId, SwipeId};
 
 /// Metadata key of a greeting that was added with a character. It describes the message, not one
 /// text.

@@ -6,6 +6,7 @@
 
 use std::time::Duration;
 
+use base::ids::{ConversationId, UserId};
 use moka::sync::Cache;
 use sea_orm::{
     ColumnTrait, ConnectionTrait, DbErr, EntityTrait, JoinType, QueryFilter, QuerySelect,
@@ -15,7 +16,6 @@ use sea_orm::{
 use crate::characters::quota;
 use crate::characters::quota::{QuotaError, StorageQuota};
 use crate::conversations::conversation;
-use crate::ids::{ConversationId, UserId};
 use crate::spaces::space;
 
 /// An owner with this much free quota is not checked again for [`SKIP_CHECK_FOR`]; much less can be

@@ -5,6 +5,8 @@
 
 use std::collections::HashSet;
 
+use base::clock::Timestamp;
+use base::ids::{ConversationId, MembershipId, MessageId};
 use sea_orm::ActiveValue::NotSet;
 use sea_orm::sea_query::{Expr, ExprTrait};
 use sea_orm::{
@@ -12,10 +14,8 @@ use sea_orm::{
     QueryOrder, QuerySelect,
 };
 
-use crate::clock::Timestamp;
 use crate::conversations::message::{Column, Entity, MessageRole, Model};
 use crate::conversations::{conversation, message};
-use crate::ids::{ConversationId, MembershipId, MessageId};
 
 /// A timeline with more messages cannot have only greetings, because each character greets once.
 const MAX_GREETINGS: i64 = 1_000;

@@ -2,12 +2,12 @@
 
 use std::borrow::Cow;
 
+use base::clock::Timestamp;
+use base::ids::SpaceId;
 use sea_orm::sea_query::{Expr, ExprTrait, IntoColumnRef, Query, SimpleExpr};
 use sea_orm::{ConnectionTrait, DbErr, RuntimeErr, SqlErr};
 
-use crate::clock::Timestamp;
 use crate::db::connect::Backend;
-use crate::ids::SpaceId;
 
 /// Returns the time that heartbeats and lease checks use: PostgreSQL's own clock, because nodes may
 /// disagree about the time; on SQLite, which one process owns, the program's.

@@ -1,8 +1,8 @@
 //! Measures the offset between this process's clock and the database's, so that all nodes agree.
 
+use base::clock::{Clock, MAX_ROUND_TRIP};
 use tokio::time::timeout;
 
-use crate::clock::{Clock, MAX_ROUND_TRIP};
 use crate::db::backend;
 use crate::db::connect::{Backend, Db};
 

@@ -36,9 +36,9 @@ impl Db {
             .await?;
         lock.execute_unprepared(&format!("select pg_advisory_xact_lock({MIGRATION_LOCK})"))
             .await?;
-        crate::fail_point!("migrate.begin", ?);
+        base::fail_point!("migrate.begin", ?);
         Migrator::up(&self.writer, None).await?;
-        crate::fail_point!("migrate.end", ?);
+        base::fail_point!("migrate.end", ?);
         lock.commit().await
     }
 }

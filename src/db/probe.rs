@@ -2,12 +2,12 @@
 
 use std::time::Duration;
 
+use base::shutdown::Shutdown;
 use sea_orm::DbErr;
 use sea_orm::sea_query::{Alias, Expr, OnConflict, Query};
 
 use crate::db::connect::Db;
 use crate::db::health::WriteState;
-use crate::shutdown::Shutdown;
 
 /// The time between a failure and the probe, and between failed probes.
 const PROBE_INTERVAL: Duration = Duration::from_secs(5);

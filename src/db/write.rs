@@ -101,7 +101,7 @@ impl Db {
         let tx = self.begin().await?;
         match work(&tx).await {
             Ok(value) => {
-                crate::fail_point!("write.before_commit", ?);
+                base::fail_point!("write.before_commit", ?);
                 match self.commit(tx).await {
                     Ok(()) => Ok(value),
                     Err(error) => match proof(&value) {
@@ -154,7 +154,7 @@ impl Db {
         }
         ending.mark_succeeded();
         // Committed, but the caller gets an error.
-        crate::fail_point!("write.after_commit", ?);
+        base::fail_point!("write.after_commit", ?);
         Ok(())
     }
 
@@ -172,7 +172,7 @@ impl Db {
 #[cfg(feature = "failpoints")]
 async fn fail_inside_commit(tx: &DatabaseTransaction, backend: Backend) -> Result<(), DbErr> {
     use sea_orm::ConnectionTrait;
-    if crate::fail_point::armed::hit("write.in_commit").is_ok() {
+    if base::fail_point::armed::hit("write.in_commit").is_ok() {
         return Ok(());
     }
     let statements = match backend {

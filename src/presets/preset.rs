@@ -2,16 +2,16 @@
 
 use std::collections::HashMap;
 
+use base::clock::Timestamp;
+use base::ids::{PresetId, UserId};
 use sea_orm::ActiveValue::{NotSet, Set, Unchanged};
 use sea_orm::QuerySelect;
 use sea_orm::entity::prelude::*;
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use crate::clock::Timestamp;
 use crate::db::connect::Db;
 use crate::db::string_enum::string_enum;
-use crate::ids::{PresetId, UserId};
 
 #[derive(Clone, Debug, PartialEq, DeriveEntityModel)]
 #[sea_orm(table_name = "presets")]
@@ -20,7 +20,7 @@ pub struct Model {
     pub id: PresetId,
     pub owner_id: Option<UserId>,
     pub name: String,
-    /// Only the keys that were set; see [`PartialPreset`](crate::presets::partial::PartialPreset).
+    /// Only the keys that were set; see [`PartialPreset`](tavern::presets::partial::PartialPreset).
     #[sea_orm(column_type = "JsonBinary")]
     pub document: Json,
     /// The fields of the imported file that we do not use, exported again with the preset.

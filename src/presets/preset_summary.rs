@@ -1,12 +1,12 @@
 //! Table `presets` without the documents, for lists.
 
+use base::clock::Timestamp;
+use base::ids::{PresetId, UserId};
 use sea_orm::entity::prelude::*;
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use crate::clock::Timestamp;
 use crate::db::reading::page::{PageOf, PageQuery};
-use crate::ids::{PresetId, UserId};
 use crate::presets::preset::PresetStatus;
 
 /// A preset in a list, without its document.

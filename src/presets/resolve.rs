@@ -4,11 +4,11 @@
 //! the preset that these name, the settings of the provider, and the defaults. The topmost layer
 //! that sets a key decides; an order of entries is one key.
 
+use base::ids::PresetId;
 use sea_orm::{ConnectionTrait, DbErr};
 use serde_json::{Map, Value};
+use tavern::presets::document::{Preset, PromptSlot};
 
-use crate::ids::PresetId;
-use crate::presets::document::{Preset, PromptSlot};
 use crate::presets::preset;
 
 /// Keys that override the text of one entry, and the slot of the entry.
@@ -118,9 +118,9 @@ fn drop_unsupported(preset: &mut Preset) {
 #[cfg(test)]
 mod tests {
     use serde_json::{Value, json};
+    use tavern::presets::document::{Preset, PromptSlot};
 
     use super::{from_merged, merge_layers};
-    use crate::presets::document::{Preset, PromptSlot};
 
     fn preset_of(layers: &[Value]) -> Preset {
         from_merged(merge_layers(layers.iter()))

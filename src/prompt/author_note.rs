@@ -3,10 +3,9 @@
 //! The conversation's note replaces the speaker's, which replaces the space's. The speaker's note
 //! may also be placed before or after the text of the space's note.
 
+use base::prompt_role::PromptRole;
 use serde::Deserialize;
 use serde_json::Value;
-
-use crate::llm::prompt_role::PromptRole;
 
 /// The insertion depth of a note without one, in messages.
 const DEFAULT_DEPTH: usize = 4;
@@ -124,10 +123,10 @@ fn to_note(settings: &NoteSettings, text: String) -> AuthorNote {
 
 #[cfg(test)]
 mod tests {
+    use base::prompt_role::PromptRole;
     use serde_json::{Value, json};
 
     use super::{AuthorNote, NotePosition, resolve};
-    use crate::llm::prompt_role::PromptRole;
 
     fn settings(text: &str) -> Value {
         json!({"author_note": {"text": text}})

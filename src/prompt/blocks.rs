@@ -1,12 +1,12 @@
 //! Blocks: the parts of a prompt, which are ordered, fitted, sent, and shown to users.
 
+use base::prompt_role::PromptRole;
+use llm::request::Message;
+use llm::tool::{AnsweredCall, Attachment, ToolCall};
 use serde::{Deserialize, Serialize};
+use tavern::macros::card_use::CardUse;
 use utoipa::ToSchema;
 
-use crate::llm::prompt_role::PromptRole;
-use crate::llm::request::Message;
-use crate::llm::tool::{AnsweredCall, Attachment, ToolCall};
-use crate::prompt::macros::card_use::CardUse;
 use crate::prompt::record::prompt_record::RecordedText;
 
 /// What a block contains.

@@ -7,7 +7,8 @@
 //! they alone do not fit, the prompt is refused with the number of excess tokens. A tool result is
 //! never kept without its call.
 
-use crate::presets::document::ExampleMessagesMode;
+use tavern::presets::document::ExampleMessagesMode;
+
 use crate::prompt::blocks::{BlockKind, PromptBlock};
 
 /// The tokens that a model needs to separate messages, for each message.
@@ -90,8 +91,9 @@ fn block_cost(block: &PromptBlock) -> i64 {
 
 #[cfg(test)]
 mod tests {
+    use base::prompt_role::PromptRole;
+
     use super::{BlockKind, ContextOverflow, ExampleMessagesMode, PromptBlock, fit_blocks};
-    use crate::llm::prompt_role::PromptRole;
 
     /// Each costs ten tokens.
     fn blocks(kinds: &[BlockKind]) -> Vec<PromptBlock> {

@@ -1,22 +1,22 @@
 //! Builds a prompt from its context: blocks in the order of the preset, fitted into the context
 //! window.
 
+use base::ids::CharacterId;
+use base::prompt_role::PromptRole;
+use llm::request::{Message, Request};
 use serde_json::Value;
-
-use crate::ids::CharacterId;
-use crate::llm::prompt_role::PromptRole;
-use crate::llm::request::{Message, Request};
-use crate::presets::document::{
+use tavern::macros::card_use::CardUse;
+use tavern::macros::variables::VariableChanges;
+use tavern::presets::document::{
     DEFAULT_ORDER, GenerationTrigger, Preset, PresetEntry, PromptPosition, PromptSlot,
 };
+
 use crate::prompt::author_note::NotePosition;
 use crate::prompt::blocks::{BlockKind, PromptBlock, to_messages};
 use crate::prompt::budget::{ContextOverflow, fit_blocks};
 use crate::prompt::context::PromptContext;
 use crate::prompt::depth_insertion::Injection;
 use crate::prompt::lore::LoreReport;
-use crate::prompt::macros::card_use::CardUse;
-use crate::prompt::macros::variables::VariableChanges;
 use crate::prompt::sections::Sections;
 use crate::prompt::{card_texts, depth_insertion, history, lore};
 

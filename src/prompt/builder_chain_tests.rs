@@ -1,9 +1,10 @@
 //! Tests of [`super`]: instructions, tool calls and required messages of `/v1` requests.
 
+use llm::tool::{AnsweredCall, ToolCall};
+
 use super::build;
 use super::tests::{count, line, solo, written};
 use crate::conversations::message::MessageRole;
-use crate::llm::tool::{AnsweredCall, ToolCall};
 use crate::prompt::blocks::BlockPayload;
 use crate::prompt::context::{HistoryLine, PromptContext};
 

@@ -2,16 +2,16 @@
 //! in all card handling modes, normal and impersonating. A regeneration needs a timeline: it is
 //! tested in `tests/it/api/prompts.rs`.
 
+use base::ids::MembershipId;
+use base::prompt_role::PromptRole;
 use serde_json::{Value, json};
+use tavern::lorebook::engine_lorebook::{Lorebook, LorebookSource};
+use tavern::lorebook_files::entry;
+use tavern::presets::document::{GenerationTrigger, PresetEntry, PromptPosition};
 
 use super::build;
 use super::tests::{count, line, member, solo, written};
 use crate::conversations::message::MessageRole;
-use crate::ids::MembershipId;
-use crate::llm::prompt_role::PromptRole;
-use crate::lore::engine_lorebook::{Lorebook, LorebookSource};
-use crate::lore::entry;
-use crate::presets::document::{GenerationTrigger, PresetEntry, PromptPosition};
 use crate::prompt::author_note::AuthorNote;
 use crate::prompt::context::PromptContext;
 use crate::prompt::lore::LoreInput;

@@ -1,9 +1,10 @@
 //! Tests of impersonation prompts, in which the model writes for a user.
 
+use base::ids::MembershipId;
+use tavern::presets::document::GenerationTrigger;
+
 use super::build;
 use super::tests::{count, group, solo, written};
-use crate::ids::MembershipId;
-use crate::presets::document::GenerationTrigger;
 use crate::prompt::context::PromptContext;
 
 /// Makes Bob, a user, the speaker.

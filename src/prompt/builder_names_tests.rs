@@ -1,11 +1,11 @@
 //! Tests of [`super`]: how the author of a message is named in the prompt.
 
+use base::ids::MembershipId;
 use serde_json::json;
+use tavern::presets::document::NamesBehavior;
 
 use super::build;
 use super::tests::{group, member, solo};
-use crate::ids::MembershipId;
-use crate::presets::document::NamesBehavior;
 use crate::prompt::blocks::BlockKind;
 use crate::prompt::context::PromptContext;
 

@@ -1,18 +1,18 @@
 //! Tests of complete prompts.
 
+use base::clock::Timestamp;
+use base::ids::{CharacterId, ConversationId, MembershipId, MessageId};
 use serde_json::{Value, json};
+use tavern::cards::card::Card;
+use tavern::macros::variables::Variables;
+use tavern::presets::document::{GenerationTrigger, Preset};
 
 use super::{PromptContext, build};
-use crate::characters::card::Card;
-use crate::clock::Timestamp;
 use crate::conversations::message::MessageRole;
-use crate::ids::{CharacterId, ConversationId, MembershipId, MessageId};
-use crate::presets::document::{GenerationTrigger, Preset};
 use crate::prompt::author_note::AuthorNote;
 use crate::prompt::budget::ContextOverflow;
 use crate::prompt::context::{HistoryLine, PromptMember, PromptUser};
 use crate::prompt::lore::LoreInput;
-use crate::prompt::macros::variables::Variables;
 use crate::spaces::membership::{MembershipKind, MembershipStatus, Participation};
 use crate::spaces::space::CardHandlingMode;
 
@@ -124,7 +124,7 @@ pub fn group() -> PromptContext {
 /// Returns the messages as readable text.
 pub fn written(context: &PromptContext) -> String {
     let built = build(context, &count).expect("it fits");
-    let message = |it: &crate::llm::request::Message| {
+    let message = |it: &llm::request::Message| {
         let name = it
             .name
             .as_deref()

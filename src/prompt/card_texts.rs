@@ -2,12 +2,13 @@
 //!
 //! **Invariant:** `{{char}}` in a card is the card's own character, whoever the speaker is.
 
-use crate::characters::card::{Card, DepthPrompt};
-use crate::ids::CharacterId;
+use base::ids::CharacterId;
+use tavern::cards::card::{Card, DepthPrompt};
+use tavern::macros::bindings::{Bindings, BoundText};
+use tavern::macros::environment::MacroEnvironment;
+use tavern::macros::expansion::expand;
+
 use crate::prompt::context::{PromptContext, PromptMember};
-use crate::prompt::macros::bindings::{Bindings, BoundText};
-use crate::prompt::macros::environment::MacroEnvironment;
-use crate::prompt::macros::expansion::expand;
 use crate::spaces::membership::{MembershipKind, MembershipStatus, Participation};
 use crate::spaces::space::CardHandlingMode;
 

@@ -2,16 +2,17 @@
 
 use std::cell::RefCell;
 
-use crate::characters::card::Card;
-use crate::clock::Timestamp;
+use base::clock::Timestamp;
+use base::ids::{CharacterId, ConversationId, MembershipId, MessageId};
+use tavern::cards::card::Card;
+use tavern::macros::environment::{LastMessages, MacroEnvironment, MacroSeed};
+use tavern::macros::variables::Variables;
+use tavern::presets::document::{GenerationTrigger, Preset};
+
 use crate::conversations::message::MessageRole;
-use crate::ids::{CharacterId, ConversationId, MembershipId, MessageId};
-use crate::presets::document::{GenerationTrigger, Preset};
 use crate::prompt::author_note::AuthorNote;
 use crate::prompt::blocks::BlockPayload;
 use crate::prompt::lore::LoreInput;
-use crate::prompt::macros::environment::{LastMessages, MacroEnvironment, MacroSeed};
-use crate::prompt::macros::variables::Variables;
 use crate::spaces::membership::{MembershipKind, MembershipStatus, Participation};
 use crate::spaces::space::CardHandlingMode;
 

@@ -1,6 +1,7 @@
 //! Inserts blocks among the messages by their depth, the number of messages after them.
 
-use crate::llm::prompt_role::PromptRole;
+use base::prompt_role::PromptRole;
+
 use crate::prompt::blocks::PromptBlock;
 
 /// A block with a depth.
@@ -45,8 +46,9 @@ fn rank(role: PromptRole) -> u8 {
 
 #[cfg(test)]
 mod tests {
+    use base::prompt_role::PromptRole;
+
     use super::{Injection, insert};
-    use crate::llm::prompt_role::PromptRole;
     use crate::prompt::blocks::{BlockKind, PromptBlock, to_messages};
 
     fn lines() -> Vec<PromptBlock> {

@@ -2,13 +2,13 @@
 
 use std::cell::RefCell;
 
-use crate::characters::card::Card;
-use crate::clock::Timestamp;
-use crate::ids::ConversationId;
-use crate::prompt::macros::bindings::Bindings;
-use crate::prompt::macros::environment::{MacroEnvironment, MacroSeed};
-use crate::prompt::macros::expansion::expand;
-use crate::prompt::macros::variables::{VariableChanges, Variables};
+use base::clock::Timestamp;
+use base::ids::ConversationId;
+use tavern::cards::card::Card;
+use tavern::macros::bindings::Bindings;
+use tavern::macros::environment::{MacroEnvironment, MacroSeed};
+use tavern::macros::expansion::expand;
+use tavern::macros::variables::{VariableChanges, Variables};
 
 /// The names that appear in a greeting.
 #[derive(Clone, Copy, Debug)]

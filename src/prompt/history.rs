@@ -3,9 +3,10 @@
 //! **Invariant:** the text of a message is sent unchanged. The author's name is a separate field;
 //! the provider's dialect decides how to send it, unless the preset wants names in the text.
 
+use base::prompt_role::PromptRole;
+use tavern::presets::document::NamesBehavior;
+
 use crate::conversations::message;
-use crate::llm::prompt_role::PromptRole;
-use crate::presets::document::NamesBehavior;
 use crate::prompt::blocks::{BlockKind, BlockOrigin, PromptBlock};
 use crate::prompt::context::{HistoryLine, PromptContext};
 use crate::prompt::record::prompt_record::RecordedText;

@@ -3,32 +3,32 @@
 use std::cell::RefCell;
 use std::collections::HashMap;
 
+use base::ids::LorebookEntryId;
+use base::prompt_role::PromptRole;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use utoipa::ToSchema;
-
-use crate::characters::card::Card;
-use crate::ids::LorebookEntryId;
-use crate::import_warning;
-use crate::import_warning::ImportWarning;
-use crate::llm::prompt_role::PromptRole;
-use crate::lore::engine;
-use crate::lore::engine_lorebook::{InsertionPosition, Lorebook};
-use crate::lore::scan_request::{
+use tavern::cards::card::Card;
+use tavern::import_warning;
+use tavern::import_warning::ImportWarning;
+use tavern::lorebook::engine;
+use tavern::lorebook::engine_lorebook::{InsertionPosition, Lorebook};
+use tavern::lorebook::scan_request::{
     MatchTexts, ScanRequest, ScanSettings, ScanSpeaker, ScanTrigger, ScannedMessage,
 };
-use crate::lore::scan_result::{ActivatedEntry, EntryRef, ScanResult};
-use crate::lore::timed_effects::TimedEffects;
-use crate::presets::document::GenerationTrigger;
+use tavern::lorebook::scan_result::{ActivatedEntry, EntryRef, ScanResult};
+use tavern::lorebook::timed_effects::TimedEffects;
+use tavern::macros::bindings::BoundText;
+use tavern::macros::card_use::CardUse;
+use tavern::macros::environment::{MacroEnvironment, MacroSeed};
+use tavern::macros::expansion::expand;
+use tavern::macros::random;
+use tavern::presets::document::GenerationTrigger;
+use utoipa::ToSchema;
+
 use crate::prompt::blocks::{BlockKind, BlockOrigin, PromptBlock};
 use crate::prompt::card_texts;
 use crate::prompt::card_texts::CardTexts;
 use crate::prompt::context::PromptContext;
-use crate::prompt::macros::bindings::BoundText;
-use crate::prompt::macros::card_use::CardUse;
-use crate::prompt::macros::environment::{MacroEnvironment, MacroSeed};
-use crate::prompt::macros::expansion::expand;
-use crate::prompt::macros::random;
 
 /// The lorebooks of a prompt and the state of their scan.
 #[derive(Clone, Debug, Default)]

@@ -15,6 +15,5 @@ pub mod greeting;
 pub mod history;
 pub mod loading;
 pub mod lore;
-pub mod macros;
 pub mod record;
 pub mod sections;

@@ -1,17 +1,18 @@
 //! Builds the blocks of a prompt, each without regard to the others; the preset orders them.
 
-use crate::characters::card::Card;
-use crate::llm::prompt_role::PromptRole;
-use crate::lore::engine_lorebook::InsertionPosition;
-use crate::presets::document::{ExampleMessagesMode, PresetEntry, PromptSlot};
+use base::prompt_role::PromptRole;
+use tavern::cards::card::Card;
+use tavern::lorebook::engine_lorebook::InsertionPosition;
+use tavern::macros::bindings::{Bindings, BoundText};
+use tavern::macros::card_use::CardUse;
+use tavern::macros::environment::MacroEnvironment;
+use tavern::macros::expansion::expand;
+use tavern::presets::document::{ExampleMessagesMode, PresetEntry, PromptSlot};
+
 use crate::prompt::blocks::{BlockKind, PromptBlock};
 use crate::prompt::card_texts::{CardTexts, EXAMPLE_MARK};
 use crate::prompt::context::PromptContext;
 use crate::prompt::lore::PromptLore;
-use crate::prompt::macros::bindings::{Bindings, BoundText};
-use crate::prompt::macros::card_use::CardUse;
-use crate::prompt::macros::environment::MacroEnvironment;
-use crate::prompt::macros::expansion::expand;
 
 /// Builds the blocks of one context. Blank blocks are omitted.
 pub struct Sections<'a> {

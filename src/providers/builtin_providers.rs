@@ -2,15 +2,15 @@
 //! Also checks that every stored key can be decrypted.
 
 use anyhow::Context;
+use base::clock::Timestamp;
+use llm::registry::ProviderKind;
+use llm::secret::Secret;
 use sea_orm::{ColumnTrait, ConnectionTrait, DbErr, EntityTrait, QueryFilter, QueryOrder};
 use serde_json::json;
 
-use crate::clock::Timestamp;
 use crate::config::EnvironmentProvider;
 use crate::db::backend;
 use crate::db::connect::Db;
-use crate::llm::registry::ProviderKind;
-use crate::llm::secret::Secret;
 use crate::providers::encryption::SecretCipher;
 use crate::providers::provider;
 use crate::providers::provider::{NewProvider, ProviderChange};

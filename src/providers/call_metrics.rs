@@ -6,15 +6,14 @@ use std::task::{Context, Poll, ready};
 
 use async_trait::async_trait;
 use futures::{Stream, StreamExt};
+use llm::delta::{Delta, TokenUsage};
+use llm::error::LlmError;
+use llm::provider::{Capability, DeltaStream, Provider};
+use llm::request::Request;
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::registry::Registry;
-
-use crate::llm::delta::{Delta, TokenUsage};
-use crate::llm::error::LlmError;
-use crate::llm::provider::{Capability, DeltaStream, Provider};
-use crate::llm::request::Request;
 
 /// Calls and tokens per kind of provider. Cheap to clone; clones share the counters.
 #[derive(Clone, Default)]

@@ -10,15 +10,14 @@ use std::path::Path;
 use std::sync::Arc;
 
 use anyhow::Context;
+use base::key_derivation;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use chacha20poly1305::aead::{Aead, KeyInit, Payload};
 use chacha20poly1305::{Key, XChaCha20Poly1305, XNonce};
+use llm::secret::Secret;
 use rand::TryRng;
 use rand::rngs::SysRng;
-
-use crate::key_derivation;
-use crate::llm::secret::Secret;
 
 /// Version of the stored format; another format gets another prefix.
 const FORMAT_PREFIX: &str = "v1:";
@@ -154,8 +153,9 @@ fn fill_random(bytes: &mut [u8]) {
 mod tests {
     use std::fs;
 
+    use llm::secret::Secret;
+
     use super::{DecryptError, SECRET_FILE, SecretCipher};
-    use crate::llm::secret::Secret;
 
     #[test]
     fn an_encrypted_key_decrypts_in_its_context() {

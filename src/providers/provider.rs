@@ -1,5 +1,10 @@
 //! Table `llm_providers`: addresses and settings of model providers, with encrypted keys.
 
+use base::clock::Timestamp;
+use base::ids::ProviderId;
+use llm::provider_options::ProviderOptions;
+use llm::registry::{ProviderKind, ProviderSpec};
+use llm::secret::Secret;
 use sea_orm::ActiveValue::{NotSet, Set};
 use sea_orm::entity::prelude::*;
 use sea_orm::sea_query::{Expr, LockType};
@@ -7,13 +12,8 @@ use sea_orm::{IntoActiveModel, QueryOrder, QuerySelect};
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use crate::clock::Timestamp;
 use crate::db::connect::Db;
 use crate::db::reading::page::{PageOf, PageQuery};
-use crate::ids::ProviderId;
-use crate::llm::provider_options::ProviderOptions;
-use crate::llm::registry::{ProviderKind, ProviderSpec};
-use crate::llm::secret::Secret;
 use crate::providers::encryption::{DecryptError, SecretCipher};
 
 #[derive(Clone, Debug, PartialEq, DeriveEntityModel)]

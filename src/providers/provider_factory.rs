@@ -2,8 +2,9 @@
 
 use std::sync::Arc;
 
-use crate::llm::provider::Provider;
-use crate::llm::registry::{ProviderRegistry, RegistryError};
+use llm::provider::Provider;
+use llm::registry::{ProviderRegistry, RegistryError};
+
 use crate::providers::call_metrics::ProviderMetrics;
 use crate::providers::encryption::{DecryptError, SecretCipher};
 use crate::providers::provider;

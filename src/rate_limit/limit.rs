@@ -4,10 +4,11 @@ use std::fmt::Display;
 use std::hash::Hash;
 use std::time::Duration;
 
-use crate::clock::Clock;
+use base::clock::Clock;
+use realtime::cluster::shared_counter::{CounterEntry, CounterSpec, SharedCounter};
+
 use crate::rate_limit::limits::RetryAfter;
 use crate::rate_limit::sliding_window::SlidingWindow;
-use crate::realtime::cluster::shared_counter::{CounterEntry, CounterSpec, SharedCounter};
 
 /// Limits the number of events per key in a time window; 0 means no limit.
 pub struct RateLimit<K> {

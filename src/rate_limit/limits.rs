@@ -3,13 +3,14 @@
 use std::fmt;
 use std::net::{IpAddr, Ipv6Addr};
 
+use base::clock::Clock;
+use base::ids::{ApiKeyId, UserId};
+use realtime::cluster::shared_counter::SharedCounter;
+
 use crate::accounts::user;
-use crate::clock::Clock;
 use crate::config;
-use crate::ids::{ApiKeyId, UserId};
 use crate::rate_limit::limit::RateLimit;
 use crate::rate_limit::socket_limit::SocketLimit;
-use crate::realtime::cluster::shared_counter::SharedCounter;
 
 const MINUTE_MS: i64 = 60_000;
 /// Invitations of users that the inviter shares no space with: maximum number, and window in
@@ -135,10 +136,11 @@ fn name_key(username: &str) -> String {
 mod tests {
     use std::net::IpAddr;
 
+    use base::clock::Clock;
+    use realtime::cluster::shared_counter::SharedCounter;
+
     use super::{ClientNetwork, RetryAfter, SignInLimit};
-    use crate::clock::Clock;
     use crate::rate_limit::limit::RateLimit;
-    use crate::realtime::cluster::shared_counter::SharedCounter;
 
     #[tokio::test]
     async fn ten_failures_lock_a_name_and_an_address_each() {

@@ -6,9 +6,9 @@
 use std::collections::{HashMap, VecDeque};
 use std::hash::Hash;
 
+use base::clock::{Clock, Timestamp};
 use parking_lot::Mutex;
 
-use crate::clock::{Clock, Timestamp};
 use crate::rate_limit::limits::RetryAfter;
 
 /// Number of keys below which no sweep runs.
@@ -111,8 +111,9 @@ fn drop_expired(times: &mut VecDeque<Timestamp>, now: Timestamp, span_ms: i64) {
 
 #[cfg(test)]
 mod tests {
+    use base::clock::Clock;
+
     use super::{MIN_SWEEP_KEYS, SlidingWindow};
-    use crate::clock::Clock;
     use crate::rate_limit::limits::RetryAfter;
 
     #[test]

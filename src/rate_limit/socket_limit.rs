@@ -5,12 +5,12 @@ use std::hash::Hash;
 use std::sync::Arc;
 use std::time::Duration;
 
+use base::ids::UserId;
 use parking_lot::Mutex;
+use realtime::cluster::shared_counter::{CounterEntry, CounterSpec, SharedCounter};
 
 use crate::accounts::credential::Credential;
-use crate::ids::UserId;
 use crate::rate_limit::limits::ClientNetwork;
-use crate::realtime::cluster::shared_counter::{CounterEntry, CounterSpec, SharedCounter};
 
 /// Interval at which the permits in the cluster are renewed; those of a dead node expire.
 pub const RENEW_INTERVAL: Duration = Duration::from_secs(20);
@@ -228,11 +228,12 @@ impl<K: Eq + Hash> Drop for LocalPermit<K> {
 mod tests {
     use std::net::IpAddr;
 
+    use base::ids::{SessionId, UserId};
+    use realtime::cluster::shared_counter::SharedCounter;
+
     use super::SocketLimit;
     use crate::accounts::credential::Credential;
-    use crate::ids::{SessionId, UserId};
     use crate::rate_limit::limits::ClientNetwork;
-    use crate::realtime::cluster::shared_counter::SharedCounter;
 
     const BROWSER: Credential = Credential::Session(SessionId(1));
 

@@ -3,6 +3,9 @@
 
 use std::collections::HashSet;
 
+use agent::usage;
+use base::clock::Timestamp;
+use base::ids::UserId;
 use leased_jobs::concurrency_limit::ConcurrencyPermit;
 use leased_jobs::lease::CancelHandle;
 use sea_orm::{DbErr, SqlErr};
@@ -10,9 +13,6 @@ use serde_json::Value;
 use tokio::sync::oneshot;
 use tokio_util::sync::DropGuard;
 
-use crate::clock::Timestamp;
-use crate::generation::usage;
-use crate::ids::UserId;
 use crate::responses::error::ResponseEngineError;
 use crate::responses::execution::end_log::EndLog;
 use crate::responses::execution::event_stream::EventReceiver;

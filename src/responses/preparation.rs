@@ -3,16 +3,16 @@
 
 use std::sync::Arc;
 
+use agent::trim::ReplyTrimmer;
+use agent::usage;
+use base::ids::UserId;
 use leased_jobs::lease::CancelHandle;
+use llm::provider::{Capability, Provider};
+use llm::request::Request;
+use llm::tokens;
+use llm::tool::{OutputFormat, ToolChoice};
 use serde_json::Value;
 
-use crate::generation::trim::ReplyTrimmer;
-use crate::generation::usage;
-use crate::ids::UserId;
-use crate::llm::provider::{Capability, Provider};
-use crate::llm::request::Request;
-use crate::llm::tokens;
-use crate::llm::tool::{OutputFormat, ToolChoice};
 use crate::providers::provider;
 use crate::responses::error::ResponseEngineError;
 use crate::responses::execution::mcp::McpPlan;

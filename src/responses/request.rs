@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
+use base::samplers::Samplers;
+use llm::request::Request;
+use llm::tool::OutputFormat;
 use sea_orm::FromJsonQueryResult;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use crate::llm::request::Request;
-use crate::llm::samplers::Samplers;
-use crate::llm::tool::OutputFormat;
 use crate::responses::execution::tool_config::ToolConfig;
 
 /// A validated request.

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use base::ids::UserId;
 use leased_jobs::concurrency_limit::ConcurrencyPermit;
 use leased_jobs::lease::CancelReason;
 use sea_orm::{DbErr, EntityTrait};
@@ -10,7 +11,6 @@ use tokio::sync::watch;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use crate::ids::UserId;
 use crate::responses::engine::ResponseEngine;
 use crate::responses::error::ResponseEngineError;
 use crate::responses::execution::event_stream::{EventReceiver, EventSender};

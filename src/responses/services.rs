@@ -3,21 +3,21 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use agent::call_limits::CallLimits;
+use agent::tools::mcp::tool_cache::McpToolCache;
+use agent::tools::tool_runtime::ToolRuntime;
+use base::clock::Clock;
+use base::ids::{ProviderId, UserId};
+use base::shutdown::Shutdown;
 use dashmap::DashMap;
 use leased_jobs::claim_loop::WakeupSignal;
 use leased_jobs::concurrency_limit::ConcurrencyLimit;
 use leased_jobs::lease::{ActiveLeases, CancelHandle, Lease, LeaseGuard};
 use tokio::sync::{Semaphore, watch};
 
-use crate::clock::Clock;
 use crate::config::Config;
 use crate::db::connect::Db;
-use crate::generation::call_limits::CallLimits;
-use crate::ids::{ProviderId, UserId};
 use crate::providers::provider_factory::ProviderFactory;
-use crate::shutdown::Shutdown;
-use crate::tools::mcp::tool_cache::McpToolCache;
-use crate::tools::tool_runtime::ToolRuntime;
 
 /// The longest answer in bytes; it is buffered in memory until it is read.
 const MAX_TEXT_BYTES: usize = 8 * 1024 * 1024;

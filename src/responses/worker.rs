@@ -4,6 +4,7 @@
 use std::future::pending;
 use std::time::Duration;
 
+use base::ids::UserId;
 use leased_jobs::claim_loop::run_claims;
 use leased_jobs::clock_jump_guard::ClockJumpGuard;
 use leased_jobs::concurrency_limit::{ConcurrencyPermit, LimitReached};
@@ -15,7 +16,6 @@ use sea_orm::DbErr;
 use tokio::time::Instant;
 
 use crate::db::connect::Backend;
-use crate::ids::UserId;
 use crate::responses::engine::ResponseEngine;
 use crate::responses::error::ResponseEngineError;
 use crate::responses::execution::end_log::EndLog;

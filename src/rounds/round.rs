@@ -1,12 +1,12 @@
 //! Table `conversation_rounds`: the ordered speakers that one trigger activated.
 
+use base::clock::Timestamp;
+use base::ids::{ConversationId, MessageId, RoundId};
 use sea_orm::QueryOrder;
 use sea_orm::entity::prelude::*;
 use sea_orm::sea_query::Expr;
 
-use crate::clock::Timestamp;
 use crate::db::string_enum::string_enum;
-use crate::ids::{ConversationId, MessageId, RoundId};
 use crate::rounds::slot;
 
 #[derive(Clone, Debug, PartialEq, DeriveEntityModel)]

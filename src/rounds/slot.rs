@@ -1,12 +1,12 @@
 //! Table `round_slots`: one position of a round.
 
+use base::ids::{MembershipId, RoundId, SlotId};
 use sea_orm::ActiveValue::NotSet;
 use sea_orm::entity::prelude::*;
 use sea_orm::sea_query::Expr;
 use sea_orm::{IntoActiveModel, QueryOrder};
 
 use crate::db::string_enum::string_enum;
-use crate::ids::{MembershipId, RoundId, SlotId};
 
 #[derive(Clone, Debug, PartialEq, DeriveEntityModel)]
 #[sea_orm(table_name = "round_slots")]

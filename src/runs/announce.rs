@@ -4,11 +4,11 @@
 //! state, and `typing_stop`. `typing_start` comes last.
 
 use leased_jobs::lease::CancelReason;
+use realtime::cluster::signal::ClusterSignal;
+use realtime::event::{Envelope, StreamBoundary};
+use realtime::topic::Topic;
 
 use crate::conversations::message;
-use crate::realtime::cluster::signal::ClusterSignal;
-use crate::realtime::event::{Envelope, StreamBoundary};
-use crate::realtime::topic::Topic;
 use crate::runs::events::{
     Activity, MessageEvent, MessageHidden, QueueUpdated, RunEvent, StreamComplete, StreamReset,
     TypingStart, TypingStop,
@@ -215,7 +215,7 @@ impl Announcer<'_> {
         self.publish_stream(&event, run, StreamBoundary::Stop);
     }
 
-    fn publish_durable(&self, event: &impl crate::realtime::event::Event, rev: i64) {
+    fn publish_durable(&self, event: &impl realtime::event::Event, rev: i64) {
         self.context
             .hub
             .publish(Envelope::durable(self.topic, event, rev));
@@ -223,7 +223,7 @@ impl Announcer<'_> {
 
     fn publish_stream(
         &self,
-        event: &impl crate::realtime::event::Event,
+        event: &impl realtime::event::Event,
         run: &run::Model,
         mark: StreamBoundary,
     ) {

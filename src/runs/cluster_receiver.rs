@@ -1,17 +1,17 @@
 //! Handles the events and signals of other nodes: forwards them to local subscribers and cancels
 //! local runs.
 
+use base::ids::RunId;
 use leased_jobs::lease::CancelReason;
+use realtime::cluster::bus::ClusterReceiver;
+use realtime::cluster::message::MessageBody;
+use realtime::cluster::signal::ClusterSignal;
+use realtime::event::{Envelope, Payload, StreamBoundary};
+use realtime::presence::Presence;
+use realtime::topic::Topic;
+use realtime::typing::Typing;
 use uuid::Uuid;
 
-use crate::ids::RunId;
-use crate::realtime::cluster::bus::ClusterReceiver;
-use crate::realtime::cluster::message::MessageBody;
-use crate::realtime::cluster::signal::ClusterSignal;
-use crate::realtime::event::{Envelope, Payload, StreamBoundary};
-use crate::realtime::presence::Presence;
-use crate::realtime::topic::Topic;
-use crate::realtime::typing::Typing;
 use crate::runs::execution::live_streams::RemoteBoundary;
 use crate::runs::services::RunServices;
 

@@ -1,17 +1,17 @@
 //! Creates conversations and inserts the greetings of their characters.
 
+use base::ids::{ConversationId, MembershipId, SpaceId};
 use sea_orm::ActiveValue::NotSet;
 use sea_orm::{ColumnTrait, EntityTrait, IntoActiveModel, QueryFilter};
 use serde::Deserialize;
 use serde_json::json;
+use tavern::cards::card::Card;
+use tavern::macros::variables::{VariableMap, Variables};
 
-use crate::characters::card::Card;
 use crate::characters::character;
 use crate::conversations::{conversation, root_conversation, swipe, timeline};
-use crate::ids::{ConversationId, MembershipId, SpaceId};
 use crate::prompt::greeting;
 use crate::prompt::loading::space_variable;
-use crate::prompt::macros::variables::{VariableMap, Variables};
 use crate::runs::engine::RunEngine;
 use crate::runs::error::EngineError;
 use crate::runs::scheduling::command::{Command, CommandError, Greeting};

@@ -1,11 +1,11 @@
 //! Deletes conversations and spaces: small ones in one transaction, large ones in a background job.
 
+use base::ids::{ConversationId, SpaceId, UserId};
 use sea_orm::{DbErr, EntityTrait};
 
 use crate::conversations::conversation;
 use crate::conversations::jobs::job::{JobCursor, NewJob, StoredJobKind};
 use crate::conversations::jobs::{deletion, job};
-use crate::ids::{ConversationId, SpaceId, UserId};
 use crate::runs::engine::RunEngine;
 use crate::runs::error::EngineError;
 use crate::runs::jobs;

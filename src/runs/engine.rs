@@ -2,14 +2,14 @@
 
 use std::time::Duration;
 
+use base::ids::{ConversationId, MembershipId, MessageId, RoundId, RunId, SpaceId};
 use leased_jobs::claim_loop::run_claims;
 use leased_jobs::heartbeat::run_heartbeat;
 use leased_jobs::recovery::run_recovery;
+use llm::tokens;
 
 use crate::conversations::message;
 use crate::db::clock_offset;
-use crate::ids::{ConversationId, MembershipId, MessageId, RoundId, RunId, SpaceId};
-use crate::llm::tokens;
 use crate::runs::error::EngineError;
 use crate::runs::execution::run_job::RunJob;
 use crate::runs::execution::{candidates, recovery};
@@ -99,7 +99,7 @@ impl RunEngine {
         client_id: Option<String>,
         mentions: Vec<MembershipId>,
     ) -> Result<PostResult, EngineError> {
-        crate::fail_point!("post.begin", ?);
+        base::fail_point!("post.begin", ?);
         self.require_quota(conversation, author, &content, client_id.as_deref())
             .await?;
         let token_count = self.count_tokens(content.clone()).await?;
@@ -113,7 +113,7 @@ impl RunEngine {
         let done = self
             .step(conversation, Command::MessagePosted(post))
             .await?;
-        crate::fail_point!("post.after_commit", ?);
+        base::fail_point!("post.after_commit", ?);
         let planned = done.state.queued.as_ref().filter(|_| !done.is_repeated);
         let row = done.message.as_ref().ok_or(CommandError::NotFound)?;
         let run = planned.filter(|it| it.debug.trigger_message_id == Some(row.id));

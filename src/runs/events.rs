@@ -1,13 +1,13 @@
 //! Events about the runs of a conversation, and about the messages that they create.
 
+use base::ids::{ConversationId, GenerationId, MembershipId, MessageId, RunId};
+use realtime::event::Event;
 use serde::Serialize;
 use utoipa::ToSchema;
 use utoipa::openapi::schema::AllOfBuilder;
 use utoipa::openapi::{Ref, Schema};
 
 use crate::conversations::message;
-use crate::ids::{ConversationId, GenerationId, MembershipId, MessageId, RunId};
-use crate::realtime::event::Event;
 use crate::runs::reading::views::RoundView;
 use crate::runs::scheduling::state::ConversationState;
 use crate::runs::store::run;

@@ -6,17 +6,17 @@
 
 use std::time::{Duration, Instant};
 
+use base::clock::Timestamp;
+use base::ids::{ConversationId, RunId, SpaceId};
 use sea_orm::{DatabaseTransaction, DbErr, EntityTrait};
 use tokio::task::JoinError;
 
-use crate::clock::Timestamp;
 use crate::conversations::jobs::batch_size::{BatchRange, BatchSize};
 use crate::conversations::jobs::deletion::DeletedBatch;
 use crate::conversations::jobs::job::{JobStatus, StoredJobKind};
 use crate::conversations::jobs::{batch_size, deletion, job};
 use crate::conversations::{branching, conversation};
 use crate::db::connect::Backend;
-use crate::ids::{ConversationId, RunId, SpaceId};
 use crate::runs::engine::RunEngine;
 use crate::runs::error::EngineError;
 use crate::runs::scheduling::command::{Command, CommandError};

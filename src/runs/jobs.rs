@@ -7,6 +7,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use base::ids::JobId;
 use dashmap::DashSet;
 use sea_orm::{DbErr, EntityTrait};
 use serde_json::json;
@@ -16,7 +17,6 @@ use tokio::task::JoinHandle;
 use crate::conversations::jobs::batch_size::BatchSize;
 use crate::conversations::jobs::job;
 use crate::db::backend;
-use crate::ids::JobId;
 use crate::runs::job_batches;
 use crate::runs::job_batches::BatchError;
 use crate::runs::services::RunServices;
@@ -107,7 +107,7 @@ async fn run_job(context: &RunServices, mut job: job::Model) {
         let batch = job_batches::run_next(context, &job, size).await;
         context.db.merge_segments().await;
         drop(turn);
-        crate::fail_point!("job.after_batch");
+        base::fail_point!("job.after_batch");
         let pause = match batch {
             Ok(batch) => {
                 size = size.adjust(batch.elapsed, context.db.backend());

@@ -1,6 +1,7 @@
 //! Operations of the engine on versions of messages: regenerate a reply, select a swipe, create a
 //! branch, and regenerate in a branch what cannot be changed in place.
 
+use base::ids::{ConversationId, MembershipId, MessageId, RunId, UserId};
 use sea_orm::EntityTrait;
 
 use crate::conversations::branching::NewBranch;
@@ -8,7 +9,6 @@ use crate::conversations::jobs::job;
 use crate::conversations::jobs::job::JobSubject;
 use crate::conversations::{branching, conversation, message, timeline};
 use crate::db::backend;
-use crate::ids::{ConversationId, MembershipId, MessageId, RunId, UserId};
 use crate::runs::deletions::{MAX_SHORT_BYTES, MAX_SHORT_MESSAGES, MAX_WAITED_MESSAGES};
 use crate::runs::engine::RunEngine;
 use crate::runs::error::EngineError;

@@ -3,17 +3,20 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use agent::call_limits::CallLimits;
+use agent::tools::mcp::tool_cache::McpToolCache;
+use agent::tools::tool_runtime::ToolRuntime;
+use base::clock::Clock;
+use base::shutdown::Shutdown;
 use leased_jobs::claim_loop::WakeupSignal;
+use realtime::hub::Hub;
 use tokio::sync::Notify;
 
-use crate::clock::Clock;
 use crate::config::Config;
 use crate::conversations::rendering::markdown::Markdown;
 use crate::conversations::text_quota::TextQuota;
 use crate::db::connect::{Backend, Db};
-use crate::generation::call_limits::CallLimits;
 use crate::providers::provider_factory::ProviderFactory;
-use crate::realtime::hub::Hub;
 use crate::runs::execution::candidates::CopilotCandidates;
 use crate::runs::execution::lease::ActiveRuns;
 use crate::runs::execution::live_streams::LiveStreams;
@@ -21,9 +24,6 @@ use crate::runs::execution::metrics::RunMetrics;
 use crate::runs::execution::permits::Permits;
 use crate::runs::jobs::RunningJobs;
 use crate::runs::store::step_locks::StepLocks;
-use crate::shutdown::Shutdown;
-use crate::tools::mcp::tool_cache::McpToolCache;
-use crate::tools::tool_runtime::ToolRuntime;
 
 /// Cheap to clone; clones share state.
 #[derive(Clone)]

@@ -6,14 +6,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context;
+use base::clock::Clock;
+use llm::model_list;
+use llm::registry::ProviderRegistry;
+use outbound_http::client::{OutboundClient, Resolver, SystemResolver};
 
-use crate::clock::Clock;
 use crate::config::Config;
 use crate::db::connect::Db;
 use crate::db::sqlite::file_lock;
-use crate::llm::model_list;
-use crate::llm::outbound_client::{OutboundClient, Resolver, SystemResolver};
-use crate::llm::registry::ProviderRegistry;
 use crate::providers::{builtin_providers, provider};
 use crate::{app, cluster};
 

@@ -3,13 +3,13 @@
 use std::io::Write;
 
 use anyhow::Context;
+use base::clock::Clock;
 
 use crate::accounts::names::Password;
 use crate::accounts::password::Passwords;
 use crate::accounts::{secret_token, session, user};
 use crate::app;
 use crate::app::App;
-use crate::clock::Clock;
 use crate::config::Config;
 use crate::db::connect::Db;
 use crate::server::serve;

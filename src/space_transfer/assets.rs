@@ -6,17 +6,18 @@
 use std::collections::{HashMap, HashSet};
 use std::io::Cursor;
 
+use base::clock::Timestamp;
+use base::ids::{AssetId, CharacterId};
 use parking_lot::Mutex;
 use sea_orm::{
     ColumnTrait, ConnectionTrait, DbErr, EntityTrait, QueryFilter, QueryOrder, QuerySelect,
 };
+use tavern::cards::avatar_image::{AVATAR_PATH, AvatarImage};
+use tavern::cards::temp_assets::TempAssets;
+use tavern::cards::{avatar_image, zip_archive};
 
-use crate::characters::avatar_image::{AVATAR_PATH, AvatarImage};
-use crate::characters::temp_assets::TempAssets;
-use crate::characters::{asset, avatar_image, card_store, character_asset, zip_archive};
-use crate::clock::Timestamp;
+use crate::characters::{asset, card_store, character_asset};
 use crate::conversations::chats::import_writer::ChatImportError;
-use crate::ids::{AssetId, CharacterId};
 use crate::space_transfer::document;
 use crate::space_transfer::space_rows::invalid_file;
 use crate::spaces::membership;

@@ -6,13 +6,13 @@
 //! **Invariant:** the file contains nothing that grants access or causes costs: no keys, passwords,
 //! invites or provider addresses. A deleted message is an empty entry that keeps its number.
 
+use base::clock::Timestamp;
+use base::ids::RoundId;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::characters::character;
-use crate::clock::Timestamp;
 use crate::conversations::{conversation, message};
-use crate::ids::RoundId;
 use crate::prompt::record::prompt_record::SentPrompt;
 use crate::rounds::{round, slot};
 use crate::runs::store::run;

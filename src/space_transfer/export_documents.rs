@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 
+use base::ids::CharacterId;
 use sea_orm::{
     ColumnTrait, ConnectionTrait, DbErr, EntityTrait, QueryFilter, QueryOrder, QuerySelect,
 };
@@ -11,7 +12,6 @@ use crate::accounts::user;
 use crate::characters::{character, public_card};
 use crate::conversations::message::Visibility;
 use crate::conversations::{conversation, message, swipe};
-use crate::ids::CharacterId;
 use crate::presets::preset;
 use crate::prompt::record::hidden_cards::HiddenCards;
 use crate::space_transfer::document;

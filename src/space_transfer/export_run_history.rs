@@ -5,15 +5,15 @@
 
 use std::collections::{BTreeSet, HashMap};
 
+use base::clock::Timestamp;
+use base::ids::{ConversationId, MessageId, RoundId, RunId};
 use sea_orm::{
     ColumnTrait, ConnectionTrait, DbErr, EntityTrait, QueryFilter, QueryOrder, QuerySelect,
 };
 
-use crate::clock::Timestamp;
 use crate::conversations::chats::chat_reader::MAX_LINE;
 use crate::conversations::{message, swipe};
 use crate::db::reading::slices;
-use crate::ids::{ConversationId, MessageId, RoundId, RunId};
 use crate::prompt::loading::run_prompt;
 use crate::prompt::record::hidden_cards::HiddenCards;
 use crate::rounds::{round, slot};

@@ -6,26 +6,26 @@ use std::collections::BTreeSet;
 use std::fs::File;
 use std::io::{Seek, Write};
 
+use base::clock::Timestamp;
+use base::ids::{AssetId, CharacterId};
+use base::shutdown::Shutdown;
 use sea_orm::{
     ColumnTrait, ConnectionTrait, DbErr, EntityTrait, QueryFilter, QueryOrder, QuerySelect,
 };
 use serde::Serialize;
+use tavern::cards::avatar_image::AVATAR_PATH;
+use tavern::macros::variables::VariableMap;
 use tokio::sync::mpsc;
 use zip::ZipWriter;
 use zip::write::SimpleFileOptions;
 
 use crate::characters::asset;
-use crate::characters::avatar_image::AVATAR_PATH;
-use crate::clock::Timestamp;
 use crate::conversations::chats::chat_export;
 use crate::conversations::chats::chat_export::load_swipes;
 use crate::conversations::pages::Stub;
 use crate::conversations::{conversation, message, pages};
-use crate::ids::{AssetId, CharacterId};
 use crate::prompt::loading::space_variable;
-use crate::prompt::macros::variables::VariableMap;
 use crate::prompt::record::hidden_cards::HiddenCards;
-use crate::shutdown::Shutdown;
 use crate::space_transfer::export_run_history::{HistoryCursor, WrittenTexts};
 use crate::space_transfer::limits::TransferLimits;
 use crate::space_transfer::lorebooks::VisibleLorebooks;

@@ -3,32 +3,33 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
+use agent::tools::tool_settings;
+use base::clock::Timestamp;
+use base::display_name;
+use base::ids::{CharacterId, PresetId, SpaceId, UserId};
 use sea_orm::ActiveValue::{NotSet, Set};
 use sea_orm::{
     ActiveModelTrait, ColumnTrait, ConnectionTrait, DbErr, EntityTrait, IntoActiveModel,
     QueryFilter,
 };
 use serde_json::{Value, json};
+use tavern::cards::card::Card;
+use tavern::presets::partial::PartialPreset;
 
-use crate::accounts::{display_name, user};
-use crate::characters::card::Card;
+use crate::accounts::user;
 use crate::characters::quota::StorageQuota;
 use crate::characters::{character, quota};
-use crate::clock::Timestamp;
 use crate::conversations::chats::import_job;
 use crate::conversations::chats::import_writer::ChatImportError;
 use crate::conversations::jobs::deletion;
 use crate::conversations::{conversation, message};
 use crate::db::connect::Db;
-use crate::ids::{CharacterId, PresetId, SpaceId, UserId};
-use crate::presets::partial::PartialPreset;
 use crate::presets::preset;
 use crate::space_transfer::import_reader::FileHead;
 use crate::space_transfer::space_rows::{IdMap, invalid_file, object_or_empty};
 use crate::space_transfer::{assets, document, import_lore_state, lorebooks};
 use crate::spaces::membership::{MembershipKind, MembershipRole, MembershipStatus};
 use crate::spaces::{membership, membership_changes, space};
-use crate::tools::tool_settings;
 
 /// The input of the last transaction.
 #[derive(Clone, Debug)]

@@ -2,11 +2,11 @@
 
 use std::collections::HashMap;
 
+use base::ids::CharacterId;
 use sea_orm::{ConnectionTrait, DbErr};
 use serde_json::{Map, Value};
 
 use crate::conversations::conversation;
-use crate::ids::CharacterId;
 use crate::space_transfer::import_reader::FileHead;
 use crate::space_transfer::space_rows::IdMap;
 
@@ -73,10 +73,10 @@ fn remapped(
 mod tests {
     use std::collections::HashMap;
 
+    use base::ids::CharacterId;
     use serde_json::json;
 
     use super::{EntryKeys, remapped};
-    use crate::ids::CharacterId;
 
     #[test]
     fn only_imported_entries_are_kept_under_their_new_keys() {

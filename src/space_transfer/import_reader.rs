@@ -8,11 +8,11 @@ use std::fs::File;
 use std::io::{BufReader, Read};
 
 use serde::de::DeserializeOwned;
+use tavern::macros::variables;
+use tavern::macros::variables::VariableMap;
 use zip::ZipArchive;
 
 use crate::conversations::chats::chat_reader::{LineReader, RawLine};
-use crate::prompt::macros::variables;
-use crate::prompt::macros::variables::VariableMap;
 use crate::space_transfer::document::Manifest;
 use crate::space_transfer::limits::TransferLimits;
 use crate::space_transfer::{assets, document, limits, lorebooks};

@@ -4,6 +4,10 @@
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
+use base::clock::Timestamp;
+use base::ids::{
+    ConversationId, ImportId, MembershipId, MessageId, RoundId, RunId, SlotId, SpaceId,
+};
 use sea_orm::ActiveValue::Set;
 use sea_orm::sea_query::{CaseStatement, Expr};
 use sea_orm::{
@@ -11,14 +15,10 @@ use sea_orm::{
     QuerySelect,
 };
 
-use crate::clock::Timestamp;
 use crate::conversations::chats::import_job;
 use crate::conversations::chats::import_writer::ChatImportError;
 use crate::conversations::{message, swipe};
 use crate::db::connect::Db;
-use crate::ids::{
-    ConversationId, ImportId, MembershipId, MessageId, RoundId, RunId, SlotId, SpaceId,
-};
 use crate::prompt::loading::run_prompt;
 use crate::rounds::{round, slot};
 use crate::runs::store::{queue, run};

@@ -1,7 +1,7 @@
 //! Size limits of space files: the same for exports and imports, so that every exported file can be
 //! imported again.
 
-use crate::characters::temp_assets;
+use tavern::cards::temp_assets;
 
 /// The unpacked size of a file, as a multiple of its size; at most
 /// [`TransferLimits::max_unpacked_bytes`].

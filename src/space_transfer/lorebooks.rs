@@ -2,21 +2,22 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
+use base::clock::Timestamp;
+use base::display_name;
+use base::ids::{CharacterId, LorebookId, SpaceId, UserId};
 use sea_orm::ActiveValue::{NotSet, Set};
 use sea_orm::{
     ActiveModelTrait, ColumnTrait, Condition, ConnectionTrait, DbErr, EntityTrait, QueryFilter,
     QueryOrder, QuerySelect,
 };
 use serde_json::{Value, json};
+use tavern::lorebook_files::file;
+use tavern::lorebook_files::file::ParsedLorebook;
 
-use crate::accounts::display_name;
-use crate::clock::Timestamp;
 use crate::conversations::chats::import_writer::ChatImportError;
 use crate::conversations::conversation;
-use crate::ids::{CharacterId, LorebookId, SpaceId, UserId};
-use crate::lore::file::ParsedLorebook;
-use crate::lore::lorebook_link::LinkTarget;
-use crate::lore::{file, lorebook, lorebook_entry, lorebook_link};
+use crate::lorebooks::lorebook_link::LinkTarget;
+use crate::lorebooks::{lorebook, lorebook_entry, lorebook_link};
 use crate::space_transfer::document;
 use crate::space_transfer::document::ExportedLorebookTarget;
 use crate::space_transfer::import_lore_state::EntryKeys;

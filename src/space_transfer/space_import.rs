@@ -5,13 +5,13 @@ use std::collections::HashMap;
 use std::fs::File;
 use std::sync::Arc;
 
+use base::ids::{ImportId, SpaceId};
 use tokio::sync::mpsc;
 
 use crate::accounts::user;
 use crate::conversations::chats::chat_import::ImportServices;
 use crate::conversations::chats::import_writer::ChatImportError;
 use crate::conversations::chats::{chat_import, import_job};
-use crate::ids::{ImportId, SpaceId};
 use crate::space_transfer::import_finalize::SpaceImportResult;
 use crate::space_transfer::import_reader::{FileHead, ImportEvent};
 use crate::space_transfer::import_run_history::RoundIds;

@@ -4,6 +4,9 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use base::clock::Timestamp;
+use base::display_name;
+use base::ids::{ConversationId, MembershipId, MessageId, SpaceId};
 use sea_orm::ActiveValue::{NotSet, Set};
 use sea_orm::{
     ActiveModelTrait, ColumnTrait, ConnectionTrait, DbErr, EntityTrait, IntoActiveModel,
@@ -11,13 +14,10 @@ use sea_orm::{
 };
 use serde_json::{Value, json};
 
-use crate::accounts::display_name;
-use crate::clock::Timestamp;
 use crate::conversations::chats::import_writer::ChatImportError;
 use crate::conversations::chats::{chat_import, import_job, import_writer};
 use crate::conversations::{conversation, message, newest_messages};
 use crate::db::connect::Db;
-use crate::ids::{ConversationId, MembershipId, MessageId, SpaceId};
 use crate::prompt::loading::space_variable;
 use crate::space_transfer::document;
 use crate::space_transfer::import_reader::FileHead;
@@ -152,7 +152,7 @@ pub struct SpaceTarget {
 /// Writes a batch; returns the `seq` of its last message.
 pub async fn write_messages(
     db: &Db,
-    import: crate::ids::ImportId,
+    import: base::ids::ImportId,
     target: SpaceTarget,
     ids: Arc<IdMap>,
     batch: Vec<document::ExportedMessage>,

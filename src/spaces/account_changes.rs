@@ -1,13 +1,13 @@
 //! Changes of accounts that also rename the memberships of the user, each in one transaction.
 
+use base::clock::Timestamp;
+use base::ids::{ApiKeyId, SessionId, UserId};
 use sea_orm::{ConnectionTrait, DbErr};
 
 use crate::accounts::user::{ProfileChange, UserError};
 use crate::accounts::user_directory::{AdminUserChange, UserChange, UserChangeError};
 use crate::accounts::{api_key, session, user, user_directory};
-use crate::clock::Timestamp;
 use crate::db::connect::Db;
-use crate::ids::{ApiKeyId, SessionId, UserId};
 use crate::spaces::{membership, membership_changes};
 
 /// Why an account was not changed; nothing has been changed then.

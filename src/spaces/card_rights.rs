@@ -3,10 +3,10 @@
 
 use std::collections::HashSet;
 
+use base::ids::{CharacterId, UserId};
 use sea_orm::{ColumnTrait, ConnectionTrait, DbErr, EntityTrait, QueryFilter, QuerySelect};
 
 use crate::characters::character;
-use crate::ids::{CharacterId, UserId};
 use crate::spaces::shared_spaces;
 
 /// Returns those of these characters whose whole card the user may not read unless they are an

@@ -1,12 +1,12 @@
 //! Events for subscribers of a space: the current documents of the space, its members and its
 //! conversations.
 
+use base::ids::{ConversationId, MembershipId, SpaceId};
+use realtime::event::{Envelope, Event};
+use realtime::topic::Topic;
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use crate::ids::{ConversationId, MembershipId, SpaceId};
-use crate::realtime::event::{Envelope, Event};
-use crate::realtime::topic::Topic;
 use crate::spaces::invites::space_invitation;
 use crate::spaces::membership::CopilotMode;
 use crate::spaces::{membership, space};

@@ -1,5 +1,7 @@
 //! Creates, locks, updates and deletes spaces.
 
+use base::clock::Timestamp;
+use base::ids::{SpaceId, UserId};
 use sea_orm::ActiveValue::{NotSet, Set};
 use sea_orm::sea_query::{Expr, ExprTrait, LockType, Order, Query};
 use sea_orm::{
@@ -8,10 +10,8 @@ use sea_orm::{
 };
 use serde_json::Value;
 
-use crate::clock::Timestamp;
 use crate::db::connect::Db;
 use crate::db::reading::page::{PageOf, PageQuery};
-use crate::ids::{SpaceId, UserId};
 use crate::spaces::membership::MembershipRole;
 use crate::spaces::space::{ActiveModel, Column, Entity, Model};
 use crate::spaces::{membership, membership_changes, needs_step, space};

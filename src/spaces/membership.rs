@@ -2,6 +2,8 @@
 
 use std::collections::{HashMap, HashSet};
 
+use base::clock::Timestamp;
+use base::ids::{CharacterId, ConversationId, MembershipId, PresetId, ProviderId, SpaceId, UserId};
 use sea_orm::entity::prelude::*;
 use sea_orm::sea_query::{Expr, ExprTrait, SimpleExpr};
 use sea_orm::{QueryOrder, QuerySelect, UpdateMany};
@@ -9,11 +11,7 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use crate::characters::character;
-use crate::clock::Timestamp;
 use crate::db::string_enum::string_enum;
-use crate::ids::{
-    CharacterId, ConversationId, MembershipId, PresetId, ProviderId, SpaceId, UserId,
-};
 
 #[derive(Clone, Debug, PartialEq, DeriveEntityModel)]
 #[sea_orm(table_name = "space_memberships")]

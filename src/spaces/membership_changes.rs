@@ -3,6 +3,8 @@
 //! **Invariant:** a user or a character has one membership per space. A member who comes back gets
 //! the earlier membership again, so that history keeps one author.
 
+use base::clock::Timestamp;
+use base::ids::{MembershipId, SpaceId, UserId};
 use sea_orm::ActiveValue::{NotSet, Set};
 use sea_orm::sea_query::{Expr, LockType, SimpleExpr};
 use sea_orm::{
@@ -13,9 +15,7 @@ use sea_orm::{
 use crate::accounts::confusable_names::NameSkeleton;
 use crate::accounts::user;
 use crate::characters::character;
-use crate::clock::Timestamp;
 use crate::db::connect::Db;
-use crate::ids::{MembershipId, SpaceId, UserId};
 use crate::spaces::maintenance::guest_cleanup;
 use crate::spaces::membership::{
     ActiveModel, Column, CopilotMode, Entity, MembershipKind, MembershipRole, MembershipStatus,

@@ -1,6 +1,7 @@
 //! Updates a membership, and other memberships as a consequence: moving one shifts others, and a
 //! new owner replaces the previous one.
 
+use base::ids::{ConversationId, MembershipId, PresetId, ProviderId};
 use sea_orm::ActiveValue::Set;
 use sea_orm::{
     ActiveModelTrait, ActiveValue, ConnectionTrait, DbErr, EntityTrait, IntoActiveModel,
@@ -9,7 +10,6 @@ use serde_json::{Value, json};
 
 use crate::accounts::user;
 use crate::db::connect::Db;
-use crate::ids::{ConversationId, MembershipId, PresetId, ProviderId};
 use crate::spaces::lifecycle::SpaceUpdateError;
 use crate::spaces::membership::{
     ActiveModel, CopilotMode, Entity, MembershipRole, MembershipStatus, Model, Participation,

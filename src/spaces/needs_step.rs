@@ -3,10 +3,9 @@
 //! **Invariant:** the marker is written in the transaction of the change, and before the row of the
 //! space is locked: a step locks its conversation first and writes to the space afterwards.
 
+use base::ids::SpaceId;
 use sea_orm::sea_query::{Expr, ExprTrait, LockType, Order, Query};
 use sea_orm::{ConnectionTrait, DbErr};
-
-use crate::ids::SpaceId;
 
 /// Sets `conversations.needs_step` in every conversation of a space.
 ///

@@ -1,5 +1,6 @@
 //! Whether a user may read a preset because a space of theirs uses it.
 
+use base::ids::{PresetId, UserId};
 use sea_orm::sea_query::{Expr, ExprTrait, SimpleExpr};
 use sea_orm::{
     ColumnTrait, Condition, ConnectionTrait, DbErr, EntityTrait, QueryFilter, QuerySelect,
@@ -7,7 +8,6 @@ use sea_orm::{
 };
 
 use crate::db::connect::Backend;
-use crate::ids::{PresetId, UserId};
 use crate::spaces::{lifecycle, membership, space};
 
 /// Returns whether a space of this user, or one of its members, uses this preset.

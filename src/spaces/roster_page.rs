@@ -1,12 +1,12 @@
 //! Pages of a roster, ordered by position, then id. Reads only one page, even if many members left.
 
+use base::ids::{MembershipId, SpaceId};
 use sea_orm::sea_query::{ExprTrait, Order};
 use sea_orm::{
     ColumnTrait, ConnectionTrait, DbErr, EntityTrait, QueryFilter, QueryOrder, QuerySelect,
 };
 
 use crate::db::reading::page::{PageOf, PageQuery};
-use crate::ids::{MembershipId, SpaceId};
 use crate::spaces::membership::{Column, Entity, Model};
 
 /// A position in the order of a roster: position, then id.

@@ -2,11 +2,11 @@
 
 use std::collections::HashSet;
 
+use base::ids::{CharacterId, MembershipId, UserId};
 use sea_orm::{
     ColumnTrait, ConnectionTrait, DbErr, EntityTrait, QueryFilter, QuerySelect, QueryTrait, Select,
 };
 
-use crate::ids::{CharacterId, MembershipId, UserId};
 use crate::spaces::membership::{Column, Entity, MembershipStatus};
 
 /// Returns whether two users share a space.

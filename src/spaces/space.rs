@@ -2,15 +2,15 @@
 
 use std::collections::HashMap;
 
+use base::clock::Timestamp;
+use base::ids::{ConversationId, SpaceId, UserId};
 use sea_orm::entity::prelude::*;
 use sea_orm::sea_query::{Expr, ExprTrait};
 use sea_orm::{PaginatorTrait, QuerySelect};
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use crate::clock::Timestamp;
 use crate::db::string_enum::string_enum;
-use crate::ids::{ConversationId, SpaceId, UserId};
 
 #[derive(Clone, Debug, PartialEq, DeriveEntityModel)]
 #[sea_orm(table_name = "spaces")]

@@ -2,7 +2,8 @@
 
 use std::collections::HashMap;
 
-use crate::ids::CharacterId;
+use base::ids::CharacterId;
+
 use crate::spaces::membership;
 use crate::spaces::membership::{MembershipKind, MembershipStatus};
 use crate::speakers::selection::Candidate;

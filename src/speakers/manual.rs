@@ -1,6 +1,7 @@
 //! Reply order `manual`: characters speak only when a user triggers a reply.
 
-use crate::speakers::seeded_random::SeededRandom;
+use tavern::seeded_random::SeededRandom;
+
 use crate::speakers::selection::{Candidate, SpeakerChoice};
 use crate::speakers::selector::SelectionTrigger;
 

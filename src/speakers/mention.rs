@@ -7,11 +7,11 @@
 
 use std::ops::Range;
 
+use base::ids::MembershipId;
 use unicode_normalization::UnicodeNormalization;
 use unicode_script::{Script, UnicodeScript};
 use unicode_segmentation::UnicodeSegmentation;
 
-use crate::ids::MembershipId;
 use crate::speakers::selection::Candidate;
 use crate::speakers::text_folding::{FoldedText, continues_word, fold_text};
 

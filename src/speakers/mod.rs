@@ -10,7 +10,6 @@ pub mod manual;
 pub mod mention;
 pub mod natural;
 pub mod pooled;
-pub mod seeded_random;
 pub mod selection;
 pub mod selector;
 pub mod text_folding;

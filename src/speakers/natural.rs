@@ -1,8 +1,9 @@
 //! Reply order `natural`: mentioned members speak; otherwise the next in rotation or, where a
 //! trigger may select several, members chosen by talkativeness.
 
+use tavern::seeded_random::SeededRandom;
+
 use crate::speakers::mention;
-use crate::speakers::seeded_random::SeededRandom;
 use crate::speakers::selection::{Candidate, SelectionInput, SpeakerChoice, next_in_rotation};
 
 /// Returns the first of `eligible` that the newest message mentions, else the member after the last

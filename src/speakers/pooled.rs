@@ -2,7 +2,8 @@
 //!
 //! The pool is derived from the messages since the last user message; nothing is stored.
 
-use crate::speakers::seeded_random::SeededRandom;
+use tavern::seeded_random::SeededRandom;
+
 use crate::speakers::selection::{Candidate, SelectionInput, SpeakerChoice};
 use crate::speakers::selector::SelectionTrigger;
 

@@ -4,7 +4,7 @@
 
 use std::collections::HashSet;
 
-use crate::ids::MembershipId;
+use base::ids::MembershipId;
 
 /// A character that may be selected or mentioned.
 #[derive(Clone, Debug)]

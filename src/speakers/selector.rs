@@ -3,9 +3,10 @@
 //! `select_one` implements `replies_per_turn = one`: a trigger selects at most one speaker.
 //! `select_round` implements `activated`: an ordered list, from the same candidates and mentions.
 
-use crate::ids::MembershipId;
+use base::ids::MembershipId;
+use tavern::seeded_random::SeededRandom;
+
 use crate::spaces::space::ReplyOrder;
-use crate::speakers::seeded_random::SeededRandom;
 use crate::speakers::selection::{SelectionInput, SpeakerChoice, eligible_candidates};
 use crate::speakers::{list, manual, natural, pooled};
 

@@ -2,6 +2,8 @@
 //! stored with its plan, and a writer locks before it reads. Each incorrect order is also shown to
 //! fail.
 
+use base::clock::Timestamp;
+use base::ids::{ConversationId, MembershipId};
 use futures::future::join_all;
 use sea_orm::sea_query::{Expr, OnConflict};
 use sea_orm::{
@@ -9,10 +11,8 @@ use sea_orm::{
     QueryFilter, QuerySelect, TransactionTrait,
 };
 use tokio::sync::Barrier;
-use troupe::clock::Timestamp;
 use troupe::conversations::{conversation, message, timeline};
 use troupe::db::connect::{Backend, Db};
-use troupe::ids::{ConversationId, MembershipId};
 use troupe::runs::error::EngineError;
 use troupe::runs::scheduling::command::{Command, ExecutionEnd, GeneratedText};
 use troupe::runs::scheduling::scheduler;

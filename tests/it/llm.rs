@@ -3,11 +3,11 @@
 use std::time::Duration;
 
 use futures::StreamExt;
+use llm::delta::{Delta, FinishReason, TokenUsage};
+use llm::error::LlmError;
+use llm::model_list;
+use llm::request::Request;
 use serde_json::json;
-use troupe::llm::delta::{Delta, FinishReason, TokenUsage};
-use troupe::llm::error::LlmError;
-use troupe::llm::model_list;
-use troupe::llm::request::Request;
 
 use crate::support::fake_provider::script::ResponseScript;
 use crate::support::fake_provider::server::FakeProvider;
@@ -171,7 +171,7 @@ async fn absurd_headers_and_endless_reasons_are_not_swallowed() {
 async fn an_unsendable_key_is_reported_without_a_request() {
     let upstream = FakeProvider::start().await;
     let mut spec = model_call::spec(&upstream.base_url());
-    spec.api_key = Some(troupe::llm::secret::Secret::new("line\nbreak"));
+    spec.api_key = Some(llm::secret::Secret::new("line\nbreak"));
 
     let sent = registry().provider(&spec).unwrap().stream(&request()).await;
 

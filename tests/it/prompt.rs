@@ -3,11 +3,11 @@
 
 use std::time::{Duration, Instant};
 
+use base::ids::ConversationId;
 use sea_orm::ActiveValue::{Set, Unchanged};
 use sea_orm::{ActiveModelTrait, ConnectionTrait, DbErr};
 use troupe::conversations::message::MessageRole;
 use troupe::conversations::{conversation, timeline};
-use troupe::ids::ConversationId;
 use troupe::prompt::blocks::BlockKind;
 use troupe::runs::execution::preparation;
 

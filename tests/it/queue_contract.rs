@@ -1,11 +1,11 @@
 //! The statements that move a run, held to one contract on both databases: each wins only from
 //! the state it expects, under the lease it was given, and says whether it did.
 
+use base::ids::{MessageId, RunId};
 use sea_orm::{ActiveModelTrait, ConnectionTrait, EntityTrait, IntoActiveModel};
 use troupe::conversations::conversation;
 use troupe::db::backend;
 use troupe::db::connect::Backend;
-use troupe::ids::{MessageId, RunId};
 use troupe::rounds::round;
 use troupe::runs::store::queue::RunEnd;
 use troupe::runs::store::run::RunStatus;

@@ -3,14 +3,14 @@
 
 use std::sync::Arc;
 
+use base::clock::Timestamp;
+use base::ids::{ConversationId, InviteId, RunId, UserId};
 use futures::future::join_all;
 use sea_orm::sea_query::{Expr, ExprTrait};
 use sea_orm::{ColumnTrait, DatabaseTransaction, DbErr, EntityTrait, QueryFilter};
 use tokio::sync::Barrier;
-use troupe::clock::Timestamp;
 use troupe::conversations::conversation;
 use troupe::db::connect::Db;
-use troupe::ids::{ConversationId, InviteId, RunId, UserId};
 use troupe::runs::store::queue::RunEnd;
 use troupe::runs::store::run::RunStatus;
 use troupe::runs::store::{queue, run};

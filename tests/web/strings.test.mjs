@@ -8,6 +8,7 @@ import zh from "../../static/js/strings/zh-CN.js"
 
 const ROOT = new URL("../../static/js", import.meta.url).pathname
 const SERVER = new URL("../../src", import.meta.url).pathname
+const CRATES = new URL("../../crates", import.meta.url).pathname
 
 function sources(folder, ending) {
   return readdirSync(folder, { withFileTypes: true }).flatMap((entry) => {
@@ -81,7 +82,7 @@ test("every error code of the server has a text", () => {
 })
 
 test("every code of a failed run has a text", () => {
-  const outcome = readFileSync(join(SERVER, "generation/outcome.rs"), "utf8")
+  const outcome = readFileSync(join(CRATES, "agent/src/outcome.rs"), "utf8")
   const codes = [...outcome.matchAll(/Self::\w+ => "([a-z_]+)"/g)].map(([, it]) => it)
 
   assert.ok(codes.length >= 12, "codes are found")

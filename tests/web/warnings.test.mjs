@@ -8,7 +8,7 @@ import { sentenceOf, sentencesOf } from "../../static/js/models/files/import_war
 import en from "../../static/js/strings/en.js"
 import zh from "../../static/js/strings/zh-CN.js"
 
-const SERVER = new URL("../../src", import.meta.url).pathname
+const FOLDERS = ["../../src", "../../crates"].map((it) => new URL(it, import.meta.url).pathname)
 
 function sources(folder) {
   return readdirSync(folder, { withFileTypes: true }).flatMap((entry) => {
@@ -19,7 +19,7 @@ function sources(folder) {
   })
 }
 
-const server = sources(SERVER).join("\n")
+const server = FOLDERS.flatMap(sources).join("\n")
 const codes = [...new Set([...server.matchAll(/Warning::new\(\s*"([a-z_]+)"/g)].map(([, it]) => it))]
 
 test("every code of a warning has a text in both languages, and every text has a code", () => {

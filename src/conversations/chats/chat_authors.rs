@@ -7,9 +7,9 @@
 
 use std::collections::HashMap;
 
+use base::ids::MembershipId;
 use unicode_normalization::UnicodeNormalization;
 
-use crate::ids::MembershipId;
 use crate::spaces::membership::{MembershipKind, MembershipStatus, Model};
 
 /// Maximum number of new memberships for authors; all further authors share one.

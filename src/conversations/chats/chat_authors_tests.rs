@@ -2,13 +2,13 @@
 
 use std::collections::HashMap;
 
+use base::clock::Timestamp;
+use base::ids::{MembershipId, SpaceId};
 use sea_orm::ActiveValue::Set;
 use sea_orm::TryIntoModel;
 use serde_json::json;
 
 use super::{AuthorChoice, AuthorMap, AuthorName, AuthorTarget};
-use crate::clock::Timestamp;
-use crate::ids::{MembershipId, SpaceId};
 use crate::spaces::membership::{MembershipKind, MembershipStatus, Model};
 use crate::spaces::membership_changes;
 

@@ -1,9 +1,8 @@
 //! Parses the timestamps of messages in chat files, in the formats of several frontends.
 
+use base::clock::Timestamp;
 use chrono::{DateTime, NaiveDate};
 use serde_json::Value;
-
-use crate::clock::Timestamp;
 
 const MONTHS: [&str; 12] = [
     "jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec",

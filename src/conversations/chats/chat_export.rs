@@ -7,15 +7,15 @@
 use std::collections::HashMap;
 use std::fmt::Write as _;
 
+use base::clock::Timestamp;
+use base::ids::{ConversationId, MembershipId, MessageId};
 use sea_orm::{ColumnTrait, ConnectionTrait, DbErr, EntityTrait, QueryFilter, QueryOrder};
 use serde_json::{Map, Value, json};
 
-use crate::clock::Timestamp;
 use crate::conversations::chats::chat_metadata;
 use crate::conversations::message::{MessageRole, Visibility};
 use crate::conversations::{conversation, message, pages, swipe, timeline};
 use crate::db::reading::slices;
-use crate::ids::{ConversationId, MembershipId, MessageId};
 use crate::spaces::membership;
 use crate::spaces::membership::{MembershipKind, MembershipStatus};
 

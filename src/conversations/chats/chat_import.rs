@@ -4,11 +4,14 @@
 use std::fs::File;
 use std::io::BufReader;
 
+use base::clock::{Clock, Timestamp};
+use base::display_name;
+use base::ids::{ConversationId, SpaceId};
+use base::shutdown::Shutdown;
+use llm::tokens;
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 
-use crate::accounts::display_name;
-use crate::clock::{Clock, Timestamp};
 use crate::conversations::chats::chat_authors::{AuthorMap, AuthorName, AuthorTarget};
 use crate::conversations::chats::chat_batches::{BatchEvent, LineReport, MessageBatch};
 use crate::conversations::chats::chat_line::{ChatHeader, ChatMessage};
@@ -18,9 +21,6 @@ use crate::conversations::chats::import_writer::{
 use crate::conversations::chats::{chat_batches, import_job, import_writer};
 use crate::conversations::conversation;
 use crate::db::connect::Db;
-use crate::ids::{ConversationId, SpaceId};
-use crate::llm::tokens;
-use crate::shutdown::Shutdown;
 
 /// The reader waits while this many batches are not yet written.
 const MAX_QUEUED_BATCHES: usize = 2;
@@ -64,7 +64,7 @@ pub async fn run(
 }
 
 /// Marks an import as failed and deletes what it wrote.
-pub async fn abort(services: &ImportServices, id: crate::ids::ImportId, error: &ChatImportError) {
+pub async fn abort(services: &ImportServices, id: base::ids::ImportId, error: &ChatImportError) {
     let code = match error {
         // The request that canceled it has already ended it.
         ChatImportError::Canceled => "canceled",

@@ -3,16 +3,16 @@
 //! **Invariant:** no line aborts the import. An unusable line and a repaired message are both
 //! recorded in the report.
 
+use base::clock::Timestamp;
+use base::display_name;
 use serde_json::{Map, Value};
+use tavern::import_warning::ImportWarning;
 
-use crate::accounts::display_name;
-use crate::clock::Timestamp;
 use crate::conversations::chats::{chat_dates, chat_metadata};
 use crate::conversations::message::{MessageRole, Visibility};
 use crate::conversations::message_text;
 use crate::conversations::message_text::{MessageText, MessageTextError};
 use crate::conversations::swipe::SwipeText;
-use crate::import_warning::ImportWarning;
 
 /// Maximum number of swipes of a message; more than users look through.
 const MAX_SWIPES: usize = 200;

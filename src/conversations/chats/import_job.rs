@@ -4,18 +4,18 @@
 //! The last transaction moves the result to its target; a failure, a cancellation, and the cleanup
 //! after a crash delete the hidden space with everything in it.
 
+use base::clock::Timestamp;
+use base::ids::{ConversationId, ImportId, SpaceId, UserId};
 use sea_orm::entity::prelude::*;
 use sea_orm::sea_query::{Expr, ExprTrait, SelectStatement};
 use sea_orm::{QuerySelect, QueryTrait};
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use crate::clock::Timestamp;
 use crate::conversations::chats::chat_batches::LineReport;
 use crate::db::connect::{Backend, Db};
 use crate::db::reading::page::{PageOf, PageQuery};
 use crate::db::string_enum::string_enum;
-use crate::ids::{ConversationId, ImportId, SpaceId, UserId};
 use crate::spaces::space;
 
 /// An import writes frequently; after this silence its process is considered dead.

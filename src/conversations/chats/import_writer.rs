@@ -3,6 +3,8 @@
 
 use std::collections::HashMap;
 
+use base::clock::Timestamp;
+use base::ids::{ConversationId, ImportId, MembershipId, MessageId, SpaceId, UserId};
 use sea_orm::ActiveValue::{NotSet, Set};
 use sea_orm::sea_query::{Expr, ExprTrait};
 use sea_orm::{
@@ -12,13 +14,11 @@ use sea_orm::{
 use serde_json::{Value, json};
 
 use crate::characters::quota::{QuotaError, QuotaExceeded};
-use crate::clock::Timestamp;
 use crate::conversations::chats::chat_authors::{AuthorName, AuthorTarget};
 use crate::conversations::chats::chat_line::ChatMessage;
 use crate::conversations::chats::import_job;
 use crate::conversations::{conversation, message, newest_messages, swipe, timeline};
 use crate::db::connect::Db;
-use crate::ids::{ConversationId, ImportId, MembershipId, MessageId, SpaceId, UserId};
 use crate::spaces::{lifecycle, membership, membership_changes, space};
 
 /// The `rev` of an imported conversation.

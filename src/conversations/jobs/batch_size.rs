@@ -5,10 +5,10 @@
 
 use std::time::Duration;
 
+use base::ids::ConversationId;
 use sea_orm::{ConnectionTrait, DbErr, FromQueryResult, Statement};
 
 use crate::db::connect::Backend;
-use crate::ids::ConversationId;
 
 /// Target duration of a batch: a fraction of the 100 ms for which it may hold its locks. On SQLite
 /// all other writes wait for it.

@@ -4,6 +4,7 @@
 //! it. Every statement finds its rows by an index, and the foreign keys to a deleted row are
 //! indexed.
 
+use base::ids::{ConversationId, SpaceId};
 use sea_orm::sea_query::{Expr, ExprTrait, Query};
 use sea_orm::{
     ColumnTrait, ConnectionTrait, DbErr, EntityTrait, FromQueryResult, PaginatorTrait, QueryFilter,
@@ -14,7 +15,6 @@ use crate::conversations::jobs::job;
 use crate::conversations::jobs::job::{JobSubject, NewJob};
 use crate::conversations::{conversation, message};
 use crate::db::connect::Db;
-use crate::ids::{ConversationId, SpaceId};
 use crate::spaces::{membership, space};
 
 /// A hidden conversation that awaits its deletion.

@@ -5,16 +5,16 @@
 //! job. `needs_work` is true as long as a worker has something to do for the job: a branch that was
 //! canceled or failed needs work until what it copied is deleted.
 
+use base::clock::Timestamp;
+use base::ids::{ConversationId, JobId, RunId, SpaceId, UserId};
 use sea_orm::ActiveValue::Set;
 use sea_orm::entity::prelude::*;
 use sea_orm::sea_query::{Expr, ExprTrait};
 use serde::{Deserialize, Serialize};
 
-use crate::clock::Timestamp;
 use crate::db::backend;
 use crate::db::connect::{Backend, Db};
 use crate::db::string_enum::string_enum;
-use crate::ids::{ConversationId, JobId, RunId, SpaceId, UserId};
 
 /// How long an ended job is listed.
 const RETENTION_MS: i64 = 7 * 24 * 60 * 60 * 1000;

@@ -1,19 +1,19 @@
 //! API documents of jobs: rows of the table `jobs`, and imports in the same form.
 
+use base::clock::Timestamp;
+use base::ids::{ConversationId, JobId, RunId, SpaceId, UserId};
+use realtime::event::{Envelope, Event};
+use realtime::topic::Topic;
 use sea_orm::{
     ColumnTrait, ConnectionTrait, DbErr, EntityTrait, QueryFilter, QueryOrder, QuerySelect,
 };
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use crate::clock::Timestamp;
 use crate::conversations::chats::chat_batches::LineReport;
 use crate::conversations::chats::import_job;
 use crate::conversations::jobs::job;
 use crate::conversations::jobs::job::{JobStatus, Model, StoredJobKind};
-use crate::ids::{ConversationId, JobId, RunId, SpaceId, UserId};
-use crate::realtime::event::{Envelope, Event};
-use crate::realtime::topic::Topic;
 
 /// Maximum number of jobs in a list.
 const MAX_LISTED: u64 = 50;

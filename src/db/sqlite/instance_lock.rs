@@ -7,15 +7,15 @@ use std::path::Path;
 use std::time::Duration;
 
 use anyhow::Context;
+use base::clock::{Clock, Timestamp};
+use base::shutdown::Shutdown;
 use sea_orm::{ConnectionTrait, DbErr, Statement};
 use sqlx::Connection;
 use sqlx::sqlite::{SqliteConnectOptions, SqliteConnection};
 use uuid::Uuid;
 
-use crate::clock::{Clock, Timestamp};
 use crate::db::connect::Db;
 use crate::db::sqlite::file_lock;
-use crate::shutdown::Shutdown;
 
 /// How often the heartbeat is written.
 const HEARTBEAT_INTERVAL: Duration = Duration::from_secs(5);
@@ -117,8 +117,9 @@ impl InstanceLock {
 
 #[cfg(test)]
 mod tests {
+    use base::clock::Timestamp;
+
     use super::{VALID_MS, acquire};
-    use crate::clock::Timestamp;
     use crate::db::connect::{Db, DbOptions};
 
     #[tokio::test]

@@ -3,9 +3,10 @@
 
 use std::time::Duration;
 
+use base::shutdown::Shutdown;
+
 use crate::db::connect::Db;
 use crate::db::sqlite::checkpoint::Checkpoints;
-use crate::shutdown::Shutdown;
 
 /// The pause before each batch of merges.
 const MERGE_INTERVAL: Duration = Duration::from_millis(500);
@@ -40,11 +41,11 @@ mod tests {
     use std::path::Path;
     use std::time::Duration;
 
+    use base::shutdown::Shutdown;
     use sea_orm::{ConnectionTrait, DatabaseBackend, DbErr, Statement};
 
     use super::run_maintenance;
     use crate::db::connect::{Db, DbOptions};
-    use crate::shutdown::Shutdown;
 
     const N_WRITES: i64 = 40;
 

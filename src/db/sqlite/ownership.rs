@@ -2,7 +2,8 @@
 
 use std::path::Path;
 
-use crate::clock::Timestamp;
+use base::clock::Timestamp;
+
 use crate::db::sqlite::file_lock::FileLock;
 use crate::db::sqlite::instance_lock::InstanceLock;
 use crate::db::sqlite::{damage, file_lock, file_permissions, instance_lock};

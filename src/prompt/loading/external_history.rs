@@ -2,14 +2,14 @@
 //!
 //! The state that a conversation would store starts empty: variables and timed effects of lore.
 
+use base::clock::Timestamp;
+use base::ids::MembershipId;
 use sea_orm::{ConnectionTrait, DbErr};
 use serde_json::Value;
+use tavern::presets::document::GenerationTrigger;
 
 use crate::characters::character;
-use crate::clock::Timestamp;
 use crate::conversations::message::MessageRole;
-use crate::ids::MembershipId;
-use crate::presets::document::GenerationTrigger;
 use crate::presets::resolve;
 use crate::presets::resolve::PresetLayers;
 use crate::prompt::context::{HistoryLine, PromptContext, PromptMember, PromptUser};

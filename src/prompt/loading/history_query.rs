@@ -1,5 +1,6 @@
 //! Reads from a timeline the messages that can fit into a prompt, however long the timeline is.
 
+use base::ids::ConversationId;
 use sea_orm::{
     ColumnTrait, ConnectionTrait, DbErr, EntityTrait, PaginatorTrait, QueryFilter, QueryOrder,
     QuerySelect, Select,
@@ -7,7 +8,6 @@ use sea_orm::{
 
 use crate::conversations::message;
 use crate::conversations::message::{Column, Entity, MessageRole, Visibility};
-use crate::ids::ConversationId;
 use crate::prompt::budget;
 use crate::prompt::context::ContextLimits;
 

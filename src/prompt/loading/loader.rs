@@ -2,17 +2,18 @@
 
 use std::collections::HashMap;
 
+use base::clock::Timestamp;
+use base::ids::{CharacterId, ConversationId, MembershipId, MessageId, UserId};
 use sea_orm::{ColumnTrait, ConnectionTrait, DbErr, EntityTrait, QueryFilter};
 use serde::Deserialize;
 use serde_json::Value;
+use tavern::cards::card::Card;
+use tavern::macros::variables::{VariableMap, Variables};
+use tavern::presets::document::{GenerationTrigger, Preset};
 
-use crate::characters::card::Card;
 use crate::characters::character;
-use crate::clock::Timestamp;
 use crate::conversations::message::MessageRole;
 use crate::conversations::{conversation, message};
-use crate::ids::{CharacterId, ConversationId, MembershipId, MessageId, UserId};
-use crate::presets::document::{GenerationTrigger, Preset};
 use crate::presets::resolve;
 use crate::presets::resolve::PresetLayers;
 use crate::prompt::author_note;
@@ -22,7 +23,6 @@ use crate::prompt::context::{HistoryLine, PromptContext, PromptMember, PromptUse
 use crate::prompt::loading::lore_loader::LoreLoader;
 use crate::prompt::loading::{history_query, lore_loader, space_variable};
 use crate::prompt::lore::LoreInput;
-use crate::prompt::macros::variables::{VariableMap, Variables};
 use crate::providers::provider;
 use crate::spaces::{membership, space};
 

@@ -1,14 +1,14 @@
 //! Loads the lore of a prompt: its lorebooks, and the effects of earlier scans.
 
+use base::ids::{CharacterId, ConversationId, MembershipId, SpaceId, UserId};
 use sea_orm::{ConnectionTrait, DbErr};
 use serde::Deserialize;
 use serde_json::Value;
+use tavern::lorebook::scan_request::ScanSettings;
+use tavern::lorebook::timed_effects::TimedEffects;
 
 use crate::conversations::message::MessageRole;
-use crate::ids::{CharacterId, ConversationId, MembershipId, SpaceId, UserId};
-use crate::lore::active_lorebooks;
-use crate::lore::scan_request::ScanSettings;
-use crate::lore::timed_effects::TimedEffects;
+use crate::lorebooks::active_lorebooks;
 use crate::prompt::context::PromptContext;
 use crate::prompt::loading::history_query;
 use crate::prompt::lore::LoreInput;

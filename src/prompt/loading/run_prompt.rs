@@ -3,12 +3,12 @@
 //! **Invariant:** each conversation keeps its newest [`MAX_KEPT`] prompts. They contain no message
 //! texts, only references, so that a deleted message disappears here too.
 
+use base::clock::Timestamp;
+use base::ids::{ConversationId, RunId};
 use sea_orm::entity::prelude::*;
 use sea_orm::sea_query::Expr;
 use sea_orm::{Order, QueryOrder, QuerySelect, QueryTrait, Set};
 
-use crate::clock::Timestamp;
-use crate::ids::{ConversationId, RunId};
 use crate::prompt::record::prompt_record::SentPrompt;
 
 /// The number of stored prompts per conversation.

@@ -1,12 +1,11 @@
 //! Table `space_variables`: variables of macros for all conversations of a space. One row each, so
 //! that runs which end at the same time do not overwrite each other's variables.
 
+use base::ids::SpaceId;
 use sea_orm::Set;
 use sea_orm::entity::prelude::*;
 use sea_orm::sea_query::OnConflict;
-
-use crate::ids::SpaceId;
-use crate::prompt::macros::variables::VariableMap;
+use tavern::macros::variables::VariableMap;
 
 #[derive(Clone, Debug, PartialEq, DeriveEntityModel)]
 #[sea_orm(table_name = "space_variables")]

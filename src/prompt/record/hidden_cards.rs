@@ -5,10 +5,11 @@
 
 use std::collections::HashSet;
 
-use crate::ids::CharacterId;
+use base::ids::CharacterId;
+use tavern::macros::card_use::CardUse;
+
 use crate::prompt::blocks::{BlockKind, PromptBlock};
 use crate::prompt::lore::LoreReport;
-use crate::prompt::macros::card_use::CardUse;
 use crate::prompt::record::prompt_record::SentPrompt;
 
 /// The cards of a space that a user may not read.

@@ -1,14 +1,14 @@
 //! The stored form of a sent prompt: its blocks with their texts, but messages only by reference.
 
+use base::ids::{CharacterId, MessageId};
+use base::prompt_role::PromptRole;
 use sea_orm::FromJsonQueryResult;
 use serde::{Deserialize, Serialize};
+use tavern::macros::card_use::CardUse;
 
-use crate::ids::{CharacterId, MessageId};
-use crate::llm::prompt_role::PromptRole;
 use crate::prompt::blocks::{BlockKind, BlockOrigin, PromptBlock};
 use crate::prompt::builder::BuiltPrompt;
 use crate::prompt::lore::LoreReport;
-use crate::prompt::macros::card_use::CardUse;
 
 /// The maximum text of a stored block, in bytes.
 const MAX_TEXT_BYTES: usize = 64 * 1024;

@@ -2,10 +2,10 @@
 
 use std::collections::HashMap;
 
+use base::ids::{MessageId, RunId};
 use sea_orm::{ColumnTrait, ConnectionTrait, DbErr, EntityTrait, QueryFilter};
 
 use crate::conversations::{message, swipe};
-use crate::ids::{MessageId, RunId};
 use crate::prompt::loading::run_prompt;
 use crate::prompt::record::prompt_record::{RecordedText, SentPrompt, TextState};
 
@@ -41,7 +41,7 @@ impl MessageTexts {
         &mut self,
         db: &impl ConnectionTrait,
         all: &[RecordedText],
-        sent_at: crate::clock::Timestamp,
+        sent_at: base::clock::Timestamp,
     ) -> Result<(), DbErr> {
         let ids = all.iter().map(|it| it.message);
         let messages = message::Entity::find()

@@ -4,14 +4,16 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
+use agent::agent_host::{AgentEvent, AgentHost, DispatchedCalls, MAX_SERVER_CALLS};
+use agent::outcome::{CallEnd, GenerationFailure, ModelOutput};
+use agent::sink::Sink;
+use agent::tools::registry::ToolRegistry;
+use agent::tools::tool::ServerTool;
 use async_trait::async_trait;
+use llm::request::Request;
+use llm::tool::ToolCall;
 use tokio_util::sync::CancellationToken;
 
-use crate::generation::agent_host::{AgentEvent, AgentHost, DispatchedCalls, MAX_SERVER_CALLS};
-use crate::generation::outcome::{CallEnd, GenerationFailure, ModelOutput};
-use crate::generation::sink::Sink;
-use crate::llm::request::Request;
-use crate::llm::tool::ToolCall;
 use crate::responses::execution::response_sink::ResponseSink;
 use crate::responses::execution::tool_config::ToolConfig;
 use crate::responses::execution::tool_dispatch;
@@ -20,8 +22,6 @@ use crate::responses::fold::engine_event::{Completeness, EngineEvent};
 use crate::responses::fold::fold_calls::CallItem;
 use crate::responses::fold::response_document::ResponseUsage;
 use crate::responses::fold::usage;
-use crate::tools::registry::ToolRegistry;
-use crate::tools::tool::ServerTool;
 
 /// The surface of one response; all of its speakers share it.
 pub struct ResponseHost<'a> {

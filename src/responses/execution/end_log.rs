@@ -5,10 +5,10 @@
 
 use std::sync::Arc;
 
+use base::clock::Timestamp;
+use base::ids::UserId;
 use sea_orm::ActiveEnum;
 
-use crate::clock::Timestamp;
-use crate::ids::UserId;
 use crate::responses::execution::speakers::SpeakerCall;
 use crate::responses::fold::response_document::ResponseState;
 use crate::responses::store::response;

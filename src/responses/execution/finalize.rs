@@ -1,9 +1,9 @@
 //! Ends a response that no task of this node runs: one that is queued, or whose node is lost or
 //! slow.
 
+use base::clock::Timestamp;
 use sea_orm::{ConnectionTrait, DbErr};
 
-use crate::clock::Timestamp;
 use crate::responses::execution::end_log::EndLog;
 use crate::responses::fold::engine_event::{EngineEvent, ResponseEnd, ResponseOutcome};
 use crate::responses::fold::response_document::ResponseState;

@@ -6,22 +6,22 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
+use agent::tools::mcp::policy::{ApprovalPolicy, ToolFilter};
+use agent::tools::mcp::server::{Credentials, McpServer};
+use agent::tools::mcp::sessions::McpSessions;
+use agent::tools::mcp::tool_cache::McpToolCache;
+use agent::tools::mcp::tool_info::McpTool;
+use base::ids::UserId;
+use llm::secret::Secret;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::ids::UserId;
-use crate::llm::secret::Secret;
 use crate::providers::encryption::SecretCipher;
 use crate::responses::error::ResponseEngineError;
 use crate::responses::execution::mcp_approvals;
 use crate::responses::execution::mcp_approvals::ApprovedCall;
 use crate::responses::execution::tool_config::ToolConfig;
 use crate::responses::services::ResponseServices;
-use crate::tools::mcp::policy::{ApprovalPolicy, ToolFilter};
-use crate::tools::mcp::server::{Credentials, McpServer};
-use crate::tools::mcp::sessions::McpSessions;
-use crate::tools::mcp::tool_cache::McpToolCache;
-use crate::tools::mcp::tool_info::McpTool;
 
 /// The credentials of a request's servers, keyed by label.
 pub type ServerCredentials = BTreeMap<String, Credentials>;
@@ -154,9 +154,10 @@ fn encryption_context(id: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use agent::tools::mcp::server::Credentials;
+
     use super::{ServerCredentials, decrypt, encrypt};
     use crate::providers::encryption::SecretCipher;
-    use crate::tools::mcp::server::Credentials;
 
     #[test]
     fn credentials_are_encrypted_for_one_response() {

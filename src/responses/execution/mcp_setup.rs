@@ -3,27 +3,27 @@
 
 use std::sync::Arc;
 
+use agent::tools::executor::ToolJob;
+use agent::tools::mcp::message::McpError;
+use agent::tools::mcp::sessions::RemoteTool;
+use agent::tools::mcp::tool_info::McpTool;
+use agent::tools::mcp::tool_names::model_facing_name;
+use agent::tools::tool::{ServerTool, ToolArguments, ToolResult};
+use agent::tools::tool_messages;
+use agent::tools::tool_runtime::ToolRuntime;
 use futures::future::join_all;
 use leased_jobs::lease::CancelHandle;
+use llm::request::Request;
+use llm::tool::{Tool, ToolCall};
 use serde_json::{Value, json};
 use tokio::time::{Instant, timeout_at};
 
-use crate::llm::request::Request;
-use crate::llm::tool::{Tool, ToolCall};
 use crate::responses::execution::event_queue::EventQueue;
 use crate::responses::execution::mcp::{McpPlan, McpServers, ServerToolRef};
 use crate::responses::execution::mcp_approvals::ApprovedCall;
 use crate::responses::execution::tool_config;
 use crate::responses::execution::tool_config::{ToolConfig, ToolKind};
 use crate::responses::fold::engine_event::{Completeness, EngineEvent};
-use crate::tools::executor::ToolJob;
-use crate::tools::mcp::message::McpError;
-use crate::tools::mcp::sessions::RemoteTool;
-use crate::tools::mcp::tool_info::McpTool;
-use crate::tools::mcp::tool_names::model_facing_name;
-use crate::tools::tool::{ServerTool, ToolArguments, ToolResult};
-use crate::tools::tool_messages;
-use crate::tools::tool_runtime::ToolRuntime;
 
 /// The limit for all servers together, because model APIs accept no more tools.
 const MAX_TOOLS: usize = 128;

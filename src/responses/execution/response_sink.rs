@@ -5,9 +5,9 @@
 
 use std::slice;
 
+use agent::sink::Sink;
 use serde_json::Value;
 
-use crate::generation::sink::Sink;
 use crate::responses::execution::event_queue::EventQueue;
 use crate::responses::fold::engine_event::EngineEvent;
 
@@ -102,10 +102,10 @@ impl Sink for ResponseSink<'_> {
 
 #[cfg(test)]
 mod tests {
+    use agent::sink::Sink;
     use serde_json::{Value, json};
 
     use super::{AnnotationBudget, MAX_ANNOTATION_BYTES, ResponseSink, size};
-    use crate::generation::sink::Sink;
     use crate::responses::execution::event_queue::EventQueue;
 
     #[test]

@@ -6,14 +6,15 @@
 
 use std::time::Duration;
 
+use agent::call_limits::CallLimits;
+use agent::outcome::{CallEnd, FailureCode, GenerationFailure, ModelOutput};
+use agent::tools::tool_runtime::ToolRuntime;
+use base::clock::{Clock, Timestamp};
 use leased_jobs::lease::{CancelHandle, CancelReason};
+use llm::delta::FinishReason;
 use serde_json::Value;
 use tokio::time::{Instant, timeout_at};
 
-use crate::clock::{Clock, Timestamp};
-use crate::generation::call_limits::CallLimits;
-use crate::generation::outcome::{CallEnd, FailureCode, GenerationFailure, ModelOutput};
-use crate::llm::delta::FinishReason;
 use crate::responses::error::ResponseEngineError;
 use crate::responses::execution::end_log::EndLog;
 use crate::responses::execution::event_queue::EventQueue;
@@ -29,7 +30,6 @@ use crate::responses::fold::response_fold::{Fold, StreamEvent};
 use crate::responses::persona_models::speaker_queue::SpeakerQueue;
 use crate::responses::services::LogSignal;
 use crate::responses::store::response::ResponseStatus;
-use crate::tools::tool_runtime::ToolRuntime;
 
 /// The events of a background response are stored in batches, at most once per interval.
 const LOG_INTERVAL: Duration = Duration::from_millis(100);

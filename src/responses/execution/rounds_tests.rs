@@ -3,23 +3,27 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use agent::call_limits::CallLimits;
+use agent::tools::executor::ToolExecutor;
+use agent::tools::registry::ToolRegistry;
+use agent::tools::tool::{ServerTool, ToolArguments, ToolResult};
+use agent::tools::tool_runtime::ToolRuntime;
+use agent::trim::ReplyTrimmer;
 use async_trait::async_trait;
+use base::clock::{Clock, Timestamp};
+use base::ids::UserId;
 use futures::{StreamExt, stream};
 use leased_jobs::lease::{CancelHandle, CancelReason};
+use llm::delta::{Delta, FinishReason};
+use llm::error::LlmError;
+use llm::provider::{Capability, DeltaStream, Provider};
+use llm::request::Request;
+use llm::tool::{Tool, ToolCallDelta};
 use parking_lot::Mutex;
 use serde_json::{Map, Value, json};
 use tokio::sync::Semaphore;
 use tokio::time::{Instant, sleep};
 
-use crate::clock::{Clock, Timestamp};
-use crate::generation::call_limits::CallLimits;
-use crate::generation::trim::ReplyTrimmer;
-use crate::ids::UserId;
-use crate::llm::delta::{Delta, FinishReason};
-use crate::llm::error::LlmError;
-use crate::llm::provider::{Capability, DeltaStream, Provider};
-use crate::llm::request::Request;
-use crate::llm::tool::{Tool, ToolCallDelta};
 use crate::responses::execution::end_log::EndLog;
 use crate::responses::execution::mcp::McpPlan;
 use crate::responses::execution::response_task;
@@ -29,10 +33,6 @@ use crate::responses::execution::tool_config::{DeclaredTool, ToolConfig, ToolKin
 use crate::responses::fold::response_document::ResponseHeader;
 use crate::responses::fold::response_fold::Fold;
 use crate::responses::store::response::ResponseStatus;
-use crate::tools::executor::ToolExecutor;
-use crate::tools::registry::ToolRegistry;
-use crate::tools::tool::{ServerTool, ToolArguments, ToolResult};
-use crate::tools::tool_runtime::ToolRuntime;
 
 /// Calls these tools in the first iteration and answers with a text in the second. Without any
 /// tools it cancels the response and ends its answer.

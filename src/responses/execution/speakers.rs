@@ -3,18 +3,19 @@
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 
+use agent::agent_loop::AgentLoop;
+use agent::call_limits::CallLimits;
+use agent::outcome::{CallEnd, GenerationFailure, ModelOutput};
+use agent::tools::tool_runtime::ToolRuntime;
+use agent::trim::ReplyTrimmer;
 use futures::FutureExt;
 use leased_jobs::lease::CancelHandle;
+use llm::provider::Provider;
+use llm::request::Request;
 use serde_json::Value;
 use tokio::sync::Semaphore;
 use tokio::time::Instant;
 
-use crate::generation::agent_loop::AgentLoop;
-use crate::generation::call_limits::CallLimits;
-use crate::generation::outcome::{CallEnd, GenerationFailure, ModelOutput};
-use crate::generation::trim::ReplyTrimmer;
-use crate::llm::provider::Provider;
-use crate::llm::request::Request;
 use crate::responses::error::ResponseEngineError;
 use crate::responses::execution::agent_host::ResponseHost;
 use crate::responses::execution::event_queue::EventQueue;
@@ -26,7 +27,6 @@ use crate::responses::execution::tool_config::ToolConfig;
 use crate::responses::fold::engine_event::EngineEvent;
 use crate::responses::fold::response_document::ResponseUsage;
 use crate::responses::persona_models::speaker_queue::SpeakerQueue;
-use crate::tools::tool_runtime::ToolRuntime;
 
 /// The first model call of one speaker.
 pub struct SpeakerCall {

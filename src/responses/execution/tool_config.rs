@@ -2,15 +2,15 @@
 
 use std::collections::BTreeMap;
 
+use agent::tools::registry::ToolRegistry;
+use llm::request::Request;
+use llm::tool::{Tool, ToolChoice};
 use serde::{Deserialize, Serialize};
 
-use crate::llm::request::Request;
-use crate::llm::tool::{Tool, ToolChoice};
 use crate::responses::error::ResponseEngineError;
 use crate::responses::execution::mcp;
 use crate::responses::execution::mcp::{ServerCredentials, ServerToolRef};
 use crate::responses::input::prompt_assembler;
-use crate::tools::registry::ToolRegistry;
 
 /// The tools that a request declares.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]

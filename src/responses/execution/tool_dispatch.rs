@@ -3,17 +3,17 @@
 
 use std::collections::HashSet;
 
+use agent::agent_host;
+use agent::agent_host::DispatchedCall;
+use agent::tools::parse_arguments;
+use llm::tool::ToolCall;
 use serde_json::{Map, Value, json};
 
-use crate::generation::agent_host;
-use crate::generation::agent_host::DispatchedCall;
-use crate::llm::tool::ToolCall;
 use crate::responses::execution::tool_config::{ToolConfig, ToolKind};
 use crate::responses::fold::fold_calls::CallItem;
 use crate::responses::fold::object_ids;
 use crate::responses::input::pending_tool_calls::SERVER_TOOL_PREFIX;
 use crate::responses::input::prompt_assembler::builtin_tool_name;
-use crate::tools::parse_arguments;
 
 /// The longest call id that is accepted from a provider.
 const MAX_ID_CHARS: usize = 64;

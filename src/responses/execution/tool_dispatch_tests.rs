@@ -2,10 +2,10 @@
 
 use std::collections::HashSet;
 
+use llm::tool::{Tool, ToolCall, ToolChoice};
 use serde_json::json;
 
 use super::{CallBudget, DispatchedCalls, Disposition, dispatch};
-use crate::llm::tool::{Tool, ToolCall, ToolChoice};
 use crate::responses::execution::tool_config::{DeclaredTool, ToolConfig, ToolKind};
 
 fn tool_config() -> ToolConfig {

@@ -1,11 +1,11 @@
 //! The events of a response task, which the fold turns into the response and its stream.
 
+use agent::tools::ordered_output::ToolUpdate;
+use base::clock::Timestamp;
 use serde_json::Value;
 
-use crate::clock::Timestamp;
 use crate::responses::fold::fold_calls::CallItem;
 use crate::responses::fold::response_document::{ResponseError, ResponseUsage};
-use crate::tools::ordered_output::ToolUpdate;
 
 /// One event.
 #[derive(Clone, Debug, PartialEq)]

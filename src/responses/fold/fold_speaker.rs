@@ -49,9 +49,9 @@ impl SpeakerTag {
 
 #[cfg(test)]
 mod tests {
+    use base::clock::Timestamp;
     use serde_json::{Map, Value, json};
 
-    use crate::clock::Timestamp;
     use crate::responses::fold::engine_event::{EngineEvent, ResponseEnd, ResponseOutcome};
     use crate::responses::fold::response_document::ResponseHeader;
     use crate::responses::fold::response_fold::{Fold, StreamEvent};

@@ -1,9 +1,9 @@
 //! Example tests of the fold: the order of events, and the result of each kind of end.
 
+use base::clock::Timestamp;
 use serde_json::{Map, Value, json};
 
 use super::{Completeness, EngineEvent, Fold, ResponseEnd, ResponseOutcome, StreamEvent};
-use crate::clock::Timestamp;
 use crate::responses::fold::response_document::{ResponseError, ResponseHeader, ResponseUsage};
 use crate::responses::store::response::ResponseStatus;
 

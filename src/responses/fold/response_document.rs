@@ -1,11 +1,11 @@
 //! The response object of the API, as used in blocking results, GET and stream events.
 
+use base::clock::Timestamp;
+use llm::delta::TokenUsage;
 use sea_orm::FromJsonQueryResult;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
-use crate::clock::Timestamp;
-use crate::llm::delta::TokenUsage;
 use crate::responses::store::response::ResponseStatus;
 
 /// The part of a response that never changes.

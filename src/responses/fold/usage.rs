@@ -1,9 +1,10 @@
 //! The token usage of a model call: as reported by the provider, else counted by our tokenizer.
 
-use crate::generation::outcome::ModelOutput;
-use crate::generation::usage::{call_tokens, prompt_tokens};
-use crate::llm::request::Request;
-use crate::llm::tokens;
+use agent::outcome::ModelOutput;
+use agent::usage::{call_tokens, prompt_tokens};
+use llm::request::Request;
+use llm::tokens;
+
 use crate::responses::fold::response_document::ResponseUsage;
 
 /// Returns the usage of one model call, or `None` if it was not reported and nothing was received.

@@ -3,16 +3,16 @@
 //! **Invariant:** nothing is stored. The summary is returned encrypted for the user who requested
 //! it and cannot be decrypted for anyone else.
 
+use agent::call_limits::CallLimits;
+use agent::model_call;
+use agent::outcome::{CallEnd, FailureCode, ModelOutput};
+use base::clock::Timestamp;
+use base::ids::UserId;
 use leased_jobs::lease::CancelHandle;
+use llm::secret::Secret;
 use serde_json::{Value, json};
 use tokio::time::{Instant, timeout_at};
 
-use crate::clock::Timestamp;
-use crate::generation::call_limits::CallLimits;
-use crate::generation::model_call;
-use crate::generation::outcome::{CallEnd, FailureCode, ModelOutput};
-use crate::ids::UserId;
-use crate::llm::secret::Secret;
 use crate::providers::encryption::SecretCipher;
 use crate::responses::engine::ResponseEngine;
 use crate::responses::error::ResponseEngineError;
@@ -232,10 +232,10 @@ fn decrypt_all(
 
 #[cfg(test)]
 mod tests {
+    use base::ids::UserId;
     use serde_json::json;
 
     use super::{encrypt, expand_summaries};
-    use crate::ids::UserId;
     use crate::providers::encryption::SecretCipher;
     use crate::responses::error::ResponseEngineError;
 

@@ -1,5 +1,6 @@
 //! Loads the history of a new response: its chain of previous responses, or its API conversation.
 
+use base::ids::UserId;
 use sea_orm::sea_query::Query;
 use sea_orm::{
     ColumnTrait, ConnectionTrait, DbBackend, DbErr, EntityTrait, QueryFilter, QueryOrder,
@@ -7,7 +8,6 @@ use sea_orm::{
 };
 use serde_json::Value;
 
-use crate::ids::UserId;
 use crate::responses::error::ResponseEngineError;
 use crate::responses::store::response::ResponseStatus;
 use crate::responses::store::{api_conversation, api_conversation_item, item, response};

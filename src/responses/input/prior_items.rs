@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
+use base::ids::UserId;
 use serde_json::Value;
 
-use crate::ids::UserId;
 use crate::responses::engine::ResponseEngine;
 use crate::responses::error::ResponseEngineError;
 use crate::responses::input::history;

@@ -1,10 +1,10 @@
 //! Converts response items to prompt messages, and drops old ones until the prompt fits. Pure.
 
+use base::prompt_role::PromptRole;
+use llm::request::Message;
+use llm::tool::Attachment;
 use serde_json::Value;
 
-use crate::llm::prompt_role::PromptRole;
-use crate::llm::request::Message;
-use crate::llm::tool::Attachment;
 use crate::responses::input::prompt_assembler;
 use crate::responses::persona_models::speaker_selection;
 
@@ -140,10 +140,10 @@ fn begins_a_turn(message: &Message) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use llm::request::Message;
     use serde_json::{Value, json};
 
     use super::{PromptTooLong, assemble, fit};
-    use crate::llm::request::Message;
 
     fn message_item(role: &str, text: &str) -> Value {
         json!({ "type": "message", "role": role, "content": [{ "type": "input_text", "text": text }] })

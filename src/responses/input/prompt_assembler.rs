@@ -6,18 +6,18 @@
 
 use std::collections::{HashMap, VecDeque};
 
+use agent::tools::mcp::tool_names::model_facing_name;
+use agent::tools::tool_messages::{assistant_message, error_text, tool_message, truncate_output};
+use base::prompt_role::PromptRole;
+use llm::request::Message;
+use llm::tool::ToolCall;
 use serde_json::{Value, json};
 
-use crate::llm::prompt_role::PromptRole;
-use crate::llm::request::Message;
-use crate::llm::tool::ToolCall;
 use crate::responses::execution::mcp_approvals;
 use crate::responses::input::pending_tool_calls::{
     SERVER_TOOL_PREFIX, call_id, is_call, is_incomplete, is_output,
 };
 use crate::responses::input::prompt::{PromptItem, text};
-use crate::tools::mcp::tool_names::model_facing_name;
-use crate::tools::tool_messages::{assistant_message, error_text, tool_message, truncate_output};
 
 /// The name of the client's shell for the model.
 pub const SHELL_TOOL_NAME: &str = "local_shell";

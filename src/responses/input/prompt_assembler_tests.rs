@@ -1,8 +1,8 @@
 //! Tests of tool calls in prompts: grouping, order of outputs, and calls without outputs.
 
+use llm::request::Message;
 use serde_json::{Value, json};
 
-use crate::llm::request::Message;
 use crate::responses::input::prompt::{assemble, fit};
 
 fn message(role: &str, text: &str) -> Value {

@@ -1,5 +1,7 @@
 //! Persona models: characters and spaces that clients request as models, and who may use them.
 
+use base::clock::Timestamp;
+use base::ids::{CharacterId, SpaceId, UserId};
 use sea_orm::{
     ColumnTrait, Condition, ConnectionTrait, DbErr, EntityTrait, QueryFilter, QueryOrder,
     QuerySelect, QueryTrait,
@@ -7,8 +9,6 @@ use sea_orm::{
 
 use crate::accounts::user;
 use crate::characters::character;
-use crate::clock::Timestamp;
-use crate::ids::{CharacterId, SpaceId, UserId};
 use crate::responses::error::ResponseEngineError;
 use crate::spaces::permissions::{Access, Action};
 use crate::spaces::{lifecycle, membership, shared_spaces, space};
@@ -235,8 +235,9 @@ async fn list_characters(
 
 #[cfg(test)]
 mod tests {
+    use base::ids::{CharacterId, SpaceId};
+
     use super::{ModelRef, parse};
-    use crate::ids::{CharacterId, SpaceId};
 
     #[test]
     fn only_a_prefix_and_a_number_name_a_persona_model() {

@@ -1,14 +1,15 @@
 //! Builds the prompt of a character that answers under `/v1`: response items as lines of a
 //! conversation, combined with its card.
 
-use crate::clock::Timestamp;
+use agent::trim::ReplyTrimmer;
+use base::clock::Timestamp;
+use base::ids::{MembershipId, MessageId};
+use base::prompt_role::PromptRole;
+use llm::request::{Message, Request};
+use llm::tokens;
+use tavern::presets::document::Preset;
+
 use crate::conversations::message;
-use crate::generation::trim::ReplyTrimmer;
-use crate::ids::{MembershipId, MessageId};
-use crate::llm::prompt_role::PromptRole;
-use crate::llm::request::{Message, Request};
-use crate::llm::tokens;
-use crate::presets::document::Preset;
 use crate::prompt::blocks::BlockPayload;
 use crate::prompt::builder;
 use crate::prompt::context::HistoryLine;

@@ -3,13 +3,14 @@
 
 use std::collections::VecDeque;
 
+use base::ids::MembershipId;
+use base::prompt_role::PromptRole;
+use llm::request::Message;
 use sea_orm::DbErr;
 use serde_json::{Value, json};
+use tavern::seeded_random::SeededRandom;
 
 use crate::characters::character;
-use crate::ids::MembershipId;
-use crate::llm::prompt_role::PromptRole;
-use crate::llm::request::Message;
 use crate::prompt::loading::external_history;
 use crate::providers::provider;
 use crate::responses::error::ResponseEngineError;
@@ -25,7 +26,6 @@ use crate::responses::request::StoredRequest;
 use crate::responses::services::ResponseServices;
 use crate::spaces::{membership, space};
 use crate::speakers::from_memberships;
-use crate::speakers::seeded_random::SeededRandom;
 use crate::speakers::selection::{Candidate, SpeakerChoice};
 
 /// The speakers of one response.

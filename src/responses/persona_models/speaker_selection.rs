@@ -3,13 +3,13 @@
 //! The `metadata` of an item names its speaker. Clients send items back, possibly changed, so it
 //! counts only if it refers to an existing membership.
 
+use base::ids::MembershipId;
 use serde_json::{Value, json};
+use tavern::seeded_random::SeededRandom;
 
-use crate::ids::MembershipId;
 use crate::responses::persona_models::model_names;
 use crate::spaces::space::RepliesPerTurn;
 use crate::spaces::{membership, space};
-use crate::speakers::seeded_random::SeededRandom;
 use crate::speakers::selection::{Candidate, SelectionInput, SpeakerChoice};
 use crate::speakers::selector;
 use crate::speakers::selector::SelectionTrigger;

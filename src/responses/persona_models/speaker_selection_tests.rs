@@ -2,16 +2,16 @@
 
 use std::collections::HashMap;
 
+use base::clock::Timestamp;
+use base::ids::{CharacterId, MembershipId, SpaceId};
 use serde_json::{Value, json};
+use tavern::seeded_random::SeededRandom;
 
 use super::{SpaceRequest, choose, speaker_metadata, speaker_name};
-use crate::clock::Timestamp;
-use crate::ids::{CharacterId, MembershipId, SpaceId};
 use crate::spaces::membership::Participation;
 use crate::spaces::space::{RepliesPerTurn, ReplyOrder};
 use crate::spaces::{membership, space};
 use crate::speakers::from_memberships;
-use crate::speakers::seeded_random::SeededRandom;
 
 fn character_membership(id: i64, name: &str) -> membership::Model {
     membership::Model {

@@ -1,14 +1,14 @@
 //! Table `api_conversations`: logs of items that responses of `/v1` read and extend. These are not
 //! the conversations of a space.
 
+use base::clock::Timestamp;
+use base::ids::UserId;
 use sea_orm::IntoActiveModel;
 use sea_orm::entity::prelude::*;
 use sea_orm::sea_query::{Expr, ExprTrait};
 use serde_json::{Value, json};
 
-use crate::clock::Timestamp;
 use crate::db::connect::Db;
-use crate::ids::UserId;
 use crate::responses::fold::object_ids;
 use crate::responses::store::{api_conversation_item, item};
 

@@ -6,6 +6,8 @@
 
 use std::time::Duration;
 
+use base::clock::Timestamp;
+use base::ids::UserId;
 use leased_jobs::job::RenewedLease;
 use sea_orm::sea_query::{Expr, ExprTrait, Query, SimpleExpr};
 use sea_orm::{
@@ -13,10 +15,8 @@ use sea_orm::{
     QueryFilter, QueryOrder, QueryResult, QuerySelect, UpdateMany,
 };
 
-use crate::clock::Timestamp;
 use crate::db::backend;
 use crate::db::connect::Backend;
-use crate::ids::UserId;
 use crate::responses::fold::response_document::ResponseState;
 use crate::responses::store::response;
 use crate::responses::store::response::{Column, Entity, ResponseStatus};

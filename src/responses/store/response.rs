@@ -1,14 +1,14 @@
 //! Table `responses`: requests to the Responses API and their results. Only `queue.rs` changes
 //! their state.
 
+use base::clock::Timestamp;
+use base::ids::UserId;
 use sea_orm::QuerySelect;
 use sea_orm::entity::prelude::*;
 use sea_orm::sea_query::StringLen;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::clock::Timestamp;
-use crate::ids::UserId;
 use crate::responses::fold::response_document::{
     ResponseError, ResponseHeader, ResponseState, ResponseUsage, document,
 };

@@ -3,12 +3,12 @@
 
 use std::time::Duration;
 
+use base::clock::Timestamp;
 use sea_orm::sea_query::{Expr, ExprTrait, Query, SelectStatement};
 use sea_orm::{
     ColumnTrait, ConnectionTrait, DbErr, EntityTrait, PaginatorTrait, QueryFilter, QuerySelect,
 };
 
-use crate::clock::Timestamp;
 use crate::db::connect::Db;
 use crate::responses::store::response::Column;
 use crate::responses::store::{api_conversation, event, response};

@@ -5,24 +5,26 @@
 
 use std::sync::Arc;
 
+use agent::agent_host::{
+    AgentEvent, AgentHost, DispatchedCall, DispatchedCalls, Disposition, MAX_SERVER_CALLS,
+};
+use agent::agent_loop::LoopOutcome;
+use agent::next_action::MAX_ITERATIONS;
+use agent::outcome::{CallEnd, GenerationFailure, GenerationOutcome, ModelOutput};
+use agent::reasoning::Reasoning;
+use agent::sink::Sink;
+use agent::tools::parse_arguments;
+use agent::tools::tool::{ServerTool, ToolResult};
+use agent::usage::UsageTotal;
+use agent::{model_call, usage};
 use async_trait::async_trait;
+use base::ids::ProviderId;
+use llm::request::Request;
+use llm::tool::{ToolCall, ToolChoice};
 use sea_orm::EntityTrait;
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
-use crate::generation::agent_host::{
-    AgentEvent, AgentHost, DispatchedCall, DispatchedCalls, Disposition, MAX_SERVER_CALLS,
-};
-use crate::generation::agent_loop::LoopOutcome;
-use crate::generation::next_action::MAX_ITERATIONS;
-use crate::generation::outcome::{CallEnd, GenerationFailure, GenerationOutcome, ModelOutput};
-use crate::generation::reasoning::Reasoning;
-use crate::generation::sink::Sink;
-use crate::generation::usage::UsageTotal;
-use crate::generation::{model_call, usage};
-use crate::ids::ProviderId;
-use crate::llm::request::Request;
-use crate::llm::tool::{ToolCall, ToolChoice};
 use crate::runs::execution::approval_wait::{ApprovalDecision, ApprovalWait};
 use crate::runs::execution::lease::RunLease;
 use crate::runs::execution::tool_offers::ToolOffer;
@@ -31,8 +33,6 @@ use crate::runs::services::RunServices;
 use crate::runs::store::run;
 use crate::runs::store::tool_approval::ApprovalRequest;
 use crate::spaces::space;
-use crate::tools::parse_arguments;
-use crate::tools::tool::{ServerTool, ToolResult};
 
 /// Maximum length of arguments, in bytes, that need approval: the moderator must see all of them.
 const MAX_SHOWN_BYTES: usize = 16 * 1024;

@@ -6,13 +6,13 @@
 
 use std::time::Duration;
 
+use base::clock::Timestamp;
+use base::ids::{ConversationId, ProviderId, ToolApprovalId};
+use realtime::event::Envelope;
+use realtime::topic::Topic;
 use sea_orm::DbErr;
 use tokio::time::{Instant, timeout};
 
-use crate::clock::Timestamp;
-use crate::ids::{ConversationId, ProviderId, ToolApprovalId};
-use crate::realtime::event::Envelope;
-use crate::realtime::topic::Topic;
 use crate::runs::engine::RunEngine;
 use crate::runs::execution::lease::RunLease;
 use crate::runs::services::RunServices;

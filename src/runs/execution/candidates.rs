@@ -10,19 +10,19 @@
 
 use std::sync::Arc;
 
+use agent::model_call;
+use agent::outcome::{GenerationFailure, GenerationOutcome};
+use agent::usage::UsageTotal;
+use base::ids::{ConversationId, GenerationId, MembershipId, ProviderId, RunId, SpaceId, UserId};
 use dashmap::DashMap;
 use futures::future::join_all;
+use llm::request::Request;
+use realtime::event::{Envelope, Event};
+use realtime::topic::Topic;
 use sea_orm::{DbErr, EntityTrait};
 use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 
-use crate::generation::model_call;
-use crate::generation::outcome::{GenerationFailure, GenerationOutcome};
-use crate::generation::usage::UsageTotal;
-use crate::ids::{ConversationId, GenerationId, MembershipId, ProviderId, RunId, SpaceId, UserId};
-use crate::llm::request::Request;
-use crate::realtime::event::{Envelope, Event};
-use crate::realtime::topic::Topic;
 use crate::runs::engine::RunEngine;
 use crate::runs::events::{CopilotCandidate, CopilotCandidateError};
 use crate::runs::execution::permits::Permit;

@@ -4,12 +4,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use agent::sink::Sink;
+use base::ids::{ConversationId, RunId};
 use parking_lot::Mutex;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
-use crate::generation::sink::Sink;
-use crate::ids::{ConversationId, RunId};
 use crate::runs::execution::live_streams::LiveStreams;
 
 /// The writing half, for the generator.

@@ -5,18 +5,18 @@
 
 use std::panic::AssertUnwindSafe;
 
+use agent::agent_loop::AgentLoop;
+use agent::outcome::{GenerationFailure, GenerationOutcome};
+use agent::reasoning::Reasoning;
+use agent::usage::UsageTotal;
 use futures::FutureExt;
 use leased_jobs::lease::CancelReason;
+use llm::delta::FinishReason;
+use llm::tokens;
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
 use crate::db::retry;
-use crate::generation::agent_loop::AgentLoop;
-use crate::generation::outcome::{GenerationFailure, GenerationOutcome};
-use crate::generation::reasoning::Reasoning;
-use crate::generation::usage::UsageTotal;
-use crate::llm::delta::FinishReason;
-use crate::llm::tokens;
 use crate::runs::error::EngineError;
 use crate::runs::execution::agent_host::{RunHost, RunProgress};
 use crate::runs::execution::lease::RunLease;
@@ -47,10 +47,10 @@ pub async fn execute(context: RunServices, claimed: ClaimedRun, lease: RunLease)
             usage: None,
         }
     });
-    crate::fail_point!("exec.before_commit");
+    base::fail_point!("exec.before_commit");
     // If a heartbeat no longer finds the run after this point, this commit ended it.
     commit_end(&context, &run, &lease, turn).await;
-    crate::fail_point!("exec.after_commit");
+    base::fail_point!("exec.after_commit");
     // If the run was ended elsewhere (another node, deletion), the stream is still open here.
     let live = &context.live_streams;
     live.close(run.conversation_id, run.id, lease.number);
@@ -73,7 +73,7 @@ async fn generate_reply(
     lease: &RunLease,
     state: ScheduleState,
 ) -> ExecutionResult {
-    crate::fail_point!("exec.after_claim");
+    base::fail_point!("exec.after_claim");
     let mut prepared = match preparation::prepare(context, run, state).await {
         Ok(prepared) => prepared,
         Err(failure) => {

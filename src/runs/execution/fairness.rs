@@ -8,8 +8,9 @@
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 
-use crate::clock::Timestamp;
-use crate::ids::{ProviderId, RunId, SpaceId};
+use base::clock::Timestamp;
+use base::ids::{ProviderId, RunId, SpaceId};
+
 use crate::runs::store::due_runs::DueRun;
 
 /// A run that holds a permit on this node.
@@ -145,11 +146,11 @@ fn waiting_since(due: &DueRun) -> Timestamp {
 
 #[cfg(test)]
 mod tests {
+    use base::clock::Timestamp;
+    use base::ids::{ConversationId, ProviderId, RunId, SpaceId};
     use proptest::prelude::*;
 
     use super::{ClaimCapacity, MAX_REMEMBERED_TURNS, PendingRuns, RunningRun};
-    use crate::clock::Timestamp;
-    use crate::ids::{ConversationId, ProviderId, RunId, SpaceId};
     use crate::runs::store::due_runs::DueRun;
 
     fn due(space: i64, at: i64, provider: i64) -> DueRun {

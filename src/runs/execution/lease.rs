@@ -1,9 +1,9 @@
 //! The leases of the runs that this node executes.
 
+use base::ids::{ConversationId, RunId};
 use leased_jobs::lease::{ActiveLeases, CancelHandle, Lease};
 use tokio_util::sync::CancellationToken;
 
-use crate::ids::{ConversationId, RunId};
 use crate::runs::store::run;
 
 /// The lease of a run that this node executes; exists until the executor has finished.

@@ -12,18 +12,18 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use base::ids::{ConversationId, RunId};
 use bytestring::ByteString;
 use dashmap::DashMap;
 use parking_lot::Mutex;
+use realtime::cluster::signal::{ClusterSignal, StreamSnapshot};
+use realtime::event;
+use realtime::event::{Envelope, Payload, StreamBoundary, StreamDelta, utf16_len};
+use realtime::hub::Hub;
+use realtime::topic::Topic;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
-use crate::ids::{ConversationId, RunId};
-use crate::realtime::cluster::signal::{ClusterSignal, StreamSnapshot};
-use crate::realtime::event;
-use crate::realtime::event::{Envelope, Payload, StreamBoundary, StreamDelta, utf16_len};
-use crate::realtime::hub::Hub;
-use crate::realtime::topic::Topic;
 use crate::runs::events::{StreamReset, TypingStart};
 
 /// The minimum time between two requests for the same text.

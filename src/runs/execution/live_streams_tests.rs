@@ -2,16 +2,16 @@
 
 use std::sync::Arc;
 
+use base::ids::{ConversationId, MembershipId, RunId};
+use realtime::cluster::bus::ClusterBus;
+use realtime::cluster::signal::StreamSnapshot;
+use realtime::event::{Envelope, Payload, StreamBoundary, StreamDelta};
+use realtime::hub::Hub;
+use realtime::outbox::{NextItem, Outbox};
+use realtime::topic::Topic;
 use uuid::Uuid;
 
 use super::{LiveStreams, RemoteBoundary};
-use crate::ids::{ConversationId, MembershipId, RunId};
-use crate::realtime::cluster::bus::ClusterBus;
-use crate::realtime::cluster::signal::StreamSnapshot;
-use crate::realtime::event::{Envelope, Payload, StreamBoundary, StreamDelta};
-use crate::realtime::hub::Hub;
-use crate::realtime::outbox::{NextItem, Outbox};
-use crate::realtime::topic::Topic;
 use crate::runs::events::TypingStart;
 use crate::runs::store::run::RunKind;
 

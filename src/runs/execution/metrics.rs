@@ -2,6 +2,7 @@
 
 use std::sync::atomic::AtomicU64;
 
+use base::clock::Timestamp;
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
@@ -9,7 +10,6 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::Registry;
 
-use crate::clock::Timestamp;
 use crate::runs::execution::recovery::RecoveryReport;
 use crate::runs::reading::history::QueueLoad;
 use crate::runs::store::run;
@@ -182,11 +182,11 @@ fn seconds(ms: i64) -> f64 {
 
 #[cfg(test)]
 mod tests {
+    use base::clock::Timestamp;
     use prometheus_client::encoding::text;
     use prometheus_client::registry::Registry;
 
     use super::RunMetrics;
-    use crate::clock::Timestamp;
     use crate::runs::execution::recovery::RecoveryReport;
     use crate::runs::reading::history::QueueLoad;
 

@@ -6,11 +6,11 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
+use base::ids::RunId;
 use leased_jobs::claim_loop::WakeupSignal;
 use parking_lot::Mutex;
 use tokio::sync::oneshot;
 
-use crate::ids::RunId;
 use crate::runs::store::due_runs::DueRun;
 
 /// Cheap to clone; clones share state.

@@ -3,16 +3,17 @@
 
 use std::sync::Arc;
 
+use agent::outcome::{FailureCode, GenerationFailure};
+use agent::tools::tool_settings::SpaceTools;
+use agent::trim::ReplyTrimmer;
+use base::ids::{ConversationId, MembershipId, MessageId, ProviderId};
+use llm::provider::Provider;
+use llm::request::Request;
+use llm::tokens;
 use sea_orm::DbErr;
+use tavern::presets::document::GenerationTrigger;
 
 use crate::conversations::message;
-use crate::generation::outcome::{FailureCode, GenerationFailure};
-use crate::generation::trim::ReplyTrimmer;
-use crate::ids::{ConversationId, MembershipId, MessageId, ProviderId};
-use crate::llm::provider::Provider;
-use crate::llm::request::Request;
-use crate::llm::tokens;
-use crate::presets::document::GenerationTrigger;
 use crate::prompt::budget::ContextOverflow;
 use crate::prompt::builder;
 use crate::prompt::builder::BuiltPrompt;
@@ -29,7 +30,6 @@ use crate::runs::scheduling::state::ScheduleState;
 use crate::runs::services::RunServices;
 use crate::runs::store::run;
 use crate::spaces::membership;
-use crate::tools::tool_settings::SpaceTools;
 
 /// A prompt, if it fits into the model's context window.
 type FittedPrompt = Result<BuiltPrompt, ContextOverflow>;

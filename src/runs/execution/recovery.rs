@@ -4,6 +4,8 @@
 //! **Invariant:** a node that was itself suspended recovers nothing for one stale time, and so does
 //! one whose check took as long as a heartbeat. It never recovers runs that it executes itself.
 
+use base::clock::Timestamp;
+use base::ids::ConversationId;
 use leased_jobs::clock_jump_guard::ClockJumpGuard;
 use sea_orm::sea_query::{Expr, ExprTrait, Query};
 use sea_orm::{ColumnTrait, ConnectionTrait, DbErr, EntityTrait, QueryFilter, QuerySelect};
@@ -11,10 +13,8 @@ use serde::Serialize;
 use tokio::time::Instant;
 use utoipa::ToSchema;
 
-use crate::clock::Timestamp;
 use crate::db::backend;
 use crate::db::connect::Backend;
-use crate::ids::ConversationId;
 use crate::rounds::round;
 use crate::runs::error::EngineError;
 use crate::runs::jobs;
@@ -95,7 +95,7 @@ async fn recover_silent_for(
     after_ms: i64,
     judges: impl FnOnce(Option<Timestamp>) -> bool,
 ) -> Result<Option<RecoveryReport>, EngineError> {
-    crate::fail_point!("reap.begin", ?);
+    base::fail_point!("reap.begin", ?);
     let stale = StaleAfter {
         after_ms,
         dialect: context.db.backend(),

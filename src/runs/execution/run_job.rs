@@ -12,13 +12,13 @@
 use std::future::pending;
 use std::time::Duration;
 
+use base::clock::Timestamp;
+use base::ids::{ConversationId, RunId, SpaceId};
 use leased_jobs::clock_jump_guard::ClockJumpGuard;
 use leased_jobs::job::{Job, JobFailure, JobTiming, NextWork, RenewedLease};
 
-use crate::clock::Timestamp;
 use crate::db::clock_offset;
 use crate::db::connect::Backend;
-use crate::ids::{ConversationId, RunId, SpaceId};
 use crate::runs::error::EngineError;
 use crate::runs::execution::fairness::{ClaimCapacity, PendingRuns, RunningRun};
 use crate::runs::execution::lease::{ActiveRuns, RunLease};
@@ -82,7 +82,7 @@ impl Job for RunJob {
     }
 
     async fn renew(&self, held: &[RunId]) -> Result<Vec<RenewedLease<RunId>>, EngineError> {
-        crate::fail_point!("beat.begin", ?);
+        base::fail_point!("beat.begin", ?);
         let (db, now) = (&self.context.db, self.context.clock.now());
         let connection = db.heartbeat_connection();
         let renewed = queue::heartbeat(connection, &self.context.node, held, now, db.backend());
@@ -182,7 +182,7 @@ impl RunJob {
         let n_chosen = chosen.len();
         let claims = scheduler::claim(&context, chosen).await?;
         for claimed in claims.runs {
-            crate::fail_point!("claim.after_commit");
+            base::fail_point!("claim.after_commit");
             // The step registered the lease before its events were published.
             let Some(lease) = context.leases.find(&claimed.run.id) else {
                 continue;

@@ -3,17 +3,17 @@
 
 use std::sync::Arc;
 
+use agent::tools::mcp::server::{Credentials, McpServer};
+use agent::tools::mcp::sessions::{McpSessions, RemoteTool};
+use agent::tools::mcp::tool_info::McpTool;
+use agent::tools::mcp::tool_names::model_facing_name;
+use agent::tools::tool::ServerTool;
+use agent::tools::tool_settings::{McpServerSettings, SpaceTools, ToolPermission};
+use base::ids::UserId;
 use futures::future::join_all;
+use llm::tool::Tool;
 
-use crate::ids::UserId;
-use crate::llm::tool::Tool;
 use crate::runs::services::RunServices;
-use crate::tools::mcp::server::{Credentials, McpServer};
-use crate::tools::mcp::sessions::{McpSessions, RemoteTool};
-use crate::tools::mcp::tool_info::McpTool;
-use crate::tools::mcp::tool_names::model_facing_name;
-use crate::tools::tool::ServerTool;
-use crate::tools::tool_settings::{McpServerSettings, SpaceTools, ToolPermission};
 
 /// Maximum number of tools in one request, the limit of common APIs.
 const MAX_TOOLS: usize = 128;

@@ -1,11 +1,11 @@
 //! The conversations of a space as a list, each with what it is doing.
 
+use base::ids::{ConversationId, SpaceId, UserId};
 use sea_orm::{ConnectionTrait, DbErr, EntityTrait};
 
 use crate::conversations::{conversation, read_mark};
 use crate::db::connect::Db;
 use crate::db::reading::page::{PageOf, PageQuery};
-use crate::ids::{ConversationId, SpaceId, UserId};
 use crate::rounds::{round, slot};
 use crate::runs::reading::views;
 use crate::runs::reading::views::{ConversationView, RuntimeView};

@@ -2,18 +2,18 @@
 //!
 //! **Invariant:** read-only; the execution of runs never waits for these queries.
 
+use base::clock::Timestamp;
+use base::ids::{ConversationId, RunId, SpaceId};
 use sea_orm::sea_query::{Expr, ExprTrait, SimpleExpr};
 use sea_orm::{
     ColumnTrait, ConnectionTrait, DbErr, EntityTrait, FromQueryResult, JoinType, QueryFilter,
     QuerySelect, QueryTrait, RelationTrait, Select,
 };
 
-use crate::clock::Timestamp;
 use crate::conversations::conversation;
 use crate::db::backend;
 use crate::db::connect::Backend;
 use crate::db::reading::page::{PageOf, PageQuery};
-use crate::ids::{ConversationId, RunId, SpaceId};
 use crate::runs::store::run;
 use crate::runs::store::run::{Column, Entity, Model, Relation, RunKind, RunStatus};
 

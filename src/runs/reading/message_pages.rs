@@ -5,6 +5,7 @@
 
 use std::sync::Arc;
 
+use base::ids::{ConversationId, MessageId};
 use sea_orm::DbErr;
 
 use crate::conversations::pages::{MessageDetails, PageBudget, Stub};
@@ -12,7 +13,6 @@ use crate::conversations::rendering::markdown::Markdown;
 use crate::conversations::timeline::TimelinePage;
 use crate::conversations::{message, pages};
 use crate::db::reading::slices;
-use crate::ids::{ConversationId, MessageId};
 use crate::runs::engine::RunEngine;
 use crate::runs::error::ConversationReadError;
 

@@ -5,12 +5,12 @@
 
 use std::time::Duration;
 
+use base::ids::{ConversationId, RunId};
+use realtime::channel::DatabasePosition;
 use sea_orm::sea_query::{Expr, ExprTrait, IntoCondition};
 use sea_orm::{ColumnTrait, DbErr, EntityTrait, JoinType, QueryFilter, QuerySelect};
 
 use crate::conversations::conversation;
-use crate::ids::{ConversationId, RunId};
-use crate::realtime::channel::DatabasePosition;
 use crate::runs::services::RunServices;
 use crate::runs::store::run;
 

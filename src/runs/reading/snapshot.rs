@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use base::ids::{ConversationId, MembershipId, RunId};
 use sea_orm::{ConnectionTrait, DbErr, EntityTrait};
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -11,7 +12,6 @@ use crate::conversations::pages::{MessageDetails, PageBudget, TimelineChanges};
 use crate::conversations::timeline::TimelinePage;
 use crate::conversations::{conversation, message, pages};
 use crate::db::reading::slices;
-use crate::ids::{ConversationId, MembershipId, RunId};
 use crate::runs::engine::RunEngine;
 use crate::runs::error::ConversationReadError;
 use crate::runs::execution::live_streams::LiveStream;

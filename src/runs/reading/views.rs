@@ -1,12 +1,12 @@
 //! API documents about what a conversation is doing: its round, its state, and the whole
 //! conversation.
 
+use base::clock::Timestamp;
+use base::ids::{ConversationId, MembershipId, MessageId, RoundId, SpaceId};
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use crate::clock::Timestamp;
 use crate::conversations::conversation;
-use crate::ids::{ConversationId, MembershipId, MessageId, RoundId, SpaceId};
 use crate::rounds::{round, slot};
 use crate::runs::scheduling::auto_mode;
 use crate::runs::scheduling::state::{ActiveRound, ConversationState};

@@ -2,10 +2,11 @@
 
 use std::sync::Arc;
 
+use base::ids::{MembershipId, MessageId, RoundId, RunId};
+use tavern::macros::variables::VariableChanges;
+
 use crate::conversations::{message, swipe};
-use crate::ids::{MembershipId, MessageId, RoundId, RunId};
 use crate::prompt::builder::PromptEffects;
-use crate::prompt::macros::variables::VariableChanges;
 use crate::prompt::record::prompt_record::SentPrompt;
 use crate::runs::store::run;
 

@@ -1,8 +1,9 @@
 //! Plans the claim, end, recovery and release of a run.
 
+use agent::outcome::{FailureCode, GenerationFailure};
+use base::ids::RunId;
+
 use crate::conversations::message;
-use crate::generation::outcome::{FailureCode, GenerationFailure};
-use crate::ids::RunId;
 use crate::rounds::{round, slot};
 use crate::runs::followup;
 use crate::runs::scheduling::command::{CommandError, ExecutionEnd, GeneratedText, SentPromptRef};

@@ -1,8 +1,9 @@
 //! Plans the actions of people: stop, pause, resume, skip, retry, cancel, edit, hide, mute,
 //! archive.
 
+use base::ids::{MembershipId, MessageId, RunId};
+
 use crate::conversations::message;
-use crate::ids::{MembershipId, MessageId, RunId};
 use crate::rounds::{round, slot};
 use crate::runs::scheduling::command::{CommandError, MessageEdit};
 use crate::runs::scheduling::plan::PlanChange;

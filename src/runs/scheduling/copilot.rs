@@ -8,7 +8,8 @@
 
 use std::cmp::Reverse;
 
-use crate::ids::{ConversationId, MembershipId};
+use base::ids::{ConversationId, MembershipId};
+
 use crate::rounds::round;
 use crate::runs::scheduling::plan::{EnqueueRun, MessageRef, PlanChange};
 use crate::runs::scheduling::plan_builder::{NextSlot, PlanBuilder};

@@ -2,8 +2,9 @@
 
 use std::sync::Arc;
 
+use base::ids::{MembershipId, MessageId, RoundId, RunId};
+
 use crate::conversations::{message, swipe};
-use crate::ids::{MembershipId, MessageId, RoundId, RunId};
 use crate::prompt::builder::PromptEffects;
 use crate::prompt::record::prompt_record::SentPrompt;
 use crate::rounds::{round, slot};

@@ -1,7 +1,8 @@
 //! Builds a plan: collects the changes and tracks the conversation's state after them.
 
-use crate::clock::Timestamp;
-use crate::ids::{MembershipId, RoundId, RunId};
+use base::clock::Timestamp;
+use base::ids::{MembershipId, RoundId, RunId};
+
 use crate::rounds::{round, slot};
 use crate::runs::scheduling::plan::{EnqueueRun, MessageRef, Plan, PlanChange};
 use crate::runs::scheduling::state::{ActiveRound, ScheduleState};

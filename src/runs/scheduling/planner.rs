@@ -7,9 +7,10 @@
 
 use std::sync::Arc;
 
-use crate::clock::Timestamp;
+use base::clock::Timestamp;
+use base::ids::MembershipId;
+
 use crate::conversations::{message, swipe};
-use crate::ids::MembershipId;
 use crate::prompt::builder::PromptEffects;
 use crate::rounds::round;
 use crate::runs::scheduling::command::{Command, CommandError, Greeting, NewPost};

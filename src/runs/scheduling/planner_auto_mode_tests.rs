@@ -1,6 +1,7 @@
 //! Tests of auto mode: AI replies to AI, with a delay before each turn, until no turns are left.
 
-use crate::ids::MessageId;
+use base::ids::MessageId;
+
 use crate::runs::scheduling::auto_mode;
 use crate::runs::scheduling::planner::fixture::{PlannerFixture, success};
 use crate::runs::store::run;

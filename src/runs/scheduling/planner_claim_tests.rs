@@ -1,6 +1,7 @@
 //! Tests of claims: every row of the claim's table.
 
-use crate::ids::{MessageId, RunId};
+use base::ids::{MessageId, RunId};
+
 use crate::runs::scheduling::command::Command;
 use crate::runs::scheduling::planner::fixture::{ADA, BOB, PlannerFixture, queued, running};
 use crate::spaces::membership::{MembershipStatus, Participation};

@@ -1,6 +1,7 @@
 //! Tests of the controls for users: stop, pause, resume, skip, retry, cancel.
 
-use crate::ids::RunId;
+use base::ids::RunId;
+
 use crate::rounds::round::RoundState;
 use crate::runs::scheduling::command::{Command, CommandError};
 use crate::runs::scheduling::planner::fixture::{

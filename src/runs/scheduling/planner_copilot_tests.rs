@@ -18,7 +18,7 @@ fn copilot_on(steps: i64) -> PlannerFixture {
     stage
 }
 
-fn enable_copilot(stage: &mut PlannerFixture, membership: crate::ids::MembershipId, steps: i64) {
+fn enable_copilot(stage: &mut PlannerFixture, membership: base::ids::MembershipId, steps: i64) {
     let here = stage.state.conversation.id;
     let seat = stage.member_mut(membership);
     seat.copilot_mode = CopilotMode::Full;
@@ -381,7 +381,7 @@ fn several_copilots_alternate() {
 #[test]
 fn the_copilot_speaks_only_in_its_own_conversation() {
     let mut stage = copilot_on(2);
-    stage.member_mut(EVE).copilot_conversation_id = Some(crate::ids::ConversationId(9));
+    stage.member_mut(EVE).copilot_conversation_id = Some(base::ids::ConversationId(9));
 
     assert!(stage.run_command(&START).unwrap().is_empty());
     stage.post_as_eve("Me.").unwrap();

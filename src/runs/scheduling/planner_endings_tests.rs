@@ -1,6 +1,7 @@
 //! Tests of what follows a run: every kind of end, a node that dies or shuts down, a stalled round.
 
-use crate::ids::RunId;
+use base::ids::RunId;
+
 use crate::rounds::round::RoundState;
 use crate::runs::scheduling::command::{Command, CommandError, ExecutionEnd};
 use crate::runs::scheduling::planner::fixture::{

@@ -3,11 +3,11 @@
 
 use std::collections::{HashMap, HashSet};
 
+use base::clock::Timestamp;
+use base::ids::{ConversationId, MembershipId, MessageId, RoundId, RunId, SpaceId};
 use serde_json::json;
 
-use crate::clock::Timestamp;
 use crate::conversations::{conversation, message, swipe};
-use crate::ids::{ConversationId, MembershipId, MessageId, RoundId, RunId, SpaceId};
 use crate::runs::scheduling::command::{
     Command, CommandError, ExecutionEnd, GeneratedText, NewPost,
 };

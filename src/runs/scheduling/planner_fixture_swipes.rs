@@ -1,7 +1,8 @@
 //! Swipes in the planner's fixture: loads what commands need of them, and applies their changes.
 
+use base::ids::{MessageId, SwipeId};
+
 use crate::conversations::{message, swipe};
-use crate::ids::{MessageId, SwipeId};
 use crate::runs::scheduling::planner::fixture::PlannerFixture;
 use crate::runs::store::run;
 use crate::spaces::space::GroupRegenerateMode;

@@ -1,12 +1,12 @@
 //! The fixture's writer: applies a plan's changes in memory, each only from the state that the real
 //! statement expects, and describes them in words.
 
+use base::clock::Timestamp;
+use base::ids::{MembershipId, MessageId, ProviderId};
+use llm::registry::ProviderKind;
 use serde::Serialize;
 
-use crate::clock::Timestamp;
 use crate::conversations::{message, timeline};
-use crate::ids::{MembershipId, MessageId, ProviderId};
-use crate::llm::registry::ProviderKind;
 use crate::providers::provider;
 use crate::rounds::round;
 use crate::runs::scheduling::plan;

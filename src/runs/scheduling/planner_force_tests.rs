@@ -1,8 +1,9 @@
 //! Tests of forced replies, of the speaker that Generate selects, and of greetings.
 
+use base::ids::MembershipId;
+use tavern::macros::variables::VariableChanges;
+
 use crate::conversations::swipe::SwipeText;
-use crate::ids::MembershipId;
-use crate::prompt::macros::variables::VariableChanges;
 use crate::runs::scheduling::command::{Command, CommandError, Greeting};
 use crate::runs::scheduling::planner::fixture::{
     ADA, BOB, EVE, PlannerFixture, failed, force, paused, queued, success,

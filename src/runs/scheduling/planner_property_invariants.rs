@@ -1,9 +1,10 @@
 //! Asserts what holds for each single plan, given the command, the state before, the plan, and the
 //! fixture after it was applied.
 
-use crate::clock::Timestamp;
+use base::clock::Timestamp;
+use base::ids::RoundId;
+
 use crate::conversations::message;
-use crate::ids::RoundId;
 use crate::rounds::round;
 use crate::runs::scheduling::command::Command;
 use crate::runs::scheduling::plan::{EnqueueRun, MessageRef, Plan, PlanChange};

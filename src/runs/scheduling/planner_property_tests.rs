@@ -3,10 +3,10 @@
 
 use std::collections::HashSet;
 
+use base::ids::{MembershipId, MessageId, RoundId, RunId};
 use proptest::prelude::*;
 use proptest::sample::select;
 
-use crate::ids::{MembershipId, MessageId, RoundId, RunId};
 use crate::rounds::{round, slot};
 use crate::runs::scheduling::command::{Command, ExecutionEnd};
 use crate::runs::scheduling::planner::fixture::{

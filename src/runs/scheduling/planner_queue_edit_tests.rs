@@ -1,6 +1,7 @@
 //! Tests of editing the queue of a round.
 
-use crate::ids::{MembershipId, RoundId};
+use base::ids::{MembershipId, RoundId};
+
 use crate::rounds::round::RoundState;
 use crate::runs::scheduling::command::{Command, CommandError};
 use crate::runs::scheduling::planner::fixture::{ADA, BOB, EVE, PlannerFixture, failure, success};

@@ -1,9 +1,10 @@
 //! Tests of swipes: when a regenerate is planned, how it ends, and what it leaves unchanged.
 
+use base::ids::MessageId;
+use tavern::macros::variables::VariableChanges;
+
 use crate::conversations::message::Visibility;
 use crate::conversations::swipe::SwipeText;
-use crate::ids::MessageId;
-use crate::prompt::macros::variables::VariableChanges;
 use crate::runs::scheduling::command::{Command, CommandError, ExecutionEnd, Greeting};
 use crate::runs::scheduling::planner::fixture::{
     ADA, BOB, PlannerFixture, STOP, failure, force, generated_text, queued, success,

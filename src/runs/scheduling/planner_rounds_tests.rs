@@ -1,7 +1,8 @@
 //! Tests of rounds with several speakers: later slots expect the current tail, a slot whose node
 //! died gets one more attempt, and the invariants hold when a round is over.
 
-use crate::ids::{MembershipId, MessageId};
+use base::ids::{MembershipId, MessageId};
+
 use crate::rounds::round::RoundState;
 use crate::rounds::slot;
 use crate::runs::scheduling::command::Command;

@@ -1,7 +1,8 @@
 //! Tests of how hiding, editing, muting, settings and archiving affect the schedule.
 
+use base::ids::MessageId;
+
 use crate::conversations::message::Visibility;
-use crate::ids::MessageId;
 use crate::runs::scheduling::command::{Command, CommandError, MessageEdit};
 use crate::runs::scheduling::planner::fixture::{
     ADA, BOB, PlannerFixture, failed, failure, force, forced, paused, post, queued,

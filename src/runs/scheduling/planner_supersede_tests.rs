@@ -1,7 +1,8 @@
 //! Tests of what a post does to forced runs and regenerates that are queued or running, and of the
 //! reason that each canceled run stores.
 
-use crate::ids::MessageId;
+use base::ids::MessageId;
+
 use crate::runs::scheduling::command::Command;
 use crate::runs::scheduling::planner::fixture::{
     ADA, BOB, EVE, PlannerFixture, STOP, failure, force, queued, running, success,

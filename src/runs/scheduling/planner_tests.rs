@@ -1,6 +1,7 @@
 //! Tests of what a post plans: the input policies, the debounce, and who may post.
 
-use crate::ids::MembershipId;
+use base::ids::MembershipId;
+
 use crate::rounds::round;
 use crate::runs::scheduling::command::{Command, CommandError, NewPost};
 use crate::runs::scheduling::planner::fixture::{

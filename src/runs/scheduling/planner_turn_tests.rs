@@ -1,7 +1,8 @@
 //! Tests of regenerating a whole turn: what is hidden, who replies again, and where that happens.
 
+use base::ids::MessageId;
+
 use crate::conversations::message::MessageRole;
-use crate::ids::MessageId;
 use crate::runs::scheduling::command::{Command, CommandError};
 use crate::runs::scheduling::planner::fixture::{ADA, BOB, PlannerFixture, force, success};
 use crate::runs::scheduling::planner::regenerate_tests::regenerate;

@@ -1,6 +1,7 @@
 //! Lets a user edit the pending slots of a round.
 
-use crate::ids::{MembershipId, RoundId};
+use base::ids::{MembershipId, RoundId};
+
 use crate::rounds::{round, slot};
 use crate::runs::scheduling::command::CommandError;
 use crate::runs::scheduling::plan::{EnqueueRun, MessageRef};

@@ -3,8 +3,9 @@
 //! **Invariant:** the shown swipe changes only while nothing depends on it: on the tail, and never
 //! at a fork point. A regenerate run was planned there; messages posted since then follow it.
 
+use base::ids::MessageId;
+
 use crate::conversations::{message, swipe};
-use crate::ids::MessageId;
 use crate::rounds::round;
 use crate::runs::scheduling::command::{CommandError, GeneratedText};
 use crate::runs::scheduling::plan::{EnqueueRun, MessageRef, PlanChange};

@@ -1,7 +1,8 @@
 //! Regenerates a whole turn: hides what followed a user message and starts a new round for it.
 
+use base::ids::MessageId;
+
 use crate::conversations::message;
-use crate::ids::MessageId;
 use crate::rounds::round;
 use crate::runs::scheduling::command::CommandError;
 use crate::runs::scheduling::plan::{MessageRef, PlanChange};

@@ -9,14 +9,14 @@
 use std::collections::{BTreeMap, HashMap, hash_map};
 use std::sync::Arc;
 
+use base::clock::Timestamp;
+use base::ids::{ConversationId, RoundId, RunId, SpaceId};
 use futures::future::join_all;
 use sea_orm::DatabaseTransaction;
 use tokio::task::JoinError;
 
-use crate::clock::Timestamp;
 use crate::conversations::{conversation, message, timeline};
 use crate::db::connect::Backend;
-use crate::ids::{ConversationId, RoundId, RunId, SpaceId};
 use crate::runs::announce;
 use crate::runs::error::EngineError;
 use crate::runs::execution::fairness::RunningRun;
@@ -60,14 +60,14 @@ pub async fn step(
         loop {
             let decided = decide_and_write(&own, conversation, command.clone()).await?;
             if let Some((done, written)) = decided {
-                crate::fail_point!("step.after_commit");
+                base::fail_point!("step.after_commit");
                 announce::announce(&own, &done.state, written);
                 return Ok(done);
             }
             // A pending change of settings is applied first.
             let applied = decide_and_write(&own, conversation, Command::ApplyChanges).await?;
             if let Some((done, written)) = applied {
-                crate::fail_point!("step.after_commit");
+                base::fail_point!("step.after_commit");
                 announce::announce(&own, &done.state, written);
             }
         }
@@ -125,7 +125,7 @@ async fn claim_all(context: &RunServices, due: Vec<DueRun>) -> ClaimResult {
     }
     match decide_all(context, &ready).await {
         Ok((all, marked)) => {
-            crate::fail_point!("step.after_commit");
+            base::fail_point!("step.after_commit");
             claims.n_decided = all.len();
             for (done, written) in all {
                 announce::announce(context, &done.state, written);

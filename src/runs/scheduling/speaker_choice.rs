@@ -1,10 +1,11 @@
 //! Selects who replies to a message or to a forced reply: builds the input of `speakers/` from the
 //! conversation's state.
 
-use crate::ids::MembershipId;
+use base::ids::MembershipId;
+use tavern::seeded_random::SeededRandom;
+
 use crate::runs::scheduling::plan_builder::PlanBuilder;
 use crate::spaces::space::RepliesPerTurn;
-use crate::speakers::seeded_random::SeededRandom;
 use crate::speakers::selection::{SelectionInput, SpeakerChoice};
 use crate::speakers::selector;
 use crate::speakers::selector::SelectionTrigger;

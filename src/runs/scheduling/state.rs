@@ -2,12 +2,12 @@
 
 use std::collections::{HashMap, HashSet};
 
+use base::ids::{CharacterId, ConversationId, MembershipId, MessageId};
 use sea_orm::{ColumnTrait, ConnectionTrait, DbErr, EntityTrait, QueryFilter};
 use utoipa::ToSchema;
 
 use crate::characters::character;
 use crate::conversations::{conversation, message, swipe, timeline};
-use crate::ids::{CharacterId, ConversationId, MembershipId, MessageId};
 use crate::providers::provider;
 use crate::rounds::{round, slot};
 use crate::runs::reading::views::RuntimeView;

@@ -5,6 +5,8 @@
 //! queued ones: each statement reads a limited number of index rows. Only the runs of a full
 //! provider are read in addition, to skip them.
 
+use base::clock::Timestamp;
+use base::ids::{ConversationId, ProviderId, RunId, SpaceId};
 use sea_orm::sea_query::{
     CommonTableExpression, Expr, ExprTrait, Func, Query, SelectStatement, SimpleExpr, UnionType,
     WithClause, WithQuery,
@@ -14,8 +16,6 @@ use sea_orm::{
     QueryOrder, QuerySelect, QueryTrait, Select,
 };
 
-use crate::clock::Timestamp;
-use crate::ids::{ConversationId, ProviderId, RunId, SpaceId};
 use crate::providers::provider;
 use crate::runs::store::run::{Column, Entity};
 use crate::spaces::membership;

@@ -4,6 +4,7 @@
 //! conversation does not show it. This does, to everyone who reads the conversation; Retry queues
 //! the run again.
 
+use base::ids::ConversationId;
 use sea_orm::sea_query::{Expr, ExprTrait};
 use sea_orm::{
     ColumnTrait, ConnectionTrait, DbErr, EntityTrait, JoinType, QueryFilter, QuerySelect,
@@ -11,7 +12,6 @@ use sea_orm::{
 };
 
 use crate::conversations::conversation;
-use crate::ids::ConversationId;
 use crate::rounds::round;
 use crate::runs::reading::views::RuntimeView;
 use crate::runs::store::run;

@@ -1,7 +1,8 @@
 //! Builds the row of a run that is to be queued.
 
-use crate::clock::Timestamp;
-use crate::ids::{ConversationId, MembershipId, RunId, SpaceId};
+use base::clock::Timestamp;
+use base::ids::{ConversationId, MembershipId, RunId, SpaceId};
+
 use crate::runs::store::run;
 
 /// Returns a new row for [`enqueue`](crate::runs::store::queue::enqueue) that is due immediately. Fields

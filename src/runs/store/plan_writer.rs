@@ -3,13 +3,13 @@
 //! **Invariant:** each durable event takes the next `rev` of the conversation, in the order in
 //! which the events are announced; the conversation's row is written once, at the end.
 
+use base::clock::Timestamp;
+use base::ids::MessageId;
 use sea_orm::{ActiveModelTrait, DatabaseTransaction, DbErr, EntityTrait, IntoActiveModel};
 
-use crate::clock::Timestamp;
 use crate::conversations::{conversation, message, newest_messages, swipe, timeline};
 use crate::db::commit_verification::CommitProof;
 use crate::db::connect::Backend;
-use crate::ids::MessageId;
 use crate::runs::error::EngineError;
 use crate::runs::scheduling::plan::{EnqueueRun, MessageRef, NewMessage, Plan, PlanChange};
 use crate::runs::scheduling::state::ScheduleState;
@@ -73,7 +73,7 @@ impl PlanWriter<'_> {
             queue_changed |= self
                 .apply_change(&mut schedule, &mut written, change)
                 .await?;
-            crate::fail_point!("step.between", ?);
+            base::fail_point!("step.between", ?);
         }
         // Messages are announced first, so the ends get later numbers.
         for (run, rev) in &mut written.ended {
@@ -282,7 +282,7 @@ impl PlanWriter<'_> {
                 };
                 require_updated(queue::expire(tx, &run, run.lease, &end, now, &stale).await?)?;
                 self.charge_tokens(schedule, &run).await?;
-                crate::fail_point!("reap.mid", ?);
+                base::fail_point!("reap.mid", ?);
                 self.record_stopped(schedule, written, run, end);
             }
             PlanChange::ReleaseRun(run) => {

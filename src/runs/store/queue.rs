@@ -3,17 +3,17 @@
 //! **Invariant:** every transition names the state it expects and returns whether it changed a row.
 //! A caller that gets `false` has lost the run: it must stop and publish nothing.
 
+use base::clock::Timestamp;
+use base::ids::{ConversationId, RunId};
 use sea_orm::sea_query::{Expr, ExprTrait, OnConflict, Query, SimpleExpr};
 use sea_orm::{
     ColumnTrait, ConnectionTrait, DbErr, EntityTrait, IntoActiveModel, QueryFilter, QueryOrder,
     QuerySelect, UpdateMany,
 };
 
-use crate::clock::Timestamp;
 use crate::conversations::conversation;
 use crate::db::backend;
 use crate::db::connect::Backend;
-use crate::ids::{ConversationId, RunId};
 use crate::runs::store::run;
 use crate::runs::store::run::{Column, RunStatus};
 

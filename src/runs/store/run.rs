@@ -1,16 +1,16 @@
 //! Table `conversation_runs`: one attempt to produce one text. Columns, queries and the API
 //! document; `queue.rs` is the only file that changes a run's status.
 
+use agent::usage::UsageTotal;
+use base::clock::Timestamp;
+use base::ids::{ConversationId, MembershipId, MessageId, RoundId, RunId, SpaceId};
 use sea_orm::entity::prelude::*;
 use sea_orm::sea_query::{Expr, UnionType};
 use sea_orm::{FromJsonQueryResult, FromQueryResult, QueryOrder, QueryTrait};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use crate::clock::Timestamp;
 use crate::db::string_enum::string_enum;
-use crate::generation::usage::UsageTotal;
-use crate::ids::{ConversationId, MembershipId, MessageId, RoundId, RunId, SpaceId};
 
 #[derive(Clone, Debug, PartialEq, DeriveEntityModel)]
 #[sea_orm(table_name = "conversation_runs")]

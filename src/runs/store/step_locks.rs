@@ -8,11 +8,10 @@ use std::collections::HashMap;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
+use base::ids::ConversationId;
 use parking_lot::Mutex;
 use sea_orm::{ConnAcquireErr, DbErr};
 use tokio::sync::{Mutex as AsyncMutex, OwnedMutexGuard};
-
-use crate::ids::ConversationId;
 
 /// How long a step waits for another step of its conversation. The same as PostgreSQL's
 /// `lock_timeout`, which limits the wait for the row lock.
@@ -102,10 +101,10 @@ impl Drop for EntryUse {
 
 #[cfg(test)]
 mod tests {
+    use base::ids::ConversationId;
     use futures::FutureExt;
 
     use super::StepLocks;
-    use crate::ids::ConversationId;
 
     #[tokio::test]
     async fn two_conversations_never_share_a_lock() {

@@ -6,13 +6,13 @@
 
 use std::collections::HashSet;
 
+use base::ids::{ConversationId, SpaceId};
 use sea_orm::sea_query::{Expr, ExprTrait, IntoColumnRef, IntoTableRef, Query, SimpleExpr};
 use sea_orm::{
     ColumnTrait, ConnectionTrait, DbErr, EntityTrait, QueryFilter, QueryOrder, QuerySelect,
 };
 
 use crate::conversations::conversation;
-use crate::ids::{ConversationId, SpaceId};
 use crate::rounds::round;
 use crate::runs::error::EngineError;
 use crate::runs::scheduling::command::Command;
@@ -35,7 +35,7 @@ pub async fn apply_to_space(
     space: SpaceId,
     command: &Command,
 ) -> Result<(), EngineError> {
-    crate::fail_point!("settings.after_commit", ?);
+    base::fail_point!("settings.after_commit", ?);
     for id in list_live(context.db.reader(), space).await? {
         step_ignoring_conflicts(context, id, command).await?;
     }

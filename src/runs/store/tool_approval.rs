@@ -3,19 +3,19 @@
 //! **Invariant:** an approval is decided once. It is open only while its run executes under the
 //! lease under which it was requested: another execution requests it again.
 
+use base::clock::Timestamp;
+use base::ids::{ConversationId, MembershipId, RunId, SpaceId, ToolApprovalId};
+use realtime::event::Event;
 use sea_orm::entity::prelude::*;
 use sea_orm::sea_query::ExprTrait;
 use sea_orm::{Condition, NotSet, QueryOrder, QuerySelect, QueryTrait, Set};
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use crate::clock::Timestamp;
 use crate::conversations::conversation;
 use crate::db::backend;
 use crate::db::connect::Db;
 use crate::db::string_enum::string_enum;
-use crate::ids::{ConversationId, MembershipId, RunId, SpaceId, ToolApprovalId};
-use crate::realtime::event::Event;
 use crate::runs::store::{queue, run};
 
 #[derive(Clone, Debug, PartialEq, DeriveEntityModel)]

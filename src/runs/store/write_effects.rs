@@ -1,13 +1,13 @@
 //! Writes what a run leaves behind apart from its text: the sent prompt, macro variables, timed
 //! lorebook effects and usage.
 
+use base::clock::Timestamp;
+use base::ids::{ConversationId, RunId, SpaceId};
 use sea_orm::{ConnectionTrait, DbErr};
 use serde_json::{Value, json};
 
-use crate::clock::Timestamp;
 use crate::conversations::conversation;
 use crate::db::connect::Db;
-use crate::ids::{ConversationId, RunId, SpaceId};
 use crate::prompt::builder::PromptEffects;
 use crate::prompt::loading::{run_prompt, space_variable};
 use crate::prompt::record::prompt_record::SentPrompt;

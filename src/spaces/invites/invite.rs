@@ -3,6 +3,8 @@
 //! **Invariant:** a use is counted by one conditional statement, in the transaction that creates
 //! the membership. Two users cannot both get the last use, and a failed join counts no use.
 
+use base::clock::Timestamp;
+use base::ids::{InviteId, SpaceId, UserId};
 use sea_orm::ActiveValue::{NotSet, Set};
 use sea_orm::entity::prelude::*;
 use sea_orm::{Condition, ExprTrait};
@@ -10,10 +12,8 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use crate::accounts::secret_token;
-use crate::clock::Timestamp;
 use crate::db::connect::Db;
 use crate::db::reading::page::{PageOf, PageQuery};
-use crate::ids::{InviteId, SpaceId, UserId};
 use crate::spaces::membership::MembershipRole;
 
 #[derive(Clone, Debug, PartialEq, DeriveEntityModel)]

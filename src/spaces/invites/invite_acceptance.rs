@@ -4,14 +4,14 @@
 //! **Invariant:** an invite is valid only while its creator still has the right to invite with its
 //! role. It is invalid if the creator has left or was removed, demoted or disabled.
 
+use base::clock::Timestamp;
+use base::ids::{SpaceId, UserId};
 use sea_orm::{ConnectionTrait, DbErr, EntityTrait};
 
 use crate::accounts::session::NewSession;
 use crate::accounts::user::{NewUser, UserError};
 use crate::accounts::{session, user};
-use crate::clock::Timestamp;
 use crate::db::connect::Db;
-use crate::ids::{SpaceId, UserId};
 use crate::spaces::invites::invite;
 use crate::spaces::membership::MembershipRole;
 use crate::spaces::membership_changes::{AddMemberError, NewMember, NewUserMember};

@@ -3,17 +3,17 @@
 //! **Invariant:** there is at most one pending invitation per space and user. The stored user id
 //! need not exist, so that the inviter gets the same response for every id.
 
+use base::clock::Timestamp;
+use base::ids::{InvitationId, SpaceId, UserId};
 use sea_orm::ActiveValue::{NotSet, Set};
 use sea_orm::entity::prelude::*;
 use serde::Serialize;
 use utoipa::ToSchema;
 
 use crate::accounts::user;
-use crate::clock::Timestamp;
 use crate::db::connect::Db;
 use crate::db::reading::page::{PageOf, PageQuery};
 use crate::db::string_enum::string_enum;
-use crate::ids::{InvitationId, SpaceId, UserId};
 use crate::spaces::invites::invite_acceptance;
 use crate::spaces::membership::MembershipRole;
 use crate::spaces::membership_changes::{AddMemberError, NewMember, NewUserMember};

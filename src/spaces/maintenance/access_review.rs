@@ -7,16 +7,16 @@
 use std::collections::{HashMap, HashSet};
 use std::time::Duration;
 
+use base::clock::Clock;
+use base::ids::{ApiKeyId, SessionId, SpaceId, UserId};
+use realtime::event::{Envelope, SocketControl};
+use realtime::hub::Hub;
 use sea_orm::{ColumnTrait, DbErr, EntityTrait, QueryFilter, QueryOrder, QuerySelect};
 
 use crate::accounts::credential::Credential;
 use crate::accounts::{api_key, session, user};
-use crate::clock::Clock;
 use crate::db::connect::Db;
-use crate::ids::{ApiKeyId, SessionId, SpaceId, UserId};
 use crate::rate_limit::socket_limit::SocketLimit;
-use crate::realtime::event::{Envelope, SocketControl};
-use crate::realtime::hub::Hub;
 use crate::spaces::membership;
 
 /// Time between two reviews; below the ten seconds after which a socket without access must receive

@@ -8,6 +8,9 @@
 
 use std::time::Duration;
 
+use base::clock::{Clock, Timestamp};
+use base::ids::{AssetId, CharacterId};
+use base::shutdown::Shutdown;
 use sea_orm::sea_query::{Expr, ExprTrait, LockType, Query};
 use sea_orm::{
     ColumnTrait, Condition, ConnectionTrait, DbErr, EntityTrait, QueryFilter, QueryOrder,
@@ -17,10 +20,7 @@ use sea_orm::{
 use crate::characters::asset::UNREFERENCED_GRACE_MS;
 use crate::characters::character::CharacterStatus;
 use crate::characters::{asset, character, character_asset};
-use crate::clock::{Clock, Timestamp};
 use crate::db::connect::Db;
-use crate::ids::{AssetId, CharacterId};
-use crate::shutdown::Shutdown;
 use crate::spaces::maintenance::guest_cleanup;
 use crate::spaces::membership;
 

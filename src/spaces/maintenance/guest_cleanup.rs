@@ -4,6 +4,8 @@
 //! removed and no message, run or slot refers to it: history keeps every author. A guest account is
 //! deleted only without a session and without a membership.
 
+use base::clock::Timestamp;
+use base::ids::{MembershipId, SpaceId, UserId};
 use sea_orm::sea_query::{Expr, ExprTrait, LockType, Query, SimpleExpr};
 use sea_orm::{
     ColumnTrait, Condition, ConnectionTrait, DbErr, EntityTrait, QueryFilter, QueryOrder,
@@ -11,9 +13,7 @@ use sea_orm::{
 };
 
 use crate::accounts::{session, user};
-use crate::clock::Timestamp;
 use crate::db::connect::Db;
-use crate::ids::{MembershipId, SpaceId, UserId};
 use crate::spaces::membership::{Column, Entity, MembershipRole, MembershipStatus, Model};
 use crate::spaces::{lifecycle, membership};
 

@@ -2,15 +2,16 @@
 
 use actix_web::HttpResponse;
 use actix_web::web::{Data, Json, Path};
+use base::display_name;
+use base::ids::ApiKeyId;
+use realtime::event::{Envelope, SocketControl};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
+use crate::accounts::api_key;
 use crate::accounts::name_schemas::DisplayNameSchema;
-use crate::accounts::{api_key, display_name};
 use crate::app::App;
 use crate::db::reading::page::{PageOf, PageQuery};
-use crate::ids::ApiKeyId;
-use crate::realtime::event::{Envelope, SocketControl};
 use crate::web::error::{ApiError, ApiResult};
 use crate::web::extract::authentication::CurrentUser;
 use crate::web::extract::json_body::JsonBody;

@@ -5,10 +5,11 @@ use std::io::BufReader;
 use actix_web::http::header::{CACHE_CONTROL, CONTENT_SECURITY_POLICY, ETAG, IF_NONE_MATCH};
 use actix_web::web::{Data, Json, Path};
 use actix_web::{HttpRequest, HttpResponse};
+use base::ids::CharacterId;
+use tavern::cards::avatar_image;
 
 use crate::app::App;
-use crate::characters::{asset, avatar_image, card_store, character};
-use crate::ids::CharacterId;
+use crate::characters::{asset, card_store, character};
 use crate::spaces::{events, membership_changes};
 use crate::web::api::{card_files, characters};
 use crate::web::error::{ApiError, ApiResult};

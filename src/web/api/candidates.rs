@@ -2,11 +2,11 @@
 
 use actix_web::HttpResponse;
 use actix_web::web::{Data, Path};
+use base::ids::{ConversationId, GenerationId, MembershipId, UserId};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use crate::app::App;
-use crate::ids::{ConversationId, GenerationId, MembershipId, UserId};
 use crate::runs::execution::candidates;
 use crate::spaces::permissions::Action;
 use crate::web::error::{ApiError, ApiResult};

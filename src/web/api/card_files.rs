@@ -5,28 +5,27 @@ use std::sync::LazyLock;
 
 use actix_web::web::{Data, Json, Path};
 use actix_web::{HttpRequest, HttpResponse};
+use base::ids::{CharacterId, ConversationId};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde::Serialize;
 use serde_json::Value;
+use tavern::cards::card::{Card, CardError};
+use tavern::cards::card_file::CardFile;
+use tavern::cards::export_file::{CardExport, ExportVersion};
+use tavern::cards::temp_assets::TempAssets;
+use tavern::cards::{avatar_image, card, card_file};
+use tavern::import_warning;
+use tavern::import_warning::ImportWarning;
+use tavern::macros::variables::Variables;
 use tokio::sync::Semaphore;
 use utoipa::ToSchema;
 
 use crate::app::App;
-use crate::characters::card::{Card, CardError};
-use crate::characters::card_file::CardFile;
 use crate::characters::card_store::StoreCardError;
-use crate::characters::export_file::{CardExport, ExportVersion};
-use crate::characters::temp_assets::TempAssets;
-use crate::characters::{
-    asset, avatar_image, card, card_file, card_store, character, character_asset,
-};
-use crate::ids::{CharacterId, ConversationId};
-use crate::import_warning;
-use crate::import_warning::ImportWarning;
+use crate::characters::{asset, card_store, character, character_asset};
 use crate::prompt::greeting;
 use crate::prompt::greeting::GreetingAudience;
-use crate::prompt::macros::variables::Variables;
 use crate::web::api::{characters, chat_exports};
 use crate::web::error::{ApiError, ApiResult};
 use crate::web::extract::authentication::CurrentUser;

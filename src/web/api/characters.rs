@@ -2,14 +2,14 @@
 
 use actix_web::HttpResponse;
 use actix_web::web::{Data, Json, Path};
+use base::ids::{CharacterId, UserId};
 use serde_json::{Map, Value};
+use tavern::cards::card::Card;
 
 use crate::app::App;
-use crate::characters::card::Card;
 use crate::characters::quota::StorageQuota;
 use crate::characters::{card_store, character};
 use crate::db::reading::page::{PageOf, PageQuery};
-use crate::ids::{CharacterId, UserId};
 use crate::spaces::{events, membership_changes, shared_spaces};
 use crate::web::api::card_bodies::{CreateCharacter, FLAT_FIELDS, UpdateCharacter};
 use crate::web::error::{ApiError, ApiResult};

@@ -8,6 +8,7 @@ use std::time::Duration;
 use actix_web::http::header::{ContentDisposition, DispositionParam, DispositionType};
 use actix_web::web::{Bytes, Data, Path};
 use actix_web::{HttpRequest, HttpResponse};
+use base::ids::ConversationId;
 use futures::stream;
 use tokio::io::AsyncReadExt;
 use tokio::sync::{Semaphore, SemaphorePermit};
@@ -16,7 +17,6 @@ use utoipa::ToSchema;
 
 use crate::app::App;
 use crate::conversations::chats::chat_export::{ChatExportFormat, ChatExporter};
-use crate::ids::ConversationId;
 use crate::spaces::permissions::Action;
 use crate::web::error::{ApiError, ApiResult};
 use crate::web::extract::authentication::CurrentUser;

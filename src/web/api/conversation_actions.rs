@@ -3,11 +3,11 @@
 
 use actix_web::HttpResponse;
 use actix_web::web::{Data, Path, Query};
+use base::ids::{ConversationId, MembershipId};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
 use crate::app::App;
-use crate::ids::{ConversationId, MembershipId};
 use crate::runs::reading::views::ConversationView;
 use crate::runs::store::run;
 use crate::spaces::permissions::Action;

@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 
+use base::ids::ConversationId;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use utoipa::openapi::schema::{AnyOfBuilder, SchemaType, Type};
@@ -9,7 +10,6 @@ use utoipa::openapi::{ObjectBuilder, Ref, RefOr, Schema};
 use utoipa::{PartialSchema, ToSchema};
 
 use crate::accounts::name_schemas::TitleSchema;
-use crate::ids::ConversationId;
 use crate::runs::reading::views::ConversationView;
 use crate::web::api::settings;
 use crate::web::extract::json_body;

@@ -2,12 +2,12 @@
 
 use actix_web::HttpResponse;
 use actix_web::web::{Data, Json, Path};
+use base::display_name;
+use base::ids::{ConversationId, SpaceId};
 
-use crate::accounts::display_name;
 use crate::app::App;
 use crate::conversations::{conversation, read_mark, root_conversation};
 use crate::db::reading::page::{PageOf, PageQuery};
-use crate::ids::{ConversationId, SpaceId};
 use crate::runs::conversation_start::NewConversation;
 use crate::runs::reading::conversation_list;
 use crate::runs::reading::views::ConversationView;

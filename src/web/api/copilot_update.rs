@@ -1,8 +1,9 @@
 //! Validates changes of a copilot: it needs steps while it is on, and a conversation to play in.
 
+use base::ids::ConversationId;
+
 use crate::app::App;
 use crate::conversations::{conversation, root_conversation};
-use crate::ids::ConversationId;
 use crate::spaces::membership;
 use crate::spaces::membership::{CopilotMode, MembershipKind};
 use crate::spaces::membership_update::MembershipUpdate;

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 
 use actix_web::web::{Data, Json, Path};
 use actix_web::{HttpRequest, HttpResponse};
+use base::ids::{ImportId, MembershipId, SpaceId};
 use serde_json::{Map, Value};
 
 use crate::app::App;
@@ -11,7 +12,6 @@ use crate::conversations::chats::chat_authors::{AuthorChoice, AuthorMap};
 use crate::conversations::chats::chat_import::{ChatImport, ImportServices};
 use crate::conversations::chats::import_writer::ChatImportError;
 use crate::conversations::chats::{chat_import, import_job, import_writer};
-use crate::ids::{ImportId, MembershipId, SpaceId};
 use crate::spaces::membership;
 use crate::spaces::permissions::Action;
 use crate::web::api::conversations;

@@ -2,6 +2,7 @@
 
 use actix_web::web::{Data, Json, Path};
 use actix_web::{HttpRequest, HttpResponse};
+use base::ids::{InviteId, SpaceId};
 use qrcode::QrCode;
 use qrcode::render::svg;
 use qrcode::types::QrError;
@@ -10,7 +11,6 @@ use utoipa::ToSchema;
 
 use crate::app::App;
 use crate::db::reading::page::{PageOf, PageQuery};
-use crate::ids::{InviteId, SpaceId};
 use crate::spaces::invites::invite;
 use crate::spaces::invites::invite::NewInvite;
 use crate::spaces::membership::MembershipRole;

@@ -2,6 +2,7 @@
 
 use actix_web::HttpResponse;
 use actix_web::web::{Data, Json, Path};
+use base::ids::{ImportId, JobId};
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -9,7 +10,6 @@ use crate::app::App;
 use crate::conversations::chats::import_job;
 use crate::conversations::jobs::{job, job_view};
 use crate::db::reading::page::PageOf;
-use crate::ids::{ImportId, JobId};
 use crate::web::api::imports;
 use crate::web::error::{ApiError, ApiResult};
 use crate::web::extract::authentication::CurrentUser;

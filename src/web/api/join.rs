@@ -3,6 +3,7 @@
 use actix_web::http::StatusCode;
 use actix_web::web::{Data, Json, Path};
 use actix_web::{HttpRequest, HttpResponse, HttpResponseBuilder};
+use base::clock::Timestamp;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -10,7 +11,6 @@ use crate::accounts::name_schemas::DisplayNameSchema;
 use crate::accounts::user;
 use crate::accounts::user::NewUser;
 use crate::app::App;
-use crate::clock::Timestamp;
 use crate::spaces::invites::invite_acceptance;
 use crate::spaces::invites::invite_acceptance::{JoinError, JoiningUser, OpenInvite};
 use crate::spaces::membership;

@@ -2,14 +2,15 @@
 
 use std::borrow::Cow;
 
+use base::ids::{LorebookEntryId, LorebookId};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
+use tavern::lorebook_files::{convert, file};
 use utoipa::openapi::schema::{SchemaType, Type};
 use utoipa::openapi::{ArrayBuilder, ObjectBuilder, Ref, RefOr, Schema};
 use utoipa::{PartialSchema, ToSchema};
 
-use crate::ids::{LorebookEntryId, LorebookId};
-use crate::lore::{convert, file, lorebook_entry};
+use crate::lorebooks::lorebook_entry;
 use crate::web::api::lorebook_bodies::too_large;
 use crate::web::error::{ApiError, ApiResult};
 use crate::web::extract::deserialize;

@@ -1,15 +1,17 @@
 //! Request and response bodies of lorebooks.
 
+use base::display_name;
+use base::ids::{LorebookEntryId, LorebookId};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
+use tavern::import_warning::ImportWarning;
+use tavern::lorebook::scan_result;
+use tavern::lorebook_files::file;
+use tavern::lorebook_files::file::LorebookError;
 use utoipa::ToSchema;
 
-use crate::accounts::display_name;
 use crate::accounts::name_schemas::DisplayNameSchema;
-use crate::ids::{LorebookEntryId, LorebookId};
-use crate::import_warning::ImportWarning;
-use crate::lore::file::LorebookError;
-use crate::lore::{file, lorebook, scan_result};
+use crate::lorebooks::lorebook;
 use crate::web::api::lore_entry_bodies;
 use crate::web::api::lore_entry_bodies::{EntryView, LorebookEntryBody};
 use crate::web::error::{ApiError, ApiResult};

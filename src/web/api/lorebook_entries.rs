@@ -2,14 +2,14 @@
 
 use actix_web::HttpResponse;
 use actix_web::web::{Data, Json, Path};
+use base::ids::{LorebookEntryId, LorebookId};
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
 use crate::app::App;
 use crate::db::reading::page::{PageOf, PageQuery};
-use crate::ids::{LorebookEntryId, LorebookId};
-use crate::lore::lorebook_entry;
-use crate::lore::lorebook_entry::AddEntryError;
+use crate::lorebooks::lorebook_entry;
+use crate::lorebooks::lorebook_entry::AddEntryError;
 use crate::web::api::lore_entry_bodies::{EntryView, LorebookEntryBody};
 use crate::web::api::{lore_entry_bodies, lorebooks};
 use crate::web::error::{ApiError, ApiResult};

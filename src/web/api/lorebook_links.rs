@@ -3,11 +3,11 @@
 use std::collections::HashSet;
 
 use actix_web::web::{Data, Json, Path};
+use base::ids::{CharacterId, ConversationId, LorebookId, SpaceId};
 
 use crate::app::App;
-use crate::ids::{CharacterId, ConversationId, LorebookId, SpaceId};
-use crate::lore::lorebook_link::{LinkTarget, MAX_LINKS};
-use crate::lore::{lorebook, lorebook_link};
+use crate::lorebooks::lorebook_link::{LinkTarget, MAX_LINKS};
+use crate::lorebooks::{lorebook, lorebook_link};
 use crate::spaces::permissions::Action;
 use crate::web::api::characters;
 use crate::web::api::lorebook_bodies::{LinkedLorebook, LorebookLinks, SetLinks};

@@ -3,17 +3,19 @@
 use actix_web::HttpResponse;
 use actix_web::http::header::{ContentDisposition, DispositionParam, DispositionType};
 use actix_web::web::{Data, Json, Path};
+use base::ids::LorebookId;
+use tavern::import_warning;
+use tavern::lorebook::engine;
+use tavern::lorebook::engine_lorebook::{Lorebook, LorebookSource};
+use tavern::lorebook::scan_request::{
+    MatchTexts, ScanRequest, ScanSettings, ScanSpeaker, ScanTrigger, ScannedMessage,
+};
+use tavern::lorebook::timed_effects::TimedEffects;
+use tavern::lorebook_files::file;
 
 use crate::app::App;
 use crate::db::reading::page::{PageOf, PageQuery};
-use crate::ids::LorebookId;
-use crate::import_warning;
-use crate::lore::engine_lorebook::{Lorebook, LorebookSource};
-use crate::lore::scan_request::{
-    MatchTexts, ScanRequest, ScanSettings, ScanSpeaker, ScanTrigger, ScannedMessage,
-};
-use crate::lore::timed_effects::TimedEffects;
-use crate::lore::{active_lorebooks, engine, file, lorebook, lorebook_entry};
+use crate::lorebooks::{active_lorebooks, lorebook, lorebook_entry};
 use crate::web::api::lore_entry_bodies::EntryView;
 use crate::web::api::lorebook_bodies::{
     CreateLorebook, ImportedLorebookResponse, LorebookDetail, LorebookTestRequest,

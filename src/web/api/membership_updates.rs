@@ -1,14 +1,15 @@
 //! `PATCH /api/memberships/{id}`: validates and authorizes changes of a membership.
 
 use actix_web::web::{Data, Json, Path};
+use base::display_name;
+use base::ids::{ConversationId, MembershipId, PresetId, ProviderId};
 use serde::Deserialize;
 use serde_json::{Map, Value};
 use utoipa::ToSchema;
 
 use crate::accounts::name_schemas::DisplayNameSchema;
-use crate::accounts::{display_name, user};
+use crate::accounts::user;
 use crate::app::App;
-use crate::ids::{ConversationId, MembershipId, PresetId, ProviderId};
 use crate::providers::provider;
 use crate::spaces::lifecycle::SpaceUpdateError;
 use crate::spaces::membership::{CopilotMode, MembershipKind, MembershipRole, Participation};

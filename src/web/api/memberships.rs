@@ -2,12 +2,12 @@
 
 use actix_web::HttpResponse;
 use actix_web::web::{Data, Json, Path};
+use base::ids::{CharacterId, MembershipId, SpaceId, UserId};
+use realtime::event::{Envelope, SocketControl};
 
 use crate::app::App;
 use crate::characters::character;
 use crate::db::reading::page::{PageOf, PageQuery};
-use crate::ids::{CharacterId, MembershipId, SpaceId, UserId};
-use crate::realtime::event::{Envelope, SocketControl};
 use crate::spaces::membership::{MembershipRole, MembershipStatus};
 use crate::spaces::membership_changes::{AddMemberError, NewMember, RemoveMemberError};
 use crate::spaces::permissions::Action;

@@ -2,13 +2,13 @@
 
 use actix_web::web::{Data, Json, Path};
 use actix_web::{HttpRequest, HttpResponse};
+use base::ids::{ConversationId, MessageId};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use crate::accounts::name_schemas::TitleSchema;
 use crate::app::App;
 use crate::conversations::message;
-use crate::ids::{ConversationId, MessageId};
 use crate::runs::message_versions;
 use crate::runs::message_versions::{BranchResult, Requester};
 use crate::runs::reading::views::ConversationView;

@@ -2,6 +2,7 @@
 
 use actix_web::web::{Data, Json, Path};
 use actix_web::{HttpRequest, HttpResponse};
+use base::ids::{ConversationId, MembershipId, MessageId};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use utoipa::ToSchema;
@@ -10,7 +11,6 @@ use crate::app::App;
 use crate::conversations::message_text::MessageText;
 use crate::conversations::{message, timeline};
 use crate::db::reading::page::{PageOf, PageQuery};
-use crate::ids::{ConversationId, MembershipId, MessageId};
 use crate::runs::error::EngineError;
 use crate::runs::reading::message_pages::MessageQuery;
 use crate::runs::scheduling::command::{CommandError, MessageEdit};

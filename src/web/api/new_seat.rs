@@ -2,13 +2,13 @@
 
 use std::borrow::Cow;
 
+use base::ids::{CharacterId, UserId};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use utoipa::openapi::schema::{AnyOfBuilder, SchemaType, Type};
 use utoipa::openapi::{Object, ObjectBuilder, RefOr, Schema};
 use utoipa::{PartialSchema, ToSchema};
 
-use crate::ids::{CharacterId, UserId};
 use crate::spaces::membership::MembershipRole;
 use crate::web::openapi::schemas;
 

@@ -1,13 +1,13 @@
 //! Request bodies of presets, and their validation.
 
+use base::display_name;
 use serde::Deserialize;
 use serde_json::{Map, Value};
+use tavern::presets::import::MAX_DOCUMENT_BYTES;
+use tavern::presets::partial::PartialPreset;
 use utoipa::ToSchema;
 
-use crate::accounts::display_name;
 use crate::accounts::name_schemas::DisplayNameSchema;
-use crate::presets::import::MAX_DOCUMENT_BYTES;
-use crate::presets::partial::PartialPreset;
 use crate::web::error::{ApiError, ApiResult};
 use crate::web::extract::{deserialize, json_body as body};
 

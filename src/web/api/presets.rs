@@ -3,12 +3,12 @@
 use actix_web::HttpResponse;
 use actix_web::http::StatusCode;
 use actix_web::web::{Data, Json, Path};
+use base::ids::PresetId;
+use tavern::presets::document::Preset;
+use tavern::presets::partial::PartialPreset;
 
 use crate::app::App;
 use crate::db::reading::page::{PageOf, PageQuery};
-use crate::ids::PresetId;
-use crate::presets::document::Preset;
-use crate::presets::partial::PartialPreset;
 use crate::presets::preset::PresetStatus;
 use crate::presets::{preset, preset_summary, resolve};
 use crate::spaces::lifecycle::SpaceRules;

@@ -1,13 +1,13 @@
 //! Prompts: preview the next prompt, and show the prompt of a run.
 
 use actix_web::web::{Data, Json, Path, Query};
+use base::ids::{ConversationId, MembershipId, RunId, SpaceId};
+use llm::request::Message;
 use serde::{Deserialize, Serialize};
+use tavern::import_warning::ImportWarning;
 use utoipa::{IntoParams, ToSchema};
 
 use crate::app::App;
-use crate::ids::{ConversationId, MembershipId, RunId, SpaceId};
-use crate::import_warning::ImportWarning;
-use crate::llm::request::Message;
 use crate::prompt::blocks::PromptBlock;
 use crate::prompt::lore::LoreReport;
 use crate::prompt::record::hidden_cards::HiddenCards;

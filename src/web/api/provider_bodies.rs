@@ -2,18 +2,18 @@
 
 use std::borrow::Cow;
 
+use base::display_name;
+use llm::discovery::DiscoveredServer;
+use llm::registry::ProviderKind;
+use llm::secret::Secret;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use utoipa::openapi::schema::{AnyOfBuilder, SchemaType, Type};
 use utoipa::openapi::{ObjectBuilder, RefOr, Schema, SchemaFormat};
 use utoipa::{PartialSchema, ToSchema};
 
-use crate::accounts::display_name;
 use crate::accounts::name_schemas::{DisplayNameSchema, TitleSchema};
 use crate::app::App;
-use crate::llm::discovery::DiscoveredServer;
-use crate::llm::registry::ProviderKind;
-use crate::llm::secret::Secret;
 use crate::providers::provider;
 use crate::providers::provider::ProviderChange;
 use crate::web::api::provider_settings;

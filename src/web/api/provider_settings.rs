@@ -1,11 +1,11 @@
 //! Validation of a provider's `settings` object. Known fields are validated; unknown fields are
 //! kept for clients that use them.
 
+use llm::provider_options::ReasoningEffort;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 use utoipa::ToSchema;
 
-use crate::llm::provider_options::ReasoningEffort;
 use crate::web::error::{ApiError, ApiResult};
 use crate::web::extract::deserialize;
 

@@ -4,14 +4,14 @@
 
 use actix_web::HttpResponse;
 use actix_web::web::{Data, Json, Path};
+use base::ids::ProviderId;
+use llm::error::LlmError;
+use llm::registry::{ProviderKind, RegistryError};
+use llm::{discovery, model_list};
 use serde_json::json;
 
 use crate::app::App;
 use crate::db::reading::page::{PageOf, PageQuery};
-use crate::ids::ProviderId;
-use crate::llm::error::LlmError;
-use crate::llm::registry::{ProviderKind, RegistryError};
-use crate::llm::{discovery, model_list};
 use crate::providers::provider;
 use crate::providers::provider::NewProvider;
 use crate::providers::provider_factory::ProviderError;

@@ -1,11 +1,11 @@
 //! Edits the queue of upcoming speakers of a conversation.
 
 use actix_web::web::{Data, Json, Path};
+use base::ids::{ConversationId, MembershipId, RoundId};
 use serde::Deserialize;
 use utoipa::ToSchema;
 
 use crate::app::App;
-use crate::ids::{ConversationId, MembershipId, RoundId};
 use crate::runs::reading::views::ConversationView;
 use crate::spaces::permissions::Action;
 use crate::web::api::conversation_actions;

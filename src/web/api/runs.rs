@@ -2,12 +2,12 @@
 
 use actix_web::HttpResponse;
 use actix_web::web::{Data, Json, Path, Query};
+use base::ids::{ConversationId, RunId};
 use serde::Deserialize;
 use utoipa::IntoParams;
 
 use crate::app::App;
 use crate::db::reading::page::{PageOf, PageQuery};
-use crate::ids::{ConversationId, RunId};
 use crate::runs::execution::recovery::RecoveryReport;
 use crate::runs::reading::history::RunQuery;
 use crate::runs::store::run;

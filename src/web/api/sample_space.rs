@@ -3,10 +3,10 @@
 //! It is created once, during setup, and never again after it was deleted.
 
 use serde_json::{Map, Value, json};
+use tavern::cards::card::Card;
 
 use crate::accounts::user;
 use crate::app::App;
-use crate::characters::card::Card;
 use crate::characters::character;
 use crate::spaces::lifecycle::SpaceRules;
 use crate::spaces::membership_changes;
@@ -114,8 +114,9 @@ fn wren() -> Map<String, Value> {
 
 #[cfg(test)]
 mod tests {
+    use tavern::cards::card::Card;
+
     use super::{marlo, wren};
-    use crate::characters::card::Card;
 
     #[test]
     fn both_sample_cards_are_valid_and_have_a_greeting() {

@@ -5,17 +5,17 @@ use std::collections::{HashMap, HashSet};
 
 use actix_web::HttpRequest;
 use actix_web::web::{Data, Json};
+use base::clock::Timestamp;
+use base::ids::{ConversationId, MembershipId, MessageId, SpaceId};
 use serde::Serialize;
 use utoipa::ToSchema;
 
 use crate::app::App;
-use crate::clock::Timestamp;
 use crate::conversations::search::{SearchScope, SearchTerms};
 use crate::conversations::snippet::Snippet;
 use crate::conversations::{conversation, message, search, snippet};
 use crate::db::reading::page::{PageOf, PageQuery};
 use crate::db::reading::slices;
-use crate::ids::{ConversationId, MembershipId, MessageId, SpaceId};
 use crate::spaces::{membership, membership_changes};
 use crate::web::error::{ApiError, ApiResult};
 use crate::web::extract::authentication::CurrentUser;

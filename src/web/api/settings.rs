@@ -1,14 +1,14 @@
 //! Validation of the `settings` object of spaces, conversations and memberships. Known fields are
 //! validated; unknown fields are kept for clients that use them.
 
+use agent::tools::tool_settings::{BuiltinToolSettings, MAX_SERVERS, McpServerSettings};
+use base::display_name;
 use serde::Deserialize;
 use serde_json::{Map, Value};
+use tavern::presets::partial::{PartialPreset, ValidationError};
 use utoipa::ToSchema;
 
-use crate::accounts::display_name;
 use crate::accounts::name_schemas::TitleSchema;
-use crate::presets::partial::{PartialPreset, ValidationError};
-use crate::tools::tool_settings::{BuiltinToolSettings, MAX_SERVERS, McpServerSettings};
 use crate::web::error::{ApiError, ApiResult};
 use crate::web::extract::deserialize;
 

@@ -2,10 +2,10 @@
 
 use actix_web::HttpResponse;
 use actix_web::web::{Data, Path};
+use base::ids::SpaceId;
 
 use crate::app::App;
 use crate::conversations::chats::{import_job, import_writer};
-use crate::ids::SpaceId;
 use crate::space_transfer::export_writer::ExportError;
 use crate::space_transfer::limits::TransferLimits;
 use crate::space_transfer::lorebooks::VisibleLorebooks;

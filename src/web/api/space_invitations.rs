@@ -3,15 +3,15 @@
 
 use actix_web::HttpResponse;
 use actix_web::web::{Data, Json, Path};
+use base::clock::Timestamp;
+use base::ids::{InvitationId, SpaceId, UserId};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use crate::accounts::name_schemas::DisplayNameSchema;
 use crate::accounts::user;
 use crate::app::App;
-use crate::clock::Timestamp;
 use crate::db::reading::page::{PageOf, PageQuery};
-use crate::ids::{InvitationId, SpaceId, UserId};
 use crate::spaces::invites::space_invitation;
 use crate::spaces::invites::space_invitation::{InvitationError, NewInvitation};
 use crate::spaces::membership::{MembershipRole, MembershipStatus};

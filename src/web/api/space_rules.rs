@@ -2,12 +2,12 @@
 
 use std::borrow::Cow;
 
+use base::display_name;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 use utoipa::openapi::{RefOr, Schema};
 use utoipa::{PartialSchema, ToSchema};
 
-use crate::accounts::display_name;
 use crate::accounts::name_schemas::DisplayNameSchema;
 use crate::spaces::lifecycle::SpaceRules;
 use crate::spaces::space;

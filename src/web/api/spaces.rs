@@ -4,6 +4,7 @@ use std::collections::HashMap;
 
 use actix_web::web::{Data, Json, Path};
 use actix_web::{HttpRequest, HttpResponse};
+use base::ids::SpaceId;
 use serde_json::{Value, json};
 
 use crate::accounts::user;
@@ -11,7 +12,6 @@ use crate::app::App;
 use crate::conversations::chats::import_job;
 use crate::conversations::{conversation, root_conversation};
 use crate::db::reading::page::{PageOf, PageQuery};
-use crate::ids::SpaceId;
 use crate::runs::conversation_start::NewConversation;
 use crate::runs::store::run::RunCancelReason;
 use crate::spaces::lifecycle::{SpaceRules, SpaceUpdateError};

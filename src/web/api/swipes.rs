@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use actix_web::web::{Data, Path};
 use actix_web::{HttpRequest, HttpResponse};
+use base::ids::{MessageId, RunId};
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -13,7 +14,6 @@ use crate::conversations::rendering::markdown::Markdown;
 use crate::conversations::{message, pages, swipe};
 use crate::db::reading::page::{PageKeys, PageOf, PageQuery};
 use crate::db::reading::slices;
-use crate::ids::{MessageId, RunId};
 use crate::web::api::messages;
 use crate::web::error::{ApiError, ApiResult};
 use crate::web::extract::authentication::CurrentUser;
@@ -108,7 +108,7 @@ fn contains_position(page: PageQuery, position: i64) -> bool {
 /// The swipe of a message that never had a second one.
 fn unstored_swipe(row: message::Model) -> swipe::Model {
     swipe::Model {
-        id: crate::ids::SwipeId(0), // not stored
+        id: base::ids::SwipeId(0), // not stored
         message_id: row.id,
         position: 0,
         content: row.content,

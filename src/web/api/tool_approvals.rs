@@ -1,11 +1,11 @@
 //! Tool approvals: moderators decide whether characters may call a tool.
 
 use actix_web::web::{Data, Json, Path};
+use base::ids::{ConversationId, ToolApprovalId};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use crate::app::App;
-use crate::ids::{ConversationId, ToolApprovalId};
 use crate::runs::store::tool_approval;
 use crate::runs::store::tool_approval::ToolApprovalView;
 use crate::spaces::permissions::Action;

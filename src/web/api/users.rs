@@ -3,13 +3,14 @@
 use actix_web::http::StatusCode;
 use actix_web::web::Data;
 use actix_web::{HttpRequest, HttpResponse};
+use base::display_name;
+use realtime::event::{Envelope, SocketControl};
 
 use crate::accounts::names::{Password, Username};
+use crate::accounts::user;
 use crate::accounts::user::{NewUser, ProfileChange, UserError};
-use crate::accounts::{display_name, user};
 use crate::app::App;
 use crate::rate_limit::limits::RetryAfter;
-use crate::realtime::event::{Envelope, SocketControl};
 use crate::spaces::account_changes::AccountChangeError;
 use crate::spaces::invites::invite_acceptance::{JoinError, JoiningUser};
 use crate::spaces::{account_changes, events};

@@ -13,13 +13,13 @@ use actix_web::http::header::AUTHORIZATION;
 use actix_web::middleware::Next;
 use actix_web::web::Data;
 use actix_web::{Error, FromRequest, HttpMessage, HttpRequest};
+use base::clock::Timestamp;
+use base::ids::{SessionId, UserId};
 
 use crate::accounts::credential::Credential;
 use crate::accounts::{api_key, session, user};
 use crate::app::App;
-use crate::clock::Timestamp;
 use crate::db::backend::DbError;
-use crate::ids::{SessionId, UserId};
 use crate::web::error::{ApiError, ApiResult};
 use crate::web::middleware::csrf;
 

@@ -4,10 +4,11 @@
 
 use std::ops::Deref;
 
+use base::ids::{ConversationId, MessageId, SpaceId};
+
 use crate::app::App;
 use crate::conversations::chats::import_job;
 use crate::conversations::{conversation, message};
-use crate::ids::{ConversationId, MessageId, SpaceId};
 use crate::spaces::permissions::{Access, Action};
 use crate::spaces::{membership, space};
 use crate::web::error::{ApiError, ApiResult};

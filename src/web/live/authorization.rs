@@ -5,11 +5,11 @@
 //! nothing until then.
 
 use actix_web::web::Data;
+use base::ids::SpaceId;
 use futures::FutureExt;
 use futures::future::LocalBoxFuture;
 
 use crate::app::App;
-use crate::ids::SpaceId;
 use crate::web::error::ApiResult;
 use crate::web::live::queries;
 use crate::web::live::queries::RevokedAccess;

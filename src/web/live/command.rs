@@ -1,11 +1,11 @@
 //! Client frames as types: one JSON object per frame, with an `id` that the answer repeats.
 
+use base::ids::{ConversationId, SpaceId};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Number, Value};
 use utoipa::ToSchema;
 
-use crate::ids::{ConversationId, SpaceId};
 use crate::web::error::ApiError;
 use crate::web::extract::deserialize;
 
@@ -163,8 +163,9 @@ fn bad_request(code: &'static str, message: &str) -> ApiError {
 
 #[cfg(test)]
 mod tests {
+    use base::ids::ConversationId;
+
     use super::{ClientCommand, Subscribe, parse};
-    use crate::ids::ConversationId;
 
     fn error_of(text: &str) -> (Option<String>, &'static str, Option<String>) {
         let it = parse(text).unwrap_err();

@@ -1,13 +1,13 @@
 //! The schemas of the API document for frames in both directions.
 
+use realtime::presence::{PresenceUpdated, PresentMember};
+use realtime::typing::HumanTyping;
 use utoipa::openapi::schema::{AdditionalProperties, Object, SchemaType, Type};
 use utoipa::openapi::{ArrayBuilder, ObjectBuilder, OneOfBuilder, Ref, RefOr, Schema};
 use utoipa::{PartialSchema, ToSchema};
 
 use crate::conversations::jobs::job_view::JobUpdated;
 use crate::conversations::read_mark::ReadUpdated;
-use crate::realtime::presence::{PresenceUpdated, PresentMember};
-use crate::realtime::typing::HumanTyping;
 use crate::runs::events;
 use crate::runs::reading::snapshot::Snapshot;
 use crate::runs::reading::views::ConversationView;

@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
+use base::ids::{ConversationId, SpaceId};
 use bytestring::ByteString;
+use realtime::event::{Envelope, Payload, SocketControl};
+use realtime::outbox::NextItem;
+use realtime::topic::Topic;
 use uuid::Uuid;
 
-use crate::ids::{ConversationId, SpaceId};
-use crate::realtime::event::{Envelope, Payload, SocketControl};
-use crate::realtime::outbox::NextItem;
-use crate::realtime::topic::Topic;
 use crate::web::error::ApiError;
 use crate::web::live::authorization::ReviewResult;
 use crate::web::live::pending_subscription::PendingSubscription;

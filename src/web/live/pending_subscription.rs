@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
+use base::ids::ConversationId;
+use realtime::event::{Envelope, utf16_len};
+use realtime::outbox::MAX_QUEUED_BYTES;
 use serde_json::Number;
 
-use crate::ids::ConversationId;
-use crate::realtime::event::{Envelope, utf16_len};
-use crate::realtime::outbox::MAX_QUEUED_BYTES;
 use crate::runs::execution::live_streams::LiveStream;
 use crate::web::live::queries::OpenedSubscription;
 use crate::web::live::server_frames::StreamState;

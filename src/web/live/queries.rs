@@ -2,9 +2,9 @@
 //! runs on a web worker.
 
 use actix_web::web::Data;
+use base::ids::{ConversationId, MembershipId, RunId, SpaceId};
 
 use crate::app::App;
-use crate::ids::{ConversationId, MembershipId, RunId, SpaceId};
 use crate::spaces::permissions::Action;
 use crate::web::error::{ApiError, ApiResult};
 use crate::web::extract::space_access;

@@ -1,16 +1,16 @@
 //! Frames that the socket itself creates: answers to client frames, and events that only the socket
 //! module sends.
 
+use base::clock::Timestamp;
+use base::ids::{ConversationId, MembershipId, RunId, SpaceId};
 use bytestring::ByteString;
+use realtime::event::Event;
+use realtime::presence::PresentMember;
 use serde::Serialize;
 use serde_json::{Number, json};
 use utoipa::ToSchema;
 use uuid::Uuid;
 
-use crate::clock::Timestamp;
-use crate::ids::{ConversationId, MembershipId, RunId, SpaceId};
-use crate::realtime::event::Event;
-use crate::realtime::presence::PresentMember;
 use crate::web::error::ApiError;
 
 /// The client must subscribe again, with its last `rev`.
@@ -109,11 +109,11 @@ pub fn snapshot(
 
 #[cfg(test)]
 mod tests {
+    use base::ids::{MembershipId, RunId};
+    use realtime::presence::{PresenceState, PresentMember};
     use serde_json::{Number, Value, json};
 
     use super::{StreamState, error, snapshot};
-    use crate::ids::{MembershipId, RunId};
-    use crate::realtime::presence::{PresenceState, PresentMember};
     use crate::web::error::ApiError;
 
     #[test]

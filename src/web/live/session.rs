@@ -7,16 +7,16 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use actix_web::web::Data;
+use base::ids::{MembershipId, SpaceId};
 use futures::FutureExt;
 use futures::future::LocalBoxFuture;
+use realtime::event;
+use realtime::event::Event;
+use realtime::outbox::Outbox;
 use serde_json::Number;
 use tokio::time::{Instant, timeout};
 
 use crate::app::App;
-use crate::ids::{MembershipId, SpaceId};
-use crate::realtime::event;
-use crate::realtime::event::Event;
-use crate::realtime::outbox::Outbox;
 use crate::web::error::{ApiError, ApiResult};
 use crate::web::live::authorization::AccessGuard;
 use crate::web::live::command::{ClientCommand, ClientFrame, InvalidFrame, Subscribe};

@@ -13,11 +13,10 @@
 
 use std::sync::Arc;
 
+use base::ids::ConversationId;
 use bytestring::ByteString;
+use realtime::event::{Envelope, Payload, StreamBoundary, StreamDelta, utf16_len};
 use uuid::Uuid;
-
-use crate::ids::ConversationId;
-use crate::realtime::event::{Envelope, Payload, StreamBoundary, StreamDelta, utf16_len};
 
 /// The start of a subscription: what its answer contained.
 #[derive(Clone, Copy, Debug, Default)]

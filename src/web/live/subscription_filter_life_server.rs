@@ -2,11 +2,10 @@
 
 use std::sync::Arc;
 
+use base::ids::ConversationId;
+use realtime::event::{Envelope, Payload, StreamBoundary, StreamDelta, utf16_len};
+use realtime::topic::Topic;
 use uuid::Uuid;
-
-use crate::ids::ConversationId;
-use crate::realtime::event::{Envelope, Payload, StreamBoundary, StreamDelta, utf16_len};
-use crate::realtime::topic::Topic;
 
 /// The one conversation of the test.
 pub const HERE: ConversationId = ConversationId(1);

@@ -5,12 +5,12 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use proptest::prelude::*;
+use realtime::event::{Envelope, Payload, StreamBoundary, utf16_len};
+use realtime::outbox::{NextItem, Outbox};
 use uuid::Uuid;
 
 use super::life_server::{HERE, ServerAction, ServerState, TimelineStep, server_actions};
 use super::{FilterDecision, SnapshotPosition, SubscriptionFilter};
-use crate::realtime::event::{Envelope, Payload, StreamBoundary, utf16_len};
-use crate::realtime::outbox::{NextItem, Outbox};
 
 /// What a client knows. It panics where a browser would have to ask again.
 #[derive(Clone, Debug, Default, PartialEq)]

@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
+use base::ids::ConversationId;
+use realtime::event::{Envelope, Payload, StreamBoundary, StreamDelta};
+use realtime::topic::Topic;
 use uuid::Uuid;
 
 use super::{FilterDecision, SnapshotPosition, SubscriptionFilter};
-use crate::ids::ConversationId;
-use crate::realtime::event::{Envelope, Payload, StreamBoundary, StreamDelta};
-use crate::realtime::topic::Topic;
 
 const HERE: ConversationId = ConversationId(1);
 const RUN: Uuid = Uuid::from_u128(1);

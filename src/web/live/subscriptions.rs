@@ -7,12 +7,12 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use actix_web::web::Data;
+use base::ids::{ConversationId, MembershipId, SpaceId, UserId};
+use realtime::outbox::Outbox;
+use realtime::topic::Topic;
+use realtime::typing::TypingKey;
 
 use crate::app::App;
-use crate::ids::{ConversationId, MembershipId, SpaceId, UserId};
-use crate::realtime::outbox::Outbox;
-use crate::realtime::topic::Topic;
-use crate::realtime::typing::TypingKey;
 use crate::web::live::subscription_filter::SubscriptionFilter;
 
 /// The subscriptions of one socket.

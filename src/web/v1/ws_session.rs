@@ -8,17 +8,17 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use actix_web::web::Data;
+use base::ids::UserId;
 use bytestring::ByteString;
 use futures::FutureExt;
 use futures::future::LocalBoxFuture;
+use realtime::hub::Hub;
+use realtime::outbox::{NextItem, Outbox};
+use realtime::topic::Topic;
 use serde_json::Value;
 use tokio::time::Instant;
 
 use crate::app::App;
-use crate::ids::UserId;
-use crate::realtime::hub::Hub;
-use crate::realtime::outbox::{NextItem, Outbox};
-use crate::realtime::topic::Topic;
 use crate::responses::fold::response_fold::StreamEvent;
 use crate::responses::input::session_history::SessionHistory;
 use crate::web::error::ApiResult;

@@ -3,9 +3,8 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
+use realtime::socket_timeouts::SocketTimeouts;
 use tokio::time::Instant;
-
-use crate::realtime::socket_timeouts::SocketTimeouts;
 
 /// Tracks whether the peer is alive.
 #[derive(Debug)]
@@ -103,10 +102,10 @@ impl FrameRateLimit {
 mod tests {
     use std::time::Duration;
 
+    use realtime::socket_timeouts::SocketTimeouts;
     use tokio::time::Instant;
 
     use super::{FrameRateLimit, Keepalive, KeepaliveAction};
-    use crate::realtime::socket_timeouts::SocketTimeouts;
 
     fn after(begin: Instant, seconds: u64) -> Instant {
         begin + Duration::from_secs(seconds)

@@ -8,12 +8,12 @@ use std::time::Duration;
 
 use actix_web::http::StatusCode;
 use actix_web::web::Data;
+use base::ids::UserId;
+use realtime::event::SocketControl;
 
 use crate::accounts::credential::Credential;
 use crate::accounts::{api_key, session, user};
 use crate::app::App;
-use crate::ids::UserId;
-use crate::realtime::event::SocketControl;
 use crate::web::error::{ApiError, ApiResult};
 use crate::web::extract::authentication::CurrentUser;
 use crate::web::ws::connection::DisconnectReason;

@@ -3,9 +3,9 @@
 
 use bytestring::ByteString;
 use futures::future::LocalBoxFuture;
+use realtime::socket_timeouts::SocketTimeouts;
 use tokio::time::Instant;
 
-use crate::realtime::socket_timeouts::SocketTimeouts;
 use crate::web::ws::connection::{DisconnectReason, Incoming, WsReceiver, WsSender};
 use crate::web::ws::keepalive::{FrameRateLimit, Keepalive, KeepaliveAction};
 

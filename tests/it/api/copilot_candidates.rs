@@ -1,7 +1,7 @@
 //! Copilot candidates are texts that a user might post: sent to that user only and never stored.
 
+use llm::tokens;
 use serde_json::{Value, json};
-use troupe::llm::tokens;
 
 use crate::live::fixture::{LiveFixture, code};
 use crate::support::backends::{TestBackend, on_sqlite};

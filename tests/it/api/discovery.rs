@@ -3,9 +3,9 @@
 use std::net::TcpListener;
 use std::sync::Arc;
 
+use llm::discovery::ServerAddress;
+use llm::registry::ProviderKind;
 use serde_json::json;
-use troupe::llm::discovery::ServerAddress;
-use troupe::llm::registry::ProviderKind;
 
 use crate::support::app::TestApp;
 use crate::support::backends::TestBackend;

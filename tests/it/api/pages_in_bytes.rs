@@ -1,8 +1,8 @@
 //! Lists are bounded in bytes: a page stops before 2 MiB, and its cursor leads to the rest.
 
+use base::ids::ConversationId;
 use serde_json::{Value, json};
 use troupe::conversations::pages::MAX_BYTES;
-use troupe::ids::ConversationId;
 
 use crate::support::app::TestApp;
 use crate::support::backends::on_both;

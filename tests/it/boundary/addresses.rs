@@ -1,10 +1,10 @@
 //! Limits per address count the address of the connection, or the forwarded one if a trusted proxy
 //! sends it.
 
+use base::ids::{SessionId, UserId};
 use reqwest::RequestBuilder;
 use serde_json::json;
 use troupe::accounts::credential::Credential;
-use troupe::ids::{SessionId, UserId};
 
 use crate::support::app::{OPEN_REGISTRATION, TestApp};
 use crate::support::backends::TestBackend;

@@ -2,9 +2,9 @@
 
 use std::collections::BTreeSet;
 
+use base::ids::{SessionId, UserId};
 use reqwest::Method;
 use troupe::accounts::credential::Credential;
-use troupe::ids::{SessionId, UserId};
 
 use super::space_isolation::{EndpointFixture, all_endpoints, client_files};
 use crate::support::backends::{TestBackend, on_sqlite};

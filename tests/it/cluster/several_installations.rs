@@ -3,9 +3,9 @@
 
 use std::sync::Arc;
 
+use base::clock::Clock;
 use serde_json::json;
 use troupe::app::App;
-use troupe::clock::Clock;
 
 use crate::support::app::settings;
 use crate::support::backends::{TestBackend, fresh_database};

@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
+use llm::error::LlmError;
+use llm::provider_options::ProviderOptions;
+use llm::registry::{ProviderKind, ProviderRegistry, ProviderSpec};
+use outbound_http::client::OutboundClient;
 use serde_json::json;
-use troupe::llm::error::LlmError;
-use troupe::llm::outbound_client::OutboundClient;
-use troupe::llm::provider_options::ProviderOptions;
-use troupe::llm::registry::{ProviderKind, ProviderRegistry, ProviderSpec};
 
 use super::kinds::{ALL, error_response, provider, recorded, sends, spec};
 use crate::support::fake_provider::script::ResponseScript;

@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
+use agent::call_limits::CallLimits;
+use agent::outcome::{FailureCode, GenerationOutcome};
+use llm::registry::ProviderKind;
 use serde_json::json;
-use troupe::generation::call_limits::CallLimits;
-use troupe::generation::outcome::{FailureCode, GenerationOutcome};
-use troupe::llm::registry::ProviderKind;
 
 use super::kinds::{ALL, call_model, error_response, keep_alive, piece, recorded, sends, stream};
 use crate::support::fake_provider::script::ResponseScript;

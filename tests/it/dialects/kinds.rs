@@ -4,14 +4,14 @@ use std::fs;
 use std::path::Path;
 use std::sync::Arc;
 
+use agent::call_limits::CallLimits;
+use agent::model_call::generate;
+use agent::outcome::GenerationOutcome;
+use agent::trim::ReplyTrimmer;
+use llm::provider::Provider;
+use llm::registry::{ProviderKind, ProviderSpec};
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
-use troupe::generation::call_limits::CallLimits;
-use troupe::generation::model_call::generate;
-use troupe::generation::outcome::GenerationOutcome;
-use troupe::generation::trim::ReplyTrimmer;
-use troupe::llm::provider::Provider;
-use troupe::llm::registry::{ProviderKind, ProviderSpec};
 
 use crate::support::fake_provider::script::ResponseScript;
 use crate::support::fake_provider::server::FakeProvider;

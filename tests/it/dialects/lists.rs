@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
+use llm::model_list;
+use llm::registry::ProviderKind;
 use serde_json::json;
-use troupe::llm::model_list;
-use troupe::llm::registry::ProviderKind;
 
 use super::kinds::{ALL, error_response, provider, recorded, sends, spec};
 use crate::support::app::TestApp;

@@ -1,10 +1,10 @@
 //! Streamed responses of each kind of provider.
 
-use troupe::generation::outcome::{FailureCode, GenerationOutcome};
-use troupe::generation::reasoning::Reasoning;
-use troupe::generation::usage::UsageTotal;
-use troupe::llm::delta::FinishReason;
-use troupe::llm::registry::ProviderKind;
+use agent::outcome::{FailureCode, GenerationOutcome};
+use agent::reasoning::Reasoning;
+use agent::usage::UsageTotal;
+use llm::delta::FinishReason;
+use llm::registry::ProviderKind;
 
 use super::kinds::{ALL, call_model, piece, recorded, sends, stream};
 use crate::support::fake_provider::server::FakeProvider;

@@ -1,18 +1,16 @@
 //! Tools, images and output formats in the wire format of every kind.
 
+use agent::model_call::complete;
+use agent::outcome::{CallEnd, ModelOutput};
+use agent::trim::ReplyTrimmer;
+use base::prompt_role::PromptRole;
+use llm::delta::FinishReason;
+use llm::provider::Capability;
+use llm::registry::ProviderKind;
+use llm::request::{Message, Request};
+use llm::tool::{AnsweredCall, Attachment, OutputFormat, OutputSchema, Tool, ToolCall, ToolChoice};
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
-use troupe::generation::model_call::complete;
-use troupe::generation::outcome::{CallEnd, ModelOutput};
-use troupe::generation::trim::ReplyTrimmer;
-use troupe::llm::delta::FinishReason;
-use troupe::llm::prompt_role::PromptRole;
-use troupe::llm::provider::Capability;
-use troupe::llm::registry::ProviderKind;
-use troupe::llm::request::{Message, Request};
-use troupe::llm::tool::{
-    AnsweredCall, Attachment, OutputFormat, OutputSchema, Tool, ToolCall, ToolChoice,
-};
 
 use super::kinds::{ALL, provider, recorded, sends, stream};
 use crate::support::fake_provider::script::ResponseScript;

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
+use agent::outcome::FailureCode;
 use tokio::net::TcpListener;
-use troupe::generation::outcome::FailureCode;
 
 use crate::support::fake_provider::script::ResponseScript;
 use crate::support::fake_provider::server::FakeProvider;

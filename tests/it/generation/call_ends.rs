@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
+use agent::call_limits::CallLimits;
+use agent::outcome::{FailureCode, GenerationOutcome};
 use futures::future::join_all;
+use llm::delta::FinishReason;
 use serde_json::json;
-use troupe::generation::call_limits::CallLimits;
-use troupe::generation::outcome::{FailureCode, GenerationOutcome};
-use troupe::llm::delta::FinishReason;
 
 use crate::support::fake_provider::script::ResponseScript;
 use crate::support::fake_provider::server::FakeProvider;

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
+use agent::outcome::GenerationOutcome;
 use tokio::time::Instant;
-use troupe::generation::outcome::GenerationOutcome;
 
 use crate::support::fake_provider::script::ResponseScript;
 use crate::support::fake_provider::server::FakeProvider;

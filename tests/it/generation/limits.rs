@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
+use agent::call_limits::CallLimits;
+use agent::outcome::{FailureCode, GenerationOutcome};
+use llm::delta::FinishReason;
 use serde_json::json;
-use troupe::generation::call_limits::CallLimits;
-use troupe::generation::outcome::{FailureCode, GenerationOutcome};
-use troupe::llm::delta::FinishReason;
 
 use crate::support::fake_provider::script::ResponseScript;
 use crate::support::fake_provider::server::FakeProvider;

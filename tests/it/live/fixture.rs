@@ -1,13 +1,13 @@
 //! Fixture of the WebSocket tests: two users and a conversation, on a server whose runs the test
 //! simulates.
 
+use base::ids::{ConversationId, MembershipId, RunId, SpaceId, UserId};
+use realtime::event::{Envelope, Event, StreamBoundary};
+use realtime::topic::Topic;
 use reqwest::Method;
 use serde::Serialize;
 use serde_json::{Value, json};
 use troupe::app::App;
-use troupe::ids::{ConversationId, MembershipId, RunId, SpaceId, UserId};
-use troupe::realtime::event::{Envelope, Event, StreamBoundary};
-use troupe::realtime::topic::Topic;
 use troupe::runs::events::TypingStart;
 use troupe::runs::store::run::RunKind;
 

@@ -1,8 +1,8 @@
 //! Events about users: presence, typing indicators, and events for one user only.
 
+use realtime::event::Envelope;
+use realtime::topic::Topic;
 use serde_json::{Value, json};
-use troupe::realtime::event::Envelope;
-use troupe::realtime::topic::Topic;
 
 use crate::live::fixture::{LiveFixture, Note, code};
 use crate::support::http_client::expect;

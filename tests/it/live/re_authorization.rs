@@ -1,9 +1,9 @@
 //! A subscriber that subscribes again and is rejected: a temporary error keeps the existing
 //! subscription, a permanent one ends it.
 
+use realtime::event::Envelope;
+use realtime::topic::Topic;
 use serde_json::{Value, json};
-use troupe::realtime::event::Envelope;
-use troupe::realtime::topic::Topic;
 
 use crate::live::fixture::{LiveFixture, Note, code};
 use crate::support::backends::TestBackend;

@@ -1,10 +1,10 @@
 //! Revoked permissions take effect immediately, also on open sockets.
 
 use futures::{SinkExt, StreamExt};
+use realtime::event::{Envelope, SocketControl};
 use serde_json::{Value, json};
 use tokio_tungstenite::tungstenite::Message;
 use tokio_tungstenite::tungstenite::client::IntoClientRequest;
-use troupe::realtime::event::{Envelope, SocketControl};
 
 use crate::live::fixture::{LiveFixture, Note, code};
 use crate::support::database_facts::DatabaseFacts;

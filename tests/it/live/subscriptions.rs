@@ -1,9 +1,9 @@
 //! Subscriptions: snapshots, ordered events, streams and spaces.
 
+use base::ids::ConversationId;
+use realtime::event::Envelope;
+use realtime::topic::Topic;
 use serde_json::{Value, json};
-use troupe::ids::ConversationId;
-use troupe::realtime::event::Envelope;
-use troupe::realtime::topic::Topic;
 
 use crate::live::fixture::{LiveFixture, Note, code, register};
 use crate::support::http_client::{expect, id};

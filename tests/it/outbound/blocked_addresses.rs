@@ -1,12 +1,12 @@
 //! Every way in which a base URL reaches the server, tried with every address: no connection is
 //! made.
 
+use base::clock::Clock;
+use base::ids::ProviderId;
 use sea_orm::ActiveModelTrait;
 use sea_orm::ActiveValue::Set;
 use serde_json::{Value, json};
 use troupe::app::App;
-use troupe::clock::Clock;
-use troupe::ids::ProviderId;
 use troupe::providers::provider;
 use troupe::server::check;
 

@@ -2,14 +2,14 @@
 
 use std::sync::Arc;
 
+use agent::tools::mcp::content;
+use agent::tools::mcp::message::McpError;
+use agent::tools::mcp::server::{Credentials, McpServer};
+use agent::tools::mcp::session::McpSession;
+use agent::tools::mcp::tool_cache::McpToolCache;
+use base::ids::UserId;
+use outbound_http::client::{OutboundClient, SystemResolver};
 use serde_json::{Map, Value, json};
-use troupe::ids::UserId;
-use troupe::llm::outbound_client::{OutboundClient, SystemResolver};
-use troupe::tools::mcp::content;
-use troupe::tools::mcp::message::McpError;
-use troupe::tools::mcp::server::{Credentials, McpServer};
-use troupe::tools::mcp::session::McpSession;
-use troupe::tools::mcp::tool_cache::McpToolCache;
 
 use crate::support::fake_mcp_server::{FakeMcpServer, tool};
 

@@ -4,10 +4,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use troupe::llm::error::LlmError;
-use troupe::llm::model_list;
-use troupe::llm::outbound_client::OutboundClient;
-use troupe::llm::registry::ProviderRegistry;
+use llm::error::LlmError;
+use llm::model_list;
+use llm::registry::ProviderRegistry;
+use outbound_http::client::OutboundClient;
 
 use crate::support::fake_provider::server::FakeProvider;
 use crate::support::model_call::spec;

@@ -6,9 +6,10 @@ use std::fs;
 use std::path::{Component, Path, PathBuf};
 
 /// The folders of which pages name files.
-const FOLDERS: [&str; 8] = [
+const FOLDERS: [&str; 9] = [
     "benches",
     "bin",
+    "crates",
     "docs",
     "fuzz",
     "migration",

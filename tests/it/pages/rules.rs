@@ -56,7 +56,10 @@ fn with_database() -> BTreeSet<String> {
 /// The tests without a database: functions after a `#[test]` or in a `proptest!`.
 fn pure() -> BTreeSet<String> {
     let mut found = BTreeSet::new();
-    for text in ["src", "tests/model"].into_iter().flat_map(sources) {
+    for text in ["src", "crates", "tests/model"]
+        .into_iter()
+        .flat_map(sources)
+    {
         for test in text.split("#[test]").skip(1) {
             found.extend(names(test, |it| it.strip_prefix("fn ")).next());
         }

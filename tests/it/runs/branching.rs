@@ -1,9 +1,9 @@
 //! Tests branches: what is cloned, that nothing else changes, and what has to wait.
 
+use base::ids::{ConversationId, UserId};
 use sea_orm::{ColumnTrait, EntityTrait, QueryFilter, QueryOrder};
 use troupe::conversations::message::Visibility;
 use troupe::conversations::{conversation, message, read_mark, swipe};
-use troupe::ids::{ConversationId, UserId};
 use troupe::runs::error::EngineError;
 use troupe::runs::message_versions::RegenerateResult;
 use troupe::runs::scheduling::command::CommandError;

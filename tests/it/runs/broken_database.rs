@@ -4,8 +4,8 @@
 use std::time::Duration;
 
 use futures::future::join_all;
+use realtime::hub::Hub;
 use troupe::db::backend;
-use troupe::realtime::hub::Hub;
 use troupe::runs::error::EngineError;
 use troupe::runs::execution::recovery::RecoveryReport;
 use troupe::runs::services::RunSettings;

@@ -3,8 +3,8 @@
 
 use std::time::Duration;
 
-use troupe::clock::Clock;
-use troupe::realtime::hub::Hub;
+use base::clock::Clock;
+use realtime::hub::Hub;
 use troupe::runs::engine::RunEngine;
 use troupe::runs::execution::recovery::RecoveryReport;
 use troupe::runs::services::RunSettings;

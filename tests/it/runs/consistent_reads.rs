@@ -3,11 +3,11 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use base::ids::ConversationId;
 use sea_orm::{DbErr, EntityTrait};
 use serde_json::{Value, json};
 use troupe::conversations::conversation;
 use troupe::db::connect::Db;
-use troupe::ids::ConversationId;
 use troupe::rounds::round;
 use troupe::runs::scheduling::state::ConversationState;
 use troupe::spaces::space::InputPolicy;

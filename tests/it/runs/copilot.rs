@@ -1,10 +1,10 @@
 //! Tests copilot through the whole engine: the AI writes for a user exactly as many times as
 //! allowed.
 
+use base::ids::UserId;
+use realtime::topic::Topic;
 use serde_json::{Value, json};
 use troupe::conversations::message::MessageRole;
-use troupe::ids::UserId;
-use troupe::realtime::topic::Topic;
 use troupe::runs::error::EngineError;
 use troupe::runs::scheduling::command::CommandError;
 use troupe::runs::scheduling::state::ConversationState;

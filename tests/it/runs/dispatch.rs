@@ -1,11 +1,11 @@
 //! Tests which runs the dispatcher claims, and in which order, when more are due than permits
 //! exist.
 
+use base::clock::Timestamp;
+use base::ids::{RunId, SpaceId};
+use llm::registry::ProviderKind;
+use llm::secret::Secret;
 use sea_orm::EntityTrait;
-use troupe::clock::Timestamp;
-use troupe::ids::{RunId, SpaceId};
-use troupe::llm::registry::ProviderKind;
-use troupe::llm::secret::Secret;
 use troupe::providers::provider;
 use troupe::runs::scheduling::scheduler;
 use troupe::runs::store::run::RunStatus;

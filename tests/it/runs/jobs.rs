@@ -1,11 +1,11 @@
 //! Tests background jobs: their result is complete or absent, and another node continues a job
 //! whose node is gone.
 
+use base::ids::{ConversationId, UserId};
 use sea_orm::EntityTrait;
 use troupe::conversations::jobs::job;
 use troupe::conversations::jobs::job::JobStatus;
 use troupe::conversations::{conversation, message};
-use troupe::ids::{ConversationId, UserId};
 use troupe::runs::engine::RunEngine;
 use troupe::runs::error::EngineError;
 use troupe::runs::message_versions::{BranchRequest, BranchResult};

@@ -1,10 +1,10 @@
 //! Tests the group setting in which a regenerate replaces the whole turn: the replies to the newest
 //! user message are removed and generated again.
 
+use base::ids::{ConversationId, MessageId};
 use sea_orm::{ColumnTrait, EntityTrait, QueryFilter, QueryOrder};
 use troupe::conversations::message;
 use troupe::conversations::message::Visibility;
-use troupe::ids::{ConversationId, MessageId};
 use troupe::runs::message_versions::RegenerateResult;
 use troupe::runs::store::run::{RunKind, RunReason};
 use troupe::spaces::space::GroupRegenerateMode;

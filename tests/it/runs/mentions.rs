@@ -1,12 +1,12 @@
 //! Tests mentions and auto mode rules, which pure functions decide, through the whole engine.
 
-use troupe::ids::MembershipId;
+use base::ids::MembershipId;
+use tavern::seeded_random::SeededRandom;
 use troupe::rounds::slot;
 use troupe::runs::scheduling::state;
 use troupe::runs::store::run::RunKind;
 use troupe::spaces::membership;
 use troupe::spaces::space::{Model as Space, RepliesPerTurn, ReplyOrder};
-use troupe::speakers::seeded_random::SeededRandom;
 use troupe::speakers::selection::{Candidate, SelectionInput, SpeakerChoice};
 use troupe::speakers::selector;
 use troupe::speakers::selector::SelectionTrigger;

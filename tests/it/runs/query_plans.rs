@@ -1,12 +1,12 @@
 //! Tests that frequent queries read no rows that accumulate with history: each names its index, on
 //! both databases, over some thousand rows.
 
+use base::ids::{ConversationId, SpaceId, UserId};
 use sea_orm::ConnectionTrait;
 use troupe::accounts::session;
 use troupe::conversations::timeline::TimelinePage;
 use troupe::conversations::{newest_messages, pages, timeline};
 use troupe::db::reading::page::PageQuery;
-use troupe::ids::{ConversationId, SpaceId, UserId};
 use troupe::runs::execution::recovery;
 use troupe::runs::reading::history;
 use troupe::runs::reading::history::RunQuery;

@@ -1,10 +1,10 @@
 //! Tests recovery: the runs of a dead node are recovered once, by the first node that finds them,
 //! and a node that resumes can no longer write.
 
+use base::clock::Clock;
+use base::ids::RoundId;
 use sea_orm::{ActiveModelTrait, EntityTrait, IntoActiveModel};
-use troupe::clock::Clock;
 use troupe::db::connect::Backend;
-use troupe::ids::RoundId;
 use troupe::rounds::round;
 use troupe::runs::execution::recovery::RecoveryReport;
 use troupe::runs::scheduling::state::ConversationState;

@@ -1,7 +1,7 @@
 //! Tests rounds of several speakers through the whole engine: their order, and what interrupts it.
 
 use serde_json::json;
-use troupe::characters::card::Card;
+use tavern::cards::card::Card;
 use troupe::characters::character;
 use troupe::conversations::message::Visibility;
 use troupe::rounds::{round, slot};

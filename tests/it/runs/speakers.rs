@@ -3,7 +3,7 @@
 
 use std::collections::HashSet;
 
-use troupe::ids::MembershipId;
+use base::ids::MembershipId;
 use troupe::runs::error::EngineError;
 use troupe::runs::scheduling::command::CommandError;
 use troupe::runs::store::run;

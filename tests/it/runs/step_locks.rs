@@ -1,6 +1,6 @@
 //! Tests that a conversation whose row is locked does not delay other conversations.
 
-use troupe::ids::ConversationId;
+use base::ids::ConversationId;
 
 use crate::support::backends::TestBackend;
 use crate::support::engine_test::EngineTest;

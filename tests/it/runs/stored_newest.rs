@@ -1,13 +1,13 @@
 //! Tests that the stored references of a conversation to its newest messages equal the result of a
 //! search.
 
+use base::ids::ConversationId;
 use rand::rngs::ChaCha8Rng;
 use rand::{RngExt, SeedableRng};
 use sea_orm::EntityTrait;
 use troupe::conversations::message::{MessageRole, Visibility};
 use troupe::conversations::newest_messages::NewestMessages;
 use troupe::conversations::{conversation, newest_messages};
-use troupe::ids::ConversationId;
 use troupe::spaces::space::GroupRegenerateMode;
 
 use crate::support::backends::on_both;

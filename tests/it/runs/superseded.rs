@@ -29,7 +29,7 @@ async fn force(room: &EngineTest, engine: &RunEngine, name: &str) -> run::RunVie
     forced.await.expect("the member can speak")
 }
 
-async fn row(room: &EngineTest, id: troupe::ids::RunId) -> run::Model {
+async fn row(room: &EngineTest, id: base::ids::RunId) -> run::Model {
     let runs = room.runs().await.into_iter();
     let found = runs.into_iter().find(|run| run.id == id);
     found.expect("the run is stored")

@@ -3,8 +3,8 @@
 
 use std::time::Duration;
 
+use llm::tokens;
 use serde_json::json;
-use troupe::llm::tokens;
 use troupe::runs::store::run;
 use troupe::runs::store::run::{RunStatus, RunUsage};
 

@@ -5,13 +5,13 @@ use std::collections::HashMap;
 use std::path::Path;
 use std::sync::Arc;
 
+use base::clock::Clock;
+use outbound_http::client::{Resolver, SystemResolver};
 use tempfile::TempDir;
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 use troupe::app::App;
-use troupe::clock::Clock;
 use troupe::config::Config;
-use troupe::llm::outbound_client::{Resolver, SystemResolver};
 use troupe::server::serve;
 
 use crate::support::api_contract;

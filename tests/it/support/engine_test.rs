@@ -10,13 +10,13 @@
 //! room.close().await;
 //! ```
 
+use base::clock::{Clock, Timestamp};
+use base::ids::{ConversationId, MembershipId, SpaceId};
+use realtime::hub::Hub;
 use sea_orm::{ColumnTrait, EntityTrait, QueryFilter, QueryOrder};
 use tokio::time::timeout;
-use troupe::clock::{Clock, Timestamp};
 use troupe::conversations::{conversation, message};
 use troupe::db::connect::Db;
-use troupe::ids::{ConversationId, MembershipId, SpaceId};
-use troupe::realtime::hub::Hub;
 use troupe::runs::engine::{PostResult, RunEngine};
 use troupe::runs::error::EngineError;
 use troupe::runs::reading::views::RuntimeView;

@@ -2,20 +2,20 @@
 
 use std::time::Duration;
 
-use troupe::clock::Clock;
+use agent::call_limits::CallLimits;
+use agent::tools::mcp::tool_cache::McpToolCache;
+use agent::tools::tool_runtime::ToolRuntime;
+use base::clock::Clock;
+use base::shutdown::Shutdown;
+use realtime::hub::Hub;
+use realtime::topic::Topic;
 use troupe::db::connect::{Db, DbOptions};
-use troupe::generation::call_limits::CallLimits;
 use troupe::providers::call_metrics::ProviderMetrics;
 use troupe::providers::encryption::SecretCipher;
 use troupe::providers::provider_factory::ProviderFactory;
-use troupe::realtime::hub::Hub;
-use troupe::realtime::topic::Topic;
 use troupe::runs::engine::RunEngine;
 use troupe::runs::services::{RunServices, RunSettings};
-use troupe::shutdown::Shutdown;
 use troupe::spaces::space;
-use troupe::tools::mcp::tool_cache::McpToolCache;
-use troupe::tools::tool_runtime::ToolRuntime;
 
 use crate::support::backends::{TestBackend, migrated_database};
 use crate::support::engine_test::{EngineTest, TestUser};

@@ -4,12 +4,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use parking_lot::Mutex;
+use realtime::event::Payload;
+use realtime::hub::Hub;
+use realtime::outbox::{NextItem, Outbox};
+use realtime::topic::Topic;
 use serde_json::Value;
 use tokio::time::timeout;
-use troupe::realtime::event::Payload;
-use troupe::realtime::hub::Hub;
-use troupe::realtime::outbox::{NextItem, Outbox};
-use troupe::realtime::topic::Topic;
 
 use crate::support::poll::DEADLINE;
 

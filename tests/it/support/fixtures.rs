@@ -1,18 +1,18 @@
 //! Inserts the rows that a conversation needs directly into the database: a user, a space,
 //! memberships, a provider.
 
+use base::clock::Timestamp;
+use base::ids::{CharacterId, ConversationId, MembershipId, SpaceId, UserId};
+use llm::registry::ProviderKind;
+use llm::secret::Secret;
 use sea_orm::ActiveValue::NotSet;
 use sea_orm::{ActiveModelTrait, EntityTrait, IntoActiveModel};
 use serde_json::json;
+use tavern::cards::card::Card;
 use troupe::accounts::user;
-use troupe::characters::card::Card;
 use troupe::characters::character;
-use troupe::clock::Timestamp;
 use troupe::conversations::conversation;
 use troupe::db::connect::Db;
-use troupe::ids::{CharacterId, ConversationId, MembershipId, SpaceId, UserId};
-use troupe::llm::registry::ProviderKind;
-use troupe::llm::secret::Secret;
 use troupe::providers::encryption::SecretCipher;
 use troupe::providers::provider;
 use troupe::spaces::{membership, space};

@@ -1,10 +1,10 @@
 //! Inserts many conversations with a due run into the database, without the API.
 
+use base::clock::Timestamp;
+use base::ids::{ConversationId, MembershipId, RunId, SpaceId};
 use sea_orm::ActiveValue::NotSet;
 use sea_orm::{ColumnTrait, EntityTrait, IntoActiveModel, QueryFilter, QueryOrder, QuerySelect};
-use troupe::clock::Timestamp;
 use troupe::conversations::conversation;
-use troupe::ids::{ConversationId, MembershipId, RunId, SpaceId};
 use troupe::runs::store::{new_run, run};
 use troupe::spaces::{membership, space};
 

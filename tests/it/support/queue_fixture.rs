@@ -2,10 +2,10 @@
 
 use std::sync::atomic::{AtomicI64, Ordering};
 
+use base::clock::Timestamp;
+use base::ids::{ConversationId, MembershipId, RoundId, RunId};
 use sea_orm::{DatabaseConnection, DbErr, EntityTrait, IntoActiveModel};
-use troupe::clock::Timestamp;
 use troupe::db::connect::Backend;
-use troupe::ids::{ConversationId, MembershipId, RoundId, RunId};
 use troupe::rounds::round;
 use troupe::runs::store::queue::{RunEnd, StaleAfter};
 use troupe::runs::store::run::RunStatus;

@@ -6,8 +6,8 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use outbound_http::client::Resolver;
 use parking_lot::Mutex;
-use troupe::llm::outbound_client::Resolver;
 
 /// Knows some names. One that stands for several things means them in turn.
 #[derive(Default)]

@@ -6,14 +6,14 @@ use std::collections::{HashMap, HashSet};
 
 use actix_web::HttpRequest;
 use actix_web::web::{Data, Json, Query};
+use base::clock::Timestamp;
+use base::ids::{ConversationId, MembershipId, RunId, SpaceId};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
 use crate::app::App;
-use crate::clock::Timestamp;
 use crate::conversations::conversation;
 use crate::db::reading::page::{PageOf, PageQuery};
-use crate::ids::{ConversationId, MembershipId, RunId, SpaceId};
 use crate::runs::reading::history::RunQuery;
 use crate::runs::store::run;
 use crate::spaces::{membership, space};

@@ -4,15 +4,15 @@ use std::collections::{HashMap, HashSet};
 
 use actix_web::HttpRequest;
 use actix_web::web::{Data, Json};
+use base::clock::Timestamp;
+use base::ids::SpaceId;
 use serde::Serialize;
 use utoipa::ToSchema;
 
 use crate::accounts::{session, user};
 use crate::app::App;
-use crate::clock::Timestamp;
 use crate::conversations::{conversation, message};
 use crate::db::connect::Backend;
-use crate::ids::SpaceId;
 use crate::runs::reading::history;
 use crate::runs::reading::history::{DAY_MS, DailyUsage};
 use crate::spaces::space;
@@ -213,8 +213,9 @@ fn format_date(day: i64) -> String {
 
 #[cfg(test)]
 mod tests {
+    use base::ids::SpaceId;
+
     use super::{MAX_SPACES, format_date, sum_by_day, top_spaces};
-    use crate::ids::SpaceId;
     use crate::runs::reading::history::DailyUsage;
 
     fn spent(space: i64, day: i64, tokens: i64) -> DailyUsage {

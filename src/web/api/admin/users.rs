@@ -2,6 +2,9 @@
 
 use actix_web::HttpRequest;
 use actix_web::web::{Data, Json, Path, Query};
+use base::clock::Timestamp;
+use base::ids::UserId;
+use realtime::event::{Envelope, SocketControl};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
@@ -13,10 +16,7 @@ use crate::accounts::user_directory::{
 };
 use crate::accounts::{user, user_directory};
 use crate::app::App;
-use crate::clock::Timestamp;
 use crate::db::reading::page::{PageOf, PageQuery};
-use crate::ids::UserId;
-use crate::realtime::event::{Envelope, SocketControl};
 use crate::spaces::{account_changes, events, membership};
 use crate::web::api::{session, users};
 use crate::web::error::{ApiError, ApiResult};

@@ -1,8 +1,8 @@
 //! `text`: the output format and the verbosity.
 
+use llm::tool::{OutputFormat, OutputSchema};
 use serde_json::{Map, Value, json};
 
-use crate::llm::tool::{OutputFormat, OutputSchema};
 use crate::web::v1::error::{V1Error, V1Result};
 use crate::web::v1::parsing::fields::{Fields, nested_in, wrong_type, wrong_value};
 
@@ -94,10 +94,10 @@ pub fn is_name(name: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use llm::tool::OutputFormat;
     use serde_json::{Value, json};
 
     use super::text;
-    use crate::llm::tool::OutputFormat;
     use crate::web::v1::parsing::fields::Fields;
 
     fn read(text_field: Value) -> Result<(OutputFormat, Value), Option<String>> {

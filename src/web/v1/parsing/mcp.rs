@@ -1,14 +1,14 @@
 //! MCP servers of a request: `{"type": "mcp", …}`, parsed strictly.
 
+use agent::tools::mcp::policy::{ApprovalPolicy, ToolFilter};
+use agent::tools::mcp::server;
+use agent::tools::mcp::server::Credentials;
 use reqwest::Url;
 use reqwest::header::HeaderValue;
 use serde_json::{Map, Value, json};
 
 use crate::responses::execution::mcp::DeclaredServer;
 use crate::responses::execution::tool_config::ToolConfig;
-use crate::tools::mcp::policy::{ApprovalPolicy, ToolFilter};
-use crate::tools::mcp::server;
-use crate::tools::mcp::server::Credentials;
 use crate::web::v1::error::{V1Error, V1Result};
 use crate::web::v1::parsing::fields::{Fields, nested_in, wrong_type, wrong_value};
 use crate::web::v1::parsing::tools::is_name;

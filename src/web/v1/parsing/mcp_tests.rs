@@ -1,11 +1,11 @@
 //! Tests of [`parse_server`](super::parse_server): unknown fields are rejected, and credentials are
 //! never echoed.
 
+use agent::tools::mcp::policy::{ApprovalPolicy, ToolFilter};
 use serde_json::{Value, json};
 
 use super::parse_server;
 use crate::responses::execution::tool_config::ToolConfig;
-use crate::tools::mcp::policy::{ApprovalPolicy, ToolFilter};
 
 fn read(more: Value) -> Result<(ToolConfig, Value), (&'static str, Option<String>)> {
     let mut tool = json!({ "type": "mcp", "server_label": "wiki", "server_url": "https://mcp.example.com/mcp" });

@@ -3,6 +3,9 @@
 
 use std::time::Duration;
 
+use agent::tools::fetch;
+use agent::tools::fetch::WebFetcher;
+use base::ids::UserId;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use futures::{StreamExt, stream};
@@ -10,9 +13,6 @@ use serde_json::Value;
 use tokio::time::timeout;
 
 use crate::app::App;
-use crate::ids::UserId;
-use crate::tools::fetch;
-use crate::tools::fetch::WebFetcher;
 use crate::web::v1::error::{V1Error, V1Result};
 use crate::web::v1::parsing::attachments;
 use crate::web::v1::parsing::attachments::MAX_BYTES;

@@ -5,13 +5,13 @@ use std::net::TcpListener;
 use std::sync::Arc;
 use std::thread;
 
+use agent::tools::fetch::WebFetcher;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
+use outbound_http::client::{OutboundClient, SystemResolver};
 use serde_json::{Value, json};
 
 use super::inline_all;
-use crate::llm::outbound_client::{OutboundClient, SystemResolver};
-use crate::tools::fetch::WebFetcher;
 use crate::web::v1::error::V1Result;
 
 const PNG: &[u8] = b"\x89PNG\r\n\x1a\nrest";

@@ -1,9 +1,9 @@
 //! `POST /v1/responses`: all validation that needs only the text of the request, before anything is
 //! written.
 
+use llm::openai_chat::logprobs::MAX_TOP_LOGPROBS;
 use serde_json::{Map, Value, json};
 
-use crate::llm::openai_chat_logprobs::MAX_TOP_LOGPROBS;
 use crate::responses::request::{CreateResponse, Sampling, StoredRequest};
 use crate::web::v1::error::{V1Error, V1Result};
 use crate::web::v1::pagination::INCLUDABLE;

@@ -1,9 +1,9 @@
 //! Tests of tool declarations: what is accepted, what the model receives, and the echo.
 
+use llm::tool::ToolChoice;
 use serde_json::{Map, Value, json};
 
 use super::tool_config;
-use crate::llm::tool::ToolChoice;
 use crate::responses::execution::tool_config::ToolConfig;
 use crate::web::v1::parsing::fields::Fields;
 

@@ -1,0 +1,306 @@
+//! Runs one model call: attempts, limits and cancellation, until there is an outcome.
+//!
+//! **Invariant:** whatever ends the call, its request is dropped immediately, and the text of the
+//! outcome is exactly what the sink received. Nothing is retried after the sink has shown output.
+
+use std::mem;
+
+use llm::delta::FinishReason;
+use llm::provider::Provider;
+use llm::request::Request;
+use tokio::time::sleep;
+use tokio_util::sync::CancellationToken;
+
+use crate::attempt::{AttemptState, attempt};
+use crate::attempt_error::{AttemptError, RetryBudget, rounded_seconds};
+use crate::call_limits::CallLimits;
+use crate::outcome::{CallEnd, FailureCode, GenerationFailure, GenerationOutcome, ModelOutput};
+use crate::reasoning::ReasoningBuffer;
+use crate::sink::Sink;
+use crate::tool_call_assembler::ToolCallAssembler;
+use crate::trim::ReplyTrimmer;
+use crate::usage;
+use crate::usage::UsageTotal;
+
+/// Calls the model and reads its answer into the sink. A blank answer counts as a failure.
+pub async fn generate(
+    provider: &dyn Provider,
+    request: &Request,
+    trimmer: ReplyTrimmer,
+    limits: &CallLimits,
+    sink: &mut dyn Sink,
+    cancel: &CancellationToken,
+) -> GenerationOutcome {
+    let mut output = complete(provider, request, trimmer, limits, sink, cancel).await;
+    let usage = usage::count_usage(mem::take(&mut output.call_usages), request).await;
+    conclude(output, usage)
+}
+
+/// Does the same without judging or counting the answer, for callers that accept an empty one.
+pub async fn complete(
+    provider: &dyn Provider,
+    request: &Request,
+    trimmer: ReplyTrimmer,
+    limits: &CallLimits,
+    sink: &mut dyn Sink,
+    cancel: &CancellationToken,
+) -> ModelOutput {
+    let mut state = AttemptState::new(sink);
+    let end = tokio::select! {
+        biased;
+        () = cancel.cancelled() => CallEnd::Canceled,
+        () = sleep(limits.total) => CallEnd::Failed(deadline_exceeded(limits)),
+        res = run_attempts(provider, request, &trimmer, limits, &mut state) => match res {
+            // The answer is complete; `finish_reason` below replaces this placeholder.
+            Ok(()) => CallEnd::Failed(deadline_exceeded(limits)),
+            Err(error) => CallEnd::Failed(error.to_failure(limits)),
+        },
+    };
+    let end = match (end, state.finish_reason) {
+        (CallEnd::Failed(_), Some(reason)) => CallEnd::Answered(reason),
+        (end, _) => end,
+    };
+    ModelOutput {
+        end,
+        text: state.text,
+        reasoning: state.reasoning.finish(),
+        calls: state.calls.finish(),
+        usage: state.usage,
+        call_usages: state.call_usages,
+        is_capped: state.is_capped,
+    }
+}
+
+async fn run_attempts(
+    provider: &dyn Provider,
+    request: &Request,
+    trimmer: &ReplyTrimmer,
+    limits: &CallLimits,
+    state: &mut AttemptState<'_>,
+) -> Result<(), AttemptError> {
+    let mut tries = RetryBudget::default();
+    loop {
+        let res = attempt(provider, request, trimmer.clone(), limits, state).await;
+        let Err(error) = res else { return Ok(()) };
+        tries.n_attempts += 1;
+        tries.n_first_chunk_timeouts += u32::from(error == AttemptError::FirstChunkTimeout);
+        if state.is_shown {
+            return Err(error);
+        }
+        state.reasoning = ReasoningBuffer::default();
+        state.calls = ToolCallAssembler::default();
+        state.logprobs.clear();
+        match error.retry_delay(tries, limits, rand::random()) {
+            Some(wait) => sleep(wait).await,
+            None => return Err(error),
+        }
+    }
+}
+
+/// Turns the output and its usage into an outcome. A blank answer counts as a failure.
+pub fn conclude(output: ModelOutput, usage: Option<UsageTotal>) -> GenerationOutcome {
+    let ModelOutput {
+        end,
+        text,
+        reasoning,
+        is_capped,
+        ..
+    } = output;
+    let failure = match end {
+        CallEnd::Canceled => {
+            return GenerationOutcome::Canceled {
+                text,
+                reasoning,
+                usage,
+            };
+        }
+        CallEnd::Answered(reason) if !is_blank(&text) => {
+            let truncated = is_capped || reason == FinishReason::Length;
+            return GenerationOutcome::Succeeded {
+                text,
+                reasoning,
+                usage,
+                reason,
+                truncated,
+            };
+        }
+        CallEnd::Answered(reason) => empty_answer(&reason),
+        CallEnd::Failed(failure) => failure,
+    };
+    GenerationOutcome::Failed {
+        failure,
+        text,
+        usage,
+    }
+}
+
+fn empty_answer(reason: &FinishReason) -> GenerationFailure {
+    let (code, message) = match reason {
+        FinishReason::ContentFilter => (
+            FailureCode::ContentFilter,
+            "The provider's content filter withheld the answer.",
+        ),
+        FinishReason::Length => (
+            FailureCode::EmptyResponse,
+            "The model reached its length limit before it wrote anything visible.",
+        ),
+        _ => (
+            FailureCode::EmptyResponse,
+            "The model returned an empty answer.",
+        ),
+    };
+    GenerationFailure {
+        code,
+        message: message.to_owned(),
+        is_retryable: true,
+    }
+}
+
+/// Returns the failure of a call that exceeded its total time limit.
+pub fn deadline_exceeded(limits: &CallLimits) -> GenerationFailure {
+    let message = format!(
+        "The answer was not complete within {} seconds.",
+        rounded_seconds(limits.total)
+    );
+    GenerationFailure {
+        code: FailureCode::RunTimeout,
+        message,
+        is_retryable: true,
+    }
+}
+
+/// Returns whether a text is only whitespace and zero-width characters.
+fn is_blank(text: &str) -> bool {
+    text.chars().all(|it| {
+        it.is_whitespace()
+            || matches!(
+                it,
+                '\u{ad}' | '\u{200b}'..='\u{200f}' | '\u{2060}' | '\u{feff}'
+            )
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+    use std::time::Duration;
+
+    use async_trait::async_trait;
+    use futures::{StreamExt, stream};
+    use llm::delta::{Delta, FinishReason};
+    use llm::error::LlmError;
+    use llm::provider::{Capability, DeltaStream, Provider};
+    use llm::request::Request;
+    use tokio::time::sleep;
+    use tokio_util::sync::CancellationToken;
+
+    use super::{generate, is_blank};
+    use crate::call_limits::CallLimits;
+    use crate::outcome::{FailureCode, GenerationOutcome};
+    use crate::trim::ReplyTrimmer;
+
+    #[test]
+    fn characters_without_width_are_nothing_to_read() {
+        assert!(is_blank(""));
+        assert!(is_blank(" \u{200b}\u{feff}\n"));
+        assert!(!is_blank("\u{200b}."));
+    }
+
+    /// Sends each delta the given number of seconds after the previous one, then stays silent.
+    #[derive(Default)]
+    struct SlowProvider {
+        pieces: Vec<(u64, Delta)>,
+        n_calls: AtomicUsize,
+    }
+
+    #[async_trait]
+    impl Provider for SlowProvider {
+        async fn stream(&self, _: &Request) -> Result<DeltaStream, LlmError> {
+            self.n_calls.fetch_add(1, Ordering::Relaxed);
+            let pieces = stream::iter(self.pieces.clone());
+            let pieces = pieces.then(async |(after_s, delta)| {
+                sleep(Duration::from_secs(after_s)).await;
+                Ok(delta)
+            });
+            Ok(pieces.chain(stream::pending()).boxed())
+        }
+
+        fn kind(&self) -> &'static str {
+            "slow"
+        }
+
+        fn has_capability(&self, _: Capability) -> bool {
+            false
+        }
+    }
+
+    /// Returns the outcome under the default limits and the number of calls.
+    async fn generate_from(pieces: Vec<(u64, Delta)>) -> (GenerationOutcome, usize) {
+        let slow = SlowProvider {
+            pieces,
+            ..SlowProvider::default()
+        };
+        let (trim, stop) = (ReplyTrimmer::without_names(), CancellationToken::new());
+        let (request, watches) = (Request::default(), CallLimits::default());
+        let mut text = String::new();
+        let outcome = generate(&slow, &request, trim, &watches, &mut text, &stop).await;
+        (outcome, slow.n_calls.into_inner())
+    }
+
+    fn code(outcome: &GenerationOutcome) -> Option<FailureCode> {
+        match outcome {
+            GenerationOutcome::Failed { failure, .. } => Some(failure.code),
+            _ => None,
+        }
+    }
+
+    fn text() -> Delta {
+        Delta::Text("Well.".to_owned())
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn silence_before_the_first_text_may_last_as_long_as_the_first_chunk_limit() {
+        let end = (0, Delta::End(FinishReason::Stop));
+        let thinks = vec![
+            (90, Delta::KeepAlive),
+            (119, Delta::KeepAlive),
+            (119, text()),
+            end,
+        ];
+
+        let (outcome, n_calls) = generate_from(thinks).await;
+
+        assert!(
+            matches!(outcome, GenerationOutcome::Succeeded { .. }),
+            "{outcome:?}"
+        );
+        assert_eq!(n_calls, 1);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn without_a_text_the_call_is_tried_once_more_and_then_fails() {
+        for pieces in [vec![], vec![(0, Delta::KeepAlive)], vec![(121, text())]] {
+            let (outcome, n_calls) = generate_from(pieces).await;
+
+            assert_eq!(code(&outcome), Some(FailureCode::UpstreamTimeout));
+            assert_eq!(n_calls, 2);
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn silence_after_the_first_text_lasts_no_longer_than_the_idle_limit() {
+        let (outcome, n_calls) =
+            generate_from(vec![(0, text()), (29, Delta::KeepAlive), (31, text())]).await;
+
+        assert_eq!(code(&outcome), Some(FailureCode::UpstreamTimeout));
+        assert_eq!(n_calls, 1);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn signs_of_life_alone_last_until_the_total_limit() {
+        let (outcome, n_calls) = generate_from(vec![(100, Delta::KeepAlive); 100]).await;
+
+        assert_eq!(code(&outcome), Some(FailureCode::RunTimeout));
+        assert_eq!(n_calls, 1);
+    }
+}

@@ -1,0 +1,24 @@
+//! The trait of tools that models call and this server executes.
+
+use async_trait::async_trait;
+use llm::tool::Tool;
+use serde_json::{Map, Value};
+
+/// The arguments of a call: a JSON object.
+pub type ToolArguments = Map<String, Value>;
+
+/// The result of a call: text for the model, or a sentence that describes the error.
+pub type ToolResult = Result<String, String>;
+
+/// A tool that this server executes.
+///
+/// Implementations need neither a timeout nor a cancellation check: the executor drops their
+/// future.
+#[async_trait]
+pub trait ServerTool: Send + Sync {
+    /// Returns the declaration for models; models call the tool by its name.
+    fn declaration(&self) -> Tool;
+
+    /// Executes one call. Unknown arguments are ignored.
+    async fn run(&self, arguments: &ToolArguments, progress: &(dyn Fn(&str) + Sync)) -> ToolResult;
+}

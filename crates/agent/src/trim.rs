@@ -1,0 +1,368 @@
+//! Cleans a model's text while it streams: removes control characters, whitespace at both ends and
+//! the speaker's own `Name:`, and cuts the text where another member's `Name:` begins a line.
+//!
+//! **Invariant:** the results of [`ReplyTrimmer::push`] and [`ReplyTrimmer::finish`] together are
+//! the final text: no output is ever taken back, and the text does not depend on how it was split
+//! into chunks. For this, whitespace is held back until text follows it, and the beginning of a
+//! line until it can no longer be a name.
+
+use std::mem;
+
+use crate::name_prefix;
+use crate::name_prefix::{NamePrefixes, PrefixMatch};
+
+/// The state between two chunks of one text.
+#[derive(Debug, Clone)]
+pub struct ReplyTrimmer {
+    /// The speaker's own names first, then those of the others.
+    names: NamePrefixes,
+    n_own: usize,
+    has_other_names: bool,
+    position: LinePosition,
+    /// Whitespace that is kept only if text follows it.
+    blanks: String,
+    /// The beginning of a line that may be a name.
+    head: String,
+    /// Asterisks that opened before the own name; their counterpart may follow its colon.
+    unclosed: String,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum LinePosition {
+    /// No text was returned yet.
+    Start,
+    /// Right after the colon of the own name.
+    AfterOwnName,
+    LineStart,
+    InLine,
+    /// Another member's line began: the text has ended.
+    Cut,
+    /// Only U+0000 is removed.
+    Verbatim,
+}
+
+impl ReplyTrimmer {
+    /// Creates a trimmer for a speaker and the other members of the space. Both lists include
+    /// aliases.
+    pub fn new<S: AsRef<str>>(own: &[S], others: &[S]) -> Self {
+        let all = own.iter().chain(others).map(AsRef::as_ref);
+        Self {
+            names: NamePrefixes::new(all),
+            n_own: own.len(),
+            has_other_names: !NamePrefixes::new(others).is_empty(),
+            position: LinePosition::Start,
+            blanks: String::new(),
+            head: String::new(),
+            unclosed: String::new(),
+        }
+    }
+
+    /// Creates a trimmer that only removes control characters and surrounding whitespace.
+    pub fn without_names() -> Self {
+        Self::new::<&str>(&[], &[])
+    }
+
+    /// Creates a trimmer for text that a program parses: only U+0000, which PostgreSQL cannot
+    /// store, is removed.
+    pub fn verbatim() -> Self {
+        Self {
+            position: LinePosition::Verbatim,
+            ..Self::without_names()
+        }
+    }
+
+    /// Adds the next chunk and returns the text that can be shown.
+    pub fn push(&mut self, piece: &str) -> String {
+        if self.position == LinePosition::Verbatim {
+            return piece.replace('\0', "");
+        }
+        let mut out = String::new();
+        for it in piece.chars().filter(|it| is_allowed(*it)) {
+            self.push_char(it, &mut out);
+        }
+        out
+    }
+
+    /// Ends the text and returns what was held back, without trailing whitespace.
+    pub fn finish(&mut self) -> String {
+        let mut out = String::new();
+        // Asterisks around nothing but the own name are not text.
+        if !matches!(
+            self.position,
+            LinePosition::Cut | LinePosition::AfterOwnName
+        ) {
+            self.release_head(&mut out);
+        }
+        self.blanks.clear();
+        out
+    }
+
+    /// Returns whether offsets in the input are also valid in the output.
+    pub fn is_verbatim(&self) -> bool {
+        self.position == LinePosition::Verbatim
+    }
+
+    /// Returns whether another member's line ended the text, so that later chunks are ignored.
+    pub fn is_cut(&self) -> bool {
+        self.position == LinePosition::Cut
+    }
+
+    fn push_char(&mut self, it: char, out: &mut String) {
+        match self.position {
+            LinePosition::Cut | LinePosition::Verbatim => {}
+            LinePosition::AfterOwnName => self.push_after_own_name(it, out),
+            LinePosition::InLine => self.push_in_line(it, out),
+            LinePosition::Start | LinePosition::LineStart => self.push_at_start(it, out),
+        }
+    }
+
+    fn push_in_line(&mut self, it: char, out: &mut String) {
+        if it.is_whitespace() {
+            self.blanks.push(it);
+            if it == '\n' && self.has_other_names {
+                self.position = LinePosition::LineStart;
+            }
+            return;
+        }
+        out.push_str(&mem::take(&mut self.blanks));
+        out.push(it);
+    }
+
+    fn push_at_start(&mut self, it: char, out: &mut String) {
+        if self.head.is_empty() && it.is_whitespace() {
+            if self.position == LinePosition::LineStart {
+                self.blanks.push(it);
+            }
+            return;
+        }
+        if it == '\n' {
+            self.release_head(out);
+            self.push_in_line(it, out);
+            return;
+        }
+        self.head.push(it);
+        match self.names.match_prefix(&self.head) {
+            PrefixMatch::Undecided => {}
+            PrefixMatch::NotAName => self.release_head(out),
+            PrefixMatch::Name(place) if place >= self.n_own => self.end_text(),
+            PrefixMatch::Name(_) if self.position == LinePosition::LineStart => {
+                self.release_head(out)
+            }
+            PrefixMatch::Name(_) => self.drop_own_name(),
+        }
+    }
+
+    /// Returns a line's beginning that is not a name; its trailing whitespace stays held back.
+    fn release_head(&mut self, out: &mut String) {
+        let head = mem::take(&mut self.head);
+        let text = head.trim_end();
+        if !text.is_empty() {
+            out.push_str(&mem::take(&mut self.blanks));
+            out.push_str(text);
+        }
+        self.blanks.push_str(&head[text.len()..]);
+        self.position = LinePosition::InLine;
+    }
+
+    fn drop_own_name(&mut self) {
+        let head = mem::take(&mut self.head);
+        let opening = name_prefix::decoration(&head);
+        let is_closed = head[opening.len()..].contains('*');
+        if opening.is_empty() || is_closed {
+            self.position = LinePosition::Start;
+        } else {
+            opening.clone_into(&mut self.unclosed);
+            self.position = LinePosition::AfterOwnName;
+        }
+    }
+
+    /// `**Ada:** Hello` loses both pairs of asterisks, `*Ada: waves*` keeps both.
+    fn push_after_own_name(&mut self, it: char, out: &mut String) {
+        if it == '*' {
+            self.head.push(it);
+            if self.head == self.unclosed {
+                self.head.clear();
+                self.unclosed.clear();
+                self.position = LinePosition::Start;
+            }
+            return;
+        }
+        if it.is_whitespace() {
+            return;
+        }
+        self.position = LinePosition::Start;
+        let line = mem::take(&mut self.unclosed) + &mem::take(&mut self.head);
+        for held in line.chars().chain([it]) {
+            self.push_char(held, out);
+        }
+    }
+
+    fn end_text(&mut self) {
+        self.head.clear();
+        self.blanks.clear();
+        self.position = LinePosition::Cut;
+    }
+}
+
+/// PostgreSQL rejects NUL in a text; the other control characters have no use in a reply.
+fn is_allowed(it: char) -> bool {
+    matches!(it, '\n' | '\t') || !it.is_control()
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::{any, prop_assert, prop_assert_eq};
+    use proptest::proptest;
+    use proptest::sample::{Index, select};
+
+    use super::ReplyTrimmer;
+
+    fn ada_trimmer() -> ReplyTrimmer {
+        ReplyTrimmer::new(&["Ada", "Countess"], &["Bob", "Sir Lancelot"])
+    }
+
+    fn clean(mut trim: ReplyTrimmer, text: &str) -> String {
+        trim.push(text) + &trim.finish()
+    }
+
+    #[test]
+    fn white_space_goes_at_both_ends_and_stays_inside() {
+        assert_eq!(
+            clean(ada_trimmer(), " \n\t Hello.\n\n  You there? \n "),
+            "Hello.\n\n  You there?"
+        );
+    }
+
+    #[test]
+    fn verbatim_text_is_not_trimmed() {
+        let text = " \t{\r\n  \"a\": 1\n}\u{85}\n";
+
+        assert_eq!(clean(ReplyTrimmer::verbatim(), text), text);
+        assert_eq!(clean(ReplyTrimmer::verbatim(), "a\0b"), "ab");
+    }
+
+    #[test]
+    fn control_characters_go_and_line_breaks_and_tabs_stay() {
+        assert_eq!(
+            clean(ada_trimmer(), "a\0b\u{1b}[1mc\r\nd\te\u{85}f\u{7f}"),
+            "ab[1mc\nd\tef"
+        );
+    }
+
+    #[test]
+    fn the_own_name_goes_at_the_beginning_only() {
+        for own in [
+            "Ada: ",
+            "ada:",
+            " **Ada:** ",
+            "**Ada**: ",
+            "Countess:\n\n",
+            "Ada: Ada: ",
+        ] {
+            let text = format!("{own}Hello.\nAda: I said hello.");
+
+            assert_eq!(
+                clean(ada_trimmer(), &text),
+                "Hello.\nAda: I said hello.",
+                "{own:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn emphasis_around_the_own_line_stays_whole() {
+        assert_eq!(
+            clean(ada_trimmer(), "*Ada: waves.* Hello."),
+            "*waves.* Hello."
+        );
+        assert_eq!(clean(ada_trimmer(), "**Ada: **"), "");
+    }
+
+    #[test]
+    fn text_is_cut_where_another_member_begins_to_speak() {
+        for line in [
+            "Bob: Hi!",
+            "bob:",
+            "**Bob:** Hi!",
+            "  Bob: Hi!",
+            "Sir Lancelot: Ho!",
+            "BOB：x",
+        ] {
+            let mut trim = ada_trimmer();
+
+            let text = trim.push(&format!("Hello.\n\n{line}\nMore."));
+
+            assert_eq!(text, "Hello.", "{line:?}");
+            assert!(trim.is_cut());
+            assert_eq!(trim.push("Even more."), "");
+            assert_eq!(trim.finish(), "");
+        }
+    }
+
+    #[test]
+    fn a_text_that_begins_as_another_member_is_cut_to_nothing() {
+        assert_eq!(clean(ada_trimmer(), "Bob: Hello, I am Bob."), "");
+        assert_eq!(clean(ada_trimmer(), "Ada: Bob: Hello."), "");
+        assert_eq!(clean(ada_trimmer(), "*Ada: Bob: Hello."), "");
+    }
+
+    #[test]
+    fn a_name_inside_a_line_or_without_a_colon_cuts_nothing() {
+        let text = "I told Bob: no.\nBob laughed.\nBobby: who?\nSir\nLancelot: hm.";
+
+        assert_eq!(clean(ada_trimmer(), text), text);
+    }
+
+    #[test]
+    fn without_other_members_nothing_is_cut() {
+        let trim = ReplyTrimmer::new(&["Ada"], &[]);
+
+        assert_eq!(clean(trim, "Ada: One.\nBob: Two."), "One.\nBob: Two.");
+        assert_eq!(
+            clean(ReplyTrimmer::without_names(), " Ada: One. "),
+            "Ada: One."
+        );
+    }
+
+    #[test]
+    fn only_what_may_still_change_is_held_back() {
+        let mut trim = ada_trimmer();
+
+        assert_eq!(trim.push("Ad"), "");
+        assert_eq!(trim.push("d this"), "Add this");
+        assert_eq!(trim.push(" \nB"), "");
+        assert_eq!(trim.push("ox"), " \nBox");
+        assert_eq!(trim.push("\nBob"), "");
+        assert_eq!(trim.finish(), "\nBob");
+    }
+
+    proptest! {
+        #[test]
+        fn the_text_does_not_depend_on_how_it_was_cut(
+            words in proptest::collection::vec(
+                select(vec![
+                    "Ada", "Bob", ":", "：", "*", "**", "\n", " ", "\t", "\0", "\r\n", "é", "e\u{301}",
+                    "Sir ", "Lancelot", "hello", "🦀", "B",
+                ]),
+                0..30,
+            ),
+            cuts in proptest::collection::vec(any::<Index>(), 0..10),
+        ) {
+            let raw = words.concat();
+            let mut cuts: Vec<usize> =
+                cuts.iter().map(|it| raw.floor_char_boundary(it.index(raw.len() + 1))).collect();
+            cuts.extend([0, raw.len()]);
+            cuts.sort_unstable();
+
+            let whole = clean(ada_trimmer(), &raw);
+            let mut trim = ada_trimmer();
+            let mut pieces: String = cuts.windows(2).map(|it| trim.push(&raw[it[0]..it[1]])).collect();
+            pieces += &trim.finish();
+
+            prop_assert_eq!(&pieces, &whole);
+            prop_assert_eq!(whole.trim(), &whole);
+            prop_assert!(!whole.chars().any(|it| it.is_control() && it != '\n' && it != '\t'));
+            prop_assert_eq!(clean(ada_trimmer(), &whole), whole);
+        }
+    }
+}

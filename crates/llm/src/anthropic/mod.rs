@@ -1,0 +1,5 @@
+//! Anthropic's Messages API.
+
+pub mod blocks;
+pub mod dialect;
+pub mod events;

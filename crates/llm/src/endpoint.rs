@@ -1,0 +1,220 @@
+//! A provider endpoint: a base URL with its key, and HTTP calls to it for any API.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use futures::{StreamExt, stream};
+use outbound_http::client;
+use outbound_http::client::OutboundClient;
+use reqwest::header::{
+    ACCEPT, ACCEPT_ENCODING, CONTENT_ENCODING, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue,
+};
+use reqwest::{Response, Url};
+
+use crate::dialect::{Dialect, Framing};
+use crate::error::LlmError;
+use crate::openai_chat::error;
+use crate::provider::{Capability, DeltaStream, Provider};
+use crate::request::Request;
+use crate::secret::Secret;
+use crate::stream::decoder::{BodyFormat, StreamDecoder};
+
+/// Enough for any error description; the rest of a longer body is not read.
+const MAX_ERROR_BODY_BYTES: usize = 64 * 1024;
+const MAX_HEADER_BYTES: usize = 64 * 1024;
+
+/// A provider endpoint with its key.
+///
+/// **Invariant:** the key is sent only to this base URL, in a header and never in the URL.
+#[derive(Debug, Clone)]
+pub struct Endpoint {
+    client: OutboundClient,
+    base_url: Url,
+    key: Option<Secret>,
+    dialect: Arc<dyn Dialect>,
+}
+
+impl Endpoint {
+    /// Creates an endpoint for a base URL as entered by a user.
+    ///
+    /// # Errors
+    /// Returns `Unusable` when the URL is invalid or must not be called.
+    pub fn new(
+        client: OutboundClient,
+        base_url: &str,
+        key: Option<Secret>,
+        dialect: Arc<dyn Dialect>,
+    ) -> Result<Self, LlmError> {
+        let mut base_url = client.parse_base_url(base_url)?;
+        base_url.set_path(&dialect.root_path(base_url.path()));
+        Ok(Self {
+            client,
+            base_url,
+            key: key.filter(|key| !key.expose().is_empty()),
+            dialect,
+        })
+    }
+
+    /// Returns the API of the endpoint.
+    pub fn dialect(&self) -> &dyn Dialect {
+        self.dialect.as_ref()
+    }
+
+    /// Requests a document below the base URL, such as `/models`.
+    pub async fn get(
+        &self,
+        path: &str,
+        query: Option<&str>,
+        max_bytes: usize,
+    ) -> Result<Vec<u8>, LlmError> {
+        let mut url = client::endpoint_url(&self.base_url, path);
+        url.set_query(query);
+        let request = self.client.get(url)?.headers(self.headers()?);
+        let response = request.send().await;
+        let response = self.check_response(response).await?;
+        let (bytes, is_whole) = read_body(response, max_bytes).await?;
+        if !is_whole {
+            return Err(upstream_error("The provider's response is too long."));
+        }
+        Ok(bytes)
+    }
+
+    fn headers(&self) -> Result<HeaderMap, LlmError> {
+        let mut headers = HeaderMap::new();
+        headers.insert(
+            ACCEPT,
+            HeaderValue::from_static("text/event-stream, application/x-ndjson, application/json"),
+        );
+        // Compression would buffer the stream and delay it.
+        headers.insert(ACCEPT_ENCODING, HeaderValue::from_static("identity"));
+        for (name, value) in self.dialect.headers() {
+            headers.insert(
+                HeaderName::from_static(name),
+                HeaderValue::from_static(value),
+            );
+        }
+        if let Some(key) = &self.key {
+            let (name, value) = self.dialect.auth_header(key);
+            let mut value = HeaderValue::from_str(&value).map_err(|_| LlmError::Unusable {
+                message: "The API key contains characters that cannot be sent.".to_owned(),
+            })?;
+            value.set_sensitive(true);
+            headers.insert(name, value);
+        }
+        Ok(headers)
+    }
+
+    async fn check_response(&self, sent: reqwest::Result<Response>) -> Result<Response, LlmError> {
+        let response = sent.map_err(|error| error::from_transport(&error))?;
+        let headers = response.headers();
+        if headers
+            .iter()
+            .map(|(name, it)| name.as_str().len() + it.len())
+            .sum::<usize>()
+            > MAX_HEADER_BYTES
+        {
+            return Err(upstream_error(
+                "The provider's response headers are too long.",
+            ));
+        }
+        if response.status().is_success() {
+            return Ok(response);
+        }
+        let status = response.status().as_u16();
+        let headers = headers.clone();
+        // If the error description cannot be read, the status is enough.
+        let (body, _) = read_body(response, MAX_ERROR_BODY_BYTES)
+            .await
+            .unwrap_or_default();
+        Err(error::from_status(
+            status,
+            &headers,
+            &body,
+            self.key.as_ref(),
+        ))
+    }
+}
+
+#[async_trait]
+impl Provider for Endpoint {
+    async fn stream(&self, request: &Request) -> Result<DeltaStream, LlmError> {
+        let dialect_request = self.dialect.build_request(request)?;
+        let mut url = client::endpoint_url(&self.base_url, &dialect_request.path);
+        url.set_query(dialect_request.query);
+        let request = self.client.post(url)?.headers(self.headers()?);
+        let sent = request.json(&dialect_request.body).send().await;
+        let response = self.check_response(sent).await?;
+        let format = body_format(response.headers(), self.dialect.framing())?;
+        let bytes = response.bytes_stream().boxed();
+        let decoder =
+            StreamDecoder::new(bytes, format, self.dialect.chunk_parser(), self.key.clone());
+        let deltas = stream::unfold(decoder, async |mut answer| {
+            let delta = answer.next().await?;
+            Some((delta, answer))
+        });
+        Ok(deltas.boxed())
+    }
+
+    fn kind(&self) -> &'static str {
+        self.dialect.kind()
+    }
+
+    fn has_capability(&self, capability: Capability) -> bool {
+        self.dialect.has_capability(capability)
+    }
+}
+
+/// Returns the body format by the headers. Some servers ignore `stream`, and some send no type.
+fn body_format(headers: &HeaderMap, framing: Framing) -> Result<BodyFormat, LlmError> {
+    let word = |name| {
+        headers
+            .get(name)
+            .and_then(|it| it.to_str().ok())
+            .unwrap_or_default()
+    };
+    let encoding = word(CONTENT_ENCODING).trim().to_ascii_lowercase();
+    if !matches!(encoding.as_str(), "" | "identity") {
+        return Err(upstream_error(
+            "The provider's response is compressed, although compression was not requested.",
+        ));
+    }
+    let media_type = word(CONTENT_TYPE)
+        .split(';')
+        .next()
+        .unwrap_or_default()
+        .trim()
+        .to_ascii_lowercase();
+    match (media_type.as_str(), framing) {
+        // With line framing, a whole JSON document is one line as well.
+        ("application/json", Framing::Events) => Ok(BodyFormat::Whole),
+        ("text/html" | "application/xhtml+xml", _) => Err(upstream_error(
+            "The provider returned a web page instead of an event stream. Check the base URL.",
+        )),
+        (_, framing) => Ok(BodyFormat::Stream(framing)),
+    }
+}
+
+fn upstream_error(message: &str) -> LlmError {
+    LlmError::Upstream {
+        message: message.to_owned(),
+    }
+}
+
+/// Returns the beginning of a body, and whether that is the whole body.
+async fn read_body(mut response: Response, max_bytes: usize) -> Result<(Vec<u8>, bool), LlmError> {
+    let mut body = Vec::new();
+    loop {
+        let chunk = response
+            .chunk()
+            .await
+            .map_err(|error| error::from_transport(&error))?;
+        let Some(chunk) = chunk else {
+            return Ok((body, true));
+        };
+        let remaining = max_bytes - body.len();
+        body.extend_from_slice(&chunk[..chunk.len().min(remaining)]);
+        if chunk.len() > remaining {
+            return Ok((body, false));
+        }
+    }
+}

@@ -1,0 +1,6 @@
+//! The Gemini API.
+
+pub mod chunk;
+pub mod dialect;
+pub mod parts;
+pub mod schema;

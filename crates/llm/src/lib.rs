@@ -1,0 +1,39 @@
+//! Model providers: requests, response streams, and clients for the provider APIs.
+//!
+//! A [`provider::Provider`] turns a [`request::Request`] into a stream of [`delta::Delta`]s. It
+//! neither retries nor limits the time: both belong to the caller.
+//!
+//! | module | contents |
+//! | --- | --- |
+//! | `request`, `delta`, `tool`, `error` | types of requests, responses and errors |
+//! | `provider` | the trait |
+//! | `registry` | builds providers from settings |
+//! | `endpoint` | a base URL with its key, and calls to it |
+//! | `dialect` | the trait of provider APIs; one folder for each: `openai_chat`, `anthropic`, `gemini`, `ollama` |
+//! | `stream` | from bytes to deltas, for every API |
+//! | `role_alternation` | prompts for APIs that require alternating roles |
+//! | `provider_options` | options of a provider for its API |
+//! | `demo` | the built-in demo model |
+//! | `model_list`, `discovery` | lists models, tests a connection, finds model servers on this machine |
+//! | `tokens` | counts tokens |
+
+pub mod anthropic;
+pub mod delta;
+pub mod demo;
+pub mod dialect;
+pub mod discovery;
+pub mod endpoint;
+pub mod error;
+pub mod gemini;
+pub mod model_list;
+pub mod ollama;
+pub mod openai_chat;
+pub mod provider;
+pub mod provider_options;
+pub mod registry;
+pub mod request;
+pub mod role_alternation;
+pub mod secret;
+pub mod stream;
+pub mod tokens;
+pub mod tool;

@@ -1,0 +1,198 @@
+//! Ollama's native API: builds requests; responses are one JSON object per line. Unlike Ollama's
+//! OpenAI-compatible API it accepts a context size, and a longer prompt is not cut at its
+//! beginning.
+
+use reqwest::header::{AUTHORIZATION, HeaderName};
+use serde_json::{Map, Value, json};
+
+use crate::dialect::{ChunkParser, Dialect, DialectRequest, Framing};
+use crate::error::LlmError;
+use crate::ollama::messages;
+use crate::ollama::stream::OllamaLineParser;
+use crate::provider::Capability;
+use crate::provider_options::{ProviderOptions, ReasoningEffort};
+use crate::request::Request;
+use crate::secret::Secret;
+
+/// The API with the options of its provider.
+#[derive(Debug, Clone)]
+pub struct Ollama {
+    pub options: ProviderOptions,
+}
+
+impl Dialect for Ollama {
+    fn kind(&self) -> &'static str {
+        "ollama"
+    }
+
+    fn root_path(&self, path: &str) -> String {
+        let mut path = path.trim_end_matches('/');
+        for end in ["/chat", "/tags", "/api", "/v1"] {
+            path = path.strip_suffix(end).unwrap_or(path);
+        }
+        path.to_owned()
+    }
+
+    fn build_request(&self, request: &Request) -> Result<DialectRequest, LlmError> {
+        Ok(DialectRequest {
+            path: "/api/chat".to_owned(),
+            query: None,
+            body: body(request, &self.options),
+        })
+    }
+
+    fn auth_header(&self, key: &Secret) -> (HeaderName, String) {
+        (AUTHORIZATION, format!("Bearer {}", key.expose()))
+    }
+
+    fn framing(&self) -> Framing {
+        Framing::Lines
+    }
+
+    /// The API cannot force a tool call.
+    fn has_capability(&self, capability: Capability) -> bool {
+        matches!(capability, Capability::Json | Capability::Schema)
+    }
+
+    fn chunk_parser(&self) -> Box<dyn ChunkParser> {
+        Box::new(OllamaLineParser::default())
+    }
+
+    fn model_list_path(&self) -> (&'static str, Option<&'static str>) {
+        ("/api/tags", None)
+    }
+}
+
+fn body(request: &Request, tuning: &ProviderOptions) -> Value {
+    let messages = request.messages.iter();
+    let messages: Vec<Value> = messages.map(messages::message).collect();
+    let mut body = json!({ "model": request.model, "messages": messages, "stream": true });
+    let options = options(&tuning.apply_to_limits(request));
+    if !options.is_empty() {
+        body["options"] = Value::Object(options);
+    }
+    if let Some(keep_alive) = &tuning.keep_alive {
+        // A number means seconds; a string has a unit.
+        let seconds = keep_alive.parse::<i64>().map(Value::from);
+        body["keep_alive"] = seconds.unwrap_or_else(|_| json!(keep_alive));
+    }
+    match tuning.reasoning {
+        Some(ReasoningEffort::Off) => body["think"] = json!(false),
+        Some(effort) => body["think"] = json!(effort.as_str()),
+        None => {}
+    }
+    messages::insert_tools_and_format(&mut body, request);
+    body
+}
+
+fn options(request: &Request) -> Map<String, Value> {
+    let mut options = Map::new();
+    let samplers = &request.samplers;
+    for (option, value) in [
+        ("num_ctx", request.context_tokens),
+        ("num_predict", request.max_tokens),
+        ("top_k", samplers.top_k),
+        ("seed", samplers.seed),
+    ] {
+        if let Some(value) = value {
+            options.insert(option.to_owned(), json!(value));
+        }
+    }
+    for (option, value) in [
+        ("temperature", request.temperature),
+        ("top_p", request.top_p),
+        ("min_p", samplers.min_p),
+        ("typical_p", samplers.typical_p),
+        ("repeat_penalty", samplers.repetition_penalty),
+        ("frequency_penalty", samplers.frequency_penalty),
+        ("presence_penalty", samplers.presence_penalty),
+    ] {
+        if let Some(value) = value {
+            options.insert(option.to_owned(), json!(value));
+        }
+    }
+    let stops = request.stop.iter().filter(|it| !it.is_empty());
+    let stops: Vec<&String> = stops.collect();
+    if !stops.is_empty() {
+        options.insert("stop".to_owned(), json!(stops));
+    }
+    options
+}
+
+#[cfg(test)]
+mod tests {
+    use base::prompt_role::PromptRole;
+    use base::samplers::Samplers;
+    use serde_json::json;
+
+    use super::{Ollama, body};
+    use crate::dialect::Dialect;
+    use crate::provider_options::{ProviderOptions, ReasoningEffort};
+    use crate::request::{Message, Request};
+
+    #[test]
+    fn only_requested_settings_are_sent() {
+        let request = Request {
+            model: "m".to_owned(),
+            messages: vec![Message::new(PromptRole::User, "Hi.").with_name("Eve")],
+            ..Request::default()
+        };
+
+        assert_eq!(
+            body(&request, &ProviderOptions::default()),
+            json!({ "model": "m", "stream": true, "messages": [{ "role": "user", "content": "Eve: Hi." }] })
+        );
+    }
+
+    #[test]
+    fn settings_are_converted_to_options() {
+        let request = Request {
+            temperature: Some(0.5),
+            max_tokens: Some(300),
+            context_tokens: Some(8_192),
+            stop: vec!["Eve:".to_owned(), String::new()],
+            samplers: Samplers {
+                top_k: Some(40),
+                repetition_penalty: Some(1.1),
+                top_a: Some(0.2),
+                seed: Some(7),
+                ..Samplers::default()
+            },
+            ..Request::default()
+        };
+        let tuning = ProviderOptions {
+            reasoning: Some(ReasoningEffort::Off),
+            keep_alive: Some("-1".to_owned()),
+        };
+
+        let sent = body(&request, &tuning);
+
+        assert_eq!(
+            sent["options"],
+            json!({
+                "num_ctx": 8_192,
+                "num_predict": 300,
+                "top_k": 40,
+                "seed": 7,
+                "temperature": 0.5,
+                "repeat_penalty": 1.1,
+                "stop": ["Eve:"],
+            })
+        );
+        assert_eq!(
+            (&sent["think"], &sent["keep_alive"]),
+            (&json!(false), &json!(-1))
+        );
+    }
+
+    #[test]
+    fn a_pasted_base_url_is_normalized() {
+        let api = Ollama {
+            options: ProviderOptions::default(),
+        };
+        for path in ["", "/", "/v1", "/v1/", "/api", "/api/chat", "/api/tags"] {
+            assert_eq!(api.root_path(path), "", "{path}");
+        }
+        assert_eq!(api.root_path("/ollama/api"), "/ollama");
+    }
+}

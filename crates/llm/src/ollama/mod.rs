@@ -1,0 +1,5 @@
+//! Ollama's native API.
+
+pub mod dialect;
+pub mod messages;
+pub mod stream;

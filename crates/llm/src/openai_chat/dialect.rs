@@ -1,0 +1,83 @@
+//! The Chat Completions API of OpenAI and of compatible servers.
+
+use reqwest::header::{AUTHORIZATION, HeaderName};
+use serde_json::json;
+
+use crate::delta::{Delta, FinishReason};
+use crate::dialect::{ChunkParser, Dialect, DialectRequest, ParsedChunk};
+use crate::error::LlmError;
+use crate::openai_chat::request::ChatVariant;
+use crate::openai_chat::{chunk, error, request};
+use crate::provider::Capability;
+use crate::provider_options::ProviderOptions;
+use crate::request::Request;
+use crate::secret::Secret;
+
+/// The API in one of its variants.
+#[derive(Debug, Clone)]
+pub struct OpenAiChat {
+    pub variant: ChatVariant,
+    pub options: ProviderOptions,
+}
+
+impl Dialect for OpenAiChat {
+    fn kind(&self) -> &'static str {
+        match self.variant {
+            ChatVariant::Openai => "openai",
+            ChatVariant::Compatible => "openai_compatible",
+        }
+    }
+
+    fn root_path(&self, path: &str) -> String {
+        let path = path.trim_end_matches('/');
+        let path = path.strip_suffix("/chat/completions").unwrap_or(path);
+        path.to_owned()
+    }
+
+    fn build_request(&self, request: &Request) -> Result<DialectRequest, LlmError> {
+        let mut body = request::body(&self.options.apply_to_limits(request), self.variant);
+        if let Some(effort) = self.options.reasoning {
+            body["reasoning_effort"] = json!(effort.as_str());
+        }
+        Ok(DialectRequest {
+            path: "/chat/completions".to_owned(),
+            query: None,
+            body,
+        })
+    }
+
+    fn auth_header(&self, key: &Secret) -> (HeaderName, String) {
+        (AUTHORIZATION, format!("Bearer {}", key.expose()))
+    }
+
+    fn has_capability(&self, capability: Capability) -> bool {
+        // Only a few compatible servers support documents, and some ignore them.
+        capability != Capability::Documents || self.variant == ChatVariant::Openai
+    }
+
+    fn chunk_parser(&self) -> Box<dyn ChunkParser> {
+        Box::new(ChatChunkParser)
+    }
+}
+
+/// Parses a response chunk by chunk, without state.
+#[derive(Debug, Clone, Copy)]
+pub struct ChatChunkParser;
+
+impl ChunkParser for ChatChunkParser {
+    fn parse(
+        &mut self,
+        name: &str,
+        data: &str,
+        key: Option<&Secret>,
+    ) -> Result<ParsedChunk, LlmError> {
+        if data.trim() == "[DONE]" {
+            return Ok(ParsedChunk::last(vec![Delta::End(FinishReason::Stop)]));
+        }
+        if name == "error" {
+            let object = serde_json::from_str(data).unwrap_or_else(|_| data.into());
+            return Err(error::from_object(&object, key));
+        }
+        chunk::parse(data, key).map(ParsedChunk::from_deltas)
+    }
+}

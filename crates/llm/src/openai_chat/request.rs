@@ -1,0 +1,244 @@
+//! Builds requests of the Chat Completions API.
+
+use base::prompt_role::PromptRole;
+use serde_json::{Map, Value, json};
+
+use crate::openai_chat::{logprobs, samplers, tools};
+use crate::request::{Message, Request};
+
+/// The API rejects more.
+const MAX_STOPS: usize = 4;
+const MAX_NAME_CHARS: usize = 64;
+
+/// The variant of the API. OpenAI renamed the field that limits the response, and many compatible
+/// servers drop or reject the `name` of a message, so for them the text must contain the speaker's
+/// name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ChatVariant {
+    Openai,
+    Compatible,
+}
+
+/// Returns the body of a streaming request.
+pub fn body(request: &Request, variant: ChatVariant) -> Value {
+    let mut body = Map::new();
+    body.insert("model".to_owned(), json!(request.model));
+    body.insert(
+        "messages".to_owned(),
+        request
+            .messages
+            .iter()
+            .map(|it| message(it, variant))
+            .collect(),
+    );
+    body.insert("stream".to_owned(), json!(true));
+    body.insert(
+        "stream_options".to_owned(),
+        json!({ "include_usage": true }),
+    );
+    if let Some(temperature) = request.temperature {
+        body.insert("temperature".to_owned(), json!(temperature));
+    }
+    if let Some(top_p) = request.top_p {
+        body.insert("top_p".to_owned(), json!(top_p));
+    }
+    if let Some(max_tokens) = request.max_tokens {
+        let field = match variant {
+            ChatVariant::Compatible => "max_tokens",
+            ChatVariant::Openai => "max_completion_tokens",
+        };
+        body.insert(field.to_owned(), json!(max_tokens));
+    }
+    samplers::insert_samplers(&mut body, &request.samplers, variant);
+    let stops: Vec<&String> = request
+        .stop
+        .iter()
+        .filter(|it| !it.is_empty())
+        .take(MAX_STOPS)
+        .collect();
+    if !stops.is_empty() {
+        body.insert("stop".to_owned(), json!(stops));
+    }
+    tools::insert_tools_and_format(&mut body, request);
+    logprobs::insert_logprobs(&mut body, request);
+    Value::Object(body)
+}
+
+/// Returns one message of the prompt.
+pub fn message(message: &Message, variant: ChatVariant) -> Value {
+    if let Some(call) = &message.answers {
+        return json!({ "role": "tool", "tool_call_id": call.id, "content": message.content });
+    }
+    let mut sent = named_message(message, variant);
+    if !message.calls.is_empty() {
+        sent["tool_calls"] = message.calls.iter().map(tools::call).collect();
+        // Models were trained with `null` instead of empty text in messages with tool calls.
+        if message.content.is_empty() {
+            sent["content"] = Value::Null;
+        }
+    }
+    if !message.attachments.is_empty() {
+        sent["content"] = tools::content_parts(&sent["content"], &message.attachments);
+    }
+    sent
+}
+
+fn named_message(message: &Message, variant: ChatVariant) -> Value {
+    let role = message.role.as_str();
+    match message
+        .name
+        .as_deref()
+        .map(str::trim)
+        .filter(|name| !name.is_empty())
+    {
+        None => json!({ "role": role, "content": message.content }),
+        Some(name) if variant == ChatVariant::Openai && is_valid_name(name) => {
+            json!({ "role": role, "name": name, "content": message.content })
+        }
+        // A name on a system message only distinguishes examples; in the text it would confuse the
+        // model.
+        Some(_) if message.role == PromptRole::System => {
+            json!({ "role": role, "content": message.content })
+        }
+        Some(name) => json!({ "role": role, "content": prefix_with_name(name, &message.content) }),
+    }
+}
+
+/// Returns whether the name matches the API's pattern for names, `^[^\s<|\\/>]+$`.
+fn is_valid_name(name: &str) -> bool {
+    name.chars().count() <= MAX_NAME_CHARS
+        && !name.chars().any(|it| {
+            it.is_whitespace() || it.is_control() || matches!(it, '<' | '|' | '\\' | '/' | '>')
+        })
+}
+
+/// Prefixes a text with its speaker's name, unless it already begins with it.
+pub fn prefix_with_name(name: &str, content: &str) -> String {
+    let start: String = content
+        .trim_start()
+        .chars()
+        .take(name.chars().count() + 1)
+        .collect();
+    if start.to_lowercase() == format!("{name}:").to_lowercase() {
+        content.to_owned()
+    } else {
+        format!("{name}: {content}")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use base::prompt_role::PromptRole;
+    use serde_json::json;
+
+    use super::{ChatVariant, body};
+    use crate::request::{Message, Request};
+
+    fn sent(message: Message) -> serde_json::Value {
+        let request = Request {
+            messages: vec![message],
+            ..Request::default()
+        };
+        body(&request, ChatVariant::Openai)["messages"][0].clone()
+    }
+
+    #[test]
+    fn only_requested_settings_are_sent() {
+        let request = Request {
+            model: "m".to_owned(),
+            seed: 7,
+            ..Request::default()
+        };
+
+        assert_eq!(
+            body(&request, ChatVariant::Openai),
+            json!({ "model": "m", "messages": [], "stream": true, "stream_options": { "include_usage": true } }),
+        );
+    }
+
+    #[test]
+    fn the_length_limit_is_sent_in_the_field_of_the_variant() {
+        let request = Request {
+            max_tokens: Some(5),
+            ..Request::default()
+        };
+
+        assert_eq!(body(&request, ChatVariant::Compatible)["max_tokens"], 5);
+        assert_eq!(
+            body(&request, ChatVariant::Openai)["max_completion_tokens"],
+            5
+        );
+    }
+
+    #[test]
+    fn at_most_four_nonempty_stops_are_sent() {
+        let stop = ["a", "", "b", "c", "d", "e"].map(str::to_owned).to_vec();
+        let request = Request {
+            stop,
+            ..Request::default()
+        };
+
+        assert_eq!(
+            body(&request, ChatVariant::Openai)["stop"],
+            json!(["a", "b", "c", "d"])
+        );
+    }
+
+    #[test]
+    fn a_valid_name_is_sent_in_its_field() {
+        for name in ["Ada", "Zoë", "李", "O'Neil"] {
+            let message = sent(Message::new(PromptRole::User, "Hi.").with_name(name));
+
+            assert_eq!(
+                message,
+                json!({ "role": "user", "name": name, "content": "Hi." })
+            );
+        }
+    }
+
+    #[test]
+    fn compatible_endpoints_get_every_name_before_the_text() {
+        let request = Request {
+            messages: vec![Message::new(PromptRole::User, "Hi.").with_name("Ada")],
+            ..Request::default()
+        };
+
+        let message = &body(&request, ChatVariant::Compatible)["messages"][0];
+
+        assert_eq!(*message, json!({ "role": "user", "content": "Ada: Hi." }));
+    }
+
+    #[test]
+    fn any_other_name_is_prefixed_to_the_text() {
+        for name in [
+            "Sir Lancelot",
+            "a|b",
+            "<Ada>",
+            "a/b",
+            "a\\b",
+            &"x".repeat(65),
+        ] {
+            let message = sent(Message::new(PromptRole::Assistant, "Hi.").with_name(name));
+
+            assert_eq!(
+                message,
+                json!({ "role": "assistant", "content": format!("{name}: Hi.") })
+            );
+        }
+    }
+
+    #[test]
+    fn a_name_before_the_text_is_not_doubled() {
+        let message =
+            sent(Message::new(PromptRole::User, " sir lancelot: Hi.").with_name("Sir Lancelot"));
+
+        assert_eq!(message["content"], " sir lancelot: Hi.");
+    }
+
+    #[test]
+    fn a_blank_name_is_ignored() {
+        let message = sent(Message::new(PromptRole::User, "Hi.").with_name(" "));
+
+        assert_eq!(message, json!({ "role": "user", "content": "Hi." }));
+    }
+}

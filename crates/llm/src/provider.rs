@@ -1,0 +1,44 @@
+//! The trait of model providers: stream a response to a request.
+
+use async_trait::async_trait;
+use futures::stream::BoxStream;
+
+use crate::delta::Delta;
+use crate::error::LlmError;
+use crate::request::Request;
+
+/// A response as a stream of deltas, returned by [`Provider::stream`]. Dropping it ends the call.
+pub type DeltaStream = BoxStream<'static, Result<Delta, LlmError>>;
+
+/// A model provider.
+///
+/// Implementations neither retry nor limit the time: `generation/` does both for all providers.
+#[async_trait]
+pub trait Provider: Send + Sync {
+    /// Sends the request and resolves when the response begins (its headers have arrived).
+    async fn stream(&self, request: &Request) -> Result<DeltaStream, LlmError>;
+
+    /// Returns the name for logs and metrics, which is the kind in the provider's settings.
+    fn kind(&self) -> &'static str;
+
+    /// Returns whether the API supports a capability. A request that needs a missing one is
+    /// rejected before it is sent. Whether the model complies is up to the API.
+    fn has_capability(&self, capability: Capability) -> bool;
+}
+
+/// Features that not every API supports.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Capability {
+    /// [`OutputFormat::Json`](crate::tool::OutputFormat::Json): any JSON object.
+    Json,
+    /// [`OutputFormat::Schema`](crate::tool::OutputFormat::Schema): JSON that matches a
+    /// schema.
+    Schema,
+    /// [`ToolChoice::Required`](crate::tool::ToolChoice::Required) and a named tool: the model
+    /// must call.
+    RequiredToolCall,
+    /// [`Request::top_logprobs`]: log probabilities of the tokens.
+    Logprobs,
+    /// [`Attachment`](crate::tool::Attachment)s that are documents.
+    Documents,
+}

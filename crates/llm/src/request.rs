@@ -1,0 +1,99 @@
+//! A request to a model: the finished prompt and the sampling settings, independent of any API.
+
+use base::prompt_role::PromptRole;
+use base::samplers::Samplers;
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+use crate::tool::{AnsweredCall, Attachment, OutputFormat, Tool, ToolCall, ToolChoice};
+
+/// A request to a model. Built by `prompt/` or a `/v1` endpoint, executed by `generation/`.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Request {
+    pub model: String,
+    /// Oldest first.
+    pub messages: Vec<Message>,
+    pub temperature: Option<f64>,
+    pub top_p: Option<f64>,
+    /// Maximum number of tokens in the response; `None` uses the model's default.
+    pub max_tokens: Option<u32>,
+    /// The context size for which the prompt was built, for models that need to know it.
+    pub context_tokens: Option<u32>,
+    pub stop: Vec<String>,
+    /// Further samplers. A provider sends only those that it supports.
+    pub samplers: Samplers,
+    /// Tools that the model may call; often none.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub tools: Vec<Tool>,
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub tool_choice: ToolChoice,
+    /// Whether the model may call at most one tool at a time.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub is_serial: bool,
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub format: OutputFormat,
+    /// Requests log probabilities of the tokens, and of this many alternatives for each.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub top_logprobs: Option<u8>,
+    /// Makes the demo model's reply reproducible; never sent to real models.
+    pub seed: u64,
+    /// Display name of the speaker, for the demo model and for instructions in the prompt.
+    pub speaker: String,
+}
+
+impl Request {
+    /// Returns whether the model must not answer with text alone.
+    pub fn requires_tool_call(&self) -> bool {
+        matches!(
+            self.tool_choice,
+            ToolChoice::Required | ToolChoice::Named(_)
+        ) && !self.tools.is_empty()
+    }
+}
+
+/// One message of the prompt.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[schema(as = PromptMessage)]
+pub struct Message {
+    pub role: PromptRole,
+    /// The speaker, if the role does not identify it. Each provider API expresses it differently.
+    pub name: Option<String>,
+    pub content: String,
+    /// Tool calls of the model; only in assistant messages.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schema(ignore)]
+    pub calls: Vec<ToolCall>,
+    /// The text is the result of this tool call. Such a message belongs to the user's side.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(ignore)]
+    pub answers: Option<AnsweredCall>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schema(ignore)]
+    pub attachments: Vec<Attachment>,
+}
+
+impl Message {
+    /// Creates a message without a speaker's name.
+    pub fn new(role: PromptRole, content: impl Into<String>) -> Self {
+        Self {
+            role,
+            name: None,
+            content: content.into(),
+            calls: Vec::new(),
+            answers: None,
+            attachments: Vec::new(),
+        }
+    }
+
+    /// Returns the message with a speaker's name.
+    pub fn with_name(self, name: impl Into<String>) -> Self {
+        Self {
+            name: Some(name.into()),
+            ..self
+        }
+    }
+}
+
+fn is_default<T: Default + PartialEq>(value: &T) -> bool {
+    *value == T::default()
+}

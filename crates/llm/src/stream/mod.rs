@@ -1,0 +1,7 @@
+//! From the bytes of a response to deltas, for every API.
+
+pub mod decoder;
+pub mod ndjson;
+pub mod reasoning_tags;
+pub mod sse;
+pub mod untrusted_json;

@@ -1,0 +1,296 @@
+//! The encoding of one message between nodes: sender, number, and an encrypted envelope or signal.
+//!
+//! **Invariant:** a message that cannot be decrypted is ignored. The key comes from the secret that
+//! all nodes of an installation share, so neither garbage nor another installation on the same
+//! Redis is accepted.
+//!
+//! The bytes: 16 of the node id, 8 of the number, which together are the nonce, and the encrypted
+//! rest: a line of JSON that says what it is, and the frame as clients get it.
+
+use base::ids::ConversationId;
+use base::key_derivation;
+use bytestring::ByteString;
+use chacha20poly1305::aead::{Aead, KeyInit};
+use chacha20poly1305::{Key, XChaCha20Poly1305, XNonce};
+use serde::{Deserialize, Serialize};
+use uuid::Uuid;
+
+use crate::cluster::signal::ClusterSignal;
+use crate::event::{Envelope, Payload, SocketControl, StreamBoundary, StreamDelta};
+use crate::topic::Topic;
+
+/// The label from which the key is derived; used for no other purpose.
+const PURPOSE: &[u8] = b"troupe: words between nodes";
+
+const NODE_BYTES: usize = 16;
+const NONCE_BYTES: usize = 24;
+
+/// The content of a message.
+#[derive(Clone, Debug)]
+pub enum MessageBody {
+    Envelope(Envelope),
+    Signal(ClusterSignal),
+}
+
+impl MessageBody {
+    /// Returns whether other nodes should get it. Typing events are published by each node itself.
+    pub fn should_forward(&self) -> bool {
+        !matches!(self, Self::Envelope(it) if matches!(it.payload, Payload::ExceptUser { .. }))
+    }
+}
+
+/// A received message.
+#[derive(Debug)]
+pub struct ClusterMessage {
+    /// The process that sent it.
+    pub from: Uuid,
+    /// Grows by exactly 1 from one message of a process to the next.
+    pub n: u64,
+    pub body: MessageBody,
+}
+
+/// The line that describes the bytes after it.
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum MessageHeader {
+    Frame {
+        topic: Topic,
+        rev: Option<i64>,
+    },
+    Stream {
+        topic: Topic,
+        run: Uuid,
+        lease: i64,
+        mark: StreamBoundary,
+    },
+    /// Followed by the text of the piece, not by its frame; the receiver encodes the frame.
+    Delta {
+        conversation: ConversationId,
+        run: Uuid,
+        lease: i64,
+        offset: usize,
+    },
+    Order {
+        topic: Topic,
+        order: SocketControl,
+    },
+    Signal(ClusterSignal),
+}
+
+/// Encrypts and decrypts messages.
+pub struct MessageCipher {
+    cipher: XChaCha20Poly1305,
+}
+
+impl MessageCipher {
+    /// Creates a cipher from the installation's secret.
+    pub fn new(secret: &str) -> Self {
+        let key = key_derivation::derive_key(secret, PURPOSE);
+        Self {
+            cipher: XChaCha20Poly1305::new(&Key::from(key)),
+        }
+    }
+
+    /// Encrypts a message; `None` if it stays on this node.
+    pub fn encrypt(&self, from: Uuid, n: u64, body: &MessageBody) -> Option<Vec<u8>> {
+        let (head, rest) = to_parts(body)?;
+        let mut plain = serde_json::to_vec(&head).ok()?;
+        plain.push(b'\n');
+        plain.extend_from_slice(rest.as_bytes());
+        let nonce = nonce(from, n);
+        let sealed = self
+            .cipher
+            .encrypt(&XNonce::from(nonce), plain.as_slice())
+            .ok()?;
+        Some([nonce.as_slice(), &sealed].concat())
+    }
+
+    /// Decrypts a message; `None` if it was not sent by a node of this installation.
+    pub fn decrypt(&self, bytes: &[u8]) -> Option<ClusterMessage> {
+        let (nonce, sealed) = bytes.split_first_chunk::<NONCE_BYTES>()?;
+        let plain = self.cipher.decrypt(&XNonce::from(*nonce), sealed).ok()?;
+        let line = plain.iter().position(|it| *it == b'\n')?;
+        let head = serde_json::from_slice(&plain[..line]).ok()?;
+        let rest = String::from_utf8(plain[line + 1..].to_vec()).ok()?;
+        let (from, n) = nonce.split_first_chunk::<NODE_BYTES>()?;
+        Some(ClusterMessage {
+            from: Uuid::from_bytes(*from),
+            n: u64::from_be_bytes(n.try_into().ok()?),
+            body: from_parts(head, rest.into()),
+        })
+    }
+}
+
+fn nonce(from: Uuid, n: u64) -> [u8; NONCE_BYTES] {
+    let mut nonce = [0; NONCE_BYTES];
+    nonce[..NODE_BYTES].copy_from_slice(from.as_bytes());
+    nonce[NODE_BYTES..].copy_from_slice(&n.to_be_bytes());
+    nonce
+}
+
+fn to_parts(body: &MessageBody) -> Option<(MessageHeader, ByteString)> {
+    let Envelope {
+        topic,
+        payload: cargo,
+    } = match body {
+        MessageBody::Signal(signal) => {
+            return Some((MessageHeader::Signal(signal.clone()), ByteString::new()));
+        }
+        MessageBody::Envelope(envelope) => envelope,
+    };
+    let topic = *topic;
+    Some(match cargo {
+        Payload::Frame { json, rev } => (MessageHeader::Frame { topic, rev: *rev }, json.clone()),
+        Payload::Stream {
+            json,
+            run,
+            lease,
+            mark,
+        } => {
+            let (run, lease, mark) = (*run, *lease, *mark);
+            let head = MessageHeader::Stream {
+                topic,
+                run,
+                lease,
+                mark,
+            };
+            (head, json.clone())
+        }
+        Payload::Delta(delta) => {
+            let head = MessageHeader::Delta {
+                conversation: ConversationId(delta.conversation),
+                run: delta.run,
+                lease: delta.lease,
+                offset: delta.offset,
+            };
+            (head, delta.text.clone())
+        }
+        Payload::Control(order) => {
+            let order = *order;
+            (MessageHeader::Order { topic, order }, ByteString::new())
+        }
+        Payload::ExceptUser { .. } => return None,
+    })
+}
+
+fn from_parts(head: MessageHeader, rest: ByteString) -> MessageBody {
+    let (topic, cargo) = match head {
+        MessageHeader::Signal(signal) => return MessageBody::Signal(signal),
+        MessageHeader::Frame { topic, rev } => (topic, Payload::Frame { json: rest, rev }),
+        MessageHeader::Stream {
+            topic,
+            run,
+            lease,
+            mark,
+        } => {
+            let json = rest;
+            let cargo = Payload::Stream {
+                json,
+                run,
+                lease,
+                mark,
+            };
+            (topic, cargo)
+        }
+        MessageHeader::Delta {
+            conversation,
+            run,
+            lease,
+            offset,
+        } => {
+            let delta = StreamDelta::new(conversation, run, offset, rest).with_lease(lease);
+            return MessageBody::Envelope(Envelope::delta(delta));
+        }
+        MessageHeader::Order { topic, order } => (topic, Payload::Control(order)),
+    };
+    MessageBody::Envelope(Envelope {
+        topic,
+        payload: cargo,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use base::ids::{ConversationId, SpaceId, UserId};
+    use proptest::prelude::*;
+    use uuid::Uuid;
+
+    use super::{MessageBody, MessageCipher};
+    use crate::cluster::signal::ClusterSignal;
+    use crate::event::{Envelope, Payload, SocketControl, StreamBoundary, StreamDelta};
+    use crate::topic::Topic;
+
+    const HERE: Topic = Topic::Conversation(ConversationId(7));
+
+    fn samples() -> Vec<MessageBody> {
+        let run = Uuid::now_v7();
+        let json = || "{\"type\":\"é\\n\"}".into();
+        let cargo = [
+            Payload::Frame {
+                json: json(),
+                rev: Some(3),
+            },
+            Payload::Stream {
+                json: json(),
+                run,
+                lease: 2,
+                mark: StreamBoundary::Reset,
+            },
+            Payload::Delta(
+                StreamDelta::new(ConversationId(7), run, 4, "a\n\u{1f600}").with_lease(2),
+            ),
+        ];
+        let envelopes = cargo.map(|cargo| Envelope {
+            topic: HERE,
+            payload: cargo,
+        });
+        let order = Envelope::control(UserId(1), SocketControl::RightsChanged(SpaceId(2)));
+        let mut all: Vec<MessageBody> = envelopes.into_iter().map(MessageBody::Envelope).collect();
+        all.push(MessageBody::Envelope(order));
+        all.push(MessageBody::Signal(ClusterSignal::Bell));
+        all
+    }
+
+    #[test]
+    fn an_encrypted_message_is_decrypted_unchanged() {
+        let (seal, node) = (MessageCipher::new("a secret of tests"), Uuid::now_v7());
+        for (n, sent) in (1..).zip(samples()) {
+            let bytes = seal.encrypt(node, n, &sent).unwrap();
+
+            let received = seal.decrypt(&bytes).unwrap();
+
+            assert_eq!((received.from, received.n), (node, n));
+            assert_eq!(format!("{:?}", received.body), format!("{sent:?}"));
+        }
+    }
+
+    #[test]
+    fn a_message_with_another_secret_is_rejected() {
+        let bell = MessageBody::Signal(ClusterSignal::Bell);
+        let bytes = MessageCipher::new("one secret").encrypt(Uuid::now_v7(), 1, &bell);
+
+        assert!(
+            MessageCipher::new("another")
+                .decrypt(&bytes.unwrap())
+                .is_none()
+        );
+    }
+
+    proptest! {
+        #[test]
+        fn a_changed_or_cut_packet_does_not_open(at in 0..60usize, cut in 0..60usize, bits in 1..=255u8) {
+            let seal = MessageCipher::new("a secret of tests");
+            let bytes = seal.encrypt(Uuid::now_v7(), 1, &MessageBody::Signal(ClusterSignal::Bell)).unwrap();
+            let at = at % bytes.len();
+            let mut changed = bytes.clone();
+            changed[at] ^= bits;
+            prop_assert!(seal.decrypt(&changed).is_none());
+            prop_assert!(seal.decrypt(&bytes[..cut % bytes.len()]).is_none());
+        }
+
+        #[test]
+        fn garbage_does_not_open(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
+            prop_assert!(MessageCipher::new("a secret of tests").decrypt(&bytes).is_none());
+        }
+    }
+}

@@ -1,0 +1,44 @@
+//! Signals between nodes, other than client events: only hints, whose loss is harmless.
+
+use base::ids::ConversationId;
+use serde::{Deserialize, Serialize};
+use uuid::Uuid;
+
+use crate::presence::PresentMember;
+use crate::typing::TypingKey;
+
+/// A signal from one node to the others.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ClusterSignal {
+    /// A heartbeat. `is_new`: the node has just connected and requests the presence of the others.
+    Beat { is_new: bool },
+    /// The node is closing; its members are no longer present.
+    Gone,
+    /// A run may be due.
+    Bell,
+    /// The presence on this node, in these conversations. `whole`: and in no others.
+    Presence {
+        whole: bool,
+        rooms: Vec<(ConversationId, Vec<PresentMember>)>,
+    },
+    /// A user types, or has stopped.
+    Typing { hands: TypingKey, active: bool },
+    /// Requests the node that executes this run under this lease to stop and keep the partial text.
+    KeepPartial { run: Uuid, lease: i64 },
+    /// Requests the text so far from the node that runs in this conversation.
+    Ask { conversation: ConversationId },
+    /// The text so far of a run on this node.
+    Text(StreamSnapshot),
+}
+
+/// The stream of a running run, for nodes that missed its beginning.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StreamSnapshot {
+    pub conversation: ConversationId,
+    pub run: Uuid,
+    pub lease: i64,
+    /// The frame `typing_start`, encoded.
+    pub start: String,
+    pub text: String,
+}

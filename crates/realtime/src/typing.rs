@@ -1,0 +1,260 @@
+//! Typing indicators: a user who sends no further signal counts as stopped after [`EXPIRY`].
+//!
+//! Time comes from the server's [`Clock`], so a test that sets the clock decides when typing
+//! expires.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use base::clock::{Clock, Timestamp};
+use base::ids::{ConversationId, MembershipId, UserId};
+use base::shutdown::Shutdown;
+use parking_lot::Mutex;
+use serde::{Deserialize, Serialize};
+use tokio::sync::Notify;
+use utoipa::ToSchema;
+
+use crate::cluster::signal::ClusterSignal;
+use crate::event::{Envelope, Event};
+use crate::hub::Hub;
+use crate::topic::Topic;
+
+/// How long one typing signal is valid.
+pub const EXPIRY: Duration = Duration::from_secs(6);
+
+/// Continued typing is published again, but not more often than this.
+const REPEAT_INTERVAL: Duration = Duration::from_secs(2);
+
+/// A user types, or has stopped.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct HumanTyping {
+    pub conversation_id: ConversationId,
+    pub membership_id: MembershipId,
+    pub active: bool,
+}
+
+impl Event for HumanTyping {
+    fn name(&self) -> &'static str {
+        "human_typing"
+    }
+}
+
+/// A typing member, and the user who must not receive the event.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct TypingKey {
+    pub conversation: ConversationId,
+    pub membership: MembershipId,
+    pub user: UserId,
+}
+
+/// The typing users. Pure: time is an argument, changes return whether to publish them.
+#[derive(Debug, Default)]
+pub struct TypingUsers {
+    entries: HashMap<TypingKey, TypingEntry>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct TypingEntry {
+    expires_at: Timestamp,
+    published_at: Timestamp,
+}
+
+impl TypingUsers {
+    /// Records a typing signal.
+    pub fn start(&mut self, key: TypingKey, now: Timestamp) -> bool {
+        let published_at = self.entries.get(&key).map(|it| it.published_at);
+        let should_publish = published_at.is_none_or(|it| it.plus(REPEAT_INTERVAL) <= now);
+        let typist = TypingEntry {
+            expires_at: now.plus(EXPIRY),
+            published_at: published_at.filter(|_| !should_publish).unwrap_or(now),
+        };
+        self.entries.insert(key, typist);
+        should_publish
+    }
+
+    /// Records that the user stopped.
+    pub fn stop(&mut self, key: TypingKey) -> bool {
+        self.entries.remove(&key).is_some()
+    }
+
+    /// Removes and returns the users whose last signal is too old.
+    pub fn expire(&mut self, now: Timestamp) -> Vec<TypingKey> {
+        self.entries
+            .extract_if(|_, it| it.expires_at <= now)
+            .map(|(hands, _)| hands)
+            .collect()
+    }
+
+    /// Returns when the next one expires.
+    pub fn next_expiry(&self) -> Option<Timestamp> {
+        self.entries.values().map(|it| it.expires_at).min()
+    }
+}
+
+/// The typing users on this node; publishes changes. Cheap to clone; clones share state.
+#[derive(Clone)]
+pub struct Typing {
+    users: Arc<Mutex<TypingUsers>>,
+    hub: Hub,
+    clock: Clock,
+    /// Notified when a user starts typing: the next expiry may have changed.
+    wakeup: Arc<Notify>,
+}
+
+impl Typing {
+    /// Starts with no one typing. Publishes expiries until shutdown.
+    pub fn start(hub: Hub, clock: Clock, shutdown: &Shutdown) -> Self {
+        let typing = Self {
+            users: Arc::default(),
+            hub,
+            clock,
+            wakeup: Arc::default(),
+        };
+        let watch = typing.clone();
+        let stopping = shutdown.stopping.clone();
+        shutdown.spawn(async move {
+            stopping.run_until_cancelled(watch.watch_expiries()).await;
+        });
+        typing
+    }
+
+    /// Records that a user types on this node, or stops.
+    pub fn set(&self, key: TypingKey, active: bool) {
+        let mut users = self.users.lock();
+        let should_publish = match active {
+            true => users.start(key, self.clock.now()),
+            false => users.stop(key),
+        };
+        if should_publish {
+            // Under the lock, so that the last published event is the current state.
+            self.publish(key, active);
+            self.hub
+                .bus()
+                .publish(ClusterSignal::Typing { hands: key, active });
+        }
+        drop(users);
+        if active {
+            self.wakeup.notify_one();
+        }
+    }
+
+    /// Records the same from another node. It also expires here, in case that node stops reporting.
+    pub fn apply_remote(&self, key: TypingKey, active: bool) {
+        let mut users = self.users.lock();
+        let should_publish = match active {
+            true => users.start(key, self.clock.now()),
+            false => users.stop(key),
+        };
+        if should_publish {
+            self.publish(key, active);
+        }
+        drop(users);
+        self.wakeup.notify_one();
+    }
+
+    fn publish(&self, key: TypingKey, active: bool) {
+        let event = HumanTyping {
+            conversation_id: key.conversation,
+            membership_id: key.membership,
+            active,
+        };
+        let topic = Topic::Conversation(key.conversation);
+        let envelope = Envelope::except_user(topic, &event, key.user);
+        self.hub.publish_local(envelope);
+    }
+
+    async fn watch_expiries(self) {
+        loop {
+            let due = self.users.lock().next_expiry();
+            let expiry = async {
+                match due {
+                    Some(due) => self.clock.sleep_until(due).await,
+                    None => std::future::pending().await,
+                }
+            };
+            tokio::select! {
+                () = expiry => {
+                    let mut typists = self.users.lock();
+                    for hands in typists.expire(self.clock.now()) {
+                        self.publish(hands, false);
+                    }
+                }
+                () = self.wakeup.notified() => {}
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use base::clock::{Clock, Timestamp};
+    use base::ids::{ConversationId, MembershipId, UserId};
+    use base::shutdown::Shutdown;
+
+    use super::{Typing, TypingKey, TypingUsers};
+    use crate::event::Payload;
+    use crate::hub::Hub;
+    use crate::outbox::{NextItem, Outbox};
+    use crate::topic::Topic;
+
+    const ANN: TypingKey = TypingKey {
+        conversation: ConversationId(7),
+        membership: MembershipId(1),
+        user: UserId(4),
+    };
+
+    #[test]
+    fn typing_expires_six_seconds_after_the_last_key() {
+        let mut typists = TypingUsers::default();
+
+        typists.start(ANN, Timestamp(0));
+        typists.start(ANN, Timestamp(3_000));
+
+        assert_eq!(typists.next_expiry(), Some(Timestamp(9_000)));
+        assert_eq!(typists.expire(Timestamp(8_999)), []);
+        assert_eq!(typists.expire(Timestamp(9_000)), [ANN]);
+        assert_eq!(typists.next_expiry(), None);
+    }
+
+    #[test]
+    fn repeated_keys_are_published_at_an_interval() {
+        let mut typists = TypingUsers::default();
+
+        assert!(typists.start(ANN, Timestamp(0)));
+        assert!(!typists.start(ANN, Timestamp(1_000)));
+        assert!(typists.start(ANN, Timestamp(2_000)));
+        assert!(!typists.start(ANN, Timestamp(3_999)));
+        assert!(typists.stop(ANN));
+        assert!(!typists.stop(ANN));
+    }
+
+    #[tokio::test]
+    async fn an_expiry_is_published_to_the_others() {
+        let (hub, shutdown, clock) = (Hub::new(), Shutdown::new(), Clock::manual());
+        let outbox = Outbox::new();
+        hub.subscribe(Topic::Conversation(ANN.conversation), &outbox);
+        let typing = Typing::start(hub, clock.clone(), &shutdown);
+
+        typing.set(ANN, true);
+        clock.advance_ms(6_000);
+
+        for active in [true, false] {
+            let NextItem::Envelope(told) = outbox.next().await else {
+                panic!("typing is published");
+            };
+            let Payload::ExceptUser { json, except } = &told.payload else {
+                panic!("the typing user gets no event");
+            };
+            assert_eq!(*except, UserId(4));
+            assert_eq!(
+                &**json,
+                format!(
+                    r#"{{"type":"human_typing","conversation_id":7,"membership_id":1,"active":{active}}}"#
+                )
+            );
+        }
+        shutdown.stopping.cancel();
+        shutdown.wait().await;
+    }
+}

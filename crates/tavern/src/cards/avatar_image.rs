@@ -1,0 +1,209 @@
+//! Decodes untrusted images once, within limits, and re-encodes them. Only images encoded by this
+//! server are served.
+
+use std::io::{BufRead, Cursor, Seek};
+
+use image::metadata::Orientation;
+use image::{DynamicImage, ImageDecoder, ImageFormat, ImageReader, Limits, Rgb, RgbImage};
+
+use crate::cards::card::CardError;
+
+/// The path of the avatar among the assets of a character, in the size for exports.
+pub const AVATAR_PATH: &str = "";
+
+/// The maximum size of an image file, in bytes.
+pub const MAX_BYTES: u64 = 20 * 1024 * 1024;
+/// The media type of all stored avatars.
+pub const MEDIA_TYPE: &str = "image/webp";
+const MAX_SIDE: u32 = 8_192;
+const MAX_PIXELS: u64 = 10_000_000;
+/// The maximum memory of a decoder, in bytes.
+const MAX_MEMORY: u64 = 40 * 1024 * 1024;
+/// The maximum width and height for exports.
+const LARGE: (u32, u32) = (1_536, 2_048);
+/// The maximum width and height for display.
+const SMALL: (u32, u32) = (512, 768);
+const PREVIEW: (u32, u32) = (320, 480);
+
+/// An avatar in two sizes, both WebP.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AvatarImage {
+    pub large: Vec<u8>,
+    pub small: Vec<u8>,
+}
+
+/// Decodes an image and encodes it in both sizes.
+///
+/// # Errors
+/// Returns `NotACard` when the image is invalid, and `TooLarge` when a limit is exceeded.
+pub fn re_encode(file: impl BufRead + Seek) -> Result<AvatarImage, CardError> {
+    let (image, orientation) = decode(file)?;
+    // Rotation needs the same memory again, so the image is scaled down first.
+    let large = if is_rotated_sideways(orientation) {
+        (LARGE.1, LARGE.0)
+    } else {
+        LARGE
+    };
+    let mut image = fit_within(image, large);
+    image.apply_orientation(orientation);
+    let small = encode(&fit_within(image.clone(), SMALL), ImageFormat::WebP)?;
+    let large = encode(&image, ImageFormat::WebP)?;
+    Ok(AvatarImage { large, small })
+}
+
+/// Returns a stored avatar, scaled down to be embedded in a document.
+pub fn preview(small: &[u8]) -> Result<Vec<u8>, CardError> {
+    let (image, _) = decode(Cursor::new(small))?;
+    encode(&fit_within(image, PREVIEW), ImageFormat::WebP)
+}
+
+/// Returns a stored avatar as a PNG.
+pub fn as_png(large: &[u8]) -> Result<Vec<u8>, CardError> {
+    encode(&decode(Cursor::new(large))?.0, ImageFormat::Png)
+}
+
+/// Returns a placeholder PNG for a card without an avatar: two colors derived from the name.
+pub fn plain_png(name: &str) -> Result<Vec<u8>, CardError> {
+    let seed = name.bytes().fold(17_u32, |sum, it| {
+        sum.wrapping_mul(31).wrapping_add(it.into())
+    });
+    let [_, red, green, blue] = seed.to_be_bytes().map(|it| 64 + it / 2);
+    let (width, height) = (400, 600);
+    let shade = |part: u8, y: u32| (u32::from(part) * (height * 2 - y) / (height * 2)) as u8;
+    let image = RgbImage::from_fn(width, height, |_, y| {
+        Rgb([shade(red, y), shade(green, y), shade(blue, y)])
+    });
+    encode(&image.into(), ImageFormat::Png)
+}
+
+/// Returns the pixels as stored in the file, and the orientation to apply.
+fn decode(file: impl BufRead + Seek) -> Result<(DynamicImage, Orientation), CardError> {
+    let mut reader = ImageReader::new(file)
+        .with_guessed_format()
+        .map_err(|_| unreadable())?;
+    match reader.format() {
+        Some(ImageFormat::Png | ImageFormat::Jpeg | ImageFormat::WebP | ImageFormat::Gif) => {}
+        _ => {
+            let reason = "The image is not a PNG, JPEG, WebP or GIF.";
+            return Err(CardError::reason(reason));
+        }
+    }
+    let mut limits = Limits::default();
+    limits.max_image_width = Some(MAX_SIDE);
+    limits.max_image_height = Some(MAX_SIDE);
+    limits.max_alloc = Some(MAX_MEMORY);
+    reader.limits(limits);
+    let mut decoder = reader.into_decoder().map_err(from_image_error)?;
+    let (width, height) = decoder.dimensions();
+    let n_pixels = u64::from(width) * u64::from(height);
+    if n_pixels > MAX_PIXELS || decoder.total_bytes() > MAX_MEMORY {
+        return Err(too_large());
+    }
+    let orientation = decoder.orientation().map_err(from_image_error)?;
+    let image = DynamicImage::from_decoder(decoder).map_err(from_image_error)?;
+    Ok((image, orientation))
+}
+
+fn is_rotated_sideways(orientation: Orientation) -> bool {
+    matches!(
+        orientation,
+        Orientation::Rotate90
+            | Orientation::Rotate270
+            | Orientation::Rotate90FlipH
+            | Orientation::Rotate270FlipH
+    )
+}
+
+fn fit_within(image: DynamicImage, (width, height): (u32, u32)) -> DynamicImage {
+    match image.width() > width || image.height() > height {
+        true => image.thumbnail(width, height),
+        false => image,
+    }
+}
+
+fn encode(image: &DynamicImage, format: ImageFormat) -> Result<Vec<u8>, CardError> {
+    let plain = match image.color().has_alpha() {
+        true => DynamicImage::from(image.to_rgba8()),
+        false => DynamicImage::from(image.to_rgb8()),
+    };
+    let mut bytes = Vec::new();
+    plain
+        .write_to(Cursor::new(&mut bytes), format)
+        .map_err(|_| unreadable())?;
+    Ok(bytes)
+}
+
+fn from_image_error(error: image::ImageError) -> CardError {
+    match error {
+        image::ImageError::Limits(_) => too_large(),
+        _ => unreadable(),
+    }
+}
+
+fn unreadable() -> CardError {
+    CardError::reason("The picture cannot be read.")
+}
+
+fn too_large() -> CardError {
+    CardError::TooLarge(
+        "The picture has more than 10 million pixels, or needs more than 40 MiB of memory.".into(),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{
+        Cursor, DynamicImage, ImageFormat, as_png, decode, encode, plain_png, preview, re_encode,
+    };
+
+    fn png(width: u32, height: u32) -> Vec<u8> {
+        encode(&DynamicImage::new_rgba8(width, height), ImageFormat::Png).expect("a PNG")
+    }
+
+    fn size(bytes: &[u8]) -> (u32, u32) {
+        let (image, _) = decode(Cursor::new(bytes)).expect("a picture");
+        (image.width(), image.height())
+    }
+
+    #[test]
+    fn a_picture_is_re_encoded_in_two_sizes_and_not_enlarged() {
+        let wide = re_encode(Cursor::new(png(1_000, 500))).expect("a picture");
+        let small = re_encode(Cursor::new(png(30, 40))).expect("a picture");
+
+        assert_eq!(
+            (size(&wide.large), size(&wide.small)),
+            ((1_000, 500), (512, 256))
+        );
+        assert_eq!(
+            (size(&small.large), size(&small.small)),
+            ((30, 40), (30, 40))
+        );
+        assert_eq!(size(&preview(&wide.small).expect("a preview")), (320, 160));
+        assert_eq!(size(&as_png(&wide.large).expect("a PNG")), (1_000, 500));
+    }
+
+    #[test]
+    fn an_invalid_or_too_large_image_is_refused() {
+        let mut enormous = png(1, 1);
+        // The width and height in the header: the decoder reads them before it checks the checksum.
+        enormous[16..24].copy_from_slice(&[0, 0, 0x4E, 0x20, 0, 0, 0x4E, 0x20]);
+        let svg = b"<svg xmlns=\"http://www.w3.org/2000/svg\"><script/></svg>";
+        let cut = &png(300, 300)[..80];
+
+        for bytes in [&enormous[..], svg, cut, b"", b"GIF89a"] {
+            assert!(
+                re_encode(Cursor::new(bytes)).is_err(),
+                "{} bytes",
+                bytes.len()
+            );
+        }
+    }
+
+    #[test]
+    fn two_names_have_two_plain_pictures() {
+        assert_ne!(
+            plain_png("Ada").expect("a PNG"),
+            plain_png("Bob").expect("a PNG")
+        );
+    }
+}

@@ -1,0 +1,91 @@
+//! Tests that exported files can be imported again, or that the export is refused.
+
+use std::fs::File;
+use std::io::Seek;
+
+use serde_json::{Value, json};
+
+use super::{Card, CardError, CardExport};
+use crate::cards::temp_assets::TempAssets;
+use crate::cards::{card, card_file, png};
+
+fn character(fields: Value, assets: &[(&str, usize)]) -> CardExport {
+    let card = Card::from_document(fields).expect("a card");
+    let mut spool = TempAssets::new().expect("free disk space");
+    for (name, length) in assets {
+        let bytes = vec![7; *length];
+        spool.push(name, &bytes).expect("free disk space");
+    }
+    CardExport {
+        card,
+        assets: spool,
+    }
+}
+
+fn ada(data: Value) -> Value {
+    let mut document = json!({"spec": "chara_card_v3", "data": {"name": "Ada"}});
+    let fields = document["data"].as_object_mut().expect("an object");
+    fields.extend(data.as_object().expect("an object").clone());
+    document
+}
+
+fn read_back(mut file: File) -> Card {
+    file.rewind().expect("file is seekable");
+    card_file::read(file).expect("what goes out comes in").card
+}
+
+#[test]
+fn an_exported_png_can_be_imported() {
+    let most = png::MAX_BYTES as usize;
+    let many = [("a", most / 3), ("b", most / 3), ("c", most / 3)];
+
+    let refused = character(ada(json!({})), &many).as_png();
+    let refused = refused.expect_err("it would be larger than 20 MiB");
+    let taken = character(ada(json!({})), &[("a", most / 3)]).as_png();
+
+    assert!(matches!(refused, CardError::TooLarge(_)), "{refused:?}");
+    assert!(refused.to_string().contains("CHARX"), "{refused}");
+    assert_eq!(read_back(taken.expect("a PNG")).name(), "Ada");
+}
+
+#[test]
+fn an_exported_archive_of_a_large_card_can_be_imported() {
+    // Indented, `many` is larger than the limit; `even` exceeds the compression ratio.
+    let many =
+        ada(json!({"extensions": {"x": vec![json!([0]); 120_000], "y": "0".repeat(3_500_000)}}));
+    let indented = serde_json::to_vec_pretty(&many).expect("JSON").len();
+    assert!(indented > card::MAX_BYTES, "{indented} bytes");
+    let even = ada(json!({"description": "x".repeat(1_000_000)}));
+
+    for document in [many, even] {
+        let mut before = character(document, &[]);
+        let after = read_back(before.as_charx().expect("an archive"));
+        assert_eq!(
+            after.document["data"]["extensions"],
+            before.card.document["data"]["extensions"]
+        );
+        assert_eq!(after.description(), before.card.description());
+    }
+}
+
+#[test]
+fn memory_of_an_export_does_not_grow_with_its_assets() {
+    let most_of = |n_assets: usize, is_png: bool| {
+        let names: Vec<String> = (0..n_assets).map(|it| format!("a{it}")).collect();
+        let assets: Vec<_> = names.iter().map(|it| (it.as_str(), 2_000_000)).collect();
+        let mut leaving = character(ada(json!({})), &assets);
+        let measured = allocation_counter::measure(|| {
+            let file = match is_png {
+                true => leaving.as_png(),
+                false => leaving.as_charx(),
+            };
+            assert!(file.expect("a file").metadata().expect("a size").len() > 2_000_000);
+        });
+        measured.bytes_max
+    };
+
+    for is_png in [false, true] {
+        let (few, many) = (most_of(1, is_png), most_of(6, is_png));
+        assert!(many < few + 1_000_000, "{few} and {many} bytes");
+    }
+}

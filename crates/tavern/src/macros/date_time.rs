@@ -1,0 +1,174 @@
+//! Date and time macros. Times are in UTC, because the members of a space have no common time zone,
+//! or at an offset from UTC.
+
+use chrono::{DateTime, Datelike, FixedOffset, Utc};
+
+/// Returns the value of a date or time macro, or `None` for another name.
+pub fn expand(name: &str, now: DateTime<Utc>) -> Option<String> {
+    let format = match name {
+        "time" => "%-I:%M %p",
+        "date" => "%B %-d, %Y",
+        "weekday" => "%A",
+        "isotime" => "%H:%M",
+        "isodate" => "%Y-%m-%d",
+        _ => return None,
+    };
+    Some(now.format(format).to_string())
+}
+
+/// Returns the time at `UTC+2` or `utc-3:30`, or `None` if the offset is invalid.
+pub fn expand_with_offset(zone: &str, now: DateTime<Utc>) -> Option<String> {
+    let offset = zone.trim().to_ascii_lowercase();
+    let offset = offset.strip_prefix("utc")?;
+    let sign = match offset.chars().next()? {
+        '+' => 1,
+        '-' => -1,
+        _ => return None,
+    };
+    let (hours, minutes) = offset[1..].split_once(':').unwrap_or((&offset[1..], "0"));
+    let (hours, minutes): (i32, i32) = (hours.parse().ok()?, minutes.parse().ok()?);
+    if !(0..=14).contains(&hours) || !(0..60).contains(&minutes) {
+        return None;
+    }
+    let place = FixedOffset::east_opt(sign * (hours * 3_600 + minutes * 60))?;
+    Some(now.with_timezone(&place).format("%-I:%M %p").to_string())
+}
+
+/// Format tokens with their chrono formats; tokens with a common prefix, longest first.
+const FORMAT_TOKENS: [(&str, &str); 22] = [
+    ("YYYY", "%Y"),
+    ("YY", "%y"),
+    ("MMMM", "%B"),
+    ("MMM", "%b"),
+    ("MM", "%m"),
+    ("M", "%-m"),
+    ("DDDD", "%j"),
+    ("DD", "%d"),
+    ("D", "%-d"),
+    ("dddd", "%A"),
+    ("ddd", "%a"),
+    ("HH", "%H"),
+    ("H", "%-H"),
+    ("hh", "%I"),
+    ("h", "%-I"),
+    ("mm", "%M"),
+    ("m", "%-M"),
+    ("ss", "%S"),
+    ("s", "%-S"),
+    ("A", "%p"),
+    ("a", "%P"),
+    ("X", "%s"),
+];
+
+/// Formats the time with a pattern such as `YYYY-MM-DD HH:mm`; text in brackets is literal.
+pub fn format_in(pattern: &str, now: DateTime<Utc>) -> String {
+    let mut out = String::new();
+    let mut rest = pattern;
+    while let Some(first) = rest.chars().next() {
+        if let Some((text, after)) = rest.strip_prefix('[').and_then(|it| it.split_once(']')) {
+            out.push_str(text);
+            rest = after;
+            continue;
+        }
+        if let Some(after) = rest.strip_prefix("Do") {
+            out.push_str(&ordinal(now.day()));
+            rest = after;
+            continue;
+        }
+        match FORMAT_TOKENS
+            .iter()
+            .find(|(sign, _)| rest.starts_with(sign))
+        {
+            Some((sign, format)) => {
+                out.push_str(&now.format(format).to_string());
+                rest = &rest[sign.len()..];
+            }
+            None => {
+                out.push(first);
+                rest = &rest[first.len_utf8()..];
+            }
+        }
+    }
+    out
+}
+
+fn ordinal(n: u32) -> String {
+    let ending = match (n % 10, n % 100) {
+        (_, 11..=13) => "th",
+        (1, _) => "st",
+        (2, _) => "nd",
+        (3, _) => "rd",
+        _ => "th",
+    };
+    format!("{n}{ending}")
+}
+
+/// Returns a duration in words.
+pub fn humanize_duration(ms: i64) -> String {
+    let (minute, hour, day) = (60_000, 3_600_000, 86_400_000);
+    let round = |unit: i64| (ms + unit / 2) / unit;
+    let say = |n: i64, one: &str, many: &str| match n {
+        1 => one.to_owned(),
+        n => format!("{n} {many}"),
+    };
+    match ms {
+        ..45_000 => "a few seconds".to_owned(),
+        45_000..2_700_000 => say(round(minute).max(1), "a minute", "minutes"),
+        2_700_000..79_200_000 => say(round(hour).max(1), "an hour", "hours"),
+        79_200_000..2_246_400_000 => say(round(day).max(1), "a day", "days"),
+        2_246_400_000..29_808_000_000 => say(round(30 * day).max(1), "a month", "months"),
+        _ => say(round(365 * day).max(1), "a year", "years"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use base::clock::Timestamp;
+
+    use super::{expand_with_offset, format_in, humanize_duration};
+
+    const NOON: Timestamp = Timestamp(1_795_262_645_000); // 2026-11-21T12:04:05Z, a Saturday
+
+    #[test]
+    fn a_pattern_is_formatted_token_by_token() {
+        let told = |pattern| format_in(pattern, NOON.to_utc());
+
+        assert_eq!(told("YYYY-MM-DD HH:mm:ss"), "2026-11-21 12:04:05");
+        assert_eq!(
+            told("dddd, MMMM Do [at] h:mm a"),
+            "Saturday, November 21st at 12:04 pm"
+        );
+        assert_eq!(told("M/D/YY, H.m.s 漢 ["), "11/21/26, 12.4.5 漢 [");
+        assert_eq!(told(""), "");
+    }
+
+    #[test]
+    fn the_time_is_given_at_an_offset_from_utc() {
+        let told = |place| expand_with_offset(place, NOON.to_utc());
+
+        assert_eq!(told("UTC+2").as_deref(), Some("2:04 PM"));
+        assert_eq!(told("utc-3:30").as_deref(), Some("8:34 AM"));
+        for place in ["UTC", "UTC+", "UTC+15", "UTC+1:99", "UTC+-1", "CET", ""] {
+            assert_eq!(told(place), None, "{place}");
+        }
+    }
+
+    #[test]
+    fn durations_are_humanized() {
+        let (minute, hour) = (60_000, 3_600_000);
+        let cases = [
+            (-5, "a few seconds"),
+            (minute, "a minute"),
+            (5 * minute, "5 minutes"),
+            (hour, "an hour"),
+            (3 * hour, "3 hours"),
+            (24 * hour, "a day"),
+            (72 * hour, "3 days"),
+            (40 * 24 * hour, "a month"),
+            (800 * 24 * hour, "2 years"),
+        ];
+        for (ms, told) in cases {
+            assert_eq!(humanize_duration(ms), told);
+        }
+    }
+}

@@ -1,0 +1,398 @@
+//! Puts in what macros stand for. One may stand for text with macros in it (`{{description}}`), so
+//! depth, number and size are bounded: what is past a limit stays as it is written, or is cut.
+
+use crate::macros::bindings::{Binding, Bindings};
+use crate::macros::card_use::CardUse;
+use crate::macros::effect::MacroEffect;
+use crate::macros::environment::MacroEnvironment;
+use crate::macros::syntax::{IfBlock, MAX_NESTING, MacroCall, MacroNode, parse};
+use crate::macros::variables::{VariableScope, operation, scope_of};
+use crate::macros::{date_time, random};
+use crate::seeded_random::SeededRandom;
+
+/// How many macros one text may run.
+const MAX_STEPS: usize = 20_000;
+/// How long a text may become, in bytes. What is longer is cut.
+pub const MAX_OUTPUT: usize = 256 * 1024;
+/// How many beginnings, ends and parts of macros are read; what is behind them stays as it is.
+const MAX_DELIMITERS: usize = 200_000;
+/// How many bytes are read and written on the way there.
+const MAX_WORK: usize = 4 * 1024 * 1024;
+
+/// `text` with its macros expanded.
+pub fn expand(text: &str, bindings: &Bindings, environment: &MacroEnvironment) -> String {
+    expand_counted(text, bindings, environment).0
+}
+
+/// The same, and how much work it was: macros run, and bytes read and written.
+pub fn expand_counted(
+    text: &str,
+    bindings: &Bindings,
+    environment: &MacroEnvironment,
+) -> (String, usize, usize) {
+    let text = &text[..text.floor_char_boundary(MAX_WORK)];
+    let mut expansion = Expansion {
+        bindings,
+        environment,
+        text,
+        original: bindings.original.as_deref(),
+        is_full: false,
+        steps_left: MAX_STEPS,
+        work_left: MAX_WORK * 2,
+        delimiters_left: MAX_DELIMITERS,
+        n_draws: 0,
+        fingerprint: None,
+    };
+    let mut out = ExpansionOutput::default();
+    expansion.expand_text(text, &mut out, 0);
+    let steps = MAX_STEPS - expansion.steps_left;
+    (out.text, steps, MAX_WORK * 2 - expansion.work_left)
+}
+
+struct Expansion<'a> {
+    bindings: &'a Bindings,
+    environment: &'a MacroEnvironment,
+    /// All of it: draws depend on the text they stand in.
+    text: &'a str,
+    /// Used up by the first `{{original}}`.
+    original: Option<&'a str>,
+    /// Something was cut; nothing is written any more.
+    is_full: bool,
+    steps_left: usize,
+    work_left: usize,
+    delimiters_left: usize,
+    n_draws: usize,
+    /// Of the text, once something was drawn.
+    fingerprint: Option<random::TextFingerprint>,
+}
+
+/// What has been written.
+#[derive(Default)]
+struct ExpansionOutput {
+    text: String,
+    /// A `{{trim}}` was the last thing written.
+    trims_newlines: bool,
+}
+
+impl<'a> Expansion<'a> {
+    /// Expands a text to the end of `out`.
+    fn expand_text(&mut self, text: &str, out: &mut ExpansionOutput, depth: usize) {
+        self.spend_work(text.len());
+        if !self.is_full {
+            let nodes = parse(text, &mut self.delimiters_left);
+            self.write_all(&nodes, out, depth);
+        }
+    }
+
+    fn spend_work(&mut self, n_bytes: usize) {
+        self.is_full |= n_bytes > self.work_left;
+        self.work_left = self.work_left.saturating_sub(n_bytes);
+    }
+
+    fn write_all(&mut self, nodes: &[MacroNode<'_>], out: &mut ExpansionOutput, depth: usize) {
+        for node in nodes {
+            if self.is_full {
+                return;
+            }
+            match node {
+                MacroNode::Text(text) => self.write(text, out),
+                MacroNode::Angle(name) => self.expand_angle(name, out, depth),
+                MacroNode::Macro(call) => self.expand_call(call, out, depth),
+                MacroNode::If(choice) => self.expand_if(choice, out, depth),
+            }
+        }
+    }
+
+    fn expand_angle(&mut self, name: &str, out: &mut ExpansionOutput, depth: usize) {
+        let known = self.binding(&name.to_lowercase());
+        match known.filter(|_| self.can_step(depth)) {
+            Some(meaning) => {
+                self.steps_left -= 1;
+                self.apply(MacroEffect::from_binding(meaning), out, depth);
+            }
+            None => {
+                for part in ["<", name, ">"] {
+                    self.write(part, out);
+                }
+            }
+        }
+    }
+
+    /// What a name stands for; text of a card is noted.
+    fn binding(&self, name: &str) -> Option<Binding<'a>> {
+        let meaning = self.bindings.get(name)?;
+        if self.bindings.is_card_text(name) {
+            self.environment.record_card_use(CardUse::Entered);
+        }
+        Some(meaning)
+    }
+
+    fn can_step(&self, depth: usize) -> bool {
+        self.steps_left > 0 && depth < MAX_NESTING
+    }
+
+    fn expand_call(&mut self, call: &MacroCall<'_>, out: &mut ExpansionOutput, depth: usize) {
+        let effect = match self.can_step(depth) {
+            true => self.evaluate(call, depth),
+            false => None,
+        };
+        match effect {
+            Some(effect) => self.apply(effect, out, depth),
+            None => self.write_verbatim(call, out, depth),
+        }
+    }
+
+    fn apply(&mut self, effect: MacroEffect<'_>, out: &mut ExpansionOutput, depth: usize) {
+        match effect {
+            MacroEffect::Plain(text) => self.write(&text, out),
+            MacroEffect::Text(text) => self.expand_text(text, out, depth + 1),
+            MacroEffect::Trim => {
+                let kept = out.text.trim_end_matches(['\n', '\r']).len();
+                out.text.truncate(kept);
+                out.trims_newlines = true;
+            }
+        }
+    }
+
+    /// As it is written, with what is known in it put in.
+    fn write_verbatim(&mut self, call: &MacroCall<'_>, out: &mut ExpansionOutput, depth: usize) {
+        self.write("{{", out);
+        for (n, part) in call.parts.iter().enumerate() {
+            if n > 0 {
+                self.write("::", out);
+            }
+            self.write_all(part, out, depth);
+        }
+        self.write("}}", out);
+    }
+
+    fn expand_if(&mut self, choice: &IfBlock<'_>, out: &mut ExpansionOutput, depth: usize) {
+        if !self.can_step(depth) {
+            return;
+        }
+        self.steps_left -= 1;
+        let condition = self.expand_args(&choice.call, depth).join("::");
+        let nodes = match self.is_condition_true(&condition, depth) {
+            true => &choice.then,
+            false => &choice.otherwise,
+        };
+        let mut inner = ExpansionOutput::default();
+        self.write_all(nodes, &mut inner, depth + 1);
+        self.write(inner.text.trim(), out);
+    }
+
+    /// Whether a condition holds: it says something, and not no. A bare name of a macro is asked.
+    fn is_condition_true(&mut self, condition: &str, depth: usize) -> bool {
+        let bare = condition.trim().trim_start_matches('!');
+        let is_turned = (condition.trim().len() - bare.len()) % 2 == 1;
+        let bare = bare.trim();
+        let mut value = ExpansionOutput::default();
+        match self.binding(&bare.to_lowercase()) {
+            Some(meaning) => self.apply(MacroEffect::from_binding(meaning), &mut value, depth),
+            None => value.text = bare.to_owned(),
+        }
+        let no = ["", "0", "false", "off", "no"];
+        is_turned == no.contains(&value.text.trim().to_lowercase().as_str())
+    }
+
+    /// What stands behind the name, and between the `::`, with the macros in it run.
+    fn expand_args(&mut self, call: &MacroCall<'_>, depth: usize) -> Vec<String> {
+        let mut args = Vec::new();
+        for (n, part) in call.parts.iter().enumerate() {
+            let mut arg = ExpansionOutput::default();
+            match call.head() {
+                Some((_, rest)) if n == 0 => {
+                    self.write(rest, &mut arg);
+                    self.write_all(&part[1..], &mut arg, depth + 1);
+                    arg.text = arg.text.trim().to_owned();
+                    if arg.text.is_empty() {
+                        continue; // `{{name::part}}`
+                    }
+                }
+                _ => self.write_all(part, &mut arg, depth + 1),
+            }
+            args.push(arg.text);
+        }
+        args
+    }
+
+    /// What a macro does; `None`: it is not known.
+    fn evaluate(&mut self, call: &MacroCall<'_>, depth: usize) -> Option<MacroEffect<'a>> {
+        let (name, rest) = call.head()?;
+        let name = name.to_lowercase();
+        let is_bare = call.parts.len() == 1 && call.parts[0].len() == 1 && rest.trim().is_empty();
+        let effect = match is_bare {
+            true => self.evaluate_bare(&name),
+            false => None,
+        };
+        let effect = match effect {
+            Some(effect) => Some(effect),
+            None => self
+                .evaluate_with_args(&name, call, depth)
+                .map(MacroEffect::Plain),
+        };
+        // What stands in it may have taken the last step.
+        let n_steps = usize::from(effect.is_some());
+        self.steps_left = self.steps_left.saturating_sub(n_steps);
+        effect
+    }
+
+    /// A macro that is nothing but its name.
+    fn evaluate_bare(&mut self, name: &str) -> Option<MacroEffect<'a>> {
+        let (meanings, world) = (self.bindings, self.environment);
+        if let Some(meaning) = self.binding(name) {
+            return Some(MacroEffect::from_binding(meaning));
+        }
+        let last_messages = &world.last_messages;
+        let plain = match name {
+            "original" if meanings.original.is_some() => {
+                return Some(MacroEffect::Text(self.original.take().unwrap_or_default()));
+            }
+            "trim" => return Some(MacroEffect::Trim),
+            "newline" => "\n".to_owned(),
+            "noop" => String::new(),
+            "lastmessage" => last_messages.message.clone(),
+            "lastusermessage" => last_messages.user_message.clone(),
+            "lastcharmessage" => last_messages.character_message.clone(),
+            "lastmessageid" => last_messages
+                .message_id
+                .map_or(String::new(), |it| it.to_string()),
+            "input" => last_messages.input.clone(),
+            "maxprompt" | "maxprompttokens" => world.max_prompt_tokens.to_string(),
+            "model" => world.model.clone(),
+            "idle_duration" | "idleduration" => {
+                let silence = last_messages.user_spoke_at.zip(world.now);
+                silence.map_or("a few seconds".to_owned(), |(then, now)| {
+                    date_time::humanize_duration(now.ms_since(then))
+                })
+            }
+            "roll" => return None,
+            _ => date_time::expand(name, world.now?.to_utc())?,
+        };
+        Some(MacroEffect::Plain(plain))
+    }
+
+    /// A macro that takes something, and what it stands for.
+    fn evaluate_with_args(
+        &mut self,
+        name: &str,
+        call: &MacroCall<'_>,
+        depth: usize,
+    ) -> Option<String> {
+        if let Some(reach) = scope_of(name) {
+            let args = self.expand_args(call, depth);
+            return self.apply_variable(name, reach, &args);
+        }
+        let value = match name {
+            "comment" | "hidden_key" | "banned" => String::new(),
+            "reverse" => self
+                .expand_args(call, depth)
+                .join("::")
+                .chars()
+                .rev()
+                .collect(),
+            "outlet" => {
+                let args = self.expand_args(call, depth);
+                let found = self.environment.outlets.get(args.first()?.trim());
+                if found.is_some() {
+                    self.environment.record_card_use(CardUse::Unknown);
+                }
+                found.cloned().unwrap_or_default()
+            }
+            "random" | "pick" => {
+                let choices = random::split_choices(self.expand_args(call, depth));
+                let mut dice = self.next_random(name == "pick");
+                dice.choose(&choices).map(|it| it.trim().to_owned())?
+            }
+            "roll" => {
+                let formula = self.expand_args(call, depth).join("");
+                if formula.is_empty() {
+                    return None;
+                }
+                let thrown = random::roll(&mut self.next_random(false), &formula);
+                thrown.map_or_else(|| format!("{{{{roll:{formula}}}}}"), |it| it.to_string())
+            }
+            "datetimeformat" => {
+                let pattern = self.expand_args(call, depth).join("::");
+                date_time::format_in(&pattern, self.environment.now?.to_utc())
+            }
+            "time" => date_time::expand_with_offset(
+                self.expand_args(call, depth).first()?,
+                self.environment.now?.to_utc(),
+            )?,
+            _ => {
+                let offset = name.strip_prefix("time_")?;
+                let minutes = self.expand_args(call, depth);
+                let minutes = minutes.first().map(|it| format!(":{it}"));
+                let place = offset.to_owned() + &minutes.unwrap_or_default();
+                date_time::expand_with_offset(&place, self.environment.now?.to_utc())?
+            }
+        };
+        Some(value)
+    }
+
+    fn apply_variable(
+        &mut self,
+        name: &str,
+        scope: VariableScope,
+        args: &[String],
+    ) -> Option<String> {
+        let key = args.first()?.trim();
+        let value = args.get(1).map(String::as_str);
+        let mut variables = self.environment.variables.borrow_mut();
+        let output = match operation(name) {
+            "get" => variables.get(scope, key).to_owned(),
+            "set" => {
+                variables.set(scope, key, value?);
+                String::new()
+            }
+            "add" => {
+                variables.add(scope, key, value?);
+                String::new()
+            }
+            step => {
+                let one = if step == "inc" { "1" } else { "-1" };
+                variables.add(scope, key, one);
+                variables.get(scope, key).to_owned()
+            }
+        };
+        if !output.is_empty() {
+            self.environment.record_card_use(CardUse::Unknown);
+        }
+        Some(output)
+    }
+
+    fn next_random(&mut self, is_pick: bool) -> SeededRandom {
+        self.n_draws += 1;
+        let print = *self
+            .fingerprint
+            .get_or_insert_with(|| random::TextFingerprint::new(self.text));
+        random::draw_source(self.environment.seed, is_pick, print, self.n_draws)
+    }
+
+    fn write(&mut self, text: &str, out: &mut ExpansionOutput) {
+        let text = match out.trims_newlines {
+            true => text.trim_start_matches(['\n', '\r']),
+            false => text,
+        };
+        self.spend_work(text.len());
+        if text.is_empty() || self.is_full {
+            return;
+        }
+        out.trims_newlines = false;
+        let room = text.floor_char_boundary(MAX_OUTPUT.saturating_sub(out.text.len()));
+        self.is_full = room < text.len();
+        out.text.push_str(&text[..room]);
+    }
+}
+
+#[cfg(test)]
+#[path = "expansion_tests.rs"]
+mod tests;
+
+#[cfg(test)]
+#[path = "expansion_cost_tests.rs"]
+mod cost_tests;
+#[cfg(test)]
+#[path = "expansion_property_tests.rs"]
+mod property_tests;

@@ -1,0 +1,119 @@
+//! Random macros `{{random}}`, `{{pick}}` and `{{roll}}`: the same prompt always gets the same
+//! results.
+
+use crate::macros::environment::MacroSeed;
+use crate::seeded_random::SeededRandom;
+
+/// The maximum number of dice in one roll.
+const MAX_DICE: usize = 1_000;
+/// The maximum number of sides of a die.
+const MAX_SIDES: usize = 1_000_000_000;
+
+/// A hash of a text that seeds its draws. Computed once for all of them, because a text may be long
+/// and contain many.
+#[derive(Clone, Copy, Debug)]
+pub struct TextFingerprint(u64);
+
+impl TextFingerprint {
+    /// Hashes the whole text.
+    pub fn new(text: &str) -> Self {
+        Self(text.bytes().fold(0xcbf2_9ce4_8422_2325, fnv1a_step))
+    }
+
+    fn hash_with(self, numbers: &[i64]) -> u64 {
+        let bytes = numbers.iter().flat_map(|it| it.to_le_bytes());
+        bytes.fold(self.0, fnv1a_step)
+    }
+}
+
+/// Returns the random generator of draw number `n_draw` in a text. A pick is fixed for a
+/// conversation, other draws change with each message.
+pub fn draw_source(
+    seed: MacroSeed,
+    is_pick: bool,
+    text: TextFingerprint,
+    n_draw: usize,
+) -> SeededRandom {
+    let message = if is_pick { -1 } else { seed.message };
+    let numbers = [seed.conversation, message, n_draw as i64];
+    SeededRandom::from_seed(text.hash_with(&numbers).cast_signed())
+}
+
+/// Returns the seed of the lore scan.
+pub fn lore_seed(seed: MacroSeed) -> u64 {
+    TextFingerprint::new("lore").hash_with(&[seed.conversation, seed.message])
+}
+
+/// FNV-1a: stable across machines and versions.
+fn fnv1a_step(hash: u64, byte: u8) -> u64 {
+    (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
+}
+
+/// Returns the options: the arguments, or the items of a single argument, separated by commas.
+pub fn split_choices(args: Vec<String>) -> Vec<String> {
+    let [list] = args.as_slice() else {
+        return args;
+    };
+    // `\,` is a comma within an item.
+    let list = list.replace("\\,", "\u{1}");
+    let items = list.split(',').map(|it| it.replace('\u{1}', ","));
+    items.collect()
+}
+
+/// Rolls `2d6+1`, `d20`, or `6` for one die with six sides. Returns `None` for an invalid formula.
+pub fn roll(dice: &mut SeededRandom, formula: &str) -> Option<i64> {
+    let formula: String = formula.chars().filter(|it| !it.is_whitespace()).collect();
+    let formula = formula.to_ascii_lowercase();
+    let (throw, add) = match formula.rfind(['+', '-']) {
+        Some(at) => (&formula[..at], formula[at..].parse::<i32>().ok()?),
+        None => (formula.as_str(), 0),
+    };
+    let (n_dice, faces) = match throw.split_once('d') {
+        Some(("", faces)) => (1, faces),
+        Some((n_dice, faces)) => (n_dice.parse().ok()?, faces),
+        None => (1, throw),
+    };
+    let faces: usize = faces.parse().ok()?;
+    if n_dice > MAX_DICE || !(1..=MAX_SIDES).contains(&faces) {
+        return None;
+    }
+    let thrown: usize = (0..n_dice).map(|_| dice.below(faces) + 1).sum();
+    Some(i64::try_from(thrown).ok()? + i64::from(add))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{TextFingerprint, draw_source, roll, split_choices};
+    use crate::macros::environment::MacroSeed;
+
+    #[test]
+    fn a_roll_stays_within_its_dice() {
+        let mut any = draw_source(MacroSeed::default(), false, TextFingerprint::new("x"), 0);
+        for _ in 0..200 {
+            assert!((2..=12).contains(&roll(&mut any, "2d6").unwrap()));
+            assert!((1..=20).contains(&roll(&mut any, "D20").unwrap()));
+            assert!((1..=6).contains(&roll(&mut any, "6").unwrap()));
+            assert!((-2..=1).contains(&roll(&mut any, "1d4 - 3").unwrap()));
+        }
+        for formula in [
+            "",
+            "d",
+            "0",
+            "xd6",
+            "2d6d6",
+            "1001d6",
+            "2d0",
+            "99999999999999999999",
+        ] {
+            assert_eq!(roll(&mut any, formula), None, "{formula}");
+        }
+    }
+
+    #[test]
+    fn one_argument_is_a_list_and_several_are_one_themselves() {
+        let all = |args: &[&str]| split_choices(args.iter().map(|it| (*it).to_owned()).collect());
+
+        assert_eq!(all(&["a, b\\,c"]), ["a", " b,c"]);
+        assert_eq!(all(&["a, b", "c"]), ["a, b", "c"]);
+    }
+}

@@ -1,0 +1,300 @@
+//! Converts the prompts of a chat-completion preset and their order to preset entries.
+
+use base::prompt_role::PromptRole;
+use serde_json::{Map, Value, json};
+
+use crate::import_warning::ImportWarning;
+use crate::presets::document::{
+    DEFAULT_DEPTH, DEFAULT_ORDER, GenerationTrigger, Preset, PresetEntry, PromptPosition,
+    PromptSlot,
+};
+use crate::presets::formats::chat_completion::ALL_CHARACTERS;
+use crate::presets::formats::field_reader::{FieldReader, boolean, integer, is_blank};
+
+/// The key in an entry's `extra` for unknown fields of its prompt.
+pub const PROMPT_EXTRA: &str = "sillytavern";
+/// The key in an entry's `extra` for unknown fields of its item in the order.
+pub const ORDER_EXTRA: &str = "sillytavern_order";
+/// The preferred orders by `character_id`; the first that exists is used.
+const ORDER_CHARACTER_IDS: [i64; 2] = [ALL_CHARACTERS, 100_000];
+const MAX_LABEL_CHARS: usize = 200;
+
+/// The order that is used, and the others.
+pub struct PromptOrders {
+    pub character_id: Value,
+    lines: Vec<Map<String, Value>>,
+    pub others: Vec<Value>,
+}
+
+/// Selects the order: for all characters, else the older default, else any.
+pub fn read_orders(found: Option<Value>) -> Option<PromptOrders> {
+    let Some(Value::Array(mut lists)) = found else {
+        return None;
+    };
+    let of = |id: i64| {
+        lists
+            .iter()
+            .position(|it| integer(&it["character_id"]) == Some(id))
+    };
+    let any = lists.iter().position(|it| it["order"].is_array());
+    let chosen = ORDER_CHARACTER_IDS.into_iter().find_map(of).or(any)?;
+    let mut chosen = lists.remove(chosen);
+    let lines = match chosen["order"].take() {
+        Value::Array(lines) => lines,
+        _ => Vec::new(),
+    };
+    let lines = lines.into_iter().filter_map(|it| match it {
+        Value::Object(line) => Some(line),
+        _ => None,
+    });
+    Some(PromptOrders {
+        character_id: chosen["character_id"].take(),
+        lines: lines.collect(),
+        others: lists,
+    })
+}
+
+/// Returns the entries: first the ordered prompts, then the unused ones, disabled.
+pub fn read_entries(
+    prompts: Vec<Value>,
+    orders: Option<&PromptOrders>,
+    reading: &mut FieldReader,
+) -> Vec<PresetEntry> {
+    let mut prompts: Vec<Map<String, Value>> = prompts
+        .into_iter()
+        .filter_map(|it| match it {
+            Value::Object(prompt) if !identifier(&prompt).is_empty() => Some(prompt),
+            _ => None,
+        })
+        .collect();
+    let mut entries: Vec<PresetEntry> = Vec::new();
+    for line in orders.map_or(&[][..], |it| &it.lines) {
+        let id = identifier(line);
+        if entries.iter().any(|it| it.id == id) {
+            let name = short_name(&id);
+            let sentence = format!("“{name}” is in the order twice; only one was kept.");
+            reading.warn(ImportWarning::new("entry_twice", sentence).with("name", name));
+            continue;
+        }
+        let at = prompts.iter().position(|it| identifier(it) == id);
+        let found = at.map(|at| read_entry(prompts.remove(at), reading));
+        let Some(mut entry) = found.or_else(|| default_entry(&id)) else {
+            let name = short_name(&id);
+            let sentence = format!("“{name}” is in the order, but there is no such prompt.");
+            reading.warn(ImportWarning::new("entry_missing", sentence).with("name", name));
+            continue;
+        };
+        entry.enabled = line.get("enabled").and_then(boolean).unwrap_or(true);
+        let rest = line
+            .iter()
+            .filter(|(key, _)| !["identifier", "enabled"].contains(&key.as_str()));
+        let rest: Map<String, Value> = rest.map(|(key, it)| (key.clone(), it.clone())).collect();
+        if !rest.is_empty() {
+            entry
+                .extra
+                .insert(ORDER_EXTRA.to_owned(), Value::Object(rest));
+        }
+        entries.push(entry);
+    }
+    for prompt in prompts {
+        let kept = read_entry(prompt, reading);
+        if entries.iter().all(|it| it.id != kept.id) {
+            let enabled = orders.is_none() && kept.slot.is_some();
+            entries.push(PresetEntry { enabled, ..kept });
+        }
+    }
+    add_required_entries(&mut entries, orders, reading);
+    entries
+}
+
+/// Adds the history if it is missing, and the persona to orders from before it existed.
+fn add_required_entries(
+    entries: &mut Vec<PresetEntry>,
+    orders: Option<&PromptOrders>,
+    reading: &mut FieldReader,
+) {
+    let has = |entries: &[PresetEntry], slot| {
+        entries.iter().any(|it: &PresetEntry| it.slot == Some(slot))
+    };
+    let is_old = orders.is_some_and(|it| integer(&it.character_id) == Some(ORDER_CHARACTER_IDS[1]));
+    if is_old && !has(entries, PromptSlot::Persona) {
+        let after = entries
+            .iter()
+            .position(|it| it.slot == Some(PromptSlot::LoreBefore));
+        let at = after.map_or(1, |it| it + 1).min(entries.len());
+        entries.splice(at..at, default_entry("personaDescription"));
+        let sentence = "The order has no persona; it was added before the character.";
+        reading.warn(ImportWarning::new("order_without_persona", sentence));
+    }
+    if !has(entries, PromptSlot::History) {
+        let before = entries
+            .iter()
+            .position(|it| it.slot == Some(PromptSlot::PostHistory));
+        let at = before.unwrap_or(entries.len());
+        entries.splice(at..at, default_entry("chatHistory"));
+        let sentence = "The order has no chat history; it was added.";
+        reading.warn(ImportWarning::new("order_without_history", sentence));
+    }
+}
+
+/// Returns the default entry with this id.
+pub fn default_entry(id: &str) -> Option<PresetEntry> {
+    Preset::default().order.into_iter().find(|it| it.id == id)
+}
+
+/// Returns whether the prompt of this slot is a marker without a text.
+pub fn is_marker(slot: Option<PromptSlot>) -> bool {
+    slot.is_some_and(|it| !matches!(it, PromptSlot::Main | PromptSlot::PostHistory))
+}
+
+fn identifier(fields: &Map<String, Value>) -> String {
+    match fields.get("identifier") {
+        Some(Value::String(text)) => text.clone(),
+        Some(Value::Number(number)) => number.to_string(),
+        _ => String::new(),
+    }
+}
+
+fn read_entry(mut prompt: Map<String, Value>, reading: &mut FieldReader) -> PresetEntry {
+    let id = identifier(&prompt);
+    prompt.shift_remove("identifier");
+    let usual = default_entry(&id);
+    let slot = usual.as_ref().and_then(|it| it.slot);
+    let label = match prompt.shift_remove("name") {
+        Some(Value::String(name)) if !name.trim().is_empty() => name,
+        _ => usual.as_ref().map_or(&id, |it| &it.label).clone(),
+    };
+    let text = match prompt.shift_remove("content") {
+        Some(Value::String(text)) if !is_marker(slot) => text,
+        _ => String::new(),
+    };
+    remove_redundant(&mut prompt, "marker", is_marker(slot));
+    remove_redundant(&mut prompt, "system_prompt", usual.is_some());
+    if prompt.get("marker").and_then(boolean) == Some(true) {
+        let name = short_name(&label);
+        let sentence = format!("“{name}” refers to content that is not supported yet.");
+        reading.warn(ImportWarning::new("entry_marker_unknown", sentence).with("name", name));
+    }
+    let mut entry = PresetEntry {
+        slot,
+        role: read_role(prompt.shift_remove("role")),
+        place: read_position(&mut prompt),
+        triggers: read_triggers(&mut prompt, &label, reading),
+        forbid_overrides: prompt
+            .shift_remove("forbid_overrides")
+            .as_ref()
+            .and_then(boolean)
+            == Some(true),
+        ..PresetEntry::from_text(
+            &id,
+            &label.chars().take(MAX_LABEL_CHARS).collect::<String>(),
+            &text,
+        )
+    };
+    if !prompt.is_empty() {
+        entry
+            .extra
+            .insert(PROMPT_EXTRA.to_owned(), Value::Object(prompt));
+    }
+    entry
+}
+
+/// Removes a field whose value equals the one already known.
+fn remove_redundant(prompt: &mut Map<String, Value>, field: &str, known: bool) {
+    let found = prompt.get(field);
+    if found.is_some_and(|it| is_blank(it) || boolean(it) == Some(known)) {
+        prompt.shift_remove(field);
+    }
+}
+
+fn read_role(found: Option<Value>) -> PromptRole {
+    match found.as_ref().and_then(Value::as_str) {
+        Some("user") => PromptRole::User,
+        Some("assistant") => PromptRole::Assistant,
+        _ => PromptRole::System,
+    }
+}
+
+fn read_position(prompt: &mut Map<String, Value>) -> PromptPosition {
+    let position = prompt.shift_remove("injection_position");
+    if position.as_ref().and_then(integer) != Some(1) {
+        // Depth and order are kept in case the entry is moved into the chat again.
+        return PromptPosition::Relative;
+    }
+    let mut whole = |field: &str, usual: i64| {
+        let found = prompt.shift_remove(field).as_ref().and_then(integer);
+        found.unwrap_or(usual)
+    };
+    PromptPosition::InChat {
+        depth: whole("injection_depth", DEFAULT_DEPTH).clamp(0, 10_000),
+        order: whole("injection_order", DEFAULT_ORDER).clamp(-10_000, 10_000),
+    }
+}
+
+fn read_triggers(
+    prompt: &mut Map<String, Value>,
+    label: &str,
+    reading: &mut FieldReader,
+) -> Vec<GenerationTrigger> {
+    let Some(Value::Array(found)) = prompt.shift_remove("injection_trigger") else {
+        return Vec::new();
+    };
+    let mut triggers = Vec::new();
+    for word in found {
+        match serde_json::from_value(word) {
+            Ok(trigger) if triggers.contains(&trigger) => {}
+            Ok(trigger) => triggers.push(trigger),
+            Err(_) => {
+                let name = short_name(label);
+                let sentence = format!("“{name}” has an unknown trigger.");
+                reading.warn(ImportWarning::new("turn_unknown", sentence).with("name", name));
+            }
+        }
+    }
+    triggers
+}
+
+/// Returns the start of a name, for warnings.
+fn short_name(name: &str) -> String {
+    name.chars().take(60).collect()
+}
+
+/// Returns a prompt and its item in the order, in their format.
+pub fn write_entry(entry: &PresetEntry) -> (Value, Value) {
+    let mut prompt = json!({
+        "identifier": entry.id,
+        "name": entry.label,
+        "system_prompt": default_entry(&entry.id).is_some(),
+        "marker": is_marker(entry.slot),
+        "role": entry.role.as_str(),
+    });
+    if !is_marker(entry.slot) {
+        prompt["content"] = json!(entry.text);
+        prompt["forbid_overrides"] = json!(entry.forbid_overrides);
+    }
+    let of = |key: &str| {
+        entry
+            .extra
+            .get(key)
+            .and_then(Value::as_object)
+            .into_iter()
+            .flatten()
+    };
+    for (key, value) in of(PROMPT_EXTRA) {
+        prompt[key] = value.clone();
+    }
+    prompt["injection_position"] = json!(0);
+    if let PromptPosition::InChat { depth, order } = entry.place {
+        prompt["injection_position"] = json!(1);
+        prompt["injection_depth"] = json!(depth);
+        prompt["injection_order"] = json!(order);
+    }
+    if !entry.triggers.is_empty() {
+        prompt["injection_trigger"] = json!(entry.triggers);
+    }
+    let mut line = json!({"identifier": entry.id, "enabled": entry.enabled});
+    for (key, value) in of(ORDER_EXTRA) {
+        line[key] = value.clone();
+    }
+    (prompt, line)
+}

@@ -1,0 +1,6 @@
+//! Lorebooks (World Info): their tables, and which of them are active for a speaker.
+
+pub mod active_lorebooks;
+pub mod lorebook;
+pub mod lorebook_entry;
+pub mod lorebook_link;
