@@ -67,8 +67,9 @@ fn assert_speaker_allowed(enqueue: &EnqueueRun, stage: &PlannerFixture) {
     let seat = seat.expect("the speaker is a member");
     match run.reason {
         RunReason::Recovered | RunReason::Retry => {}
-        // A post keeps a forced run, and the claim skips a speaker that has left since.
+        // A post keeps a forced run, resumed or not, and the claim skips a speaker that has left since.
         RunReason::ForceTalk | RunReason::Generate if run.round_id.is_some() => {}
+        RunReason::Resume if run.kind == RunKind::ForceTalk => {}
         _ if run.kind.is_scheduled() && seat.kind == membership::MembershipKind::Character => {
             assert!(seat.can_be_scheduled(), "{run:?}");
         }

@@ -21,7 +21,7 @@ use crate::runs::scheduling::planner::regenerate_tests::regenerate;
 use crate::runs::scheduling::planner::rules_tests::{edit, show};
 use crate::runs::scheduling::state::ActiveRound;
 use crate::runs::store::run;
-use crate::spaces::membership::CopilotMode;
+use crate::spaces::membership::{CopilotMode, MembershipStatus, Participation};
 use crate::spaces::space;
 use crate::spaces::space::{GroupRegenerateMode, RepliesPerTurn};
 
@@ -373,4 +373,28 @@ proptest! {
         let state = theater.stage.state.round.map(|it| it.row.state);
         prop_assert!(state != Some(round::RoundState::Generating), "it waits for nothing");
     }
+}
+
+/// A sequence that the property test found: the claim, not the post, skips a forced speaker that
+/// can no longer speak.
+#[test]
+fn a_post_keeps_a_resumed_forced_run_of_a_speaker_who_became_an_observer() {
+    let mut theater = PropertyTest::new(2);
+    for act in [
+        TestAction::Order(space::ReplyOrder::Natural),
+        TestAction::Post("Bob?"),
+        TestAction::StartCopilot,
+        TestAction::Force(None),
+        TestAction::Post("Hi."),
+        TestAction::Stop(false),
+        TestAction::Control(ControlAction::Resume),
+        TestAction::Post("Hi."),
+        TestAction::Member(3, MembershipStatus::Active, Participation::Observer),
+        TestAction::Post("Hi."),
+    ] {
+        theater.apply_action(act);
+    }
+
+    let queued = theater.stage.state.queued.as_ref().expect("a queued run");
+    assert_eq!(queued.reason, run::RunReason::Resume);
 }
