@@ -10,6 +10,7 @@ use base::clock::Timestamp;
 use base::ids::UserId;
 use leased_jobs::lease::CancelHandle;
 use llm::secret::Secret;
+use responses_api::object_ids;
 use serde_json::{Value, json};
 use tokio::time::{Instant, timeout_at};
 
@@ -17,7 +18,7 @@ use crate::providers::encryption::SecretCipher;
 use crate::responses::engine::ResponseEngine;
 use crate::responses::error::ResponseEngineError;
 use crate::responses::fold::response_document::{ResponseUsage, seconds};
-use crate::responses::fold::{object_ids, usage};
+use crate::responses::fold::usage;
 use crate::responses::input::history;
 use crate::responses::preparation;
 use crate::responses::preparation::PreparedResponse;

@@ -3,13 +3,13 @@
 
 use base::clock::Timestamp;
 use base::ids::UserId;
+use responses_api::object_ids;
 use sea_orm::IntoActiveModel;
 use sea_orm::entity::prelude::*;
 use sea_orm::sea_query::{Expr, ExprTrait};
 use serde_json::{Value, json};
 
 use crate::db::connect::Db;
-use crate::responses::fold::object_ids;
 use crate::responses::store::{api_conversation_item, item};
 
 #[derive(Clone, Debug, PartialEq, DeriveEntityModel)]

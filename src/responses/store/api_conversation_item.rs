@@ -2,13 +2,13 @@
 
 use std::collections::HashSet;
 
+use responses_api::object_ids;
 use sea_orm::ActiveValue::Set;
 use sea_orm::entity::prelude::*;
 use sea_orm::{Order, QueryOrder, QuerySelect, QueryTrait};
 use serde_json::Value;
 
 use crate::db::connect::Db;
-use crate::responses::fold::object_ids;
 
 #[derive(Clone, Debug, PartialEq, DeriveEntityModel)]
 #[sea_orm(table_name = "api_conversation_items")]

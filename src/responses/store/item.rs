@@ -2,13 +2,12 @@
 
 use std::collections::HashSet;
 
+use responses_api::object_ids;
 use sea_orm::ActiveValue::Set;
 use sea_orm::QueryOrder;
 use sea_orm::entity::prelude::*;
 use sea_orm::sea_query::StringLen;
 use serde_json::Value;
-
-use crate::responses::fold::object_ids;
 
 #[derive(Clone, Debug, PartialEq, DeriveEntityModel)]
 #[sea_orm(table_name = "response_items")]

@@ -2,9 +2,9 @@
 //!
 //! Unknown fields are kept unchanged.
 
+use responses_api::object_ids;
 use serde_json::{Map, Value, json};
 
-use crate::responses::fold::object_ids;
 use crate::web::v1::error::{V1Error, V1Result};
 use crate::web::v1::parsing::fields::{Fields, nested_in, unsupported, wrong_type, wrong_value};
 use crate::web::v1::parsing::{attachments, call_items};
