@@ -2,7 +2,9 @@
 //!
 //! **Invariant:** the header of a file says whether its last process stopped cleanly (`PRAGMA
 //! user_version` is [`CLEAN_STOP_MARK`]). Any other file is read completely before it is used, on a
-//! read-only connection: a damaged file stays unchanged.
+//! read-only connection: a damaged file stays unchanged. A file whose first start was killed before
+//! it was in WAL mode may have a rollback journal, which SQLite must apply before anything can be
+//! read: only then the connection may write.
 
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -15,6 +17,9 @@ use sqlx::sqlite::{SqliteConnectOptions, SqliteConnection};
 use crate::db::connect::{Backend, Db};
 use crate::db::health::WriteState;
 
+/// `SQLITE_READONLY_ROLLBACK`: a transaction must be rolled back before the file can be read.
+const READONLY_ROLLBACK: &str = "776";
+
 /// The clean-stop mark.
 const CLEAN_STOP_MARK: i64 = 1;
 
@@ -24,7 +29,11 @@ const CLEAN_STOP_MARK: i64 = 1;
 /// Returns a sentence for the operator if a page is damaged or the file cannot be read.
 pub async fn require_undamaged(file: &Path) -> anyhow::Result<()> {
     let began = Instant::now();
-    match check_for_damage(file).await {
+    let mut checked = check_for_damage(file, true).await;
+    if checked.as_ref().is_err_and(needs_rollback) {
+        checked = check_for_damage(file, false).await;
+    }
+    match checked {
         Ok(DamageCheck::Clean) => Ok(()),
         Ok(DamageCheck::Sound) => {
             tracing::info!(
@@ -49,10 +58,10 @@ enum DamageCheck {
     Damaged(String),
 }
 
-async fn check_for_damage(file: &Path) -> Result<DamageCheck, sqlx::Error> {
+async fn check_for_damage(file: &Path, read_only: bool) -> Result<DamageCheck, sqlx::Error> {
     let options = SqliteConnectOptions::new()
         .filename(file)
-        .read_only(true)
+        .read_only(read_only)
         .busy_timeout(Duration::from_secs(10));
     let mut connection = SqliteConnection::connect_with(&options).await?;
     let mark: i64 = sqlx::query_scalar("PRAGMA user_version")
@@ -69,6 +78,11 @@ async fn check_for_damage(file: &Path) -> Result<DamageCheck, sqlx::Error> {
         Some(first) if first != "ok" => Ok(DamageCheck::Damaged(first)),
         _ => Ok(DamageCheck::Sound),
     }
+}
+
+fn needs_rollback(error: &sqlx::Error) -> bool {
+    let code = error.as_database_error().and_then(|it| it.code());
+    code.is_some_and(|it| it == READONLY_ROLLBACK)
 }
 
 fn is_damage_error(error: &sqlx::Error) -> bool {
@@ -127,6 +141,9 @@ mod tests {
     use std::fs;
     use std::path::Path;
 
+    use sqlx::sqlite::{SqliteConnectOptions, SqliteConnection, SqliteJournalMode};
+    use sqlx::{Connection, Executor};
+
     use super::require_undamaged;
     use crate::db::connect::{Db, DbOptions};
 
@@ -175,5 +192,35 @@ mod tests {
         create_damaged(&file, true).await;
 
         assert!(require_undamaged(&file).await.is_ok());
+    }
+
+    /// Leaves `file` as a process leaves it that is killed in a transaction without WAL mode.
+    async fn create_interrupted(file: &Path) {
+        let original = file.with_extension("original");
+        let options = SqliteConnectOptions::new()
+            .filename(&original)
+            .create_if_missing(true)
+            .journal_mode(SqliteJournalMode::Delete)
+            // So that pages reach the file, and with them the journal, before the commit.
+            .pragma("cache_size", "1");
+        let mut connection = SqliteConnection::connect_with(&options).await.unwrap();
+        let setup = "CREATE TABLE texts (text TEXT); BEGIN; \
+            WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 500) \
+            INSERT INTO texts SELECT printf('%0500d', i) FROM n";
+        connection.execute(setup).await.unwrap();
+        let journal = |file: &Path| format!("{}-journal", file.display());
+        fs::copy(&original, file).unwrap();
+        fs::copy(journal(&original), journal(file)).unwrap();
+    }
+
+    #[tokio::test]
+    async fn a_file_with_an_interrupted_first_transaction_is_rolled_back_and_accepted() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("troupe.db");
+        create_interrupted(&file).await;
+
+        require_undamaged(&file).await.unwrap();
+
+        assert!(!folder.path().join("troupe.db-journal").exists());
     }
 }
