@@ -1,5 +1,16 @@
-//! What the other crates share: ids, time, shutdown, derived keys, display names, and the vocabulary
-//! of prompts (roles and samplers).
+//! Ids, time, shutdown, derived keys and names, for all other crates.
+//!
+#![doc = include_str!("../README.md")]
+//!
+//! | module | contents |
+//! | --- | --- |
+//! | [`ids`] | one type for each kind of id |
+//! | [`clock`] | the current time, and timestamps |
+//! | [`shutdown`] | the tokens and the tracker of background tasks |
+//! | [`key_derivation`] | one key for each purpose, from one secret |
+//! | [`display_name`] | which display names are valid |
+//! | [`prompt_role`], [`samplers`] | the roles and samplers that presets, lorebooks and model requests share |
+//! | [`fail_point`] | places at which a test makes the process fail |
 
 pub mod clock;
 pub mod display_name;
