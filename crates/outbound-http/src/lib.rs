@@ -1,7 +1,13 @@
-//! The only HTTP client for outbound calls.
+//! An HTTP client that checks every IP address before it connects.
 //!
-//! A [`client::OutboundClient`] resolves a name itself, checks every address against
-//! [`address_policy`], and connects to the address that it checked.
+#![doc = include_str!("../README.md")]
+//!
+//! | module | contents |
+//! | --- | --- |
+//! | [`client`] | the client and its resolver |
+//! | [`address_policy`] | which addresses are public, private or forbidden |
+//! | [`private_access`] | which private hosts a client may call |
+//! | [`error`] | why a call is not made |
 
 pub mod address_policy;
 pub mod client;
