@@ -1,21 +1,21 @@
-//! Model providers: requests, response streams, and clients for the provider APIs.
+//! Clients for the APIs of model providers.
 //!
-//! A [`provider::Provider`] turns a [`request::Request`] into a stream of [`delta::Delta`]s. It
-//! neither retries nor limits the time: both belong to the caller.
+#![doc = include_str!("../README.md")]
 //!
 //! | module | contents |
 //! | --- | --- |
-//! | `request`, `delta`, `tool`, `error` | types of requests, responses and errors |
-//! | `provider` | the trait |
-//! | `registry` | builds providers from settings |
-//! | `endpoint` | a base URL with its key, and calls to it |
-//! | `dialect` | the trait of provider APIs; one folder for each: `openai_chat`, `anthropic`, `gemini`, `ollama` |
-//! | `stream` | from bytes to deltas, for every API |
-//! | `role_alternation` | prompts for APIs that require alternating roles |
-//! | `provider_options` | options of a provider for its API |
-//! | `demo` | the built-in demo model |
-//! | `model_list`, `discovery` | lists models, tests a connection, finds model servers on this machine |
-//! | `tokens` | counts tokens |
+//! | [`request`], [`delta`], [`tool`], [`error`] | types of requests, responses and errors |
+//! | [`provider`] | the trait of model providers |
+//! | [`registry`] | builds providers from settings |
+//! | [`endpoint`], [`secret`] | a base URL with its key, and calls to it |
+//! | [`dialect`] | the trait of provider APIs |
+//! | [`openai_chat`], [`anthropic`], [`gemini`], [`ollama`] | one API each |
+//! | [`stream`] | from bytes to deltas, for every API |
+//! | [`role_alternation`] | prompts for APIs that require alternating roles |
+//! | [`provider_options`] | options of a provider for its API |
+//! | [`demo`] | the built-in demo model |
+//! | [`model_list`], [`discovery`] | lists models, tests a connection, finds model servers on this machine |
+//! | [`tokens`] | counts tokens |
 
 pub mod anthropic;
 pub mod delta;
