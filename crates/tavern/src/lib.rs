@@ -1,7 +1,16 @@
-//! The formats and engines of SillyTavern: cards, lorebooks, presets and macros.
+//! The file formats and engines of SillyTavern.
 //!
-//! Every function is pure: no table, no network, no clock. Files are untrusted; all limits are counted
-//! while reading.
+#![doc = include_str!("../README.md")]
+//!
+//! | module | contents |
+//! | --- | --- |
+//! | [`cards`] | character cards: parsing, repair, avatars, assets, export |
+//! | [`lorebook`] | the lorebook engine |
+//! | [`lorebook_files`] | lorebook files of several tools |
+//! | [`macros`] | parsing and expansion of macros |
+//! | [`presets`] | presets and their files |
+//! | [`import_warning`] | what was repaired or skipped in an import |
+//! | [`seeded_random`] | random numbers from a seed |
 
 pub mod cards;
 pub mod import_warning;
