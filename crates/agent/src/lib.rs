@@ -1,9 +1,18 @@
-//! Generates the text of one speaker: one model call with retries, timeouts, cleanup of the text and
-//! usage, or an agent loop of model calls and tool calls.
+//! Generates the text of one speaker, with tools or without.
 //!
-//! Knows models, prompts and tools, but no database. A caller with a prompt and a [`sink`] for the
-//! text can call [`model_call::generate`], with or without a run. [`agent_loop`] is the loop of
-//! conversation runs and of responses; each of them is an [`agent_host::AgentHost`].
+#![doc = include_str!("../README.md")]
+//!
+//! | module | contents |
+//! | --- | --- |
+//! | [`model_call`], [`attempt`], [`attempt_error`] | one model call, its attempts, and when one is repeated |
+//! | [`sink`], [`outcome`] | who receives the output, and how a call ended |
+//! | [`call_limits`] | limits of one call |
+//! | [`trim`], [`name_prefix`] | removes names from a text while it streams |
+//! | [`reasoning`], [`tool_call_assembler`] | collect the other parts of an answer |
+//! | [`usage`] | counts tokens |
+//! | [`agent_loop`], [`next_action`] | the loop, and its decision after each step |
+//! | [`agent_host`] | what the loop needs from its caller |
+//! | [`tools`] | tools that this server executes |
 
 pub mod agent_host;
 pub mod agent_loop;
