@@ -1,4 +1,5 @@
-//! The only source of the current time, so that tests can set and advance it.
+//! The clock and its timestamps: the only source of the current time, so that tests can set and
+//! advance it.
 //!
 //! **Invariant:** with PostgreSQL all nodes use the database's time: each node measures the offset
 //! of its own clock and adds it to every timestamp. A node whose last measurement is older than the

@@ -1,4 +1,5 @@
-//! One type for each kind of id, so that a message id cannot be passed as a membership id.
+//! The types of ids, one for each kind of row, so that a message id cannot be passed as a
+//! membership id.
 //!
 //! Rows have 64-bit integers; runs and rounds have UUIDv7, which sort by time on both databases.
 

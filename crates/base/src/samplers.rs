@@ -1,4 +1,4 @@
-//! Samplers of a model request, as presets store them.
+//! The samplers of a model request (`top_k`, `min_p`, …), as presets store them.
 
 use serde::{Deserialize, Serialize};
 

@@ -1,4 +1,4 @@
-//! Signals the shutdown to all tasks and waits for them.
+//! Signals the shutdown to all background tasks and waits for their end.
 //!
 //! Shutdown has three steps, each with a token: `draining` (accept no new work, finish what runs),
 //! `releasing` (return what still runs to the queue) and `stopping` (end now). Between the last
