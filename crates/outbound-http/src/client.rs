@@ -1,4 +1,4 @@
-//! HTTP client for all outbound calls, with the checks that limit where they may go.
+//! The HTTP client for all outbound calls, which checks every address before it connects.
 //!
 //! **Invariant:** no call reaches an address that [`address_policy::check`] rejects. An IP address
 //! in the URL is checked before each call. A name is resolved by the client's own resolver, which
@@ -79,7 +79,7 @@ impl OutboundClient {
 
     /// Builds the client: no redirects, because they would send a key to another server; no proxy
     /// from the environment; no decompression; and no time limit for a whole call, because
-    /// `generation/` has one.
+    /// the caller has one (see the crate `agent`).
     fn build(resolver: Arc<dyn Resolver>, private: PrivateAccess) -> Result<Self, OutboundError> {
         let guard = GuardedResolver {
             resolver,

@@ -1,4 +1,4 @@
-//! The error of an outbound call that is not made.
+//! The error of this crate: why an outbound call is not made.
 
 /// Why a call is not made, as a sentence for users: the URL is invalid, or its host must not be
 /// called.
