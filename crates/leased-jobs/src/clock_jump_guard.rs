@@ -1,4 +1,5 @@
-//! Prevents the recovery of jobs whose process lives.
+//! Postpones recovery after a suspension or a clock jump, so that no process recovers jobs of a
+//! process that still runs.
 //!
 //! **Invariant:** a process that was itself suspended, or whose database was, recovers nothing for
 //! one stale time, in which living processes renew their heartbeats. It detects this by a gap

@@ -1,4 +1,5 @@
-//! What a kind of job provides: the statements of its queue, and the log lines of its failures.
+//! The trait `Job`: what a kind of job provides, that is the statements of its queue and the log
+//! lines of its failures.
 
 use std::hash::Hash;
 use std::pin::Pin;

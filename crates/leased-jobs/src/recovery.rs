@@ -1,4 +1,4 @@
-//! The recovery loop: ends or repeats the jobs of dead processes. Every process runs it.
+//! The recovery loop: ends or requeues the jobs of dead processes. Every process runs it.
 
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;

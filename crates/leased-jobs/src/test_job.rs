@@ -1,4 +1,4 @@
-//! A kind of job for the tests of the loops. Its database is a list in memory.
+//! The job with which the loops are tested. Its database is a list in memory.
 
 use std::future::pending;
 use std::sync::atomic::{AtomicBool, Ordering};
