@@ -1,5 +1,5 @@
-//! What a model streams back: text, reasoning, tool calls, keep-alives, usage, and the finish
-//! reason.
+//! The items of a model's response stream: text, reasoning, tool calls, keep-alives, usage, and the
+//! finish reason.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;

@@ -1,5 +1,5 @@
-//! The trait of provider APIs, which differ in their formats. The HTTP client, stream decoding and
-//! limits are the same for all; see `endpoint` and `stream_decoder`.
+//! The trait `Dialect`: how one provider API writes requests and parses responses. The HTTP client,
+//! stream decoding and limits are the same for all; see `endpoint` and `stream::decoder`.
 
 use std::fmt;
 

@@ -1,4 +1,4 @@
-//! The trait of model providers: stream a response to a request.
+//! The trait `Provider`: a model that streams a response to a request.
 
 use async_trait::async_trait;
 use futures::stream::BoxStream;
@@ -12,7 +12,7 @@ pub type DeltaStream = BoxStream<'static, Result<Delta, LlmError>>;
 
 /// A model provider.
 ///
-/// Implementations neither retry nor limit the time: `generation/` does both for all providers.
+/// Implementations neither retry nor limit the time: the crate `agent` does both for all providers.
 #[async_trait]
 pub trait Provider: Send + Sync {
     /// Sends the request and resolves when the response begins (its headers have arrived).

@@ -1,4 +1,5 @@
-//! Options in a provider's settings that affect only its API, not prompts or presets.
+//! Options in a provider's settings that affect only its API (reasoning effort, keep-alive), not
+//! prompts or presets.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;

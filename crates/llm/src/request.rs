@@ -7,7 +7,7 @@ use utoipa::ToSchema;
 
 use crate::tool::{AnsweredCall, Attachment, OutputFormat, Tool, ToolCall, ToolChoice};
 
-/// A request to a model. Built by `prompt/` or a `/v1` endpoint, executed by `generation/`.
+/// A request to a model. Built by `src/prompt/` or a `/v1` endpoint, executed by the crate `agent`.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Request {
     pub model: String,

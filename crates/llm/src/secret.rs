@@ -1,4 +1,4 @@
-//! A provider API key in a wrapper that cannot be logged.
+//! Wraps an API key of a provider so that it cannot be logged.
 
 use std::fmt;
 

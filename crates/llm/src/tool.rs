@@ -1,4 +1,5 @@
-//! Tools independent of any API: declarations, calls, results, attachments and output formats.
+//! Types for tool declarations, calls and results, attachments and output formats, independent of
+//! any API.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;

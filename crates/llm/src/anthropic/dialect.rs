@@ -1,4 +1,4 @@
-//! Anthropic's Messages API: builds streaming requests.
+//! Implements `Dialect` for Anthropic's Messages API: builds its streaming requests.
 
 use reqwest::header::HeaderName;
 use serde_json::{Map, Value, json};

@@ -1,4 +1,4 @@
-//! Anthropic's Messages API.
+//! The dialect of Anthropic's Messages API.
 
 pub mod blocks;
 pub mod dialect;

@@ -1,4 +1,4 @@
-//! Tests of the demo model: personas, notice, tool calls, schemas and refusals.
+//! Tests of the demo model: personas, the notice, tool calls, schemas and refusals.
 
 use std::collections::HashSet;
 use std::time::Duration;

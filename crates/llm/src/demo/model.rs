@@ -1,4 +1,4 @@
-//! The built-in demo model: answers without an API key and without a network, so that a new
+//! The provider of the demo model: answers without an API key and without a network, so that a new
 //! installation works immediately. It combines fixed lines with a word of the user's message. It
 //! also calls tools, follows schemas and refuses in predictable ways, so that API clients can be
 //! tested.

@@ -1,5 +1,5 @@
-//! Tool calls of the demo model: which tools it calls, with which arguments, and how it reports
-//! results.
+//! Decides the tool calls of the demo model: which tools it calls, with which arguments, and how it
+//! reports results.
 //!
 //! It calls the tools that it must call, and those that the latest message mentions: a tool is
 //! mentioned if the text contains every word of its name, in any order, except verbs such as `get`.

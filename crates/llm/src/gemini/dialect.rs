@@ -1,4 +1,5 @@
-//! Google's Gemini API: builds requests, which are streamed as events.
+//! Implements `Dialect` for Google's Gemini API: builds its requests, whose responses are streamed
+//! as events.
 
 use reqwest::header::HeaderName;
 use serde_json::{Map, Value, json};

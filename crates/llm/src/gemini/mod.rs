@@ -1,4 +1,4 @@
-//! The Gemini API.
+//! The dialect of Google's Gemini API.
 
 pub mod chunk;
 pub mod dialect;

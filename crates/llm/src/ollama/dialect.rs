@@ -1,4 +1,4 @@
-//! Ollama's native API: builds requests; responses are one JSON object per line. Unlike Ollama's
+//! Implements `Dialect` for Ollama's native API: builds its requests. Unlike Ollama's
 //! OpenAI-compatible API it accepts a context size, and a longer prompt is not cut at its
 //! beginning.
 

@@ -1,4 +1,4 @@
-//! Ollama's native API.
+//! The dialect of Ollama's native API.
 
 pub mod dialect;
 pub mod messages;

@@ -1,4 +1,4 @@
-//! Parses responses of Ollama's native API, one JSON object per line.
+//! Parses the responses of Ollama's native API, one JSON object per line.
 
 use serde_json::Value;
 

@@ -1,4 +1,4 @@
-//! Parses chunks of the Chat Completions API as real servers send them.
+//! Parses the streamed chunks of the Chat Completions API, in the variants that real servers send.
 
 use serde_json::{Value, json};
 

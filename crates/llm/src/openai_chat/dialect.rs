@@ -1,4 +1,4 @@
-//! The Chat Completions API of OpenAI and of compatible servers.
+//! Implements `Dialect` for the Chat Completions API of OpenAI and of compatible servers.
 
 use reqwest::header::{AUTHORIZATION, HeaderName};
 use serde_json::json;

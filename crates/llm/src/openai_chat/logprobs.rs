@@ -1,4 +1,4 @@
-//! Log probabilities of tokens in the Chat Completions API.
+//! Requests and parses the log probabilities of tokens in the Chat Completions API.
 
 use serde_json::{Map, Value, json};
 

@@ -1,4 +1,4 @@
-//! The Chat Completions API of OpenAI and compatible servers.
+//! The dialect of the Chat Completions API, which OpenAI and compatible servers have.
 
 pub mod chunk;
 pub mod dialect;
