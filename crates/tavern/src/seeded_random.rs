@@ -1,4 +1,5 @@
-//! Deterministic random numbers for speaker selection: the same seed gives the same sequence.
+//! Random numbers from a seed, for macros and speaker selection: the same seed gives the same
+//! sequence.
 //!
 //! A round stores its seed, so that every draw can be reproduced and explained. **Invariant:** the
 //! numbers depend on the seed alone. The generator is fixed (ChaCha8) and the arithmetic is ours,

@@ -1,4 +1,5 @@
-//! Imports Backyard archives: a manifest that lists characters and scenarios, each a JSON document.
+//! Imports Backyard archives (BYAF): a manifest that lists characters and scenarios, each a JSON
+//! document.
 
 use serde_json::{Map, Value, json};
 

@@ -1,4 +1,5 @@
-//! Character cards: parses every known format into one form and validates it.
+//! The validated character card: parses a JSON document of any known format into one form, and
+//! reads its fields.
 //!
 //! A card is stored as its whole document. **Invariant:** `Card::document` is an object with a
 //! `data` object in which every V2 field has its right type; unknown fields are preserved. Files

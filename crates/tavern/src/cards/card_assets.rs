@@ -1,4 +1,4 @@
-//! The assets listed by a V3 card: where each is stored, and which is the main icon.
+//! Lists the assets that a V3 card names: where each is stored, and which is the main icon.
 
 use std::collections::HashSet;
 

@@ -1,4 +1,4 @@
-//! Tests with every file of `tests/fixtures/cards`; each covers one irregularity.
+//! Tests of reading every file in `tests/fixtures/cards`; each has one irregularity.
 
 use std::io::{Read, Seek, Write};
 use std::path::PathBuf;

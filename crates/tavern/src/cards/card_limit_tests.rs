@@ -1,4 +1,4 @@
-//! Limits of the size and the depth of a card.
+//! Tests of the limits of a card's size, depth and number of values.
 
 use serde_json::json;
 

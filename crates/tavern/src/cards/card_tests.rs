@@ -1,4 +1,4 @@
-//! Cards of every form, whole and broken.
+//! Tests of parsing cards: every format, repaired errors, and refused documents.
 
 use serde_json::json;
 

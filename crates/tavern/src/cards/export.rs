@@ -1,4 +1,4 @@
-//! Exports cards as V2 and V3 documents.
+//! Converts a card to a V2 or V3 document for export.
 //!
 //! **Invariant:** nothing is lost: unknown fields are exported unchanged.
 

@@ -1,4 +1,4 @@
-//! Exports characters as files that can be imported again unchanged.
+//! Writes a character to a JSON, PNG or CharX file that can be imported again unchanged.
 //!
 //! **Invariant:** a file is written to disk. Memory holds only the card, its avatar and one chunk
 //! of an asset, however many and large the assets are.

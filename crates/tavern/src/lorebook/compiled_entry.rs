@@ -1,4 +1,4 @@
-//! An entry prepared for one scan: decorators parsed, keys registered with the search.
+//! An entry prepared for one scan: its decorators are parsed, its keys registered with the search.
 
 use std::cmp::Reverse;
 use std::collections::HashSet;

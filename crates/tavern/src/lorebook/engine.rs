@@ -1,7 +1,8 @@
-//! Which entries of the books enter the prompt of one turn, as a pure function.
+//! The lorebook engine: decides which entries of the lorebooks are activated for one prompt.
 //!
-//! The books are gone through in passes: each wakes entries, of which groups, dice and the budget
-//! leave some; what these say may wake others in the next pass.
+//! A scan has passes. Each pass finds entries whose keys match; inclusion groups, probability and
+//! the budget exclude some of them. The text of the activated entries may match keys of other
+//! entries in the next pass.
 
 use std::cmp::Reverse;
 use std::collections::{HashMap, VecDeque};
@@ -19,12 +20,12 @@ use crate::lorebook::scan_result::{
 use crate::lorebook::timed_effects::TimedEffects;
 use crate::lorebook::{compiled_entry, inclusion_groups, probability};
 
-/// The most passes in which entries may wake each other, whatever the settings say.
+/// The maximum number of passes in which entries may activate each other, for any settings.
 const MAX_STEPS: usize = 10;
-/// The furthest that anything looks back, in messages.
+/// The maximum scan depth, in messages.
 const MAX_DEPTH: usize = 1_000;
 
-/// Finds out which entries enter.
+/// Returns which entries are activated, and why the others are not.
 pub fn activate(scan: &ScanRequest) -> ScanResult {
     let mut state = ScanState::new(scan);
     state.run_passes();
@@ -38,11 +39,11 @@ struct ScanState<'s, 'a> {
     states: Vec<EntryState>,
     search: KeySearch,
     timed_effects: TimedEffects,
-    /// How many messages are looked at by entries that do not say it.
+    /// The scan depth of entries that state none, in messages.
     depth: usize,
-    /// How many have been read.
+    /// The number of messages that were searched.
     n_read: usize,
-    /// The level for which entries may wait by now.
+    /// The level of recursion that has been reached; entries may be delayed until a level.
     level: u32,
     activated: Vec<(usize, ActivatedEntry)>,
     n_tokens: i64,
@@ -80,7 +81,7 @@ impl<'s, 'a> ScanState<'s, 'a> {
         turn
     }
 
-    /// Reads all that is looked at in the first pass.
+    /// Searches all texts of the first pass.
     fn read_texts(&mut self) {
         let own = self.entries.iter();
         let deepest = own.map(|it| it.scope(self.depth, false).depth).max();
@@ -150,7 +151,7 @@ impl<'s, 'a> ScanState<'s, 'a> {
         }
     }
 
-    /// The levels of recursion that entries wait for.
+    /// Returns the levels of recursion until which entries are delayed, in ascending order.
     fn recursion_levels(&self) -> VecDeque<u32> {
         let levels = self.entries.iter().map(|it| it.entry.recursion_level);
         let mut levels: Vec<u32> = levels.filter(|it| *it > 0).collect();
@@ -159,7 +160,7 @@ impl<'s, 'a> ScanState<'s, 'a> {
         levels.into()
     }
 
-    /// Whether the books are gone through once more, and why.
+    /// Returns the kind of the next pass, or `None` if the scan ends.
     fn next_pass(
         &mut self,
         new: &[usize],
@@ -170,7 +171,7 @@ impl<'s, 'a> ScanState<'s, 'a> {
             return None;
         }
         let settings = &self.scan.settings;
-        // Who wants a number of entries wants it whatever it takes.
+        // A minimum number of activations takes precedence over the limit of steps.
         let limit = match (settings.max_steps, settings.min_activations) {
             (0, _) | (_, 1..) => MAX_STEPS,
             (n, 0) => n.min(MAX_STEPS),
@@ -194,7 +195,7 @@ impl<'s, 'a> ScanState<'s, 'a> {
         None
     }
 
-    /// Looks one message further back, if there is one.
+    /// Increases the scan depth by one message. Returns whether there was a further message.
     fn increase_depth(&mut self) -> bool {
         let furthest = match self.scan.settings.min_activations_depth {
             0 => MAX_DEPTH,
@@ -208,7 +209,7 @@ impl<'s, 'a> ScanState<'s, 'a> {
         true
     }
 
-    /// Goes through the books once. Answers which have entered, as places in `fired`.
+    /// Checks all inactive entries once. Returns the new entries, as indexes into `activated`.
     fn run_pass(&mut self, pass: PassKind) -> Vec<usize> {
         let judge = ActivationCheck {
             scan: self.scan,
@@ -225,7 +226,7 @@ impl<'s, 'a> ScanState<'s, 'a> {
             };
             match judge.check(&self.entries[index]) {
                 Ok(because) => active.push((index, because)),
-                // What was found out by looking further is worth more than what stopped early.
+                // The reason of the latest check is kept: it explains more than an early one.
                 Err(why) if why.check_rank() >= present.check_rank() => {
                     *state = EntryState::Inactive(why)
                 }
@@ -255,7 +256,8 @@ impl<'s, 'a> ScanState<'s, 'a> {
         self.activate_all(active)
     }
 
-    /// Throws the dice, and lets in what there is room for, the most important first.
+    /// Activates the entries that pass their probability and fit into the budget, by priority.
+    /// Returns the new entries, as indexes into `activated`.
     fn activate_all(&mut self, mut active: Vec<(usize, ActivationReason)>) -> Vec<usize> {
         let is_sticky = |it: &CompiledEntry| self.timed_effects.sticky.contains_key(&it.key);
         active.sort_by_key(|(index, _)| {
@@ -284,7 +286,7 @@ impl<'s, 'a> ScanState<'s, 'a> {
             || probability::roll(self.scan.seed, &entry.key) * 100.0 < probability
     }
 
-    /// Lets an entry in, if there is room.
+    /// Activates an entry if it fits into the budget.
     fn activate_entry(
         &mut self,
         index: usize,
@@ -294,7 +296,7 @@ impl<'s, 'a> ScanState<'s, 'a> {
         let text = (self.scan.expand)(entry.content).trim().to_owned();
         let tokens = (self.scan.count_tokens)(&text);
         if !entry.entry.ignore_budget {
-            // Full to the last token is too full, as SillyTavern has it.
+            // An entry that reaches the budget exactly does not fit, as in SillyTavern.
             if self.is_full || self.n_tokens.saturating_add(tokens) >= self.scan.settings.budget {
                 self.is_full = true;
                 return Err(SkipReason::Budget);
@@ -346,7 +348,8 @@ impl<'s, 'a> ScanState<'s, 'a> {
                 reason: because,
             });
         }
-        // What came first is the stronger, and the end of a prompt weighs most.
+        // Among equal orders, the entry that was activated first is inserted last, because the end
+        // of a prompt has the most influence.
         self.activated.reverse();
         self.activated.sort_by_key(|(_, it)| it.order);
         let is_dropped = |it: &&SkippedEntry| {

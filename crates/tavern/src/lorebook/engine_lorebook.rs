@@ -1,4 +1,4 @@
-//! Lorebooks and entries in the form that the engine scans.
+//! The lorebooks and entries that the engine scans, with all fields parsed.
 
 use base::ids::{LorebookEntryId, LorebookId};
 use base::prompt_role::PromptRole;

@@ -1,4 +1,4 @@
-//! Property tests: rules that hold for any lorebook, text and settings.
+//! Property tests of the engine: rules that hold for any lorebook, text and settings.
 
 use std::collections::HashSet;
 

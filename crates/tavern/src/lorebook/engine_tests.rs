@@ -1,4 +1,4 @@
-//! Tests of keys, secondary keys, scanned texts, filters and insertion positions.
+//! Tests of the engine: keys, secondary keys, scanned texts, filters and insertion positions.
 
 use base::prompt_role::PromptRole;
 use serde_json::{Value, json};

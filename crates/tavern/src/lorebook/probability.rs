@@ -1,4 +1,4 @@
-//! Deterministic randomness for lore: a roll depends only on its name and the seed.
+//! Random numbers of the lorebook engine, computed from a seed and a name.
 //!
 //! **Invariant:** the roll of one entry does not depend on the others. So a preview agrees with the
 //! run after it, and a new entry does not change the rolls of the rest.

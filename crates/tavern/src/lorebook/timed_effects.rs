@@ -1,4 +1,4 @@
-//! The timed effects of a conversation's lore: sticky, cooldown and permanent matches.
+//! The timed effects of lorebook entries in a conversation: sticky, cooldown and permanent matches.
 //!
 //! Time is the number of messages. **Invariant:** an effect ends when the timeline is no longer
 //! than at its start, so that a regenerated or deleted message leaves no effect. A cooldown that

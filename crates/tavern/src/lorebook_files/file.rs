@@ -1,5 +1,5 @@
-//! Reads lorebook files of every known tool: SillyTavern world info, lorebooks of cards,
-//! `lorebook_v3`, Agnai, Risu and NovelAI.
+//! Reads lorebook files of every known tool (SillyTavern world info, lorebooks of cards,
+//! `lorebook_v3`, Agnai, Risu, NovelAI), and writes world info.
 //!
 //! **Invariant:** files are untrusted: their size, depth, and number of values and entries are
 //! limited.

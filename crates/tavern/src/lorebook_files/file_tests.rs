@@ -1,4 +1,5 @@
-//! Tests of the files in tests/fixtures/lore: every tool, including known malformed variants.
+//! Tests of reading the files in `tests/fixtures/lore`: every tool, including known malformed
+//! variants.
 
 use serde_json::{Value, json};
 

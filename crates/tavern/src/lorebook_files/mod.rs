@@ -1,4 +1,4 @@
-//! Lorebook files (World Info): reading, writing, and formats of other programs.
+//! Lorebook files (World Info): reads and writes them, also in formats of other programs.
 
 pub mod convert;
 pub mod entry;

@@ -1,4 +1,4 @@
-//! Whether a prompt text comes from a card.
+//! Records whether a prompt text contains text of a card.
 
 use serde::{Deserialize, Serialize};
 

@@ -1,5 +1,5 @@
-//! Date and time macros. Times are in UTC, because the members of a space have no common time zone,
-//! or at an offset from UTC.
+//! Expands date and time macros. Times are in UTC, because the members of a space have no common
+//! time zone, or at an offset from UTC.
 
 use chrono::{DateTime, Datelike, FixedOffset, Utc};
 

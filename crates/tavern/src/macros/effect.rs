@@ -1,4 +1,4 @@
-//! What one macro expands to.
+//! What one macro is replaced by: plain text, a text with further macros, or a trim.
 
 use crate::macros::bindings::{Binding, BoundText};
 

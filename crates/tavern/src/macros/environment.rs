@@ -1,5 +1,5 @@
-//! What macros know in addition to names and cards: the time, the random seed, the last messages,
-//! and variables.
+//! The values that macros read besides names and cards: the time, the random seed, the last
+//! messages, and variables.
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;

@@ -1,5 +1,6 @@
-//! Puts in what macros stand for. One may stand for text with macros in it (`{{description}}`), so
-//! depth, number and size are bounded: what is past a limit stays as it is written, or is cut.
+//! Replaces the macros of a text by their values. A value may contain macros (`{{description}}`),
+//! so depth, number and size are limited: macros beyond a limit are left as they are, and a longer
+//! result is cut.
 
 use crate::macros::bindings::{Binding, Bindings};
 use crate::macros::card_use::CardUse;
@@ -10,21 +11,21 @@ use crate::macros::variables::{VariableScope, operation, scope_of};
 use crate::macros::{date_time, random};
 use crate::seeded_random::SeededRandom;
 
-/// How many macros one text may run.
+/// The maximum number of macros that one text may evaluate.
 const MAX_STEPS: usize = 20_000;
-/// How long a text may become, in bytes. What is longer is cut.
+/// The maximum length of a result, in bytes; a longer one is cut.
 pub const MAX_OUTPUT: usize = 256 * 1024;
-/// How many beginnings, ends and parts of macros are read; what is behind them stays as it is.
+/// The maximum number of delimiters (`{{`, `}}`, `::`) to parse; the rest is left as it is.
 const MAX_DELIMITERS: usize = 200_000;
-/// How many bytes are read and written on the way there.
+/// The maximum length of an input, in bytes; an expansion reads and writes at most twice as many.
 const MAX_WORK: usize = 4 * 1024 * 1024;
 
-/// `text` with its macros expanded.
+/// Returns `text` with its macros expanded.
 pub fn expand(text: &str, bindings: &Bindings, environment: &MacroEnvironment) -> String {
     expand_counted(text, bindings, environment).0
 }
 
-/// The same, and how much work it was: macros run, and bytes read and written.
+/// Does the same, and also returns the work: macros evaluated, and bytes read and written.
 pub fn expand_counted(
     text: &str,
     bindings: &Bindings,
@@ -52,30 +53,30 @@ pub fn expand_counted(
 struct Expansion<'a> {
     bindings: &'a Bindings,
     environment: &'a MacroEnvironment,
-    /// All of it: draws depend on the text they stand in.
+    /// The whole text: random draws depend on it.
     text: &'a str,
-    /// Used up by the first `{{original}}`.
+    /// The value of `{{original}}`, which only the first one receives.
     original: Option<&'a str>,
-    /// Something was cut; nothing is written any more.
+    /// A limit was reached; nothing more is written.
     is_full: bool,
     steps_left: usize,
     work_left: usize,
     delimiters_left: usize,
     n_draws: usize,
-    /// Of the text, once something was drawn.
+    /// The fingerprint of the text, computed for the first draw.
     fingerprint: Option<random::TextFingerprint>,
 }
 
-/// What has been written.
+/// The text written so far.
 #[derive(Default)]
 struct ExpansionOutput {
     text: String,
-    /// A `{{trim}}` was the last thing written.
+    /// The last item was a `{{trim}}`: line breaks that follow are removed.
     trims_newlines: bool,
 }
 
 impl<'a> Expansion<'a> {
-    /// Expands a text to the end of `out`.
+    /// Expands a text and appends the result to `out`.
     fn expand_text(&mut self, text: &str, out: &mut ExpansionOutput, depth: usize) {
         self.spend_work(text.len());
         if !self.is_full {
@@ -118,7 +119,7 @@ impl<'a> Expansion<'a> {
         }
     }
 
-    /// What a name stands for; text of a card is noted.
+    /// Returns the value bound to a name, and records the use of a card's text.
     fn binding(&self, name: &str) -> Option<Binding<'a>> {
         let meaning = self.bindings.get(name)?;
         if self.bindings.is_card_text(name) {
@@ -154,7 +155,7 @@ impl<'a> Expansion<'a> {
         }
     }
 
-    /// As it is written, with what is known in it put in.
+    /// Writes an unknown macro as it is in the text, with the macros inside it expanded.
     fn write_verbatim(&mut self, call: &MacroCall<'_>, out: &mut ExpansionOutput, depth: usize) {
         self.write("{{", out);
         for (n, part) in call.parts.iter().enumerate() {
@@ -181,7 +182,8 @@ impl<'a> Expansion<'a> {
         self.write(inner.text.trim(), out);
     }
 
-    /// Whether a condition holds: it says something, and not no. A bare name of a macro is asked.
+    /// Returns whether a condition is true: neither empty nor `0`, `false`, `off` or `no`. The bare
+    /// name of a macro is replaced by its value; each leading `!` negates.
     fn is_condition_true(&mut self, condition: &str, depth: usize) -> bool {
         let bare = condition.trim().trim_start_matches('!');
         let is_turned = (condition.trim().len() - bare.len()) % 2 == 1;
@@ -195,7 +197,7 @@ impl<'a> Expansion<'a> {
         is_turned == no.contains(&value.text.trim().to_lowercase().as_str())
     }
 
-    /// What stands behind the name, and between the `::`, with the macros in it run.
+    /// Returns the arguments: the text after the name and the parts between `::`, expanded.
     fn expand_args(&mut self, call: &MacroCall<'_>, depth: usize) -> Vec<String> {
         let mut args = Vec::new();
         for (n, part) in call.parts.iter().enumerate() {
@@ -216,7 +218,7 @@ impl<'a> Expansion<'a> {
         args
     }
 
-    /// What a macro does; `None`: it is not known.
+    /// Evaluates a macro; `None` if it is unknown.
     fn evaluate(&mut self, call: &MacroCall<'_>, depth: usize) -> Option<MacroEffect<'a>> {
         let (name, rest) = call.head()?;
         let name = name.to_lowercase();
@@ -231,13 +233,13 @@ impl<'a> Expansion<'a> {
                 .evaluate_with_args(&name, call, depth)
                 .map(MacroEffect::Plain),
         };
-        // What stands in it may have taken the last step.
+        // The macros in its arguments may have used the last step.
         let n_steps = usize::from(effect.is_some());
         self.steps_left = self.steps_left.saturating_sub(n_steps);
         effect
     }
 
-    /// A macro that is nothing but its name.
+    /// Evaluates a macro without arguments.
     fn evaluate_bare(&mut self, name: &str) -> Option<MacroEffect<'a>> {
         let (meanings, world) = (self.bindings, self.environment);
         if let Some(meaning) = self.binding(name) {
@@ -272,7 +274,7 @@ impl<'a> Expansion<'a> {
         Some(MacroEffect::Plain(plain))
     }
 
-    /// A macro that takes something, and what it stands for.
+    /// Evaluates a macro with arguments.
     fn evaluate_with_args(
         &mut self,
         name: &str,

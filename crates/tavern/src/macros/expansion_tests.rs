@@ -1,4 +1,4 @@
-//! Tests of the macros, alone and combined.
+//! Tests of the expansion of macros, alone and combined.
 
 use std::collections::BTreeMap;
 

@@ -1,5 +1,5 @@
-//! Variables of macros: `setvar` and similar for a conversation, the `global` forms for its space.
-//! Their number and size are limited; excess is discarded.
+//! The variables of macros: `setvar` and similar for a conversation, the `global` forms for its
+//! space. Their number and size are limited; excess is discarded.
 
 use std::collections::BTreeMap;
 

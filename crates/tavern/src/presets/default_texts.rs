@@ -1,4 +1,5 @@
-//! The default texts of a preset. Macros are expanded in all of them.
+//! The texts around the entries of a preset, such as instructions and templates, with their
+//! defaults. Macros are expanded in all of them.
 
 use serde::{Deserialize, Serialize};
 

@@ -1,5 +1,5 @@
-//! The complete preset of a prompt: the order of its entries, the texts around them, and the
-//! samplers.
+//! The complete preset with which a prompt is built: the order of its entries, the texts around
+//! them, and the samplers.
 //!
 //! Pure, and serializable as JSON. Missing keys have defaults; unknown keys are preserved.
 

@@ -1,4 +1,4 @@
-//! Tests of [`super`].
+//! Tests of the preset document: defaults, serialization, unknown keys and triggers.
 
 use base::prompt_role::PromptRole;
 use serde_json::json;

@@ -1,4 +1,4 @@
-//! Imports untrusted preset files, and exports presets.
+//! Imports untrusted preset files of any known format, and exports presets.
 
 use serde_json::{Map, Value, json};
 

@@ -1,4 +1,4 @@
-//! Tests of [`super`], on the files of `tests/fixtures/presets`.
+//! Tests of importing and exporting the preset files in `tests/fixtures/presets`.
 
 use std::fs;
 use std::path::PathBuf;

@@ -1,4 +1,4 @@
-//! A partial preset, as users write it, and its validation.
+//! A preset in which keys may be missing, as users write it, and its validation.
 //!
 //! `settings.preset` of a space and of a membership, and presets in the library have the same keys.
 //! Unknown keys are preserved.
