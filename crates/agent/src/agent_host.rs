@@ -1,4 +1,6 @@
-//! What the agent loop needs from its surface: a conversation run or a response under `/v1`.
+//! The trait `AgentHost`: what an agent loop requires of its caller, a conversation run or a
+//! response under `/v1`. The host receives the output, decides about tool calls, and saves
+//! progress.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! The time, size and retry limits of one model call.
+//! Limits of one model call: its timeouts, the size of its text, and the wait before a retry.
 
 use std::time::Duration;
 

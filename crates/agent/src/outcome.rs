@@ -1,4 +1,4 @@
-//! How a model call ended: with a text, with a failure, or by cancellation.
+//! The result types of a model call: a text, a failure with its code, or a cancellation.
 
 use std::fmt;
 

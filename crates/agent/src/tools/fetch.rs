@@ -1,4 +1,4 @@
-//! Fetches URLs that members and models name.
+//! Requests URLs that members and models name, and follows their redirects.
 //!
 //! **Invariant:** the outbound policy for members checks every requested URL, including redirect
 //! targets: in private networks only the hosts that an admin lists are reachable.

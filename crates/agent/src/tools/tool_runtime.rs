@@ -1,4 +1,4 @@
-//! The tools of a node, and the executor that runs them.
+//! The tools of this server together with the executor that runs them, passed as one value.
 
 use crate::tools::executor::ToolExecutor;
 use crate::tools::registry::ToolRegistry;

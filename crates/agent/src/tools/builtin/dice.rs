@@ -1,4 +1,4 @@
-//! The tool `troupe:dice`: rolls dice.
+//! The built-in tool `troupe:dice`: rolls dice.
 
 use async_trait::async_trait;
 use llm::tool::Tool;

@@ -1,4 +1,4 @@
-//! The tool `troupe:time`: returns the current date and time.
+//! The built-in tool `troupe:time`: returns the current date and time.
 
 use async_trait::async_trait;
 use base::clock::Clock;

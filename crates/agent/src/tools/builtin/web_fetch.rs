@@ -1,4 +1,5 @@
-//! The tool `troupe:web_fetch`: returns a web page as text. Off unless the settings enable it.
+//! The built-in tool `troupe:web_fetch`: returns a web page as text. Off unless the settings enable
+//! it.
 
 use std::collections::HashSet;
 use std::time::Duration;

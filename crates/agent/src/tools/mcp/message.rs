@@ -1,4 +1,4 @@
-//! JSON-RPC 2.0 messages of MCP, and the errors of a call. Pure.
+//! Builds and parses the JSON-RPC 2.0 messages of MCP, and defines the errors of a call. Pure.
 
 use serde_json::{Value, json};
 

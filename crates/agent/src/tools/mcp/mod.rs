@@ -6,8 +6,8 @@
 //! approval), `tool_cache` (cached tool lists), `tool_names` (names of the tools for models) and
 //! `content` (results as text).
 //!
-//! **Invariant:** every call uses `llm/outbound_client`, follows no redirect, and reads only a
-//! limited number of bytes. Credentials appear in no log, error or item.
+//! **Invariant:** every call uses the client of `outbound-http`, follows no redirect, and reads
+//! only a limited number of bytes. Credentials appear in no log, error or item.
 
 pub mod content;
 pub mod message;

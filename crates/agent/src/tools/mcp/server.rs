@@ -1,4 +1,4 @@
-//! Address and credentials of an MCP server, as a user configures them.
+//! The address and credentials of an MCP server, as a user configures them.
 
 use std::fmt;
 

@@ -1,4 +1,4 @@
-//! One MCP session, from its handshake to its end.
+//! One session with an MCP server: opens it, lists and calls its tools, and closes it.
 //!
 //! Each message is a separate POST. The response is a JSON document, or an event stream that
 //! contains the response among other messages. Those are ignored, because a client without

@@ -1,4 +1,4 @@
-//! A tool as its MCP server describes it.
+//! The description of a tool, as an MCP server returns it.
 
 use serde_json::{Value, json};
 

@@ -1,4 +1,4 @@
-//! Names under which models call the tools of MCP servers.
+//! Makes the names under which models call the tools of MCP servers.
 
 use sha2::{Digest, Sha256};
 
