@@ -1,4 +1,4 @@
-//! Events as they are published: an envelope, encoded once for all subscribers.
+//! Events and their envelopes: an event is encoded once, for all subscribers.
 
 use base::ids::{ApiKeyId, ConversationId, SessionId, SpaceId, UserId};
 use bytestring::ByteString;

@@ -1,4 +1,4 @@
-//! Fan-out inside a node: each published envelope is pushed to the outbox of every subscriber.
+//! The hub: pushes each published envelope to the outbox of every subscriber on this node.
 //!
 //! **Invariant:** publishing never waits for a subscriber. An outbox is bounded: it queues an
 //! envelope, or drops it and records the loss; a slow client does not affect others.

@@ -1,4 +1,4 @@
-//! Metrics of the hub: one atomic addition per envelope, no lock.
+//! Prometheus metrics of the hub: one atomic addition per envelope, no lock.
 
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::counter::Counter;

@@ -1,4 +1,4 @@
-//! The members connected to other nodes, as those nodes reported. Pure.
+//! Which members are connected to other nodes, as those nodes reported. Pure.
 //!
 //! A node reports its complete presence periodically; after [`EXPIRY`] without a report it counts
 //! as dead, and its members as absent.

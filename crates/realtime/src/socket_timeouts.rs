@@ -1,4 +1,4 @@
-//! Timeouts and rate-limit window of sockets.
+//! The timeouts of WebSockets, and the window of their frame rate limit.
 
 use std::time::Duration;
 

@@ -1,4 +1,5 @@
-//! Handle for publishing to the other nodes of the cluster.
+//! Publishes to the other nodes of the cluster, and declares the trait that receives their
+//! messages.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! The encoding of one message between nodes: sender, number, and an encrypted envelope or signal.
+//! Encodes and encrypts one message between nodes: sender, number, and an envelope or a signal.
 //!
 //! **Invariant:** a message that cannot be decrypted is ignored. The key comes from the secret that
 //! all nodes of an installation share, so neither garbage nor another installation on the same

@@ -1,4 +1,4 @@
-//! Metrics of the messages between nodes.
+//! Prometheus metrics of the messages between nodes.
 
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::gauge::Gauge;

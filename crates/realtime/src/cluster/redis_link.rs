@@ -1,4 +1,5 @@
-//! The two connections to Redis: one sends queued messages, the other receives those of the others.
+//! The two connections to Redis: one sends the queued messages of this node, the other receives the
+//! messages of the other nodes.
 //!
 //! Both reconnect automatically, after the waits of [`RECONNECT_WAITS`].
 //! A dead connection is detected by silence: a node receives its own heartbeat.

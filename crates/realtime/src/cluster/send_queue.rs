@@ -1,4 +1,4 @@
-//! The queue of messages to the other nodes.
+//! The bounded queue of messages to the other nodes.
 //!
 //! **Invariant:** pushing never waits. The queue is bounded in number, size and age; the oldest
 //! message is dropped first, and the others detect this by the gap in the numbers.

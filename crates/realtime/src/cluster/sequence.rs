@@ -1,4 +1,4 @@
-//! The last message number received from each other node. Pure.
+//! Detects missing messages: remembers the last message number received from each other node. Pure.
 //!
 //! A skipped number means a lost message; one that is not higher than the last means a repeated or
 //! late message.

@@ -1,4 +1,4 @@
-//! Shared counters: how often something happened on all nodes within a sliding window.
+//! Counters in Redis that all nodes share: how often something happened within a sliding window.
 //!
 //! **Invariant:** no caller waits longer than [`COUNT_TIMEOUT`] for a count. If Redis does not
 //! answer, it is not used for [`PAUSE`]; each node also counts by itself, and uses that count
