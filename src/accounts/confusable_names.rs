@@ -1,4 +1,4 @@
-//! Detects names that people could confuse with one another.
+//! Detects names that look alike, so that one member cannot pass for another.
 //!
 //! `Аnn` with a Cyrillic А, `ＡＮＮ` in full-width letters and `Ann` with an invisible mark look like
 //! `Ann`. Only whole names are compared, because a shared part does not mislead.

@@ -1,4 +1,5 @@
-//! OpenAPI schemas of the names and passwords that `names.rs` validates.
+//! OpenAPI schemas of usernames, passwords, display names and titles, with the limits that their
+//! parsers enforce.
 //!
 //! **Invariant:** both accept the same values; the patterns list the same sets of characters.
 

@@ -1,4 +1,4 @@
-//! Lists and changes accounts for admins.
+//! Searches, lists and changes accounts for admins.
 //!
 //! **Invariant:** there is always an active admin. Changes lock the rows of all active admins, so
 //! that two admins cannot demote each other concurrently.
