@@ -1,4 +1,4 @@
-//! The validated text of a message.
+//! The validated text of a message: its length and its characters.
 
 use utoipa::openapi::schema::Type;
 use utoipa::openapi::{ObjectBuilder, RefOr, Schema};

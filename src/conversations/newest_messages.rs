@@ -1,4 +1,4 @@
-//! The newest visible message of each role, as stored in `conversations`.
+//! The newest visible message of each role, which each row of `conversations` stores.
 //!
 //! **Invariant:** the stored columns equal what [`find`] returns. They change in the transaction
 //! that appends, hides, restores, clones or imports a message.

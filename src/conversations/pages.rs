@@ -1,4 +1,4 @@
-//! Pages of a timeline with a limit in bytes.
+//! Loads messages of a timeline with their details, as many as fit into a page's limit of bytes.
 //!
 //! **Invariant:** a page has at most [`MAX_BYTES`] of JSON, or a single message. While it is
 //! created, only one slice of rows is held in memory in addition, regardless of the number and size

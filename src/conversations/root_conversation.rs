@@ -1,4 +1,4 @@
-//! Finds the first conversation of a space, which is shown when a user opens the space.
+//! Finds the first conversation of a space, which a client shows when a user opens the space.
 
 use std::collections::HashMap;
 

@@ -1,4 +1,4 @@
-//! Full-text search of messages.
+//! Full-text search of messages: parses the terms and queries the index.
 //!
 //! **Invariant:** search terms are data. They reach the database as bound values: quoted for FTS5,
 //! and with wildcards escaped for `LIKE`; no input is interpreted as an expression.

@@ -1,4 +1,4 @@
-//! Order of a timeline: its tail, its pages, and appending messages.
+//! Reads a timeline in its order (its tail, its pages, its authors) and appends messages to it.
 //!
 //! **Invariant:** `seq` is consecutive from 1. It is assigned from the conversation's row, under
 //! its lock, in the transaction that inserts; a reader who saw `k` never finds a new `j < k`.

@@ -1,4 +1,4 @@
-//! Tests how author names of a chat file are mapped to memberships.
+//! Tests of mapping the author names of a chat file to memberships.
 
 use std::collections::HashMap;
 

@@ -1,4 +1,4 @@
-//! Tests reading a whole file in batches.
+//! Tests of reading a whole chat file in batches.
 
 use std::io::{BufReader, Read};
 

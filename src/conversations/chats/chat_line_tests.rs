@@ -1,4 +1,4 @@
-//! Tests what is read from lines of chat files, and what is repaired.
+//! Tests of parsing lines of chat files, and of what is repaired.
 
 use serde_json::json;
 

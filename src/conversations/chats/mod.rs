@@ -1,4 +1,4 @@
-//! Import and export of chats in files.
+//! Imports and exports chats as files.
 
 pub mod chat_authors;
 pub mod chat_batches;

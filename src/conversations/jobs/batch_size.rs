@@ -1,4 +1,5 @@
-//! Chooses the batch size of a job on a timeline.
+//! Chooses how many messages a background job processes in its next batch, by the duration of the
+//! last one.
 //!
 //! **Invariant:** a batch is measured by its cost, not by rows alone, because one long text takes
 //! as long to write as many short ones. The size adapts to the duration of the previous batch.

@@ -1,4 +1,4 @@
-//! Tests that short but expensive texts are shown quickly and never become huge.
+//! Tests that short texts which are expensive to render take little time and stay small.
 
 use std::time::{Duration, Instant};
 

@@ -1,4 +1,4 @@
-//! Tests the HTML of usual Markdown.
+//! Tests of the HTML of usual Markdown.
 
 use std::sync::Arc;
 
