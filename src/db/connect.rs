@@ -1,4 +1,4 @@
-//! Opens the database and provides its connections.
+//! Opens the database (SQLite or PostgreSQL) and provides its connections.
 //!
 //! **Invariant:** on SQLite exactly one connection writes, and it is opened first; readers are
 //! opened read-only, so a write on them fails instead of waiting for a lock. A separate connection

@@ -1,5 +1,4 @@
-//! How often, and after which waits, the end of a run or a response is written again while the
-//! database fails.
+//! The waits before the end of a run or a response is written again while the database fails.
 
 use std::time::Duration;
 

@@ -1,4 +1,5 @@
-//! Enumerations with the same word for each value in Rust, in the column and in JSON.
+//! The macro `string_enum!`: declares enumerations with the same word for each value in Rust, in
+//! the column and in JSON.
 
 /// Declares such enumerations. The words are the variant names in snake case. An enumeration whose
 /// name exists in several modules sets its API document name: `#[schema(as = SpaceStatus)]`.

@@ -1,4 +1,4 @@
-//! Writing transactions: the only place that begins one.
+//! Runs writing transactions. No other file begins one.
 //!
 //! **Invariant:** every transaction runs in a task of the main runtime. A dropped request (the
 //! client disconnected) cannot drop the transaction with it: on PostgreSQL a canceled `BEGIN`

@@ -1,4 +1,4 @@
-//! Reading: the pool of readers, pages of lists, and large rows in slices.
+//! Reads from the database: a pool of read connections, pages of lists, and large rows in slices.
 
 pub mod page;
 pub mod read_pool;

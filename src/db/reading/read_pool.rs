@@ -1,4 +1,4 @@
-//! Reading from the database, from any runtime.
+//! The pool of read connections, which any runtime may use, and read-only transactions.
 //!
 //! **Invariant:** on PostgreSQL every statement runs on the main runtime. A connection belongs to
 //! the reactor of the thread that opened it, and an empty pool opens one on the caller's thread: on
