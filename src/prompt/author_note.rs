@@ -1,4 +1,5 @@
-//! The author's note: a short text that users repeat near the end of the prompt.
+//! Resolves the author's note of a prompt: a text that is inserted near the end, every few user
+//! messages.
 //!
 //! The conversation's note replaces the speaker's, which replaces the space's. The speaker's note
 //! may also be placed before or after the text of the space's note.

@@ -1,4 +1,4 @@
-//! Blocks: the parts of a prompt, which are ordered, fitted, sent, and shown to users.
+//! The blocks of a prompt: the parts that are ordered, fitted, sent, and shown to users.
 
 use base::prompt_role::PromptRole;
 use llm::request::Message;

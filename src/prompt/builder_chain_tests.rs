@@ -1,4 +1,4 @@
-//! Tests of [`super`]: instructions, tool calls and required messages of `/v1` requests.
+//! Tests of prompts for `/v1` requests: instructions, tool calls and required messages.
 
 use llm::tool::{AnsweredCall, ToolCall};
 

@@ -1,4 +1,4 @@
-//! Tests of [`super`]: how the author of a message is named in the prompt.
+//! Tests of how the author of a message is named in the prompt.
 
 use base::ids::MembershipId;
 use serde_json::json;

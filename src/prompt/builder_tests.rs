@@ -1,4 +1,4 @@
-//! Tests of complete prompts.
+//! Tests of complete prompts: their blocks, order and fitting into the context window.
 
 use base::clock::Timestamp;
 use base::ids::{CharacterId, ConversationId, MembershipId, MessageId};

@@ -1,4 +1,4 @@
-//! The inputs of a prompt, loaded before it is built.
+//! The inputs of a prompt as one value, loaded before the prompt is built.
 
 use std::cell::RefCell;
 
