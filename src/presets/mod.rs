@@ -1,4 +1,5 @@
-//! Presets: the prompts that instruct a model, and its sampling settings.
+//! The presets in users' libraries (prompts and sampling settings), and the preset that results for
+//! a prompt.
 //!
 //! `document` is the complete preset of a prompt, with a default for every key. Stored presets are
 //! partial: they contain only the keys that were set, so that they can be layered.
