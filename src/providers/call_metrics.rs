@@ -1,4 +1,4 @@
-//! Counts model calls and tokens for Prometheus by wrapping each provider.
+//! Counts model calls and tokens for Prometheus: wraps each provider in one that measures.
 
 use std::pin::Pin;
 use std::sync::Arc;
