@@ -1,4 +1,4 @@
-//! Minimum speeds at which request bodies must arrive.
+//! The minimum speeds at which request bodies must arrive, as timeouts.
 
 use std::time::Duration;
 

@@ -1,4 +1,5 @@
-//! Open HTTP connections: a limit per address, and whether the process is short of connections.
+//! Counts open HTTP connections: limits them per address, and detects when the process is short of
+//! connections.
 //!
 //! **Invariant:** a connection counts from accept to close; its permit is stored with the
 //! connection.

@@ -1,4 +1,4 @@
-//! Sliding windows: count recent events per key in this process.
+//! A sliding window: counts the recent events of each key in this process.
 //!
 //! **Invariant:** events older than the window are dropped, so memory use depends on recent traffic
 //! and not on the uptime.
