@@ -1,4 +1,4 @@
-//! The error of the run engine's operations.
+//! The errors of the run engine's operations, and of reading a conversation.
 
 use sea_orm::DbErr;
 use tokio::task::JoinError;

@@ -1,4 +1,4 @@
-//! Events about the runs of a conversation, and about the messages that they create.
+//! The events that subscribers of a conversation receive about its runs and messages.
 
 use base::ids::{ConversationId, GenerationId, MembershipId, MessageId, RunId};
 use realtime::event::Event;

@@ -1,4 +1,4 @@
-//! Shared services of the runs module, built once and passed to its functions.
+//! The services that the functions of this module need, built once and passed to them.
 
 use std::sync::Arc;
 use std::time::Duration;

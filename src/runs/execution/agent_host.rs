@@ -1,4 +1,4 @@
-//! The agent loop's surface for runs: streams the texts of all iterations as one message, asks for
+//! Implements `AgentHost` for runs: streams the texts of all iterations as one message, requests
 //! approvals, and records the tool calls as they are shown to users.
 //!
 //! **Invariant:** a call that needs approval does not run before it is approved.

@@ -1,5 +1,5 @@
-//! Copilot candidates: suggested messages that the model writes for one person, visible only to
-//! that person. They create no run and store nothing; the scheduler does not know them.
+//! Generates copilot candidates: suggested messages that the model writes for one person, visible
+//! only to that person. They create no run and store nothing; the scheduler does not know them.
 //!
 //! **Invariant:** each requested candidate is published exactly once, as a text or as an error.
 //!

@@ -1,5 +1,5 @@
-//! Sink for the text of a run: combines deltas into slices, so that readers get a steady rate of
-//! frames for any model. The first delta is sent immediately.
+//! Receives the text of a run from the model: combines deltas into slices, so that readers get a
+//! steady rate of frames for any model. The first delta is sent immediately.
 
 use std::sync::Arc;
 use std::time::Duration;

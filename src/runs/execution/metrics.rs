@@ -1,4 +1,5 @@
-//! Metrics of the runs on this node: queue wait, time to the first text, duration and outcome.
+//! Prometheus metrics of the runs on this node: queue wait, time to the first text, duration and
+//! outcome.
 
 use std::sync::atomic::AtomicU64;
 

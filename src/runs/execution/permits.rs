@@ -1,5 +1,5 @@
-//! Permits for model calls without a queued row: running runs whose tool approval was decided, and
-//! copilot candidates. The worker in `run_job.rs` grants them.
+//! The queue of permits for model calls without a queued row: running runs whose tool approval was
+//! decided, and copilot candidates. The worker in `run_job.rs` grants them.
 //!
 //! **Invariant:** a candidate releases its permit when its [`Permit`] is dropped, however it ends.
 

@@ -1,4 +1,4 @@
-//! The conversations of a space as a list, each with what it is doing.
+//! Loads the conversations of a space as a list, each with what it is doing.
 
 use base::ids::{ConversationId, SpaceId, UserId};
 use sea_orm::{ConnectionTrait, DbErr, EntityTrait};

@@ -1,4 +1,4 @@
-//! Queries over all runs, including ended ones, for lists and statistics.
+//! Queries runs of all states, including ended ones, for lists and statistics.
 //!
 //! **Invariant:** read-only; the execution of runs never waits for these queries.
 

@@ -1,4 +1,4 @@
-//! API documents about what a conversation is doing: its round, its state, and the whole
+//! The JSON documents about what a conversation is doing: its round, its state, and the whole
 //! conversation.
 
 use base::clock::Timestamp;

@@ -1,4 +1,4 @@
-//! Tests of claims: every row of the claim's table.
+//! Tests of claims: in which states a due run is claimed, waits, is skipped or fails.
 
 use base::ids::{MessageId, RunId};
 

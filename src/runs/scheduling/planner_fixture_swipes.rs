@@ -1,4 +1,5 @@
-//! Swipes in the planner's fixture: loads what commands need of them, and applies their changes.
+//! The swipes of the planner's fixture: loads what commands need of them, and applies their
+//! changes.
 
 use base::ids::{MessageId, SwipeId};
 

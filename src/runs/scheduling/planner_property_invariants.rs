@@ -1,4 +1,4 @@
-//! Asserts what holds for each single plan, given the command, the state before, the plan, and the
+//! Asserts the invariants of a single plan, given the command, the state before, the plan, and the
 //! fixture after it was applied.
 
 use base::clock::Timestamp;

@@ -1,4 +1,4 @@
-//! Tests of how hiding, editing, muting, settings and archiving affect the schedule.
+//! Tests of how hiding, editing, muting, changing settings and archiving affect the schedule.
 
 use base::ids::MessageId;
 

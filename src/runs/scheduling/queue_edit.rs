@@ -1,4 +1,4 @@
-//! Lets a user edit the pending slots of a round.
+//! Plans a user's edit of the pending slots of a round.
 
 use base::ids::{MembershipId, RoundId};
 

@@ -1,4 +1,5 @@
-//! Regenerates a whole turn: hides what followed a user message and starts a new round for it.
+//! Plans the regeneration of a whole turn: hides what followed a user message and starts a new
+//! round for it.
 
 use base::ids::MessageId;
 

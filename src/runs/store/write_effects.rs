@@ -1,4 +1,4 @@
-//! Writes what a run leaves behind apart from its text: the sent prompt, macro variables, timed
+//! Writes the effects of a run other than its text: the sent prompt, macro variables, timed
 //! lorebook effects and usage.
 
 use base::clock::Timestamp;
