@@ -1,5 +1,5 @@
-//! The HTTP server: mounts the endpoints, serves the client and shuts down in order. Also the other
-//! commands of the binary.
+//! The HTTP server (endpoints, client files, shutdown in order) and the other commands of the
+//! binary.
 
 pub mod check;
 pub mod client_files;
