@@ -1,4 +1,4 @@
-//! Avatars and other assets of a space's characters in its export file.
+//! Exports and imports the avatars and other assets of a space's characters.
 //!
 //! **Invariant:** imported images are re-encoded, like any other untrusted image. An image that
 //! this server has encoded stays unchanged.

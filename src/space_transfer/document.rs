@@ -1,4 +1,4 @@
-//! The content of a space's export file: a zip with a manifest, documents, and the messages of each
+//! The types of a space's export file: a zip with a manifest, documents, and the messages of each
 //! conversation as JSON lines.
 //!
 //! Older files may lack the entries that were added later: the space variables, and the history.

@@ -1,4 +1,4 @@
-//! Lorebooks of a space in its export file, with their links.
+//! Exports and imports the lorebooks of a space, with their links.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 

@@ -1,4 +1,4 @@
-//! Export of a whole space into one file, and its import on any installation.
+//! Exports a whole space into one file, and imports it on any installation.
 
 pub mod assets;
 pub mod document;
