@@ -1,5 +1,5 @@
-//! Who may read the whole card of a character: its owner, admins, and, with `share_whole_card`,
-//! everyone who shares a space with it.
+//! Finds the cards that a user may not read whole. Their owner and admins may, and, with
+//! `share_whole_card`, everyone who shares a space with the character.
 
 use std::collections::HashSet;
 

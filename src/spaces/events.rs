@@ -1,5 +1,5 @@
-//! Events for subscribers of a space: the current documents of the space, its members and its
-//! conversations.
+//! The events that subscribers of a space receive: the current documents of the space, its members
+//! and its conversations.
 
 use base::ids::{ConversationId, MembershipId, SpaceId};
 use realtime::event::{Envelope, Event};

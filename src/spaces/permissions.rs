@@ -1,4 +1,4 @@
-//! Permissions in a space: the table of roles and actions, as functions of a user's access.
+//! The permissions in a space: the table of roles and actions, as functions of a user's access.
 
 use crate::spaces::membership;
 use crate::spaces::membership::{MembershipKind, MembershipRole, MembershipStatus, Participation};

@@ -1,4 +1,4 @@
-//! Whether a user may read a preset because a space of theirs uses it.
+//! Checks whether a user may read a preset because a space of theirs uses it.
 
 use base::ids::{PresetId, UserId};
 use sea_orm::sea_query::{Expr, ExprTrait, SimpleExpr};

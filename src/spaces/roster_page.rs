@@ -1,4 +1,5 @@
-//! Pages of a roster, ordered by position, then id. Reads only one page, even if many members left.
+//! Loads pages of a space's members, ordered by position, then id. Reads only one page, even if
+//! many members left.
 
 use base::ids::{MembershipId, SpaceId};
 use sea_orm::sea_query::{ExprTrait, Order};

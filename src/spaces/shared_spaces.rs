@@ -1,4 +1,5 @@
-//! Whether users and characters share a space, which means that both are active members of it.
+//! Queries whether users and characters share a space, which means that both are active members of
+//! it.
 
 use std::collections::HashSet;
 

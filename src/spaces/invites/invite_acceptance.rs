@@ -1,4 +1,4 @@
-//! Joining a space by an invite link: the use of the invite, a new account if needed, the
+//! Lets a user join a space by an invite link: the use of the invite, a new account if needed, the
 //! membership and the session are written in one transaction.
 //!
 //! **Invariant:** an invite is valid only while its creator still has the right to invite with its
