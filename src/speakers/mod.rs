@@ -1,4 +1,4 @@
-//! Selects the next speakers of a conversation.
+//! Selects the next speakers of a conversation by its reply order. Pure.
 //!
 //! Pure: a `selection::SelectionInput` and a `seeded_random::SeededRandom` go in, choices with
 //! their reasons come out. The entry points are `selector::select_one` and

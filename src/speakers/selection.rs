@@ -1,4 +1,4 @@
-//! Input and result types of speaker selection.
+//! The input and result types of speaker selection.
 //!
 //! The caller loads the input; nothing in this module does I/O.
 

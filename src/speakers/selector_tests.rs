@@ -1,4 +1,4 @@
-//! The table of who speaks, row by row.
+//! Tests of speaker selection: who speaks, for each reply order and trigger.
 
 use std::collections::HashMap;
 
