@@ -1,4 +1,4 @@
-//! The uniform error body of the API, and the conversion of internal errors into responses.
+//! The uniform error body of the API (`ApiError`), and the conversion of internal errors into it.
 
 use std::fmt;
 

@@ -1,4 +1,4 @@
-//! Request and response bodies of accounts.
+//! Request and response bodies of the account endpoints.
 
 use std::borrow::Cow;
 

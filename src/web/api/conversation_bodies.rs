@@ -1,4 +1,4 @@
-//! Request and response bodies of conversations.
+//! Request and response bodies of the conversation endpoints.
 
 use std::borrow::Cow;
 

@@ -1,4 +1,4 @@
-//! Liveness and readiness endpoints.
+//! Endpoints of liveness (`/healthz`) and readiness (`/readyz`).
 
 use actix_web::HttpResponse;
 use actix_web::http::header;

@@ -1,4 +1,4 @@
-//! Metrics in the OpenMetrics text format, for monitoring systems.
+//! The endpoint of the metrics in the OpenMetrics text format, for monitoring systems.
 
 use std::time::Duration;
 

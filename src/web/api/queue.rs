@@ -1,4 +1,4 @@
-//! Edits the queue of upcoming speakers of a conversation.
+//! The queue of upcoming speakers of a conversation: replace it.
 
 use actix_web::web::{Data, Json, Path};
 use base::ids::{ConversationId, MembershipId, RoundId};

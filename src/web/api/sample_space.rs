@@ -1,4 +1,4 @@
-//! The sample space: two characters that greet the first admin.
+//! Creates the sample space with two characters, which greet the first admin.
 //!
 //! It is created once, during setup, and never again after it was deleted.
 

@@ -1,4 +1,4 @@
-//! Full-text search of messages.
+//! The endpoint of full-text search: finds messages and returns excerpts with the hits.
 
 use std::cmp::Reverse;
 use std::collections::{HashMap, HashSet};

@@ -1,4 +1,4 @@
-//! Request bodies of spaces, and their validation.
+//! The request bodies of spaces, and the validation of their settings.
 
 use std::borrow::Cow;
 

@@ -1,4 +1,4 @@
-//! Swipes: the alternative texts of a message.
+//! Swipes: list the alternative texts of a message.
 
 use std::sync::Arc;
 

@@ -1,4 +1,5 @@
-//! The document version that a change is based on: in the body, or in the header `If-Match`.
+//! Reads the document version that a change is based on, from the body or from the header
+//! `If-Match`.
 
 use actix_web::HttpRequest;
 use actix_web::http::header::IF_MATCH;

@@ -1,4 +1,5 @@
-//! Lazy JSON bodies: authorization runs before validation.
+//! A JSON request body that is read when the handler asks for it, so that authorization runs before
+//! validation.
 
 use std::future::{Ready, ready};
 use std::marker::PhantomData;

@@ -1,4 +1,4 @@
-//! What handlers read from a request: the caller, their access, bodies, pages.
+//! Extracts what handlers need from a request: the caller, their access, bodies, pages.
 
 pub mod authentication;
 pub mod client_ip;

@@ -1,4 +1,4 @@
-//! Pagination of lists: page size and cursors in the query of a request, and the page in the API
+//! Parses the page size and the cursors in the query of a request, and describes pages in the API
 //! document.
 
 use std::future::{Ready, ready};

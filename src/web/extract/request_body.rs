@@ -1,5 +1,5 @@
-//! Deadlines of request bodies: a body that stalls or trickles is aborted, and its connection
-//! closes.
+//! Reads request bodies under deadlines: a body that stalls or trickles is aborted, and its
+//! connection closes.
 //!
 //! **Invariant:** a connection whose request body was not read to its end is closed after the
 //! response, however the body is framed.

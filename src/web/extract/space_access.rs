@@ -1,4 +1,4 @@
-//! The caller's membership in a space: checked once for each request, before anything else.
+//! Loads the caller's membership in a space: checked once for each request, before anything else.
 //!
 //! **Invariant:** callers who may not see a space get the same response as if it did not exist.
 

@@ -1,4 +1,4 @@
-//! Re-checks a socket's subscriptions when permissions change.
+//! Checks a socket's subscriptions again when permissions change.
 //!
 //! Rights are checked when a subscription begins, and again whenever a control event reports a
 //! change. A failed check ends the socket: its client reconnects and subscribes again, and receives

@@ -1,4 +1,4 @@
-//! Client frames as types: one JSON object per frame, with an `id` that the answer repeats.
+//! Parses the frames of clients: one JSON object per frame, with an `id` that the answer repeats.
 
 use base::ids::{ConversationId, SpaceId};
 use serde::Deserialize;

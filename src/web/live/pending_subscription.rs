@@ -1,4 +1,4 @@
-//! A pending subscription: buffers events until its answer is sent.
+//! A subscription whose answer was not sent yet: buffers its events until then.
 
 use std::sync::Arc;
 

@@ -1,5 +1,5 @@
-//! Database queries of a socket: they run on the main runtime, which owns the connections; a socket
-//! runs on a web worker.
+//! The database queries of a socket: they run on the main runtime, which owns the connections; a
+//! socket runs on a web worker.
 
 use actix_web::web::Data;
 use base::ids::{ConversationId, MembershipId, RunId, SpaceId};

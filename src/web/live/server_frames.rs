@@ -1,4 +1,4 @@
-//! Frames that the socket itself creates: answers to client frames, and events that only the socket
+//! The frames that the socket itself creates: answers to client frames, and events that only this
 //! module sends.
 
 use base::clock::Timestamp;

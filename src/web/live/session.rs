@@ -1,4 +1,5 @@
-//! One connection: a task with one loop. Commands in, envelopes out, pings, orders, the end.
+//! One socket of `/ws`, as a task with one loop: executes the client's commands, sends events and
+//! pings, and closes the connection.
 //!
 //! **Invariant:** a client's frames are answered one after the other; the next is not read before
 //! the last is answered. So one answer at most waits, and a client that floods us waits itself.

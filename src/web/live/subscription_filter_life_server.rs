@@ -1,4 +1,5 @@
-//! The server of the life test of the filter: what it commits and publishes, action by action.
+//! The simulated server of the property test of the filter: generates commits and stream frames,
+//! and publishes them step by step.
 
 use std::sync::Arc;
 

@@ -1,5 +1,5 @@
-//! Any life of a conversation, met by a late client at any moment: it ends up knowing what a
-//! client knows that was there from the beginning.
+//! Property test of the filter: a client that subscribes at any moment of a conversation ends up
+//! with the same state as a client that was subscribed from the beginning.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;

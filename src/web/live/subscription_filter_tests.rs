@@ -1,4 +1,4 @@
-//! Tests of the filter: each rule alone.
+//! Tests of each rule of the subscription filter.
 
 use std::sync::Arc;
 

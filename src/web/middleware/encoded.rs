@@ -1,4 +1,4 @@
-//! Responses assembled from encoded pieces, which are sent without being copied together.
+//! Builds responses from parts that are already JSON, which are sent without being copied together.
 
 use std::convert::Infallible;
 

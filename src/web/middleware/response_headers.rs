@@ -1,4 +1,5 @@
-//! Outermost middleware: request id, security headers, and a uniform error body.
+//! The outermost middleware: sets the request id and security headers, and gives every error the
+//! uniform body.
 
 use actix_web::body::{BoxBody, MessageBody};
 use actix_web::dev::{ServiceRequest, ServiceResponse};

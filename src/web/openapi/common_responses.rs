@@ -1,4 +1,5 @@
-//! Shared responses of the API document: errors that many endpoints return are described once.
+//! The responses that endpoints share in the API document: errors that many endpoints return are
+//! described once.
 
 use serde_json::{Map, Value, json};
 

@@ -1,4 +1,5 @@
-//! Endpoints: a handler with its own method and path, mounted by this description.
+//! The type of an endpoint: a handler with its own method, path and description, by which it is
+//! mounted and documented.
 //!
 //! To add an endpoint: write the handler in `src/web/api/<module>.rs`; above it `#[utoipa::path(get,
 //! path = "/api/…/{space_id}", tag = "<module>", …)]` with its input and responses; one line in

@@ -1,4 +1,4 @@
-//! The API document.
+//! Builds the API document (OpenAPI) from the endpoints.
 
 pub mod common_responses;
 pub mod document;

@@ -1,4 +1,4 @@
-//! The schemas of the API document, and the rules that apply to all of them.
+//! Collects the schemas of the API document, and applies the rules that all of them follow.
 
 use std::collections::{BTreeMap, BTreeSet};
 

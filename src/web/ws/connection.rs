@@ -1,4 +1,4 @@
-//! The receiving and sending halves of a WebSocket connection, and how it closes.
+//! A WebSocket connection as a receiving and a sending half, and how it closes.
 
 use std::cell::RefCell;
 use std::io;

@@ -1,5 +1,5 @@
-//! The sending half of a socket together with its keep-alive: what every session does with control
-//! frames, pings and silence.
+//! The sending half of a socket with its keep-alive: answers control frames, sends pings, and
+//! detects silence.
 
 use bytestring::ByteString;
 use futures::future::LocalBoxFuture;
