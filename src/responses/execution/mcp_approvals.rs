@@ -136,7 +136,6 @@ mod tests {
         }
     }
 
-    // R63
     #[test]
     fn input_answers_exactly_the_pending_requests() {
         let pending = [request("a"), request("b")];

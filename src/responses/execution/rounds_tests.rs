@@ -182,7 +182,6 @@ async fn run_task(calls: &[&'static str], total: Duration, stop: CancelHandle) -
 
 const LONG: Duration = Duration::from_secs(600);
 
-// R55
 #[tokio::test(start_paused = true)]
 async fn tools_run_concurrently_and_are_reported_in_order() {
     let began = Instant::now();
@@ -194,7 +193,6 @@ async fn tools_run_concurrently_and_are_reported_in_order() {
     assert_eq!(finished.tool_results(), ["slow", "fast"]);
 }
 
-// R56
 #[tokio::test(start_paused = true)]
 async fn a_failing_tool_does_not_prevent_the_answer() {
     for (calls, results) in [

@@ -83,7 +83,6 @@ fn each_kind_of_tool_has_its_item() {
     );
 }
 
-// R59
 #[test]
 fn an_unknown_invalid_or_forbidden_call_is_rejected() {
     assert!(is_rejected("g", "{}", &tool_config()));

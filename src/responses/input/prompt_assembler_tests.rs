@@ -115,7 +115,6 @@ fn every_kind_of_call_is_a_function_to_the_model() {
     assert_eq!(outputs, ["1", "x", "noon", "Error: no"]);
 }
 
-// R70
 #[test]
 fn a_call_and_its_outputs_are_dropped_together() {
     let prior = [

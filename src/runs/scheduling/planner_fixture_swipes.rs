@@ -107,7 +107,7 @@ impl PlannerFixture {
         }
     }
 
-    /// I5: a run has at most one message or one swipe of its target, and only runs that succeeded
+    /// A run has at most one message or one swipe of its target, and only runs that succeeded
     /// or whose text was kept have one.
     pub fn assert_swipes_consistent(&self) {
         self.assert_active_swipes_shown();

@@ -256,7 +256,7 @@ impl PropertyTest {
         );
     }
 
-    /// S8, S9: a run that was planned for a message is queued, runs and sees the message, or has
+    /// A run that was planned for a message is queued, runs and sees the message, or has
     /// ended.
     fn assert_no_run_lost(&self) {
         let s = &self.stage.state;
@@ -321,7 +321,7 @@ fn control_command(button: ControlAction, stage: &PlannerFixture) -> Option<Comm
     }
 }
 
-/// I2, I3: a generating round has a run of its current slot; a paused or failed one has none
+/// A generating round has a run of its current slot; a paused or failed one has none
 /// queued.
 fn assert_round_progresses(
     round: &ActiveRound,
@@ -343,7 +343,7 @@ fn assert_round_progresses(
     }
 }
 
-/// I4: slots before the cursor are spoken or skipped, those from the cursor on are pending.
+/// Slots before the cursor are spoken or skipped, those from the cursor on are pending.
 fn assert_cursor(round: &ActiveRound) {
     for it in &round.slots {
         let is_pending = it.status == slot::SlotStatus::Pending;

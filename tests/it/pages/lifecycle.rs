@@ -188,7 +188,7 @@ on_sqlite! {
 
 #[test]
 fn the_diagram_shows_only_legal_edges() {
-    // S3: only a node that shuts down re-queues a run.
+    // Only a node that shuts down re-queues a run.
     let legal: BTreeSet<_> = [
         ("queued", "running"),
         ("queued", "canceled"),

@@ -104,7 +104,6 @@ impl TestSpace {
 }
 
 on_sqlite! {
-    // R9
     async fn with_all_permits_of_two_spaces_waiting_for_approvals_a_third_space_is_answered(backend) {
         let room = room(backend, "2").await;
         room.upstream.answer_with(rolls_once);
@@ -176,7 +175,6 @@ on_sqlite! {
         assert_eq!(room.upstream.n_requests(), 2);
     }
 
-    // L18
     async fn at_most_eight_questions_are_open_in_a_space_and_a_ninth_is_not_asked(backend) {
         let room = room(backend, "9").await;
         let ids: Vec<String> = (0..8).map(|n| format!("c{n}")).collect();

@@ -44,7 +44,7 @@ async fn post_until_accepted(human: &TestUser, text: &str, client_id: &str) {
     panic!("the database never came back");
 }
 
-/// C8, B2. The first three COMMITs of an exchange are the post, the claim, and the end of the run.
+/// The first three COMMITs of an exchange are the post, the claim, and the end of the run.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_commit_whose_response_is_lost_is_verified_and_announced() {
     if no_server() {
@@ -106,7 +106,6 @@ async fn a_commit_that_never_arrived_is_made_again() {
     }
 }
 
-/// B1.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn connections_that_are_cut_at_random_lose_nothing_and_double_nothing() {
     if no_server() {
@@ -159,7 +158,7 @@ async fn connections_that_are_cut_at_random_lose_nothing_and_double_nothing() {
     room.close_without_events().await;
 }
 
-/// B3, seen from the node. That PostgreSQL keeps what it committed is not tested here.
+/// Seen from the node. That PostgreSQL keeps what it committed is not tested here.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn work_goes_on_after_the_server_was_away() {
     if no_server() {
@@ -192,7 +191,6 @@ async fn work_goes_on_after_the_server_was_away() {
     room.close().await;
 }
 
-/// R5, B5.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn heartbeats_go_on_when_every_connection_is_taken() {
     if no_server() {
@@ -262,7 +260,7 @@ async fn heartbeats_go_on_when_every_connection_is_taken() {
     room.close().await;
 }
 
-/// B8. A statement waits at most ten seconds for a lock.
+/// A statement waits at most ten seconds for a lock.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_table_that_is_locked_for_long_costs_an_answer_and_no_worker() {
     let is_long = std::env::var("TROUPE_SLOW_TESTS").is_ok_and(|value| value == "1");
@@ -283,7 +281,7 @@ async fn a_table_that_is_locked_for_long_costs_an_answer_and_no_worker() {
     room.close().await;
 }
 
-/// Z3. The server pauses for longer than the stale time. When it continues, the recovery queries of
+/// The server pauses for longer than the stale time. When it continues, the recovery queries of
 /// the other node arrive before the heartbeat that was waiting with them.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn after_a_database_pause_no_run_counts_as_stale() {

@@ -21,7 +21,7 @@ use crate::support::{fake_postgres_clock, transitions};
 const HOURS: i64 = 2 * 3_600_000;
 
 on_both! {
-    /// Z4. On SQLite this process's own clock also times its heartbeats.
+    /// On SQLite this process's own clock also times its heartbeats.
     async fn a_clock_that_jumps_ahead_ends_none_of_our_runs(backend) {
         let room = EngineTest::builder(backend).open().await;
         let gate = room.upstream.gate();
@@ -39,7 +39,7 @@ on_both! {
         room.close().await;
     }
 
-    /// Z5. A run that was planned before is now due hours in the future.
+    /// A run that was planned before is now due hours in the future.
     async fn a_clock_that_is_set_back_delays_no_run(backend) {
         let room = EngineTest::builder(backend)
             .rules(|it| it.user_turn_debounce_ms = 500)
@@ -97,7 +97,7 @@ async fn wait_for_recovery_queries(room: &EngineTest, wire: &PostgresProxy, n: u
     .await;
 }
 
-/// Z6, ahead: by that clock every heartbeat is an hour old.
+/// By that clock every heartbeat is an hour old.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_database_clock_that_jumps_ahead_ends_no_run() {
     if !TestBackend::Postgres.is_available() {
@@ -135,7 +135,7 @@ async fn a_database_clock_that_jumps_ahead_ends_no_run() {
     room.close().await;
 }
 
-/// Z6, back: by that clock the last heartbeat of the dead node is in the future.
+/// By that clock the last heartbeat of the dead node is in the future.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_database_clock_that_is_set_back_does_not_hide_stale_runs() {
     if !TestBackend::Postgres.is_available() {
@@ -171,7 +171,7 @@ async fn a_database_clock_that_is_set_back_does_not_hide_stale_runs() {
     room.close_without_events().await;
 }
 
-/// Z4 with two nodes: each judges heartbeats by the database's clock, so it does not matter which
+/// Each of two nodes judges heartbeats by the database's clock, so it does not matter which
 /// node's clock is right.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn nodes_whose_clocks_are_hours_apart_leave_each_others_runs_alone() {
@@ -213,7 +213,7 @@ async fn nodes_whose_clocks_are_hours_apart_leave_each_others_runs_alone() {
     }
 }
 
-/// S15, Z4: the clocks of two nodes differ by 80 s. Each node corrects its clock by the database's,
+/// The clocks of two nodes differ by 80 s. Each node corrects its clock by the database's,
 /// so stored times are in order and a post through either is answered immediately.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_post_through_a_node_whose_clock_is_wrong_is_answered_without_waiting() {
@@ -299,7 +299,7 @@ async fn a_node_that_cannot_measure_its_clock_claims_nothing_until_it_can() {
 }
 
 on_both! {
-    // Z10. Run ids contain the time of the process; nothing is ordered by it.
+    // Run ids contain the time of the process; nothing is ordered by it.
     async fn runs_are_in_order_however_the_clock_is_set(backend) {
         let room = EngineTest::builder(backend).open().await;
         room.upstream.always(ResponseScript::status(400));

@@ -13,7 +13,7 @@ fn no_server() -> bool {
     !TestBackend::Postgres.is_available()
 }
 
-/// B7. The end of a run holds its conversation and waits for the space; another transaction holds
+/// The end of a run holds its conversation and waits for the space; another transaction holds
 /// the space and waits for the conversation, with a longer deadlock timeout.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_step_that_is_undone_by_a_deadlock_is_taken_again() {
@@ -62,7 +62,7 @@ async fn a_step_that_is_undone_by_a_deadlock_is_taken_again() {
     room.close().await;
 }
 
-/// B7. A step locks its conversation and then writes to the space. Here another transaction does
+/// A step locks its conversation and then writes to the space. Here another transaction does
 /// the same during a deletion, and would be the first to be aborted.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_deletion_of_a_space_waits_for_its_conversations_before_it_locks_the_space() {

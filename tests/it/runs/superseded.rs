@@ -1,5 +1,5 @@
 //! Tests a post that races a forced turn, a regenerate or a running reply: none is lost without an
-//! event with the reason (S14, L24).
+//! event with the reason.
 
 use troupe::runs::engine::RunEngine;
 use troupe::runs::error::EngineError;
@@ -135,7 +135,6 @@ on_sqlite! {
 }
 
 on_both! {
-    // L24.
     async fn a_post_and_a_forced_turn_at_once_lose_neither(backend) {
         for order in [ReplyOrder::List, ReplyOrder::Manual] {
             let room = EngineTest::builder(backend)
@@ -162,7 +161,6 @@ on_both! {
         }
     }
 
-    // L24.
     async fn a_post_and_a_regenerate_at_once_lose_neither(backend) {
         let room = EngineTest::builder(backend).cast(&["Ada", "Bob"]).open().await;
         let other = room.another_node();

@@ -19,7 +19,7 @@ const FORTY_WORDS: &str = "one two three four five six seven eight nine ten elev
     thirty-two thirty-three thirty-four thirty-five thirty-six thirty-seven thirty-eight forty end";
 
 impl EngineTest {
-    /// C11: the space has used what its ended runs cost; returns the usage of the only run.
+    /// The space has used what its ended runs cost; returns the usage of the only run.
     async fn counted_once(&self) -> (RunStatus, Option<RunUsage>) {
         let runs = self.runs().await;
         let ended = runs.iter().filter(|it| it.status.is_final());

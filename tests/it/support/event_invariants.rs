@@ -1,4 +1,5 @@
-//! The laws of events, held against what one client heard: I7, I9, I10, and the order of typing.
+//! Checks the invariants of events on what one client received: revisions, ends of runs, deltas, and
+//! the order of typing.
 //!
 //! Pure functions over a log of frames. A log may span several connections, each opened by a
 //! `{"connected": n}` mark, as `Fold` keeps it; the log of an `Ear` is one connection.
@@ -14,7 +15,7 @@ pub fn violations(log: &[Value]) -> Vec<String> {
     [revs(log), endings(log), typing(log), deltas(log)].concat()
 }
 
-/// I7: within one connection, after its snapshot, each durable event carries the next `rev`.
+/// Within one connection, after its snapshot, each durable event carries the next `rev`.
 pub fn revs(log: &[Value]) -> Vec<String> {
     let mut known: Option<i64> = None;
     let mut found = Vec::new();
@@ -36,7 +37,7 @@ pub fn revs(log: &[Value]) -> Vec<String> {
     found
 }
 
-/// I9: no run ends twice. (That each run ends is asked of the database.)
+/// No run ends twice. (That each run ends is asked of the database.)
 pub fn endings(log: &[Value]) -> Vec<String> {
     let mut ends: BTreeMap<String, Vec<String>> = BTreeMap::new();
     for (run, end) in log.iter().filter_map(ending) {
@@ -69,7 +70,7 @@ pub fn ending(frame: &Value) -> Option<(String, String)> {
     Some((run.to_owned(), event.to_owned()))
 }
 
-/// D3: within one connection a run's typing stops before the next run's begins, and only if it began.
+/// Within one connection a run's typing stops before the next run's begins, and only if it began.
 pub fn typing(log: &[Value]) -> Vec<String> {
     let mut typist: Option<String> = None;
     let mut found = Vec::new();
@@ -94,7 +95,7 @@ pub fn typing(log: &[Value]) -> Vec<String> {
     found
 }
 
-/// I10: the deltas of a run that was heard whole, put together, are the text that was committed.
+/// The deltas of a run that was heard whole, put together, are the text that was committed.
 pub fn deltas(log: &[Value]) -> Vec<String> {
     let mut streams: BTreeMap<String, Timeline> = BTreeMap::new();
     let mut is_broken: BTreeMap<String, bool> = BTreeMap::new();

@@ -111,7 +111,7 @@ impl EventRecorder {
         newest.unwrap_or(0) >= rev && n("typing_start") == n("typing_stop")
     }
 
-    /// I7, strictly: `rev` begins with 1 and grows by exactly 1.
+    /// `rev` begins with 1 and grows by exactly 1.
     pub fn violations(&self) -> Vec<String> {
         let log = self.log();
         let revs: Vec<i64> = log.iter().filter_map(|it| it["rev"].as_i64()).collect();

@@ -54,7 +54,7 @@ async fn broken(facts: &mut DatabaseFacts, laws: Vec<Invariant>) -> Vec<String> 
     found
 }
 
-/// I1, S1, S2: one running and one queued run, one active round of each conversation.
+/// One running and one queued run, one active round of each conversation.
 fn one_of_each(facts: &DatabaseFacts) -> Vec<Invariant> {
     let conversation = facts.text("conversation_id");
     let runs = |status: &str| {
@@ -80,7 +80,7 @@ fn one_of_each(facts: &DatabaseFacts) -> Vec<Invariant> {
     ]
 }
 
-/// S13, and that an ended run says when it ended.
+/// A running run has an owner, a lease and a cutoff, and an ended run states when it ended.
 fn runs_are_whole(facts: &DatabaseFacts) -> Vec<Invariant> {
     let run = facts.hex("id");
     vec![
@@ -105,7 +105,7 @@ fn runs_are_whole(facts: &DatabaseFacts) -> Vec<Invariant> {
     ]
 }
 
-/// I2 and I3: a round that generates has a run to wait for, a resting one has none queued.
+/// A round that generates has a run to wait for, a resting one has none queued.
 fn rounds_move_on(facts: &DatabaseFacts) -> Vec<Invariant> {
     let round = facts.hex("r.id");
     vec![
@@ -124,7 +124,7 @@ fn rounds_move_on(facts: &DatabaseFacts) -> Vec<Invariant> {
     ]
 }
 
-/// I4: before the cursor all is settled, behind it nothing is.
+/// Before the cursor all is settled, behind it nothing is.
 fn cursors(facts: &DatabaseFacts) -> Vec<Invariant> {
     let slot = format!(
         "{} || ' slot ' || {} || ' ' || s.status",
@@ -140,7 +140,7 @@ fn cursors(facts: &DatabaseFacts) -> Vec<Invariant> {
     }]
 }
 
-/// I5, C1, C2: a run and its one text live and die together. A branch's clones are not counted.
+/// A run and its one text live and die together. A branch's clones are not counted.
 fn texts(facts: &DatabaseFacts) -> Vec<Invariant> {
     let run = facts.hex("r.id");
     let by_run = facts.hex("m.conversation_run_id");
@@ -210,7 +210,7 @@ fn newest(facts: &DatabaseFacts) -> Vec<Invariant> {
     }]
 }
 
-/// I6, T1: the numbers of a timeline are 1, 2, 3 … without a gap; a branch may have gaps.
+/// The numbers of a timeline are 1, 2, 3 … without a gap; a branch may have gaps.
 fn numbers(facts: &DatabaseFacts) -> Vec<Invariant> {
     let name = format!(
         "'conversation ' || {} || ': ' || {} || ' messages up to ' || {}",

@@ -1,5 +1,5 @@
-//! on a process of its own: clients that leave in the middle of everything, heads
-//! that are none, and what the log makes of the texts of strangers.
+//! Tests clients that disconnect at any moment, invalid request heads, and how the log writes
+//! untrusted texts. The server is a process of its own.
 
 use std::time::Duration;
 

@@ -1,5 +1,5 @@
-//! C-8 and W10 below JSON: bodies that lie about their length, come in odd pieces, are packed, or
-//! never come whole.
+//! Tests request bodies below the level of JSON: a wrong length, odd chunks, compression, and bodies
+//! that never end.
 
 use std::io;
 

@@ -1,4 +1,4 @@
-//! every string of the corpus in every place of a request that can hold one.
+//! Tests every string of the corpus in every field of a request that can contain text.
 
 use serde_json::json;
 

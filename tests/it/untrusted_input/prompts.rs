@@ -1,5 +1,5 @@
-//! C-11: cards of strangers on their way into a prompt. Whatever they say, the prompt is built, in
-//! time, and holds nothing of ours that was not meant for it.
+//! Tests untrusted cards in prompts: for any card the prompt is built in time, and contains no text
+//! of the server that is not meant for it.
 
 use std::time::{Duration, Instant};
 

@@ -1,4 +1,4 @@
-//! one person opens sockets without end, and gets as many as one person may have.
+//! Tests that one user who opens sockets without end gets only as many as one user may have.
 
 use futures::future::join_all;
 use serde_json::json;

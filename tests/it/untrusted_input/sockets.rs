@@ -1,4 +1,4 @@
-//! frames that break the protocol, and floods of those that keep it. Whatever one socket
+//! Frames that break the protocol, and floods of those that keep it. Whatever one socket
 //! does, the others are answered.
 
 use std::time::Duration;

@@ -9,7 +9,6 @@ use crate::support::fake_provider::script::ResponseScript;
 use crate::support::v1_client::error_of;
 
 on_sqlite! {
-    // R42
     async fn a_background_response_is_queued_at_once_and_completes_without_a_client(backend) {
         let stage = V1Fixture::open(backend).await;
 
@@ -23,7 +22,6 @@ on_sqlite! {
         stage.close().await;
     }
 
-    // R43, R44
     async fn its_stream_can_be_had_again_from_any_place(backend) {
         let stage = V1Fixture::open(backend).await;
         stage.upstream.reply_with("One two three four five six.");
@@ -66,7 +64,6 @@ on_sqlite! {
         stage.close().await;
     }
 
-    // R45, R46
     async fn a_cancel_is_sent_to_every_follower(backend) {
         let stage = V1Fixture::open(backend).await;
         stage.upstream.always(ResponseScript::stream().role().words("One two ").hang());
@@ -87,7 +84,6 @@ on_sqlite! {
         stage.close().await;
     }
 
-    // R45
     async fn what_still_waits_can_be_cancelled(backend) {
         let stage = V1Fixture::open_with(backend, &[("TROUPE_WORKERS", "0")]).await;
         let response = stage.program.respond(json!({ "input": "Hi.", "background": true })).await;
@@ -100,7 +96,6 @@ on_sqlite! {
         stage.close().await;
     }
 
-    // R47
     async fn only_what_runs_in_the_background_can_be_cancelled(backend) {
         let stage = V1Fixture::open(backend).await;
         let response = stage.program.respond(json!({ "input": "Hi." })).await;
@@ -114,7 +109,7 @@ on_sqlite! {
 }
 
 on_both! {
-    // R48, by rows as a dead node leaves them
+    // With the rows that a dead node leaves behind.
     async fn what_a_dead_node_left_is_taken_up_or_ended(backend) {
         let stage = V1Fixture::open_with(backend, &[("TROUPE_WORKERS", "0")]).await;
         let waits = stage.program.respond(json!({ "input": "Hi.", "background": true })).await;

@@ -12,7 +12,6 @@ fn after(previous: &Value, input: &str) -> Value {
 }
 
 on_sqlite! {
-    // R32, R34
     async fn each_turn_is_in_the_prompt_once_in_order_and_instructions_are_not_inherited(backend) {
         let stage = V1Fixture::open(backend).await;
         let n = std::sync::atomic::AtomicUsize::new(0);
@@ -30,7 +29,6 @@ on_sqlite! {
         stage.close().await;
     }
 
-    // R33
     async fn any_number_may_go_on_from_one(backend) {
         let stage = V1Fixture::open(backend).await;
         stage.upstream.answer_with(|body| ResponseScript::say(&prompt_lines(body).pop().unwrap().1));
@@ -48,7 +46,6 @@ on_sqlite! {
         stage.close().await;
     }
 
-    // R35, R37
     async fn a_deleted_link_is_gone_and_its_child_remembers_it(backend) {
         let stage = V1Fixture::open(backend).await;
         let first = stage.program.respond(json!({ "input": "one" })).await;
@@ -71,7 +68,6 @@ on_sqlite! {
         stage.close().await;
     }
 
-    // R36
     async fn nothing_goes_on_from_what_is_not_over_or_failed(backend) {
         let stage = V1Fixture::open(backend).await;
         stage.upstream.next(ResponseScript::status(400));
@@ -88,7 +84,6 @@ on_sqlite! {
         stage.close().await;
     }
 
-    // R39
     async fn input_items_come_in_pages_newest_first(backend) {
         let stage = V1Fixture::open(backend).await;
         let input: Vec<Value> = (0..7).map(|it| json!({ "role": "user", "content": it.to_string() })).collect();

@@ -23,7 +23,6 @@ fn behind(output: &Value, text: &str) -> Value {
 }
 
 on_sqlite! {
-    // R75
     async fn a_summary_is_handed_in_again_and_stands_in_its_place(backend) {
         let stage = V1Fixture::open(backend).await;
         stage.upstream.next(ResponseScript::say("Hello, Ann."));
@@ -78,7 +77,6 @@ on_sqlite! {
         stage.close().await;
     }
 
-    // R75
     async fn what_cannot_be_compacted_is_refused(backend) {
         let stage = V1Fixture::open(backend).await;
         let refused = async |body: Value| error_of(&stage.program.post("/responses/compact", body).await);

@@ -92,7 +92,6 @@ async fn assert_complete(stage: &V1Fixture, n: usize, events: &[Value]) {
 }
 
 on_sqlite! {
-    // R69
     async fn a_hundred_concurrent_streams_each_get_their_own_text(backend) {
         let stage = V1Fixture::open_with(backend, &[("RESPONSES_MAX_BACKGROUND", "100")]).await;
         let gate = stage.upstream.gate();

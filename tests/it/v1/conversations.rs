@@ -8,7 +8,6 @@ use crate::support::http_client::expect;
 use crate::support::v1_client::error_of;
 
 on_sqlite! {
-    // R40
     async fn what_is_said_in_a_conversation_is_remembered_there(backend) {
         let stage = V1Fixture::open(backend).await;
         let items = json!([{ "role": "user", "content": "zero" }]);
@@ -96,7 +95,6 @@ on_sqlite! {
         stage.close().await;
     }
 
-    // R41
     async fn one_response_at_a_time_goes_on_in_a_conversation(backend) {
         let stage = V1Fixture::open(backend).await;
         let made = expect(200, stage.program.post("/conversations", json!({})).await);

@@ -21,7 +21,6 @@ fn last(events: &[Value]) -> (String, &Value) {
 }
 
 on_sqlite! {
-    // R20
     async fn a_transient_error_is_retried(backend) {
         let stage = V1Fixture::open(backend).await;
         stage.upstream.next(ResponseScript::status(503));
@@ -36,7 +35,6 @@ on_sqlite! {
         stage.close().await;
     }
 
-    // R21
     async fn a_refusal_of_the_model_is_the_end_of_the_response_and_no_http_error(backend) {
         let stage = V1Fixture::open(backend).await;
         stage.upstream.always(ResponseScript::status(400));
@@ -50,7 +48,6 @@ on_sqlite! {
         stage.close().await;
     }
 
-    // R22
     async fn an_interrupted_answer_is_reported_once_as_failed(backend) {
         let stage = V1Fixture::open(backend).await;
         let broken = [begun().reset(), begun(), begun().garbage(), begun().error("Overloaded.")];
@@ -71,7 +68,6 @@ on_sqlite! {
         stage.close().await;
     }
 
-    // R23
     async fn a_role_restarts_the_first_chunk_limit_and_begins_nothing(backend) {
         let limits = [("LLM_FIRST_CHUNK_TIMEOUT_MS", "3000"), ("LLM_IDLE_TIMEOUT_MS", "500")];
         let stage = V1Fixture::open_with(backend, &limits).await;
@@ -85,7 +81,6 @@ on_sqlite! {
         stage.close().await;
     }
 
-    // R24
     async fn a_model_that_falls_silent_has_failed_with_what_it_said(backend) {
         let stage = V1Fixture::open_with(backend, &[("LLM_IDLE_TIMEOUT_MS", "500")]).await;
         stage.upstream.always(begun().hang());
@@ -97,7 +92,6 @@ on_sqlite! {
         stage.close().await;
     }
 
-    // R25
     async fn the_deadline_ends_a_slow_answer(backend) {
         let stage = V1Fixture::open_with(backend, &[("RUN_TIMEOUT_MS", "1000")]).await;
         stage.upstream.always(begun().forever(": here\n\n", Duration::from_millis(50)));
@@ -109,7 +103,6 @@ on_sqlite! {
         stage.close().await;
     }
 
-    // R26
     async fn a_disconnected_client_cancels_its_response(backend) {
         let stage = V1Fixture::open(backend).await;
         stage.upstream.always(begun().hang());

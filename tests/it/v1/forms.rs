@@ -8,7 +8,6 @@ use super::fixture::V1Fixture;
 use crate::support::backends::on_sqlite;
 
 on_sqlite! {
-    // R13
     async fn a_schema_reaches_the_model_and_is_echoed(backend) {
         let stage = V1Fixture::open(backend).await;
         let schema = json!({ "type": "object", "properties": { "a": { "type": "integer" } }, "required": ["a"] });
@@ -28,7 +27,7 @@ on_sqlite! {
         stage.close().await;
     }
 
-    // R13, where the model's API has no words for it
+    // The model's API has no field for it.
     async fn an_unsupported_format_is_rejected_before_any_row(backend) {
         let stage = V1Fixture::open(backend).await;
         stage.add_model("anthropic", "claude").await;
@@ -41,7 +40,6 @@ on_sqlite! {
         stage.close().await;
     }
 
-    // R14
     async fn an_image_is_sent_to_the_model_and_a_broken_one_is_rejected(backend) {
         let stage = V1Fixture::open(backend).await;
         let url = format!("data:image/gif;base64,{}", STANDARD.encode(b"GIF89a......"));

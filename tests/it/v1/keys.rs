@@ -8,7 +8,6 @@ use crate::support::http_client::http_client;
 use crate::support::v1_client::{V1Client, error_of};
 
 on_sqlite! {
-    // R18
     async fn only_a_key_opens_and_a_cookie_does_not(backend) {
         let stage = V1Fixture::open(backend).await;
         let path = format!("{}/v1/models", stage.app.base);
@@ -31,7 +30,6 @@ on_sqlite! {
         stage.close().await;
     }
 
-    // R38, R35
     async fn what_is_anothers_is_not_there(backend) {
         let stage = V1Fixture::open(backend).await;
         let ben = V1Client::new(&stage.app.register("ben").await).await;

@@ -9,7 +9,6 @@ use crate::support::backends::on_sqlite;
 use crate::support::v1_client::V1Client;
 
 on_sqlite! {
-    // R66
     async fn a_full_server_rejects_at_once_and_before_any_row(backend) {
         let stage = V1Fixture::open_with(backend, &[("RESPONSES_MAX_RUNNING", "1")]).await;
         let gate = stage.upstream.gate();

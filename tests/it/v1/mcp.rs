@@ -41,7 +41,6 @@ async fn assert_holds_no_secret(stage: &V1Fixture) {
 }
 
 on_sqlite! {
-    // R63
     async fn calls_without_approval_run_at_once_and_are_reported_in_their_group(backend) {
         let stage = V1Fixture::open_with(backend, ALLOW_LOOPBACK).await;
         let mcp = FakeMcpServer::start(vec![tool("search", true), tool("write", false)]).await;
@@ -81,7 +80,6 @@ on_sqlite! {
         stage.close().await;
     }
 
-    // R62
     async fn what_needs_an_approval_is_called_once_and_exactly_as_it_was_shown(backend) {
         let stage = V1Fixture::open_with(backend, ALLOW_LOOPBACK).await;
         let mcp = FakeMcpServer::start(vec![tool("write", false)]).await;
@@ -111,7 +109,6 @@ on_sqlite! {
         stage.close().await;
     }
 
-    // R62
     async fn a_rejected_call_never_runs_and_the_model_is_informed(backend) {
         let stage = V1Fixture::open_with(backend, ALLOW_LOOPBACK).await;
         let mcp = FakeMcpServer::start(vec![tool("write", false)]).await;
@@ -131,7 +128,6 @@ on_sqlite! {
         stage.close().await;
     }
 
-    // R63
     async fn all_that_waits_for_an_approval_is_answered_at_once(backend) {
         let stage = V1Fixture::open_with(backend, ALLOW_LOOPBACK).await;
         let mcp = FakeMcpServer::start(vec![tool("write", false)]).await;
@@ -155,7 +151,6 @@ on_sqlite! {
         stage.close().await;
     }
 
-    // R64
     async fn an_unreachable_server_is_reported_and_the_answer_continues(backend) {
         let stage = V1Fixture::open_with(backend, ALLOW_LOOPBACK).await;
         let mcp = FakeMcpServer::start(vec![tool("write", false)]).await;
@@ -170,7 +165,6 @@ on_sqlite! {
         stage.close().await;
     }
 
-    // R54
     async fn a_server_or_one_of_its_tools_can_be_the_choice_of_the_first_round(backend) {
         let stage = V1Fixture::open_with(backend, ALLOW_LOOPBACK).await;
         let mcp = FakeMcpServer::start(vec![tool("search", true), tool("write", true)]).await;

@@ -72,7 +72,6 @@ async fn listed(program: &V1Client) -> Vec<(String, String)> {
 }
 
 on_sqlite! {
-    // R77
     async fn a_character_prompt_has_its_card_the_activated_lore_and_the_chain(backend) {
         let stage = V1Fixture::open(backend).await;
         let ada = ada(&stage.admin).await;
@@ -101,7 +100,6 @@ on_sqlite! {
         stage.close().await;
     }
 
-    // R77, R80
     async fn a_stream_names_the_speaker_from_the_beginning_and_no_name_is_in_the_text(backend) {
         let stage = V1Fixture::open(backend).await;
         let ada = ada(&stage.admin).await;
@@ -122,7 +120,6 @@ on_sqlite! {
         stage.close().await;
     }
 
-    // R76
     async fn one_is_shown_the_characters_and_spaces_that_one_may_ask(backend) {
         let stage = V1Fixture::open(backend).await;
         let ben = stage.app.register("ben").await;
@@ -160,7 +157,6 @@ on_sqlite! {
         stage.close().await;
     }
 
-    // R70 for characters
     async fn a_chain_is_kept_whole_unless_it_may_be_cut(backend) {
         let stage = V1Fixture::open_with(backend, &[]).await;
         let small = json!({ "settings": { "context_tokens": 900, "max_tokens": 100 } });

@@ -1,4 +1,4 @@
-//! R48 with a real process: the server is killed in the middle of a response, and started again.
+//! Tests a response whose server process is killed in the middle, and started again.
 
 use serde_json::{Value, json};
 

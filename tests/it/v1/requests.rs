@@ -9,7 +9,6 @@ use crate::support::http_client::http_client;
 use crate::support::v1_client::error_of;
 
 on_sqlite! {
-    // R15
     async fn an_invalid_request_gets_a_uniform_error(backend) {
         let stage = V1Fixture::open(backend).await;
         let raw = async |method: Method, path: &str, body: &str| {
@@ -33,7 +32,6 @@ on_sqlite! {
         stage.close().await;
     }
 
-    // R16, R17, R19, R31
     async fn what_cannot_be_granted_leaves_no_row(backend) {
         let stage = V1Fixture::open(backend).await;
         let refused = async |body| stage.program.respond_with_error(body).await;
@@ -56,7 +54,6 @@ on_sqlite! {
         stage.close().await;
     }
 
-    // R76, as far as models of providers go
     async fn models_are_listed_and_each_answers_by_both_names(backend) {
         let stage = V1Fixture::open(backend).await;
 
@@ -83,7 +80,6 @@ on_sqlite! {
         stage.close().await;
     }
 
-    // R70
     async fn what_is_too_long_is_refused_or_loses_its_oldest_turns(backend) {
         let stage = V1Fixture::open(backend).await;
         let (_, providers) = stage.admin.get("/api/providers").await;

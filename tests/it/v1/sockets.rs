@@ -89,7 +89,6 @@ fn after(previous: &Value, input: &str) -> Value {
 }
 
 on_sqlite! {
-    // R71
     async fn two_frames_at_once_are_two_responses_one_after_the_other(backend) {
         let stage = V1Fixture::open(backend).await;
         stage.upstream.next(ResponseScript::say("first"));
@@ -113,7 +112,6 @@ on_sqlite! {
         stage.close().await;
     }
 
-    // R72
     async fn what_is_not_stored_goes_on_here_and_nowhere_else(backend) {
         let stage = V1Fixture::open(backend).await;
         let mut line = V1Socket::open(&stage).await;
@@ -136,7 +134,6 @@ on_sqlite! {
         stage.close().await;
     }
 
-    // R73
     async fn a_failed_turn_drops_the_response_it_continued(backend) {
         let stage = V1Fixture::open(backend).await;
         let mut line = V1Socket::open(&stage).await;
@@ -168,7 +165,6 @@ on_sqlite! {
         stage.close().await;
     }
 
-    // R74
     async fn a_frame_that_makes_no_sense_is_refused_and_the_socket_lives(backend) {
         let stage = V1Fixture::open(backend).await;
         let mut line = V1Socket::open(&stage).await;

@@ -46,7 +46,6 @@ async fn change(stage: &V1Fixture, house: &Value, change: Value) {
 }
 
 on_sqlite! {
-    // R78
     async fn the_mentioned_speaker_answers_and_the_item_gives_the_reason(backend) {
         let (stage, house, seats) = create_space_with_voices(backend, json!({ "reply_order": "natural" })).await;
 
@@ -59,7 +58,6 @@ on_sqlite! {
         stage.close().await;
     }
 
-    // R78
     async fn one_after_the_other_by_position_and_each_once_of_a_pool(backend) {
         let (stage, house, _) = create_space_with_voices(backend, json!({ "reply_order": "list" })).await;
         let mut previous = Value::Null;
@@ -87,7 +85,6 @@ on_sqlite! {
         stage.close().await;
     }
 
-    // R79
     async fn several_speakers_answer_in_turn_and_see_earlier_answers(backend) {
         let (stage, house, _) = create_space_with_voices(backend, json!({
             "reply_order": "list", "replies_per_turn": "activated",
@@ -112,7 +109,6 @@ on_sqlite! {
         stage.close().await;
     }
 
-    // R79 where one of them fails
     async fn what_was_said_before_a_failure_is_kept(backend) {
         let (stage, house, _) = create_space_with_voices(backend, json!({
             "reply_order": "list", "replies_per_turn": "activated",
@@ -127,7 +123,6 @@ on_sqlite! {
         stage.close().await;
     }
 
-    // R81
     async fn a_space_that_is_closed_or_spent_is_not_asked_and_a_lost_seat_is_no_seat(backend) {
         let (stage, house, _) = create_space_with_voices(backend, json!({})).await;
         let ben = stage.app.register("ben").await;
@@ -181,7 +176,6 @@ on_sqlite! {
         stage.close().await;
     }
 
-    // R82
     async fn answers_of_a_space_model_are_not_stored_or_announced_in_the_space(backend) {
         let (stage, house, _) = create_space_with_voices(backend, json!({ "reply_order": "list", "replies_per_turn": "activated" })).await;
         let ear = WsClient::subscribed(&stage.admin, root_of(&house)).await;

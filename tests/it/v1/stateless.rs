@@ -8,7 +8,6 @@ use crate::support::database_facts::DatabaseFacts;
 use crate::support::statements::Statements;
 
 on_sqlite! {
-    // R27, R28
     async fn what_is_not_stored_leaves_nothing_behind(backend) {
         let stage = V1Fixture::open(backend).await;
         stage.upstream.reply_with("The canary sings.");
@@ -31,7 +30,6 @@ on_sqlite! {
         stage.close().await;
     }
 
-    // R30
     async fn it_may_go_on_from_what_is_stored_and_stores_nothing(backend) {
         let stage = V1Fixture::open(backend).await;
         let first = stage.program.respond(json!({ "input": "one" })).await;
@@ -45,7 +43,6 @@ on_sqlite! {
         stage.close().await;
     }
 
-    // R29, as far as it goes without tools
     async fn its_output_can_be_handed_in_again(backend) {
         let stage = V1Fixture::open(backend).await;
         let first = stage.program.respond(json!({ "input": "one", "store": false })).await;

@@ -15,7 +15,6 @@ use crate::support::fake_provider::script::ResponseScript;
 use crate::support::poll;
 
 on_sqlite! {
-    // R6
     async fn what_says_nothing_gives_no_delta(backend) {
         let stage = V1Fixture::open(backend).await;
         let crlf = "data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"x\"},\"finish_reason\":null}]}\r\n\r\n";
@@ -30,7 +29,6 @@ on_sqlite! {
         stage.close().await;
     }
 
-    // R68
     async fn a_client_that_does_not_read_is_disconnected_and_a_stored_response_completes(backend) {
         let stage = V1Fixture::open(backend).await;
         // On the wire a quotation mark is two letters: more than the buffers of the sockets hold.

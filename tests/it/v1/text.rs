@@ -106,7 +106,6 @@ impl Schema {
 }
 
 on_sqlite! {
-    // R1
     async fn a_text_is_answered_with_one_message_and_every_field(backend) {
         let stage = V1Fixture::open(backend).await;
         stage.upstream.reply_with("Hello to you.");
@@ -128,7 +127,6 @@ on_sqlite! {
         stage.close().await;
     }
 
-    // R2, R3
     async fn a_stream_sends_in_order_what_a_later_get_returns(backend) {
         let stage = V1Fixture::open(backend).await;
         stage.upstream.always(ResponseScript::stream().comment().role().empty().words("One two three.").finish("stop").usage(5, 3).done());
@@ -156,7 +154,6 @@ on_sqlite! {
         stage.close().await;
     }
 
-    // R4
     async fn blocking_and_streamed_are_the_same_response(backend) {
         let stage = V1Fixture::open(backend).await;
         stage.upstream.reply_with("The same for all.");
@@ -169,7 +166,6 @@ on_sqlite! {
         stage.close().await;
     }
 
-    // R8
     async fn every_script_comes_back_as_it_was(backend) {
         let stage = V1Fixture::open(backend).await;
         let words = "  👩‍👩‍👧 漢字 שלום\n\tend \n";
@@ -186,7 +182,6 @@ on_sqlite! {
         stage.close().await;
     }
 
-    // R7
     async fn a_model_that_stops_at_once_has_said_nothing(backend) {
         let stage = V1Fixture::open(backend).await;
         stage.upstream.always(ResponseScript::stream().role().finish("stop").done());
@@ -199,7 +194,6 @@ on_sqlite! {
         stage.close().await;
     }
 
-    // R9, R10
     async fn what_was_cut_short_says_why(backend) {
         let stage = V1Fixture::open(backend).await;
         for (finish, reason) in [("length", "max_output_tokens"), ("content_filter", "content_filter")] {
@@ -218,7 +212,6 @@ on_sqlite! {
         stage.close().await;
     }
 
-    // R10
     async fn a_refusal_is_reported_as_one_and_kept_for_the_next_turn(backend) {
         let stage = V1Fixture::open(backend).await;
         let refusal = |text: &str| json!({ "choices": [{ "index": 0, "delta": { "refusal": text }, "finish_reason": null }] });
@@ -246,7 +239,6 @@ on_sqlite! {
         stage.close().await;
     }
 
-    // R11
     async fn what_was_thought_is_an_item_and_never_text(backend) {
         let stage = V1Fixture::open(backend).await;
         let thought = json!({ "choices": [{ "index": 0, "delta": { "reasoning_content": "Hm. " }, "finish_reason": null }] });
@@ -266,7 +258,6 @@ on_sqlite! {
         stage.close().await;
     }
 
-    // R12
     async fn the_prompt_contains_everything_once_and_in_order(backend) {
         let stage = V1Fixture::open(backend).await;
         let input = json!([
@@ -285,7 +276,6 @@ on_sqlite! {
         stage.close().await;
     }
 
-    // R5
     async fn the_first_words_come_while_the_model_still_speaks(backend) {
         let stage = V1Fixture::open(backend).await;
         let gate = stage.upstream.gate();

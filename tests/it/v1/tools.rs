@@ -8,7 +8,6 @@ use crate::support::database_facts::DatabaseFacts;
 use crate::support::fake_provider::script::ResponseScript;
 
 on_sqlite! {
-    // R49
     async fn a_function_is_called_and_its_output_leads_to_the_final_text(backend) {
         let stage = V1Fixture::open(backend).await;
         stage.upstream.next(ResponseScript::calls(&[("call_1", "weather", "{\"x\":1}")]));
@@ -31,7 +30,6 @@ on_sqlite! {
         stage.close().await;
     }
 
-    // R50, R51
     async fn interleaved_calls_are_two_groups_and_outputs_find_theirs(backend) {
         let stage = V1Fixture::open(backend).await;
         let interleaved = ResponseScript::stream().role().text("Let me see.")
@@ -63,7 +61,6 @@ on_sqlite! {
         stage.close().await;
     }
 
-    // R53
     async fn one_call_is_answered_differently_in_two_branches(backend) {
         let stage = V1Fixture::open(backend).await;
         stage.upstream.next(ResponseScript::calls(&[("a", "f", "{}")]));
@@ -79,7 +76,6 @@ on_sqlite! {
         stage.close().await;
     }
 
-    // R54
     async fn a_choice_is_obeyed_and_echoed(backend) {
         let stage = V1Fixture::open(backend).await;
         let tools = json!([function("f"), function("g")]);
@@ -99,7 +95,6 @@ on_sqlite! {
         stage.close().await;
     }
 
-    // R61
     async fn custom_tools_and_the_shell_are_the_clients_work(backend) {
         let stage = V1Fixture::open(backend).await;
         let sql = json!({ "type": "custom", "name": "sql", "format": { "type": "grammar", "syntax": "lark", "definition": "start: QUERY" } });
@@ -128,7 +123,6 @@ on_sqlite! {
         stage.close().await;
     }
 
-    // R28, R29
     async fn without_a_store_the_output_is_handed_in_again_and_nothing_is_kept(backend) {
         let stage = V1Fixture::open(backend).await;
         stage.upstream.next(ResponseScript::calls(&[("a", "canary", "{\"x\":1}")]));

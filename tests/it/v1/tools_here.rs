@@ -11,7 +11,6 @@ fn ours() -> Value {
 }
 
 on_sqlite! {
-    // R55 as far as order goes, R65
     async fn server_side_tool_results_are_output_in_order_and_sent_to_the_model(backend) {
         let stage = V1Fixture::open(backend).await;
         stage.upstream.next(ResponseScript::calls(&[("a", "troupe_time", "{}"), ("b", "troupe_dice", "{\"roll\":\"3d1\"}")]));
@@ -41,7 +40,6 @@ on_sqlite! {
         stage.close().await;
     }
 
-    // R58
     async fn of_a_mixed_batch_only_the_clients_output_is_asked_for(backend) {
         let stage = V1Fixture::open(backend).await;
         let mut tools = ours();
@@ -59,7 +57,6 @@ on_sqlite! {
         stage.close().await;
     }
 
-    // R56, as a tool of ours fails; R59
     async fn what_fails_or_is_invented_never_fails_the_response(backend) {
         let stage = V1Fixture::open(backend).await;
         let mut tools = ours();
@@ -78,7 +75,6 @@ on_sqlite! {
         stage.close().await;
     }
 
-    // R60
     async fn rounds_and_calls_have_their_limits(backend) {
         let stage = V1Fixture::open(backend).await;
         stage.upstream.always(ResponseScript::calls(&[("a", "troupe_time", "{}")]));

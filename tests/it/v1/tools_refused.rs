@@ -7,7 +7,6 @@ use crate::support::backends::on_sqlite;
 use crate::support::fake_provider::script::ResponseScript;
 
 on_sqlite! {
-    // R52
     async fn the_next_input_holds_exactly_the_outputs_of_open_calls(backend) {
         let stage = V1Fixture::open(backend).await;
         stage.upstream.next(ResponseScript::calls(&[("a", "f", "{}"), ("b", "f", "{}")]));
