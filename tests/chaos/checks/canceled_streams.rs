@@ -1,4 +1,4 @@
-//! D4: what was canceled is silent.
+//! Check D4: after a run was canceled, nothing more of its text is sent.
 
 use std::collections::HashMap;
 

@@ -1,4 +1,4 @@
-//! T7: the forms of a message, one after the other, and which of them people see.
+//! Check T7: the successive versions of a message, and which of them users see.
 
 use std::collections::{HashMap, HashSet};
 

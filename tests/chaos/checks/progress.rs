@@ -1,4 +1,4 @@
-//! S11: what is due begins soon, and no room waits for the sake of others.
+//! Check S11: a due run begins soon, and no conversation waits because of others.
 
 use std::collections::{BTreeMap, HashMap};
 

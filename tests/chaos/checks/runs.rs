@@ -1,4 +1,4 @@
-//! S1 to S7, S12 and S13: how runs moved.
+//! Checks S1 to S7, S12 and S13: the transitions of runs.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 

@@ -1,4 +1,4 @@
-//! D1 to D3, D5: the text of a run while it is written.
+//! Checks D1 to D3 and D5: the streamed text of a run.
 
 use std::collections::{HashMap, HashSet};
 

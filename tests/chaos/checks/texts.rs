@@ -1,4 +1,4 @@
-//! C1 to C8: what was stored, by whom, and how often.
+//! Checks C1 to C8: which texts were stored, of which runs and posts, and how often.
 
 use std::collections::{HashMap, HashSet};
 

@@ -1,4 +1,4 @@
-//! T1 to T6 and T8: the numbers of a timeline, and what readers and tabs saw of it.
+//! Checks T1 to T6 and T8: the numbers of a timeline, and what readers and tabs received of it.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
