@@ -10,8 +10,8 @@ use crate::test_server::{TestServer, manual};
 
 #[tokio::test]
 async fn a_guest_is_warned_at_the_way_out_and_keeps_the_account() {
-    let house = TestServer::open().await;
-    let room = house.room(manual(), &["Mina"]).await;
+    let test_server = TestServer::open().await;
+    let room = test_server.room(manual(), &["Mina"]).await;
     let path = format!("/api/spaces/{}/invites", room.cast[0]["space_id"]);
     let link = expect(201, room.ann.post(&path, json!({"role": "guest"})).await);
     let page = Page::open(room.ann.base(), Viewport::Desktop).await;
@@ -49,8 +49,8 @@ async fn a_guest_is_warned_at_the_way_out_and_keeps_the_account() {
 
 #[tokio::test]
 async fn a_guest_that_leaves_after_the_warning_is_deleted() {
-    let house = TestServer::open().await;
-    let room = house.room(manual(), &["Mina"]).await;
+    let test_server = TestServer::open().await;
+    let room = test_server.room(manual(), &["Mina"]).await;
     let path = format!("/api/spaces/{}/invites", room.cast[0]["space_id"]);
     let link = expect(201, room.ann.post(&path, json!({"role": "guest"})).await);
     let ann = room.page().await;

@@ -9,8 +9,8 @@ use crate::test_server::{TestServer, manual};
 
 #[tokio::test]
 async fn arrow_up_edits_the_newest_own_message_and_escape_restores_it() {
-    let house = TestServer::open().await;
-    let room = house.room(manual(), &["Mina"]).await;
+    let test_server = TestServer::open().await;
+    let room = test_server.room(manual(), &["Mina"]).await;
     let page = room.page().await;
     page.say("typo hree").await;
     page.see_text(".message[data-state=final]", "typo hree")
@@ -30,8 +30,8 @@ async fn arrow_up_edits_the_newest_own_message_and_escape_restores_it() {
 
 #[tokio::test]
 async fn a_deleted_message_comes_back_with_undo() {
-    let house = TestServer::open().await;
-    let room = house.room(manual(), &["Mina"]).await;
+    let test_server = TestServer::open().await;
+    let room = test_server.room(manual(), &["Mina"]).await;
     let page = room.page().await;
     let other = room.page().await;
     page.say("Too much said").await;
@@ -54,8 +54,8 @@ async fn a_deleted_message_comes_back_with_undo() {
 
 #[tokio::test]
 async fn an_excluded_message_is_dimmed_and_not_sent() {
-    let house = TestServer::open().await;
-    let room = house.room(manual(), &["Mina"]).await;
+    let test_server = TestServer::open().await;
+    let room = test_server.room(manual(), &["Mina"]).await;
     let page = room.page().await;
     page.say("A secret of the audience").await;
     page.see_text(".message[data-state=final]", "A secret")
@@ -69,7 +69,7 @@ async fn an_excluded_message_is_dimmed_and_not_sent() {
     page.click(".queue [aria-label='Trigger Mina']").await;
     page.answered_by("Mina").await;
 
-    let sent = house.upstream.body(0).to_string();
+    let sent = test_server.upstream.body(0).to_string();
     assert!(!sent.contains("A secret"), "{sent}");
     assert_eq!(
         page.value("document.querySelectorAll('.message--excluded').length")
@@ -80,8 +80,8 @@ async fn an_excluded_message_is_dimmed_and_not_sent() {
 
 #[tokio::test]
 async fn the_toolbar_offers_what_is_possible_now_after_do_not_send_to_the_ai() {
-    let house = TestServer::open().await;
-    let room = house.room(manual(), &["Mina"]).await;
+    let test_server = TestServer::open().await;
+    let room = test_server.room(manual(), &["Mina"]).await;
     let page = room.page().await;
     page.say("A secret of the audience").await;
     page.see_text(".message[data-state=final]", "A secret")
@@ -103,8 +103,8 @@ async fn the_toolbar_offers_what_is_possible_now_after_do_not_send_to_the_ai() {
 
 #[tokio::test]
 async fn on_an_edit_conflict_the_second_editor_sees_both_texts_and_chooses() {
-    let house = TestServer::open().await;
-    let room = house.room(manual(), &["Mina"]).await;
+    let test_server = TestServer::open().await;
+    let room = test_server.room(manual(), &["Mina"]).await;
     let (first, second) = (room.page().await, room.page_on(Viewport::Phone).await);
     first.say("As it was.").await;
     second
@@ -138,8 +138,8 @@ async fn on_an_edit_conflict_the_second_editor_sees_both_texts_and_chooses() {
 
 #[tokio::test]
 async fn the_text_of_the_other_person_can_be_kept() {
-    let house = TestServer::open().await;
-    let room = house.room(manual(), &["Mina"]).await;
+    let test_server = TestServer::open().await;
+    let room = test_server.room(manual(), &["Mina"]).await;
     let page = room.page().await;
     let said = room.ann.post_message(room.conversation, "As it was.", None);
     let message = expect(201, said.await)["message"].clone();

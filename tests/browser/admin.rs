@@ -54,10 +54,10 @@ async fn an_admin_opens_the_statistics_and_disables_a_user() {
 async fn a_running_reply_is_followed_and_stopped_by_an_admin() {
     let company = SeveralUsers::with("member").await;
     company
-        .house
+        .test_server
         .upstream
         .reply_with("One two three four five.");
-    let gate = company.house.upstream.gate();
+    let gate = company.test_server.upstream.gate();
     let page = page_of(&company, Viewport::Desktop, "/admin/runs").await;
     page.see_text(".panel__empty", "No runs found").await;
     company
@@ -91,7 +91,7 @@ async fn a_running_reply_is_followed_and_stopped_by_an_admin() {
 #[tokio::test]
 async fn the_pages_of_the_server_fit_a_phone() {
     let company = SeveralUsers::with("member").await;
-    company.house.upstream.reply_with("Yes.");
+    company.test_server.upstream.reply_with("Yes.");
     company.room.post("Hello?").await;
     for (path, sign) in [
         ("/admin", ".figure"),

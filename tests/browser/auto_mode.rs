@@ -34,12 +34,14 @@ async fn n_messages(page: &Page, n: usize) {
 
 #[tokio::test]
 async fn auto_mode_counts_down_its_turns_and_shows_when_it_stops() {
-    let house = TestServer::open().await;
-    let room = house.room(among_themselves(3, 0), &["Mina", "Rook"]).await;
+    let test_server = TestServer::open().await;
+    let room = test_server
+        .room(among_themselves(3, 0), &["Mina", "Rook"])
+        .await;
     let gates: Vec<HoldPoint> = (0..4)
         .map(|_| {
             let gate = HoldPoint::closed();
-            house
+            test_server
                 .upstream
                 .next(ResponseScript::say("So it goes.").held_at(&gate));
             gate
@@ -66,13 +68,13 @@ async fn auto_mode_counts_down_its_turns_and_shows_when_it_stops() {
 
     n_messages(&page, 10).await;
     left(&page, 0).await;
-    assert_eq!(house.upstream.n_requests(), 8);
+    assert_eq!(test_server.upstream.n_requests(), 8);
 }
 
 #[tokio::test]
 async fn a_user_message_comes_before_auto_mode_and_switching_it_off_ends_it_at_once() {
-    let house = TestServer::open().await;
-    let room = house
+    let test_server = TestServer::open().await;
+    let room = test_server
         .room(among_themselves(5, NEVER_MS), &["Mina", "Rook"])
         .await;
     let page = room.page().await;
@@ -101,8 +103,8 @@ async fn a_user_message_comes_before_auto_mode_and_switching_it_off_ends_it_at_o
 
 #[tokio::test]
 async fn a_waiting_turn_can_be_paused_and_resumed() {
-    let house = TestServer::open().await;
-    let room = house
+    let test_server = TestServer::open().await;
+    let room = test_server
         .room(among_themselves(5, NEVER_MS), &["Mina", "Rook"])
         .await;
     let page = room.page().await;

@@ -18,8 +18,8 @@ async fn at_layer(page: &Page, n: usize) {
         .await;
 }
 
-async fn with_a_book(house: &TestServer) -> (SpaceFixture, Page) {
-    let room = house.room(manual(), &["Mina"]).await;
+async fn with_a_book(test_server: &TestServer) -> (SpaceFixture, Page) {
+    let room = test_server.room(manual(), &["Mina"]).await;
     let entries = json!([{"name": "Gulls", "keys": ["gull"], "content": "They steal."}]);
     let book = json!({"name": "The coast", "entries": entries});
     expect(201, room.ann.post("/api/lorebooks", book).await);
@@ -38,8 +38,8 @@ async fn stored_name(room: &SpaceFixture) -> String {
 
 #[tokio::test]
 async fn back_closes_the_topmost_dialog_and_then_leaves_the_page() {
-    let house = TestServer::open().await;
-    let room = house.room(manual(), &["Mina"]).await;
+    let test_server = TestServer::open().await;
+    let room = test_server.room(manual(), &["Mina"]).await;
     let page = room.page().await;
     page.click(".sidebar__me").await;
     page.click_text(".menu__item", "Profile").await;
@@ -67,8 +67,8 @@ async fn back_closes_the_topmost_dialog_and_then_leaves_the_page() {
 
 #[tokio::test]
 async fn a_dialog_closed_by_its_button_leaves_no_history_entry() {
-    let house = TestServer::open().await;
-    let room = house.room(manual(), &["Mina"]).await;
+    let test_server = TestServer::open().await;
+    let room = test_server.room(manual(), &["Mina"]).await;
     let page = room.page().await;
     page.click(".sidebar__me").await;
     page.click_text(".menu__item", "Profile").await;
@@ -91,8 +91,8 @@ async fn a_dialog_closed_by_its_button_leaves_no_history_entry() {
 
 #[tokio::test]
 async fn unsaved_text_is_discarded_only_after_a_question() {
-    let house = TestServer::open().await;
-    let (room, page) = with_a_book(&house).await;
+    let test_server = TestServer::open().await;
+    let (room, page) = with_a_book(&test_server).await;
     page.click_text("dialog .lore-fold__title", "About this lorebook")
         .await;
     let name = "dialog .lore-fold .form input[maxlength='100']";
@@ -127,8 +127,8 @@ async fn unsaved_text_is_discarded_only_after_a_question() {
 
 #[tokio::test]
 async fn a_field_that_saves_on_blur_is_saved_by_back_too() {
-    let house = TestServer::open().await;
-    let (room, page) = with_a_book(&house).await;
+    let test_server = TestServer::open().await;
+    let (room, page) = with_a_book(&test_server).await;
     page.click_text("dialog .member__button", "Gulls").await;
     page.rewrite("dialog .lore-form [name=content]", "They steal bread.")
         .await;
@@ -147,8 +147,8 @@ async fn a_field_that_saves_on_blur_is_saved_by_back_too() {
 
 #[tokio::test]
 async fn back_from_a_page_opened_in_a_dialog_returns_to_the_page_before() {
-    let house = TestServer::open().await;
-    let room = house.room(manual(), &["Mina"]).await;
+    let test_server = TestServer::open().await;
+    let room = test_server.room(manual(), &["Mina"]).await;
     let page = room.page().await;
     let before = page.value("location.pathname").await;
 

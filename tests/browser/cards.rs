@@ -38,8 +38,8 @@ fn picture_with(text: &str) -> Vec<u8> {
     bytes
 }
 
-async fn empty_room(house: &TestServer) -> SpaceFixture {
-    house.room(manual(), &[]).await
+async fn empty_room(test_server: &TestServer) -> SpaceFixture {
+    test_server.room(manual(), &[]).await
 }
 
 /// The number of characters in Ann's library; the two of the sample space exist from the start.
@@ -50,8 +50,8 @@ async fn n_on_shelf(room: &SpaceFixture) -> usize {
 
 #[tokio::test]
 async fn a_dropped_card_is_shown_before_it_is_stored_and_greets_by_name() {
-    let house = TestServer::open().await;
-    let room = empty_room(&house).await;
+    let test_server = TestServer::open().await;
+    let room = empty_room(&test_server).await;
     let page = room.page().await;
     let before = n_on_shelf(&room).await;
 
@@ -90,8 +90,8 @@ async fn a_dropped_card_is_shown_before_it_is_stored_and_greets_by_name() {
 
 #[tokio::test]
 async fn a_broken_card_is_refused_with_its_reason_and_nothing_is_stored() {
-    let house = TestServer::open().await;
-    let room = empty_room(&house).await;
+    let test_server = TestServer::open().await;
+    let room = empty_room(&test_server).await;
     let page = room.page_on(Viewport::Phone).await;
     let before = n_on_shelf(&room).await;
     let plain = {
@@ -124,8 +124,8 @@ async fn a_broken_card_is_refused_with_its_reason_and_nothing_is_stored() {
 
 #[tokio::test]
 async fn an_edited_card_keeps_unknown_fields() {
-    let house = TestServer::open().await;
-    let room = empty_room(&house).await;
+    let test_server = TestServer::open().await;
+    let room = empty_room(&test_server).await;
     let made = expect(
         201,
         room.ann
@@ -166,8 +166,8 @@ async fn an_edited_card_keeps_unknown_fields() {
 
 #[tokio::test]
 async fn unsaved_card_edits_survive_closing_the_dialog() {
-    let house = TestServer::open().await;
-    let room = empty_room(&house).await;
+    let test_server = TestServer::open().await;
+    let room = empty_room(&test_server).await;
     expect(
         201,
         room.ann

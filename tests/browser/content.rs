@@ -20,8 +20,8 @@ fn pictures(port: u16) -> Vec<String> {
 #[tokio::test]
 async fn no_image_is_fetched_before_its_link_is_opened() {
     let decoy = TrapServer::start();
-    let house = TestServer::open().await;
-    let room = house.room(list(), &[]).await;
+    let test_server = TestServer::open().await;
+    let room = test_server.room(list(), &[]).await;
     let pictures = pictures(decoy.port);
     for text in &pictures {
         room.post(text).await;
@@ -58,8 +58,8 @@ async fn no_image_is_fetched_before_its_link_is_opened() {
 
 #[tokio::test]
 async fn a_link_that_changes_the_text_direction_affects_only_itself() {
-    let house = TestServer::open().await;
-    let room = house.room(list(), &[]).await;
+    let test_server = TestServer::open().await;
+    let room = test_server.room(list(), &[]).await;
     room.post("[\u{202e}evil](https://a.example) behind and `\u{202e}code` then")
         .await;
 

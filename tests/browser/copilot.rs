@@ -34,10 +34,10 @@ async fn keep_picture(page: &Page, name: &str) {
 
 #[tokio::test]
 async fn a_suggested_reply_fills_the_composer_and_is_sent_by_its_person() {
-    let house = TestServer::open().await;
-    let room = house.room(manual(), &["Mina"]).await;
+    let test_server = TestServer::open().await;
+    let room = test_server.room(manual(), &["Mina"]).await;
     let page = room.page().await;
-    house
+    test_server
         .upstream
         .reply_with("With pleasure, and two lumps of sugar.");
     page.write(FIELD, "Hm").await;
@@ -59,7 +59,7 @@ async fn a_suggested_reply_fills_the_composer_and_is_sent_by_its_person() {
         "With pleasure, and two lumps of sugar."
     );
     assert!(room.texts().await.is_empty(), "nothing is said yet");
-    let asked = house.upstream.body(0)["messages"].to_string();
+    let asked = test_server.upstream.body(0)["messages"].to_string();
     assert!(asked.contains("[ann asks for this: Say yes]"), "{asked}");
     page.write(FIELD, Key::Enter).await;
     page.see_text(".message--own[data-state=final]", "two lumps")
@@ -69,10 +69,10 @@ async fn a_suggested_reply_fills_the_composer_and_is_sent_by_its_person() {
 
 #[tokio::test]
 async fn a_suggestion_that_does_not_come_says_why() {
-    let house = TestServer::open().await;
-    let room = house.room(manual(), &["Mina"]).await;
+    let test_server = TestServer::open().await;
+    let room = test_server.room(manual(), &["Mina"]).await;
     let page = room.page().await;
-    house.upstream.always(ResponseScript::status(400));
+    test_server.upstream.always(ResponseScript::status(400));
 
     page.click(HELP).await;
     page.click_text(".copilot-panel button", "Suggest replies")
@@ -85,8 +85,8 @@ async fn a_suggestion_that_does_not_come_says_why() {
 
 #[tokio::test]
 async fn the_help_is_opened_and_closed_by_keys_and_gives_the_focus_back() {
-    let house = TestServer::open().await;
-    let room = house.room(manual(), &["Mina"]).await;
+    let test_server = TestServer::open().await;
+    let room = test_server.room(manual(), &["Mina"]).await;
     let page = room.page().await;
     page.see(HELP).await;
 
@@ -109,9 +109,9 @@ async fn the_help_is_opened_and_closed_by_keys_and_gives_the_focus_back() {
 
 #[tokio::test]
 async fn while_the_ai_speaks_for_a_person_the_composer_is_locked_until_they_take_over() {
-    let house = TestServer::open().await;
-    let room = house.room(list(), &["Mina"]).await;
-    let gate = house.upstream.gate();
+    let test_server = TestServer::open().await;
+    let room = test_server.room(list(), &["Mina"]).await;
+    let gate = test_server.upstream.gate();
     let page = room.page().await;
 
     page.click(HELP).await;
@@ -135,8 +135,8 @@ async fn while_the_ai_speaks_for_a_person_the_composer_is_locked_until_they_take
 
 #[tokio::test]
 async fn the_copilot_writes_its_steps_and_then_unlocks_the_composer() {
-    let house = TestServer::open().await;
-    let room = house.room(list(), &["Mina"]).await;
+    let test_server = TestServer::open().await;
+    let room = test_server.room(list(), &["Mina"]).await;
     let page = room.page().await;
 
     page.click(HELP).await;
@@ -158,10 +158,10 @@ async fn the_copilot_writes_its_steps_and_then_unlocks_the_composer() {
 
 #[tokio::test]
 async fn a_stopped_copilot_can_be_resumed() {
-    let house = TestServer::open().await;
-    let room = house.room(list(), &["Mina"]).await;
+    let test_server = TestServer::open().await;
+    let room = test_server.room(list(), &["Mina"]).await;
     let page = room.page().await;
-    house.upstream.next(ResponseScript::status(400));
+    test_server.upstream.next(ResponseScript::status(400));
 
     page.click(HELP).await;
     page.click_text(".copilot-panel button", "Turn on copilot")
@@ -182,10 +182,10 @@ async fn a_stopped_copilot_can_be_resumed() {
 
 #[tokio::test]
 async fn a_phone_shows_the_writing_help_and_the_lock_completely() {
-    let house = TestServer::open().await;
-    let room = house.room(list(), &["Mina"]).await;
+    let test_server = TestServer::open().await;
+    let room = test_server.room(list(), &["Mina"]).await;
     let page = room.page_on(Viewport::Phone).await;
-    house
+    test_server
         .upstream
         .reply_with("With pleasure, and two lumps of sugar, if it is not too much trouble.");
     let width = "document.documentElement.scrollWidth";
@@ -197,7 +197,7 @@ async fn a_phone_shows_the_writing_help_and_the_lock_completely() {
     assert_eq!(page.value(width).await, json!(390));
     assert_eq!(page.value(&small_targets()).await, json!([]));
     keep_picture(&page, "suggestions-390").await;
-    let gate = house.upstream.gate();
+    let gate = test_server.upstream.gate();
     page.click_text(".copilot-panel button", "Turn on copilot")
         .await;
     page.see(".copilot-notice").await;

@@ -9,8 +9,8 @@ use crate::test_server::{TestServer, list, manual};
 
 #[tokio::test]
 async fn a_phone_shows_all_without_scrolling_sideways() {
-    let house = TestServer::open().await;
-    let room = house.room(manual(), &["Mina", "Rook"]).await;
+    let test_server = TestServer::open().await;
+    let room = test_server.room(manual(), &["Mina", "Rook"]).await;
     room.post("A message that is long enough to need more than one line on a small screen.")
         .await;
     let page = room.page_on(Viewport::Phone).await;
@@ -46,8 +46,8 @@ async fn a_phone_shows_all_without_scrolling_sideways() {
 
 #[tokio::test]
 async fn touch_targets_stay_large_in_a_language_with_short_words() {
-    let house = TestServer::open().await;
-    let room = house.room(manual(), &["Mina"]).await;
+    let test_server = TestServer::open().await;
+    let room = test_server.room(manual(), &["Mina"]).await;
     let preset = json!({"name": "Sea"});
     expect(201, room.ann.post("/api/presets", preset).await);
     let wish = json!({"locale": "zh-CN"});
@@ -68,8 +68,8 @@ async fn touch_targets_stay_large_in_a_language_with_short_words() {
 
 #[tokio::test]
 async fn every_menu_in_the_list_names_its_item() {
-    let house = TestServer::open().await;
-    let room = house.room(manual(), &["Mina"]).await;
+    let test_server = TestServer::open().await;
+    let room = test_server.room(manual(), &["Mina"]).await;
     let page = room.page().await;
     page.see_text("#sidebar .space__name", "Harbor Lights")
         .await;
@@ -115,13 +115,13 @@ const FOCUS_IS_SEEN: &str = "getComputedStyle(document.activeElement).outlineSty
 
 #[tokio::test]
 async fn a_whole_session_works_with_the_keyboard_only() {
-    let house = TestServer::open().await;
-    let room = house.room(list(), &["Mina"]).await;
-    house
+    let test_server = TestServer::open().await;
+    let room = test_server.room(list(), &["Mina"]).await;
+    test_server
         .upstream
         .reply_with("Once upon a time there was a harbor.");
-    let gate = house.upstream.gate();
-    let page = Page::open(&house.server.url(), Viewport::Desktop).await;
+    let gate = test_server.upstream.gate();
+    let page = Page::open(&test_server.server.url(), Viewport::Desktop).await;
     page.go(&room.path()).await;
 
     page.see("[name=username]").await;
@@ -163,8 +163,8 @@ async fn a_whole_session_works_with_the_keyboard_only() {
 
 #[tokio::test]
 async fn escape_closes_the_top_layer_and_restores_the_focus() {
-    let house = TestServer::open().await;
-    let room = house.room(manual(), &["Mina"]).await;
+    let test_server = TestServer::open().await;
+    let room = test_server.room(manual(), &["Mina"]).await;
     let page = room.page().await;
 
     page.click("#sidebar [aria-label='New space']").await;
@@ -183,10 +183,10 @@ async fn escape_closes_the_top_layer_and_restores_the_focus() {
 
 #[tokio::test]
 async fn a_finished_message_is_announced_once_and_a_streaming_one_never() {
-    let house = TestServer::open().await;
-    let room = house.room(list(), &["Mina"]).await;
-    house.upstream.reply_with("One two three four five.");
-    let gate = house.upstream.gate();
+    let test_server = TestServer::open().await;
+    let room = test_server.room(list(), &["Mina"]).await;
+    test_server.upstream.reply_with("One two three four five.");
+    let gate = test_server.upstream.gate();
     let page = room.page().await;
     page.run(
         "window.read = []
@@ -215,9 +215,9 @@ async fn a_finished_message_is_announced_once_and_a_streaming_one_never() {
 
 #[tokio::test]
 async fn a_failure_is_announced_at_once() {
-    let house = TestServer::open().await;
-    let room = house.room(list(), &["Mina"]).await;
-    house
+    let test_server = TestServer::open().await;
+    let room = test_server.room(list(), &["Mina"]).await;
+    test_server
         .upstream
         .next(crate::support::fake_provider::script::ResponseScript::status(400));
     let page = room.page().await;
@@ -234,10 +234,10 @@ async fn a_failure_is_announced_at_once() {
 
 #[tokio::test]
 async fn system_preferences_are_honored() {
-    let house = TestServer::open().await;
-    let room = house.room(list(), &["Mina"]).await;
-    house.upstream.reply_with("One two three four five.");
-    let gate = house.upstream.gate();
+    let test_server = TestServer::open().await;
+    let room = test_server.room(list(), &["Mina"]).await;
+    test_server.upstream.reply_with("One two three four five.");
+    let gate = test_server.upstream.gate();
     let page = room.page().await;
     let background = "getComputedStyle(document.body).backgroundColor";
     let light = page.value(background).await;
@@ -260,9 +260,9 @@ async fn system_preferences_are_honored() {
 
 #[tokio::test]
 async fn the_page_contacts_only_its_own_server() {
-    let house = TestServer::demo().await;
-    let person = HttpClient::set_up(&house.server.url(), "ann").await;
-    let page = house.visitor().await;
+    let test_server = TestServer::demo().await;
+    let person = HttpClient::set_up(&test_server.server.url(), "ann").await;
+    let page = test_server.visitor().await;
     page.set_cookie(person.cookie()).await;
 
     page.go("/").await;

@@ -9,8 +9,8 @@ use crate::test_server::{TestServer, manual};
 
 #[tokio::test]
 async fn the_first_visit_shows_the_setup_page() {
-    let house = TestServer::demo().await;
-    let page = house.visitor().await;
+    let test_server = TestServer::demo().await;
+    let page = test_server.visitor().await;
 
     page.go("/").await;
     page.see_text("h1", "Welcome to Troupe").await;
@@ -28,7 +28,7 @@ async fn the_first_visit_shows_the_setup_page() {
     page.see(".message").await;
     let again =
         json!({"username": "eve", "password": "correct horse battery", "display_name": "Eve"});
-    let (status, answer) = HttpClient::new(&house.server.url())
+    let (status, answer) = HttpClient::new(&test_server.server.url())
         .post("/api/setup", again)
         .await;
     assert_eq!(status, 409, "{answer}");
@@ -36,8 +36,8 @@ async fn the_first_visit_shows_the_setup_page() {
 
 #[tokio::test]
 async fn from_the_first_page_to_the_first_reply_in_five_steps() {
-    let house = TestServer::demo().await;
-    let page = house.visitor().await;
+    let test_server = TestServer::demo().await;
+    let page = test_server.visitor().await;
 
     page.go("/").await;
     page.write("[name=display_name]", "Ann").await;
@@ -59,9 +59,9 @@ async fn from_the_first_page_to_the_first_reply_in_five_steps() {
 
 #[tokio::test]
 async fn a_wrong_password_is_reported_and_can_be_retried() {
-    let house = TestServer::demo().await;
-    HttpClient::set_up(&house.server.url(), "ann").await;
-    let page = house.visitor().await;
+    let test_server = TestServer::demo().await;
+    HttpClient::set_up(&test_server.server.url(), "ann").await;
+    let page = test_server.visitor().await;
 
     page.go("/").await;
     page.see_text("h1", "Welcome back").await;
@@ -84,18 +84,18 @@ async fn a_wrong_password_is_reported_and_can_be_retried() {
 
 #[tokio::test]
 async fn too_many_sign_in_attempts_must_wait() {
-    let house = TestServer::with(
+    let test_server = TestServer::with(
         FakeProvider::start().await,
         &[("LIMIT_LOGIN_FAILURES", "10")],
     )
     .await;
-    HttpClient::set_up(&house.server.url(), "ann").await;
-    let stranger = HttpClient::new(&house.server.url());
+    HttpClient::set_up(&test_server.server.url(), "ann").await;
+    let stranger = HttpClient::new(&test_server.server.url());
     for _ in 0..10 {
         let guess = json!({"username": "ann", "password": "a wrong guess"});
         stranger.post("/api/session", guess).await;
     }
-    let page = house.visitor().await;
+    let page = test_server.visitor().await;
 
     page.go("/").await;
     page.write("[name=username]", "ann").await;
@@ -107,8 +107,8 @@ async fn too_many_sign_in_attempts_must_wait() {
 
 #[tokio::test]
 async fn without_a_model_a_notice_is_shown_and_posting_works() {
-    let house = TestServer::demo().await;
-    let room = house.room(manual(), &["Mina"]).await;
+    let test_server = TestServer::demo().await;
+    let room = test_server.room(manual(), &["Mina"]).await;
     let page = room.page().await;
 
     page.see_text("[data-card=demo]", "demo model").await;
@@ -124,8 +124,8 @@ async fn without_a_model_a_notice_is_shown_and_posting_works() {
 
 #[tokio::test]
 async fn a_model_test_is_explained_and_its_key_is_never_returned() {
-    let house = TestServer::demo().await;
-    let room = house.room(manual(), &["Mina"]).await;
+    let test_server = TestServer::demo().await;
+    let room = test_server.room(manual(), &["Mina"]).await;
     let page = room.page().await;
     page.click_text("[data-card=demo] button", "Connect a model")
         .await;
@@ -137,7 +137,7 @@ async fn a_model_test_is_explained_and_its_key_is_never_returned() {
     page.write("dialog [name=model]", "scripted").await;
     page.click_text("dialog button", "Test").await;
     page.see(".outcome--bad").await;
-    page.rewrite("dialog [name=base_url]", &house.upstream.base_url())
+    page.rewrite("dialog [name=base_url]", &test_server.upstream.base_url())
         .await;
     page.click_text("dialog button", "Test").await;
     page.see_text(".outcome--good", "It works").await;
@@ -153,12 +153,12 @@ async fn a_model_test_is_explained_and_its_key_is_never_returned() {
 
 #[tokio::test]
 async fn a_key_that_was_typed_for_one_kind_is_not_sent_to_another() {
-    let house = TestServer::demo().await;
-    let room = house.room(manual(), &["Mina"]).await;
+    let test_server = TestServer::demo().await;
+    let room = test_server.room(manual(), &["Mina"]).await;
     let page = room.page().await;
     page.click_text("[data-card=demo] button", "Connect a model")
         .await;
-    page.write("dialog [name=base_url]", house.upstream.base_url())
+    page.write("dialog [name=base_url]", test_server.upstream.base_url())
         .await;
     page.write("dialog [name=api_key]", "sk-very-secret-key")
         .await;
@@ -169,9 +169,9 @@ async fn a_key_that_was_typed_for_one_kind_is_not_sent_to_another() {
     page.run("const kind = document.querySelector('dialog [name=kind]'); kind.value = 'anthropic'; kind.dispatchEvent(new Event('change'))")
         .await;
     page.click_text("dialog button", "Test").await;
-    house.upstream.wait_for_requests(2).await;
+    test_server.upstream.wait_for_requests(2).await;
 
-    let (first, second) = (house.upstream.seen(0), house.upstream.seen(1));
+    let (first, second) = (test_server.upstream.seen(0), test_server.upstream.seen(1));
     let has_key = |headers: &[(String, String)]| headers.iter().any(|it| it.1.contains("secret"));
     assert!(has_key(&first.headers));
     assert_eq!(second.path, "/v1/messages");
@@ -180,8 +180,8 @@ async fn a_key_that_was_typed_for_one_kind_is_not_sent_to_another() {
 
 #[tokio::test]
 async fn a_space_is_three_interactions_away() {
-    let house = TestServer::demo().await;
-    let room = house.room(manual(), &[]).await;
+    let test_server = TestServer::demo().await;
+    let room = test_server.room(manual(), &[]).await;
     let page = room.page().await;
 
     page.click("#sidebar [aria-label='New space']").await;

@@ -45,8 +45,8 @@ async fn describe(room: &SpaceFixture, text: &str) {
 
 #[tokio::test]
 async fn the_inspector_shows_the_prompt_of_a_reply() {
-    let house = TestServer::open().await;
-    let room = house.room(list(), &["Mina"]).await;
+    let test_server = TestServer::open().await;
+    let room = test_server.room(list(), &["Mina"]).await;
     let page = room.page().await;
     page.say("What do you know about lighthouses?").await;
     page.answered_by("Mina").await;
@@ -60,14 +60,16 @@ async fn the_inspector_shows_the_prompt_of_a_reply() {
 
 #[tokio::test]
 async fn the_inspector_shows_the_prompt_of_each_swipe() {
-    let house = TestServer::open().await;
-    let room = house.room(list(), &["Mina"]).await;
+    let test_server = TestServer::open().await;
+    let room = test_server.room(list(), &["Mina"]).await;
     describe(&room, "Keeps the lighthouse.").await;
     let page = room.page().await;
     page.say("Good evening.").await;
     page.answered_by("Mina").await;
     describe(&room, "Keeps the ferry.").await;
-    house.upstream.next(ResponseScript::say("Good day to you."));
+    test_server
+        .upstream
+        .next(ResponseScript::say("Good day to you."));
     page.click(TAIL).await;
     page.click(".message__tools [aria-label='Regenerate']")
         .await;
@@ -88,8 +90,8 @@ async fn the_inspector_shows_the_prompt_of_each_swipe() {
 
 #[tokio::test]
 async fn the_inspector_shows_the_prompt_of_a_copilot_text() {
-    let house = TestServer::open().await;
-    let room = house.room(list(), &["Mina"]).await;
+    let test_server = TestServer::open().await;
+    let room = test_server.room(list(), &["Mina"]).await;
     let page = room.page().await;
     page.click("[aria-label='Help me write']").await;
     page.run("document.querySelector('.copilot-panel__row--copilot select').value = '1'")
@@ -118,12 +120,12 @@ async fn the_inspector_shows_the_prompt_of_a_copilot_text() {
 
 #[tokio::test]
 async fn the_inspector_says_when_a_prompt_is_no_longer_stored() {
-    let house = TestServer::open().await;
-    let room = house.room(list(), &["Mina"]).await;
+    let test_server = TestServer::open().await;
+    let room = test_server.room(list(), &["Mina"]).await;
     let page = room.page().await;
     page.say("Good evening.").await;
     page.answered_by("Mina").await;
-    let mut facts = house.facts().await;
+    let mut facts = test_server.facts().await;
     // As the fifty-first reply after it does.
     facts.execute("DELETE FROM run_prompts").await;
 
@@ -135,8 +137,8 @@ async fn the_inspector_says_when_a_prompt_is_no_longer_stored() {
 
 #[tokio::test]
 async fn the_inspector_says_when_a_text_has_no_run() {
-    let house = TestServer::open().await;
-    let room = house.room(manual(), &[]).await;
+    let test_server = TestServer::open().await;
+    let room = test_server.room(manual(), &[]).await;
     let card = json!({"name": "Ada", "first_mes": "Hi.", "alternate_greetings": ["Ho."]});
     let ada = expect(201, room.ann.post("/api/characters", card).await);
     let space = expect(

@@ -31,8 +31,8 @@ const TOKEN_IS_GONE: &str = "location.hash === '' && location.pathname === '/joi
 
 #[tokio::test]
 async fn an_invited_guest_enters_a_name_and_joins() {
-    let house = TestServer::open().await;
-    let room = house.room(manual(), &["Mina"]).await;
+    let test_server = TestServer::open().await;
+    let room = test_server.room(manual(), &["Mina"]).await;
     for n in 0..30 {
         room.post(&format!("Line number {n}.")).await;
     }
@@ -81,8 +81,8 @@ async fn an_invited_guest_enters_a_name_and_joins() {
 
 #[tokio::test]
 async fn a_guest_joins_on_a_phone() {
-    let house = TestServer::open().await;
-    let room = house.room(manual(), &["Mina"]).await;
+    let test_server = TestServer::open().await;
+    let room = test_server.room(manual(), &["Mina"]).await;
     room.post("The newest word").await;
     let link = invite(&room, json!({"role": "guest"})).await;
 
@@ -109,8 +109,8 @@ const SMALL_TARGETS: &str =
 
 #[tokio::test]
 async fn invalid_invite_links_explain_why() {
-    let house = TestServer::open().await;
-    let room = house.room(manual(), &["Mina"]).await;
+    let test_server = TestServer::open().await;
+    let room = test_server.room(manual(), &["Mina"]).await;
     let spent = invite(&room, json!({"role": "guest", "max_uses": 1})).await;
     let first = open(&room, &spent, Viewport::Desktop).await;
     first.write("[name=display_name]", "Cleo").await;
@@ -141,8 +141,8 @@ async fn invalid_invite_links_explain_why() {
 
 #[tokio::test]
 async fn an_invited_member_registers_and_joins() {
-    let house = TestServer::open().await;
-    let room = house.room(manual(), &["Mina"]).await;
+    let test_server = TestServer::open().await;
+    let room = test_server.room(manual(), &["Mina"]).await;
     let link = invite(&room, json!({"role": "member"})).await;
 
     let page = open(&room, &link, Viewport::Desktop).await;
@@ -160,8 +160,8 @@ async fn an_invited_member_registers_and_joins() {
 
 #[tokio::test]
 async fn a_user_with_an_account_signs_in_and_joins() {
-    let house = TestServer::open().await;
-    let room = house.room(manual(), &["Mina"]).await;
+    let test_server = TestServer::open().await;
+    let room = test_server.room(manual(), &["Mina"]).await;
     let first = invite(&room, json!({"role": "member", "max_uses": 1})).await;
     let page = open(&room, &first, Viewport::Desktop).await;
     page.write("[name=display_name]", "Dora").await;
@@ -198,8 +198,8 @@ async fn a_user_with_an_account_signs_in_and_joins() {
 
 #[tokio::test]
 async fn a_signed_in_user_joins_with_one_click() {
-    let house = TestServer::open().await;
-    let room = house.room(manual(), &["Mina"]).await;
+    let test_server = TestServer::open().await;
+    let room = test_server.room(manual(), &["Mina"]).await;
     let way = invite(&room, json!({"role": "member"})).await;
     let dora = register(&room, &way, "dora").await;
     let space = room.ann.create_space("The Old Mill", manual()).await;
@@ -228,8 +228,8 @@ async fn register(room: &SpaceFixture, invite: &Value, name: &str) -> HttpClient
 
 #[tokio::test]
 async fn a_new_link_replaces_the_old_one_and_its_qr_code() {
-    let house = TestServer::open().await;
-    let room = house.room(manual(), &["Mina"]).await;
+    let test_server = TestServer::open().await;
+    let room = test_server.room(manual(), &["Mina"]).await;
     let page = room.page().await;
     page.click_text("#panel button", "Invite people").await;
     page.click_text("dialog button", "Create link").await;
@@ -279,8 +279,8 @@ async fn link_in(page: &Page, before: &str) -> String {
 
 #[tokio::test]
 async fn uses_are_counted_where_the_links_are_listed() {
-    let house = TestServer::open().await;
-    let room = house.room(manual(), &["Mina"]).await;
+    let test_server = TestServer::open().await;
+    let room = test_server.room(manual(), &["Mina"]).await;
     let link = invite(&room, json!({"role": "member", "max_uses": 5})).await;
     register(&room, &link, "dora").await;
     let page = room.page().await;

@@ -30,8 +30,8 @@ async fn new_key(page: &Page) -> String {
 
 #[tokio::test]
 async fn an_api_key_is_shown_once_and_can_be_revoked() {
-    let house = TestServer::open().await;
-    let room = house.room(manual(), &[]).await;
+    let test_server = TestServer::open().await;
+    let room = test_server.room(manual(), &[]).await;
     let page = room.page().await;
 
     page.go("/settings/keys").await;
@@ -54,9 +54,9 @@ async fn an_api_key_is_shown_once_and_can_be_revoked() {
 
 #[tokio::test]
 async fn the_examples_hold_the_address_the_newest_key_and_a_model_and_run() {
-    let house = TestServer::open().await;
-    house.upstream.reply_with("Hello to you.");
-    let room = house.room(manual(), &[]).await;
+    let test_server = TestServer::open().await;
+    test_server.upstream.reply_with("Hello to you.");
+    let room = test_server.room(manual(), &[]).await;
     let page = room.page().await;
     page.go("/settings/keys").await;
     page.see_text(".example", "YOUR_API_KEY").await;
@@ -97,8 +97,8 @@ async fn the_examples_hold_the_address_the_newest_key_and_a_model_and_run() {
 
 #[tokio::test]
 async fn the_page_of_keys_fits_a_phone_and_a_laptop_in_light_and_dark() {
-    let house = TestServer::open().await;
-    let room = house.room(manual(), &[]).await;
+    let test_server = TestServer::open().await;
+    let room = test_server.room(manual(), &[]).await;
     for (screen, width) in [(Viewport::Desktop, 1280), (Viewport::Phone, 390)] {
         let page = room.page_on(screen).await;
         page.go("/settings/keys").await;

@@ -36,8 +36,8 @@ const TOO_WIDE: &str = r#"[...document.querySelectorAll("body *")]
     .map((it) => it.outerHTML.slice(0, 120))"#;
 
 /// A room whose Ann reads Chinese.
-async fn chinese_room(house: &TestServer, columns: Value, names: &[&str]) -> SpaceFixture {
-    let room = house.room(columns, names).await;
+async fn chinese_room(test_server: &TestServer, columns: Value, names: &[&str]) -> SpaceFixture {
+    let room = test_server.room(columns, names).await;
     let wish = json!({"locale": "zh-CN"});
     expect(200, room.ann.patch("/api/users/me", wish).await);
     room
@@ -81,8 +81,8 @@ async fn is_all_chinese(page: &Page, place: &str) {
 
 #[tokio::test]
 async fn a_language_change_applies_at_once_and_loses_nothing() {
-    let house = TestServer::open().await;
-    let room = house.room(manual(), &["Mina"]).await;
+    let test_server = TestServer::open().await;
+    let room = test_server.room(manual(), &["Mina"]).await;
     room.post("Good evening.").await;
     let page = room.page().await;
     speaks(&page, "en").await;
@@ -117,8 +117,8 @@ async fn a_language_change_applies_at_once_and_loses_nothing() {
 
 #[tokio::test]
 async fn the_account_language_applies_on_another_device() {
-    let house = TestServer::open().await;
-    let room = chinese_room(&house, manual(), &["Mina"]).await;
+    let test_server = TestServer::open().await;
+    let room = chinese_room(&test_server, manual(), &["Mina"]).await;
 
     let other_device = room.page().await;
 
@@ -140,8 +140,8 @@ async fn the_account_language_applies_on_another_device() {
 
 #[tokio::test]
 async fn the_first_account_is_made_in_the_language_of_its_browser() {
-    let house = TestServer::demo().await;
-    let page = house.visitor().await;
+    let test_server = TestServer::demo().await;
+    let page = test_server.visitor().await;
     wishes(&page, "zh-CN,zh,en").await;
 
     page.go("/").await;
@@ -159,15 +159,15 @@ async fn the_first_account_is_made_in_the_language_of_its_browser() {
     page.see(".message").await;
 
     speaks(&page, "zh-CN").await;
-    let ann = HttpClient::sign_in(&house.server.url(), "ann").await;
+    let ann = HttpClient::sign_in(&test_server.server.url(), "ann").await;
     assert_eq!(locale_of(&ann).await, json!("zh-CN"));
 }
 
 #[tokio::test]
 async fn a_language_change_on_the_sign_in_page_keeps_typed_text() {
-    let house = TestServer::open().await;
-    let ann = HttpClient::set_up(&house.server.url(), "ann").await;
-    let page = house.visitor().await;
+    let test_server = TestServer::open().await;
+    let ann = HttpClient::set_up(&test_server.server.url(), "ann").await;
+    let page = test_server.visitor().await;
     page.go("/").await;
     page.see_text("h1", "Welcome back").await;
     page.write("[name=username]", "ann").await;
@@ -203,8 +203,8 @@ async fn a_language_change_on_the_sign_in_page_keeps_typed_text() {
 
 #[tokio::test]
 async fn no_text_is_left_in_english() {
-    let house = TestServer::open().await;
-    let room = chinese_room(&house, list(), &["Mina", "Rook"]).await;
+    let test_server = TestServer::open().await;
+    let room = chinese_room(&test_server, list(), &["Mina", "Rook"]).await;
     let page = room.page().await;
     page.say("你好").await;
     page.answered_by("Mina").await;
@@ -259,8 +259,8 @@ async fn no_text_is_left_in_english() {
 
 #[tokio::test]
 async fn chinese_fits_on_a_phone() {
-    let house = TestServer::open().await;
-    let room = chinese_room(&house, list(), &["Mina", "Rook"]).await;
+    let test_server = TestServer::open().await;
+    let room = chinese_room(&test_server, list(), &["Mina", "Rook"]).await;
     let page = room.page_on(Viewport::Phone).await;
     page.see_text(".queue", "轮到你了").await;
 
@@ -279,8 +279,8 @@ async fn chinese_fits_on_a_phone() {
 
 #[tokio::test]
 async fn the_enter_that_selects_an_ime_candidate_sends_nothing() {
-    let house = TestServer::open().await;
-    let room = house.room(manual(), &["Mina"]).await;
+    let test_server = TestServer::open().await;
+    let room = test_server.room(manual(), &["Mina"]).await;
     let page = room.page().await;
     page.see(FIELD).await;
 
@@ -327,8 +327,8 @@ async fn enter(page: &Page) {
 /// Safari ends the composition before it reports the key that ended it, and marks the key instead.
 #[tokio::test]
 async fn an_enter_that_safari_marks_as_part_of_a_composition_sends_nothing() {
-    let house = TestServer::open().await;
-    let room = house.room(manual(), &["Mina"]).await;
+    let test_server = TestServer::open().await;
+    let room = test_server.room(manual(), &["Mina"]).await;
     let page = room.page().await;
     page.write(FIELD, "你好").await;
 

@@ -14,8 +14,8 @@ const WORLD: &str = r#"{"name": "The coast", "entries": {
 
 #[tokio::test]
 async fn testing_a_text_shows_which_entries_activate_and_why_others_do_not() {
-    let house = TestServer::open().await;
-    let room = house.room(serde_json::json!({}), &["Mina"]).await;
+    let test_server = TestServer::open().await;
+    let room = test_server.room(serde_json::json!({}), &["Mina"]).await;
     let page = room.page_on(Viewport::Desktop).await;
     page.drop_file("coast.json", WORLD.as_bytes()).await;
     page.click("dialog button[type=submit]").await;
@@ -62,8 +62,8 @@ async fn keep_picture(page: &Page, name: &str) {
 
 #[tokio::test]
 async fn the_rules_by_which_lore_is_found_are_set_with_the_keyboard_alone() {
-    let house = TestServer::open().await;
-    let room = house.room(serde_json::json!({}), &["Mina"]).await;
+    let test_server = TestServer::open().await;
+    let room = test_server.room(serde_json::json!({}), &["Mina"]).await;
     let space = format!("/api/spaces/{}", room.cast[0]["space_id"]);
     let known = serde_json::json!({"settings": {"scenario_override": "Rain.", "world_info": {"made_up": 1, "max_steps": 2}}});
     expect(200, room.ann.patch(&space, known).await);
@@ -118,8 +118,8 @@ async fn the_rules_by_which_lore_is_found_are_set_with_the_keyboard_alone() {
 
 #[tokio::test]
 async fn the_rules_by_which_lore_is_found_fit_on_a_phone_and_in_chinese() {
-    let house = TestServer::open().await;
-    let room = house.room(serde_json::json!({}), &["Mina"]).await;
+    let test_server = TestServer::open().await;
+    let room = test_server.room(serde_json::json!({}), &["Mina"]).await;
     for (locale, title) in [("en", "World Info settings"), ("zh-CN", "世界书设置")] {
         let me = serde_json::json!({"locale": locale});
         expect(200, room.ann.patch("/api/users/me", me).await);
@@ -140,8 +140,8 @@ async fn the_rules_by_which_lore_is_found_fit_on_a_phone_and_in_chinese() {
 
 #[tokio::test]
 async fn saving_or_closing_keeps_the_focus() {
-    let house = TestServer::open().await;
-    let room = house.room(serde_json::json!({}), &["Mina"]).await;
+    let test_server = TestServer::open().await;
+    let room = test_server.room(serde_json::json!({}), &["Mina"]).await;
     let book = serde_json::json!({"name": "The coast"});
     expect(201, room.ann.post("/api/lorebooks", book).await);
     let page = room.page_on(Viewport::Desktop).await;

@@ -42,16 +42,19 @@ impl Nodes {
         let redis = RedisServer::start().await;
         let (model, bus) = (upstream.base_url(), redis.url());
         let env = settings(&model, &bus, &[("TROUPE_OPEN_REGISTRATION", "true")]);
-        let house = TestServer::on(TestBackend::Postgres, upstream, &env).await;
-        let company = SeveralUsers::of(house, "member").await;
+        let test_server = TestServer::on(TestBackend::Postgres, upstream, &env).await;
+        let company = SeveralUsers::of(test_server, "member").await;
         Nodes { company, redis }
     }
 
     /// One more.
     async fn second(&self, more: &[(&'static str, &'static str)]) -> Server {
-        let (model, bus) = (self.company.house.upstream.base_url(), self.redis.url());
+        let (model, bus) = (
+            self.company.test_server.upstream.base_url(),
+            self.redis.url(),
+        );
         let env = settings(&model, &bus, more);
-        self.company.house.another_node(&env).await
+        self.company.test_server.another_node(&env).await
     }
 
     /// One more that runs nothing: what is seen there is written on the first.
@@ -73,7 +76,7 @@ impl Nodes {
     fn next_is_slow(&self, text: &str) -> HoldPoint {
         let gate = HoldPoint::closed();
         let script = ResponseScript::say(text).held_at(&gate);
-        self.company.house.upstream.next(script);
+        self.company.test_server.upstream.next(script);
         gate
     }
 }
@@ -131,7 +134,12 @@ async fn stop_on_one_node_ends_a_reply_of_the_other() {
     gate.step();
     bob.see_text(STREAMING, "Once upon").await;
     bob.click("[aria-label=Stop]").await;
-    nodes.company.house.upstream.wait_for_disconnect(0).await;
+    nodes
+        .company
+        .test_server
+        .upstream
+        .wait_for_disconnect(0)
+        .await;
 
     for page in [&ann, &bob] {
         page.see_text(FINAL, "Stopped").await;
@@ -169,20 +177,20 @@ async fn a_round_continues_when_its_node_is_killed() {
     let space = format!("/api/spaces/{}", nodes.company.space);
     let rules = json!({"reply_order": "list", "replies_per_turn": "activated"});
     expect(200, nodes.company.room.ann.patch(&space, rules).await);
-    let door = ProxyServer::start(&nodes.company.house.server).await;
+    let door = ProxyServer::start(&nodes.company.test_server.server).await;
     let ann = nodes.page(&door.url(), &nodes.company.room.ann).await;
     let begun = ResponseScript::stream()
         .role()
         .words("Once upon a time ")
         .hang();
-    nodes.company.house.upstream.next(begun);
+    nodes.company.test_server.upstream.next(begun);
 
     ann.say("Both of you").await;
     ann.see_text(STREAMING, "Once upon a time").await;
     let second = nodes.second(&[]).await;
     let bob = nodes.page(&second.url(), &nodes.company.bob).await;
     bob.see_text(STREAMING, "Once upon a time").await;
-    nodes.company.house.server.kill9();
+    nodes.company.test_server.server.kill9();
     ann.see_text(".banner", "Reconnecting").await;
     door.set_target(&second);
 

@@ -58,7 +58,7 @@ async fn three_people_play_through_a_crash_and_see_what_is_stored() {
         .patch(&space, json!({"reply_order": "list"}));
     expect(200, order.await);
     let mut n_asked = 0;
-    company.house.upstream.answer_with(move |_| {
+    company.test_server.upstream.answer_with(move |_| {
         n_asked += 1;
         let text = format!("And so answer number {n_asked} is given, slowly and with care.");
         ResponseScript::say(&text)
@@ -82,16 +82,16 @@ async fn three_people_play_through_a_crash_and_see_what_is_stored() {
             .role()
             .words("Once upon a time ")
             .hang();
-        company.house.upstream.next(begun);
+        company.test_server.upstream.next(begun);
         post(speaker, &format!("Line {line} of the evening.")).await;
         for page in pages {
             page.see(".message[data-state=streaming]").await;
         }
-        company.house.server.kill9();
+        company.test_server.server.kill9();
         for page in pages {
             page.see_text(".banner", "Reconnecting").await;
         }
-        company.house.server.restart().await;
+        company.test_server.server.restart().await;
         see_n(&pages, 2 * line + 2).await;
     }
 

@@ -39,10 +39,10 @@ const FORBIDDEN_TO_GUESTS: &str = "[...document.querySelectorAll('button')]
 async fn a_guest_cannot_stop_replies_but_can_post() {
     let company = SeveralUsers::with("guest").await;
     company
-        .house
+        .test_server
         .upstream
         .reply_with("One two three four five.");
-    let gate = company.house.upstream.gate();
+    let gate = company.test_server.upstream.gate();
     let page = company.bobs_page().await;
     company
         .room

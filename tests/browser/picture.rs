@@ -21,9 +21,9 @@ const WREN: &str = "*She turns the sheet around and taps an empty corner.* \"Her
 
 #[tokio::test]
 async fn the_picture_of_the_readme_can_be_taken() {
-    let house = TestServer::open().await;
-    house.upstream.next(ResponseScript::say(MARLO));
-    let page = house.visitor().await;
+    let test_server = TestServer::open().await;
+    test_server.upstream.next(ResponseScript::say(MARLO));
+    let page = test_server.visitor().await;
     page.go("/").await;
     page.write("[name=display_name]", "Ann Lee").await;
     page.write("[name=password]", "correct horse battery").await;
@@ -33,8 +33,8 @@ async fn the_picture_of_the_readme_can_be_taken() {
     page.say("Marlo, is there a room left for the night? I have walked since the ford.")
         .await;
     page.answered_by("Marlo").await;
-    house.upstream.reply_with(WREN);
-    let gate = house.upstream.gate();
+    test_server.upstream.reply_with(WREN);
+    let gate = test_server.upstream.gate();
     page.say("Wren, what does your map say about the road ahead?")
         .await;
     for _ in 0..18 {

@@ -65,10 +65,10 @@ async fn the_typing_indicator_summarizes_several_users() {
 async fn the_typing_indicator_names_a_character() {
     let company = SeveralUsers::with("guest").await;
     company
-        .house
+        .test_server
         .upstream
         .reply_with("One two three four five.");
-    let gate = company.house.upstream.gate();
+    let gate = company.test_server.upstream.gate();
     let page = company.bobs_page().await;
     page.see(".composer__field").await;
 

@@ -53,8 +53,8 @@ async fn choose(page: &Page, label: &str) {
 
 #[tokio::test]
 async fn a_preset_is_dropped_rearranged_and_chosen_and_the_prompt_follows() {
-    let house = TestServer::open().await;
-    let room = house.room(manual(), &["Mina"]).await;
+    let test_server = TestServer::open().await;
+    let room = test_server.room(manual(), &["Mina"]).await;
     room.post("Good evening.").await;
     let page = room.page().await;
 

@@ -9,15 +9,15 @@ const THOUGHTS: &str = "<img src=x onerror=alert(1)> **Eve** greets me.\nSo do I
 
 #[tokio::test]
 async fn reasoning_is_collapsed_labelled_and_plain_text() {
-    let house = TestServer::open().await;
-    let room = house.room(list(), &["Mina"]).await;
+    let test_server = TestServer::open().await;
+    let room = test_server.room(list(), &["Mina"]).await;
     let thought =
         json!({ "choices": [{ "index": 0, "delta": { "reasoning_content": THOUGHTS } }] });
     let thinks = ResponseScript::stream()
         .role()
         .event(&thought)
         .words("Hi, Eve.");
-    house.upstream.next(thinks.finish("stop").done());
+    test_server.upstream.next(thinks.finish("stop").done());
     let page = room.page().await;
 
     page.say("Hi.").await;

@@ -12,8 +12,8 @@ const WIDTH: &str =
 
 #[tokio::test]
 async fn the_api_is_found_by_search_and_read_by_keyboard() {
-    let house = TestServer::open().await;
-    let page = house.visitor().await;
+    let test_server = TestServer::open().await;
+    let page = test_server.visitor().await;
     page.go("/docs").await;
     page.see(".operation").await;
     let all = page.n(".operation").await;
@@ -41,8 +41,8 @@ async fn the_api_is_found_by_search_and_read_by_keyboard() {
 
 #[tokio::test]
 async fn the_api_fits_a_phone_and_speaks_the_language_of_the_device() {
-    let house = TestServer::open().await;
-    let page = house.visitor().await;
+    let test_server = TestServer::open().await;
+    let page = test_server.visitor().await;
     page.resize(390, 844, true).await;
     page.go("/docs").await;
     page.see(".operation").await;

@@ -12,9 +12,11 @@ use crate::test_server::TestServer;
 
 #[tokio::test]
 async fn the_rest_of_a_round_is_rearranged_with_the_keyboard() {
-    let house = TestServer::open().await;
-    let room = house.room(list_order(), &["Mina", "Rook", "Iris"]).await;
-    let gate = next_waits(&house, "Mina here.");
+    let test_server = TestServer::open().await;
+    let room = test_server
+        .room(list_order(), &["Mina", "Rook", "Iris"])
+        .await;
+    let gate = next_waits(&test_server, "Mina here.");
     let page = room.page().await;
 
     page.say("All of you").await;
@@ -42,9 +44,11 @@ async fn the_rest_of_a_round_is_rearranged_with_the_keyboard() {
 
 #[tokio::test]
 async fn the_rest_of_a_round_is_rearranged_with_the_mouse() {
-    let house = TestServer::open().await;
-    let room = house.room(list_order(), &["Mina", "Rook", "Iris"]).await;
-    let gate = next_waits(&house, "Mina here.");
+    let test_server = TestServer::open().await;
+    let room = test_server
+        .room(list_order(), &["Mina", "Rook", "Iris"])
+        .await;
+    let gate = next_waits(&test_server, "Mina here.");
     let page = room.page().await;
 
     page.say("All of you").await;
@@ -76,9 +80,11 @@ async fn focus(page: &Page, css: &str) {
 
 #[tokio::test]
 async fn a_slot_that_starts_leaves_the_list_being_edited() {
-    let house = TestServer::open().await;
-    let room = house.room(list_order(), &["Mina", "Rook", "Iris"]).await;
-    let gates = ["Mina here.", "Rook here."].map(|it| next_waits(&house, it));
+    let test_server = TestServer::open().await;
+    let room = test_server
+        .room(list_order(), &["Mina", "Rook", "Iris"])
+        .await;
+    let gates = ["Mina here.", "Rook here."].map(|it| next_waits(&test_server, it));
     let page = room.page().await;
 
     page.say("All of you").await;
@@ -96,9 +102,9 @@ async fn a_slot_that_starts_leaves_the_list_being_edited() {
 
 #[tokio::test]
 async fn an_edit_of_a_replaced_round_is_rejected_with_an_explanation() {
-    let house = TestServer::open().await;
-    let room = house.room(list_order(), &["Mina", "Rook"]).await;
-    let gate = house.upstream.gate();
+    let test_server = TestServer::open().await;
+    let room = test_server.room(list_order(), &["Mina", "Rook"]).await;
+    let gate = test_server.upstream.gate();
     let page = room.page().await;
     // Another user posts a message while the new order is being sent.
     let path = format!("/api/conversations/{}/messages", room.conversation);
@@ -144,7 +150,7 @@ async fn a_guest_sees_the_round_and_cannot_edit_it() {
     let mut rules = list_order();
     rules["auto_mode_enabled"] = json!(true);
     expect(200, company.room.ann.patch(&space, rules).await);
-    let gate = next_waits(&company.house, "Mina here.");
+    let gate = next_waits(&company.test_server, "Mina here.");
     let page = company.bobs_page().await;
 
     page.say("Both of you").await;

@@ -22,9 +22,9 @@ fn natural_order() -> Value {
 }
 
 /// The next answer waits until its gate is opened.
-pub fn next_waits(house: &TestServer, text: &str) -> HoldPoint {
+pub fn next_waits(test_server: &TestServer, text: &str) -> HoldPoint {
     let gate = HoldPoint::closed();
-    house
+    test_server
         .upstream
         .next(ResponseScript::say(text).held_at(&gate));
     gate
@@ -62,9 +62,11 @@ async fn talkativeness(room: &SpaceFixture, character: usize, value: f64) {
 
 #[tokio::test]
 async fn in_a_round_of_three_the_bar_shows_each_slot_in_order() {
-    let house = TestServer::open().await;
-    let room = house.room(list_order(), &["Mina", "Rook", "Iris"]).await;
-    let gates = ["Mina here.", "Rook here.", "Iris here."].map(|it| next_waits(&house, it));
+    let test_server = TestServer::open().await;
+    let room = test_server
+        .room(list_order(), &["Mina", "Rook", "Iris"])
+        .await;
+    let gates = ["Mina here.", "Rook here.", "Iris here."].map(|it| next_waits(&test_server, it));
     let page = room.page().await;
 
     page.say("All of you").await;
@@ -84,8 +86,10 @@ async fn in_a_round_of_three_the_bar_shows_each_slot_in_order() {
 
 #[tokio::test]
 async fn in_a_round_mentioned_speakers_come_before_talkative_ones() {
-    let house = TestServer::open().await;
-    let room = house.room(natural_order(), &["Mina", "Rook", "Iris"]).await;
+    let test_server = TestServer::open().await;
+    let room = test_server
+        .room(natural_order(), &["Mina", "Rook", "Iris"])
+        .await;
     talkativeness(&room, 0, 1.0).await;
     talkativeness(&room, 1, 0.0).await;
     talkativeness(&room, 2, 0.0).await;
@@ -98,9 +102,9 @@ async fn in_a_round_mentioned_speakers_come_before_talkative_ones() {
 
 #[tokio::test]
 async fn your_turn_is_a_hint_and_blocks_no_speaker() {
-    let house = TestServer::open().await;
-    let room = house.room(list_order(), &["Mina", "Rook"]).await;
-    let gate = next_waits(&house, "Mina here.");
+    let test_server = TestServer::open().await;
+    let room = test_server.room(list_order(), &["Mina", "Rook"]).await;
+    let gate = next_waits(&test_server, "Mina here.");
     let page = room.page().await;
 
     page.say("Both of you").await;
@@ -118,10 +122,10 @@ async fn your_turn_is_a_hint_and_blocks_no_speaker() {
 
 #[tokio::test]
 async fn each_slot_shows_why_it_was_chosen() {
-    let house = TestServer::open().await;
-    let room = house.room(natural_order(), &["Mina", "Rook"]).await;
+    let test_server = TestServer::open().await;
+    let room = test_server.room(natural_order(), &["Mina", "Rook"]).await;
     talkativeness(&room, 0, 1.0).await;
-    let gate = next_waits(&house, "Rook here.");
+    let gate = next_waits(&test_server, "Rook here.");
     let page = room.page().await;
 
     page.say("Rook, what now?").await;
@@ -147,14 +151,16 @@ async fn each_slot_shows_why_it_was_chosen() {
 
 #[tokio::test]
 async fn a_message_during_a_round_comes_first_and_the_bar_names_dropped_speakers() {
-    let house = TestServer::open().await;
-    let room = house.room(natural_order(), &["Mina", "Rook", "Iris"]).await;
+    let test_server = TestServer::open().await;
+    let room = test_server
+        .room(natural_order(), &["Mina", "Rook", "Iris"])
+        .await;
     for character in 0..3 {
         talkativeness(&room, character, 0.0).await;
     }
     let (first, second) = (
-        next_waits(&house, "Mina here."),
-        next_waits(&house, "Iris here."),
+        next_waits(&test_server, "Mina here."),
+        next_waits(&test_server, "Iris here."),
     );
     let page = room.page().await;
 
@@ -167,7 +173,7 @@ async fn a_message_during_a_round_comes_first_and_the_bar_names_dropped_speakers
     page.see_text(".queue__dropped", "newer message or request: Rook")
         .await;
     assert_eq!(page.n(".message[data-state=streaming]").await, 1);
-    assert_eq!(house.upstream.n_requests(), 1);
+    assert_eq!(test_server.upstream.n_requests(), 1);
     first.open();
     page.see_text(".queue__now", "Iris is writing").await;
     second.open();
@@ -178,16 +184,16 @@ async fn a_message_during_a_round_comes_first_and_the_bar_names_dropped_speakers
 
 #[tokio::test]
 async fn a_rejected_message_is_explained_in_the_language_of_the_page() {
-    let house = TestServer::open().await;
+    let test_server = TestServer::open().await;
     let mut rules = list_order();
     rules["during_generation_user_input_policy"] = json!("reject");
-    let room = house.room(rules, &["Mina"]).await;
+    let room = test_server.room(rules, &["Mina"]).await;
     let language = room
         .ann
         .patch("/api/users/me", json!({"locale": "zh-CN"}))
         .await;
     expect(200, language);
-    let gate = next_waits(&house, "Mina here.");
+    let gate = next_waits(&test_server, "Mina here.");
     let page = room.page().await;
 
     page.say("First").await;
@@ -205,8 +211,8 @@ async fn a_rejected_message_is_explained_in_the_language_of_the_page() {
 
 #[tokio::test]
 async fn when_all_are_muted_no_speaker_is_due_and_one_can_be_chosen() {
-    let house = TestServer::open().await;
-    let room = house.room(natural_order(), &["Mina", "Rook"]).await;
+    let test_server = TestServer::open().await;
+    let room = test_server.room(natural_order(), &["Mina", "Rook"]).await;
     for seat in &room.cast {
         let path = format!("/api/memberships/{}", seat["id"]);
         expect(
@@ -229,9 +235,11 @@ async fn when_all_are_muted_no_speaker_is_due_and_one_can_be_chosen() {
 
 #[tokio::test]
 async fn a_round_can_be_paused_resumed_and_skip_a_speaker() {
-    let house = TestServer::open().await;
-    let room = house.room(list_order(), &["Mina", "Rook", "Iris"]).await;
-    let gates = ["Mina here.", "Rook here.", "Iris here."].map(|it| next_waits(&house, it));
+    let test_server = TestServer::open().await;
+    let room = test_server
+        .room(list_order(), &["Mina", "Rook", "Iris"])
+        .await;
+    let gates = ["Mina here.", "Rook here.", "Iris here."].map(|it| next_waits(&test_server, it));
     let page = room.page().await;
 
     page.say("All of you").await;
@@ -257,11 +265,13 @@ async fn a_round_can_be_paused_resumed_and_skip_a_speaker() {
 
 #[tokio::test]
 async fn a_round_that_fails_midway_says_so_and_can_be_retried() {
-    let house = TestServer::open().await;
-    let room = house.room(list_order(), &["Mina", "Rook", "Iris"]).await;
-    house.upstream.next(ResponseScript::say("Mina here."));
-    house.upstream.next(ResponseScript::status(400));
-    house.upstream.next(ResponseScript::status(400));
+    let test_server = TestServer::open().await;
+    let room = test_server
+        .room(list_order(), &["Mina", "Rook", "Iris"])
+        .await;
+    test_server.upstream.next(ResponseScript::say("Mina here."));
+    test_server.upstream.next(ResponseScript::status(400));
+    test_server.upstream.next(ResponseScript::status(400));
     let page = room.page().await;
 
     page.say("All of you").await;
@@ -270,7 +280,7 @@ async fn a_round_that_fails_midway_says_so_and_can_be_retried() {
     page.see_text("[data-card=failed]", "Rook could not reply")
         .await;
     page.click("[data-card=failed] .button--primary").await;
-    house.upstream.wait_for_requests(3).await;
+    test_server.upstream.wait_for_requests(3).await;
     places(&page, "spoken failed pending").await;
     page.click(".queue [aria-label=Skip]").await;
 
@@ -280,10 +290,10 @@ async fn a_round_that_fails_midway_says_so_and_can_be_retried() {
 
 #[tokio::test]
 async fn on_a_phone_the_bar_of_a_round_leaves_room_to_write() {
-    let house = TestServer::open().await;
+    let test_server = TestServer::open().await;
     let names = ["Mina", "Rook", "Iris", "Captain Barnaby", "Ottoline"];
-    let room = house.room(list_order(), &names).await;
-    let gate = next_waits(&house, "Mina here.");
+    let room = test_server.room(list_order(), &names).await;
+    let gate = next_waits(&test_server, "Mina here.");
     let page = room.page_on(Viewport::Phone).await;
 
     page.write(FIELD, "All of you").await;

@@ -8,8 +8,8 @@ use crate::test_server::{TestServer, list, manual};
 
 #[tokio::test]
 async fn the_panel_shows_the_runs_and_what_would_be_sent() {
-    let house = TestServer::open().await;
-    let room = house.room(list(), &["Mina"]).await;
+    let test_server = TestServer::open().await;
+    let room = test_server.room(list(), &["Mina"]).await;
     let page = room.page().await;
     page.say("What do you know about lighthouses?").await;
     page.answered_by("Mina").await;
@@ -26,8 +26,8 @@ async fn the_panel_shows_the_runs_and_what_would_be_sent() {
 
 #[tokio::test]
 async fn the_runs_name_their_speaker_even_if_members_load_late() {
-    let house = TestServer::open().await;
-    let room = house.room(list(), &["Mina"]).await;
+    let test_server = TestServer::open().await;
+    let room = test_server.room(list(), &["Mina"]).await;
     let page = room.page().await;
     page.say("Good evening.").await;
     page.answered_by("Mina").await;
@@ -42,8 +42,8 @@ async fn the_runs_name_their_speaker_even_if_members_load_late() {
 
 #[tokio::test]
 async fn a_pasted_card_is_shown_before_it_is_stored() {
-    let house = TestServer::open().await;
-    let room = house.room(manual(), &[]).await;
+    let test_server = TestServer::open().await;
+    let room = test_server.room(manual(), &[]).await;
     let page = room.page().await;
     let card = json!({"spec": "chara_card_v2", "spec_version": "2.0", "data": {
         "name": "Seraphina", "description": "A guardian.", "personality": "", "scenario": "", "mes_example": "",
@@ -65,8 +65,8 @@ async fn a_pasted_card_is_shown_before_it_is_stored() {
 
 #[tokio::test]
 async fn a_session_that_ended_asks_to_sign_in_and_keeps_the_draft() {
-    let house = TestServer::open().await;
-    let room = house.room(manual(), &["Mina"]).await;
+    let test_server = TestServer::open().await;
+    let room = test_server.room(manual(), &["Mina"]).await;
     let page = room.page().await;
     page.write(FIELD, "half a thought").await;
 

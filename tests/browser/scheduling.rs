@@ -8,8 +8,8 @@ use crate::test_server::{TestServer, list, manual};
 
 #[tokio::test]
 async fn in_manual_order_no_speaker_answers_unless_asked() {
-    let house = TestServer::open().await;
-    let room = house.room(manual(), &["Mina", "Rook"]).await;
+    let test_server = TestServer::open().await;
+    let room = test_server.room(manual(), &["Mina", "Rook"]).await;
     let page = room.page().await;
 
     page.say("Hello").await;
@@ -27,8 +27,8 @@ async fn in_manual_order_no_speaker_answers_unless_asked() {
 
 #[tokio::test]
 async fn in_list_order_speakers_answer_in_turn() {
-    let house = TestServer::open().await;
-    let room = house.room(list(), &["Mina", "Rook", "Iris"]).await;
+    let test_server = TestServer::open().await;
+    let room = test_server.room(list(), &["Mina", "Rook", "Iris"]).await;
     let page = room.page().await;
 
     for name in ["Mina", "Rook", "Iris"] {
@@ -50,9 +50,9 @@ async fn in_list_order_speakers_answer_in_turn() {
 
 #[tokio::test]
 async fn the_queue_bar_shows_the_speaker_and_the_reason() {
-    let house = TestServer::open().await;
-    let room = house.room(list(), &["Mina"]).await;
-    let gate = house.upstream.gate();
+    let test_server = TestServer::open().await;
+    let room = test_server.room(list(), &["Mina"]).await;
+    let gate = test_server.upstream.gate();
     let page = room.page().await;
 
     page.say("Hello").await;
@@ -74,8 +74,8 @@ async fn the_queue_bar_shows_the_speaker_and_the_reason() {
 
 #[tokio::test]
 async fn in_natural_order_the_mentioned_speaker_answers() {
-    let house = TestServer::open().await;
-    let room = house
+    let test_server = TestServer::open().await;
+    let room = test_server
         .room(json!({"reply_order": "natural"}), &["Mina", "Rook"])
         .await;
     let page = room.page().await;
@@ -94,8 +94,8 @@ async fn in_natural_order_the_mentioned_speaker_answers() {
 
 #[tokio::test]
 async fn in_pooled_order_one_message_selects_exactly_one_speaker() {
-    let house = TestServer::open().await;
-    let room = house
+    let test_server = TestServer::open().await;
+    let room = test_server
         .room(json!({"reply_order": "pooled"}), &["Mina", "Rook"])
         .await;
     let page = room.page().await;
@@ -118,8 +118,8 @@ async fn in_pooled_order_one_message_selects_exactly_one_speaker() {
 
 #[tokio::test]
 async fn a_muted_character_is_skipped_and_can_still_be_asked() {
-    let house = TestServer::open().await;
-    let room = house.room(list(), &["Mina", "Rook"]).await;
+    let test_server = TestServer::open().await;
+    let room = test_server.room(list(), &["Mina", "Rook"]).await;
     let page = room.page().await;
 
     page.click(".member__button").await;
@@ -135,9 +135,9 @@ async fn a_muted_character_is_skipped_and_can_still_be_asked() {
 
 #[tokio::test]
 async fn a_stopped_round_waits_and_is_resumed() {
-    let house = TestServer::open().await;
-    let room = house.room(list(), &["Mina"]).await;
-    let gate = house.upstream.gate();
+    let test_server = TestServer::open().await;
+    let room = test_server.room(list(), &["Mina"]).await;
+    let gate = test_server.upstream.gate();
     let page = room.page().await;
 
     page.say("Hello").await;
@@ -152,15 +152,15 @@ async fn a_stopped_round_waits_and_is_resumed() {
 
 #[tokio::test]
 async fn a_failed_round_is_retried_or_skipped() {
-    let house = TestServer::open().await;
-    let room = house.room(list(), &["Mina"]).await;
-    house.upstream.next(ResponseScript::status(400));
-    house.upstream.next(ResponseScript::status(400));
+    let test_server = TestServer::open().await;
+    let room = test_server.room(list(), &["Mina"]).await;
+    test_server.upstream.next(ResponseScript::status(400));
+    test_server.upstream.next(ResponseScript::status(400));
     let page = room.page().await;
 
     page.say("Hello").await;
     page.click(".queue [aria-label=Retry]").await;
-    house.upstream.wait_for_requests(2).await;
+    test_server.upstream.wait_for_requests(2).await;
     page.see("[data-card=failed]").await;
     page.click(".queue [aria-label=Skip]").await;
 

@@ -12,8 +12,8 @@ use crate::support::poll;
 use crate::test_server::{SpaceFixture, TestServer, manual};
 
 /// A room with a chat of `n` lines that came out of a file, the one at `found` about a heron.
-async fn long_room(house: &TestServer, n: usize, found: usize) -> SpaceFixture {
-    let mut room = house.room(manual(), &["Ada"]).await;
+async fn long_room(test_server: &TestServer, n: usize, found: usize) -> SpaceFixture {
+    let mut room = test_server.room(manual(), &["Ada"]).await;
     let line = |i: usize| {
         let about = if i == found { "a heron" } else { "the tide" };
         let text = format!("Line {i} is about {about}, and a few more words to fill it.");
@@ -81,8 +81,8 @@ fn calls(part: &str) -> String {
 
 #[tokio::test]
 async fn after_a_jump_back_scrolling_reaches_the_newest_without_a_gap() {
-    let house = TestServer::open().await;
-    let room = long_room(&house, 400, 60).await;
+    let test_server = TestServer::open().await;
+    let room = long_room(&test_server, 400, 60).await;
     let page = room.page().await;
     page.see_text(".message", "Line 400 ").await;
 
@@ -121,8 +121,8 @@ async fn after_a_jump_back_scrolling_reaches_the_newest_without_a_gap() {
 
 #[tokio::test]
 async fn one_button_returns_from_a_jump_and_shows_new_messages_once() {
-    let house = TestServer::open().await;
-    let room = long_room(&house, 400, 60).await;
+    let test_server = TestServer::open().await;
+    let room = long_room(&test_server, 400, 60).await;
     let page = room.page_on(Viewport::Phone).await;
     page.go(&room.path()).await;
     page.see_text(".message", "Line 400 ").await;
@@ -154,8 +154,8 @@ async fn one_button_returns_from_a_jump_and_shows_new_messages_once() {
 
 #[tokio::test]
 async fn in_ten_thousand_messages_a_jump_is_one_page_and_few_nodes() {
-    let house = TestServer::open().await;
-    let room = long_room(&house, 10_000, 17).await;
+    let test_server = TestServer::open().await;
+    let room = long_room(&test_server, 10_000, 17).await;
     let page = room.page().await;
     page.see_text(".message", "Line 10000 ").await;
     let pages = calls("/messages?");

@@ -8,8 +8,8 @@ use crate::test_server::{TestServer, manual};
 
 #[tokio::test]
 async fn enter_sends_and_shift_enter_begins_a_line() {
-    let house = TestServer::open().await;
-    let room = house.room(manual(), &["Mina"]).await;
+    let test_server = TestServer::open().await;
+    let room = test_server.room(manual(), &["Mina"]).await;
     let page = room.page().await;
 
     page.write(FIELD, "one").await;
@@ -23,8 +23,8 @@ async fn enter_sends_and_shift_enter_begins_a_line() {
 
 #[tokio::test]
 async fn enter_that_ends_a_composition_sends_nothing() {
-    let house = TestServer::open().await;
-    let room = house.room(manual(), &["Mina"]).await;
+    let test_server = TestServer::open().await;
+    let room = test_server.room(manual(), &["Mina"]).await;
     let page = room.page().await;
     page.write(FIELD, "ni hao").await;
 
@@ -45,8 +45,8 @@ async fn enter_that_ends_a_composition_sends_nothing() {
 
 #[tokio::test]
 async fn on_a_phone_enter_begins_a_line() {
-    let house = TestServer::open().await;
-    let room = house.room(manual(), &["Mina"]).await;
+    let test_server = TestServer::open().await;
+    let room = test_server.room(manual(), &["Mina"]).await;
     let page = room.page_on(Viewport::Phone).await;
 
     page.write(FIELD, "one").await;
@@ -60,8 +60,8 @@ async fn on_a_phone_enter_begins_a_line() {
 
 #[tokio::test]
 async fn a_message_is_there_at_once_and_becomes_final_in_the_same_node() {
-    let house = TestServer::open().await;
-    let room = house.room(manual(), &["Mina"]).await;
+    let test_server = TestServer::open().await;
+    let room = test_server.room(manual(), &["Mina"]).await;
     let page = room.page().await;
     page.run(WATCH_FOR_PENDING).await;
 
@@ -94,17 +94,17 @@ const WATCH_FOR_PENDING: &str = "
 
 #[tokio::test]
 async fn a_message_that_failed_is_sent_again_as_the_same_one() {
-    let mut house = TestServer::open().await;
-    let room = house.room(manual(), &["Mina"]).await;
+    let mut test_server = TestServer::open().await;
+    let room = test_server.room(manual(), &["Mina"]).await;
     let page = room.page().await;
 
-    house.server.kill9();
+    test_server.server.kill9();
     page.say("Is anybody there?").await;
     page.see_text(".message[data-state=failed]", "Not sent")
         .await;
     page.see_text(".message[data-state=failed] button", "Discard")
         .await;
-    house.server.restart().await;
+    test_server.server.restart().await;
     page.click_text(".message[data-state=failed] button", "Retry")
         .await;
 
@@ -116,11 +116,11 @@ async fn a_message_that_failed_is_sent_again_as_the_same_one() {
 
 #[tokio::test]
 async fn a_message_that_failed_can_be_discarded() {
-    let mut house = TestServer::open().await;
-    let room = house.room(manual(), &["Mina"]).await;
+    let mut test_server = TestServer::open().await;
+    let room = test_server.room(manual(), &["Mina"]).await;
     let page = room.page().await;
 
-    house.server.kill9();
+    test_server.server.kill9();
     page.say("Never mind").await;
     page.click_text(".message[data-state=failed] button", "Discard")
         .await;
@@ -130,8 +130,8 @@ async fn a_message_that_failed_can_be_discarded() {
 
 #[tokio::test]
 async fn a_draft_survives_a_reload_and_ends_with_sending() {
-    let house = TestServer::open().await;
-    let room = house.room(manual(), &["Mina"]).await;
+    let test_server = TestServer::open().await;
+    let room = test_server.room(manual(), &["Mina"]).await;
     let page = room.page().await;
     let field = format!("document.querySelector('{FIELD}')?.value");
 

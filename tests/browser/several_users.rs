@@ -9,7 +9,7 @@ use crate::test_server::{SpaceFixture, TestServer, manual};
 
 /// Ann's room with Mina and Rook in it, and Bob, who has a seat there too.
 pub struct SeveralUsers {
-    pub house: TestServer,
+    pub test_server: TestServer,
     pub room: SpaceFixture,
     pub bob: HttpClient,
     pub space: i64,
@@ -31,12 +31,12 @@ impl SeveralUsers {
     }
 
     /// The same on a server with these settings and open registration.
-    pub async fn of(house: TestServer, role: &str) -> SeveralUsers {
-        let room = house.room(manual(), &["Mina", "Rook"]).await;
+    pub async fn of(test_server: TestServer, role: &str) -> SeveralUsers {
+        let room = test_server.room(manual(), &["Mina", "Rook"]).await;
         let space = room.cast[0]["space_id"].as_i64().expect("a number");
         let (bob, seat) = add_member(&room, space, "bob", role).await;
         SeveralUsers {
-            house,
+            test_server,
             room,
             bob,
             space,

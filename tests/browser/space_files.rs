@@ -89,8 +89,8 @@ async fn an_exported_space_is_the_same_on_an_empty_installation() {
 
 #[tokio::test]
 async fn an_address_of_a_message_opens_around_it() {
-    let house = TestServer::open().await;
-    let room = house.room(manual(), &["Mina"]).await;
+    let test_server = TestServer::open().await;
+    let room = test_server.room(manual(), &["Mina"]).await;
     for n in 0..120 {
         room.post(&format!("Line {n}.")).await;
     }

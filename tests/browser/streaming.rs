@@ -24,13 +24,13 @@ async fn grown_past(page: &Page, n: usize) -> String {
 
 #[tokio::test]
 async fn text_grows_and_earlier_messages_keep_their_distance() {
-    let house = TestServer::open().await;
-    let room = house.room(list(), &["Mina"]).await;
-    house.upstream.reply_with(TEXT);
+    let test_server = TestServer::open().await;
+    let room = test_server.room(list(), &["Mina"]).await;
+    test_server.upstream.reply_with(TEXT);
     let page = room.page().await;
     page.say("First").await;
     page.answered_by("Mina").await;
-    let gate = house.upstream.gate();
+    let gate = test_server.upstream.gate();
     let distance = "document.querySelectorAll('.message')[1].getBoundingClientRect().top - document.querySelectorAll('.message')[0].getBoundingClientRect().top";
     let before = page.value(distance).await;
 
@@ -53,10 +53,10 @@ async fn text_grows_and_earlier_messages_keep_their_distance() {
 
 #[tokio::test]
 async fn the_text_that_was_written_becomes_the_message_in_the_same_node() {
-    let house = TestServer::open().await;
-    let room = house.room(list(), &["Mina"]).await;
-    house.upstream.reply_with(TEXT);
-    let gate = house.upstream.gate();
+    let test_server = TestServer::open().await;
+    let room = test_server.room(list(), &["Mina"]).await;
+    test_server.upstream.reply_with(TEXT);
+    let gate = test_server.upstream.gate();
     let page = room.page().await;
 
     page.say("Hello").await;
@@ -75,10 +75,10 @@ async fn the_text_that_was_written_becomes_the_message_in_the_same_node() {
 
 #[tokio::test]
 async fn a_reload_in_the_middle_finds_the_text_so_far() {
-    let house = TestServer::open().await;
-    let room = house.room(list(), &["Mina"]).await;
-    house.upstream.reply_with(TEXT);
-    let gate = house.upstream.gate();
+    let test_server = TestServer::open().await;
+    let room = test_server.room(list(), &["Mina"]).await;
+    test_server.upstream.reply_with(TEXT);
+    let gate = test_server.upstream.gate();
     let page = room.page().await;
     page.say("Hello").await;
     gate.step();
@@ -99,10 +99,10 @@ async fn a_reload_in_the_middle_finds_the_text_so_far() {
 
 #[tokio::test]
 async fn a_reply_finishes_without_a_viewer() {
-    let house = TestServer::open().await;
-    let room = house.room(list(), &["Mina"]).await;
-    house.upstream.reply_with(TEXT);
-    let gate = house.upstream.gate();
+    let test_server = TestServer::open().await;
+    let room = test_server.room(list(), &["Mina"]).await;
+    test_server.upstream.reply_with(TEXT);
+    let gate = test_server.upstream.gate();
     let page = room.page().await;
     page.say("Hello").await;
     gate.step();
@@ -110,7 +110,7 @@ async fn a_reply_finishes_without_a_viewer() {
 
     drop(page);
     gate.open();
-    house.upstream.finished(0).await;
+    test_server.upstream.finished(0).await;
     let page = room.page().await;
 
     assert_eq!(page.answered_by("Mina").await, TEXT);
@@ -118,10 +118,10 @@ async fn a_reply_finishes_without_a_viewer() {
 
 #[tokio::test]
 async fn a_lost_connection_leaves_no_gap_and_no_duplicate() {
-    let house = TestServer::open().await;
-    let room = house.room(list(), &["Mina"]).await;
-    house.upstream.reply_with(TEXT);
-    let gate = house.upstream.gate();
+    let test_server = TestServer::open().await;
+    let room = test_server.room(list(), &["Mina"]).await;
+    test_server.upstream.reply_with(TEXT);
+    let gate = test_server.upstream.gate();
     let page = room.page().await;
     page.say("Hello").await;
     gate.step();
@@ -131,7 +131,7 @@ async fn a_lost_connection_leaves_no_gap_and_no_duplicate() {
     page.see_text(".banner", "Reconnecting").await;
     gate.step();
     gate.step();
-    house.upstream.wait_for_texts(0, 3).await;
+    test_server.upstream.wait_for_texts(0, 3).await;
     page.offline(false).await;
     page.gone(".banner").await;
     gate.open();
@@ -143,10 +143,10 @@ async fn a_lost_connection_leaves_no_gap_and_no_duplicate() {
 
 #[tokio::test]
 async fn stop_keeps_the_text_so_far_and_others_see_it() {
-    let house = TestServer::open().await;
-    let room = house.room(list(), &["Mina"]).await;
-    house.upstream.reply_with(TEXT);
-    let gate = house.upstream.gate();
+    let test_server = TestServer::open().await;
+    let room = test_server.room(list(), &["Mina"]).await;
+    test_server.upstream.reply_with(TEXT);
+    let gate = test_server.upstream.gate();
     let page = room.page().await;
     let other = room.page().await;
     page.say("Hello").await;
@@ -163,14 +163,14 @@ async fn stop_keeps_the_text_so_far_and_others_see_it() {
         "{kept:?} lost some of {shown:?}"
     );
     page.gone("[aria-label=Stop]").await;
-    house.upstream.wait_for_disconnect(0).await;
+    test_server.upstream.wait_for_disconnect(0).await;
 }
 
 #[tokio::test]
 async fn a_failed_reply_is_a_card_and_posting_still_works() {
-    let house = TestServer::open().await;
-    let room = house.room(list(), &["Mina"]).await;
-    house.upstream.next(ResponseScript::status(400));
+    let test_server = TestServer::open().await;
+    let room = test_server.room(list(), &["Mina"]).await;
+    test_server.upstream.next(ResponseScript::status(400));
     let page = room.page().await;
 
     page.say("Hello").await;
@@ -192,9 +192,9 @@ async fn a_failed_reply_is_a_card_and_posting_still_works() {
 
 #[tokio::test]
 async fn the_failure_card_is_shown_to_later_visitors() {
-    let house = TestServer::open().await;
-    let room = house.room(list(), &["Mina"]).await;
-    house.upstream.next(ResponseScript::status(400));
+    let test_server = TestServer::open().await;
+    let room = test_server.room(list(), &["Mina"]).await;
+    test_server.upstream.next(ResponseScript::status(400));
     let page = room.page().await;
     page.say("Hello").await;
     page.see("[data-card=failed]").await;
@@ -207,10 +207,10 @@ async fn the_failure_card_is_shown_to_later_visitors() {
 
 #[tokio::test]
 async fn a_failed_generate_in_manual_order_is_seen_after_a_reload_and_tried_again() {
-    let house = TestServer::open().await;
-    let room = house.room(manual(), &["Mina"]).await;
+    let test_server = TestServer::open().await;
+    let room = test_server.room(manual(), &["Mina"]).await;
     let page = room.page().await;
-    house.upstream.next(ResponseScript::status(400));
+    test_server.upstream.next(ResponseScript::status(400));
     expect(202, room.ann.generate(room.conversation, None).await);
     page.see_text("[data-card=failed]", "Mina could not reply")
         .await;
@@ -226,9 +226,9 @@ async fn a_failed_generate_in_manual_order_is_seen_after_a_reload_and_tried_agai
 
 #[tokio::test]
 async fn a_server_that_died_in_the_middle_leaves_nothing_generating() {
-    let mut house = TestServer::open().await;
-    let room = house.room(list(), &["Mina"]).await;
-    house.upstream.next(
+    let mut test_server = TestServer::open().await;
+    let room = test_server.room(list(), &["Mina"]).await;
+    test_server.upstream.next(
         ResponseScript::stream()
             .role()
             .words("Once upon a time ")
@@ -238,9 +238,9 @@ async fn a_server_that_died_in_the_middle_leaves_nothing_generating() {
     page.say("Hello").await;
     grown_past(&page, 0).await;
 
-    house.server.kill9();
+    test_server.server.kill9();
     page.see_text(".banner", "Reconnecting").await;
-    house.server.restart().await;
+    test_server.server.restart().await;
 
     assert_eq!(page.answered_by("Mina").await, "Hello.");
     page.gone(STREAMING).await;

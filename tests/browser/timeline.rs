@@ -15,8 +15,8 @@ async fn fill(room: &SpaceFixture, n: usize) {
 
 #[tokio::test]
 async fn a_long_conversation_keeps_few_nodes_and_a_stable_place() {
-    let house = TestServer::open().await;
-    let room = house.room(manual(), &["Mina"]).await;
+    let test_server = TestServer::open().await;
+    let room = test_server.room(manual(), &["Mina"]).await;
     fill(&room, 400).await;
     let page = room.page().await;
     page.see_text(".message", "Line number 399").await;
@@ -64,8 +64,8 @@ const MEASURE_SHIFT: &str = "
 
 #[tokio::test]
 async fn a_reader_further_up_is_notified_and_not_scrolled() {
-    let house = TestServer::open().await;
-    let room = house.room(manual(), &["Mina"]).await;
+    let test_server = TestServer::open().await;
+    let room = test_server.room(manual(), &["Mina"]).await;
     fill(&room, 60).await;
     let page = room.page().await;
     page.see_text(".message", "Line number 59").await;
@@ -88,8 +88,8 @@ async fn a_reader_further_up_is_notified_and_not_scrolled() {
 
 #[tokio::test]
 async fn messages_of_one_author_are_grouped_and_days_are_separated() {
-    let house = TestServer::open().await;
-    let room = house.room(manual(), &["Mina"]).await;
+    let test_server = TestServer::open().await;
+    let room = test_server.room(manual(), &["Mina"]).await;
     fill(&room, 3).await;
     let page = room.page().await;
     page.see_text(".message", "Line number 2").await;

@@ -12,8 +12,8 @@ const CARD: &str = ".approvals [data-approval]";
 
 #[tokio::test]
 async fn a_moderator_approves_a_tool_call_and_the_message_shows_it() {
-    let house = TestServer::open().await;
-    let room = house.room(list(), &["Mina"]).await;
+    let test_server = TestServer::open().await;
+    let room = test_server.room(list(), &["Mina"]).await;
     let page = room.page().await;
     page.click("#panel-tab-settings").await;
     page.see("[data-section=tools] select").await;
@@ -36,8 +36,8 @@ async fn a_moderator_approves_a_tool_call_and_the_message_shows_it() {
     theirs.set_cookie(guest.cookie()).await;
     theirs.go(&format!("/c/{}", room.conversation)).await;
     theirs.see(".composer textarea").await;
-    house.upstream.next(ResponseScript::calls(ROLL));
-    house.upstream.next(ResponseScript::say("Seven!"));
+    test_server.upstream.next(ResponseScript::calls(ROLL));
+    test_server.upstream.next(ResponseScript::say("Seven!"));
 
     page.say("Roll, please.").await;
 
@@ -59,8 +59,8 @@ async fn a_moderator_approves_a_tool_call_and_the_message_shows_it() {
 
 #[tokio::test]
 async fn a_server_of_tools_is_named_in_the_settings_and_taken_away_again() {
-    let house = TestServer::open().await;
-    let room = house.room(list(), &["Mina"]).await;
+    let test_server = TestServer::open().await;
+    let room = test_server.room(list(), &["Mina"]).await;
     let page = room.page().await;
     let servers = async || -> Value {
         let door = format!("/api/conversations/{}", room.conversation);

@@ -19,8 +19,8 @@ async fn tail_says(page: &Page, text: &str) {
 }
 
 /// Ann has spoken, and Mina has answered "Hello."
-async fn answered(house: &TestServer, screen: Viewport) -> (SpaceFixture, Page) {
-    let room = house.room(manual(), &["Mina"]).await;
+async fn answered(test_server: &TestServer, screen: Viewport) -> (SpaceFixture, Page) {
+    let room = test_server.room(manual(), &["Mina"]).await;
     room.post("Good evening.").await;
     let mina = room.cast[0]["id"].as_i64();
     expect(202, room.ann.generate(room.conversation, mina).await);
@@ -39,11 +39,13 @@ const TAIL: &str = ".message:last-child .message__body";
 
 #[tokio::test]
 async fn the_newest_message_gets_a_swipe_and_every_user_sees_the_selection() {
-    let house = TestServer::open().await;
-    let (room, page) = answered(&house, Viewport::Desktop).await;
+    let test_server = TestServer::open().await;
+    let (room, page) = answered(&test_server, Viewport::Desktop).await;
     let other = room.page().await;
-    house.upstream.next(ResponseScript::say("Good day to you."));
-    let gate = house.upstream.gate();
+    test_server
+        .upstream
+        .next(ResponseScript::say("Good day to you."));
+    let gate = test_server.upstream.gate();
 
     press_tool(&page, TAIL, "Regenerate").await;
     gate.step();
@@ -67,7 +69,9 @@ async fn the_newest_message_gets_a_swipe_and_every_user_sees_the_selection() {
     );
     page.click(".swipes [aria-label='Next swipe']").await;
     tail_says(&other, "Good day to you.").await;
-    house.upstream.next(ResponseScript::say("And a third."));
+    test_server
+        .upstream
+        .next(ResponseScript::say("And a third."));
     page.click(".swipes [aria-label='New swipe']").await;
     tail_says(&other, "And a third.").await;
     page.see_text(".swipes__position", "3/3").await;
@@ -76,9 +80,11 @@ async fn the_newest_message_gets_a_swipe_and_every_user_sees_the_selection() {
 
 #[tokio::test]
 async fn a_touch_gesture_moves_between_swipes() {
-    let house = TestServer::open().await;
-    let (_room, page) = answered(&house, Viewport::Phone).await;
-    house.upstream.next(ResponseScript::say("Good day to you."));
+    let test_server = TestServer::open().await;
+    let (_room, page) = answered(&test_server, Viewport::Phone).await;
+    test_server
+        .upstream
+        .next(ResponseScript::say("Good day to you."));
 
     draw(&page, -160).await;
     tail_says(&page, "Good day to you.").await;
@@ -111,15 +117,17 @@ async fn draw(page: &Page, by: i64) {
 
 #[tokio::test]
 async fn the_old_text_returns_when_a_swipe_fails_or_is_stopped() {
-    let house = TestServer::open().await;
-    let (room, page) = answered(&house, Viewport::Desktop).await;
-    house.upstream.next(ResponseScript::status(400));
+    let test_server = TestServer::open().await;
+    let (room, page) = answered(&test_server, Viewport::Desktop).await;
+    test_server.upstream.next(ResponseScript::status(400));
 
     press_tool(&page, TAIL, "Regenerate").await;
     page.see("[data-card=failed]").await;
     tail_says(&page, "Hello.").await;
-    house.upstream.next(ResponseScript::say("Good day to you."));
-    let gate = house.upstream.gate();
+    test_server
+        .upstream
+        .next(ResponseScript::say("Good day to you."));
+    let gate = test_server.upstream.gate();
     page.click_text("[data-card=failed] button", "Retry").await;
     page.see(".message[data-state=streaming]").await;
     // Before the first word there is nothing to keep.
@@ -132,17 +140,19 @@ async fn the_old_text_returns_when_a_swipe_fails_or_is_stopped() {
 
 #[tokio::test]
 async fn an_earlier_message_is_regenerated_in_a_branch() {
-    let house = TestServer::open().await;
-    let (room, page) = answered(&house, Viewport::Desktop).await;
+    let test_server = TestServer::open().await;
+    let (room, page) = answered(&test_server, Viewport::Desktop).await;
     page.say("And then?").await;
     tail_says(&page, "And then?").await;
-    house.upstream.next(ResponseScript::say("Good day to you."));
+    test_server
+        .upstream
+        .next(ResponseScript::say("Good day to you."));
 
     press_tool(&page, ".message[data-seq='2'] .message__body", "Regenerate").await;
     page.see_text("dialog", "in a branch").await;
     page.press(Key::Escape).await;
     page.gone("dialog").await;
-    assert_eq!(house.upstream.n_requests(), 1, "it was only asked");
+    assert_eq!(test_server.upstream.n_requests(), 1, "it was only asked");
     press_tool(&page, ".message[data-seq='2'] .message__body", "Regenerate").await;
     page.click_text("dialog button", "Create branch").await;
 
@@ -154,8 +164,8 @@ async fn an_earlier_message_is_regenerated_in_a_branch() {
 
 #[tokio::test]
 async fn the_greetings_of_a_character_rotate_without_generating() {
-    let house = TestServer::open().await;
-    let room = house.room(manual(), &[]).await;
+    let test_server = TestServer::open().await;
+    let room = test_server.room(manual(), &[]).await;
     let card = json!({"name": "Mina", "first_mes": "Welcome.", "alternate_greetings": ["Come in.", "Who is there?"]});
     let mina = expect(201, room.ann.post("/api/characters", card).await);
     let spaces = expect(200, room.ann.get("/api/spaces").await);
@@ -176,13 +186,13 @@ async fn the_greetings_of_a_character_rotate_without_generating() {
 
     tail_says(&page, "Come in.").await;
     page.see_text(".swipes__position", "2/3").await;
-    assert_eq!(house.upstream.n_requests(), 0);
+    assert_eq!(test_server.upstream.n_requests(), 0);
 }
 
 #[tokio::test]
 async fn a_branch_has_the_same_beginning_and_a_way_back() {
-    let house = TestServer::open().await;
-    let (room, page) = answered(&house, Viewport::Desktop).await;
+    let test_server = TestServer::open().await;
+    let (room, page) = answered(&test_server, Viewport::Desktop).await;
 
     press_tool(&page, TAIL, "Create branch").await;
     page.see_text(".main__title", "Branch").await;
