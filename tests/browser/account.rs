@@ -39,7 +39,7 @@ async fn a_guest_is_warned_at_the_way_out_and_keeps_the_account() {
     page.gone(".sidebar__keep").await;
     page.see("#sidebar [aria-label='New space']").await;
     page.click_text("#sidebar a", "Main").await;
-    page.say("Still me").await;
+    page.send_message("Still me").await;
     page.see_text(".message[data-state=final]", "Still me")
         .await;
     let cleo = HttpClient::sign_in(room.ann.base(), "cleo").await;
@@ -123,7 +123,7 @@ async fn back_and_reload_keep_the_conversation_and_two_windows_agree() {
     first.reload().await;
     first.see_text(".main__title", "Side stage").await;
 
-    first.say("Said in one window").await;
+    first.send_message("Said in one window").await;
     second.see_text(".message--own", "Said in one window").await;
     first.click(".sidebar__me").await;
     first.click_text(".menu__item", "Profile").await;
@@ -193,7 +193,7 @@ async fn a_changed_password_ends_the_other_sessions_and_the_page_continues() {
     page.see_text(".toast", "Password changed").await;
     elsewhere.see_text("dialog", "Please sign in again").await;
     page.click_text("#sidebar a", "Main").await;
-    page.say("Still here").await;
+    page.send_message("Still here").await;
     page.see_text(".message[data-state=final]", "Still here")
         .await;
     elsewhere

@@ -12,7 +12,7 @@ async fn arrow_up_edits_the_newest_own_message_and_escape_restores_it() {
     let test_server = TestServer::open().await;
     let room = test_server.room(manual(), &["Mina"]).await;
     let page = room.page().await;
-    page.say("typo hree").await;
+    page.send_message("typo hree").await;
     page.see_text(".message[data-state=final]", "typo hree")
         .await;
 
@@ -34,7 +34,7 @@ async fn a_deleted_message_comes_back_with_undo() {
     let room = test_server.room(manual(), &["Mina"]).await;
     let page = room.page().await;
     let other = room.page().await;
-    page.say("Too much said").await;
+    page.send_message("Too much said").await;
     other.see_text(".message", "Too much said").await;
 
     page.truth(
@@ -57,7 +57,7 @@ async fn an_excluded_message_is_dimmed_and_not_sent() {
     let test_server = TestServer::open().await;
     let room = test_server.room(manual(), &["Mina"]).await;
     let page = room.page().await;
-    page.say("A secret of the audience").await;
+    page.send_message("A secret of the audience").await;
     page.see_text(".message[data-state=final]", "A secret")
         .await;
 
@@ -83,7 +83,7 @@ async fn the_toolbar_offers_what_is_possible_now_after_do_not_send_to_the_ai() {
     let test_server = TestServer::open().await;
     let room = test_server.room(manual(), &["Mina"]).await;
     let page = room.page().await;
-    page.say("A secret of the audience").await;
+    page.send_message("A secret of the audience").await;
     page.see_text(".message[data-state=final]", "A secret")
         .await;
 
@@ -106,7 +106,7 @@ async fn on_an_edit_conflict_the_second_editor_sees_both_texts_and_chooses() {
     let test_server = TestServer::open().await;
     let room = test_server.room(manual(), &["Mina"]).await;
     let (first, second) = (room.page().await, room.page_on(Viewport::Phone).await);
-    first.say("As it was.").await;
+    first.send_message("As it was.").await;
     second
         .see_text(".message[data-state=final]", "As it was.")
         .await;

@@ -51,7 +51,7 @@ async fn auto_mode_counts_down_its_turns_and_shows_when_it_stops() {
 
     page.click(".queue [role=switch]").await;
     page.see_text(".queue", "Auto Mode is on").await;
-    page.say("Go on, you two").await;
+    page.send_message("Go on, you two").await;
     for (gate, n) in gates.iter().zip([3, 2, 1, 0]) {
         left(&page, n).await;
         page.see_text(".queue__now", "is writing").await;
@@ -64,7 +64,7 @@ async fn auto_mode_counts_down_its_turns_and_shows_when_it_stops() {
     page.see_text(".queue", "Auto Mode has stopped: its 3 turns are used up")
         .await;
     left(&page, 0).await;
-    page.say("And once more").await;
+    page.send_message("And once more").await;
 
     n_messages(&page, 10).await;
     left(&page, 0).await;
@@ -80,14 +80,14 @@ async fn a_user_message_comes_before_auto_mode_and_switching_it_off_ends_it_at_o
     let page = room.page().await;
 
     page.click(".queue [role=switch]").await;
-    page.say("Go on, you two").await;
+    page.send_message("Go on, you two").await;
     page.answered_by("Mina").await;
     page.see_text(".queue__now", "Rook is next").await;
     page.see_text(".queue__countdown", "in ").await;
     page.reload().await;
     page.see_text(".queue__countdown", "in ").await;
     left(&page, 4).await;
-    page.say("Wait").await;
+    page.send_message("Wait").await;
     page.answered_by("Rook").await;
     left(&page, 4).await;
     page.see_text(".queue__now", "Mina is next").await;
@@ -110,7 +110,7 @@ async fn a_waiting_turn_can_be_paused_and_resumed() {
     let page = room.page().await;
 
     page.click(".queue [role=switch]").await;
-    page.say("Go on, you two").await;
+    page.send_message("Go on, you two").await;
     page.answered_by("Mina").await;
     page.see_text(".queue__countdown", "in ").await;
     page.click(".queue [aria-label=Pause]").await;

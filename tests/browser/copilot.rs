@@ -128,7 +128,7 @@ async fn while_the_ai_speaks_for_a_person_the_composer_is_locked_until_they_take
 
     page.gone(".copilot-notice").await;
     gate.open();
-    page.say("It is me.").await;
+    page.send_message("It is me.").await;
     page.answered_by("Mina").await;
     assert_eq!(room.texts().await[0], "It is me.");
 }

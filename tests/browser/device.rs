@@ -196,7 +196,7 @@ async fn a_finished_message_is_announced_once_and_a_streaming_one_never() {
     )
     .await;
 
-    page.say("Count").await;
+    page.send_message("Count").await;
     gate.step();
     page.see(".message[data-state=streaming]").await;
     let while_growing = page.value("window.read").await;
@@ -222,7 +222,7 @@ async fn a_failure_is_announced_at_once() {
         .next(crate::support::fake_provider::script::ResponseScript::status(400));
     let page = room.page().await;
 
-    page.say("Hello").await;
+    page.send_message("Hello").await;
 
     page.see("[data-card=failed]").await;
     page.truth(
@@ -246,7 +246,7 @@ async fn system_preferences_are_honored() {
         {"name": "prefers-reduced-motion", "value": "reduce"},
         {"name": "prefers-color-scheme", "value": "dark"}]});
     page.cdp("Emulation.setEmulatedMedia", wishes).await;
-    page.say("Hello").await;
+    page.send_message("Hello").await;
     gate.step();
     page.see(".message[data-state=streaming]").await;
     let moving = "document.getAnimations().length";

@@ -45,7 +45,7 @@ async fn from_the_first_page_to_the_first_reply_in_five_steps() {
     page.click("button[type=submit]").await;
     page.see(".message").await;
     let n_greetings = page.n(".message").await;
-    page.say("Good evening.").await;
+    page.send_message("Good evening.").await;
 
     page.truth(
         "a character has answered",
@@ -112,7 +112,7 @@ async fn without_a_model_a_notice_is_shown_and_posting_works() {
     let page = room.page().await;
 
     page.see_text("[data-card=demo]", "demo model").await;
-    page.say("Anybody here?").await;
+    page.send_message("Anybody here?").await;
     page.see_text(".message[data-state=final]", "Anybody here?")
         .await;
 

@@ -48,7 +48,8 @@ async fn the_inspector_shows_the_prompt_of_a_reply() {
     let test_server = TestServer::open().await;
     let room = test_server.room(list(), &["Mina"]).await;
     let page = room.page().await;
-    page.say("What do you know about lighthouses?").await;
+    page.send_message("What do you know about lighthouses?")
+        .await;
     page.answered_by("Mina").await;
 
     inspect(&page, TAIL).await;
@@ -64,7 +65,7 @@ async fn the_inspector_shows_the_prompt_of_each_swipe() {
     let room = test_server.room(list(), &["Mina"]).await;
     describe(&room, "Keeps the lighthouse.").await;
     let page = room.page().await;
-    page.say("Good evening.").await;
+    page.send_message("Good evening.").await;
     page.answered_by("Mina").await;
     describe(&room, "Keeps the ferry.").await;
     test_server
@@ -104,7 +105,7 @@ async fn the_inspector_shows_the_prompt_of_a_copilot_text() {
     inspect(&page, ".message--own .message__body").await;
     page.see("dialog .block").await;
     close(&page).await;
-    page.say("These are my own words.").await;
+    page.send_message("These are my own words.").await;
     page.see_text(".message--own[data-state=final]", "These are my own words.")
         .await;
 
@@ -123,7 +124,7 @@ async fn the_inspector_says_when_a_prompt_is_no_longer_stored() {
     let test_server = TestServer::open().await;
     let room = test_server.room(list(), &["Mina"]).await;
     let page = room.page().await;
-    page.say("Good evening.").await;
+    page.send_message("Good evening.").await;
     page.answered_by("Mina").await;
     let mut facts = test_server.facts().await;
     // As the fifty-first reply after it does.

@@ -68,7 +68,7 @@ async fn an_invited_guest_enters_a_name_and_joins() {
         &format!("location.pathname === '{}'", room.path()),
     )
     .await;
-    page.say("Good evening, all.").await;
+    page.send_message("Good evening, all.").await;
     ann.see_text(".message", "Good evening, all.").await;
     ann.see_text(".member", "Cleo").await;
     ann.see_text(".member__persona", "A cartographer").await;

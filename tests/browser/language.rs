@@ -206,7 +206,7 @@ async fn no_text_is_left_in_english() {
     let test_server = TestServer::open().await;
     let room = chinese_room(&test_server, list(), &["Mina", "Rook"]).await;
     let page = room.page().await;
-    page.say("你好").await;
+    page.send_message("你好").await;
     page.answered_by("Mina").await;
 
     is_all_chinese(&page, "the room").await;

@@ -104,7 +104,7 @@ async fn messages_and_replies_of_one_node_are_visible_on_the_other() {
     let ann = nodes.company.room.page().await;
     let bob = nodes.page(&second.url(), &nodes.company.bob).await;
 
-    bob.say("Tell me a story").await;
+    bob.send_message("Tell me a story").await;
     ann.see_text(FINAL, "Tell me a story").await;
     bob.click(".queue [aria-label='Trigger Mina']").await;
     gate.step();
@@ -185,7 +185,7 @@ async fn a_round_continues_when_its_node_is_killed() {
         .hang();
     nodes.company.test_server.upstream.next(begun);
 
-    ann.say("Both of you").await;
+    ann.send_message("Both of you").await;
     ann.see_text(STREAMING, "Once upon a time").await;
     let second = nodes.second(&[]).await;
     let bob = nodes.page(&second.url(), &nodes.company.bob).await;

@@ -253,7 +253,7 @@ impl Page {
     }
 
     /// Writes a message and sends it.
-    pub async fn say(&self, text: &str) {
+    pub async fn send_message(&self, text: &str) {
         self.write(FIELD, text).await;
         self.write(FIELD, Key::Enter).await;
     }

@@ -58,7 +58,7 @@ async fn a_guest_cannot_stop_replies_but_can_post() {
     assert_eq!(page.value(FORBIDDEN_TO_GUESTS).await, json!([]));
     gate.open();
     page.answered_by("Mina").await;
-    page.say("I only look").await;
+    page.send_message("I only look").await;
     page.see_text(".message[data-state=final]", "I only look")
         .await;
 }

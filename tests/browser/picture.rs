@@ -30,12 +30,12 @@ async fn the_picture_of_the_readme_can_be_taken() {
     page.click("button[type=submit]").await;
     page.see(".message").await;
 
-    page.say("Marlo, is there a room left for the night? I have walked since the ford.")
+    page.send_message("Marlo, is there a room left for the night? I have walked since the ford.")
         .await;
     page.answered_by("Marlo").await;
     test_server.upstream.reply_with(WREN);
     let gate = test_server.upstream.gate();
-    page.say("Wren, what does your map say about the road ahead?")
+    page.send_message("Wren, what does your map say about the road ahead?")
         .await;
     for _ in 0..18 {
         gate.step();

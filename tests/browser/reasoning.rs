@@ -20,7 +20,7 @@ async fn reasoning_is_collapsed_labelled_and_plain_text() {
     test_server.upstream.next(thinks.finish("stop").done());
     let page = room.page().await;
 
-    page.say("Hi.").await;
+    page.send_message("Hi.").await;
     page.see_text(".message[data-state=final]", "Hi, Eve.")
         .await;
 

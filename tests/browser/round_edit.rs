@@ -19,7 +19,7 @@ async fn the_rest_of_a_round_is_rearranged_with_the_keyboard() {
     let gate = next_waits(&test_server, "Mina here.");
     let page = room.page().await;
 
-    page.say("All of you").await;
+    page.send_message("All of you").await;
     places(&page, "speaking pending pending").await;
     focus(&page, ".queue [data-act=round]").await;
     page.press(Key::Enter).await;
@@ -51,7 +51,7 @@ async fn the_rest_of_a_round_is_rearranged_with_the_mouse() {
     let gate = next_waits(&test_server, "Mina here.");
     let page = room.page().await;
 
-    page.say("All of you").await;
+    page.send_message("All of you").await;
     places(&page, "speaking pending pending").await;
     page.click(".queue [data-act=round]").await;
     page.see_text(".round", "Iris").await;
@@ -87,7 +87,7 @@ async fn a_slot_that_starts_leaves_the_list_being_edited() {
     let gates = ["Mina here.", "Rook here."].map(|it| next_waits(&test_server, it));
     let page = room.page().await;
 
-    page.say("All of you").await;
+    page.send_message("All of you").await;
     places(&page, "speaking pending pending").await;
     page.click(".queue [data-act=round]").await;
     page.click(".round [aria-label='Add Mina']").await;
@@ -127,7 +127,7 @@ async fn an_edit_of_a_replaced_round_is_rejected_with_an_explanation() {
     .await;
     page.reload().await;
 
-    page.say("Both of you").await;
+    page.send_message("Both of you").await;
     places(&page, "speaking pending").await;
     page.click(".queue [data-act=round]").await;
     page.click(".round [aria-label='Remove Rook']").await;
@@ -153,7 +153,7 @@ async fn a_guest_sees_the_round_and_cannot_edit_it() {
     let gate = next_waits(&company.test_server, "Mina here.");
     let page = company.bobs_page().await;
 
-    page.say("Both of you").await;
+    page.send_message("Both of you").await;
     places(&page, "speaking pending").await;
     page.see("span.auto").await;
     page.click(".queue [data-act=round]").await;

@@ -69,7 +69,7 @@ async fn in_a_round_of_three_the_bar_shows_each_slot_in_order() {
     let gates = ["Mina here.", "Rook here.", "Iris here."].map(|it| next_waits(&test_server, it));
     let page = room.page().await;
 
-    page.say("All of you").await;
+    page.send_message("All of you").await;
     places(&page, "speaking pending pending").await;
     page.see_text(".queue__now", "Mina is writing").await;
     page.see_text(".queue__next", "then Rook").await;
@@ -95,7 +95,7 @@ async fn in_a_round_mentioned_speakers_come_before_talkative_ones() {
     talkativeness(&room, 2, 0.0).await;
     let page = room.page().await;
 
-    page.say("Iris, what now?").await;
+    page.send_message("Iris, what now?").await;
 
     have_spoken(&page, &["Iris", "Mina"]).await;
 }
@@ -107,7 +107,7 @@ async fn your_turn_is_a_hint_and_blocks_no_speaker() {
     let gate = next_waits(&test_server, "Mina here.");
     let page = room.page().await;
 
-    page.say("Both of you").await;
+    page.send_message("Both of you").await;
     places(&page, "speaking pending").await;
     let during = page.texts(".queue").await;
     page.see(&format!("{FIELD}:enabled")).await;
@@ -128,7 +128,7 @@ async fn each_slot_shows_why_it_was_chosen() {
     let gate = next_waits(&test_server, "Rook here.");
     let page = room.page().await;
 
-    page.say("Rook, what now?").await;
+    page.send_message("Rook, what now?").await;
     places(&page, "speaking pending").await;
     let reasons = page
         .value("[...document.querySelectorAll('.queue .slot')].map((it) => it.title)")
@@ -164,9 +164,9 @@ async fn a_message_during_a_round_comes_first_and_the_bar_names_dropped_speakers
     );
     let page = room.page().await;
 
-    page.say("Mina and Rook, good evening").await;
+    page.send_message("Mina and Rook, good evening").await;
     places(&page, "speaking pending").await;
-    page.say("Iris?").await;
+    page.send_message("Iris?").await;
     page.see_text(".queue__now", "Mina is writing").await;
     page.see_text(".queue", "finishes first").await;
     page.see_text(".queue__next", "then Iris").await;
@@ -196,9 +196,9 @@ async fn a_rejected_message_is_explained_in_the_language_of_the_page() {
     let gate = next_waits(&test_server, "Mina here.");
     let page = room.page().await;
 
-    page.say("First").await;
+    page.send_message("First").await;
     page.see_text(".queue__now", "Mina").await;
-    page.say("Second").await;
+    page.send_message("Second").await;
     page.see_text(".message__foot--failed", "正在生成回复")
         .await;
     gate.open();
@@ -224,7 +224,7 @@ async fn when_all_are_muted_no_speaker_is_due_and_one_can_be_chosen() {
     }
     let page = room.page().await;
 
-    page.say("Is nobody there?").await;
+    page.send_message("Is nobody there?").await;
     page.see_text(".queue", "No reply is queued. Choose a character.")
         .await;
     page.click(".queue [aria-label='Trigger Rook (muted)']")
@@ -242,7 +242,7 @@ async fn a_round_can_be_paused_resumed_and_skip_a_speaker() {
     let gates = ["Mina here.", "Rook here.", "Iris here."].map(|it| next_waits(&test_server, it));
     let page = room.page().await;
 
-    page.say("All of you").await;
+    page.send_message("All of you").await;
     places(&page, "speaking pending pending").await;
     page.click(".queue [aria-label=Pause]").await;
     page.see_text(".queue", "then the round pauses").await;
@@ -274,7 +274,7 @@ async fn a_round_that_fails_midway_says_so_and_can_be_retried() {
     test_server.upstream.next(ResponseScript::status(400));
     let page = room.page().await;
 
-    page.say("All of you").await;
+    page.send_message("All of you").await;
     page.see_text(".queue__now", "Rook could not reply").await;
     places(&page, "spoken failed pending").await;
     page.see_text("[data-card=failed]", "Rook could not reply")

@@ -11,7 +11,8 @@ async fn the_panel_shows_the_runs_and_what_would_be_sent() {
     let test_server = TestServer::open().await;
     let room = test_server.room(list(), &["Mina"]).await;
     let page = room.page().await;
-    page.say("What do you know about lighthouses?").await;
+    page.send_message("What do you know about lighthouses?")
+        .await;
     page.answered_by("Mina").await;
 
     page.click("#panel-tab-runs").await;
@@ -29,7 +30,7 @@ async fn the_runs_name_their_speaker_even_if_members_load_late() {
     let test_server = TestServer::open().await;
     let room = test_server.room(list(), &["Mina"]).await;
     let page = room.page().await;
-    page.say("Good evening.").await;
+    page.send_message("Good evening.").await;
     page.answered_by("Mina").await;
     page.click("#panel-tab-runs").await;
     page.see_text(".run", "Mina").await;

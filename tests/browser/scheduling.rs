@@ -12,7 +12,7 @@ async fn in_manual_order_no_speaker_answers_unless_asked() {
     let room = test_server.room(manual(), &["Mina", "Rook"]).await;
     let page = room.page().await;
 
-    page.say("Hello").await;
+    page.send_message("Hello").await;
     page.see_text(".message[data-state=final]", "Hello").await;
     page.see_text(".queue", "No reply is queued").await;
     let n_runs = room.ann.runs(room.conversation).await.len();
@@ -32,7 +32,7 @@ async fn in_list_order_speakers_answer_in_turn() {
     let page = room.page().await;
 
     for name in ["Mina", "Rook", "Iris"] {
-        page.say("Next, please").await;
+        page.send_message("Next, please").await;
         page.answered_by(name).await;
     }
     page.click(".member__button").await;
@@ -43,7 +43,7 @@ async fn in_list_order_speakers_answer_in_turn() {
         "document.querySelector('.member__name').innerText === 'Rook'",
     )
     .await;
-    page.say("In the new order").await;
+    page.send_message("In the new order").await;
 
     page.answered_by("Rook").await;
 }
@@ -55,7 +55,7 @@ async fn the_queue_bar_shows_the_speaker_and_the_reason() {
     let gate = test_server.upstream.gate();
     let page = room.page().await;
 
-    page.say("Hello").await;
+    page.send_message("Hello").await;
     page.see_text(".queue__now", "Mina is writing").await;
     let because = page
         .value("document.querySelector('.queue__because').title")
@@ -80,9 +80,9 @@ async fn in_natural_order_the_mentioned_speaker_answers() {
         .await;
     let page = room.page().await;
 
-    page.say("Rook, what now?").await;
+    page.send_message("Rook, what now?").await;
     page.answered_by("Rook").await;
-    page.say("And you, Rook?").await;
+    page.send_message("And you, Rook?").await;
 
     page.truth(
         "Rook has spoken twice",
@@ -101,7 +101,7 @@ async fn in_pooled_order_one_message_selects_exactly_one_speaker() {
     let page = room.page().await;
 
     for n in 1..=3 {
-        page.say("Somebody").await;
+        page.send_message("Somebody").await;
         page.truth(
             "somebody has answered",
             &format!(
@@ -125,7 +125,7 @@ async fn a_muted_character_is_skipped_and_can_still_be_asked() {
     page.click(".member__button").await;
     page.click_text(".member--open button", "Mute").await;
     page.see_text(".member--muted", "Muted").await;
-    page.say("Hello").await;
+    page.send_message("Hello").await;
     page.answered_by("Rook").await;
     page.click(".queue [aria-label='Trigger Mina (muted)']")
         .await;
@@ -140,7 +140,7 @@ async fn a_stopped_round_waits_and_is_resumed() {
     let gate = test_server.upstream.gate();
     let page = room.page().await;
 
-    page.say("Hello").await;
+    page.send_message("Hello").await;
     page.see_text(".queue__now", "Mina is writing").await;
     page.click("[aria-label=Stop]").await;
     page.see_text(".queue__now", "Paused").await;
@@ -158,7 +158,7 @@ async fn a_failed_round_is_retried_or_skipped() {
     test_server.upstream.next(ResponseScript::status(400));
     let page = room.page().await;
 
-    page.say("Hello").await;
+    page.send_message("Hello").await;
     page.click(".queue [aria-label=Retry]").await;
     test_server.upstream.wait_for_requests(2).await;
     page.see("[data-card=failed]").await;

@@ -65,7 +65,7 @@ async fn a_message_is_there_at_once_and_becomes_final_in_the_same_node() {
     let page = room.page().await;
     page.run(WATCH_FOR_PENDING).await;
 
-    page.say("Hello there").await;
+    page.send_message("Hello there").await;
     page.see_text(".message[data-state=final]", "Hello there")
         .await;
 
@@ -99,7 +99,7 @@ async fn a_message_that_failed_is_sent_again_as_the_same_one() {
     let page = room.page().await;
 
     test_server.server.kill9();
-    page.say("Is anybody there?").await;
+    page.send_message("Is anybody there?").await;
     page.see_text(".message[data-state=failed]", "Not sent")
         .await;
     page.see_text(".message[data-state=failed] button", "Discard")
@@ -121,7 +121,7 @@ async fn a_message_that_failed_can_be_discarded() {
     let page = room.page().await;
 
     test_server.server.kill9();
-    page.say("Never mind").await;
+    page.send_message("Never mind").await;
     page.click_text(".message[data-state=failed] button", "Discard")
         .await;
 

@@ -28,13 +28,13 @@ async fn text_grows_and_earlier_messages_keep_their_distance() {
     let room = test_server.room(list(), &["Mina"]).await;
     test_server.upstream.reply_with(TEXT);
     let page = room.page().await;
-    page.say("First").await;
+    page.send_message("First").await;
     page.answered_by("Mina").await;
     let gate = test_server.upstream.gate();
     let distance = "document.querySelectorAll('.message')[1].getBoundingClientRect().top - document.querySelectorAll('.message')[0].getBoundingClientRect().top";
     let before = page.value(distance).await;
 
-    page.say("Second").await;
+    page.send_message("Second").await;
     let mut shown = String::new();
     for _ in 0..3 {
         gate.step();
@@ -59,7 +59,7 @@ async fn the_text_that_was_written_becomes_the_message_in_the_same_node() {
     let gate = test_server.upstream.gate();
     let page = room.page().await;
 
-    page.say("Hello").await;
+    page.send_message("Hello").await;
     gate.step();
     grown_past(&page, 0).await;
     page.run(&format!(
@@ -80,7 +80,7 @@ async fn a_reload_in_the_middle_finds_the_text_so_far() {
     test_server.upstream.reply_with(TEXT);
     let gate = test_server.upstream.gate();
     let page = room.page().await;
-    page.say("Hello").await;
+    page.send_message("Hello").await;
     gate.step();
     gate.step();
     let before = grown_past(&page, 5).await;
@@ -104,7 +104,7 @@ async fn a_reply_finishes_without_a_viewer() {
     test_server.upstream.reply_with(TEXT);
     let gate = test_server.upstream.gate();
     let page = room.page().await;
-    page.say("Hello").await;
+    page.send_message("Hello").await;
     gate.step();
     grown_past(&page, 0).await;
 
@@ -123,7 +123,7 @@ async fn a_lost_connection_leaves_no_gap_and_no_duplicate() {
     test_server.upstream.reply_with(TEXT);
     let gate = test_server.upstream.gate();
     let page = room.page().await;
-    page.say("Hello").await;
+    page.send_message("Hello").await;
     gate.step();
     grown_past(&page, 0).await;
 
@@ -149,7 +149,7 @@ async fn stop_keeps_the_text_so_far_and_others_see_it() {
     let gate = test_server.upstream.gate();
     let page = room.page().await;
     let other = room.page().await;
-    page.say("Hello").await;
+    page.send_message("Hello").await;
     gate.step();
     let shown = grown_past(&page, 0).await;
 
@@ -173,7 +173,7 @@ async fn a_failed_reply_is_a_card_and_posting_still_works() {
     test_server.upstream.next(ResponseScript::status(400));
     let page = room.page().await;
 
-    page.say("Hello").await;
+    page.send_message("Hello").await;
     page.see_text("[data-card=failed]", "Mina could not reply")
         .await;
     page.see_text("[data-card=failed] button", "Change model")
@@ -182,7 +182,7 @@ async fn a_failed_reply_is_a_card_and_posting_still_works() {
 
     assert_eq!(page.answered_by("Mina").await, "Hello.");
     page.gone("[data-card=failed]").await;
-    page.say("And on we go").await;
+    page.send_message("And on we go").await;
     page.answered_by("Mina").await;
     assert_eq!(
         room.texts().await,
@@ -196,7 +196,7 @@ async fn the_failure_card_is_shown_to_later_visitors() {
     let room = test_server.room(list(), &["Mina"]).await;
     test_server.upstream.next(ResponseScript::status(400));
     let page = room.page().await;
-    page.say("Hello").await;
+    page.send_message("Hello").await;
     page.see("[data-card=failed]").await;
 
     page.reload().await;
@@ -235,7 +235,7 @@ async fn a_server_that_died_in_the_middle_leaves_nothing_generating() {
             .hang(),
     );
     let page = room.page().await;
-    page.say("Hello").await;
+    page.send_message("Hello").await;
     grown_past(&page, 0).await;
 
     test_server.server.kill9();

@@ -39,7 +39,7 @@ async fn a_moderator_approves_a_tool_call_and_the_message_shows_it() {
     test_server.upstream.next(ResponseScript::calls(ROLL));
     test_server.upstream.next(ResponseScript::say("Seven!"));
 
-    page.say("Roll, please.").await;
+    page.send_message("Roll, please.").await;
 
     page.see_text(CARD, "Mina wants to use a tool: Dice").await;
     page.see_text(CARD, "3d1+4").await;

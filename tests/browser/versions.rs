@@ -142,7 +142,7 @@ async fn the_old_text_returns_when_a_swipe_fails_or_is_stopped() {
 async fn an_earlier_message_is_regenerated_in_a_branch() {
     let test_server = TestServer::open().await;
     let (room, page) = answered(&test_server, Viewport::Desktop).await;
-    page.say("And then?").await;
+    page.send_message("And then?").await;
     tail_says(&page, "And then?").await;
     test_server
         .upstream
@@ -198,7 +198,7 @@ async fn a_branch_has_the_same_beginning_and_a_way_back() {
     page.see_text(".main__title", "Branch").await;
     page.see_text(".main__parent", "Main").await;
     tail_says(&page, "Hello.").await;
-    page.say("Only here.").await;
+    page.send_message("Only here.").await;
     tail_says(&page, "Only here.").await;
     page.see_text(".sidebar-item[data-depth='1']", "Branch")
         .await;
