@@ -187,7 +187,7 @@ async fn the_live_part_of_the_tour_receives_every_event_that_it_names() {
             .await
             .expect("a key opens the socket"),
     );
-    ear.say(frame).await;
+    ear.send_text(frame).await;
     let answer = ear.wait_for("the answer", |frame| frame["re"] == 1).await;
     assert_eq!(answer["ok"], true, "{answer}");
     assert_eq!(answer["snapshot"]["messages"][0]["author_name"], "Mina");

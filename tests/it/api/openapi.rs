@@ -316,7 +316,7 @@ async fn events_of_a_space_match_the_document() {
     ] {
         ear.call(frame).await;
     }
-    ear.say("{").await;
+    ear.send_text("{").await;
 
     let ann = &stage.ann;
     let space = format!("/api/spaces/{space}");

@@ -38,9 +38,9 @@ async fn every_frame_gets_one_answer_with_its_id() {
         r#"{"id":0,"op":"ping"}"#,
         r#"{"id":-1.5,"op":"away","away":false}"#,
     ] {
-        ear.say(frame).await;
+        ear.send_text(frame).await;
     }
-    ear.say(r#"{"id":7,"op":"unsubscribe","conversation_id":5}"#)
+    ear.send_text(r#"{"id":7,"op":"unsubscribe","conversation_id":5}"#)
         .await;
 
     ear.wait_for("the last answer", |it| it["re"] == 7).await;

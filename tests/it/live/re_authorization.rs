@@ -85,7 +85,7 @@ async fn events_before_the_rejection_arrive_after_it() {
 
     holder.execute("BEGIN; LOCK TABLE space_memberships").await;
     let again = json!({"id": 77, "op": "subscribe", "conversation_id": stage.conversation});
-    ear.say(&again.to_string()).await;
+    ear.send_text(&again.to_string()).await;
     wait_for_blocked_query(&mut facts).await;
     publish_text(&stage, "one");
     publish_text(&stage, "two");
@@ -118,7 +118,7 @@ async fn a_member_removed_during_the_snapshot_gets_none() {
 
     holder.execute("BEGIN; LOCK TABLE message_swipes").await;
     let again = json!({"id": 77, "op": "subscribe", "conversation_id": stage.conversation});
-    ear.say(&again.to_string()).await;
+    ear.send_text(&again.to_string()).await;
     wait_for_blocked_query(&mut facts).await;
     let seat = format!("/api/memberships/{}", stage.bobs_seat);
     expect(204, stage.ann.delete(&seat).await);

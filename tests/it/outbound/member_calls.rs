@@ -199,7 +199,7 @@ impl MemberCalls {
                 let mut frame = body("input", field, url);
                 frame["model"] = json!("scripted");
                 frame["type"] = json!("response.create");
-                ear.say(&frame.to_string()).await;
+                ear.send_text(&frame.to_string()).await;
                 let is_end = |it: &Value| {
                     let kind = it["type"].as_str().unwrap_or_default();
                     ["error", "response.completed", "response.failed"].contains(&kind)

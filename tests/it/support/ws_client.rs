@@ -105,13 +105,13 @@ impl WsClient {
     pub async fn call(&self, mut frame: Value) -> Value {
         let id = self.next_id.fetch_add(1, Ordering::Relaxed);
         frame["id"] = json!(id);
-        self.say(&frame.to_string()).await;
+        self.send_text(&frame.to_string()).await;
         self.wait_for("an answer to our frame", |heard| heard["re"] == id)
             .await
     }
 
     /// Sends any text.
-    pub async fn say(&self, text: &str) {
+    pub async fn send_text(&self, text: &str) {
         self.outbox
             .send(text.to_owned())
             .await

@@ -107,7 +107,7 @@ on_both! {
         let address = format!("{}/v1/responses", stage.server.url().replacen("http", "ws", 1));
         let socket = WsClient::at(connect_with_key(&address, &stage.program.key).await.unwrap());
         stage.upstream.next(script("stop"));
-        socket.say(&json!({ "type": "response.create", "model": "scripted", "input": INPUT }).to_string()).await;
+        socket.send_text(&json!({ "type": "response.create", "model": "scripted", "input": INPUT }).to_string()).await;
         let last = socket.wait_for("the end", |it| it["type"] == "response.completed").await;
         expect(&last["response"], &completed);
 

@@ -32,7 +32,7 @@ impl V1Socket {
         if frame.get("model").is_none() {
             frame["model"] = json!("scripted");
         }
-        self.ear.say(&frame.to_string()).await;
+        self.ear.send_text(&frame.to_string()).await;
     }
 
     async fn next(&mut self) -> Value {
@@ -169,9 +169,9 @@ on_sqlite! {
         let stage = V1Fixture::open(backend).await;
         let mut line = V1Socket::open(&stage).await;
 
-        line.ear.say("{").await;
+        line.ear.send_text("{").await;
         assert_eq!(line.error().await, (400, "invalid_json".to_owned()));
-        line.ear.say(r#"{"type":"session.update"}"#).await;
+        line.ear.send_text(r#"{"type":"session.update"}"#).await;
         assert_eq!(line.error().await, (400, "invalid_event".to_owned()));
         for name in ["stream", "background", "stream_options"] {
             let refused = line.request_with_error(json!({ "input": "x", name: true })).await;
