@@ -1,5 +1,5 @@
-//! What a post waits while another conversation of 200,000 messages is branched, regenerated in,
-//! searched, exported and deleted.
+//! Measures how long a post waits while another conversation of 200,000 messages is branched,
+//! regenerated in, searched, exported and deleted.
 //!
 //! One person posts to a small conversation, one message after another, first with nothing else on
 //! the server and then during each job; what is printed is the ratio of the 99th percentile to the

@@ -1,5 +1,5 @@
-//! What frequent questions cost when the stored data grows: runs that ended, messages, members who
-//! left, conversations of a space.
+//! Measures the cost of frequent queries when the stored data grows: ended runs, messages, former
+//! members, conversations of a space.
 //!
 //! Each question is asked of a small and of a large database with the same live data. The ratio of the
 //! medians should stay near 1. Nothing is asserted: a bench on a busy machine gives no verdict. SQLite,

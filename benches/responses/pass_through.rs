@@ -1,5 +1,5 @@
-//! The peer: hands a request on to the model and its bytes back, with the libraries that the server
-//! uses, and does no more.
+//! The server to compare with: forwards a request to the model and its bytes back, with the
+//! libraries that the server uses.
 
 use std::net::TcpListener;
 

@@ -1,4 +1,5 @@
-//! The machine below the figures: its processes, how fast it is, and whether it was ours alone.
+//! Starts the processes of a measurement, and measures the machine: its speed, and whether it had
+//! other load.
 
 use std::hint::black_box;
 use std::io::{BufRead, BufReader, Read, Write};

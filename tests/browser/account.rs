@@ -1,4 +1,5 @@
-//! One's own account: a guest who keeps it, sessions, and two windows of one person.
+//! Tests of a user's own account: a guest who keeps it, sessions, the password, and two windows of
+//! one user.
 
 use serde_json::json;
 use thirtyfour::Key;

@@ -1,4 +1,5 @@
-//! What one does with a message: edit, delete and undo, keep it from the model.
+//! Tests of the actions on a message: edit, delete and undo, exclude from the prompt, and edit
+//! conflicts.
 
 use serde_json::json;
 use thirtyfour::Key;

@@ -1,5 +1,4 @@
-//! Auto mode: the switch and the turns it has left, the delay, what a person writes goes first, and
-//! what it says when it rests.
+//! Tests of auto mode in the page: its switch, the remaining turns, the delay, and what stops it.
 
 use serde_json::{Value, json};
 

@@ -1,4 +1,4 @@
-//! The browser's Back and what stands open above the page.
+//! Tests of the browser's Back button while dialogs are open.
 
 use serde_json::json;
 

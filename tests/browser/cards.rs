@@ -1,4 +1,4 @@
-//! Cards: dropped on the page, looked at before anything is stored, edited, taken along.
+//! Tests of character cards in the page: dropped, previewed, refused, edited and exported.
 
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;

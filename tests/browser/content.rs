@@ -1,4 +1,4 @@
-//! Text that means harm, in a real page: it fetches nothing, and turns nothing but itself.
+//! Tests that malicious text in a real page loads nothing and affects only itself.
 
 use serde_json::json;
 

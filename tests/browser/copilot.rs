@@ -1,4 +1,5 @@
-//! Help with one's own words: replies to choose from, and the AI that speaks for a person.
+//! Tests of the writing help in the page: suggested replies, and the copilot that writes for a
+//! user.
 
 use std::path::Path;
 use std::{env, fs};

@@ -1,4 +1,5 @@
-//! Device and access: a phone, a keyboard alone, a screen reader, what the system prefers.
+//! Tests of devices and accessibility: a phone, keyboard only, a screen reader, preferences of the
+//! system.
 
 use serde_json::json;
 use thirtyfour::{Key, TypingData};

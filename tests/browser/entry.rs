@@ -1,4 +1,4 @@
-//! Entry: set-up, sign-in, the first look, connecting a model, a space of one's own.
+//! Tests of the first steps: set-up, sign-in, connecting a model, creating a space.
 
 use serde_json::json;
 

@@ -1,4 +1,4 @@
-//! Coming in by an invite link, and handing links out.
+//! Tests of joining a space by an invite link, and of creating links.
 
 use serde_json::{Value, json};
 

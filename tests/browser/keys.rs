@@ -1,4 +1,4 @@
-//! The page of API keys: keys, and examples that hold the newest of them.
+//! Tests of the page of API keys: creating and revoking keys, and its examples.
 
 use std::path::Path;
 use std::{env, fs};

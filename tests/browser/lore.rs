@@ -1,4 +1,4 @@
-//! Lorebooks: brought by a drop, tried on a sentence, changed in their editor.
+//! Tests of lorebooks in the page: import by a drop, testing a text, and their settings.
 
 use thirtyfour::Key;
 

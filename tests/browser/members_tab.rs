@@ -1,4 +1,5 @@
-//! The cast: order, roles, silence, removal, one's own seat. What one does, the others see at once.
+//! Tests of the members tab: order, roles, removal and persona. Other users see each change at
+//! once.
 
 use serde_json::{Value, json};
 use thirtyfour::Key;

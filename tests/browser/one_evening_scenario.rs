@@ -1,5 +1,5 @@
-//! An evening of three: the host, a friend on a phone and a guest who came by link play with two
-//! characters, through a crash of the server, and what each of them sees is what is stored.
+//! A long scenario: the host, a friend on a phone and a guest who joined by a link play with two
+//! characters, through a crash of the server. Each must see what is stored.
 
 use serde_json::{Value, json};
 

@@ -1,4 +1,4 @@
-//! A browser with one page open, and the words in which a test speaks about it.
+//! A browser with one open page, and the actions and queries that tests perform on it.
 //!
 //! **Invariant:** nothing waits for time. Every `see`, `gone` and `truth` waits for a fact in the
 //! page and fails at a deadline.

@@ -1,4 +1,4 @@
-//! The picture in the README, taken from the running program.
+//! Takes the picture in the README from the running program.
 
 use std::path::Path;
 use std::{env, fs};

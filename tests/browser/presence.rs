@@ -1,4 +1,4 @@
-//! Who is here, who types, and what came while one looked elsewhere.
+//! Tests of presence in the page: who is online, who types, and unread messages.
 
 use std::time::{Duration, Instant};
 

@@ -1,4 +1,5 @@
-//! Presets: a file is dropped, its order changed by keys, a space goes by it, and the prompt follows.
+//! Test of presets in the page: a file is imported, its order changed by keyboard, a space uses it,
+//! and the prompt follows.
 
 use serde_json::Value;
 use thirtyfour::Key;

@@ -1,4 +1,4 @@
-//! What a model thought before it spoke, in the page.
+//! Test of how a model's reasoning is shown in the page.
 
 use serde_json::json;
 

@@ -1,4 +1,5 @@
-//! Rounds of several speakers: each place in the queue bar, why it was chosen, hold, skip, retry.
+//! Tests of rounds of several speakers in the page: the slots in the queue bar, their reasons, and
+//! pause, skip and retry.
 
 use serde_json::{Value, json};
 

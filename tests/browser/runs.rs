@@ -1,4 +1,4 @@
-//! Prompt & runs, and a session that ends.
+//! Tests of the panel of prompts and runs, and of a session that ends.
 
 use serde_json::json;
 

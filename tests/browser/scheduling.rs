@@ -1,4 +1,4 @@
-//! Who speaks: the reply orders, the queue bar, muting.
+//! Tests of who speaks, in the page: the reply orders, the queue bar, muting.
 
 use serde_json::json;
 use thirtyfour::Key;

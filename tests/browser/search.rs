@@ -1,4 +1,4 @@
-//! Search, and a jump to what it found, however far back that is.
+//! Tests of the search in the page, and of the jump to a message, however old it is.
 
 use std::time::Duration;
 

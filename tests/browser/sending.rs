@@ -1,4 +1,4 @@
-//! Sending: keys, the pending message, failures, drafts.
+//! Tests of sending in the page: keys, the pending message, failures, drafts.
 
 use serde_json::json;
 use thirtyfour::Key;

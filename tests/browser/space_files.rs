@@ -1,4 +1,4 @@
-//! Whole spaces in files, and addresses of messages.
+//! Tests of exporting and importing a whole space in the page, and of links to messages.
 
 use serde_json::{Value, json};
 

@@ -1,4 +1,4 @@
-//! The timeline: long conversations, the end, grouping.
+//! Tests of the timeline in the page: long conversations, scrolling, grouping.
 
 use serde_json::json;
 

@@ -1,4 +1,5 @@
-//! Tools of characters in the page: what a space allows, what a moderator is asked, what was called.
+//! Tests of characters' tools in the page: the settings of a space, approvals, and the calls that a
+//! message shows.
 
 use serde_json::{Value, json};
 

@@ -1,4 +1,4 @@
-//! Versions: another text for a message, the texts there are, branches.
+//! Tests of swipes and branches in the page.
 
 use serde_json::json;
 use thirtyfour::Key;

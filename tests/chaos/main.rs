@@ -1,4 +1,5 @@
-//! Three nodes, one database, fifty people, a bad model, and everything breaks all the time.
+//! The chaos run: three nodes, one database, fifty users and a faulty model provider, under
+//! continuous faults. In the end all invariants must hold.
 //!
 //! `bin/test --slow` runs it; alone: `TROUPE_SLOW_TESTS=1 cargo test --features failpoints --test
 //! chaos -- --nocapture`. The settings are in `settings.rs`. What it all came to is judged by the

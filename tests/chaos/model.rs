@@ -1,5 +1,5 @@
-//! A model provider that is often as bad as any on record: the scripted upstream with every kind of
-//! misbehaviour that a server of chat completions can show.
+//! A model provider with faults: the scripted upstream with every kind of misbehavior that a server
+//! of chat completions can show.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! One server of the chaos run: killed, stopped, started again, always on the same port.
+//! One server process of the chaos run: killed, stopped and started again, always on the same port.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::process::{Child, Command, Stdio};

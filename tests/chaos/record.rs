@@ -1,4 +1,5 @@
-//! What is written down while everything breaks: by the database, by the clients, by the tormentor.
+//! The types of what is recorded during the run: by the database, by the clients, by the fault
+//! injectors.
 //!
 //! Instants are microseconds after 1970; all processes run on one machine and share its clock.
 

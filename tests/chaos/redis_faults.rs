@@ -1,5 +1,5 @@
-//! The Redis between the nodes, and who torments it: it dies, freezes, is cut off from one node, and
-//! what it carries is lost, doubled, swapped or spoilt.
+//! Injects faults into the Redis between the nodes: it dies, freezes, is disconnected from one
+//! node, and loses, repeats, swaps or corrupts messages.
 
 use std::time::Duration;
 

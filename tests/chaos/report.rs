@@ -1,4 +1,4 @@
-//! What it all came to: one line, then a line for each invariant, then the evidence.
+//! Prints the result: one line, then a line for each invariant, then the evidence of violations.
 
 use std::collections::BTreeMap;
 use std::fmt;

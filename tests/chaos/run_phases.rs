@@ -1,4 +1,5 @@
-//! One run from the first start to the last word: furnish, torment, heal, wait for rest, gather.
+//! The phases of one chaos run: create spaces, inject faults, repair, wait until nothing runs,
+//! collect the evidence.
 
 use std::sync::Arc;
 use std::time::Duration;

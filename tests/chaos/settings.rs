@@ -1,4 +1,4 @@
-//! How long, how hard and with which dice: read from the environment.
+//! The settings of a chaos run (duration, load, random seed), read from the environment.
 
 use std::env;
 use std::str::FromStr;

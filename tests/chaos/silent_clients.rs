@@ -1,5 +1,5 @@
 //! Clients that connect, subscribe, and never send another frame, not even a pong; the connection
-//! stays open. The server has to detect by itself that they are gone.
+//! stays open. The server must detect by itself that they are gone.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! The rooms in which it all happens: spaces of every kind of rules, and who sits in them.
+//! Creates the spaces of the chaos run, with settings of every kind, and their users.
 
 use rand::rngs::ChaCha8Rng;
 use rand::{RngExt, SeedableRng};

@@ -1,5 +1,5 @@
-//! The run on SQLite: one node, the same people and the same model, and what the file holds in the
-//! end, read by another process.
+//! The chaos run on SQLite: one node, the same users and the same model. In the end another process
+//! reads and checks the file.
 
 use std::collections::BTreeMap;
 use std::fmt;

@@ -1,5 +1,5 @@
-//! What happens to one node on an SQLite file: everything that happens to a node, and its disk is
-//! full, reports I/O errors, and damages a page of the stopped file.
+//! Injects faults into one node on an SQLite file: those of any node, and in addition a full disk,
+//! I/O errors, and a damaged page of the stopped file.
 
 use std::fs;
 use std::path::PathBuf;

@@ -1,4 +1,4 @@
-//! What people want of what was said: another text, an older one, another way on, help with words.
+//! Actions of users on existing texts: regenerate, select a swipe, branch, request suggestions.
 //!
 //! Whatever of it is refused (409, 422, 423) is refused; what was promised has to be there.
 

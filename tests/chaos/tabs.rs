@@ -1,4 +1,5 @@
-//! Tabs that listen over the socket: each folds what it hears, notices gaps, and comes back.
+//! Simulated browser tabs on the socket: each folds the frames that it receives, detects gaps, and
+//! reconnects.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;

@@ -1,5 +1,5 @@
-//! The transition log: triggers of the harness write down every change while the server works, and
-//! are read once everything rests.
+//! Database triggers that log every transition while the server works; the log is read when nothing
+//! runs any more.
 
 use sqlx::postgres::{PgConnection, PgRow};
 use sqlx::{AssertSqlSafe, Connection, Row};

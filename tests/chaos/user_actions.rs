@@ -1,4 +1,4 @@
-//! Users that post, press buttons, and try again without an answer.
+//! Simulated users that post, use the controls, and repeat requests that got no answer.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! The outcome of one check.
+//! The outcome of one check: its name, its rule, and the violations.
 
 use std::collections::{BTreeMap, HashMap};
 

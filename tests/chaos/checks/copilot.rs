@@ -1,4 +1,4 @@
-//! The copilot: it speaks no more often than it has steps, and each text costs one.
+//! Checks the copilot: it speaks no more often than it has steps, and each text costs one.
 
 use std::collections::HashMap;
 

@@ -1,4 +1,5 @@
-//! What must hold, each a pure function over what was written down, with a test that sees it fail.
+//! The checks of the chaos run: each is a pure function of the recorded evidence, with a test in
+//! which it fails.
 
 pub mod canceled_streams;
 pub mod check;

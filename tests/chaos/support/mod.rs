@@ -1,4 +1,4 @@
-//! What the chaos run shares with the other tests.
+//! The test support that the chaos run shares with the other tests.
 
 #[path = "../../it/support/backends.rs"]
 pub mod backends;
