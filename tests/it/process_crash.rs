@@ -1,4 +1,4 @@
-//! The server dies, stops or is sent away: before, during and after a reply.
+//! Tests a server that is killed, stopped or shut down: before, during and after a reply.
 //!
 //! Each time the same promise: what was acknowledged stays, it gets exactly one reply, and nothing
 //! is stuck. The laws of scheduling are asked of the database at the end of each story.

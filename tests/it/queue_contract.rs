@@ -1,5 +1,5 @@
-//! The statements that move a run, held to one contract on both databases: each wins only from
-//! the state it expects, under the lease it was given, and says whether it did.
+//! Tests the statements that change a run, on both databases: each succeeds only from the state
+//! that it expects and under the lease that it names, and returns whether it did.
 
 use base::ids::{MessageId, RunId};
 use sea_orm::{ActiveModelTrait, ConnectionTrait, EntityTrait, IntoActiveModel};

@@ -1,5 +1,5 @@
-//! Races: two at once where one must win, many times over. Where a wrong statement could pass by
-//! luck, the wrong statement is raced as well, to show that the race sees it.
+//! Tests races: two operations at the same time of which one must win, many times over. Where a
+//! wrong statement could pass by chance, it is raced as well, to show that the test detects it.
 
 use std::sync::Arc;
 

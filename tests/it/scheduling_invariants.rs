@@ -1,4 +1,4 @@
-//! The laws of scheduling are seen broken: each finds the one row that breaks it, and only that.
+//! Tests the invariants of scheduling: each detects the one row that breaks it, and only that.
 
 use migration::{Migrator, MigratorTrait};
 use sea_orm::Database;

@@ -1,5 +1,5 @@
-//! What a node that lost its run may still write of it: nothing, however it lost it. Each wrong
-//! statement is tried as well and seen to write, so that the rule says something.
+//! Tests that a node which lost its run writes nothing more of it. Each wrong statement is tried as
+//! well and must write, so that the test shows a difference.
 
 use futures::future::join_all;
 use sea_orm::sea_query::Expr;

@@ -1,4 +1,4 @@
-//! What must hold in every state of the model, and what must be seen in some.
+//! The invariants of the model: what must hold in every state, and which states must be reachable.
 
 use stateright::Property;
 

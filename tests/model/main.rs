@@ -1,5 +1,5 @@
-//! A model of the schedule: planner, claim, executor, heartbeat, reaper, stop and auto mode on
-//! several nodes that crash, sleep and wake, every interleaving of them tried.
+//! Model checking of the schedule: planner, claim, executor, heartbeat, recovery, stop and auto
+//! mode on several nodes that crash, sleep and wake, in every interleaving.
 //!
 //! The right model keeps every law; so that this says something, each flawed one is tried too, and
 //! a named law must catch it. It holds the *protocol*: which statements share a transaction and

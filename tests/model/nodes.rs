@@ -1,4 +1,4 @@
-//! What a node has in its memory: what it executes, what it has looked at and not yet acted on.
+//! The memory of a node in the model: what it executes, and what it has read but not acted on.
 
 /// A process of Troupe.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]

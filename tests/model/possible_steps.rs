@@ -1,5 +1,5 @@
-//! What may happen next: the steps of the nodes, what people do, and what goes wrong, as often as
-//! the bounds allow.
+//! The possible next steps of the model: those of the nodes, actions of users, and faults, as often
+//! as the bounds allow.
 
 use crate::nodes::{Held, Life, Node, Stage};
 use crate::steps::{Flaw, Schedule, Step, World};

@@ -1,4 +1,4 @@
-//! What each step does to the world. What may be the next one, `choices.rs` says.
+//! What each step changes in the model. Which steps are possible is in `possible_steps.rs`.
 
 use stateright::{Model, Property};
 

@@ -1,4 +1,4 @@
-//! What the database holds of one conversation. Nothing here knows of nodes.
+//! The database in the model: the rows of one conversation. It knows nothing of nodes.
 
 use std::collections::BTreeSet;
 

@@ -1,4 +1,4 @@
-//! The same server delivers the web client.
+//! Tests that the server delivers the web client.
 
 use crate::support::app::TestApp;
 use crate::support::backends::TestBackend;

@@ -1,4 +1,4 @@
-//! All errors have the same shape, and all responses have the same security headers.
+//! Tests that all errors have the same shape, and all responses the same security headers.
 
 use reqwest::{Method, RequestBuilder};
 

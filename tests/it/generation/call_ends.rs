@@ -1,4 +1,4 @@
-//! How an answer can end by itself, and which of it is success.
+//! Tests how an answer can end, and which end counts as success.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! The same for the frames of the socket.
+//! Tests the rights grid for the frames of the WebSocket.
 
 use serde_json::{Value, json};
 

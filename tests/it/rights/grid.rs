@@ -1,4 +1,4 @@
-//! Every cell of the grid is tried.
+//! Tests every cell of the rights grid: each endpoint with each role.
 
 use std::collections::BTreeSet;
 

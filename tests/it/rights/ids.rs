@@ -1,4 +1,4 @@
-//! What stands in a path in place of an id: only digits are one, and for a run only a UUID.
+//! Tests invalid ids in paths: only digits are an id, and for a run only a UUID.
 
 use reqwest::Method;
 use serde_json::Value;

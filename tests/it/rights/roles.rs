@@ -1,4 +1,4 @@
-//! Everybody there is, as far as rights go.
+//! The roles of the rights grid: every relation of a caller to a space.
 
 use serde_json::Value;
 

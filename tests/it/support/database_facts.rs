@@ -1,4 +1,5 @@
-//! What the database says, read past the server: the truth that answers and events are held to.
+//! Queries the database directly, so that tests can compare it with the server's responses and
+//! events.
 //!
 //! One dialect for both databases: every column is cast to text, identifiers of runs and rounds
 //! are 32 hexadecimal digits.

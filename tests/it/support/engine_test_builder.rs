@@ -1,4 +1,4 @@
-//! What an engine room is like before anybody enters, and how it is opened.
+//! Configures the engine of a test (settings, members, model) and starts it.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! A connection that asks the database for the plan of each statement before it carries it out.
+//! A database connection that requests the plan of each statement before it executes the statement.
 
 use async_trait::async_trait;
 use parking_lot::Mutex;

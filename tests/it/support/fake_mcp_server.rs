@@ -1,4 +1,4 @@
-//! A fake server of tools for the Model Context Protocol that records every request.
+//! A fake MCP server that records every request.
 
 use std::sync::Arc;
 

@@ -1,5 +1,5 @@
-//! A clock of the database's own: PostgreSQL finds another `clock_timestamp()` before the system's,
-//! which is as far from it as the test says.
+//! Changes the clock of PostgreSQL: a `clock_timestamp()` of the test precedes the system's, and
+//! differs from it as the test says.
 
 use crate::support::backends::TestDatabase;
 use crate::support::database_facts::DatabaseFacts;

@@ -1,4 +1,4 @@
-//! The laws of scheduling as questions to the database: each answer is a broken law.
+//! The invariants of scheduling as SQL queries: each row of a result is a violation.
 //!
 //! `at_any_instant` may be asked in the middle of everything, since each law is one statement and
 //! so one snapshot. `at_rest` holds when nothing is queued or running any more. What a client

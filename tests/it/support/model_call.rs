@@ -1,5 +1,4 @@
-//! A model call as tests make it: against an upstream, with limits that only the test's own
-//! subject can reach.
+//! Makes a model call against an upstream, with limits that only the subject of the test can reach.
 
 use std::sync::Arc;
 use std::time::Duration;

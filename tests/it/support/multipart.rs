@@ -1,4 +1,4 @@
-//! A form with one file, as a browser sends it, and files as they are answered.
+//! Builds the form with one file that a browser sends, and reads files in responses.
 
 use reqwest::Method;
 use serde_json::Value;

@@ -1,4 +1,4 @@
-//! Ports for servers that are stopped and started again.
+//! Reserves ports for servers that are stopped and started again.
 
 use std::net::TcpListener;
 use std::sync::atomic::{AtomicU16, Ordering};

@@ -1,4 +1,4 @@
-//! The server as the system sees it: a process with an environment, signals, and an exit.
+//! A server process: its environment, its signals and its exit.
 
 use std::io::{BufRead, BufReader, Read};
 use std::path::Path;

@@ -1,4 +1,4 @@
-//! A bench for the statements of the queue: rows of runs on a table without an engine.
+//! A fixture for the statements of the queue: rows of runs, without an engine.
 
 use std::sync::atomic::{AtomicI64, Ordering};
 

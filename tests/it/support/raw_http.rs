@@ -1,4 +1,4 @@
-//! Requests byte by byte, for what no HTTP client would send.
+//! Sends HTTP requests byte by byte, for requests that no HTTP client would send.
 
 use serde_json::Value;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};

@@ -1,4 +1,4 @@
-//! A Redis of one test: started on a free port, stopped, frozen and brought back as the test says.
+//! A Redis of one test: started on a free port, stopped, frozen and continued.
 
 use std::net::TcpListener;
 use std::process::{Child, Command, Stdio};

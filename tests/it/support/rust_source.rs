@@ -1,4 +1,5 @@
-//! Rust text with comments, literals and test modules blanked out, line by line where it was.
+//! Reads Rust source with comments, literals and test modules blanked out; line numbers stay the
+//! same.
 //!
 //! Enough of a lexer for the shape test, and no more: what it blanks becomes spaces, so that an
 //! offset in the result is the same offset, and the same line, in the file.

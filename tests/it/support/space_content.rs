@@ -1,4 +1,4 @@
-//! A space in which much has happened, what can be seen of it, and what is in its file.
+//! A space with content of every kind, what users can see of it, and what is in its export file.
 
 use std::collections::BTreeMap;
 use std::io::{Cursor, Read, Write};

@@ -1,4 +1,4 @@
-//! A PostgreSQL of a test's own: it is stopped, killed and cut while servers use it.
+//! A PostgreSQL of one test: it is stopped, killed and disconnected while servers use it.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;

@@ -1,4 +1,4 @@
-//! Names that stand for what a test says, so that no test asks the network.
+//! Resolves names to the addresses that a test states, so that no test uses the network.
 
 use std::collections::HashMap;
 use std::io;

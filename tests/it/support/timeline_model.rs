@@ -1,4 +1,4 @@
-//! What a client knows of one conversation, folded from frames exactly as the protocol says.
+//! The state of one conversation in a client, folded from frames exactly as the protocol says.
 //!
 //! Pure: frames in, state and "subscribe again" out. The rules: a durable event that is not the
 //! next `rev` is a gap; a delta whose offset is not the length of what is held (in UTF-16 units)

@@ -1,4 +1,4 @@
-//! Every move of every run, written down by the database itself while the server works.
+//! Records every transition of every run by a database trigger, and finds the illegal ones.
 //!
 //! A trigger sees what no poll can: that a run took only legal steps, that an ended one never
 //! moved again, and that each claim raised the fence by one.

@@ -1,4 +1,4 @@
-//! A program at `/v1`: has a key, speaks JSON, and reads streams as they come.
+//! A client of `/v1`: has a key, sends JSON, and reads streams as they arrive.
 
 use futures::StreamExt;
 use futures::stream::BoxStream;

@@ -1,5 +1,5 @@
-//! Many requests at once, and a look at every answer: the one shape of errors or success, and
-//! nothing of our insides.
+//! Sends many requests at once and checks every response: it is a success or an error of the one
+//! shape, and reveals nothing internal.
 
 use std::collections::BTreeMap;
 use std::fmt;

@@ -1,4 +1,4 @@
-//! Texts on their way: encodings that are none, and encoding what must arrive as it is.
+//! Tests texts with invalid encodings, and encoded texts that must arrive unchanged.
 
 use std::env;
 use std::fmt::Write;

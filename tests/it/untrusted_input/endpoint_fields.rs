@@ -1,5 +1,5 @@
-//! Finds out the fields of an endpoint's body by calling it: the error names the field that is
-//! unknown, missing, or of the wrong kind. So a new endpoint is attacked without a change here.
+//! Finds the fields of an endpoint's body by calling it: the error names the field that is unknown,
+//! missing, or of the wrong kind. So the tests cover a new endpoint without a change here.
 
 use std::collections::{BTreeSet, HashMap};
 

@@ -1,5 +1,5 @@
-//! A server under attack: a resource for every path, an API key with access to every endpoint, and
-//! resources of another user that must be unchanged at the end.
+//! The server that the tests attack: a resource for every path, an API key with access to every
+//! endpoint, and resources of another user that must be unchanged at the end.
 
 use std::collections::BTreeMap;
 

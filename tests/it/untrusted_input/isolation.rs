@@ -1,5 +1,4 @@
-//! A server with a process of its own: its memory can be seen, its log can be read, and if it
-//! panics it says so.
+//! A server in a process of its own, so that its memory, its log and its panics can be observed.
 
 use serde_json::json;
 

@@ -1,4 +1,4 @@
-//! What was taken is read again exactly as it was sent, whatever it looks like.
+//! Tests that accepted text is returned exactly as it was sent, whatever it contains.
 
 use std::collections::HashSet;
 

@@ -1,4 +1,5 @@
-//! Corpora: everything that strangers are known to send, put wherever it can be put.
+//! Tests with untrusted input: corpora of known attack strings, sent in every field that accepts a
+//! text.
 //!
 //! The endpoints come from the list of the server, and their fields are found out by calling them.
 

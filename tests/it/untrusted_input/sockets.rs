@@ -1,5 +1,5 @@
-//! Frames that break the protocol, and floods of those that keep it. Whatever one socket
-//! does, the others are answered.
+//! Tests invalid WebSocket frames and floods of valid ones: whatever one socket does, the others
+//! are answered.
 
 use std::time::Duration;
 

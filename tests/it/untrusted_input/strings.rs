@@ -1,4 +1,4 @@
-//! Strings that have broken other servers: what is put wherever a stranger may put a text.
+//! The corpus of strings that have broken other servers.
 //!
 //! Nothing here names a host that could be reached: a string that is taken for an address leads
 //! nowhere.

@@ -1,4 +1,5 @@
-//! Background responses: they wait, go on by themselves, and can be followed and cancelled.
+//! Tests of background responses: they wait, continue without a client, and can be followed and
+//! canceled.
 
 use serde_json::json;
 

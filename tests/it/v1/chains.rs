@@ -1,4 +1,4 @@
-//! Chains of responses: immutable, and as many branches as one likes.
+//! Tests of chains of responses: immutable, with any number of branches.
 
 use futures::future::join_all;
 use serde_json::{Value, json};

@@ -1,4 +1,4 @@
-//! Compaction: a long exchange becomes a summary that only its owner can hand in again.
+//! Tests of compaction: a long history becomes a summary that only its owner can send again.
 
 use serde_json::{Value, json};
 

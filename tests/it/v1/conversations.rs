@@ -1,4 +1,4 @@
-//! Conversations: a log of items that responses read and add to.
+//! Tests of conversations under `/v1`: a log of items that responses read and extend.
 
 use serde_json::{Value, json};
 

@@ -1,4 +1,4 @@
-//! The line that the log has for the end of each response.
+//! Tests of the log line at the end of each response.
 
 use serde_json::{Value, json};
 

@@ -1,4 +1,5 @@
-//! A server with a scripted model, and a program of its admin.
+//! The fixture of the `/v1` tests: a server with a scripted model, and a client with its admin's
+//! key.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! Pictures and documents in, and answers in a form that was asked for.
+//! Tests of images and documents in requests, and of output formats.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;

@@ -1,4 +1,4 @@
-//! Who may: a key opens what is its user's, and nothing else does.
+//! Tests of access by API key: a key opens only the data of its user.
 
 use serde_json::json;
 

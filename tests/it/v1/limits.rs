@@ -1,4 +1,5 @@
-//! Bulkheads: how many at once, of whom, and how many a minute.
+//! Tests of the limits of `/v1`: concurrent responses, in total and for each user, and requests per
+//! minute.
 
 use std::time::{Duration, Instant};
 

@@ -1,4 +1,4 @@
-//! What `store: false` leaves in memory: nothing.
+//! Tests that responses with `store: false` leave nothing in memory.
 
 use std::env;
 

@@ -1,4 +1,4 @@
-//! Requests that are refused, each before anything is written.
+//! Tests of refused requests: each is refused before anything is written.
 
 use reqwest::Method;
 use serde_json::json;

@@ -1,4 +1,4 @@
-//! A client that knows nothing but the events, and makes the items of a response of them.
+//! A client that builds the items of a response from its events alone.
 
 use serde_json::{Value, json};
 

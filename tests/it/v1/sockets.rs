@@ -1,4 +1,4 @@
-//! The socket at `/v1/responses`: turn after turn on one connection.
+//! Tests of the WebSocket at `/v1/responses`: several requests on one connection.
 
 use std::time::Duration;
 

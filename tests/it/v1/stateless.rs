@@ -1,4 +1,4 @@
-//! `store: false`: the same turn, and no trace of it.
+//! Tests of `store: false`: the same response, and nothing is stored.
 
 use serde_json::json;
 

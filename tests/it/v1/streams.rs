@@ -1,4 +1,4 @@
-//! Odd streams of the model, and readers who do not read.
+//! Tests of irregular streams of the model, and of clients that stop reading.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! Tools that the client runs: its functions, custom tools, its shell.
+//! Tests of tools that the client runs: functions, custom tools, the shell.
 
 use serde_json::{Value, json};
 

@@ -1,4 +1,4 @@
-//! Tools that run here, round after round.
+//! Tests of tools that the server runs, over several iterations.
 
 use serde_json::{Value, json};
 

@@ -1,4 +1,4 @@
-//! Outputs that do not fit the open calls: refused, and no row.
+//! Tests of tool outputs that do not match the open calls: they are refused, and nothing is stored.
 
 use serde_json::{Value, json};
 

@@ -1,4 +1,5 @@
-//! One client's connection: reads requests, plays scripts, notices when the client leaves.
+//! One client connection of the fake provider: reads requests, plays scripts, and detects when the
+//! client leaves.
 
 use serde_json::Value;
 use tokio::io;

@@ -1,4 +1,4 @@
-//! Everything that a provider can do wrong, for tests that want a bit of each.
+//! All faults of a provider, for tests that need some of each.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! What happened at the server, for tests to ask and to wait for.
+//! Records the requests to the fake provider, for tests that query them or wait for one.
 
 use std::collections::VecDeque;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! How one request is answered, step by step.
+//! The script of one response: its steps, such as text, pauses and faults.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -1,4 +1,5 @@
-//! The server itself: listens, hands each request its script, keeps the facts.
+//! The fake provider's server: listens, chooses the script of each request, and records what
+//! happens.
 
 use std::collections::VecDeque;
 use std::net::SocketAddr;
