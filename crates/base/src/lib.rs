@@ -10,7 +10,7 @@
 //! | [`key_derivation`] | one key for each purpose, from one secret |
 //! | [`display_name`] | which display names are valid |
 //! | [`prompt_role`], [`samplers`] | the roles and samplers that presets, lorebooks and model requests share |
-//! | [`fail_point`] | places at which a test makes the process fail |
+//! | [`mod@fail_point`] | places at which a test makes the process fail |
 
 pub mod clock;
 pub mod display_name;

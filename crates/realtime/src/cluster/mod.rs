@@ -1,7 +1,7 @@
 //! The cluster: forwards events between the nodes of one installation, over Redis.
 //!
 //! Redis carries hints and deltas, never the only copy of anything. What it loses, repeats or
-//! delays is detected by number: see [`sequence`](crate::cluster::sequence) and the
+//! delays is detected by number: see [`sequence`] and the
 //! position check in `missed_events` of the application. Without Redis every node
 //! continues, and learns of the changes of the others from the database a little later.
 
