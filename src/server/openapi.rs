@@ -1,4 +1,6 @@
-//! Serves `/openapi.json`, the public API document, which is built once.
+//! Serves `/openapi.json`, the public API document, which is built for its first reader.
+
+use std::sync::OnceLock;
 
 use actix_web::http::header::EntityTag;
 use actix_web::web::{Bytes, Data};
@@ -7,26 +9,25 @@ use sha2::{Digest, Sha256};
 
 use crate::server::{client_files, endpoints};
 
+/// The document, built when it is requested for the first time: most processes never need it.
+#[derive(Default)]
+pub struct OpenApiFile(OnceLock<EncodedDocument>);
+
 /// The encoded document and its entity tag.
-pub struct OpenApiFile {
+struct EncodedDocument {
     json: Bytes,
     tag: EntityTag,
 }
 
 impl OpenApiFile {
-    /// Builds the document of all endpoints.
-    pub fn new() -> Self {
-        let json = endpoints::all().document().to_string();
-        Self {
-            tag: client_files::etag_from_hash(&Sha256::digest(json.as_bytes()).into()),
-            json: json.into(),
-        }
-    }
-}
-
-impl Default for OpenApiFile {
-    fn default() -> Self {
-        Self::new()
+    fn get(&self) -> &EncodedDocument {
+        self.0.get_or_init(|| {
+            let json = endpoints::all().document().to_string();
+            EncodedDocument {
+                tag: client_files::etag_from_hash(&Sha256::digest(json.as_bytes()).into()),
+                json: json.into(),
+            }
+        })
     }
 }
 
@@ -44,6 +45,6 @@ impl Default for OpenApiFile {
     )
 )]
 pub async fn document(request: HttpRequest, file: Data<OpenApiFile>) -> HttpResponse {
-    let OpenApiFile { json, tag } = file.as_ref();
+    let EncodedDocument { json, tag } = file.get();
     client_files::respond_with_etag(&request, tag.clone(), "application/json", json.clone())
 }
