@@ -41,9 +41,7 @@ impl RunEngine {
         id: ConversationId,
         user: UserId,
     ) -> Result<Option<Deletion>, EngineError> {
-        self.context
-            .candidates
-            .cancel_matching(|it| it.conversation == id);
+        self.candidates.cancel_matching(|it| it.conversation == id);
         // Close it while it has subscribers, so that they get the end of its run.
         self.step(id, Command::SpaceClosed(RunCancelReason::Deleted))
             .await?;
@@ -76,7 +74,7 @@ impl RunEngine {
         id: SpaceId,
         user: UserId,
     ) -> Result<Option<Deletion>, EngineError> {
-        self.context.candidates.cancel_matching(|it| it.space == id);
+        self.candidates.cancel_matching(|it| it.space == id);
         let size = deletion::measure_space(self.context.db.reader(), id).await?;
         let is_short = size.n_messages <= MAX_SHORT_MESSAGES
             && size.text_bytes <= MAX_SHORT_BYTES

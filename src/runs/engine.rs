@@ -2,28 +2,35 @@
 
 use std::time::Duration;
 
-use base::ids::{ConversationId, MembershipId, MessageId, RoundId, RunId, SpaceId};
+use base::ids::{
+    ConversationId, GenerationId, MembershipId, MessageId, RoundId, RunId, SpaceId, ToolApprovalId,
+    UserId,
+};
 use leased_jobs::claim_loop::run_claims;
 use leased_jobs::heartbeat::run_heartbeat;
 use leased_jobs::recovery::run_recovery;
 use llm::tokens;
+use sea_orm::DbErr;
 
 use crate::conversations::message;
 use crate::db::clock_offset;
 use crate::runs::error::EngineError;
+use crate::runs::execution::candidates::{CandidateRequest, CopilotCandidates};
 use crate::runs::execution::run_job::RunJob;
-use crate::runs::execution::{candidates, recovery};
+use crate::runs::execution::{approval_wait, candidates, recovery};
 use crate::runs::scheduling::command::{Command, CommandError, MessageEdit, NewPost};
 use crate::runs::scheduling::scheduler;
 use crate::runs::scheduling::scheduler::StepResult;
 use crate::runs::services::RunServices;
 use crate::runs::store::run::RunCancelReason;
-use crate::runs::store::{run, step_marks};
+use crate::runs::store::{run, step_marks, tool_approval};
 
 /// The operations on conversations and their runs. Cheap to clone; clones share state.
 #[derive(Clone)]
 pub struct RunEngine {
     pub(super) context: RunServices,
+    /// The copilot candidates that this node is generating.
+    pub candidates: CopilotCandidates,
 }
 
 /// The result of a post.
@@ -39,7 +46,10 @@ pub struct PostResult {
 impl RunEngine {
     /// Creates the engine; no task runs until [`RunEngine::start`].
     pub fn new(context: RunServices) -> Self {
-        Self { context }
+        Self {
+            context,
+            candidates: CopilotCandidates::default(),
+        }
     }
 
     /// Returns the services, for reads that need no operation of the engine.
@@ -270,7 +280,7 @@ impl RunEngine {
         space: SpaceId,
         membership: MembershipId,
     ) -> Result<(), EngineError> {
-        candidates::on_membership_changed(&self.context, membership).await?;
+        candidates::on_membership_changed(&self.context.db, &self.candidates, membership).await?;
         step_marks::apply_to_space(&self.context, space, &Command::ApplyChanges).await
     }
 
@@ -310,8 +320,32 @@ impl RunEngine {
         id: SpaceId,
         reason: RunCancelReason,
     ) -> Result<(), EngineError> {
-        self.context.candidates.cancel_matching(|it| it.space == id);
+        self.candidates.cancel_matching(|it| it.space == id);
         step_marks::apply_to_space(&self.context, id, &Command::SpaceClosed(reason)).await
+    }
+
+    /// Starts to generate candidates; they are published only to the user who requested them.
+    pub fn suggest_candidates(&self, request: CandidateRequest) -> GenerationId {
+        candidates::start(self.context.clone(), self.candidates.clone(), request)
+    }
+
+    /// Cancels the generations of a user who has no socket left on this node.
+    pub fn on_user_disconnected(&self, user: UserId) {
+        self.candidates.cancel_matching(|it| it.user == user);
+    }
+
+    /// Stores a moderator's decision about a tool call. Returns `None` if it was already decided or
+    /// the run is over.
+    ///
+    /// # Errors
+    /// Returns an error when the database fails.
+    pub async fn decide_tool_approval(
+        &self,
+        id: ToolApprovalId,
+        is_allowed: bool,
+        by: String,
+    ) -> Result<Option<tool_approval::Model>, DbErr> {
+        approval_wait::decide(&self.context, id, is_allowed, by).await
     }
 
     /// Runs the recovery now and returns its report.

@@ -17,8 +17,8 @@ use crate::conversations::jobs::job::{JobStatus, StoredJobKind};
 use crate::conversations::jobs::{batch_size, deletion, job};
 use crate::conversations::{branching, conversation};
 use crate::db::connect::Backend;
-use crate::runs::engine::RunEngine;
 use crate::runs::error::EngineError;
+use crate::runs::reading::views;
 use crate::runs::scheduling::command::{Command, CommandError};
 use crate::runs::scheduling::scheduler;
 use crate::runs::services::RunServices;
@@ -197,8 +197,7 @@ impl BatchContext<'_> {
         let (Some(branch), Some(space)) = (job.conversation_id, job.space_id) else {
             return Ok(());
         };
-        let engine = RunEngine::new(self.context.clone());
-        let view = engine.conversation_view(branch).await?;
+        let view = views::load_conversation(&self.context.db, branch).await?;
         let event = events::conversation_updated(space, &view);
         self.context.hub.publish(event);
         Ok(())

@@ -4,14 +4,11 @@
 //! for as long as the batch took, to leave the database to others. A job whose node died is found
 //! by its heartbeat and continues at its cursor.
 
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use base::ids::JobId;
-use dashmap::DashSet;
 use sea_orm::{DbErr, EntityTrait};
 use serde_json::json;
-use tokio::sync::Mutex;
 use tokio::task::JoinHandle;
 
 use crate::conversations::jobs::batch_size::BatchSize;
@@ -25,15 +22,6 @@ use crate::runs::services::RunServices;
 const PROGRESS_INTERVAL: Duration = Duration::from_millis(200);
 /// The delay after a batch that failed.
 const RETRY_DELAY: Duration = Duration::from_secs(1);
-
-/// The jobs of a node. Cheap to clone; clones share state.
-#[derive(Clone, Default)]
-pub struct RunningJobs {
-    /// Held while a batch is written.
-    batch_lock: Arc<Mutex<()>>,
-    /// The jobs that have a task on this node.
-    running: Arc<DashSet<JobId>>,
-}
 
 /// A job and its task.
 #[derive(Debug)]

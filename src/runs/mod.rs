@@ -37,6 +37,7 @@ pub mod job_batches;
 pub mod jobs;
 pub mod message_versions;
 pub mod reading;
+pub mod running_jobs;
 pub mod scheduling;
 pub mod services;
 pub mod store;

@@ -17,12 +17,11 @@ use crate::conversations::rendering::markdown::Markdown;
 use crate::conversations::text_quota::TextQuota;
 use crate::db::connect::{Backend, Db};
 use crate::providers::provider_factory::ProviderFactory;
-use crate::runs::execution::candidates::CopilotCandidates;
 use crate::runs::execution::lease::ActiveRuns;
 use crate::runs::execution::live_streams::LiveStreams;
 use crate::runs::execution::metrics::RunMetrics;
 use crate::runs::execution::permits::Permits;
-use crate::runs::jobs::RunningJobs;
+use crate::runs::running_jobs::RunningJobs;
 use crate::runs::store::step_locks::StepLocks;
 
 /// Cheap to clone; clones share state.
@@ -38,7 +37,6 @@ pub struct RunServices {
     pub live_streams: LiveStreams,
     pub leases: ActiveRuns,
     pub permits: Permits,
-    pub candidates: CopilotCandidates,
     pub metrics: RunMetrics,
     /// Built-in tools and their executor.
     pub tool_runtime: ToolRuntime,
@@ -123,7 +121,6 @@ impl RunServices {
             wakeup: WakeupSignal::default(),
             leases: ActiveRuns::default(),
             permits: Permits::default(),
-            candidates: CopilotCandidates::default(),
             metrics: RunMetrics::default(),
             check_missed_events: Arc::default(),
             node: format!("node-{}", uuid::Uuid::now_v7().simple()).into(),

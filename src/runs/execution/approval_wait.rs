@@ -7,19 +7,18 @@
 use std::time::Duration;
 
 use base::clock::Timestamp;
-use base::ids::{ConversationId, ProviderId, ToolApprovalId};
+use base::ids::{ProviderId, ToolApprovalId};
 use realtime::event::Envelope;
 use realtime::topic::Topic;
 use sea_orm::DbErr;
 use tokio::time::{Instant, timeout};
 
-use crate::runs::engine::RunEngine;
 use crate::runs::execution::lease::RunLease;
 use crate::runs::services::RunServices;
 use crate::runs::store::due_runs::DueRun;
 use crate::runs::store::run::WaitingFor;
 use crate::runs::store::tool_approval::{
-    ApprovalRequest, Model, ToolApprovalStatus, ToolApprovalUpdated, ToolApprovalView,
+    ApprovalRequest, Model, ToolApprovalStatus, ToolApprovalUpdated,
 };
 use crate::runs::store::{queue, run, tool_approval};
 
@@ -165,42 +164,27 @@ impl ApprovalWait<'_> {
     }
 }
 
-impl RunEngine {
-    /// Stores a moderator's decision about a tool call. Returns `None` if it was already decided or
-    /// the run is over.
-    ///
-    /// # Errors
-    /// Returns an error when the database fails.
-    pub async fn decide_tool_approval(
-        &self,
-        id: ToolApprovalId,
-        is_allowed: bool,
-        by: String,
-    ) -> Result<Option<Model>, DbErr> {
-        let status = match is_allowed {
-            true => ToolApprovalStatus::Approved,
-            false => ToolApprovalStatus::Refused,
-        };
-        let now = self.context.clock.now();
-        let decided = tool_approval::decide(&self.context.db, id, status, by, now).await?;
-        if let Some(row) = &decided {
-            publish_approvals(&self.context, std::slice::from_ref(row));
-            self.context.approval_decided.notify_waiters();
-        }
-        Ok(decided)
+/// Stores a moderator's decision about a tool call. Returns `None` if it was already decided or the
+/// run is over.
+///
+/// # Errors
+/// Returns an error when the database fails.
+pub async fn decide(
+    context: &RunServices,
+    id: ToolApprovalId,
+    is_allowed: bool,
+    by: String,
+) -> Result<Option<Model>, DbErr> {
+    let status = match is_allowed {
+        true => ToolApprovalStatus::Approved,
+        false => ToolApprovalStatus::Refused,
+    };
+    let decided = tool_approval::decide(&context.db, id, status, by, context.clock.now()).await?;
+    if let Some(row) = &decided {
+        publish_approvals(context, std::slice::from_ref(row));
+        context.approval_decided.notify_waiters();
     }
-
-    /// Returns the open approvals of a conversation, oldest first.
-    ///
-    /// # Errors
-    /// Returns an error when the database fails.
-    pub async fn list_open_tool_approvals(
-        &self,
-        id: ConversationId,
-    ) -> Result<Vec<ToolApprovalView>, DbErr> {
-        let open = tool_approval::list_open(self.context.db.reader(), id).await?;
-        Ok(open.iter().map(Model::view).collect())
-    }
+    Ok(decided)
 }
 
 /// Publishes the approvals to the subscribers of their conversation.

@@ -23,7 +23,7 @@ use sea_orm::{DbErr, EntityTrait};
 use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 
-use crate::runs::engine::RunEngine;
+use crate::db::connect::Db;
 use crate::runs::events::{CopilotCandidate, CopilotCandidateError};
 use crate::runs::execution::permits::Permit;
 use crate::runs::execution::preparation;
@@ -97,34 +97,27 @@ impl CopilotCandidates {
     }
 }
 
-impl RunEngine {
-    /// Starts to generate candidates; they are published only to the user who requested them.
-    pub fn suggest_candidates(&self, request: CandidateRequest) -> GenerationId {
-        let context = self.context.clone();
-        let generation = GenerationId::new();
-        let stop = context.shutdown.releasing.child_token();
-        context
-            .candidates
-            .register(generation, request.clone(), stop.clone());
-        self.context.shutdown.spawn(async move {
-            let task = CandidateTask {
-                context: &context,
-                generation,
-                request: &request,
-                stop,
-            };
-            task.generate_all().await;
-            context.candidates.remove(request.membership, generation);
-        });
-        generation
-    }
-
-    /// Cancels the generations of a user who has no socket left on this node.
-    pub fn on_user_disconnected(&self, user: UserId) {
-        self.context
-            .candidates
-            .cancel_matching(|it| it.user == user);
-    }
+/// Starts to generate candidates; they are published only to the user who requested them.
+pub(in crate::runs) fn start(
+    context: RunServices,
+    active: CopilotCandidates,
+    request: CandidateRequest,
+) -> GenerationId {
+    let generation = GenerationId::new();
+    let stop = context.shutdown.releasing.child_token();
+    active.register(generation, request.clone(), stop.clone());
+    let shutdown = context.shutdown.clone();
+    shutdown.spawn(async move {
+        let task = CandidateTask {
+            context: &context,
+            generation,
+            request: &request,
+            stop,
+        };
+        task.generate_all().await;
+        active.remove(request.membership, generation);
+    });
+    generation
 }
 
 /// The task of one generation.
@@ -263,20 +256,16 @@ fn can_user_speak(membership: &membership::Model, user: UserId) -> bool {
 
 /// Cancels generations of a membership that was lost or may no longer write.
 pub(in crate::runs) async fn on_membership_changed(
-    context: &RunServices,
+    db: &Db,
+    active: &CopilotCandidates,
     id: MembershipId,
 ) -> Result<(), DbErr> {
-    let Some(user) = context
-        .candidates
-        .by_membership
-        .get(&id)
-        .map(|it| it.request.user)
-    else {
+    let Some(user) = active.by_membership.get(&id).map(|it| it.request.user) else {
         return Ok(());
     };
-    let seat = membership::find(context.db.reader(), id).await?;
+    let seat = membership::find(db.reader(), id).await?;
     if !seat.is_some_and(|it| can_user_speak(&it, user)) {
-        context.candidates.cancel_matching(|it| it.membership == id);
+        active.cancel_matching(|it| it.membership == id);
     }
     Ok(())
 }

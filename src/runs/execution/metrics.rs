@@ -11,7 +11,6 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::Registry;
 
-use crate::runs::execution::recovery::RecoveryReport;
 use crate::runs::reading::history::QueueLoad;
 use crate::runs::store::run;
 
@@ -149,14 +148,9 @@ impl RunMetrics {
         }
     }
 
-    /// Records what one sweep of the reaper recovered.
-    pub fn recovered(&self, report: &RecoveryReport) {
-        for (what, n) in [
-            ("failed", report.failed),
-            ("requeued", report.requeued),
-            ("round_closed", report.rounds_closed),
-            ("job_continued", report.jobs_continued),
-        ] {
+    /// Records how much of each kind one sweep of the reaper recovered.
+    pub fn recovered(&self, counts: impl IntoIterator<Item = (&'static str, u32)>) {
+        for (what, n) in counts {
             self.recoveries
                 .get_or_create(&RecoveryLabel { what })
                 .inc_by(u64::from(n));
@@ -209,8 +203,8 @@ mod tests {
             jobs_continued: 0,
         };
 
-        meter.recovered(&report);
-        meter.recovered(&report);
+        meter.recovered(report.counts());
+        meter.recovered(report.counts());
 
         let told = encode_metrics(&meter);
         assert!(told.contains("reaped_total{what=\"failed\"} 4\n"), "{told}");

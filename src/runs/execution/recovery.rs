@@ -38,6 +38,18 @@ pub struct RecoveryReport {
     pub jobs_continued: u32,
 }
 
+impl RecoveryReport {
+    /// Returns the counts, each with its label in the metrics.
+    pub fn counts(&self) -> [(&'static str, u32); 4] {
+        [
+            ("failed", self.failed),
+            ("requeued", self.requeued),
+            ("round_closed", self.rounds_closed),
+            ("job_continued", self.jobs_continued),
+        ]
+    }
+}
+
 /// Checks for dead nodes in any case, because only checking detects a clock or database that stands
 /// still, and recovers what it finds if the guard permits it.
 ///
@@ -126,7 +138,7 @@ async fn recover_silent_for(
     }
     step_marks::process_all(context).await?;
     report.jobs_continued = jobs::take_over_stale(context, after_ms).await?;
-    context.metrics.recovered(&report);
+    context.metrics.recovered(report.counts());
     Ok(Some(report))
 }
 

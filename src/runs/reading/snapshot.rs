@@ -17,9 +17,9 @@ use crate::runs::error::ConversationReadError;
 use crate::runs::execution::live_streams::LiveStream;
 use crate::runs::reading::views;
 use crate::runs::reading::views::{ConversationView, RoundView, RuntimeView};
+use crate::runs::scheduling::auto_mode;
 use crate::runs::scheduling::state::{ActiveRound, ConversationState};
-use crate::runs::scheduling::{auto_mode, state};
-use crate::runs::store::{failed_run, run, tool_approval};
+use crate::runs::store::{run, tool_approval};
 use crate::spaces::{membership, space};
 
 /// How many messages a snapshot without `after_rev` has.
@@ -155,7 +155,7 @@ impl RunEngine {
         let read = self
             .context
             .db
-            .read(move |tx| Box::pin(async move { load_runtime(tx, id).await }));
+            .read(move |tx| Box::pin(async move { RuntimeView::load(tx, id).await }));
         read.await
     }
 
@@ -165,16 +165,19 @@ impl RunEngine {
     /// Returns `RecordNotFound` when the conversation does not exist, or the database's error when
     /// it fails.
     pub async fn conversation_view(&self, id: ConversationId) -> Result<ConversationView, DbErr> {
-        let read = self.context.db.read(move |tx| {
-            Box::pin(async move {
-                let Some((row, space)) = conversation::find_with_space(tx, id).await? else {
-                    return Err(DbErr::RecordNotFound("a conversation".to_owned()));
-                };
-                let runtime = load_runtime(tx, id).await?;
-                Ok(views::conversation_view(&row, &space, &runtime))
-            })
-        });
-        read.await
+        views::load_conversation(&self.context.db, id).await
+    }
+
+    /// Returns the open approvals of a conversation, oldest first.
+    ///
+    /// # Errors
+    /// Returns an error when the database fails.
+    pub async fn list_open_tool_approvals(
+        &self,
+        id: ConversationId,
+    ) -> Result<Vec<tool_approval::ToolApprovalView>, DbErr> {
+        let open = tool_approval::list_open(self.context.db.reader(), id).await?;
+        Ok(open.iter().map(tool_approval::Model::view).collect())
     }
 
     /// Returns who would probably speak if a reply were forced now, without the random choice: the
@@ -251,7 +254,7 @@ impl SnapshotData {
         let Some(row) = conversation::Entity::find_by_id(id).one(tx).await? else {
             return Ok(None);
         };
-        let runtime = load_runtime(tx, id).await?;
+        let runtime = RuntimeView::load(tx, id).await?;
         let changed = match after_rev {
             Some(rev) if rev <= row.rev && !reset => {
                 pages::load_changes_since(tx, id, rev, MAX_CHANGES).await?
@@ -312,15 +315,4 @@ async fn newest_changes(
         },
         has_more,
     ))
-}
-
-/// Returns what a conversation is doing. Consistent only within one transaction.
-async fn load_runtime(tx: &impl ConnectionTrait, id: ConversationId) -> Result<RuntimeView, DbErr> {
-    let (queued, running) = run::find_active(tx, id).await?;
-    Ok(RuntimeView {
-        round: state::find_active_round(tx, id).await?,
-        queued,
-        running,
-        failed: failed_run::list_newest_failed(tx, &[id]).await?.pop(),
-    })
 }

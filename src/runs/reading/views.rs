@@ -3,14 +3,16 @@
 
 use base::clock::Timestamp;
 use base::ids::{ConversationId, MembershipId, MessageId, RoundId, SpaceId};
+use sea_orm::{ConnectionTrait, DbErr};
 use serde::Serialize;
 use utoipa::ToSchema;
 
 use crate::conversations::conversation;
+use crate::db::connect::Db;
 use crate::rounds::{round, slot};
-use crate::runs::scheduling::auto_mode;
 use crate::runs::scheduling::state::{ActiveRound, ConversationState};
-use crate::runs::store::run;
+use crate::runs::scheduling::{auto_mode, state};
+use crate::runs::store::{failed_run, run};
 use crate::spaces::space;
 
 /// The ordered speakers that one trigger activated.
@@ -74,6 +76,20 @@ pub struct RuntimeView {
 }
 
 impl RuntimeView {
+    /// Loads what a conversation is doing. Consistent only within one transaction.
+    ///
+    /// # Errors
+    /// Returns the database's error when it fails.
+    pub async fn load(tx: &impl ConnectionTrait, id: ConversationId) -> Result<Self, DbErr> {
+        let (queued, running) = run::find_active(tx, id).await?;
+        Ok(Self {
+            round: state::find_active_round(tx, id).await?,
+            queued,
+            running,
+            failed: failed_run::list_newest_failed(tx, &[id]).await?.pop(),
+        })
+    }
+
     /// Returns the state of the conversation.
     pub fn state(&self) -> ConversationState {
         match self.round.as_ref().map(|it| it.row.state) {
@@ -83,6 +99,20 @@ impl RuntimeView {
             _ if self.queued.is_some() => ConversationState::Queued,
             _ => ConversationState::Idle,
         }
+    }
+
+    /// Returns the failed run that Retry would queue again.
+    pub fn failed_run(&self, row: &conversation::Model) -> Option<run::RunView> {
+        let is_active = self.queued.is_some() || self.running.is_some();
+        let failed = self.failed.as_ref().filter(|_| !is_active)?;
+        let is_shown = match (&self.round, failed.round_id) {
+            (Some(round), Some(id)) => {
+                round.row.id == id && round.row.state == round::RoundState::Failed
+            }
+            (None, None) => failed.cutoff_seq == Some(row.last_seq),
+            _ => false,
+        };
+        is_shown.then(|| failed.view())
     }
 }
 
@@ -109,6 +139,24 @@ pub struct ConversationView {
     /// The newest run, if it failed: the one that Retry repeats.
     pub failed_run: Option<run::RunView>,
     pub created_at: Timestamp,
+}
+
+/// Loads the document of a conversation.
+///
+/// # Errors
+/// Returns `RecordNotFound` when the conversation does not exist, or the database's error when it
+/// fails.
+pub async fn load_conversation(db: &Db, id: ConversationId) -> Result<ConversationView, DbErr> {
+    let read = db.read(move |tx| {
+        Box::pin(async move {
+            let Some((row, space)) = conversation::find_with_space(tx, id).await? else {
+                return Err(DbErr::RecordNotFound("a conversation".to_owned()));
+            };
+            let runtime = RuntimeView::load(tx, id).await?;
+            Ok(conversation_view(&row, &space, &runtime))
+        })
+    });
+    read.await
 }
 
 /// Builds the document of a conversation.

@@ -1,4 +1,5 @@
-//! Finds the failed run that a conversation shows: the newest run, until a newer message or run.
+//! Finds the newest run of a conversation, if it failed. A conversation shows it until there is a
+//! newer message or run.
 //!
 //! A failed run without a round (a forced reply, a regenerate) fails no round, so the state of the
 //! conversation does not show it. This does, to everyone who reads the conversation; Retry queues
@@ -12,8 +13,6 @@ use sea_orm::{
 };
 
 use crate::conversations::conversation;
-use crate::rounds::round;
-use crate::runs::reading::views::RuntimeView;
 use crate::runs::store::run;
 use crate::runs::store::run::{Column, Entity, Relation, RunStatus};
 
@@ -33,20 +32,4 @@ pub async fn list_newest_failed(
         .filter(Column::Status.eq(RunStatus::Failed))
         .all(db)
         .await
-}
-
-impl RuntimeView {
-    /// Returns the failed run that Retry would queue again.
-    pub fn failed_run(&self, row: &conversation::Model) -> Option<run::RunView> {
-        let is_active = self.queued.is_some() || self.running.is_some();
-        let failed = self.failed.as_ref().filter(|_| !is_active)?;
-        let is_shown = match (&self.round, failed.round_id) {
-            (Some(round), Some(id)) => {
-                round.row.id == id && round.row.state == round::RoundState::Failed
-            }
-            (None, None) => failed.cutoff_seq == Some(row.last_seq),
-            _ => false,
-        };
-        is_shown.then(|| failed.view())
-    }
 }

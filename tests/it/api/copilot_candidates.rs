@@ -75,7 +75,7 @@ impl CandidateFixture {
     }
 
     async fn wait_until_over(&self) {
-        let candidates = &self.stage.house.app.engine.context().candidates;
+        let candidates = &self.stage.house.app.engine.candidates;
         poll::until("nothing is written", async || {
             (candidates.count() == 0).then_some(())
         })
@@ -198,7 +198,7 @@ on_sqlite! {
 
         drop(first);
         assert_eq!(second.call(json!({"op": "ping"})).await["ok"], true);
-        assert_eq!(room.stage.house.app.engine.context().candidates.count(), 1);
+        assert_eq!(room.stage.house.app.engine.candidates.count(), 1);
         drop(second);
 
         room.upstream.wait_for_disconnect(0).await;

@@ -112,7 +112,7 @@ async fn learn_all(house: &Installation) -> HashMap<String, EndpointFields> {
     let words: BTreeSet<String> = words.collect();
     let learned = join_all(doors.iter().map(|door| learn(house, door, &words))).await;
     // Suggestions that a trial asked for cost their space tokens when they end.
-    let candidates = &house.app.app.engine.context().candidates;
+    let candidates = &house.app.app.engine.candidates;
     poll::until("no suggestion is being written", async || {
         (candidates.count() == 0).then_some(())
     })
