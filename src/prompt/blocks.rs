@@ -1,13 +1,12 @@
 //! The blocks of a prompt: the parts that are ordered, fitted, sent, and shown to users.
 
+use base::ids::MessageId;
 use base::prompt_role::PromptRole;
 use llm::request::Message;
 use llm::tool::{AnsweredCall, Attachment, ToolCall};
 use serde::{Deserialize, Serialize};
 use tavern::macros::card_use::CardUse;
 use utoipa::ToSchema;
-
-use crate::prompt::record::prompt_record::RecordedText;
 
 /// What a block contains.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
@@ -31,6 +30,13 @@ pub enum BlockKind {
     GroupNudge,
     PostHistory,
     Impersonation,
+}
+
+/// One swipe of a message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct RecordedText {
+    pub message: MessageId,
+    pub swipe: i64,
 }
 
 /// Where a block comes from.

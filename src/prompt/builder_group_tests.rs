@@ -13,8 +13,7 @@ use super::build;
 use super::tests::{count, line, member, solo, written};
 use crate::conversations::message::MessageRole;
 use crate::prompt::author_note::AuthorNote;
-use crate::prompt::context::PromptContext;
-use crate::prompt::lore::LoreInput;
+use crate::prompt::context::{LoreInput, PromptContext};
 use crate::spaces::membership::Participation;
 use crate::spaces::space::CardHandlingMode;
 

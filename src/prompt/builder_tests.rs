@@ -11,8 +11,7 @@ use super::{PromptContext, build};
 use crate::conversations::message::MessageRole;
 use crate::prompt::author_note::AuthorNote;
 use crate::prompt::budget::ContextOverflow;
-use crate::prompt::context::{HistoryLine, PromptMember, PromptUser};
-use crate::prompt::lore::LoreInput;
+use crate::prompt::context::{HistoryLine, LoreInput, PromptMember, PromptUser};
 use crate::spaces::membership::{MembershipKind, MembershipStatus, Participation};
 use crate::spaces::space::CardHandlingMode;
 

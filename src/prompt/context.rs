@@ -5,6 +5,9 @@ use std::cell::RefCell;
 use base::clock::Timestamp;
 use base::ids::{CharacterId, ConversationId, MembershipId, MessageId};
 use tavern::cards::card::Card;
+use tavern::lorebook::engine_lorebook::Lorebook;
+use tavern::lorebook::scan_request::ScanSettings;
+use tavern::lorebook::timed_effects::TimedEffects;
 use tavern::macros::environment::{LastMessages, MacroEnvironment, MacroSeed};
 use tavern::macros::variables::Variables;
 use tavern::presets::document::{GenerationTrigger, Preset};
@@ -12,7 +15,6 @@ use tavern::presets::document::{GenerationTrigger, Preset};
 use crate::conversations::message::MessageRole;
 use crate::prompt::author_note::AuthorNote;
 use crate::prompt::blocks::BlockPayload;
-use crate::prompt::lore::LoreInput;
 use crate::spaces::membership::{MembershipKind, MembershipStatus, Participation};
 use crate::spaces::space::CardHandlingMode;
 
@@ -126,6 +128,18 @@ pub struct HistoryLine {
     pub payload: BlockPayload,
     /// It must not be dropped; if it does not fit, the prompt is refused.
     pub is_required: bool,
+}
+
+/// The lorebooks of a prompt and the state of their scan.
+#[derive(Clone, Debug, Default)]
+pub struct LoreInput {
+    /// By precedence.
+    pub lorebooks: Vec<Lorebook>,
+    pub settings: ScanSettings,
+    /// The effects of earlier scans.
+    pub timed: TimedEffects,
+    /// The number of messages written by an AI.
+    pub n_replies: i64,
 }
 
 /// The context window of the model, in tokens.

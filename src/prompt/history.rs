@@ -7,9 +7,8 @@ use base::prompt_role::PromptRole;
 use tavern::presets::document::NamesBehavior;
 
 use crate::conversations::message;
-use crate::prompt::blocks::{BlockKind, BlockOrigin, PromptBlock};
+use crate::prompt::blocks::{BlockKind, BlockOrigin, PromptBlock, RecordedText};
 use crate::prompt::context::{HistoryLine, PromptContext};
-use crate::prompt::record::prompt_record::RecordedText;
 
 /// Returns a block for each message that is not empty, oldest first.
 pub fn blocks(context: &PromptContext, count: &dyn Fn(&str) -> i64) -> Vec<PromptBlock> {

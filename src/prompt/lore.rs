@@ -11,12 +11,11 @@ use tavern::cards::card::Card;
 use tavern::import_warning;
 use tavern::import_warning::ImportWarning;
 use tavern::lorebook::engine;
-use tavern::lorebook::engine_lorebook::{InsertionPosition, Lorebook};
+use tavern::lorebook::engine_lorebook::InsertionPosition;
 use tavern::lorebook::scan_request::{
-    MatchTexts, ScanRequest, ScanSettings, ScanSpeaker, ScanTrigger, ScannedMessage,
+    MatchTexts, ScanRequest, ScanSpeaker, ScanTrigger, ScannedMessage,
 };
 use tavern::lorebook::scan_result::{ActivatedEntry, EntryRef, ScanResult};
-use tavern::lorebook::timed_effects::TimedEffects;
 use tavern::macros::bindings::BoundText;
 use tavern::macros::card_use::CardUse;
 use tavern::macros::environment::{MacroEnvironment, MacroSeed};
@@ -29,18 +28,6 @@ use crate::prompt::blocks::{BlockKind, BlockOrigin, PromptBlock};
 use crate::prompt::card_texts;
 use crate::prompt::card_texts::CardTexts;
 use crate::prompt::context::PromptContext;
-
-/// The lorebooks of a prompt and the state of their scan.
-#[derive(Clone, Debug, Default)]
-pub struct LoreInput {
-    /// By precedence.
-    pub lorebooks: Vec<Lorebook>,
-    pub settings: ScanSettings,
-    /// The effects of earlier scans.
-    pub timed: TimedEffects,
-    /// The number of messages written by an AI.
-    pub n_replies: i64,
-}
 
 /// The result of the scan for one prompt.
 #[derive(Default)]

@@ -19,10 +19,9 @@ use crate::presets::resolve::PresetLayers;
 use crate::prompt::author_note;
 use crate::prompt::author_note::AuthorNote;
 use crate::prompt::blocks::BlockPayload;
-use crate::prompt::context::{HistoryLine, PromptContext, PromptMember, PromptUser};
+use crate::prompt::context::{HistoryLine, LoreInput, PromptContext, PromptMember, PromptUser};
 use crate::prompt::loading::lore_loader::LoreLoader;
 use crate::prompt::loading::{history_query, lore_loader, space_variable};
-use crate::prompt::lore::LoreInput;
 use crate::providers::provider;
 use crate::spaces::{membership, space};
 

@@ -9,9 +9,8 @@ use tavern::lorebook::timed_effects::TimedEffects;
 
 use crate::conversations::message::MessageRole;
 use crate::lorebooks::active_lorebooks;
-use crate::prompt::context::PromptContext;
+use crate::prompt::context::{LoreInput, PromptContext};
 use crate::prompt::loading::history_query;
-use crate::prompt::lore::LoreInput;
 
 /// Where the lorebooks of a prompt are linked.
 #[derive(Clone, Copy, Debug)]

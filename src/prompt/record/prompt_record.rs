@@ -6,7 +6,7 @@ use sea_orm::FromJsonQueryResult;
 use serde::{Deserialize, Serialize};
 use tavern::macros::card_use::CardUse;
 
-use crate::prompt::blocks::{BlockKind, BlockOrigin, PromptBlock};
+use crate::prompt::blocks::{BlockKind, BlockOrigin, PromptBlock, RecordedText};
 use crate::prompt::builder::BuiltPrompt;
 use crate::prompt::lore::LoreReport;
 
@@ -54,13 +54,6 @@ pub struct RecordedBlock {
     /// The message of a history block.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub said: Option<RecordedText>,
-}
-
-/// One swipe of a message.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-pub struct RecordedText {
-    pub message: MessageId,
-    pub swipe: i64,
 }
 
 /// The current text of a message, and whether it changed after it was sent.

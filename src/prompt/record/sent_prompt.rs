@@ -6,8 +6,9 @@ use base::ids::{MessageId, RunId};
 use sea_orm::{ColumnTrait, ConnectionTrait, DbErr, EntityTrait, QueryFilter};
 
 use crate::conversations::{message, swipe};
+use crate::prompt::blocks::RecordedText;
 use crate::prompt::loading::run_prompt;
-use crate::prompt::record::prompt_record::{RecordedText, SentPrompt, TextState};
+use crate::prompt::record::prompt_record::{SentPrompt, TextState};
 
 /// The number of messages in one query.
 const PAGE_SIZE: usize = 1_000;
