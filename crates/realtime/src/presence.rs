@@ -1,4 +1,4 @@
-//! Presence: counts the sockets of each member in each conversation.
+//! Presence: publishes which members are present in each conversation, on all nodes.
 //!
 //! Nothing is stored. Changes are collected for a short time before they are published, because
 //! each arrival and departure is sent to all present members.
@@ -10,7 +10,7 @@ use std::time::Duration;
 use base::ids::{ConversationId, MembershipId};
 use base::shutdown::Shutdown;
 use parking_lot::Mutex;
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 use utoipa::ToSchema;
@@ -19,30 +19,12 @@ use uuid::Uuid;
 use crate::cluster::signal::ClusterSignal;
 use crate::event::{Envelope, Event};
 use crate::hub::Hub;
+use crate::presence_table::{PresenceState, PresenceTable, PresentMember};
 use crate::remote_presence::{REPORT_INTERVAL, RemotePresence};
 use crate::topic::Topic;
 
 /// Between two updates; the first change after a quiet time is published immediately.
 const PUBLISH_INTERVAL: Duration = Duration::from_millis(250);
-
-/// Whether a present member is active.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-#[schema(as = PresenceState)]
-#[serde(rename_all = "snake_case")]
-pub enum PresenceState {
-    /// At least one socket is not away.
-    Online,
-    /// Connected, but every socket is away.
-    Away,
-}
-
-/// A member who is present.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-#[schema(as = Present)]
-pub struct PresentMember {
-    pub membership_id: MembershipId,
-    pub state: PresenceState,
-}
 
 /// The complete list of present members.
 #[derive(Debug, Serialize, ToSchema)]
@@ -54,95 +36,6 @@ pub struct PresenceUpdated {
 impl Event for PresenceUpdated {
     fn name(&self) -> &'static str {
         "presence_updated"
-    }
-}
-
-/// Sockets by conversation and member. Pure: every change returns whether others can see it.
-#[derive(Debug, Default)]
-pub struct PresenceTable {
-    /// Contains a conversation while a member is present.
-    conversations: HashMap<ConversationId, BTreeMap<MembershipId, SocketCount>>,
-}
-
-/// How many sockets of one member are active, and how many are away.
-#[derive(Clone, Copy, Debug, Default)]
-struct SocketCount {
-    online: u32,
-    away: u32,
-}
-
-impl PresenceTable {
-    /// Adds a socket of the member.
-    pub fn join(&mut self, at: ConversationId, membership: MembershipId, away: bool) -> bool {
-        self.update(at, membership, |it| *it.counter_mut(away) += 1)
-    }
-
-    /// Removes a socket; `away` is its last state.
-    pub fn leave(&mut self, at: ConversationId, membership: MembershipId, away: bool) -> bool {
-        self.update(at, membership, |it| it.decrement(away))
-    }
-
-    /// Changes a socket's state; `away` is the new state, which differs from the old one.
-    pub fn set_away(&mut self, at: ConversationId, membership: MembershipId, away: bool) -> bool {
-        self.update(at, membership, |it| {
-            it.decrement(!away);
-            *it.counter_mut(away) += 1;
-        })
-    }
-
-    /// Returns the present members, by membership.
-    pub fn members(&self, at: ConversationId) -> Vec<PresentMember> {
-        let room = self.conversations.get(&at).into_iter().flatten();
-        room.filter_map(|(who, sockets)| {
-            let state = sockets.state()?;
-            Some(PresentMember {
-                membership_id: *who,
-                state,
-            })
-        })
-        .collect()
-    }
-
-    fn update(
-        &mut self,
-        at: ConversationId,
-        membership: MembershipId,
-        change: impl FnOnce(&mut SocketCount),
-    ) -> bool {
-        let room = self.conversations.entry(at).or_default();
-        let sockets = room.entry(membership).or_default();
-        let before = sockets.state();
-        change(sockets);
-        let after = sockets.state();
-        if after.is_none() {
-            room.remove(&membership);
-        }
-        if room.is_empty() {
-            self.conversations.remove(&at);
-        }
-        before != after
-    }
-}
-
-impl SocketCount {
-    fn state(self) -> Option<PresenceState> {
-        match self {
-            Self { online: 1.., .. } => Some(PresenceState::Online),
-            Self { away: 1.., .. } => Some(PresenceState::Away),
-            _ => None,
-        }
-    }
-
-    fn counter_mut(&mut self, away: bool) -> &mut u32 {
-        match away {
-            true => &mut self.away,
-            false => &mut self.online,
-        }
-    }
-
-    fn decrement(&mut self, away: bool) {
-        let place = self.counter_mut(away);
-        *place = place.saturating_sub(1);
     }
 }
 
@@ -215,11 +108,7 @@ impl Presence {
     /// Sends the complete presence of this node to the other nodes.
     pub fn broadcast(&self) {
         let board = self.table.lock();
-        let rooms = board
-            .conversations
-            .keys()
-            .map(|at| (*at, board.members(*at)));
-        let rooms = rooms.collect();
+        let rooms = board.conversations().collect();
         self.hub
             .bus()
             .publish(ClusterSignal::Presence { whole: true, rooms });
@@ -301,9 +190,8 @@ impl Presence {
 mod tests {
     use base::ids::{ConversationId, MembershipId};
     use base::shutdown::Shutdown;
-    use proptest::prelude::*;
 
-    use super::{Presence, PresenceState, PresenceTable};
+    use super::Presence;
     use crate::event::Payload;
     use crate::hub::Hub;
     use crate::outbox::{NextItem, Outbox};
@@ -312,57 +200,6 @@ mod tests {
     const HERE: ConversationId = ConversationId(7);
     const ANN: MembershipId = MembershipId(1);
     const BOB: MembershipId = MembershipId(2);
-
-    fn members_of(board: &PresenceTable) -> Vec<(i64, PresenceState)> {
-        let all = board.members(HERE).into_iter();
-        all.map(|it| (it.membership_id.0, it.state)).collect()
-    }
-
-    #[test]
-    fn a_member_is_online_while_one_socket_is() {
-        let mut board = PresenceTable::default();
-
-        assert!(board.join(HERE, ANN, false));
-        assert!(!board.join(HERE, ANN, true));
-        assert_eq!(members_of(&board), [(1, PresenceState::Online)]);
-        assert!(board.set_away(HERE, ANN, true));
-        assert_eq!(members_of(&board), [(1, PresenceState::Away)]);
-        assert!(!board.leave(HERE, ANN, true));
-        assert!(board.leave(HERE, ANN, true));
-        assert_eq!(members_of(&board), []);
-    }
-
-    #[test]
-    fn conversations_are_counted_separately() {
-        let mut board = PresenceTable::default();
-        board.join(HERE, BOB, false);
-        board.join(HERE, ANN, false);
-        board.join(ConversationId(8), ANN, true);
-
-        assert_eq!(
-            members_of(&board),
-            [(1, PresenceState::Online), (2, PresenceState::Online)]
-        );
-    }
-
-    proptest! {
-        #[test]
-        fn who_has_left_with_every_socket_leaves_nothing_behind(
-            sockets in proptest::collection::vec((0..3i64, 0..3i64, any::<bool>(), any::<bool>()), 0..30),
-        ) {
-            let mut board = PresenceTable::default();
-            for (at, who, away, turns) in &sockets {
-                board.join(ConversationId(*at), MembershipId(*who), *away);
-                if *turns {
-                    board.set_away(ConversationId(*at), MembershipId(*who), !away);
-                }
-            }
-            for (at, who, away, turns) in &sockets {
-                board.leave(ConversationId(*at), MembershipId(*who), away ^ turns);
-            }
-            prop_assert!(board.conversations.is_empty());
-        }
-    }
 
     #[tokio::test(start_paused = true)]
     async fn changes_of_one_moment_are_published_together() {

@@ -10,7 +10,7 @@ use base::ids::ConversationId;
 use tokio::time::Instant;
 use uuid::Uuid;
 
-use crate::presence::PresentMember;
+use crate::presence_table::PresentMember;
 
 /// How often a node reports its presence.
 pub const REPORT_INTERVAL: Duration = Duration::from_secs(4);
@@ -96,7 +96,7 @@ mod tests {
     use uuid::Uuid;
 
     use super::{EXPIRY, RemotePresence};
-    use crate::presence::{PresenceState, PresentMember};
+    use crate::presence_table::{PresenceState, PresentMember};
 
     const HERE: ConversationId = ConversationId(7);
     const THERE: ConversationId = ConversationId(8);

@@ -1,17 +1,16 @@
-//! Typing indicators: a user who sends no further signal counts as stopped after [`EXPIRY`].
+//! Typing indicators: publishes who types in a conversation. A user who sends no further signal
+//! counts as stopped after [`EXPIRY`](crate::typing_users::EXPIRY).
 //!
 //! Time comes from the server's [`Clock`], so a test that sets the clock decides when typing
 //! expires.
 
-use std::collections::HashMap;
 use std::sync::Arc;
-use std::time::Duration;
 
-use base::clock::{Clock, Timestamp};
-use base::ids::{ConversationId, MembershipId, UserId};
+use base::clock::Clock;
+use base::ids::{ConversationId, MembershipId};
 use base::shutdown::Shutdown;
 use parking_lot::Mutex;
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 use tokio::sync::Notify;
 use utoipa::ToSchema;
 
@@ -19,12 +18,7 @@ use crate::cluster::signal::ClusterSignal;
 use crate::event::{Envelope, Event};
 use crate::hub::Hub;
 use crate::topic::Topic;
-
-/// How long one typing signal is valid.
-pub const EXPIRY: Duration = Duration::from_secs(6);
-
-/// Continued typing is published again, but not more often than this.
-const REPEAT_INTERVAL: Duration = Duration::from_secs(2);
+use crate::typing_users::{TypingKey, TypingUsers};
 
 /// A user types, or has stopped.
 #[derive(Debug, Serialize, ToSchema)]
@@ -37,58 +31,6 @@ pub struct HumanTyping {
 impl Event for HumanTyping {
     fn name(&self) -> &'static str {
         "human_typing"
-    }
-}
-
-/// A typing member, and the user who must not receive the event.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-pub struct TypingKey {
-    pub conversation: ConversationId,
-    pub membership: MembershipId,
-    pub user: UserId,
-}
-
-/// The typing users. Pure: time is an argument, changes return whether to publish them.
-#[derive(Debug, Default)]
-pub struct TypingUsers {
-    entries: HashMap<TypingKey, TypingEntry>,
-}
-
-#[derive(Clone, Copy, Debug)]
-struct TypingEntry {
-    expires_at: Timestamp,
-    published_at: Timestamp,
-}
-
-impl TypingUsers {
-    /// Records a typing signal.
-    pub fn start(&mut self, key: TypingKey, now: Timestamp) -> bool {
-        let published_at = self.entries.get(&key).map(|it| it.published_at);
-        let should_publish = published_at.is_none_or(|it| it.plus(REPEAT_INTERVAL) <= now);
-        let typist = TypingEntry {
-            expires_at: now.plus(EXPIRY),
-            published_at: published_at.filter(|_| !should_publish).unwrap_or(now),
-        };
-        self.entries.insert(key, typist);
-        should_publish
-    }
-
-    /// Records that the user stopped.
-    pub fn stop(&mut self, key: TypingKey) -> bool {
-        self.entries.remove(&key).is_some()
-    }
-
-    /// Removes and returns the users whose last signal is too old.
-    pub fn expire(&mut self, now: Timestamp) -> Vec<TypingKey> {
-        self.entries
-            .extract_if(|_, it| it.expires_at <= now)
-            .map(|(hands, _)| hands)
-            .collect()
-    }
-
-    /// Returns when the next one expires.
-    pub fn next_expiry(&self) -> Option<Timestamp> {
-        self.entries.values().map(|it| it.expires_at).min()
     }
 }
 
@@ -188,11 +130,11 @@ impl Typing {
 
 #[cfg(test)]
 mod tests {
-    use base::clock::{Clock, Timestamp};
+    use base::clock::Clock;
     use base::ids::{ConversationId, MembershipId, UserId};
     use base::shutdown::Shutdown;
 
-    use super::{Typing, TypingKey, TypingUsers};
+    use super::{Typing, TypingKey};
     use crate::event::Payload;
     use crate::hub::Hub;
     use crate::outbox::{NextItem, Outbox};
@@ -203,31 +145,6 @@ mod tests {
         membership: MembershipId(1),
         user: UserId(4),
     };
-
-    #[test]
-    fn typing_expires_six_seconds_after_the_last_key() {
-        let mut typists = TypingUsers::default();
-
-        typists.start(ANN, Timestamp(0));
-        typists.start(ANN, Timestamp(3_000));
-
-        assert_eq!(typists.next_expiry(), Some(Timestamp(9_000)));
-        assert_eq!(typists.expire(Timestamp(8_999)), []);
-        assert_eq!(typists.expire(Timestamp(9_000)), [ANN]);
-        assert_eq!(typists.next_expiry(), None);
-    }
-
-    #[test]
-    fn repeated_keys_are_published_at_an_interval() {
-        let mut typists = TypingUsers::default();
-
-        assert!(typists.start(ANN, Timestamp(0)));
-        assert!(!typists.start(ANN, Timestamp(1_000)));
-        assert!(typists.start(ANN, Timestamp(2_000)));
-        assert!(!typists.start(ANN, Timestamp(3_999)));
-        assert!(typists.stop(ANN));
-        assert!(!typists.stop(ANN));
-    }
 
     #[tokio::test]
     async fn an_expiry_is_published_to_the_others() {

@@ -1,6 +1,7 @@
 //! The schemas of the API document for frames in both directions.
 
-use realtime::presence::{PresenceUpdated, PresentMember};
+use realtime::presence::PresenceUpdated;
+use realtime::presence_table::PresentMember;
 use realtime::typing::HumanTyping;
 use utoipa::openapi::schema::{AdditionalProperties, Object, SchemaType, Type};
 use utoipa::openapi::{ArrayBuilder, ObjectBuilder, OneOfBuilder, Ref, RefOr, Schema};

@@ -5,7 +5,7 @@ use base::clock::Timestamp;
 use base::ids::{ConversationId, MembershipId, RunId, SpaceId};
 use bytestring::ByteString;
 use realtime::event::Event;
-use realtime::presence::PresentMember;
+use realtime::presence_table::PresentMember;
 use serde::Serialize;
 use serde_json::{Number, json};
 use utoipa::ToSchema;
@@ -110,7 +110,7 @@ pub fn snapshot(
 #[cfg(test)]
 mod tests {
     use base::ids::{MembershipId, RunId};
-    use realtime::presence::{PresenceState, PresentMember};
+    use realtime::presence_table::{PresenceState, PresentMember};
     use serde_json::{Number, Value, json};
 
     use super::{StreamState, error, snapshot};

@@ -10,7 +10,7 @@ use actix_web::web::Data;
 use base::ids::{ConversationId, MembershipId, SpaceId, UserId};
 use realtime::outbox::Outbox;
 use realtime::topic::Topic;
-use realtime::typing::TypingKey;
+use realtime::typing_users::TypingKey;
 
 use crate::app::App;
 use crate::web::live::subscription_filter::SubscriptionFilter;

@@ -4,8 +4,8 @@ use base::ids::ConversationId;
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
-use crate::presence::PresentMember;
-use crate::typing::TypingKey;
+use crate::presence_table::PresentMember;
+use crate::typing_users::TypingKey;
 
 /// A signal from one node to the others.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
