@@ -2,8 +2,7 @@
 
 use tavern::seeded_random::SeededRandom;
 
-use crate::speakers::selection::{Candidate, SpeakerChoice};
-use crate::speakers::selector::SelectionTrigger;
+use crate::speakers::selection::{Candidate, SelectionTrigger, SpeakerChoice};
 
 /// Returns a random member for [`SelectionTrigger::Generate`], otherwise `None`.
 pub fn select_one(

@@ -4,8 +4,7 @@
 
 use tavern::seeded_random::SeededRandom;
 
-use crate::speakers::selection::{Candidate, SelectionInput, SpeakerChoice};
-use crate::speakers::selector::SelectionTrigger;
+use crate::speakers::selection::{Candidate, SelectionInput, SelectionTrigger, SpeakerChoice};
 
 /// Returns a random member that has not spoken since the last user message. When all have spoken,
 /// only [`SelectionTrigger::Generate`] still selects one.

@@ -22,6 +22,17 @@ pub struct Candidate {
     pub is_schedulable: bool,
 }
 
+/// What triggers the selection of a speaker.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SelectionTrigger {
+    /// A message written by or on behalf of a user.
+    Human,
+    /// Auto mode: a character has spoken and another may follow.
+    Auto,
+    /// A user requested a reply without naming a speaker.
+    Generate,
+}
+
 /// The facts of a conversation on which the choice of the next speaker depends.
 #[derive(Clone, Debug, Default)]
 pub struct SelectionInput {

@@ -7,19 +7,10 @@ use base::ids::MembershipId;
 use tavern::seeded_random::SeededRandom;
 
 use crate::spaces::space::ReplyOrder;
-use crate::speakers::selection::{SelectionInput, SpeakerChoice, eligible_candidates};
+use crate::speakers::selection::{
+    SelectionInput, SelectionTrigger, SpeakerChoice, eligible_candidates,
+};
 use crate::speakers::{list, manual, natural, pooled};
-
-/// What triggers the selection of a speaker.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum SelectionTrigger {
-    /// A message written by or on behalf of a user.
-    Human,
-    /// Auto mode: a character has spoken and another may follow.
-    Auto,
-    /// A user requested a reply without naming a speaker.
-    Generate,
-}
 
 /// Returns the next speaker, if any.
 ///

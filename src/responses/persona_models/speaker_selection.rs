@@ -10,9 +10,8 @@ use tavern::seeded_random::SeededRandom;
 use crate::responses::persona_models::model_names;
 use crate::spaces::space::RepliesPerTurn;
 use crate::spaces::{membership, space};
-use crate::speakers::selection::{Candidate, SelectionInput, SpeakerChoice};
+use crate::speakers::selection::{Candidate, SelectionInput, SelectionTrigger, SpeakerChoice};
 use crate::speakers::selector;
-use crate::speakers::selector::SelectionTrigger;
 
 /// Longer speaker names in items are truncated.
 const MAX_NAME_CHARS: usize = 100;

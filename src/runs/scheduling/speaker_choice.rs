@@ -6,9 +6,8 @@ use tavern::seeded_random::SeededRandom;
 
 use crate::runs::scheduling::plan_builder::PlanBuilder;
 use crate::spaces::space::RepliesPerTurn;
-use crate::speakers::selection::{SelectionInput, SpeakerChoice};
+use crate::speakers::selection::{SelectionInput, SelectionTrigger, SpeakerChoice};
 use crate::speakers::selector;
-use crate::speakers::selector::SelectionTrigger;
 
 /// A message that may trigger replies.
 #[derive(Clone, Copy, Debug)]

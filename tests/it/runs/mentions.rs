@@ -7,9 +7,8 @@ use troupe::runs::scheduling::state;
 use troupe::runs::store::run::RunKind;
 use troupe::spaces::membership;
 use troupe::spaces::space::{Model as Space, RepliesPerTurn, ReplyOrder};
-use troupe::speakers::selection::{Candidate, SelectionInput, SpeakerChoice};
+use troupe::speakers::selection::{Candidate, SelectionInput, SelectionTrigger, SpeakerChoice};
 use troupe::speakers::selector;
-use troupe::speakers::selector::SelectionTrigger;
 
 use crate::support::backends::{TestBackend, on_sqlite};
 use crate::support::engine_test::EngineTest;
