@@ -1,4 +1,4 @@
-//! Creates, locks, updates and deletes spaces.
+//! Creates, updates and deletes spaces.
 
 use base::clock::Timestamp;
 use base::ids::{SpaceId, UserId};
@@ -6,7 +6,7 @@ use sea_orm::ActiveValue::{NotSet, Set};
 use sea_orm::sea_query::{Expr, ExprTrait, LockType, Order, Query};
 use sea_orm::{
     ActiveModelTrait, ColumnTrait, ConnectionTrait, DbErr, EntityTrait, IntoActiveModel,
-    QueryFilter, QueryOrder, QuerySelect, QueryTrait, Select,
+    QueryFilter, QuerySelect, QueryTrait, Select,
 };
 use serde_json::Value;
 
@@ -136,7 +136,9 @@ pub async fn update(
             if is_marked {
                 needs_step::mark_all(tx, id).await?;
             }
-            let present = lock(tx, id).await?.ok_or(SpaceUpdateError::NotFound)?;
+            let present = space::lock(tx, id)
+                .await?
+                .ok_or(SpaceUpdateError::NotFound)?;
             if !is_marked && rules.affects_scheduling(&present) {
                 needs_step::mark_all(tx, id).await?; // it was changed back in the meantime
             }
@@ -159,22 +161,6 @@ pub async fn update(
         })
     })
     .await
-}
-
-/// Locks a space for this transaction.
-pub async fn lock(tx: &impl ConnectionTrait, id: SpaceId) -> Result<Option<Model>, DbErr> {
-    Entity::find_by_id(id).lock(LockType::Update).one(tx).await
-}
-
-/// Locks several spaces for this transaction, always in the same order, to avoid deadlocks.
-pub async fn lock_all(tx: &impl ConnectionTrait, ids: &[SpaceId]) -> Result<(), DbErr> {
-    Entity::find()
-        .filter(Column::Id.is_in(ids.iter().copied()))
-        .order_by_asc(Column::Id)
-        .lock(LockType::Update)
-        .all(tx)
-        .await
-        .map(|_| ())
 }
 
 /// Deletes a space with everything in it. Returns `false` if it does not exist.

@@ -21,7 +21,7 @@ use crate::spaces::membership::{
     ActiveModel, Column, CopilotMode, Entity, MembershipKind, MembershipRole, MembershipStatus,
     Model, Participation,
 };
-use crate::spaces::{lifecycle, membership, needs_step};
+use crate::spaces::{membership, needs_step, space};
 
 /// Why a member was not added.
 #[derive(Debug, thiserror::Error)]
@@ -90,7 +90,7 @@ pub async fn insert_or_reactivate(
     new_member: NewMember,
     now: Timestamp,
 ) -> Result<Model, AddMemberError> {
-    lifecycle::lock(tx, space)
+    space::lock(tx, space)
         .await?
         .ok_or(AddMemberError::SpaceNotFound)?;
     let is_same_member = match &new_member {
@@ -261,7 +261,7 @@ pub async fn remove_member(
                 needs_step::mark_all(tx, space).await?;
             }
             // Checked again under the lock: the space may have been transferred to them just now.
-            lifecycle::lock(tx, space)
+            space::lock(tx, space)
                 .await?
                 .ok_or(RemoveMemberError::NotFound)?;
             let seat = Entity::find_by_id(id).one(tx).await?;
@@ -334,7 +334,7 @@ pub async fn rename_user(
     let mut memberships = list_active_for_user(tx, user).await?;
     memberships.retain(|it| it.own_display_name.is_none());
     let spaces: Vec<SpaceId> = memberships.iter().map(|it| it.space_id).collect();
-    lifecycle::lock_all(tx, &spaces).await?;
+    space::lock_all(tx, &spaces).await?;
     if has_confusable_name(tx, &spaces, Some(user), name).await? {
         return Ok(None);
     }

@@ -14,7 +14,7 @@ use crate::spaces::lifecycle::SpaceUpdateError;
 use crate::spaces::membership::{
     ActiveModel, CopilotMode, Entity, MembershipRole, MembershipStatus, Model, Participation,
 };
-use crate::spaces::{lifecycle, membership, membership_changes, needs_step, space};
+use crate::spaces::{membership, membership_changes, needs_step, space};
 
 /// Changes of a membership; `None` leaves the value unchanged.
 #[derive(Clone, Debug, Default)]
@@ -72,7 +72,7 @@ pub async fn update(
             if seat.can_have_runs() && change.affects_scheduling() {
                 needs_step::mark_all(tx, space_id).await?;
             }
-            let space = lifecycle::lock(tx, space_id)
+            let space = space::lock(tx, space_id)
                 .await?
                 .ok_or(SpaceUpdateError::NotFound)?;
             let seats = membership::list_active(tx, space_id).await?;

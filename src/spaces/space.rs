@@ -5,8 +5,8 @@ use std::collections::HashMap;
 use base::clock::Timestamp;
 use base::ids::{ConversationId, SpaceId, UserId};
 use sea_orm::entity::prelude::*;
-use sea_orm::sea_query::{Expr, ExprTrait};
-use sea_orm::{PaginatorTrait, QuerySelect};
+use sea_orm::sea_query::{Expr, ExprTrait, LockType};
+use sea_orm::{PaginatorTrait, QueryOrder, QuerySelect};
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -175,4 +175,20 @@ impl Model {
             created_at: self.created_at,
         }
     }
+}
+
+/// Locks a space for this transaction.
+pub async fn lock(tx: &impl ConnectionTrait, id: SpaceId) -> Result<Option<Model>, DbErr> {
+    Entity::find_by_id(id).lock(LockType::Update).one(tx).await
+}
+
+/// Locks several spaces for this transaction, always in the same order, to avoid deadlocks.
+pub async fn lock_all(tx: &impl ConnectionTrait, ids: &[SpaceId]) -> Result<(), DbErr> {
+    Entity::find()
+        .filter(Column::Id.is_in(ids.iter().copied()))
+        .order_by_asc(Column::Id)
+        .lock(LockType::Update)
+        .all(tx)
+        .await
+        .map(|_| ())
 }

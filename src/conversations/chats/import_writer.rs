@@ -315,7 +315,7 @@ pub async fn finish(
             if !import_job::heartbeat(tx, id, bytes_read, result.last_seq, result.now).await? {
                 return Err(ChatImportError::Canceled);
             }
-            let space = lifecycle::lock(tx, result.target).await?;
+            let space = space::lock(tx, result.target).await?;
             let is_open =
                 |it: &space::Model| it.status == space::SpaceStatus::Active && !it.is_hidden;
             let space = space

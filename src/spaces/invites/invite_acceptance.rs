@@ -16,7 +16,7 @@ use crate::spaces::invites::invite;
 use crate::spaces::membership::MembershipRole;
 use crate::spaces::membership_changes::{AddMemberError, NewMember, NewUserMember};
 use crate::spaces::permissions::Access;
-use crate::spaces::{lifecycle, membership, membership_changes, permissions, space};
+use crate::spaces::{membership, membership_changes, permissions, space};
 
 /// Why joining by an invite failed.
 #[derive(Debug, thiserror::Error)]
@@ -149,9 +149,7 @@ pub async fn join(
     let space = find_open_invite(db.reader(), &token).await?.space.id;
     db.write(move |tx| {
         Box::pin(async move {
-            lifecycle::lock(tx, space)
-                .await?
-                .ok_or(JoinError::Invalid)?;
+            space::lock(tx, space).await?.ok_or(JoinError::Invalid)?;
             let door = find_open_invite(tx, &token).await?;
             if let JoiningUser::Existing { user, .. } = &joiner
                 && let Some(seat) = membership_of(tx, &door, user).await?

@@ -17,7 +17,7 @@ use crate::db::string_enum::string_enum;
 use crate::spaces::invites::invite_acceptance;
 use crate::spaces::membership::MembershipRole;
 use crate::spaces::membership_changes::{AddMemberError, NewMember, NewUserMember};
-use crate::spaces::{lifecycle, membership, membership_changes, space};
+use crate::spaces::{membership, membership_changes, space};
 
 /// How long an invitation can be accepted: 14 days.
 const LIFETIME_MS: i64 = 14 * 24 * 3_600_000;
@@ -131,7 +131,7 @@ pub async fn create(
 ) -> Result<(Model, bool), InvitationError> {
     db.write(move |tx| {
         Box::pin(async move {
-            let space = lifecycle::lock(tx, new.space).await?;
+            let space = space::lock(tx, new.space).await?;
             space.ok_or(InvitationError::NotFound)?;
             let present = Entity::find()
                 .filter(Column::SpaceId.eq(new.space))
@@ -241,7 +241,7 @@ pub async fn accept(
     let space = find_for_user(db.reader(), id, user.id).await?.space_id;
     db.write(move |tx| {
         Box::pin(async move {
-            let space = lifecycle::lock(tx, space).await?;
+            let space = space::lock(tx, space).await?;
             let space = space.ok_or(InvitationError::NotFound)?;
             let found = find_for_user(tx, id, user.id).await?;
             if !found.is_pending(now) {

@@ -15,7 +15,7 @@ use sea_orm::{
 use crate::accounts::{session, user};
 use crate::db::connect::Db;
 use crate::spaces::membership::{Column, Entity, MembershipRole, MembershipStatus, Model};
-use crate::spaces::{lifecycle, membership};
+use crate::spaces::{membership, space};
 
 /// Maximum number of rows deleted in one transaction.
 const BATCH_SIZE: u64 = 50;
@@ -65,7 +65,7 @@ pub async fn delete_unused_guests(db: &Db, now: Timestamp) -> Result<(u64, u64),
         let deleted = db
             .write(move |tx| {
                 Box::pin(async move {
-                    lifecycle::lock(tx, space).await?;
+                    space::lock(tx, space).await?;
                     delete_unreferenced(tx, ids).await
                 })
             })
