@@ -2,8 +2,6 @@
 
 use unicode_normalization::UnicodeNormalization;
 
-use crate::accounts::user;
-
 /// Why a username or password is invalid. Each text is a sentence for users.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NameError {
@@ -32,7 +30,7 @@ impl Username {
         // Case folding may lengthen a name; the column holds up to 64 characters.
         if !fits
             || !(2..=32).contains(&name.chars().count())
-            || user::normalize_username(&name).chars().count() > 64
+            || normalize_username(&name).chars().count() > 64
         {
             return Err(NameError::Username);
         }
@@ -43,6 +41,11 @@ impl Username {
     pub fn as_str(&self) -> &str {
         &self.0
     }
+}
+
+/// Returns a username in the form for comparison: NFKC, lower case.
+pub fn normalize_username(username: &str) -> String {
+    username.nfkc().collect::<String>().to_lowercase()
 }
 
 /// A valid new password.

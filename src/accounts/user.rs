@@ -7,12 +7,11 @@ use sea_orm::entity::prelude::*;
 use sea_orm::sea_query::LockType;
 use sea_orm::{PaginatorTrait, QuerySelect};
 use serde::Serialize;
-use unicode_normalization::UnicodeNormalization;
 use utoipa::ToSchema;
 
 use crate::accounts::confusable_names::NameSkeleton;
 use crate::accounts::names::Username;
-use crate::accounts::secret_token;
+use crate::accounts::{names, secret_token};
 use crate::db::backend;
 use crate::db::connect::{Backend, Db};
 use crate::db::string_enum::string_enum;
@@ -23,7 +22,7 @@ pub struct Model {
     #[sea_orm(primary_key)]
     pub id: UserId,
     pub username: String,
-    /// Result of [`normalize_username`]; must be unique.
+    /// Result of [`names::normalize_username`]; must be unique.
     pub username_key: String,
     /// Skeleton of the username ([`NameSkeleton`]), unique among accounts. `None`: the account is
     /// older than this rule and was confusable with another.
@@ -85,11 +84,6 @@ impl Model {
             is_guest: self.is_guest(),
         }
     }
-}
-
-/// Returns a username in the form for comparison: NFKC, lower case.
-pub fn normalize_username(username: &str) -> String {
-    username.nfkc().collect::<String>().to_lowercase()
 }
 
 /// Validated input for a new account.
@@ -206,7 +200,7 @@ pub async fn update(
     };
     if let Some(username) = change.username {
         let skeleton = NameSkeleton::from_name(username.as_str());
-        row.username_key = Set(normalize_username(username.as_str()));
+        row.username_key = Set(names::normalize_username(username.as_str()));
         row.username_look_as_written = Set(Some(skeleton.as_written().to_owned()));
         row.username_look_in_one_case = Set(Some(skeleton.in_one_case().to_owned()));
         row.username = Set(username.as_str().to_owned());
@@ -227,7 +221,7 @@ fn new_row(new: NewUser, role: UserRole, now: Timestamp) -> ActiveModel {
     let skeleton = NameSkeleton::from_name(new.username.as_str());
     ActiveModel {
         id: NotSet,
-        username_key: Set(normalize_username(new.username.as_str())),
+        username_key: Set(names::normalize_username(new.username.as_str())),
         username_look_as_written: Set(Some(skeleton.as_written().to_owned())),
         username_look_in_one_case: Set(Some(skeleton.in_one_case().to_owned())),
         username: Set(new.username.as_str().to_owned()),
@@ -264,7 +258,7 @@ pub async fn find_by_username(
     username: &str,
 ) -> Result<Option<Model>, DbErr> {
     Entity::find()
-        .filter(Column::UsernameKey.eq(normalize_username(username)))
+        .filter(Column::UsernameKey.eq(names::normalize_username(username)))
         .one(db)
         .await
 }

@@ -12,7 +12,7 @@ use ipnet::IpNet;
 use parking_lot::Mutex;
 
 use crate::config::Config;
-use crate::rate_limit::limits::ClientNetwork;
+use crate::rate_limit::client_network::ClientNetwork;
 
 /// Maximum number of open connections, even if the system allows more.
 const MAX_CONNECTIONS: usize = 50_000;

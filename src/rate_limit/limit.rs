@@ -7,8 +7,7 @@ use std::time::Duration;
 use base::clock::Clock;
 use realtime::cluster::shared_counter::{CounterEntry, CounterSpec, SharedCounter};
 
-use crate::rate_limit::limits::RetryAfter;
-use crate::rate_limit::sliding_window::SlidingWindow;
+use crate::rate_limit::sliding_window::{RetryAfter, SlidingWindow};
 
 /// Limits the number of events per key in a time window; 0 means no limit.
 pub struct RateLimit<K> {

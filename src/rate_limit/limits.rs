@@ -1,15 +1,14 @@
 //! The rate limits of the server, and the keys by which they count.
 
-use std::fmt;
-use std::net::{IpAddr, Ipv6Addr};
-
 use base::clock::Clock;
 use base::ids::{ApiKeyId, UserId};
 use realtime::cluster::shared_counter::SharedCounter;
 
-use crate::accounts::user;
+use crate::accounts::names;
 use crate::config;
+use crate::rate_limit::client_network::ClientNetwork;
 use crate::rate_limit::limit::RateLimit;
+use crate::rate_limit::sliding_window::RetryAfter;
 use crate::rate_limit::socket_limit::SocketLimit;
 
 const MINUTE_MS: i64 = 60_000;
@@ -56,40 +55,6 @@ impl RateLimits {
     }
 }
 
-/// Seconds until the next attempt can succeed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct RetryAfter(pub u64);
-
-/// The network of a client: one IPv4 address, or an IPv6 network, because one household usually has
-/// a whole one.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct ClientNetwork(IpAddr);
-
-impl ClientNetwork {
-    /// Returns whether the address is a loopback address.
-    pub fn is_loopback(self) -> bool {
-        self.0.is_loopback()
-    }
-}
-
-impl fmt::Display for ClientNetwork {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.fmt(f)
-    }
-}
-
-impl From<IpAddr> for ClientNetwork {
-    fn from(address: IpAddr) -> Self {
-        Self(match address.to_canonical() {
-            IpAddr::V6(it) => {
-                let [a, b, c, d, ..] = it.segments();
-                IpAddr::V6(Ipv6Addr::new(a, b, c, d, 0, 0, 0, 0))
-            }
-            v4 => v4,
-        })
-    }
-}
-
 /// Limits failed sign-ins, per address and per username.
 pub struct SignInLimit {
     by_address: RateLimit<ClientNetwork>,
@@ -129,7 +94,7 @@ impl SignInLimit {
 
 /// Truncates the name, so that long names cannot fill the memory; valid usernames are shorter.
 fn name_key(username: &str) -> String {
-    user::normalize_username(&username.chars().take(64).collect::<String>())
+    names::normalize_username(&username.chars().take(64).collect::<String>())
 }
 
 #[cfg(test)]
@@ -139,8 +104,7 @@ mod tests {
     use base::clock::Clock;
     use realtime::cluster::shared_counter::SharedCounter;
 
-    use super::{ClientNetwork, RetryAfter, SignInLimit};
-    use crate::rate_limit::limit::RateLimit;
+    use super::{ClientNetwork, RateLimit, RetryAfter, SignInLimit};
 
     #[tokio::test]
     async fn ten_failures_lock_a_name_and_an_address_each() {
@@ -161,14 +125,5 @@ mod tests {
         assert_eq!(sign_ins.check(there, "ben").await, Ok(()));
         clock.advance_ms(180_000);
         assert_eq!(sign_ins.check(here, "ann").await, Ok(()));
-    }
-
-    #[test]
-    fn an_ipv6_network_counts_as_one_address() {
-        let of = |text: &str| ClientNetwork::from(text.parse::<IpAddr>().unwrap());
-
-        assert_eq!(of("2001:db8:1:2::3"), of("2001:db8:1:2:ffff::4"));
-        assert_ne!(of("2001:db8:1:2::3"), of("2001:db8:1:3::3"));
-        assert_eq!(of("::ffff:10.0.0.1"), of("10.0.0.1"));
     }
 }

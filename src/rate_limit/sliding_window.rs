@@ -9,7 +9,9 @@ use std::hash::Hash;
 use base::clock::{Clock, Timestamp};
 use parking_lot::Mutex;
 
-use crate::rate_limit::limits::RetryAfter;
+/// Seconds until the next attempt can succeed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RetryAfter(pub u64);
 
 /// Number of keys below which no sweep runs.
 const MIN_SWEEP_KEYS: usize = 1024;
@@ -113,8 +115,7 @@ fn drop_expired(times: &mut VecDeque<Timestamp>, now: Timestamp, span_ms: i64) {
 mod tests {
     use base::clock::Clock;
 
-    use super::{MIN_SWEEP_KEYS, SlidingWindow};
-    use crate::rate_limit::limits::RetryAfter;
+    use super::{MIN_SWEEP_KEYS, RetryAfter, SlidingWindow};
 
     #[test]
     fn a_window_slides() {

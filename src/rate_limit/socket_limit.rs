@@ -10,7 +10,7 @@ use parking_lot::Mutex;
 use realtime::cluster::shared_counter::{CounterEntry, CounterSpec, SharedCounter};
 
 use crate::accounts::credential::Credential;
-use crate::rate_limit::limits::ClientNetwork;
+use crate::rate_limit::client_network::ClientNetwork;
 
 /// Interval at which the permits in the cluster are renewed; those of a dead node expire.
 pub const RENEW_INTERVAL: Duration = Duration::from_secs(20);
@@ -233,7 +233,7 @@ mod tests {
 
     use super::SocketLimit;
     use crate::accounts::credential::Credential;
-    use crate::rate_limit::limits::ClientNetwork;
+    use crate::rate_limit::client_network::ClientNetwork;
 
     const BROWSER: Credential = Credential::Session(SessionId(1));
 

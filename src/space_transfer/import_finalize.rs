@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 use tavern::cards::card::Card;
 use tavern::presets::partial::PartialPreset;
 
-use crate::accounts::user;
+use crate::accounts::{names, user};
 use crate::characters::quota::StorageQuota;
 use crate::characters::{character, quota};
 use crate::conversations::chats::import_job;
@@ -179,7 +179,7 @@ async fn update_memberships(
         let card = seat
             .character
             .and_then(|key| character_ids.get(&key).copied());
-        let name = seat.username.as_deref().map(user::normalize_username);
+        let name = seat.username.as_deref().map(names::normalize_username);
         if let (MembershipKind::Character, Some(card)) = (seat.kind, card)
             && used_characters.insert(card)
         {

@@ -10,7 +10,7 @@ use crate::accounts::names::{Password, Username};
 use crate::accounts::user;
 use crate::accounts::user::{NewUser, ProfileChange, UserError};
 use crate::app::App;
-use crate::rate_limit::limits::RetryAfter;
+use crate::rate_limit::sliding_window::RetryAfter;
 use crate::spaces::account_changes::AccountChangeError;
 use crate::spaces::invites::invite_acceptance::{JoinError, JoiningUser};
 use crate::spaces::{account_changes, events};

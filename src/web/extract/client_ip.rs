@@ -11,7 +11,7 @@ use actix_web::web::Data;
 use ipnet::IpNet;
 
 use crate::app::App;
-use crate::rate_limit::limits::ClientNetwork;
+use crate::rate_limit::client_network::ClientNetwork;
 
 /// Returns the caller's address; without one (a test request has none) nothing is counted.
 pub fn client_ip(request: &HttpRequest) -> Option<ClientNetwork> {

@@ -7,7 +7,7 @@ use actix_web::{HttpResponse, ResponseError};
 use serde_json::{Value, json};
 
 use crate::db::backend::DbError;
-use crate::rate_limit::limits::RetryAfter;
+use crate::rate_limit::sliding_window::RetryAfter;
 use crate::responses::error::ResponseEngineError;
 use crate::responses::execution::mcp_approvals::ApprovalError;
 use crate::responses::input::pending_tool_calls::ToolOutputError;

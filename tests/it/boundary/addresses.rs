@@ -144,7 +144,9 @@ async fn sockets_per_address_are_limited_across_users() {
     let home = Some("198.51.100.7");
     // Holds permits directly: the server would notice only later that a real socket was dropped.
     let address =
-        troupe::rate_limit::limits::ClientNetwork::from(std::net::IpAddr::from([198, 51, 100, 7]));
+        troupe::rate_limit::client_network::ClientNetwork::from(std::net::IpAddr::from([
+            198, 51, 100, 7,
+        ]));
     let browser = Credential::Session(SessionId(0));
     let mut held = Vec::new();
     for it in 1..=2 {
