@@ -5,16 +5,15 @@
 
 use base::clock::Timestamp;
 use base::ids::MessageId;
-use sea_orm::{ActiveModelTrait, DatabaseTransaction, DbErr, EntityTrait, IntoActiveModel};
+use sea_orm::{DatabaseTransaction, DbErr};
 
-use crate::conversations::{conversation, message, newest_messages, swipe, timeline};
+use crate::conversations::{conversation, message};
 use crate::db::commit_verification::CommitProof;
 use crate::db::connect::Backend;
 use crate::runs::error::EngineError;
-use crate::runs::scheduling::plan::{EnqueueRun, MessageRef, NewMessage, Plan, PlanChange};
+use crate::runs::scheduling::plan::{EnqueueRun, MessageRef, Plan, PlanChange};
 use crate::runs::scheduling::state::ScheduleState;
 use crate::runs::store::queue::StaleAfter;
-use crate::runs::store::write_messages::n_bytes;
 use crate::runs::store::{queue, run};
 use crate::spaces::{membership, space};
 
@@ -147,83 +146,6 @@ impl PlanWriter<'_> {
             }
         }
         Ok(false)
-    }
-
-    async fn append_message(
-        &self,
-        schedule: &mut ScheduleState,
-        written: &mut WrittenPlan,
-        new: NewMessage,
-    ) -> Result<(), DbErr> {
-        let id = schedule.conversation.id;
-        let mut row = timeline::new_model(id, new.author, new.role, new.content, self.now);
-        schedule.conversation.last_seq += 1;
-        row.seq = schedule.conversation.last_seq;
-        row.rev = next_rev(schedule);
-        row.client_id = new.client_id;
-        row.conversation_run_id = new.run;
-        row.token_count = new.token_count;
-        row.metadata = new.metadata;
-        let row = timeline::append(self.tx, row).await?;
-        let alternates = new.alternates.iter().map(|it| it.content.len());
-        schedule.conversation.text_bytes += n_bytes(row.content.len() + alternates.sum::<usize>());
-        match row.role {
-            message::MessageRole::Assistant => {
-                schedule.last_speaker = Some(row.space_membership_id);
-                schedule.conversation.last_speaker_membership_id = schedule.last_speaker;
-                schedule.conversation.last_assistant_seq = Some(row.seq);
-            }
-            message::MessageRole::User => schedule.conversation.last_user_seq = Some(row.seq),
-            message::MessageRole::System => {}
-        }
-        schedule.tail = Some(row.clone());
-        let n_swipes = swipe::append_all(self.tx, row.id, 0, new.alternates).await?;
-        written.messages.push(WrittenMessage {
-            row,
-            is_new: true,
-            n_swipes,
-        });
-        Ok(())
-    }
-
-    pub(super) async fn update_target_message(
-        &self,
-        schedule: &mut ScheduleState,
-        written: &mut WrittenPlan,
-        change: impl FnOnce(&mut message::Model),
-    ) -> Result<(), DbErr> {
-        let Some(mut row) = schedule.target_message.clone() else {
-            return Ok(());
-        };
-        let was_hidden = row.visibility == message::Visibility::Hidden;
-        let shown = (row.content.clone(), row.active_swipe);
-        change(&mut row);
-        schedule.conversation.text_bytes += n_bytes(row.content.len()) - n_bytes(shown.0.len());
-        if shown != (row.content.clone(), row.active_swipe) {
-            row.version += 1;
-        }
-        row.rev = next_rev(schedule);
-        let active = row.clone().into_active_model().reset_all();
-        message::Entity::update(active).exec(self.tx).await?;
-        if was_hidden != (row.visibility == message::Visibility::Hidden) {
-            self.refresh_newest(schedule).await?;
-        }
-        schedule.target_message = Some(row.clone());
-        let n_swipes = schedule.n_target_swipes;
-        written.messages.push(WrittenMessage {
-            row,
-            is_new: was_hidden,
-            n_swipes,
-        });
-        Ok(())
-    }
-
-    /// Recomputes the newest message of each role, because one was hidden or restored.
-    pub(super) async fn refresh_newest(&self, schedule: &mut ScheduleState) -> Result<(), DbErr> {
-        let newest = newest_messages::find(self.tx, schedule.conversation.id).await?;
-        newest.apply_to(&mut schedule.conversation);
-        schedule.last_speaker = newest.last_speaker;
-        Ok(())
     }
 
     /// Adds the cost of a run to the space's counter in the transaction that ends the run.

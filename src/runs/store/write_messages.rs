@@ -1,18 +1,52 @@
-//! Writes the changes of a plan to the texts of a message, and to a turn that is regenerated.
+//! Writes the changes of a plan to messages: new ones, other texts, and a turn that is regenerated.
 
 use sea_orm::{ActiveModelTrait, DbErr, EntityTrait, IntoActiveModel};
 
-use crate::conversations::{message, swipe};
+use crate::conversations::{message, newest_messages, swipe, timeline};
 use crate::runs::scheduling::command::MessageEdit;
+use crate::runs::scheduling::plan::NewMessage;
 use crate::runs::scheduling::state::ScheduleState;
 use crate::runs::store::plan_writer::{PlanWriter, WrittenMessage, WrittenPlan, next_rev};
 
-/// Converts a length to the type of the database.
-pub(super) fn n_bytes(length: usize) -> i64 {
-    i64::try_from(length).unwrap_or(i64::MAX)
-}
-
 impl PlanWriter<'_> {
+    /// Appends a message with its other swipes.
+    pub(super) async fn append_message(
+        &self,
+        schedule: &mut ScheduleState,
+        written: &mut WrittenPlan,
+        new: NewMessage,
+    ) -> Result<(), DbErr> {
+        let id = schedule.conversation.id;
+        let mut row = timeline::new_model(id, new.author, new.role, new.content, self.now);
+        schedule.conversation.last_seq += 1;
+        row.seq = schedule.conversation.last_seq;
+        row.rev = next_rev(schedule);
+        row.client_id = new.client_id;
+        row.conversation_run_id = new.run;
+        row.token_count = new.token_count;
+        row.metadata = new.metadata;
+        let row = timeline::append(self.tx, row).await?;
+        let alternates = new.alternates.iter().map(|it| it.content.len());
+        schedule.conversation.text_bytes += n_bytes(row.content.len() + alternates.sum::<usize>());
+        match row.role {
+            message::MessageRole::Assistant => {
+                schedule.last_speaker = Some(row.space_membership_id);
+                schedule.conversation.last_speaker_membership_id = schedule.last_speaker;
+                schedule.conversation.last_assistant_seq = Some(row.seq);
+            }
+            message::MessageRole::User => schedule.conversation.last_user_seq = Some(row.seq),
+            message::MessageRole::System => {}
+        }
+        schedule.tail = Some(row.clone());
+        let n_swipes = swipe::append_all(self.tx, row.id, 0, new.alternates).await?;
+        written.messages.push(WrittenMessage {
+            row,
+            is_new: true,
+            n_swipes,
+        });
+        Ok(())
+    }
+
     /// Hides the messages after the user message that is answered again.
     pub(super) async fn hide_messages(
         &self,
@@ -99,4 +133,50 @@ impl PlanWriter<'_> {
         self.update_target_message(schedule, written, |it| text.select_on(it, position))
             .await
     }
+
+    /// Changes the target message and its counters.
+    pub(super) async fn update_target_message(
+        &self,
+        schedule: &mut ScheduleState,
+        written: &mut WrittenPlan,
+        change: impl FnOnce(&mut message::Model),
+    ) -> Result<(), DbErr> {
+        let Some(mut row) = schedule.target_message.clone() else {
+            return Ok(());
+        };
+        let was_hidden = row.visibility == message::Visibility::Hidden;
+        let shown = (row.content.clone(), row.active_swipe);
+        change(&mut row);
+        schedule.conversation.text_bytes += n_bytes(row.content.len()) - n_bytes(shown.0.len());
+        if shown != (row.content.clone(), row.active_swipe) {
+            row.version += 1;
+        }
+        row.rev = next_rev(schedule);
+        let active = row.clone().into_active_model().reset_all();
+        message::Entity::update(active).exec(self.tx).await?;
+        if was_hidden != (row.visibility == message::Visibility::Hidden) {
+            self.refresh_newest(schedule).await?;
+        }
+        schedule.target_message = Some(row.clone());
+        let n_swipes = schedule.n_target_swipes;
+        written.messages.push(WrittenMessage {
+            row,
+            is_new: was_hidden,
+            n_swipes,
+        });
+        Ok(())
+    }
+
+    /// Recomputes the newest message of each role, because one was hidden or restored.
+    async fn refresh_newest(&self, schedule: &mut ScheduleState) -> Result<(), DbErr> {
+        let newest = newest_messages::find(self.tx, schedule.conversation.id).await?;
+        newest.apply_to(&mut schedule.conversation);
+        schedule.last_speaker = newest.last_speaker;
+        Ok(())
+    }
+}
+
+/// Converts a length to the type of the database.
+fn n_bytes(length: usize) -> i64 {
+    i64::try_from(length).unwrap_or(i64::MAX)
 }
