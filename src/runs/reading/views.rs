@@ -10,7 +10,7 @@ use utoipa::ToSchema;
 use crate::conversations::conversation;
 use crate::db::connect::Db;
 use crate::rounds::{round, slot};
-use crate::runs::scheduling::state::{ActiveRound, ConversationState};
+use crate::runs::scheduling::state::{ActiveRound, ConversationState, ScheduleState};
 use crate::runs::scheduling::{auto_mode, state};
 use crate::runs::store::{failed_run, run};
 use crate::spaces::space;
@@ -113,6 +113,18 @@ impl RuntimeView {
             _ => false,
         };
         is_shown.then(|| failed.view())
+    }
+}
+
+impl ScheduleState {
+    /// Returns what the conversation is doing.
+    pub fn runtime(&self) -> RuntimeView {
+        RuntimeView {
+            round: self.round.clone(),
+            queued: self.queued.clone(),
+            running: self.running.clone(),
+            failed: None,
+        }
     }
 }
 

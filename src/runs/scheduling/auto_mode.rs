@@ -1,12 +1,8 @@
 //! Auto mode: characters answer each other, with a delay before each turn, until the number of
 //! turns allowed after a human message is used up.
-//!
-//! **Invariant:** a turn is counted in the plan that queues it for the first time since the last
-//! human message; a repetition of the same turn (recovery, Retry, Resume) does not count. So
-//! neither a crash nor a second node adds turns.
 
 use crate::conversations::conversation;
-use crate::rounds::{round, slot};
+use crate::rounds::round;
 use crate::runs::scheduling::plan::{MessageRef, PlanChange};
 use crate::runs::scheduling::plan_builder::{NextSlot, PlanBuilder};
 use crate::runs::scheduling::speaker_choice;
@@ -27,10 +23,7 @@ pub fn follow_up(builder: &mut PlanBuilder, trigger_message: &TriggerMessage, is
     let by_ai = builder
         .member(trigger_message.author)
         .is_some_and(|it| it.kind == membership::MembershipKind::Character);
-    if !by_ai
-        || !builder.state.space.auto_mode_enabled
-        || builder.auto_mode_turns >= max_turns(builder)
-    {
+    if !by_ai || !builder.state.space.auto_mode_enabled || !builder.has_auto_mode_turns_left() {
         return;
     }
     let choices = speaker_choice::after_ai_message(builder, trigger_message);
@@ -47,42 +40,11 @@ pub fn follow_up(builder: &mut PlanBuilder, trigger_message: &TriggerMessage, is
     });
 }
 
-/// Counts a turn for this slot unless it was counted before. Returns `false` if no turn is left.
-pub fn count_turn(builder: &mut PlanBuilder, slot: &slot::Model, turn: &NextSlot) -> bool {
-    let had_it = builder.state.newest_run.as_ref().is_some_and(|it| {
-        it.round_id == Some(slot.round_id) && it.slot_position == Some(slot.position)
-    });
-    // After a human message the count restarts at zero, so an earlier run of this slot is not
-    // included.
-    let is_counted = builder.auto_mode_turns > 0 && (turn.attempt > 1 || had_it);
-    if is_counted {
-        return true;
-    }
-    if builder.auto_mode_turns >= max_turns(builder) {
-        return false;
-    }
-    builder.auto_mode_turns += 1;
-    builder.push(PlanChange::AutoModeTurns(builder.auto_mode_turns));
-    true
-}
-
 /// Resets the count of turns after a human message.
 pub fn resets_turns(builder: &mut PlanBuilder) {
     if builder.auto_mode_turns > 0 {
         builder.auto_mode_turns = 0;
         builder.push(PlanChange::AutoModeTurns(0));
-    }
-}
-
-/// Returns the delay before a turn that no person requested.
-pub fn delay_ms(builder: &PlanBuilder, turn: &NextSlot) -> i64 {
-    let by_itself = matches!(
-        turn.reason,
-        run::RunReason::AutoMode | run::RunReason::NextSlot
-    );
-    match turn.kind == run::RunKind::AutoMode && by_itself {
-        true => builder.state.space.auto_mode_delay_ms,
-        false => 0,
     }
 }
 
@@ -97,8 +59,4 @@ pub fn disabled(builder: &mut PlanBuilder) {
         builder.cancel_queued(run::RunCancelReason::AutoModeOff);
         builder.end_round(round::RoundStatus::Canceled, "auto_mode_off");
     }
-}
-
-fn max_turns(builder: &PlanBuilder) -> i64 {
-    builder.state.space.auto_mode_max_turns
 }

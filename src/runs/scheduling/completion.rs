@@ -10,7 +10,7 @@ use crate::runs::scheduling::command::{CommandError, ExecutionEnd, GeneratedText
 use crate::runs::scheduling::plan::{EnqueueRun, MessageRef, NewMessage, PlanChange};
 use crate::runs::scheduling::plan_builder::{NextSlot, PlanBuilder};
 use crate::runs::scheduling::speaker_choice::TriggerMessage;
-use crate::runs::scheduling::{controls, copilot, regenerate};
+use crate::runs::scheduling::{copilot, regenerate};
 use crate::runs::store::due_runs::is_due;
 use crate::runs::store::run::RunCancelReason;
 use crate::runs::store::{queue, run};
@@ -29,7 +29,7 @@ pub fn claim(builder: &mut PlanBuilder, id: RunId) {
     }
     if builder.state.space.status == space::SpaceStatus::Archived {
         // The run was planned by a step that loaded the space before it was archived.
-        return controls::space_closed(builder, RunCancelReason::Archived);
+        return builder.close(RunCancelReason::Archived);
     }
     if let Some(expected) = run.debug.expected_last_message_id
         && builder.state.tail.as_ref().map(|it| it.id) != Some(expected)

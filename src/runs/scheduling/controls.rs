@@ -201,66 +201,20 @@ pub fn set_visibility(
     Ok(())
 }
 
-/// Returns the message if its text may be changed: it is the tail, has no branches, and no run is
-/// running.
-///
-/// # Errors
-/// Returns `NotFound`, `ForkPoint`, `NotTail`, `MessageBeingWritten` or `GenerationLocked`, in this
-/// order of precedence.
-pub fn require_editable<'a>(
-    builder: &PlanBuilder<'a>,
-    id: MessageId,
-) -> Result<&'a message::Model, CommandError> {
-    let subject = builder
-        .state
-        .target_message
-        .as_ref()
-        .ok_or(CommandError::NotFound)?;
-    if subject.visibility == message::Visibility::Hidden {
-        return Err(CommandError::NotFound);
-    }
-    if builder.state.is_target_fork_point {
-        return Err(CommandError::ForkPoint);
-    }
-    if builder.state.tail.as_ref().map(|it| it.id) != Some(id) {
-        return Err(CommandError::NotTail);
-    }
-    match &builder.running {
-        Some(run) if run.debug.target_message_id == Some(id) => {
-            Err(CommandError::MessageBeingWritten)
-        }
-        Some(_) => Err(CommandError::GenerationLocked),
-        None => Ok(subject),
-    }
-}
-
 /// Replaces the text of the tail if the edit is based on its current version.
 pub fn message_edited(builder: &mut PlanBuilder, edit: &MessageEdit) -> Result<(), CommandError> {
-    require_version(builder, edit.expected_version)?;
-    let subject = require_editable(builder, edit.message)?;
+    regenerate::require_version(builder, edit.expected_version)?;
+    let subject = regenerate::require_editable(builder, edit.message)?;
     if subject.content != edit.content {
         builder.push(PlanChange::SetContent(edit.clone()));
     }
     Ok(())
 }
 
-/// Refuses a change that is based on an outdated version of the message.
-///
-/// # Errors
-/// Returns [`CommandError::EditConflict`] when the message has another version than `expected`.
-pub fn require_version(builder: &PlanBuilder, expected: i64) -> Result<(), CommandError> {
-    match &builder.state.target_message {
-        Some(it) if it.version != expected && it.visibility != message::Visibility::Hidden => {
-            Err(CommandError::EditConflict)
-        }
-        _ => Ok(()),
-    }
-}
-
 /// Ends what the current settings and memberships no longer allow.
 pub fn apply_changes(builder: &mut PlanBuilder) {
     if builder.state.space.status == space::SpaceStatus::Archived {
-        return space_closed(builder, RunCancelReason::Archived);
+        return builder.close(RunCancelReason::Archived);
     }
     settings_changed(builder);
     for run in [
@@ -318,14 +272,6 @@ fn settings_changed(builder: &mut PlanBuilder) {
         builder.cancel_queued(RunCancelReason::ReplyOrderManual);
         builder.end_round(round::RoundStatus::Canceled, "reply_order_manual");
     }
-}
-
-/// Cancels everything, because the space was archived, or the space or its conversation is about to
-/// be deleted.
-pub fn space_closed(builder: &mut PlanBuilder, reason: RunCancelReason) {
-    builder.cancel_running(reason);
-    builder.cancel_queued(reason);
-    builder.end_round(round::RoundStatus::Canceled, "space_closed");
 }
 
 /// Pauses a generating round; a failed one stays failed.

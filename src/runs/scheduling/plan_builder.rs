@@ -1,12 +1,16 @@
 //! Builds a plan: collects the changes and tracks the conversation's state after them.
+//!
+//! **Invariant:** an auto mode turn is counted in the plan that queues it for the first time since the last
+//! human message; a repetition of the same turn (recovery, Retry, Resume) does not count. So
+//! neither a crash nor a second node adds turns.
 
 use base::clock::Timestamp;
 use base::ids::{MembershipId, RoundId, RunId};
 
 use crate::rounds::{round, slot};
+use crate::runs::scheduling::plan;
 use crate::runs::scheduling::plan::{EnqueueRun, MessageRef, Plan, PlanChange};
 use crate::runs::scheduling::state::{ActiveRound, ScheduleState};
-use crate::runs::scheduling::{auto_mode, plan};
 use crate::runs::store::{new_run, queue, run};
 use crate::spaces::membership;
 use crate::spaces::space::ReplyOrder;
@@ -232,7 +236,7 @@ impl<'a> PlanBuilder<'a> {
         let trigger = round.row.trigger_message_id.map(MessageRef::Message);
         let trigger = self.trigger.or(trigger);
         let is_auto = turn.kind == run::RunKind::AutoMode;
-        if is_auto && !auto_mode::count_turn(self, &slot, &turn) {
+        if is_auto && !self.count_auto_mode_turn(&slot, &turn) {
             return self.end_round(round::RoundStatus::Finished, "auto_mode_budget");
         }
         let kind = if slot.forced {
@@ -244,7 +248,7 @@ impl<'a> PlanBuilder<'a> {
         run.round_id = Some(slot.round_id);
         run.slot_position = Some(slot.position);
         run.attempt = turn.attempt;
-        let delay_ms = auto_mode::delay_ms(self, &turn);
+        let delay_ms = self.delay_ms(&turn);
         run.run_after = (delay_ms > 0).then(|| self.now.plus_ms(delay_ms));
         run.debug.chosen_because = Some(slot.chosen_because);
         // Only the first slot of a user's round may run after any tail.
@@ -259,6 +263,43 @@ impl<'a> PlanBuilder<'a> {
             trigger,
             expected_tail: turn.expected_tail.or(tail),
         });
+    }
+
+    /// Returns whether auto mode may take another turn before a person writes.
+    pub fn has_auto_mode_turns_left(&self) -> bool {
+        self.auto_mode_turns < self.state.space.auto_mode_max_turns
+    }
+
+    /// Counts an auto mode turn for this slot unless it was counted before. Returns `false` if no
+    /// turn is left.
+    fn count_auto_mode_turn(&mut self, slot: &slot::Model, turn: &NextSlot) -> bool {
+        let had_it = self.state.newest_run.as_ref().is_some_and(|it| {
+            it.round_id == Some(slot.round_id) && it.slot_position == Some(slot.position)
+        });
+        // After a human message the count restarts at zero, so an earlier run of this slot is not
+        // included.
+        let is_counted = self.auto_mode_turns > 0 && (turn.attempt > 1 || had_it);
+        if is_counted {
+            return true;
+        }
+        if !self.has_auto_mode_turns_left() {
+            return false;
+        }
+        self.auto_mode_turns += 1;
+        self.push(PlanChange::AutoModeTurns(self.auto_mode_turns));
+        true
+    }
+
+    /// Returns the delay before a turn that no person requested.
+    fn delay_ms(&self, turn: &NextSlot) -> i64 {
+        let by_itself = matches!(
+            turn.reason,
+            run::RunReason::AutoMode | run::RunReason::NextSlot
+        );
+        match turn.kind == run::RunKind::AutoMode && by_itself {
+            true => self.state.space.auto_mode_delay_ms,
+            false => 0,
+        }
     }
 
     /// Returns a run with the generated id that is due now.
@@ -276,6 +317,14 @@ impl<'a> PlanBuilder<'a> {
             reason,
             self.now,
         )
+    }
+
+    /// Cancels everything, because the space was archived, or the space or its conversation is about
+    /// to be deleted.
+    pub fn close(&mut self, reason: run::RunCancelReason) {
+        self.cancel_running(reason);
+        self.cancel_queued(reason);
+        self.end_round(round::RoundStatus::Canceled, "space_closed");
     }
 
     /// Queues a run, replacing the queued one.

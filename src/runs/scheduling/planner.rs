@@ -90,7 +90,7 @@ pub fn plan(
         Command::CopilotStarted { seat } => copilot::start(builder, *seat),
         Command::EditQueue { round, slots, by } => queue_edit::edit(builder, *round, slots, by)?,
         Command::ApplyChanges => controls::apply_changes(builder),
-        Command::SpaceClosed(reason) => controls::space_closed(builder, *reason),
+        Command::SpaceClosed(reason) => builder.close(*reason),
     }
     Ok(plan_builder.into_plan())
 }

@@ -1,4 +1,5 @@
 //! Swipes: alternative versions of a message, written by a regenerate run or selected by a user.
+//! Decides whether the text of a message may be changed.
 //!
 //! **Invariant:** the shown swipe changes only while nothing depends on it: on the tail, and never
 //! at a fork point. A regenerate run was planned there; messages posted since then follow it.
@@ -10,7 +11,7 @@ use crate::rounds::round;
 use crate::runs::scheduling::command::{CommandError, GeneratedText};
 use crate::runs::scheduling::plan::{EnqueueRun, MessageRef, PlanChange};
 use crate::runs::scheduling::plan_builder::PlanBuilder;
-use crate::runs::scheduling::{controls, regenerate_last_turn};
+use crate::runs::scheduling::regenerate_last_turn;
 use crate::runs::store::{queue, run};
 
 /// Regenerates an AI's message on the tail, with the same speaker. Cancels the running run, because
@@ -133,13 +134,59 @@ pub fn select_swipe(
     expected_version: Option<i64>,
 ) -> Result<(), CommandError> {
     if let Some(expected) = expected_version {
-        controls::require_version(builder, expected)?;
+        require_version(builder, expected)?;
     }
-    let shown = controls::require_editable(builder, id)?.active_swipe;
+    let shown = require_editable(builder, id)?.active_swipe;
     match builder.state.swipe.clone() {
         _ if position == shown => {}
         Some(swipe) => builder.push(PlanChange::ShowSwipe(swipe)),
         None => return Err(CommandError::NoSuchSwipe),
     }
     Ok(())
+}
+
+/// Returns the message if its text may be changed: it is the tail, has no branches, and no run is
+/// running.
+///
+/// # Errors
+/// Returns `NotFound`, `ForkPoint`, `NotTail`, `MessageBeingWritten` or `GenerationLocked`, in this
+/// order of precedence.
+pub fn require_editable<'a>(
+    builder: &PlanBuilder<'a>,
+    id: MessageId,
+) -> Result<&'a message::Model, CommandError> {
+    let subject = builder
+        .state
+        .target_message
+        .as_ref()
+        .ok_or(CommandError::NotFound)?;
+    if subject.visibility == message::Visibility::Hidden {
+        return Err(CommandError::NotFound);
+    }
+    if builder.state.is_target_fork_point {
+        return Err(CommandError::ForkPoint);
+    }
+    if builder.state.tail.as_ref().map(|it| it.id) != Some(id) {
+        return Err(CommandError::NotTail);
+    }
+    match &builder.running {
+        Some(run) if run.debug.target_message_id == Some(id) => {
+            Err(CommandError::MessageBeingWritten)
+        }
+        Some(_) => Err(CommandError::GenerationLocked),
+        None => Ok(subject),
+    }
+}
+
+/// Refuses a change that is based on an outdated version of the message.
+///
+/// # Errors
+/// Returns [`CommandError::EditConflict`] when the message has another version than `expected`.
+pub fn require_version(builder: &PlanBuilder, expected: i64) -> Result<(), CommandError> {
+    match &builder.state.target_message {
+        Some(it) if it.version != expected && it.visibility != message::Visibility::Hidden => {
+            Err(CommandError::EditConflict)
+        }
+        _ => Ok(()),
+    }
 }

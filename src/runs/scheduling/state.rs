@@ -10,7 +10,6 @@ use crate::characters::character;
 use crate::conversations::{conversation, message, swipe, timeline};
 use crate::providers::provider;
 use crate::rounds::{round, slot};
-use crate::runs::reading::views::RuntimeView;
 use crate::runs::scheduling::command::Command;
 use crate::runs::store::run;
 use crate::spaces::space::{RepliesPerTurn, ReplyOrder};
@@ -313,16 +312,4 @@ pub async fn find_active_round(
 ) -> Result<Option<ActiveRound>, DbErr> {
     let found = round::find_active(db, conversation).await?;
     Ok(found.map(|(row, slots)| ActiveRound { row, slots }))
-}
-
-impl ScheduleState {
-    /// Returns what the conversation is doing.
-    pub fn runtime(&self) -> RuntimeView {
-        RuntimeView {
-            round: self.round.clone(),
-            queued: self.queued.clone(),
-            running: self.running.clone(),
-            failed: None,
-        }
-    }
 }
