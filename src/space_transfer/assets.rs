@@ -19,7 +19,7 @@ use tavern::cards::{avatar_image, zip_archive};
 use crate::characters::{asset, card_store, character_asset};
 use crate::conversations::chats::import_writer::ChatImportError;
 use crate::space_transfer::document;
-use crate::space_transfer::space_rows::invalid_file;
+use crate::space_transfer::imported_space::invalid_file;
 use crate::spaces::membership;
 
 /// The maximum length of an asset's path, in bytes.

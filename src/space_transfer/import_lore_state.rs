@@ -7,8 +7,7 @@ use sea_orm::{ConnectionTrait, DbErr};
 use serde_json::{Map, Value};
 
 use crate::conversations::conversation;
-use crate::space_transfer::import_reader::FileHead;
-use crate::space_transfer::space_rows::IdMap;
+use crate::space_transfer::imported_space::{FileHead, IdMap};
 
 /// The key of an entry consists of the key of its lorebook, a dot, and its own key.
 const CARD_PREFIX: &str = "card:";

@@ -9,11 +9,11 @@ use std::io::{BufReader, Read};
 
 use serde::de::DeserializeOwned;
 use tavern::macros::variables;
-use tavern::macros::variables::VariableMap;
 use zip::ZipArchive;
 
 use crate::conversations::chats::chat_reader::{LineReader, RawLine};
 use crate::space_transfer::document::Manifest;
+use crate::space_transfer::imported_space::FileHead;
 use crate::space_transfer::limits::TransferLimits;
 use crate::space_transfer::{assets, document, limits, lorebooks};
 
@@ -32,21 +32,6 @@ pub enum ReadError {
     TooLarge,
     #[error("Invalid content in {0}.")]
     Invalid(String),
-}
-
-/// Everything except the messages.
-#[derive(Debug)]
-pub struct FileHead {
-    pub space: document::ExportedSpace,
-    /// The space-wide macro variables.
-    pub variables: VariableMap,
-    pub memberships: Vec<document::ExportedMembership>,
-    pub characters: Vec<document::ExportedCharacter>,
-    pub presets: Vec<document::ExportedPreset>,
-    pub lorebooks: Vec<lorebooks::ArchivedLorebook>,
-    pub lorebook_links: Vec<document::ExportedLorebookLink>,
-    /// A parent precedes its branches.
-    pub conversations: Vec<document::ExportedConversation>,
 }
 
 /// The parts of a file, in order.

@@ -24,7 +24,7 @@ use crate::rounds::{round, slot};
 use crate::runs::store::{queue, run};
 use crate::space_transfer::document;
 use crate::space_transfer::document::{ExportedAuthorship, ExportedHistory};
-use crate::space_transfer::space_rows::{IdMap, invalid_file};
+use crate::space_transfer::imported_space::{IdMap, invalid_file};
 
 /// More rounds than any real conversation has; their ids are held in memory.
 const MAX_ROUNDS: usize = 500_000;

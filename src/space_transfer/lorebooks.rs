@@ -12,7 +12,6 @@ use sea_orm::{
 };
 use serde_json::{Value, json};
 use tavern::lorebook_files::file;
-use tavern::lorebook_files::file::ParsedLorebook;
 
 use crate::conversations::chats::import_writer::ChatImportError;
 use crate::conversations::conversation;
@@ -21,8 +20,9 @@ use crate::lorebooks::{lorebook, lorebook_entry, lorebook_link};
 use crate::space_transfer::document;
 use crate::space_transfer::document::ExportedLorebookTarget;
 use crate::space_transfer::import_lore_state::EntryKeys;
-use crate::space_transfer::import_reader::FileHead;
-use crate::space_transfer::space_rows::{IdMap, invalid_file, object_or_empty};
+use crate::space_transfer::imported_space::{
+    ArchivedLorebook, FileHead, IdMap, invalid_file, object_or_empty,
+};
 use crate::spaces::membership;
 
 /// Links per statement.
@@ -127,15 +127,6 @@ fn link_target(link: &lorebook_link::Model) -> Option<ExportedLorebookTarget> {
         .map(|it| ExportedLorebookTarget::Seat(it.0));
     let space = link.space_id.map(|_| ExportedLorebookTarget::Space);
     space.or(conversation).or(character).or(membership)
-}
-
-/// A parsed lorebook of a file, in order.
-#[derive(Debug)]
-pub struct ArchivedLorebook {
-    pub key: i64,
-    pub draft: ParsedLorebook,
-    pub entry_keys: Vec<i64>,
-    pub created_at: Timestamp,
 }
 
 /// Parses a lorebook like a separate import. Returns `None` if it is invalid or exceeds a limit.

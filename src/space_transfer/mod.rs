@@ -9,6 +9,7 @@ pub mod import_finalize;
 pub mod import_lore_state;
 pub mod import_reader;
 pub mod import_run_history;
+pub mod imported_space;
 pub mod limits;
 pub mod lorebooks;
 pub mod space_import;

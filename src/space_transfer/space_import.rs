@@ -13,10 +13,11 @@ use crate::conversations::chats::chat_import::ImportServices;
 use crate::conversations::chats::import_writer::ChatImportError;
 use crate::conversations::chats::{chat_import, import_job};
 use crate::space_transfer::import_finalize::SpaceImportResult;
-use crate::space_transfer::import_reader::{FileHead, ImportEvent};
+use crate::space_transfer::import_reader::ImportEvent;
 use crate::space_transfer::import_run_history::RoundIds;
+use crate::space_transfer::imported_space::{FileHead, IdMap};
 use crate::space_transfer::limits::TransferLimits;
-use crate::space_transfer::space_rows::{IdMap, SpaceTarget};
+use crate::space_transfer::space_rows::SpaceTarget;
 use crate::space_transfer::{
     assets, document, import_finalize, import_reader, import_run_history, space_rows,
 };

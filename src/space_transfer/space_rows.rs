@@ -6,13 +6,13 @@ use std::sync::Arc;
 
 use base::clock::Timestamp;
 use base::display_name;
-use base::ids::{ConversationId, MembershipId, MessageId, SpaceId};
+use base::ids::{ConversationId, MessageId, SpaceId};
 use sea_orm::ActiveValue::{NotSet, Set};
 use sea_orm::{
     ActiveModelTrait, ColumnTrait, ConnectionTrait, DbErr, EntityTrait, IntoActiveModel,
     QueryFilter, QuerySelect,
 };
-use serde_json::{Value, json};
+use serde_json::json;
 
 use crate::conversations::chats::import_writer::ChatImportError;
 use crate::conversations::chats::{chat_import, import_job, import_writer};
@@ -20,20 +20,8 @@ use crate::conversations::{conversation, message, newest_messages};
 use crate::db::connect::Db;
 use crate::prompt::loading::space_variable;
 use crate::space_transfer::document;
-use crate::space_transfer::import_reader::FileHead;
+use crate::space_transfer::imported_space::{FileHead, IdMap, invalid_file, object_or_empty};
 use crate::spaces::{membership, membership_changes, space};
-
-/// Maps the keys of a file to the new ids, as far as they exist.
-#[derive(Clone, Debug, Default)]
-pub struct IdMap {
-    pub memberships: HashMap<i64, MembershipId>,
-    pub conversations: HashMap<i64, ConversationId>,
-}
-
-/// Returns the error for invalid content of a file.
-pub fn invalid_file(what: &str) -> ChatImportError {
-    ChatImportError::NotASpace(format!("Invalid content in {what}."))
-}
 
 /// Sets the settings of the hidden space, and creates its memberships, all unassigned, and its
 /// conversations.
@@ -127,14 +115,6 @@ fn empty_membership(
     row.talkativeness = Set(membership.talkativeness.map(|it| it.clamp(0.0, 1.0)));
     row.settings = Set(object_or_empty(&membership.settings));
     row
-}
-
-/// Returns an empty object if the value is not an object.
-pub fn object_or_empty(value: &Value) -> Value {
-    match value.is_object() {
-        true => value.clone(),
-        false => json!({}),
-    }
 }
 
 /// The target of a batch.
