@@ -5,13 +5,13 @@ use std::borrow::Cow;
 use base::ids::{LorebookEntryId, LorebookId};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
+use tavern::lorebook_files::file::LorebookError;
 use tavern::lorebook_files::{convert, file};
 use utoipa::openapi::schema::{SchemaType, Type};
 use utoipa::openapi::{ArrayBuilder, ObjectBuilder, Ref, RefOr, Schema};
 use utoipa::{PartialSchema, ToSchema};
 
 use crate::lorebooks::lorebook_entry;
-use crate::web::api::lorebook_bodies::too_large;
 use crate::web::error::{ApiError, ApiResult};
 use crate::web::extract::deserialize;
 use crate::web::openapi::endpoint::NamedSchema;
@@ -122,6 +122,21 @@ pub fn require_known_fields(entry: &Map<String, Value>) -> ApiResult<()> {
     deserialize::from_value::<LorebookEntryBody>(Value::Object(entry.clone()))
         .map_err(ApiError::from)?;
     Ok(())
+}
+
+/// Converts the error of a body that exceeds a limit.
+pub fn too_large(error: &LorebookError) -> ApiError {
+    ApiError::new(422, "too_large", error.to_string()).with_param("entries")
+}
+
+impl From<LorebookError> for ApiError {
+    fn from(error: LorebookError) -> Self {
+        let code = match error {
+            LorebookError::NotALorebook(_) => "not_a_lorebook",
+            LorebookError::TooLarge(_) => "too_large",
+        };
+        Self::new(422, code, error.to_string())
+    }
 }
 
 impl PartialSchema for EntryView {

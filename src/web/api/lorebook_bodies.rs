@@ -7,13 +7,12 @@ use serde_json::{Map, Value, json};
 use tavern::import_warning::ImportWarning;
 use tavern::lorebook::scan_result;
 use tavern::lorebook_files::file;
-use tavern::lorebook_files::file::LorebookError;
 use utoipa::ToSchema;
 
 use crate::accounts::name_schemas::DisplayNameSchema;
 use crate::lorebooks::lorebook;
 use crate::web::api::lore_entry_bodies;
-use crate::web::api::lore_entry_bodies::{EntryView, LorebookEntryBody};
+use crate::web::api::lore_entry_bodies::{EntryView, LorebookEntryBody, too_large};
 use crate::web::error::{ApiError, ApiResult};
 use crate::web::extract::json_body as body;
 
@@ -261,20 +260,5 @@ fn require_range(field: &str, value: Option<i64>, most: i64) -> ApiResult<()> {
             field,
             format!("Must be between 0 and {most}."),
         )),
-    }
-}
-
-/// Converts the error of a body that exceeds a limit.
-pub fn too_large(error: &LorebookError) -> ApiError {
-    ApiError::new(422, "too_large", error.to_string()).with_param("entries")
-}
-
-impl From<LorebookError> for ApiError {
-    fn from(error: LorebookError) -> Self {
-        let code = match error {
-            LorebookError::NotALorebook(_) => "not_a_lorebook",
-            LorebookError::TooLarge(_) => "too_large",
-        };
-        Self::new(422, code, error.to_string())
     }
 }
