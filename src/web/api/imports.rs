@@ -12,9 +12,8 @@ use crate::conversations::chats::chat_authors::{AuthorChoice, AuthorMap};
 use crate::conversations::chats::chat_import::{ChatImport, ImportServices};
 use crate::conversations::chats::import_writer::ChatImportError;
 use crate::conversations::chats::{chat_import, import_job, import_writer};
-use crate::spaces::membership;
 use crate::spaces::permissions::Action;
-use crate::web::api::conversations;
+use crate::spaces::{events, membership};
 use crate::web::api::engine_error::api_error;
 use crate::web::error::{ApiError, ApiResult};
 use crate::web::extract::authentication::CurrentUser;
@@ -98,7 +97,9 @@ async fn run_import(app: Data<App>, chat: ChatImport, file: TempFileUpload) {
         return;
     };
     match app.engine.conversation_view(row.id).await {
-        Ok(view) => conversations::announce(&app, &view),
+        Ok(view) => app
+            .hub
+            .publish(events::conversation_updated(view.space_id, &view)),
         Err(error) => tracing::error!(%error, "failed to announce an imported conversation"),
     }
 }
