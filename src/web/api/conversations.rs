@@ -18,7 +18,7 @@ use crate::web::api::conversation_bodies::{
 };
 use crate::web::api::engine_error::api_error;
 use crate::web::api::jobs::JobStarted;
-use crate::web::api::{jobs, memberships, settings};
+use crate::web::api::{jobs, membership_announcements, settings};
 use crate::web::error::{ApiError, ApiResult};
 use crate::web::extract::authentication::CurrentUser;
 use crate::web::extract::json_body::JsonBody;
@@ -187,14 +187,18 @@ pub async fn delete(
     let deleted = app.engine.delete_conversation(id, caller.id()).await;
     let deletion = deleted.map_err(api_error)?.ok_or_else(has_children_error)?;
     for seat in &deletion.copilots {
-        memberships::announce_copilot(&app, seat);
+        membership_announcements::announce_copilot(&app, seat);
     }
     app.hub
         .publish(events::conversation_deleted(at.space.id, id));
     // Subscribed sockets check their access again and drop the conversation.
     let seats = membership::list_active(db, at.space.id).await?;
     let listeners = seats.iter().filter_map(|it| it.user_id);
-    memberships::request_access_review(&app, at.space.id, listeners.chain([caller.id()]));
+    membership_announcements::request_access_review(
+        &app,
+        at.space.id,
+        listeners.chain([caller.id()]),
+    );
     Ok(match app.engine.wait_for_deletion(deletion).await? {
         None => HttpResponse::NoContent().finish(),
         Some(job) => jobs::accepted_response(&job),

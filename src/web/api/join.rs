@@ -15,7 +15,7 @@ use crate::spaces::invites::invite_acceptance;
 use crate::spaces::invites::invite_acceptance::{JoinError, JoiningUser, OpenInvite};
 use crate::spaces::membership;
 use crate::spaces::membership::MembershipRole;
-use crate::web::api::{memberships, session, users};
+use crate::web::api::{account_input, membership_announcements, session};
 use crate::web::error::{ApiError, ApiResult};
 use crate::web::extract::authentication::CurrentUser;
 use crate::web::extract::json_body::JsonBody;
@@ -142,7 +142,9 @@ pub async fn join(
             let display_name = body.display_name.as_deref();
             let joiner = JoiningUser::Existing {
                 user: caller.user,
-                display_name: display_name.map(users::parse_display_name).transpose()?,
+                display_name: display_name
+                    .map(account_input::parse_display_name)
+                    .transpose()?,
             };
             join_space(&app, &request, token, joiner).await
         }
@@ -168,9 +170,9 @@ async fn join_as_guest(
         let message = "A guest must choose a display name.";
         return Err(ApiError::new(400, "missing_field", message).with_param("display_name"));
     };
-    let guest = NewUser::create_guest(users::parse_display_name(&name)?);
+    let guest = NewUser::create_guest(account_input::parse_display_name(&name)?);
     let entering = join_space(app, request, token, JoiningUser::New(guest));
-    users::with_registration_limit(app, request, entering).await
+    account_input::with_registration_limit(app, request, entering).await
 }
 
 /// Joins a user and returns `{user, membership}`: 201, or 200 for an existing member.
@@ -193,7 +195,7 @@ pub async fn join_space(
         false => StatusCode::OK,
     });
     if joined.is_new {
-        memberships::announce(app, &joined.membership);
+        membership_announcements::announce(app, &joined.membership);
     }
     if let Some(opened) = joined.session {
         answer.cookie(authentication::session_cookie(app, opened.token));
@@ -255,7 +257,7 @@ impl From<JoinError> for ApiError {
             ),
             JoinError::UsedUp => Self::new(410, "invite_expired", error.to_string()),
             JoinError::Archived => Self::new(403, "space_archived", error.to_string()),
-            JoinError::NameTaken => users::name_taken_error(),
+            JoinError::NameTaken => account_input::name_taken_error(),
             JoinError::User(error) => error.into(),
             JoinError::Db(error) => error.into(),
         }

@@ -17,7 +17,9 @@ use crate::spaces::membership_update::MembershipUpdate;
 use crate::spaces::permissions::Action;
 use crate::spaces::{events, membership, membership_update};
 use crate::web::api::engine_error::api_error;
-use crate::web::api::{copilot_update, memberships, presets, settings, spaces, users};
+use crate::web::api::{
+    account_input, copilot_update, membership_announcements, memberships, presets, settings, spaces,
+};
 use crate::web::error::{ApiError, ApiResult};
 use crate::web::extract::authentication::CurrentUser;
 use crate::web::extract::json_body;
@@ -119,11 +121,11 @@ pub async fn update(
             )));
         }
         Err(SpaceUpdateError::NotFound) => return Err(ApiError::not_found()),
-        Err(SpaceUpdateError::NameTaken) => return Err(users::name_taken_error()),
+        Err(SpaceUpdateError::NameTaken) => return Err(account_input::name_taken_error()),
         Err(SpaceUpdateError::Db(error)) => return Err(error.into()),
     };
     for seat in std::iter::once(&changed.membership).chain(&changed.others) {
-        memberships::announce(&app, seat);
+        membership_announcements::announce(&app, seat);
     }
     if let Some(space) = &changed.space_with_new_owner {
         spaces::announce(&app, space).await?;
@@ -275,7 +277,9 @@ async fn validate(
 }
 
 fn parse_own_name(name: Option<String>) -> ApiResult<Option<String>> {
-    name.as_deref().map(users::parse_display_name).transpose()
+    name.as_deref()
+        .map(account_input::parse_display_name)
+        .transpose()
 }
 
 fn parse_persona(text: Option<String>) -> ApiResult<Option<String>> {

@@ -2,8 +2,7 @@
 
 use actix_web::HttpResponse;
 use actix_web::web::{Data, Json, Path};
-use base::ids::{CharacterId, MembershipId, SpaceId, UserId};
-use realtime::event::{Envelope, SocketControl};
+use base::ids::{CharacterId, MembershipId, SpaceId};
 
 use crate::app::App;
 use crate::characters::character;
@@ -11,12 +10,10 @@ use crate::db::reading::page::{PageOf, PageQuery};
 use crate::spaces::membership::{MembershipRole, MembershipStatus};
 use crate::spaces::membership_changes::{AddMemberError, NewMember, RemoveMemberError};
 use crate::spaces::permissions::Action;
-use crate::spaces::{
-    events, membership, membership_changes, permissions, roster_page, shared_spaces,
-};
+use crate::spaces::{membership, membership_changes, permissions, roster_page, shared_spaces};
 use crate::web::api::engine_error::api_error;
 use crate::web::api::new_seat::CreateMembership;
-use crate::web::api::{space_invitations, users};
+use crate::web::api::{account_input, membership_announcements, space_invitations};
 use crate::web::error::{ApiError, ApiResult};
 use crate::web::extract::authentication::CurrentUser;
 use crate::web::extract::json_body::JsonBody;
@@ -97,7 +94,7 @@ pub async fn create(
     let newcomer = NewMember::Character(card);
     let taken =
         membership_changes::add_member(&app.db, at.space.id, newcomer, app.clock.now()).await?;
-    announce(&app, &taken);
+    membership_announcements::announce(&app, &taken);
     app.engine
         .insert_greetings(taken.id)
         .await
@@ -162,18 +159,8 @@ pub async fn leave(
         return Err(ApiError::forbidden("The owner cannot be removed."));
     }
     let left = membership_changes::remove_member(&app.db, target.id, app.clock.now()).await?;
-    announce_left(&app, &left).await?;
+    membership_announcements::announce_left(&app, &left).await?;
     Ok(HttpResponse::NoContent().finish())
-}
-
-/// Publishes that a member left; the scheduler continues if it was their turn.
-///
-/// # Errors
-/// Returns 500 when the database fails.
-pub async fn announce_left(app: &App, left: &membership::Model) -> ApiResult<()> {
-    announce(app, left);
-    let result = app.engine.member_changed(left.space_id, left.id).await;
-    result.map_err(api_error)
 }
 
 /// Loads a membership, also a removed one, and the caller's access to its space.
@@ -196,33 +183,11 @@ pub fn is_own(at: &SpaceAccess, target: &membership::Model) -> bool {
     at.membership.as_ref().is_some_and(|it| it.id == target.id)
 }
 
-/// Publishes a membership to its space and has the member's sockets check their access.
-pub fn announce(app: &App, seat: &membership::Model) {
-    app.hub.publish(events::membership_updated(seat));
-    request_access_review(app, seat.space_id, seat.user_id);
-}
-
-/// Publishes a membership and the state of its copilot.
-pub fn announce_copilot(app: &App, seat: &membership::Model) {
-    app.hub.publish(events::membership_updated(seat));
-    if let Some(event) = events::copilot_updated(seat) {
-        app.hub.publish(event);
-    }
-}
-
-/// Makes the sockets of these users check their access to a space again.
-pub fn request_access_review(app: &App, space: SpaceId, users: impl IntoIterator<Item = UserId>) {
-    for user in users {
-        app.hub
-            .publish(Envelope::control(user, SocketControl::RightsChanged(space)));
-    }
-}
-
 impl From<AddMemberError> for ApiError {
     fn from(error: AddMemberError) -> Self {
         match error {
             AddMemberError::AlreadyMember => Self::conflict("already_member", error.to_string()),
-            AddMemberError::NameTaken => users::name_taken_error(),
+            AddMemberError::NameTaken => account_input::name_taken_error(),
             AddMemberError::SpaceNotFound => Self::not_found(),
             AddMemberError::Db(error) => error.into(),
         }

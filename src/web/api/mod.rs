@@ -1,6 +1,7 @@
 //! The REST API under `/api`: handlers, grouped by resource, and their request and response bodies.
 
 pub mod account_bodies;
+pub mod account_input;
 pub mod admin;
 pub mod api_keys;
 pub mod avatars;
@@ -24,6 +25,7 @@ pub mod lorebook_bodies;
 pub mod lorebook_entries;
 pub mod lorebook_links;
 pub mod lorebooks;
+pub mod membership_announcements;
 pub mod membership_updates;
 pub mod memberships;
 pub mod message_versions;

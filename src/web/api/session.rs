@@ -17,7 +17,7 @@ use crate::db::reading::page::{PageOf, PageQuery};
 use crate::rate_limit::client_network::ClientNetwork;
 use crate::rate_limit::sliding_window::RetryAfter;
 use crate::spaces::membership_changes;
-use crate::web::api::memberships;
+use crate::web::api::membership_announcements;
 use crate::web::error::{ApiError, ApiResult};
 use crate::web::extract::authentication::CurrentUser;
 use crate::web::extract::json_body::JsonBody;
@@ -155,7 +155,7 @@ async fn end_session(app: &App, caller: &CurrentUser, id: SessionId) -> ApiResul
     if caller.user.is_guest() {
         for seat in membership_changes::list_active_for_user(app.db.reader(), caller.id()).await? {
             let left = membership_changes::remove_member(&app.db, seat.id, app.clock.now()).await?;
-            memberships::announce_left(app, &left).await?;
+            membership_announcements::announce_left(app, &left).await?;
         }
     }
     Ok(true)

@@ -18,7 +18,7 @@ use crate::spaces::membership::{MembershipRole, MembershipStatus};
 use crate::spaces::membership_changes::{NewMember, NewUserMember};
 use crate::spaces::permissions::Action;
 use crate::spaces::{events, membership, membership_changes, shared_spaces, space};
-use crate::web::api::{memberships, users};
+use crate::web::api::{account_input, membership_announcements};
 use crate::web::error::{ApiError, ApiResult};
 use crate::web::extract::authentication::CurrentUser;
 use crate::web::extract::json_body::JsonBody;
@@ -95,7 +95,7 @@ pub async fn add_or_invite(
         });
         let taken =
             membership_changes::add_member(&app.db, at.space.id, newcomer, app.clock.now()).await?;
-        memberships::announce(app, &taken);
+        membership_announcements::announce(app, &taken);
         return Ok(HttpResponse::Created().json(taken.view()));
     }
     let place = app.limits.invitations.acquire(caller.id()).await;
@@ -225,10 +225,10 @@ pub async fn accept(
 ) -> ApiResult<Json<AcceptedInvitation>> {
     let body = body.read_or_default().await?;
     let name = body.display_name.as_deref();
-    let name = name.map(users::parse_display_name).transpose()?;
+    let name = name.map(account_input::parse_display_name).transpose()?;
     let (id, now) = (id.into_inner(), app.clock.now());
     let taken = space_invitation::accept(&app.db, id, caller.user, name, now).await?;
-    memberships::announce(&app, &taken);
+    membership_announcements::announce(&app, &taken);
     Ok(Json(AcceptedInvitation {
         membership: taken.view(),
     }))
@@ -261,7 +261,7 @@ impl From<InvitationError> for ApiError {
             InvitationError::NotFound => Self::not_found(),
             InvitationError::Ended => Self::new(410, "invite_expired", error.to_string()),
             InvitationError::Archived => Self::new(403, "space_archived", error.to_string()),
-            InvitationError::NameTaken => users::name_taken_error(),
+            InvitationError::NameTaken => account_input::name_taken_error(),
             InvitationError::Db(error) => error.into(),
         }
     }

@@ -20,7 +20,7 @@ use crate::spaces::{events, lifecycle, membership, space};
 use crate::web::api::engine_error::api_error;
 use crate::web::api::jobs::JobStarted;
 use crate::web::api::space_rules::{CreateSpace, UPDATE_ONLY_FIELDS, UpdateSpace};
-use crate::web::api::{jobs, memberships, presets, users};
+use crate::web::api::{account_input, jobs, membership_announcements, presets};
 use crate::web::error::{ApiError, ApiResult};
 use crate::web::extract::authentication::CurrentUser;
 use crate::web::extract::json_body::JsonBody;
@@ -182,7 +182,7 @@ pub async fn update(
             )));
         }
         Err(SpaceUpdateError::NotFound) => return Err(ApiError::not_found()),
-        Err(SpaceUpdateError::NameTaken) => return Err(users::name_taken_error()),
+        Err(SpaceUpdateError::NameTaken) => return Err(account_input::name_taken_error()),
         Err(SpaceUpdateError::Db(error)) => return Err(error.into()),
     };
     if archives {
@@ -263,7 +263,7 @@ pub async fn delete(
         .ok_or_else(ApiError::not_found)?;
     app.hub.publish(events::space_deleted(id));
     let seated = seats.iter().filter_map(|it| it.user_id);
-    memberships::request_access_review(&app, id, seated.chain([caller.id()]));
+    membership_announcements::request_access_review(&app, id, seated.chain([caller.id()]));
     Ok(match app.engine.wait_for_deletion(deletion).await? {
         None => HttpResponse::NoContent().finish(),
         Some(job) => jobs::accepted_response(&job),

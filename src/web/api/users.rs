@@ -3,99 +3,21 @@
 use actix_web::http::StatusCode;
 use actix_web::web::Data;
 use actix_web::{HttpRequest, HttpResponse};
-use base::display_name;
 use realtime::event::{Envelope, SocketControl};
 
-use crate::accounts::names::{Password, Username};
 use crate::accounts::user;
-use crate::accounts::user::{NewUser, ProfileChange, UserError};
+use crate::accounts::user::{ProfileChange, UserError};
 use crate::app::App;
-use crate::rate_limit::sliding_window::RetryAfter;
 use crate::spaces::account_changes::AccountChangeError;
-use crate::spaces::invites::invite_acceptance::{JoinError, JoiningUser};
+use crate::spaces::invites::invite_acceptance::JoiningUser;
 use crate::spaces::{account_changes, events};
 use crate::web::api::account_bodies::{CreateUser, RegisteredUser, UpdateMe, UpdatedMe};
-use crate::web::api::{join, session};
+use crate::web::api::account_input::Registration;
+use crate::web::api::{account_input, join, session};
 use crate::web::error::{ApiError, ApiResult};
 use crate::web::extract::authentication::CurrentUser;
 use crate::web::extract::client_ip;
 use crate::web::extract::json_body::JsonBody;
-
-/// Validated registration data.
-pub struct Registration {
-    username: Username,
-    display_name: String,
-    password: Password,
-}
-
-impl Registration {
-    /// Validates the fields.
-    ///
-    /// # Errors
-    /// Returns 422, naming the first invalid field.
-    pub fn parse(username: &str, display_name: &str, password: &str) -> ApiResult<Self> {
-        Ok(Self {
-            username: parse_username(username)?,
-            display_name: parse_display_name(display_name)?,
-            password: parse_password(password)?,
-        })
-    }
-
-    /// Hashes the password and returns the account to insert.
-    ///
-    /// # Errors
-    /// Returns 500 when the password cannot be hashed.
-    pub async fn into_new_user(self, app: &App) -> ApiResult<NewUser> {
-        Ok(NewUser {
-            username: self.username,
-            display_name: self.display_name,
-            password_hash: Some(hash_password(app, self.password).await?),
-        })
-    }
-}
-
-/// Hashes a password.
-///
-/// # Errors
-/// Returns 500 when hashing fails.
-pub async fn hash_password(app: &App, password: Password) -> ApiResult<String> {
-    app.passwords
-        .hash(password)
-        .await
-        .map_err(ApiError::internal)
-}
-
-fn parse_username(text: &str) -> ApiResult<Username> {
-    Username::parse(text).map_err(|error| ApiError::invalid_value("username", error.to_string()))
-}
-
-/// Validates a display name.
-///
-/// # Errors
-/// Returns 422 for a name that cannot be displayed.
-pub fn parse_display_name(text: &str) -> ApiResult<String> {
-    display_name::parse(text, 100)
-        .map_err(|error| ApiError::invalid_value("display_name", error.to_string()))
-}
-
-/// Validates a password.
-///
-/// # Errors
-/// Returns 422 when it is too short or too long.
-pub fn parse_password(text: &str) -> ApiResult<Password> {
-    Password::parse(text).map_err(|error| ApiError::invalid_value("password", error.to_string()))
-}
-
-fn parse_locale(text: &str) -> ApiResult<String> {
-    let fits = |it: char| it.is_ascii_alphanumeric() || it == '-';
-    match (2..=16).contains(&text.len()) && text.chars().all(fits) {
-        true => Ok(text.to_owned()),
-        false => Err(ApiError::invalid_value(
-            "locale",
-            "Must be a language tag such as `en` or `pt-BR`.",
-        )),
-    }
-}
 
 /// Creates an account and signs in; with an invite it also joins the space.
 ///
@@ -132,7 +54,8 @@ pub async fn register(
         ));
     }
     let registration = Registration::parse(&body.username, &body.display_name, &body.password)?;
-    let made = with_registration_limit(&app, &request, create(&app, registration)).await?;
+    let made =
+        account_input::with_registration_limit(&app, &request, create(&app, registration)).await?;
     session::open_session(&app, &request, StatusCode::CREATED, &made).await
 }
 
@@ -149,32 +72,7 @@ async fn register_invited(
         let joiner = JoiningUser::New(registration.into_new_user(app).await?);
         join::join_space(app, request, token, joiner).await
     };
-    with_registration_limit(app, request, enter).await
-}
-
-/// Runs `work`, which creates an account, if this address may create one now; a failure does not
-/// count.
-///
-/// # Errors
-/// Returns 429 when this address has created too many accounts, and the errors of `work`.
-pub async fn with_registration_limit<T>(
-    app: &App,
-    request: &HttpRequest,
-    work: impl Future<Output = ApiResult<T>>,
-) -> ApiResult<T> {
-    let address = client_ip::client_ip(request);
-    let place = match address {
-        Some(address) => Some(app.limits.registrations.acquire(address).await),
-        None => None,
-    };
-    let place = place.transpose().map_err(|RetryAfter(seconds)| {
-        ApiError::rate_limited(seconds, "Too many new accounts. Try again later.")
-    })?;
-    let made = work.await;
-    if let (Err(_), Some(place)) = (&made, place) {
-        app.limits.registrations.refund(place);
-    }
-    made
+    account_input::with_registration_limit(app, request, enter).await
 }
 
 async fn create(app: &App, registration: Registration) -> ApiResult<user::Model> {
@@ -207,19 +105,27 @@ pub async fn update_me(
 ) -> ApiResult<HttpResponse> {
     let body = body.read().await?;
     let mut change = ProfileChange {
-        username: body.username.as_deref().map(parse_username).transpose()?,
+        username: body
+            .username
+            .as_deref()
+            .map(account_input::parse_username)
+            .transpose()?,
         display_name: body
             .display_name
             .as_deref()
-            .map(parse_display_name)
+            .map(account_input::parse_display_name)
             .transpose()?,
         password_hash: None,
-        locale: body.locale.as_deref().map(parse_locale).transpose()?,
+        locale: body
+            .locale
+            .as_deref()
+            .map(account_input::parse_locale)
+            .transpose()?,
     };
     if let Some(password) = body.password.as_deref() {
-        let password = parse_password(password)?;
+        let password = account_input::parse_password(password)?;
         require_current_password(&app, &request, &caller, body.current_password).await?;
-        change.password_hash = Some(hash_password(&app, password).await?);
+        change.password_hash = Some(account_input::hash_password(&app, password).await?);
     }
     let (user, revokes_keys) = (&caller.user, body.revoke_api_keys);
     let changed =
@@ -277,16 +183,10 @@ async fn require_current_password(
     ))
 }
 
-/// 409: the name is confusable with that of another active member of the space.
-pub fn name_taken_error() -> ApiError {
-    ApiError::conflict("name_taken_here", JoinError::NameTaken.to_string())
-        .with_param("display_name")
-}
-
 impl From<AccountChangeError> for ApiError {
     fn from(error: AccountChangeError) -> Self {
         match error {
-            AccountChangeError::NameTaken => name_taken_error(),
+            AccountChangeError::NameTaken => account_input::name_taken_error(),
             AccountChangeError::User(error) => error.into(),
             AccountChangeError::Admin(error) => error.into(),
             AccountChangeError::Db(error) => error.into(),

@@ -18,7 +18,7 @@ use crate::accounts::{user, user_directory};
 use crate::app::App;
 use crate::db::reading::page::{PageOf, PageQuery};
 use crate::spaces::{account_changes, events, membership};
-use crate::web::api::{session, users};
+use crate::web::api::{account_input, session};
 use crate::web::error::{ApiError, ApiResult};
 use crate::web::extract::authentication::Admin;
 use crate::web::extract::json_body::JsonBody;
@@ -133,11 +133,12 @@ pub async fn update(
     let change = AdminUserChange {
         role: body.role,
         status: body.status,
-        display_name: name.map(users::parse_display_name).transpose()?,
+        display_name: name.map(account_input::parse_display_name).transpose()?,
         password_hash: match body.password.as_deref() {
-            Some(password) => {
-                Some(users::hash_password(&app, users::parse_password(password)?).await?)
-            }
+            Some(password) => Some(
+                account_input::hash_password(&app, account_input::parse_password(password)?)
+                    .await?,
+            ),
             None => None,
         },
     };

@@ -1,0 +1,41 @@
+//! Publishes changes of memberships, and has sockets check their access again.
+
+use base::ids::{SpaceId, UserId};
+use realtime::event::{Envelope, SocketControl};
+
+use crate::app::App;
+use crate::spaces::{events, membership};
+use crate::web::api::engine_error::api_error;
+use crate::web::error::ApiResult;
+
+/// Publishes a membership to its space and has the member's sockets check their access.
+pub fn announce(app: &App, seat: &membership::Model) {
+    app.hub.publish(events::membership_updated(seat));
+    request_access_review(app, seat.space_id, seat.user_id);
+}
+
+/// Publishes a membership and the state of its copilot.
+pub fn announce_copilot(app: &App, seat: &membership::Model) {
+    app.hub.publish(events::membership_updated(seat));
+    if let Some(event) = events::copilot_updated(seat) {
+        app.hub.publish(event);
+    }
+}
+
+/// Makes the sockets of these users check their access to a space again.
+pub fn request_access_review(app: &App, space: SpaceId, users: impl IntoIterator<Item = UserId>) {
+    for user in users {
+        app.hub
+            .publish(Envelope::control(user, SocketControl::RightsChanged(space)));
+    }
+}
+
+/// Publishes that a member left; the scheduler continues if it was their turn.
+///
+/// # Errors
+/// Returns 500 when the database fails.
+pub async fn announce_left(app: &App, left: &membership::Model) -> ApiResult<()> {
+    announce(app, left);
+    let result = app.engine.member_changed(left.space_id, left.id).await;
+    result.map_err(api_error)
+}
