@@ -5,13 +5,16 @@ use std::sync::OnceLock;
 use actix_web::http::header::EntityTag;
 use actix_web::web::{Bytes, Data};
 use actix_web::{HttpRequest, HttpResponse};
+use serde_json::Value;
 use sha2::{Digest, Sha256};
 
-use crate::server::{client_files, endpoints};
+use crate::server::client_files;
 
 /// The document, built when it is requested for the first time: most processes never need it.
-#[derive(Default)]
-pub struct OpenApiFile(OnceLock<EncodedDocument>);
+pub struct OpenApiFile {
+    build: fn() -> Value,
+    encoded: OnceLock<EncodedDocument>,
+}
 
 /// The encoded document and its entity tag.
 struct EncodedDocument {
@@ -20,9 +23,17 @@ struct EncodedDocument {
 }
 
 impl OpenApiFile {
+    /// Serves the document that `build` returns.
+    pub fn new(build: fn() -> Value) -> Self {
+        Self {
+            build,
+            encoded: OnceLock::new(),
+        }
+    }
+
     fn get(&self) -> &EncodedDocument {
-        self.0.get_or_init(|| {
-            let json = endpoints::all().document().to_string();
+        self.encoded.get_or_init(|| {
+            let json = (self.build)().to_string();
             EncodedDocument {
                 tag: client_files::etag_from_hash(&Sha256::digest(json.as_bytes()).into()),
                 json: json.into(),

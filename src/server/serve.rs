@@ -47,7 +47,7 @@ pub async fn listen(app: App) -> anyhow::Result<BoundServer> {
     let connections = app.connections.clone();
     let n_workers = thread::available_parallelism().map_or(1, NonZero::get);
     let endpoints = endpoints::all();
-    let openapi_file = web::Data::new(OpenApiFile::default());
+    let openapi_file = web::Data::new(OpenApiFile::new(|| endpoints::all().document()));
     let server = HttpServer::new(move || {
         actix_web::App::new()
             .app_data(data.clone())
