@@ -91,7 +91,7 @@ fn parse_model_names(list: &[u8], dialect: &dyn Dialect) -> Option<Vec<String>> 
 mod tests {
     use super::parse_model_names;
     use crate::openai_chat::dialect::OpenAiChat;
-    use crate::openai_chat::request::ChatVariant;
+    use crate::openai_chat::variant::ChatVariant;
     use crate::provider_options::ProviderOptions;
 
     #[test]

@@ -18,7 +18,7 @@ use crate::error::LlmError;
 use crate::gemini::dialect::Gemini;
 use crate::ollama::dialect::Ollama;
 use crate::openai_chat::dialect::OpenAiChat;
-use crate::openai_chat::request::ChatVariant;
+use crate::openai_chat::variant::ChatVariant;
 use crate::provider::Provider;
 use crate::provider_options::ProviderOptions;
 use crate::secret::Secret;

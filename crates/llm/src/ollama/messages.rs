@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::openai_chat::request;
-use crate::openai_chat::request::ChatVariant;
+use crate::openai_chat::variant::ChatVariant;
 use crate::request::{Message, Request};
 use crate::stream::untrusted_json;
 use crate::tool::{OutputFormat, Tool, ToolCall, ToolChoice};

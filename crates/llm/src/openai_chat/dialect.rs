@@ -6,7 +6,7 @@ use serde_json::json;
 use crate::delta::{Delta, FinishReason};
 use crate::dialect::{ChunkParser, Dialect, DialectRequest, ParsedChunk};
 use crate::error::LlmError;
-use crate::openai_chat::request::ChatVariant;
+use crate::openai_chat::variant::ChatVariant;
 use crate::openai_chat::{chunk, error, request};
 use crate::provider::Capability;
 use crate::provider_options::ProviderOptions;

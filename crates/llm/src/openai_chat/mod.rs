@@ -7,3 +7,4 @@ pub mod logprobs;
 pub mod request;
 pub mod samplers;
 pub mod tools;
+pub mod variant;

@@ -3,21 +3,13 @@
 use base::prompt_role::PromptRole;
 use serde_json::{Map, Value, json};
 
+use crate::openai_chat::variant::ChatVariant;
 use crate::openai_chat::{logprobs, samplers, tools};
 use crate::request::{Message, Request};
 
 /// The API rejects more.
 const MAX_STOPS: usize = 4;
 const MAX_NAME_CHARS: usize = 64;
-
-/// The variant of the API. OpenAI renamed the field that limits the response, and many compatible
-/// servers drop or reject the `name` of a message, so for them the text must contain the speaker's
-/// name.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ChatVariant {
-    Openai,
-    Compatible,
-}
 
 /// Returns the body of a streaming request.
 pub fn body(request: &Request, variant: ChatVariant) -> Value {

@@ -7,7 +7,7 @@
 use base::samplers::Samplers;
 use serde_json::{Map, Value, json};
 
-use crate::openai_chat::request::ChatVariant;
+use crate::openai_chat::variant::ChatVariant;
 
 /// Adds the samplers that this variant of the API supports.
 pub fn insert_samplers(body: &mut Map<String, Value>, samplers: &Samplers, variant: ChatVariant) {
@@ -40,7 +40,7 @@ mod tests {
     use serde_json::{Map, Value, json};
 
     use super::insert_samplers;
-    use crate::openai_chat::request::ChatVariant;
+    use crate::openai_chat::variant::ChatVariant;
 
     fn all() -> Samplers {
         Samplers {

@@ -116,7 +116,8 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::call_deltas;
-    use crate::openai_chat::request::{ChatVariant, body};
+    use crate::openai_chat::request::body;
+    use crate::openai_chat::variant::ChatVariant;
     use crate::request::{Message, Request};
     use crate::tool::{
         AnsweredCall, Attachment, OutputFormat, OutputSchema, Tool, ToolCall, ToolCallDelta,
