@@ -6,12 +6,10 @@ use crate::import_warning::ImportWarning;
 use crate::presets::document::{Preset, PresetEntry};
 use crate::presets::formats::field_reader::{FieldReader, boolean, integer, is_blank};
 use crate::presets::formats::prompt_order;
+use crate::presets::formats::prompt_order::ALL_CHARACTERS;
 
 /// The name of this format in `origin`.
 pub const FORM: &str = "chat_completion";
-
-/// The `character_id` of the order that applies to all characters.
-pub const ALL_CHARACTERS: i64 = 100_001;
 
 /// Text fields: their name, our name. Imported and exported.
 pub const TEXTS: [(&str, &str); 9] = [

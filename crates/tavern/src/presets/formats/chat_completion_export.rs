@@ -3,8 +3,9 @@
 use serde_json::{Map, Value, json};
 
 use crate::presets::document::{Preset, PresetEntry};
-use crate::presets::formats::chat_completion::{ALL_CHARACTERS, FORM, NAMES, TEXTS};
+use crate::presets::formats::chat_completion::{FORM, NAMES, TEXTS};
 use crate::presets::formats::prompt_order;
+use crate::presets::formats::prompt_order::ALL_CHARACTERS;
 
 /// Samplers: our name, their name.
 const SAMPLERS: [(&str, &str); 11] = [

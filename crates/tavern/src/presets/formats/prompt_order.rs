@@ -8,13 +8,14 @@ use crate::presets::document::{
     DEFAULT_DEPTH, DEFAULT_ORDER, GenerationTrigger, Preset, PresetEntry, PromptPosition,
     PromptSlot,
 };
-use crate::presets::formats::chat_completion::ALL_CHARACTERS;
 use crate::presets::formats::field_reader::{FieldReader, boolean, integer, is_blank};
 
 /// The key in an entry's `extra` for unknown fields of its prompt.
 pub const PROMPT_EXTRA: &str = "sillytavern";
 /// The key in an entry's `extra` for unknown fields of its item in the order.
 pub const ORDER_EXTRA: &str = "sillytavern_order";
+/// The `character_id` of the order that applies to all characters.
+pub const ALL_CHARACTERS: i64 = 100_001;
 /// The preferred orders by `character_id`; the first that exists is used.
 const ORDER_CHARACTER_IDS: [i64; 2] = [ALL_CHARACTERS, 100_000];
 const MAX_LABEL_CHARS: usize = 200;
