@@ -10,7 +10,8 @@ use sea_orm::sea_query::LockType;
 use sea_orm::{FromQueryResult, QueryOrder, QuerySelect};
 use serde::Serialize;
 use tavern::cards::card;
-use tavern::cards::card::{Card, CardError};
+use tavern::cards::card::Card;
+use tavern::cards::card_error::CardError;
 use utoipa::ToSchema;
 
 use crate::characters::public_card::PublicCard;

@@ -6,7 +6,7 @@ use std::io::{BufRead, Cursor, Seek};
 use image::metadata::Orientation;
 use image::{DynamicImage, ImageDecoder, ImageFormat, ImageReader, Limits, Rgb, RgbImage};
 
-use crate::cards::card::CardError;
+use crate::cards::card_error::CardError;
 
 /// The path of the avatar among the assets of a character, in the size for exports.
 pub const AVATAR_PATH: &str = "";

@@ -4,7 +4,8 @@
 use serde_json::{Map, Value, json};
 
 use crate::cards::card;
-use crate::cards::card::{Card, CardError};
+use crate::cards::card::Card;
+use crate::cards::card_error::CardError;
 use crate::cards::zip_archive::CardArchive;
 use crate::import_warning::ImportWarning;
 

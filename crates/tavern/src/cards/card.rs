@@ -8,6 +8,8 @@
 use serde_json::{Map, Value};
 use sha2::{Digest, Sha256};
 
+use crate::cards::card_error::CardError;
+use crate::cards::card_versions::CardSpec;
 use crate::cards::{card_versions, repair};
 use crate::import_warning::ImportWarning;
 
@@ -19,35 +21,6 @@ pub const MAX_DEPTH: usize = 128;
 pub const MAX_VALUES: usize = 250_000;
 /// The memory of an object with one field, as a number of values.
 const VALUES_PER_OBJECT: usize = 6;
-
-/// Why a file is not accepted as a card. The messages are shown to the user.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum CardError {
-    /// It is not a valid card.
-    #[error("{0}")]
-    NotACard(String),
-    /// It exceeds a limit.
-    #[error("{0}")]
-    TooLarge(String),
-}
-
-impl CardError {
-    /// Creates a `NotACard` error with this reason.
-    pub fn reason(reason: impl Into<String>) -> Self {
-        Self::NotACard(reason.into())
-    }
-}
-
-/// The format in which a card was imported.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum CardSpec {
-    /// Flat fields, including those that older tools wrote under other names.
-    V1,
-    /// `chara_card_v2`.
-    V2,
-    /// `chara_card_v3`.
-    V3,
-}
 
 /// A validated card.
 #[derive(Clone, Debug, PartialEq)]

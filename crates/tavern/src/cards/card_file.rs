@@ -5,8 +5,9 @@ use std::fs::File;
 use std::io::{BufReader, Cursor, Read, Seek};
 
 use crate::cards::avatar_image::AvatarImage;
-use crate::cards::card::{Card, CardError};
+use crate::cards::card::Card;
 use crate::cards::card_assets::AssetLocation;
+use crate::cards::card_error::CardError;
 use crate::cards::png::PngCard;
 use crate::cards::temp_assets::TempAssets;
 use crate::cards::zip_archive::CardArchive;

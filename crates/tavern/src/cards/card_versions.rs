@@ -3,7 +3,7 @@
 
 use serde_json::{Map, Value, json};
 
-use crate::cards::card::{CardError, CardSpec};
+use crate::cards::card_error::CardError;
 use crate::import_warning::ImportWarning;
 
 /// The fields of V1, which other tools repeat at the root of later formats.
@@ -47,6 +47,17 @@ const LEGACY_FIELDS: [(&str, &str); 5] = [
     ("char_greeting", "first_mes"),
     ("example_dialogue", "mes_example"),
 ];
+
+/// The format in which a card was imported.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CardSpec {
+    /// Flat fields, including those that older tools wrote under other names.
+    V1,
+    /// `chara_card_v2`.
+    V2,
+    /// `chara_card_v3`.
+    V3,
+}
 
 /// Detects the format of a document and ensures that it has `data`.
 pub fn normalize(

@@ -14,8 +14,9 @@ use zip::write::SimpleFileOptions;
 use zip::{CompressionMethod, ZipWriter};
 
 use crate::cards::avatar_image::AVATAR_PATH;
-use crate::cards::card::{Card, CardError};
+use crate::cards::card::Card;
 use crate::cards::card_assets::AssetLocation;
+use crate::cards::card_error::CardError;
 use crate::cards::png_chunks::ChunkWriter;
 use crate::cards::temp_assets::TempAssets;
 use crate::cards::{avatar_image, card, card_assets, export, png, png_chunks, zip_archive};

@@ -4,6 +4,7 @@ pub mod avatar_image;
 pub mod byaf;
 pub mod card;
 pub mod card_assets;
+pub mod card_error;
 pub mod card_file;
 pub mod card_versions;
 pub mod export;

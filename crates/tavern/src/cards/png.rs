@@ -12,7 +12,7 @@ use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
 use base64::{Engine, alphabet};
 
 use crate::cards::card;
-use crate::cards::card::CardError;
+use crate::cards::card_error::CardError;
 use crate::cards::png_chunks::{checksum, push_chunk};
 use crate::import_warning::ImportWarning;
 

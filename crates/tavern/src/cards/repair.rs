@@ -4,8 +4,8 @@
 use base::display_name;
 use serde_json::{Map, Value, json};
 
-use crate::cards::card::{CardError, CardSpec};
-use crate::cards::card_versions::{describe_kind, kind_name};
+use crate::cards::card_error::CardError;
+use crate::cards::card_versions::{CardSpec, describe_kind, kind_name};
 use crate::import_warning::ImportWarning;
 
 /// The same limit as for all display names.

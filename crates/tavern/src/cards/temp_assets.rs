@@ -3,7 +3,7 @@
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom, Write};
 
-use crate::cards::card::CardError;
+use crate::cards::card_error::CardError;
 
 /// The maximum size of an asset, in bytes.
 pub const MAX_ASSET: u64 = 25 * 1024 * 1024;

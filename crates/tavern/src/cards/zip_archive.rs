@@ -11,7 +11,7 @@ use std::rc::Rc;
 use zip::ZipArchive;
 use zip::result::ZipError;
 
-use crate::cards::card::CardError;
+use crate::cards::card_error::CardError;
 
 /// The maximum number of entries.
 pub const MAX_ENTRIES: usize = 1_000;

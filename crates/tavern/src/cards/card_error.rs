@@ -1,0 +1,19 @@
+//! Why a file is not accepted as a card.
+
+/// Why a file is not accepted as a card. The messages are shown to the user.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum CardError {
+    /// It is not a valid card.
+    #[error("{0}")]
+    NotACard(String),
+    /// It exceeds a limit.
+    #[error("{0}")]
+    TooLarge(String),
+}
+
+impl CardError {
+    /// Creates a `NotACard` error with this reason.
+    pub fn reason(reason: impl Into<String>) -> Self {
+        Self::NotACard(reason.into())
+    }
+}
