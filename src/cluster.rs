@@ -13,7 +13,7 @@ use realtime::cluster::redis_link::ClusterSettings;
 use realtime::cluster::shared_counter::SharedCounter;
 
 use crate::config::Config;
-use crate::db::connect::Backend;
+use crate::db::backend::Backend;
 use crate::rate_limit::limits::RateLimits;
 use crate::rate_limit::socket_limit::RENEW_INTERVAL;
 use crate::runs::cluster_receiver::RunClusterReceiver;

@@ -13,7 +13,8 @@ use crate::accounts::confusable_names::NameSkeleton;
 use crate::accounts::names::Username;
 use crate::accounts::{names, secret_token};
 use crate::db::backend;
-use crate::db::connect::{Backend, Db};
+use crate::db::backend::Backend;
+use crate::db::connect::Db;
 use crate::db::string_enum::string_enum;
 
 #[derive(Clone, Debug, PartialEq, DeriveEntityModel)]

@@ -8,8 +8,9 @@ use sea_orm::sea_query::{Expr, ExprTrait, LockBehavior, LockType, Query, SelectS
 use sea_orm::{IntoActiveModel, PaginatorTrait, QueryOrder, QuerySelect};
 
 use crate::db::backend;
+use crate::db::backend::Backend;
 use crate::db::commit_verification::CommitProof;
-use crate::db::connect::{Backend, Db};
+use crate::db::connect::Db;
 use crate::db::reading::page::{PageOf, PageQuery};
 use crate::db::string_enum::string_enum;
 use crate::spaces::{membership, space};

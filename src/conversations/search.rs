@@ -15,7 +15,7 @@ use sea_orm::{
 
 use crate::conversations::message::{Column, Entity, Visibility};
 use crate::conversations::{conversation, message, pages};
-use crate::db::connect::Backend;
+use crate::db::backend::Backend;
 use crate::db::reading::page::{PageKeys, PageQuery};
 use crate::spaces::{lifecycle, space};
 

@@ -1,4 +1,4 @@
-//! SQL and error codes that differ between SQLite and PostgreSQL.
+//! The two kinds of database, and the SQL and error codes in which they differ.
 
 use std::borrow::Cow;
 
@@ -7,7 +7,14 @@ use base::ids::SpaceId;
 use sea_orm::sea_query::{Expr, ExprTrait, IntoColumnRef, Query, SimpleExpr};
 use sea_orm::{ConnectionTrait, DbErr, RuntimeErr, SqlErr};
 
-use crate::db::connect::Backend;
+/// The kind of database.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Backend {
+    /// One file, one process.
+    Sqlite,
+    /// A server, any number of processes.
+    Postgres,
+}
 
 /// Returns the time that heartbeats and lease checks use: PostgreSQL's own clock, because nodes may
 /// disagree about the time; on SQLite, which one process owns, the program's.

@@ -4,7 +4,8 @@ use base::clock::{Clock, MAX_ROUND_TRIP};
 use tokio::time::timeout;
 
 use crate::db::backend;
-use crate::db::connect::{Backend, Db};
+use crate::db::backend::Backend;
+use crate::db::connect::Db;
 
 /// Reads the database's time and corrects `clock`. On SQLite, which one process owns, the clock
 /// needs no correction. A failure is logged, and the last offset stays.

@@ -8,10 +8,12 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use anyhow::Context;
+use prometheus_client::registry::Registry;
 use sea_orm::{ConnectOptions, Database, DatabaseConnection, DbErr};
 use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, SqliteSynchronous};
 use tokio::runtime::Handle;
 
+use crate::db::backend::Backend;
 use crate::db::connection_checks;
 use crate::db::connection_checks::TransactionEnds;
 use crate::db::health::WriteHealth;
@@ -28,15 +30,6 @@ pub struct DbOptions {
     pub url: String,
     /// SQLite only: an acknowledged write survives loss of power (`full`) or a crash (`normal`).
     pub synchronous_full: bool,
-}
-
-/// The kind of database.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Backend {
-    /// One file, one process.
-    Sqlite,
-    /// A server, any number of processes.
-    Postgres,
 }
 
 /// The connection pools. Cheap to clone; clones share the pools.
@@ -104,6 +97,21 @@ impl Db {
             self.health.observe_write(error);
         }
         written
+    }
+
+    /// Registers the metrics of the pools.
+    pub fn register_metrics(&self, registry: &mut Registry) {
+        let pools = match self.backend {
+            Backend::Sqlite => vec![
+                ("read", self.reader.pool.clone()),
+                ("write", self.writer.clone()),
+            ],
+            Backend::Postgres => vec![
+                ("all", self.writer.clone()),
+                ("heartbeat", self.heartbeat_connection.clone()),
+            ],
+        };
+        self.metrics.register(registry, self.backend, pools);
     }
 
     /// Closes every connection.

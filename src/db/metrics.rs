@@ -11,7 +11,7 @@ use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::Registry;
 use sea_orm::DatabaseConnection;
 
-use crate::db::connect::{Backend, Db};
+use crate::db::backend::Backend;
 
 /// Seconds. An idle connection is available immediately; longer times show the queue of writers.
 const BUCKETS: [f64; 11] = [
@@ -37,31 +37,20 @@ impl DbMetrics {
     pub(super) fn record_wait(&self, time: Duration) {
         self.write_wait.observe(time.as_secs_f64());
     }
-}
 
-impl Db {
-    /// Registers the metrics.
-    pub fn register_metrics(&self, registry: &mut Registry) {
+    /// Registers the metrics, and the gauges of these pools, each with its label.
+    pub(super) fn register(
+        &self,
+        registry: &mut Registry,
+        backend: Backend,
+        pools: Vec<(&'static str, DatabaseConnection)>,
+    ) {
         registry.register(
             "database_write_wait_seconds",
             "Time until a writing transaction has a connection and has begun",
-            self.metrics.write_wait.clone(),
+            self.write_wait.clone(),
         );
-        let pools = match self.backend() {
-            Backend::Sqlite => vec![
-                ("read", self.reader().pool.clone()),
-                ("write", self.writer.clone()),
-            ],
-            Backend::Postgres => vec![
-                ("all", self.writer.clone()),
-                ("heartbeat", self.heartbeat_connection().clone()),
-            ],
-        };
-        let dialect = self.backend();
-        registry.register_collector(Box::new(PoolGauges {
-            backend: dialect,
-            pools,
-        }));
+        registry.register_collector(Box::new(PoolGauges { backend, pools }));
     }
 }
 

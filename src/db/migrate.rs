@@ -3,7 +3,8 @@
 use migration::{Migrator, MigratorTrait};
 use sea_orm::{ConnectionTrait, DbErr, TransactionTrait};
 
-use crate::db::connect::{Backend, Db};
+use crate::db::backend::Backend;
+use crate::db::connect::Db;
 
 /// Arbitrary, the same on every node: held by the node that migrates.
 const MIGRATION_LOCK: i64 = 7_236_451_918;

@@ -13,9 +13,9 @@ use sea_orm::{
 };
 
 use crate::db::backend;
-use crate::db::commit_verification::{CommitProof, is_committed};
 #[cfg(feature = "failpoints")]
-use crate::db::connect::Backend;
+use crate::db::backend::Backend;
+use crate::db::commit_verification::{CommitProof, is_committed};
 use crate::db::connect::Db;
 use crate::db::health::{COMMIT_FAILED, ROLLED_BACK};
 

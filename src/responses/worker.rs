@@ -15,7 +15,7 @@ use leased_jobs::recovery::run_recovery;
 use sea_orm::DbErr;
 use tokio::time::Instant;
 
-use crate::db::connect::Backend;
+use crate::db::backend::Backend;
 use crate::responses::engine::ResponseEngine;
 use crate::responses::error::ResponseEngineError;
 use crate::responses::execution::end_log::EndLog;

@@ -16,7 +16,7 @@ use crate::conversations::jobs::deletion::DeletedBatch;
 use crate::conversations::jobs::job::{JobStatus, StoredJobKind};
 use crate::conversations::jobs::{batch_size, deletion, job};
 use crate::conversations::{branching, conversation};
-use crate::db::connect::Backend;
+use crate::db::backend::Backend;
 use crate::runs::error::EngineError;
 use crate::runs::reading::views;
 use crate::runs::scheduling::command::{Command, CommandError};

@@ -7,7 +7,7 @@ use sea_orm::{
     QueryTrait,
 };
 
-use crate::db::connect::Backend;
+use crate::db::backend::Backend;
 use crate::spaces::{lifecycle, membership, space};
 
 /// Returns whether a space of this user, or one of its members, uses this preset.

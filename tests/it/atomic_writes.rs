@@ -12,7 +12,8 @@ use sea_orm::{
 };
 use tokio::sync::Barrier;
 use troupe::conversations::{conversation, message, timeline};
-use troupe::db::connect::{Backend, Db};
+use troupe::db::backend::Backend;
+use troupe::db::connect::Db;
 use troupe::runs::error::EngineError;
 use troupe::runs::scheduling::command::{Command, ExecutionEnd, GeneratedText};
 use troupe::runs::scheduling::scheduler;

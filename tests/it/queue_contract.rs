@@ -5,7 +5,7 @@ use base::ids::{MessageId, RunId};
 use sea_orm::{ActiveModelTrait, ConnectionTrait, EntityTrait, IntoActiveModel};
 use troupe::conversations::conversation;
 use troupe::db::backend;
-use troupe::db::connect::Backend;
+use troupe::db::backend::Backend;
 use troupe::rounds::round;
 use troupe::runs::store::queue::RunEnd;
 use troupe::runs::store::run::RunStatus;

@@ -13,7 +13,8 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use crate::conversations::chats::chat_batches::LineReport;
-use crate::db::connect::{Backend, Db};
+use crate::db::backend::Backend;
+use crate::db::connect::Db;
 use crate::db::reading::page::{PageOf, PageQuery};
 use crate::db::string_enum::string_enum;
 use crate::spaces::space;

@@ -9,7 +9,7 @@ use std::time::Duration;
 use base::ids::ConversationId;
 use sea_orm::{ConnectionTrait, DbErr, FromQueryResult, Statement};
 
-use crate::db::connect::Backend;
+use crate::db::backend::Backend;
 
 /// Target duration of a batch: a fraction of the 100 ms for which it may hold its locks. On SQLite
 /// all other writes wait for it.
@@ -112,7 +112,7 @@ mod tests {
     use std::time::Duration;
 
     use super::{BatchSize, MAX_ROWS, SQLITE_TARGET};
-    use crate::db::connect::Backend;
+    use crate::db::backend::Backend;
 
     #[test]
     fn a_batch_that_took_too_long_is_followed_by_a_smaller_one() {

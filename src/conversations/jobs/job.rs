@@ -13,7 +13,8 @@ use sea_orm::sea_query::{Expr, ExprTrait};
 use serde::{Deserialize, Serialize};
 
 use crate::db::backend;
-use crate::db::connect::{Backend, Db};
+use crate::db::backend::Backend;
+use crate::db::connect::Db;
 use crate::db::string_enum::string_enum;
 
 /// How long an ended job is listed.

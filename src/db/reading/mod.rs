@@ -2,4 +2,5 @@
 
 pub mod page;
 pub mod read_pool;
+pub mod read_transaction;
 pub mod slices;

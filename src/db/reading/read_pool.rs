@@ -1,25 +1,18 @@
-//! The pool of read connections, which any runtime may use, and read-only transactions.
+//! Statements that read, from any runtime.
 //!
 //! **Invariant:** on PostgreSQL every statement runs on the main runtime. A connection belongs to
 //! the reactor of the thread that opened it, and an empty pool opens one on the caller's thread: on
 //! an HTTP worker it would be served only while that worker is not busy, and break when it ends. A
 //! separate task also finishes a statement whose caller was dropped.
-//!
-//! **Invariant:** values that one response shows together are read by [`ReadPool::read`], from one
-//! state of the database: separate statements may each see another commit.
 
 use async_trait::async_trait;
-use futures::future::BoxFuture;
 use sea_orm::{
-    AccessMode, ConnectionTrait, DatabaseConnection, DatabaseTransaction, DbBackend, DbErr,
-    ExecResult, IsolationLevel, QueryResult, RuntimeErr, SqliteTransactionMode, Statement,
-    TransactionOptions, TransactionTrait,
+    ConnectionTrait, DatabaseConnection, DbBackend, DbErr, ExecResult, QueryResult, RuntimeErr,
+    Statement,
 };
 use tokio::runtime::Handle;
 
-use crate::db::connect::{Backend, Db};
 use crate::db::health::WriteHealth;
-use crate::db::write::WriteError;
 
 /// The connections for reading. Cheap to clone; clones share the pool.
 #[derive(Clone, Debug)]
@@ -71,67 +64,6 @@ impl ReadPool {
             self.health.observe_read(error);
         }
         read
-    }
-}
-
-impl Db {
-    /// Checks that the database answers a query.
-    ///
-    /// # Errors
-    /// Returns `DbErr` when it does not.
-    pub async fn ping(&self) -> Result<(), DbErr> {
-        self.reader().execute_unprepared("select 1").await.map(drop)
-    }
-
-    /// Runs several reads in one read-only transaction: all of them see the same committed state.
-    ///
-    /// The transaction holds one connection: `work` must only read, and use no other connection.
-    ///
-    /// # Errors
-    /// Returns the error of `work`, or `DbErr` when the transaction cannot begin.
-    pub async fn read<T, E, F>(&self, work: F) -> Result<T, E>
-    where
-        T: Send + 'static,
-        E: WriteError,
-        F: for<'a> FnOnce(&'a DatabaseTransaction) -> BoxFuture<'a, Result<T, E>> + Send + 'static,
-    {
-        let (pool, health) = (self.reader().pool.clone(), self.health().clone());
-        let options = snapshot_options(self.backend());
-        // A separate task, so that a dropped request does not drop the transaction: see
-        // `db::write`.
-        let task = self.main.spawn(async move {
-            let tx = pool.begin_with_options(options).await?;
-            let found = work(&tx).await;
-            match &found {
-                Ok(_) => tx.commit().await?,
-                Err(error) => {
-                    health.observe_read(error);
-                    // The first error is the one to report; there is nothing to undo.
-                    drop(tx.rollback().await);
-                }
-            }
-            found
-        });
-        task.await.unwrap_or_else(|_| {
-            let message = "the transaction's task ended".to_owned();
-            Err(DbErr::Query(RuntimeErr::Internal(message)).into())
-        })
-    }
-}
-
-/// Returns options for one snapshot per transaction. SQLite always has one, from the first read on;
-/// PostgreSQL's default isolation level takes a new one for each statement.
-fn snapshot_options(backend: Backend) -> TransactionOptions {
-    match backend {
-        Backend::Sqlite => TransactionOptions {
-            sqlite_transaction_mode: Some(SqliteTransactionMode::Deferred),
-            ..Default::default()
-        },
-        Backend::Postgres => TransactionOptions {
-            isolation_level: Some(IsolationLevel::RepeatableRead),
-            access_mode: Some(AccessMode::ReadOnly),
-            ..Default::default()
-        },
     }
 }
 

@@ -14,7 +14,8 @@ use sea_orm::{ConnectionTrait, DbErr};
 use sqlx::Connection;
 use sqlx::sqlite::{SqliteConnectOptions, SqliteConnection};
 
-use crate::db::connect::{Backend, Db};
+use crate::db::backend::Backend;
+use crate::db::connect::Db;
 use crate::db::health::WriteState;
 
 /// `SQLITE_READONLY_ROLLBACK`: a transaction must be rolled back before the file can be read.

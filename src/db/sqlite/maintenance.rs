@@ -5,8 +5,10 @@ use std::time::Duration;
 
 use base::shutdown::Shutdown;
 
+use crate::db::backend::Backend;
 use crate::db::connect::Db;
 use crate::db::sqlite::checkpoint::Checkpoints;
+use crate::db::sqlite::segments;
 
 /// The pause before each batch of merges.
 const MERGE_INTERVAL: Duration = Duration::from_millis(500);
@@ -32,6 +34,44 @@ async fn run_merges(db: &Db, checkpoints: &Checkpoints) {
                 break;
             }
         }
+    }
+}
+
+impl Db {
+    /// Merges segments of the search index until few are left, or until a transaction was slow.
+    /// Other writes can run between its transactions. Does nothing on PostgreSQL.
+    ///
+    /// Returns whether more may have to be merged later. An error ends the call: it is recorded in
+    /// the write health, and the next call continues.
+    pub async fn merge_segments(&self) -> bool {
+        if self.backend() == Backend::Postgres {
+            return false;
+        }
+        let Some(mut call) = self.merges.start() else {
+            return true;
+        };
+        while let Some(pages) = call.next_pages() {
+            match self.merge_pages(pages).await {
+                Some(took) => call.record(took),
+                None => return false,
+            }
+        }
+        true
+    }
+
+    /// Merges segments in one transaction, which writes at most `pages` pages. Returns its duration,
+    /// or `None` if nothing was left to merge or an error occurred.
+    async fn merge_pages(&self, pages: i64) -> Option<Duration> {
+        let db = self.clone();
+        let step = self.main.spawn(async move {
+            db.write_once(
+                move |tx| Box::pin(segments::merge_pages(tx, pages)),
+                |_| None,
+            )
+            .await
+        });
+        let began = step.await.ok()?.ok()??;
+        Some(began.elapsed())
     }
 }
 

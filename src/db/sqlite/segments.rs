@@ -8,9 +8,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use sea_orm::{ConnectionTrait, DatabaseBackend, DatabaseTransaction, DbErr, Statement};
-use tokio::sync::Mutex;
-
-use crate::db::connect::{Backend, Db};
+use tokio::sync::{Mutex, MutexGuard};
 
 /// The intended duration of a transaction.
 const TARGET_DURATION: Duration = Duration::from_micros(1_500);
@@ -31,55 +29,59 @@ pub(in crate::db) struct SegmentMerges {
     resume_at: Arc<Mutex<Option<Instant>>>,
 }
 
-impl Db {
-    /// Merges segments until few are left, or until a transaction was slow. Other writes can run
-    /// between its transactions. Does nothing on PostgreSQL.
-    ///
-    /// Returns whether more may have to be merged later. An error ends the call: it is recorded in
-    /// the write health, and the next call continues.
-    pub async fn merge_segments(&self) -> bool {
-        if self.backend() == Backend::Postgres {
-            return false;
-        }
-        let Ok(mut resume_at) = self.merges.resume_at.try_lock() else {
-            return true; // another call is merging
-        };
+/// A call that merges: which transactions it executes.
+pub(super) struct MergeCall<'a> {
+    resume_at: MutexGuard<'a, Option<Instant>>,
+    pages: i64,
+    n_steps_left: u32,
+}
+
+impl SegmentMerges {
+    /// Starts a call. Returns `None` while another one merges, and during a pause.
+    pub(super) fn start(&self) -> Option<MergeCall<'_>> {
+        let resume_at = self.resume_at.try_lock().ok()?;
         if resume_at.is_some_and(|it| it > Instant::now()) {
-            return true;
+            return None;
         }
-        let mut pages = FIRST_PAGES;
-        for _ in 0..MAX_STEPS {
-            let db = self.clone();
-            let step = self.main.spawn(async move {
-                db.write_once(move |tx| Box::pin(merge_pages(tx, pages)), |_| None)
-                    .await
-            });
-            match step.await {
-                Ok(Ok(Some(began))) => {
-                    let took = began.elapsed();
-                    if took >= SLOW_DURATION {
-                        *resume_at = Some(Instant::now() + (took * PAUSE_FACTOR).min(MAX_PAUSE));
-                        return true;
-                    }
-                    pages = next_pages(pages, took);
-                }
-                Ok(Ok(None) | Err(_)) | Err(_) => return false,
-            }
+        Some(MergeCall {
+            resume_at,
+            pages: FIRST_PAGES,
+            n_steps_left: MAX_STEPS,
+        })
+    }
+}
+
+impl MergeCall<'_> {
+    /// Returns how many pages the next transaction may write; `None` if the call is over.
+    pub(super) fn next_pages(&self) -> Option<i64> {
+        (self.n_steps_left > 0).then_some(self.pages)
+    }
+
+    /// Records the duration of a transaction; a slow one ends the call.
+    pub(super) fn record(&mut self, took: Duration) {
+        self.n_steps_left -= 1;
+        if took >= SLOW_DURATION {
+            *self.resume_at = Some(Instant::now() + (took * PAUSE_FACTOR).min(MAX_PAUSE));
+            self.n_steps_left = 0;
         }
-        true
+        self.pages = adapt_pages(self.pages, took);
     }
 }
 
 /// Adapts the page count: where deleted texts are merged, many pages are read for few written.
-fn next_pages(pages: i64, took: Duration) -> i64 {
+fn adapt_pages(pages: i64, took: Duration) -> i64 {
     match took > TARGET_DURATION {
         true => (pages / 2).max(1),
         false => (pages * 2).min(MAX_PAGES),
     }
 }
 
-/// Returns when the transaction began, or `None` if there was nothing to merge.
-async fn merge_pages(tx: &DatabaseTransaction, pages: i64) -> Result<Option<Instant>, DbErr> {
+/// Merges segments in `tx`, writing this many pages. Returns when it began, or `None` if there was
+/// nothing to merge.
+pub(super) async fn merge_pages(
+    tx: &DatabaseTransaction,
+    pages: i64,
+) -> Result<Option<Instant>, DbErr> {
     let began = Instant::now();
     let before = count_changes(tx).await?;
     let merge = "INSERT INTO message_search(message_search, rank) VALUES ('merge', $1)";

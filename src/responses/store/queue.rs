@@ -16,7 +16,7 @@ use sea_orm::{
 };
 
 use crate::db::backend;
-use crate::db::connect::Backend;
+use crate::db::backend::Backend;
 use crate::responses::fold::response_document::ResponseState;
 use crate::responses::store::response;
 use crate::responses::store::response::{Column, Entity, ResponseStatus};

@@ -14,7 +14,7 @@ use tokio::time::Instant;
 use utoipa::ToSchema;
 
 use crate::db::backend;
-use crate::db::connect::Backend;
+use crate::db::backend::Backend;
 use crate::rounds::round;
 use crate::runs::error::EngineError;
 use crate::runs::jobs;

@@ -17,8 +17,8 @@ use base::ids::{ConversationId, RunId, SpaceId};
 use leased_jobs::clock_jump_guard::ClockJumpGuard;
 use leased_jobs::job::{Job, JobFailure, JobTiming, NextWork, RenewedLease};
 
+use crate::db::backend::Backend;
 use crate::db::clock_offset;
-use crate::db::connect::Backend;
 use crate::runs::error::EngineError;
 use crate::runs::execution::fairness::{ClaimCapacity, PendingRuns, RunningRun};
 use crate::runs::execution::lease::{ActiveRuns, RunLease};

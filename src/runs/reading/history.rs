@@ -12,7 +12,7 @@ use sea_orm::{
 
 use crate::conversations::conversation;
 use crate::db::backend;
-use crate::db::connect::Backend;
+use crate::db::backend::Backend;
 use crate::db::reading::page::{PageOf, PageQuery};
 use crate::runs::store::run;
 use crate::runs::store::run::{Column, Entity, Model, Relation, RunKind, RunStatus};

@@ -16,7 +16,7 @@ use sea_orm::DatabaseTransaction;
 use tokio::task::JoinError;
 
 use crate::conversations::{conversation, message, timeline};
-use crate::db::connect::Backend;
+use crate::db::backend::Backend;
 use crate::runs::announce;
 use crate::runs::error::EngineError;
 use crate::runs::execution::fairness::RunningRun;

@@ -8,8 +8,8 @@ use base::ids::MessageId;
 use sea_orm::{DatabaseTransaction, DbErr};
 
 use crate::conversations::{conversation, message};
+use crate::db::backend::Backend;
 use crate::db::commit_verification::CommitProof;
-use crate::db::connect::Backend;
 use crate::runs::error::EngineError;
 use crate::runs::scheduling::plan::{EnqueueRun, MessageRef, Plan, PlanChange};
 use crate::runs::scheduling::state::ScheduleState;

@@ -13,7 +13,7 @@ use sea_orm::{
 
 use crate::conversations::conversation;
 use crate::db::backend;
-use crate::db::connect::Backend;
+use crate::db::backend::Backend;
 use crate::runs::store::run;
 use crate::runs::store::run::{Column, RunStatus};
 

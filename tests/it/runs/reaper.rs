@@ -4,7 +4,7 @@
 use base::clock::Clock;
 use base::ids::RoundId;
 use sea_orm::{ActiveModelTrait, EntityTrait, IntoActiveModel};
-use troupe::db::connect::Backend;
+use troupe::db::backend::Backend;
 use troupe::rounds::round;
 use troupe::runs::execution::recovery::RecoveryReport;
 use troupe::runs::scheduling::state::ConversationState;

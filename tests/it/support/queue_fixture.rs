@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use base::clock::Timestamp;
 use base::ids::{ConversationId, MembershipId, RoundId, RunId};
 use sea_orm::{DatabaseConnection, DbErr, EntityTrait, IntoActiveModel};
-use troupe::db::connect::Backend;
+use troupe::db::backend::Backend;
 use troupe::rounds::round;
 use troupe::runs::store::queue::{RunEnd, StaleAfter};
 use troupe::runs::store::run::RunStatus;

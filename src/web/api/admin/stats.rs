@@ -12,7 +12,7 @@ use utoipa::ToSchema;
 use crate::accounts::{session, user};
 use crate::app::App;
 use crate::conversations::{conversation, message};
-use crate::db::connect::Backend;
+use crate::db::backend::Backend;
 use crate::runs::reading::history;
 use crate::runs::reading::history::{DAY_MS, DailyUsage};
 use crate::spaces::space;
