@@ -2,12 +2,10 @@
 
 use base::clock::Timestamp;
 use base::ids::{ConversationId, MessageId, RoundId};
-use sea_orm::QueryOrder;
 use sea_orm::entity::prelude::*;
 use sea_orm::sea_query::Expr;
 
 use crate::db::string_enum::string_enum;
-use crate::rounds::slot;
 
 #[derive(Clone, Debug, PartialEq, DeriveEntityModel)]
 #[sea_orm(table_name = "conversation_rounds")]
@@ -29,16 +27,7 @@ pub struct Model {
 }
 
 #[derive(Clone, Copy, Debug, EnumIter, DeriveRelation)]
-pub enum Relation {
-    #[sea_orm(has_many = "crate::rounds::slot::Entity")]
-    Slots,
-}
-
-impl Related<slot::Entity> for Entity {
-    fn to() -> RelationDef {
-        Relation::Slots.def()
-    }
-}
+pub enum Relation {}
 
 impl ActiveModelBehavior for ActiveModel {}
 
@@ -74,22 +63,6 @@ pub fn new_model(
         ended_reason: None,
         created_at,
     }
-}
-
-/// Returns the active round of a conversation, if any, with its slots in order.
-pub async fn find_active(
-    db: &impl ConnectionTrait,
-    conversation: ConversationId,
-) -> Result<Option<(Model, Vec<slot::Model>)>, DbErr> {
-    let found = Entity::find()
-        .find_with_related(slot::Entity)
-        .filter(Column::ConversationId.eq(conversation))
-        // A literal, because a bound parameter does not match the partial index.
-        .filter(Expr::cust("conversation_rounds.status = 'active'"))
-        .order_by_asc(slot::Column::Position)
-        .all(db)
-        .await?;
-    Ok(found.into_iter().next())
 }
 
 /// Returns the active rounds of these conversations.

@@ -7,6 +7,7 @@ use sea_orm::sea_query::Expr;
 use sea_orm::{IntoActiveModel, QueryOrder};
 
 use crate::db::string_enum::string_enum;
+use crate::rounds::round;
 
 #[derive(Clone, Debug, PartialEq, DeriveEntityModel)]
 #[sea_orm(table_name = "round_slots")]
@@ -34,9 +35,15 @@ pub enum Relation {
     Round,
 }
 
-impl Related<crate::rounds::round::Entity> for Entity {
+impl Related<round::Entity> for Entity {
     fn to() -> RelationDef {
         Relation::Round.def()
+    }
+}
+
+impl Related<Entity> for round::Entity {
+    fn to() -> RelationDef {
+        Relation::Round.def().rev()
     }
 }
 

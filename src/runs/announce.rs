@@ -9,13 +9,14 @@ use realtime::event::{Envelope, StreamBoundary};
 use realtime::topic::Topic;
 
 use crate::conversations::message;
+use crate::rounds::active_round::ActiveRound;
 use crate::runs::events::{
     Activity, MessageEvent, MessageHidden, QueueUpdated, RunEvent, StreamComplete, StreamReset,
     TypingStart, TypingStop,
 };
 use crate::runs::execution::lease;
 use crate::runs::scheduling::auto_mode;
-use crate::runs::scheduling::state::{ActiveRound, ScheduleState};
+use crate::runs::scheduling::state::ScheduleState;
 use crate::runs::services::RunServices;
 use crate::runs::store::plan_writer::{WrittenMessage, WrittenPlan};
 use crate::runs::store::run;

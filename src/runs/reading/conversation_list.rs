@@ -6,10 +6,10 @@ use sea_orm::{ConnectionTrait, DbErr, EntityTrait};
 use crate::conversations::{conversation, read_mark};
 use crate::db::connect::Db;
 use crate::db::reading::page::{PageOf, PageQuery};
+use crate::rounds::active_round::ActiveRound;
 use crate::rounds::{round, slot};
 use crate::runs::reading::views;
 use crate::runs::reading::views::{ConversationView, RuntimeView};
-use crate::runs::scheduling::state::ActiveRound;
 use crate::runs::store::{failed_run, run};
 use crate::spaces::space;
 

@@ -12,13 +12,14 @@ use crate::conversations::pages::{MessageDetails, PageBudget, TimelineChanges};
 use crate::conversations::timeline::TimelinePage;
 use crate::conversations::{conversation, message, pages};
 use crate::db::reading::slices;
+use crate::rounds::active_round::ActiveRound;
 use crate::runs::engine::RunEngine;
 use crate::runs::error::ConversationReadError;
 use crate::runs::execution::live_streams::LiveStream;
 use crate::runs::reading::views;
 use crate::runs::reading::views::{ConversationView, RoundView, RuntimeView};
 use crate::runs::scheduling::auto_mode;
-use crate::runs::scheduling::state::{ActiveRound, ConversationState};
+use crate::runs::scheduling::state::ConversationState;
 use crate::runs::store::{run, tool_approval};
 use crate::spaces::{membership, space};
 

@@ -9,9 +9,10 @@ use utoipa::ToSchema;
 
 use crate::conversations::conversation;
 use crate::db::connect::Db;
+use crate::rounds::active_round::ActiveRound;
 use crate::rounds::{round, slot};
-use crate::runs::scheduling::state::{ActiveRound, ConversationState, ScheduleState};
-use crate::runs::scheduling::{auto_mode, state};
+use crate::runs::scheduling::auto_mode;
+use crate::runs::scheduling::state::{ConversationState, ScheduleState};
 use crate::runs::store::{failed_run, run};
 use crate::spaces::space;
 
@@ -83,7 +84,7 @@ impl RuntimeView {
     pub async fn load(tx: &impl ConnectionTrait, id: ConversationId) -> Result<Self, DbErr> {
         let (queued, running) = run::find_active(tx, id).await?;
         Ok(Self {
-            round: state::find_active_round(tx, id).await?,
+            round: ActiveRound::find(tx, id).await?,
             queued,
             running,
             failed: failed_run::list_newest_failed(tx, &[id]).await?.pop(),

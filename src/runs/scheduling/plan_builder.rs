@@ -7,10 +7,11 @@
 use base::clock::Timestamp;
 use base::ids::{MembershipId, RoundId, RunId};
 
+use crate::rounds::active_round::ActiveRound;
 use crate::rounds::{round, slot};
 use crate::runs::scheduling::plan;
 use crate::runs::scheduling::plan::{EnqueueRun, MessageRef, Plan, PlanChange};
-use crate::runs::scheduling::state::{ActiveRound, ScheduleState};
+use crate::runs::scheduling::state::ScheduleState;
 use crate::runs::store::{new_run, queue, run};
 use crate::spaces::membership;
 use crate::spaces::space::ReplyOrder;

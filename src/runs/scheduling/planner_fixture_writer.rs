@@ -8,11 +8,11 @@ use serde::Serialize;
 
 use crate::conversations::{message, timeline};
 use crate::providers::provider;
+use crate::rounds::active_round::ActiveRound;
 use crate::rounds::round;
 use crate::runs::scheduling::plan;
 use crate::runs::scheduling::plan::{EnqueueRun, MessageRef, NewMessage, Plan, PlanChange};
 use crate::runs::scheduling::planner::fixture::PlannerFixture;
-use crate::runs::scheduling::state::ActiveRound;
 use crate::runs::store::run::RunStatus;
 use crate::runs::store::{queue, run};
 use crate::spaces::membership::CopilotMode;

@@ -7,6 +7,7 @@ use base::ids::{MembershipId, MessageId, RoundId, RunId};
 use proptest::prelude::*;
 use proptest::sample::select;
 
+use crate::rounds::active_round::ActiveRound;
 use crate::rounds::{round, slot};
 use crate::runs::scheduling::command::{Command, ExecutionEnd};
 use crate::runs::scheduling::planner::fixture::{
@@ -19,7 +20,6 @@ use crate::runs::scheduling::planner::property_actions::{
 use crate::runs::scheduling::planner::property_invariants;
 use crate::runs::scheduling::planner::regenerate_tests::regenerate;
 use crate::runs::scheduling::planner::rules_tests::{edit, show};
-use crate::runs::scheduling::state::ActiveRound;
 use crate::runs::store::run;
 use crate::spaces::membership::{CopilotMode, MembershipStatus, Participation};
 use crate::spaces::space;

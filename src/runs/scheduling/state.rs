@@ -9,7 +9,7 @@ use utoipa::ToSchema;
 use crate::characters::character;
 use crate::conversations::{conversation, message, swipe, timeline};
 use crate::providers::provider;
-use crate::rounds::{round, slot};
+use crate::rounds::active_round::ActiveRound;
 use crate::runs::scheduling::command::Command;
 use crate::runs::store::run;
 use crate::spaces::space::{RepliesPerTurn, ReplyOrder};
@@ -60,20 +60,6 @@ pub struct ScheduleState {
     pub greeted_members: HashSet<MembershipId>,
     /// The provider of the queued run's speaker; loaded for a claim.
     pub provider: Option<provider::Model>,
-}
-
-/// An active round with its slots, in order.
-#[derive(Clone, Debug)]
-pub struct ActiveRound {
-    pub row: round::Model,
-    pub slots: Vec<slot::Model>,
-}
-
-impl ActiveRound {
-    /// Returns the slot at the cursor.
-    pub fn current_slot(&self) -> Option<&slot::Model> {
-        self.slots.iter().find(|it| it.position == self.row.cursor)
-    }
 }
 
 impl ScheduleState {
@@ -147,7 +133,7 @@ pub(super) async fn load_locked(
     let tail = timeline::tail(tx, id).await?;
     let last_speaker = conversation.last_speaker_membership_id;
     let mut state = ScheduleState {
-        round: find_active_round(tx, id).await?,
+        round: ActiveRound::find(tx, id).await?,
         conversation,
         space,
         members,
@@ -303,13 +289,4 @@ pub(in crate::runs) async fn find_message(
         .filter(message::Column::ConversationId.eq(conversation))
         .one(tx)
         .await
-}
-
-/// Returns the active round of a conversation with its slots.
-pub async fn find_active_round(
-    db: &impl ConnectionTrait,
-    conversation: ConversationId,
-) -> Result<Option<ActiveRound>, DbErr> {
-    let found = round::find_active(db, conversation).await?;
-    Ok(found.map(|(row, slots)| ActiveRound { row, slots }))
 }

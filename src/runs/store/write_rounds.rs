@@ -2,10 +2,11 @@
 
 use sea_orm::{DbErr, EntityTrait, IntoActiveModel};
 
+use crate::rounds::active_round::ActiveRound;
 use crate::rounds::{round, slot};
 use crate::runs::scheduling::plan;
 use crate::runs::scheduling::plan::PlanChange;
-use crate::runs::scheduling::state::{ActiveRound, ScheduleState};
+use crate::runs::scheduling::state::ScheduleState;
 use crate::runs::store::plan_writer::{PlanWriter, resolve_message};
 
 impl PlanWriter<'_> {

@@ -2,8 +2,8 @@
 
 use base::ids::MembershipId;
 use tavern::seeded_random::SeededRandom;
+use troupe::rounds::active_round::ActiveRound;
 use troupe::rounds::slot;
-use troupe::runs::scheduling::state;
 use troupe::runs::store::run::RunKind;
 use troupe::spaces::membership;
 use troupe::spaces::space::{Model as Space, RepliesPerTurn, ReplyOrder};
@@ -81,7 +81,7 @@ on_sqlite! {
 
         room.user.post("Hello.").await;
 
-        let round = state::find_active_round(room.db.reader(), room.conversation).await;
+        let round = ActiveRound::find(room.db.reader(), room.conversation).await;
         let round = round.expect("the database answers").expect("a round");
         let seats = membership::list_for_space(room.db.reader(), room.space).await;
         let drawn = drawn_again(&seats.expect("the database answers"), round.row.seed);
