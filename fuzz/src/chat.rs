@@ -6,7 +6,7 @@ use base::ids::{ConversationId, MembershipId, MessageId, SwipeId};
 use troupe::conversations::chats::chat_batches::{BatchEvent, MAX_MESSAGES};
 use troupe::conversations::chats::chat_line::{ChatLine, ChatMessage};
 use troupe::conversations::chats::{chat_batches, chat_export, chat_line};
-use troupe::conversations::message_text::MAX_BYTES;
+use base::message_text::MAX_BYTES;
 use troupe::conversations::swipe::SwipeText;
 use troupe::conversations::{message, swipe, timeline};
 

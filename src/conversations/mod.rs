@@ -5,7 +5,6 @@ pub mod chats;
 pub mod conversation;
 pub mod jobs;
 pub mod message;
-pub mod message_text;
 pub mod newest_messages;
 pub mod pages;
 pub mod read_mark;

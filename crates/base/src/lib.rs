@@ -9,6 +9,7 @@
 //! | [`shutdown`] | the tokens and the tracker of background tasks |
 //! | [`key_derivation`] | one key for each purpose, from one secret |
 //! | [`display_name`] | which display names are valid |
+//! | [`message_text`] | which texts of messages are valid |
 //! | [`prompt_role`], [`samplers`] | the roles and samplers that presets, lorebooks and model requests share |
 //! | [`mod@fail_point`] | places at which a test makes the process fail |
 
@@ -17,6 +18,7 @@ pub mod display_name;
 pub mod fail_point;
 pub mod ids;
 pub mod key_derivation;
+pub mod message_text;
 pub mod prompt_role;
 pub mod samplers;
 pub mod shutdown;

@@ -4,14 +4,13 @@
 //! recorded in the report.
 
 use base::clock::Timestamp;
-use base::display_name;
+use base::message_text::{MessageText, MessageTextError};
+use base::{display_name, message_text};
 use serde_json::{Map, Value};
 use tavern::import_warning::ImportWarning;
 
 use crate::conversations::chats::{chat_dates, chat_metadata};
 use crate::conversations::message::{MessageRole, Visibility};
-use crate::conversations::message_text;
-use crate::conversations::message_text::{MessageText, MessageTextError};
 use crate::conversations::swipe::SwipeText;
 
 /// Maximum number of swipes of a message; more than users look through.

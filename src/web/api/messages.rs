@@ -3,12 +3,12 @@
 use actix_web::web::{Data, Json, Path};
 use actix_web::{HttpRequest, HttpResponse};
 use base::ids::{ConversationId, MembershipId, MessageId};
+use base::message_text::MessageText;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use utoipa::ToSchema;
 
 use crate::app::App;
-use crate::conversations::message_text::MessageText;
 use crate::conversations::{message, timeline};
 use crate::db::reading::page::{PageOf, PageQuery};
 use crate::runs::error::EngineError;
