@@ -2,13 +2,11 @@
 //! comes in again as it was.
 
 use base::clock::Timestamp;
-use base::ids::{ConversationId, MembershipId, MessageId, SwipeId};
-use troupe::conversations::chats::chat_batches::{BatchEvent, MAX_MESSAGES};
-use troupe::conversations::chats::chat_line::{ChatLine, ChatMessage};
-use troupe::conversations::chats::{chat_batches, chat_export, chat_line};
 use base::message_text::MAX_BYTES;
-use troupe::conversations::swipe::SwipeText;
-use troupe::conversations::{message, swipe, timeline};
+use troupe::conversations::chats::chat_batches::{BatchEvent, MAX_MESSAGES};
+use troupe::conversations::chats::chat_line::{ChatLine, ChatMessage, ChatText};
+use troupe::conversations::chats::chat_line_export::{ExportedMessage, ExportedText};
+use troupe::conversations::chats::{chat_batches, chat_line, chat_line_export};
 
 /// Reads the bytes as a file.
 pub fn is_held(data: &[u8]) {
@@ -33,45 +31,33 @@ fn is_whole(read: &ChatMessage) {
         let said = &text.content;
         assert!(!said.trim().is_empty() && said.len() <= MAX_BYTES && !said.contains('\0'));
     }
-    let (model, swipes) = stored(read);
-    let line = chat_export::message_line(read.name.as_deref().unwrap_or("Ada"), &model, &swipes);
+    let texts: Vec<ExportedText<'_>> = read.texts.iter().map(exported).collect();
+    let message = ExportedMessage {
+        author: read.name.as_deref().unwrap_or("Ada"),
+        role: read.role,
+        is_excluded: read.is_excluded,
+        sent_at: read.sent_at.unwrap_or(Timestamp(0)),
+        text: texts[read.active],
+        active: read.active as i64,
+    };
+    let line = chat_line_export::message_line(&message, &texts);
     let line = serde_json::to_vec(&line).expect("a line is JSON");
     let Ok(ChatLine::Message(back)) = chat_line::read(&line, false) else {
         panic!("what goes out comes in: {}", String::from_utf8_lossy(&line));
     };
-    let of = |it: &ChatMessage| (it.role, it.visibility, it.active, texts(&it.texts));
+    let of = |it: &ChatMessage| (it.role, it.is_excluded, it.active, contents(it));
     assert_eq!(of(&back), of(read), "{}", String::from_utf8_lossy(&line));
     assert_eq!(back.repairs, [], "nothing of ours needs repair");
 }
 
-fn texts(all: &[SwipeText]) -> Vec<(String, String)> {
-    let text = |it: &SwipeText| (it.content.clone(), it.metadata.to_string());
-    all.iter().map(text).collect()
+fn contents(message: &ChatMessage) -> Vec<(String, String)> {
+    let text = |it: &ChatText| (it.content.clone(), it.metadata.to_string());
+    message.texts.iter().map(text).collect()
 }
 
-/// As the database has it.
-fn stored(read: &ChatMessage) -> (message::Model, Vec<swipe::Model>) {
-    let shown = &read.texts[read.active];
-    let mut model = timeline::new_model(
-        ConversationId(1),
-        MembershipId(1),
-        read.role,
-        shown.content.clone(),
-        read.sent_at.unwrap_or(Timestamp(0)),
-    );
-    model.visibility = read.visibility;
-    model.active_swipe = read.active as i64;
-    model.metadata = shown.metadata.clone();
-    let swipe = |(position, text): (i64, &SwipeText)| swipe::Model {
-        id: SwipeId(position),
-        message_id: MessageId(1),
-        position,
-        content: text.content.clone(),
-        conversation_run_id: None,
-        metadata: text.metadata.clone(),
-        token_count: 0,
-        edited_at: None,
-        edited_by: None,
-    };
-    (model, (0..).zip(&read.texts).map(swipe).collect())
+fn exported(text: &ChatText) -> ExportedText<'_> {
+    ExportedText {
+        content: &text.content,
+        metadata: &text.metadata,
+    }
 }

@@ -5,14 +5,15 @@
 //! start are not included.
 
 use std::collections::HashMap;
-use std::fmt::Write as _;
 
-use base::clock::Timestamp;
 use base::ids::{ConversationId, MembershipId, MessageId};
 use sea_orm::{ColumnTrait, ConnectionTrait, DbErr, EntityTrait, QueryFilter, QueryOrder};
-use serde_json::{Map, Value, json};
 
-use crate::conversations::chats::chat_metadata;
+use crate::conversations::chats::chat_line::ChatRole;
+use crate::conversations::chats::chat_line_export;
+use crate::conversations::chats::chat_line_export::{
+    ExportedHeader, ExportedMessage, ExportedText,
+};
 use crate::conversations::message::{MessageRole, Visibility};
 use crate::conversations::{conversation, message, pages, swipe, timeline};
 use crate::db::reading::slices;
@@ -78,16 +79,19 @@ impl<C: ConnectionTrait> ChatExporter<C> {
             return Ok(None);
         };
         self.last_seq = Some(last);
-        let mut texts = load_swipes(&self.db, &messages).await?;
+        let mut swipes = load_swipes(&self.db, &messages).await?;
         let mut chunk = String::new();
         for message in &messages {
             let name = self.names.get(&message.space_membership_id);
             let name = name.map_or("", String::as_str);
+            let exported = to_exported(name, message);
             match self.format {
-                ChatExportFormat::Txt => write_plain_text(&mut chunk, name, message),
+                ChatExportFormat::Txt => chat_line_export::write_plain_text(&mut chunk, &exported),
                 ChatExportFormat::Jsonl => {
-                    let texts = texts.remove(&message.id).unwrap_or_default();
-                    chunk.push_str(&message_line(name, message, &texts).to_string());
+                    let swipes = swipes.remove(&message.id).unwrap_or_default();
+                    let swipes = to_exported_texts(&swipes);
+                    let line = chat_line_export::message_line(&exported, &swipes);
+                    chunk.push_str(&line.to_string());
                     chunk.push('\n');
                 }
             }
@@ -140,13 +144,13 @@ impl<C: ConnectionTrait> ChatExporter<C> {
                         .clone()
                         .find(|it| it.status == MembershipStatus::Active);
                     let seat = here.or_else(|| of_kind.next());
-                    seat.map_or("unused", |it| it.cached_display_name.as_str())
+                    seat.map(|it| it.cached_display_name.as_str())
                 };
-                let header = json!({
-                    "user_name": named(MembershipKind::Human),
-                    "character_name": named(MembershipKind::Character),
-                    "create_date": self.conversation.created_at,
-                    "chat_metadata": chat_metadata::to_chat_metadata(&self.conversation.settings),
+                let header = chat_line_export::header_line(&ExportedHeader {
+                    user_name: named(MembershipKind::Human),
+                    character_name: named(MembershipKind::Character),
+                    created_at: self.conversation.created_at,
+                    settings: &self.conversation.settings,
                 });
                 format!("{header}\n")
             }
@@ -190,46 +194,29 @@ pub async fn load_swipes(
     Ok(texts)
 }
 
-/// Returns a message as SillyTavern stores it.
-pub fn message_line(name: &str, message: &message::Model, texts: &[swipe::Model]) -> Value {
-    let mut line = Map::new();
-    let mut insert_field = |key: &str, value: Value| line.insert(key.to_owned(), value);
-    insert_field("name", json!(name));
-    insert_field("is_user", json!(message.role == MessageRole::User));
-    insert_field(
-        "is_system",
-        json!(message.visibility == Visibility::Excluded),
-    );
-    insert_field("send_date", json!(message.created_at));
-    insert_field("mes", json!(message.content));
-    for (key, value) in chat_metadata::extra_of_line(&message.metadata, message.role) {
-        insert_field(&key, value);
+/// Returns the message as the file format names it.
+fn to_exported<'a>(author: &'a str, message: &'a message::Model) -> ExportedMessage<'a> {
+    ExportedMessage {
+        author,
+        role: match message.role {
+            MessageRole::User => ChatRole::User,
+            MessageRole::Assistant => ChatRole::Assistant,
+            MessageRole::System => ChatRole::System,
+        },
+        is_excluded: message.visibility == Visibility::Excluded,
+        sent_at: message.created_at,
+        text: ExportedText {
+            content: &message.content,
+            metadata: &message.metadata,
+        },
+        active: message.active_swipe,
     }
-    if texts.len() > 1 {
-        let contents: Vec<&str> = texts.iter().map(|it| it.content.as_str()).collect();
-        let infos = texts
-            .iter()
-            .map(|it| swipe_info(it, message.role, message.created_at));
-        insert_field("swipe_id", json!(message.active_swipe));
-        insert_field("swipes", json!(contents));
-        insert_field("swipe_info", Value::Array(infos.collect()));
-    }
-    Value::Object(line)
 }
 
-fn swipe_info(text: &swipe::Model, role: MessageRole, sent_at: Timestamp) -> Value {
-    let mut info = chat_metadata::extra_of_message(&text.metadata, role);
-    info.insert("send_date".to_owned(), json!(sent_at));
-    Value::Object(info)
-}
-
-/// Writes a message as plain text.
-fn write_plain_text(out: &mut String, name: &str, message: &message::Model) {
-    let sent_at = message.created_at.to_utc().format("%Y-%m-%d %H:%M");
-    // Writing to a string cannot fail.
-    let _ = write!(
-        out,
-        "{name} ({sent_at} UTC):\n{}\n\n",
-        message.content.trim()
-    );
+fn to_exported_texts(swipes: &[swipe::Model]) -> Vec<ExportedText<'_>> {
+    let texts = swipes.iter().map(|it| ExportedText {
+        content: &it.content,
+        metadata: &it.metadata,
+    });
+    texts.collect()
 }

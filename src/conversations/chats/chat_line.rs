@@ -6,12 +6,10 @@
 use base::clock::Timestamp;
 use base::message_text::{MessageText, MessageTextError};
 use base::{display_name, message_text};
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 use tavern::import_warning::ImportWarning;
 
 use crate::conversations::chats::{chat_dates, chat_metadata};
-use crate::conversations::message::{MessageRole, Visibility};
-use crate::conversations::swipe::SwipeText;
 
 /// Maximum number of swipes of a message; more than users look through.
 const MAX_SWIPES: usize = 200;
@@ -42,13 +40,41 @@ pub struct ChatMessage {
     /// `None` if the line has no name.
     pub name: Option<String>,
     pub is_user: bool,
-    pub role: MessageRole,
-    pub visibility: Visibility,
+    pub role: ChatRole,
+    /// Shown, but not sent to models.
+    pub is_excluded: bool,
     pub sent_at: Option<Timestamp>,
-    pub texts: Vec<SwipeText>,
+    pub texts: Vec<ChatText>,
     pub active: usize,
     /// The repairs that were applied.
     pub repairs: Vec<ImportWarning>,
+}
+
+/// The role of the author of a message; a narrator has the role `System`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ChatRole {
+    User,
+    Assistant,
+    System,
+}
+
+/// A text of a message.
+#[derive(Clone, Debug)]
+pub struct ChatText {
+    pub content: String,
+    /// 0: not counted.
+    pub token_count: i64,
+    pub metadata: Value,
+}
+
+impl ChatText {
+    fn new(content: String) -> Self {
+        Self {
+            content,
+            token_count: 0,
+            metadata: json!({}),
+        }
+    }
 }
 
 /// Why a line is not a message.
@@ -162,9 +188,9 @@ fn read_message(line: &Map<String, Value>) -> Result<ChatMessage, ChatLineError>
     let active_in_file = line.get("swipe_id").and_then(Value::as_u64);
     let is_user = is_true(line.get("is_user"));
     let role = match (chat_metadata::is_narrator(line), is_user) {
-        (true, _) => MessageRole::System,
-        (false, true) => MessageRole::User,
-        (false, false) => MessageRole::Assistant,
+        (true, _) => ChatRole::System,
+        (false, true) => ChatRole::User,
+        (false, false) => ChatRole::Assistant,
     };
     let infos = line.get("swipe_info").and_then(Value::as_array);
     let mut texts = Vec::new();
@@ -176,7 +202,7 @@ fn read_message(line: &Map<String, Value>) -> Result<ChatMessage, ChatLineError>
         if active_in_file == Some(at as u64) {
             active = Some(texts.len());
         }
-        let mut text = SwipeText::new(content, 0);
+        let mut text = ChatText::new(content);
         if let Some(info) = infos.and_then(|it| it.get(at)).and_then(Value::as_object) {
             text.metadata = chat_metadata::metadata(info, role);
         }
@@ -191,17 +217,14 @@ fn read_message(line: &Map<String, Value>) -> Result<ChatMessage, ChatLineError>
     let about = chat_metadata::metadata(line, role);
     // The metadata of the line applies to its current text. For a narrator it applies even if
     // empty.
-    if role == MessageRole::System || about.as_object().is_some_and(|it| !it.is_empty()) {
+    if role == ChatRole::System || about.as_object().is_some_and(|it| !it.is_empty()) {
         texts[active].metadata = about;
     }
     Ok(ChatMessage {
         name: read_name(line.get("name")),
         is_user,
         role,
-        visibility: match is_true(line.get("is_system")) {
-            true => Visibility::Excluded,
-            false => Visibility::Normal,
-        },
+        is_excluded: is_true(line.get("is_system")),
         sent_at: line.get("send_date").and_then(chat_dates::parse),
         texts,
         active,
@@ -232,7 +255,7 @@ fn unwrap_text(value: &Value) -> Option<&str> {
 /// Finds or inserts the current text among the texts, and returns its index.
 fn select_active(
     current: Option<String>,
-    texts: &mut Vec<SwipeText>,
+    texts: &mut Vec<ChatText>,
     stated_active: Option<usize>,
     repairs: &mut Vec<ImportWarning>,
 ) -> Option<usize> {
@@ -254,7 +277,7 @@ fn select_active(
         let sentence = "Its text was not among its swipes and was added to them.";
         repairs.push(ImportWarning::new("chat_version_added", sentence));
     }
-    texts.push(SwipeText::new(current, 0));
+    texts.push(ChatText::new(current));
     Some(texts.len() - 1)
 }
 

@@ -2,8 +2,7 @@
 
 use serde_json::json;
 
-use super::{ChatLine, ChatLineError, ChatMessage, read};
-use crate::conversations::message::{MessageRole, Visibility};
+use super::{ChatLine, ChatLineError, ChatMessage, ChatRole, read};
 
 macro_rules! fixture {
     ($name:literal) => {
@@ -40,7 +39,7 @@ fn a_message_has_all_its_texts_and_what_is_known_of_each() {
     assert_eq!(all[0].texts[2].metadata, json!({}));
     assert_eq!(
         (all[1].role, all[1].name.as_deref()),
-        (MessageRole::User, Some("Kai"))
+        (ChatRole::User, Some("Kai"))
     );
     assert_eq!(
         all[2].texts[0].metadata["imported"]["gen_started"],
@@ -95,14 +94,14 @@ fn nested_texts_of_other_frontends_are_found() {
 fn narrators_are_imported_and_hidden_messages_stay_hidden() {
     let all = messages(fixture!("system.jsonl"));
 
-    let told: Vec<_> = all.iter().map(|it| (it.role, it.visibility)).collect();
+    let read: Vec<_> = all.iter().map(|it| (it.role, it.is_excluded)).collect();
     assert_eq!(
-        told,
+        read,
         [
-            (MessageRole::System, Visibility::Normal),
-            (MessageRole::Assistant, Visibility::Excluded),
-            (MessageRole::User, Visibility::Excluded),
-            (MessageRole::Assistant, Visibility::Normal),
+            (ChatRole::System, false),
+            (ChatRole::Assistant, true),
+            (ChatRole::User, true),
+            (ChatRole::Assistant, false),
         ]
     );
 }
@@ -120,7 +119,7 @@ fn a_narrator_marker_is_not_kept_as_metadata() {
     let notes: Vec<_> = all[0].texts.iter().map(|it| &it.metadata).collect();
     let of_the_first = json!({ "imported": { "extra": { "model": "m" } } });
     assert_eq!(notes, [&of_the_first, &json!({})]);
-    assert_eq!(all[0].role, MessageRole::System);
+    assert_eq!(all[0].role, ChatRole::System);
 }
 
 #[test]

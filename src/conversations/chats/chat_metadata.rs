@@ -3,7 +3,7 @@
 
 use serde_json::{Map, Value, json};
 
-use crate::conversations::message::MessageRole;
+use crate::conversations::chats::chat_line::ChatRole;
 
 /// The metadata key for fields that only the file format knows, kept so that an export restores
 /// them.
@@ -30,7 +30,7 @@ pub fn is_narrator(line: &Map<String, Value>) -> bool {
 
 /// Returns the metadata of a text from its line or its entry in `swipe_info`. `role` is the
 /// message's.
-pub fn metadata(fields: &Map<String, Value>, role: MessageRole) -> Value {
+pub fn metadata(fields: &Map<String, Value>, role: ChatRole) -> Value {
     let mut notes = Map::new();
     let mut all = Map::new();
     if let Some(Value::Object(extra)) = fields.get("extra") {
@@ -42,7 +42,7 @@ pub fn metadata(fields: &Map<String, Value>, role: MessageRole) -> Value {
                 all.insert("reasoning".to_owned(), Value::String(reasoning));
             }
         }
-        if role == MessageRole::System && extra.get("type").is_some_and(|it| it == NARRATOR) {
+        if role == ChatRole::System && extra.get("type").is_some_and(|it| it == NARRATOR) {
             extra.shift_remove("type");
         }
         if !extra.is_empty() {
@@ -68,7 +68,7 @@ fn is_within_limit(notes: &Map<String, Value>) -> bool {
 
 /// Returns the fields of a file entry besides the text: `extra` and its siblings. `role` is the
 /// message's.
-pub fn extra_of_message(metadata: &Value, role: MessageRole) -> Map<String, Value> {
+pub fn extra_of_message(metadata: &Value, role: ChatRole) -> Map<String, Value> {
     let mut fields = match metadata.get(IMPORTED) {
         Some(Value::Object(notes)) => notes.clone(),
         _ => Map::new(),
@@ -80,7 +80,7 @@ pub fn extra_of_message(metadata: &Value, role: MessageRole) -> Map<String, Valu
     if let Some(reasoning) = metadata.get("reasoning").filter(|it| it.is_string()) {
         extra.insert("reasoning".to_owned(), reasoning.clone());
     }
-    if role == MessageRole::System && !extra.contains_key("type") {
+    if role == ChatRole::System && !extra.contains_key("type") {
         extra.insert("type".to_owned(), json!(NARRATOR));
     }
     fields.insert("extra".to_owned(), Value::Object(extra));
@@ -89,9 +89,9 @@ pub fn extra_of_message(metadata: &Value, role: MessageRole) -> Map<String, Valu
 
 /// Returns the same for a line, where `extra.type` must match the role, whatever the active swipe
 /// has stored.
-pub fn extra_of_line(metadata: &Value, role: MessageRole) -> Map<String, Value> {
+pub fn extra_of_line(metadata: &Value, role: ChatRole) -> Map<String, Value> {
     let mut fields = extra_of_message(metadata, role);
-    if role == MessageRole::System {
+    if role == ChatRole::System {
         fields["extra"]["type"] = json!(NARRATOR);
     }
     fields
@@ -167,7 +167,7 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::{extra_of_message, metadata, settings, to_chat_metadata};
-    use crate::conversations::message::MessageRole;
+    use crate::conversations::chats::chat_line::ChatRole;
 
     #[test]
     fn note_and_scenario_survive_a_round_trip() {
@@ -187,10 +187,10 @@ mod tests {
             "gen_started": "2024-01-01T00:00:00Z",
             "extra": {"model": "m", "reasoning": "Hm.", "made_up": {"deep": [1]}}
         });
-        let kept = metadata(said.as_object().unwrap(), MessageRole::User);
+        let kept = metadata(said.as_object().unwrap(), ChatRole::User);
 
         assert_eq!(kept["reasoning"], "Hm.");
-        assert_eq!(json!(extra_of_message(&kept, MessageRole::User)), said);
+        assert_eq!(json!(extra_of_message(&kept, ChatRole::User)), said);
     }
 
     #[test]
@@ -200,11 +200,11 @@ mod tests {
             ("narrator", json!({})),
             ("comment", json!({"imported": said("comment")})),
         ] {
-            let metadata = metadata(said(kind).as_object().unwrap(), MessageRole::System);
+            let metadata = metadata(said(kind).as_object().unwrap(), ChatRole::System);
 
             assert_eq!(metadata, kept);
             assert_eq!(
-                json!(extra_of_message(&metadata, MessageRole::System)),
+                json!(extra_of_message(&metadata, ChatRole::System)),
                 said(kind)
             );
         }
@@ -219,7 +219,7 @@ mod tests {
         ] {
             let said = json!({"extra": extra});
             assert_eq!(
-                metadata(said.as_object().unwrap(), MessageRole::User),
+                metadata(said.as_object().unwrap(), ChatRole::User),
                 json!({})
             );
         }

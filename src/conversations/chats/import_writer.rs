@@ -15,8 +15,9 @@ use serde_json::{Value, json};
 
 use crate::characters::quota::{QuotaError, QuotaExceeded};
 use crate::conversations::chats::chat_authors::{AuthorName, AuthorTarget};
-use crate::conversations::chats::chat_line::ChatMessage;
+use crate::conversations::chats::chat_line::{ChatMessage, ChatRole, ChatText};
 use crate::conversations::chats::import_job;
+use crate::conversations::message::{MessageRole, Visibility};
 use crate::conversations::{conversation, message, newest_messages, swipe, timeline};
 use crate::db::connect::Db;
 use crate::spaces::{lifecycle, membership, membership_changes, space};
@@ -201,18 +202,26 @@ fn to_rows(
             AuthorTarget::Existing(seat) => *seat,
             AuthorTarget::New(name) => memberships[name],
         };
-        let mut texts = entry.message.texts;
+        let texts = entry.message.texts.into_iter().map(to_swipe_text);
+        let mut texts: Vec<swipe::SwipeText> = texts.collect();
         let active = entry.message.active;
         let mut message = timeline::new_model(
             target.conversation,
             author,
-            entry.message.role,
+            match entry.message.role {
+                ChatRole::User => MessageRole::User,
+                ChatRole::Assistant => MessageRole::Assistant,
+                ChatRole::System => MessageRole::System,
+            },
             String::new(),
             entry.created_at,
         );
         message.seq = seq;
         message.rev = FIRST_REV;
-        message.visibility = entry.message.visibility;
+        message.visibility = match entry.message.is_excluded {
+            true => Visibility::Excluded,
+            false => Visibility::Normal,
+        };
         let shown = texts[active].clone();
         shown.select_on(&mut message, i64::try_from(active).unwrap_or(0));
         if texts.len() == 1 {
@@ -221,6 +230,13 @@ fn to_rows(
         MessageRow { message, texts }
     };
     numbered.map(line).collect()
+}
+
+fn to_swipe_text(text: ChatText) -> swipe::SwipeText {
+    swipe::SwipeText {
+        metadata: text.metadata,
+        ..swipe::SwipeText::new(text.content, text.token_count)
+    }
 }
 
 /// Inserts messages with their swipes after the message with the `seq` `after`.

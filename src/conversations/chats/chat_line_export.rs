@@ -1,0 +1,89 @@
+//! Writes an exported chat: JSONL as SillyTavern reads it, or plain text. Pure.
+
+use std::fmt::Write as _;
+
+use base::clock::Timestamp;
+use serde_json::{Map, Value, json};
+
+use crate::conversations::chats::chat_line::ChatRole;
+use crate::conversations::chats::chat_metadata;
+
+/// The name in a header if the chat has no such member.
+const NO_NAME: &str = "unused";
+
+/// What the header of a file contains.
+#[derive(Clone, Copy, Debug)]
+pub struct ExportedHeader<'a> {
+    pub user_name: Option<&'a str>,
+    pub character_name: Option<&'a str>,
+    pub created_at: Timestamp,
+    /// The settings of the conversation.
+    pub settings: &'a Value,
+}
+
+/// A message as it is exported.
+#[derive(Clone, Copy, Debug)]
+pub struct ExportedMessage<'a> {
+    pub author: &'a str,
+    pub role: ChatRole,
+    /// Shown, but not sent to models.
+    pub is_excluded: bool,
+    pub sent_at: Timestamp,
+    /// The text that is shown.
+    pub text: ExportedText<'a>,
+    /// The index of that text among the swipes.
+    pub active: i64,
+}
+
+/// A text of a message.
+#[derive(Clone, Copy, Debug)]
+pub struct ExportedText<'a> {
+    pub content: &'a str,
+    pub metadata: &'a Value,
+}
+
+/// Returns the first line of a JSONL file.
+pub fn header_line(header: &ExportedHeader<'_>) -> Value {
+    json!({
+        "user_name": header.user_name.unwrap_or(NO_NAME),
+        "character_name": header.character_name.unwrap_or(NO_NAME),
+        "create_date": header.created_at,
+        "chat_metadata": chat_metadata::to_chat_metadata(header.settings),
+    })
+}
+
+/// Returns a message as SillyTavern stores it. `swipes` are all its texts.
+pub fn message_line(message: &ExportedMessage<'_>, swipes: &[ExportedText<'_>]) -> Value {
+    let mut line = Map::new();
+    let mut insert_field = |key: &str, value: Value| line.insert(key.to_owned(), value);
+    insert_field("name", json!(message.author));
+    insert_field("is_user", json!(message.role == ChatRole::User));
+    insert_field("is_system", json!(message.is_excluded));
+    insert_field("send_date", json!(message.sent_at));
+    insert_field("mes", json!(message.text.content));
+    for (key, value) in chat_metadata::extra_of_line(message.text.metadata, message.role) {
+        insert_field(&key, value);
+    }
+    if swipes.len() > 1 {
+        let contents: Vec<&str> = swipes.iter().map(|it| it.content).collect();
+        let infos = swipes.iter().map(|it| swipe_info(*it, message));
+        insert_field("swipe_id", json!(message.active));
+        insert_field("swipes", json!(contents));
+        insert_field("swipe_info", Value::Array(infos.collect()));
+    }
+    Value::Object(line)
+}
+
+fn swipe_info(text: ExportedText<'_>, message: &ExportedMessage<'_>) -> Value {
+    let mut info = chat_metadata::extra_of_message(text.metadata, message.role);
+    info.insert("send_date".to_owned(), json!(message.sent_at));
+    Value::Object(info)
+}
+
+/// Writes a message as plain text.
+pub fn write_plain_text(out: &mut String, message: &ExportedMessage<'_>) {
+    let sent_at = message.sent_at.to_utc().format("%Y-%m-%d %H:%M");
+    let (author, text) = (message.author, message.text.content.trim());
+    // Writing to a string cannot fail.
+    let _ = write!(out, "{author} ({sent_at} UTC):\n{text}\n\n");
+}
