@@ -3,16 +3,16 @@
 
 use base::clock::Timestamp;
 use base::message_text::MAX_BYTES;
-use troupe::conversations::chats::chat_batches::{BatchEvent, MAX_MESSAGES};
-use troupe::conversations::chats::chat_line::{ChatLine, ChatMessage, ChatText};
-use troupe::conversations::chats::chat_line_export::{ExportedMessage, ExportedText};
-use troupe::conversations::chats::{chat_batches, chat_line, chat_line_export};
+use tavern::chats::batches::{BatchEvent, MAX_MESSAGES};
+use tavern::chats::export::{ExportedMessage, ExportedText};
+use tavern::chats::line::{ChatLine, ChatMessage, ChatText};
+use tavern::chats::{batches, export, line};
 
 /// Reads the bytes as a file.
 pub fn is_held(data: &[u8]) {
     let mut n_messages = 0;
     let count = |text: &str| text.len() as i64;
-    let report = chat_batches::read(data, &count, &mut |event| {
+    let report = batches::read(data, &count, &mut |event| {
         if let BatchEvent::Batch(batch) = event {
             assert!(batch.messages.len() <= MAX_MESSAGES);
             assert!(batch.bytes_read <= data.len() as u64);
@@ -40,9 +40,9 @@ fn is_whole(read: &ChatMessage) {
         text: texts[read.active],
         active: read.active as i64,
     };
-    let line = chat_line_export::message_line(&message, &texts);
+    let line = export::message_line(&message, &texts);
     let line = serde_json::to_vec(&line).expect("a line is JSON");
-    let Ok(ChatLine::Message(back)) = chat_line::read(&line, false) else {
+    let Ok(ChatLine::Message(back)) = line::read(&line, false) else {
         panic!("what goes out comes in: {}", String::from_utf8_lossy(&line));
     };
     let of = |it: &ChatMessage| (it.role, it.is_excluded, it.active, contents(it));

@@ -10,8 +10,8 @@ use base::ids::{ConversationId, MessageId, RoundId, RunId};
 use sea_orm::{
     ColumnTrait, ConnectionTrait, DbErr, EntityTrait, QueryFilter, QueryOrder, QuerySelect,
 };
+use tavern::chats::reader::MAX_LINE;
 
-use crate::conversations::chats::chat_reader::MAX_LINE;
 use crate::conversations::{message, swipe};
 use crate::db::reading::slices;
 use crate::prompt::loading::run_prompt;

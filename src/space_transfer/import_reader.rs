@@ -8,10 +8,10 @@ use std::fs::File;
 use std::io::{BufReader, Read};
 
 use serde::de::DeserializeOwned;
+use tavern::chats::reader::{LineReader, RawLine};
 use tavern::macros::variables;
 use zip::ZipArchive;
 
-use crate::conversations::chats::chat_reader::{LineReader, RawLine};
 use crate::space_transfer::document::Manifest;
 use crate::space_transfer::imported_space::FileHead;
 use crate::space_transfer::limits::TransferLimits;

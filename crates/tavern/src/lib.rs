@@ -5,6 +5,7 @@
 //! | module | contents |
 //! | --- | --- |
 //! | [`cards`] | character cards: parsing, repair, avatars, assets, export |
+//! | [`chats`] | chat files: reading and writing |
 //! | [`lorebook`] | the lorebook engine |
 //! | [`lorebook_files`] | lorebook files of several tools |
 //! | [`macros`] | parsing and expansion of macros |
@@ -13,6 +14,7 @@
 //! | [`seeded_random`] | random numbers from a seed |
 
 pub mod cards;
+pub mod chats;
 pub mod import_warning;
 pub mod lorebook;
 pub mod lorebook_files;

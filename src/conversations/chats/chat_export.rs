@@ -8,12 +8,10 @@ use std::collections::HashMap;
 
 use base::ids::{ConversationId, MembershipId, MessageId};
 use sea_orm::{ColumnTrait, ConnectionTrait, DbErr, EntityTrait, QueryFilter, QueryOrder};
+use tavern::chats::export;
+use tavern::chats::export::{ExportedHeader, ExportedMessage, ExportedText};
+use tavern::chats::line::ChatRole;
 
-use crate::conversations::chats::chat_line::ChatRole;
-use crate::conversations::chats::chat_line_export;
-use crate::conversations::chats::chat_line_export::{
-    ExportedHeader, ExportedMessage, ExportedText,
-};
 use crate::conversations::message::{MessageRole, Visibility};
 use crate::conversations::{conversation, message, pages, swipe, timeline};
 use crate::db::reading::slices;
@@ -86,11 +84,11 @@ impl<C: ConnectionTrait> ChatExporter<C> {
             let name = name.map_or("", String::as_str);
             let exported = to_exported(name, message);
             match self.format {
-                ChatExportFormat::Txt => chat_line_export::write_plain_text(&mut chunk, &exported),
+                ChatExportFormat::Txt => export::write_plain_text(&mut chunk, &exported),
                 ChatExportFormat::Jsonl => {
                     let swipes = swipes.remove(&message.id).unwrap_or_default();
                     let swipes = to_exported_texts(&swipes);
-                    let line = chat_line_export::message_line(&exported, &swipes);
+                    let line = export::message_line(&exported, &swipes);
                     chunk.push_str(&line.to_string());
                     chunk.push('\n');
                 }
@@ -146,7 +144,7 @@ impl<C: ConnectionTrait> ChatExporter<C> {
                     let seat = here.or_else(|| of_kind.next());
                     seat.map(|it| it.cached_display_name.as_str())
                 };
-                let header = chat_line_export::header_line(&ExportedHeader {
+                let header = export::header_line(&ExportedHeader {
                     user_name: named(MembershipKind::Human),
                     character_name: named(MembershipKind::Character),
                     created_at: self.conversation.created_at,

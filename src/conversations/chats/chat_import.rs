@@ -10,15 +10,16 @@ use base::ids::{ConversationId, SpaceId};
 use base::shutdown::Shutdown;
 use llm::tokens;
 use serde_json::{Value, json};
+use tavern::chats::batches;
+use tavern::chats::batches::{BatchEvent, LineReport, MessageBatch};
+use tavern::chats::line::{ChatHeader, ChatMessage};
 use tokio::sync::mpsc;
 
 use crate::conversations::chats::chat_authors::{AuthorMap, AuthorName, AuthorTarget};
-use crate::conversations::chats::chat_batches::{BatchEvent, LineReport, MessageBatch};
-use crate::conversations::chats::chat_line::{ChatHeader, ChatMessage};
 use crate::conversations::chats::import_writer::{
     ChatImportError, ChatImportResult, ImportTarget, ImportedMessage,
 };
-use crate::conversations::chats::{chat_batches, import_job, import_writer};
+use crate::conversations::chats::{import_job, import_writer};
 use crate::conversations::conversation;
 use crate::db::connect::Db;
 
@@ -128,7 +129,7 @@ impl<'a> ChatImporter<'a> {
         // Parsing and counting are CPU-bound. The task ends when the receiver is dropped.
         let reading = self.services.shutdown.main().spawn_blocking(move || {
             let file = BufReader::with_capacity(64 * 1024, file);
-            chat_batches::read(file, &tokens::count, &mut |step| {
+            batches::read(file, &tokens::count, &mut |step| {
                 send.blocking_send(step).is_ok()
             })
         });

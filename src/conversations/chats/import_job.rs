@@ -10,9 +10,9 @@ use sea_orm::entity::prelude::*;
 use sea_orm::sea_query::{Expr, ExprTrait, SelectStatement};
 use sea_orm::{QuerySelect, QueryTrait};
 use serde::Serialize;
+use tavern::chats::batches::LineReport;
 use utoipa::ToSchema;
 
-use crate::conversations::chats::chat_batches::LineReport;
 use crate::db::backend::Backend;
 use crate::db::connect::Db;
 use crate::db::reading::page::{PageOf, PageQuery};

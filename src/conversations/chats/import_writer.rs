@@ -12,10 +12,10 @@ use sea_orm::{
     QueryFilter, QuerySelect,
 };
 use serde_json::{Value, json};
+use tavern::chats::line::{ChatMessage, ChatRole, ChatText};
 
 use crate::characters::quota::{QuotaError, QuotaExceeded};
 use crate::conversations::chats::chat_authors::{AuthorName, AuthorTarget};
-use crate::conversations::chats::chat_line::{ChatMessage, ChatRole, ChatText};
 use crate::conversations::chats::import_job;
 use crate::conversations::message::{MessageRole, Visibility};
 use crate::conversations::{conversation, message, newest_messages, swipe, timeline};

@@ -8,9 +8,9 @@ use sea_orm::{
     ColumnTrait, ConnectionTrait, DbErr, EntityTrait, QueryFilter, QueryOrder, QuerySelect,
 };
 use serde::Serialize;
+use tavern::chats::batches::LineReport;
 use utoipa::ToSchema;
 
-use crate::conversations::chats::chat_batches::LineReport;
 use crate::conversations::chats::import_job;
 use crate::conversations::jobs::job;
 use crate::conversations::jobs::job::{JobStatus, Model, StoredJobKind};

@@ -3,7 +3,7 @@
 use std::io::{BufReader, Read};
 
 use super::{BatchEvent, LineReport, MAX_BYTES, MAX_MESSAGES, MessageBatch, read};
-use crate::conversations::chats::chat_reader::MAX_LINE;
+use crate::chats::reader::MAX_LINE;
 
 fn read_all(file: &[u8]) -> (Vec<MessageBatch>, usize, LineReport) {
     let mut batches = Vec::new();
@@ -27,7 +27,7 @@ fn contents(batches: &[MessageBatch]) -> Vec<&str> {
 
 #[test]
 fn broken_lines_are_reported_and_others_kept() {
-    let file = include_bytes!("../../../tests/fixtures/chats/broken_lines.jsonl");
+    let file = include_bytes!("../../../../tests/fixtures/chats/broken_lines.jsonl");
     let (batches, n_headers, report) = read_all(file);
 
     assert_eq!(
@@ -41,12 +41,12 @@ fn broken_lines_are_reported_and_others_kept() {
 
 #[test]
 fn byte_order_marks_line_ends_and_missing_headers_change_nothing() {
-    let crlf = include_bytes!("../../../tests/fixtures/chats/bom_crlf.jsonl");
+    let crlf = include_bytes!("../../../../tests/fixtures/chats/bom_crlf.jsonl");
     let (batches, n_headers, report) = read_all(crlf);
     assert_eq!((contents(&batches), n_headers), (vec!["One.", "Two."], 1));
     assert_eq!(report, LineReport::default());
 
-    let bare = include_bytes!("../../../tests/fixtures/chats/no_header.jsonl");
+    let bare = include_bytes!("../../../../tests/fixtures/chats/no_header.jsonl");
     let (batches, n_headers, report) = read_all(bare);
     assert_eq!((contents(&batches).len(), n_headers), (2, 0));
     assert_eq!(report, LineReport::default());
@@ -54,7 +54,7 @@ fn byte_order_marks_line_ends_and_missing_headers_change_nothing() {
 
 #[test]
 fn dates_of_every_format_are_recognized() {
-    let (batches, _, _) = read_all(include_bytes!("../../../tests/fixtures/chats/dates.jsonl"));
+    let (batches, _, _) = read_all(include_bytes!("../../../../tests/fixtures/chats/dates.jsonl"));
 
     let dated: Vec<bool> = batches[0]
         .messages

@@ -3,12 +3,12 @@
 use std::io::BufRead;
 
 use serde::{Deserialize, Serialize};
-use tavern::import_warning::ImportWarning;
+use crate::import_warning::ImportWarning;
 use utoipa::ToSchema;
 
-use crate::conversations::chats::chat_line;
-use crate::conversations::chats::chat_line::{ChatHeader, ChatLine, ChatLineError, ChatMessage};
-use crate::conversations::chats::chat_reader::{LineReader, RawLine};
+use crate::chats::line;
+use crate::chats::line::{ChatHeader, ChatLine, ChatLineError, ChatMessage};
+use crate::chats::reader::{LineReader, RawLine};
 
 /// Limits of a batch, which is written in one transaction; other writers wait for it.
 pub const MAX_MESSAGES: usize = 100;
@@ -95,7 +95,7 @@ pub fn read(
     while let Some((number, raw_line)) = lines.next_line()? {
         let read = match raw_line {
             RawLine::Line([]) => continue,
-            RawLine::Line(line) => chat_line::read(line, is_first),
+            RawLine::Line(line) => line::read(line, is_first),
             RawLine::TooLong => Err(ChatLineError::TooLong),
         };
         is_first = false;
@@ -140,5 +140,5 @@ impl MessageBatch {
 }
 
 #[cfg(test)]
-#[path = "chat_batches_tests.rs"]
+#[path = "batches_tests.rs"]
 mod tests;

@@ -6,7 +6,7 @@ use super::{ChatLine, ChatLineError, ChatMessage, ChatRole, read};
 
 macro_rules! fixture {
     ($name:literal) => {
-        include_bytes!(concat!("../../../tests/fixtures/chats/", $name))
+        include_bytes!(concat!("../../../../tests/fixtures/chats/", $name))
     };
 }
 

@@ -5,8 +5,8 @@ use std::fmt::Write as _;
 use base::clock::Timestamp;
 use serde_json::{Map, Value, json};
 
-use crate::conversations::chats::chat_line::ChatRole;
-use crate::conversations::chats::chat_metadata;
+use crate::chats::line::ChatRole;
+use crate::chats::metadata;
 
 /// The name in a header if the chat has no such member.
 const NO_NAME: &str = "unused";
@@ -48,7 +48,7 @@ pub fn header_line(header: &ExportedHeader<'_>) -> Value {
         "user_name": header.user_name.unwrap_or(NO_NAME),
         "character_name": header.character_name.unwrap_or(NO_NAME),
         "create_date": header.created_at,
-        "chat_metadata": chat_metadata::to_chat_metadata(header.settings),
+        "chat_metadata": metadata::to_chat_metadata(header.settings),
     })
 }
 
@@ -61,7 +61,7 @@ pub fn message_line(message: &ExportedMessage<'_>, swipes: &[ExportedText<'_>]) 
     insert_field("is_system", json!(message.is_excluded));
     insert_field("send_date", json!(message.sent_at));
     insert_field("mes", json!(message.text.content));
-    for (key, value) in chat_metadata::extra_of_line(message.text.metadata, message.role) {
+    for (key, value) in metadata::extra_of_line(message.text.metadata, message.role) {
         insert_field(&key, value);
     }
     if swipes.len() > 1 {
@@ -75,7 +75,7 @@ pub fn message_line(message: &ExportedMessage<'_>, swipes: &[ExportedText<'_>]) 
 }
 
 fn swipe_info(text: ExportedText<'_>, message: &ExportedMessage<'_>) -> Value {
-    let mut info = chat_metadata::extra_of_message(text.metadata, message.role);
+    let mut info = metadata::extra_of_message(text.metadata, message.role);
     info.insert("send_date".to_owned(), json!(message.sent_at));
     Value::Object(info)
 }

@@ -7,9 +7,9 @@ use base::clock::Timestamp;
 use base::message_text::{MessageText, MessageTextError};
 use base::{display_name, message_text};
 use serde_json::{Map, Value, json};
-use tavern::import_warning::ImportWarning;
+use crate::import_warning::ImportWarning;
 
-use crate::conversations::chats::{chat_dates, chat_metadata};
+use crate::chats::{dates, metadata};
 
 /// Maximum number of swipes of a message; more than users look through.
 const MAX_SWIPES: usize = 200;
@@ -168,11 +168,11 @@ fn read_header(line: &Map<String, Value>) -> ChatHeader {
     ChatHeader {
         user_name: name("user_name"),
         character_name: name("character_name"),
-        created_at: line.get("create_date").and_then(chat_dates::parse),
+        created_at: line.get("create_date").and_then(dates::parse),
         settings: line
             .get("chat_metadata")
             .and_then(Value::as_object)
-            .map(chat_metadata::settings)
+            .map(metadata::settings)
             .unwrap_or_default(),
     }
 }
@@ -187,7 +187,7 @@ fn read_message(line: &Map<String, Value>) -> Result<ChatMessage, ChatLineError>
     let current = current.and_then(|it| clean_text(it, &mut repairs));
     let active_in_file = line.get("swipe_id").and_then(Value::as_u64);
     let is_user = is_true(line.get("is_user"));
-    let role = match (chat_metadata::is_narrator(line), is_user) {
+    let role = match (metadata::is_narrator(line), is_user) {
         (true, _) => ChatRole::System,
         (false, true) => ChatRole::User,
         (false, false) => ChatRole::Assistant,
@@ -204,7 +204,7 @@ fn read_message(line: &Map<String, Value>) -> Result<ChatMessage, ChatLineError>
         }
         let mut text = ChatText::new(content);
         if let Some(info) = infos.and_then(|it| it.get(at)).and_then(Value::as_object) {
-            text.metadata = chat_metadata::metadata(info, role);
+            text.metadata = metadata::metadata(info, role);
         }
         texts.push(text);
     }
@@ -214,7 +214,7 @@ fn read_message(line: &Map<String, Value>) -> Result<ChatMessage, ChatLineError>
     }
     let active =
         select_active(current, &mut texts, active, &mut repairs).ok_or(ChatLineError::Blank)?;
-    let about = chat_metadata::metadata(line, role);
+    let about = metadata::metadata(line, role);
     // The metadata of the line applies to its current text. For a narrator it applies even if
     // empty.
     if role == ChatRole::System || about.as_object().is_some_and(|it| !it.is_empty()) {
@@ -225,7 +225,7 @@ fn read_message(line: &Map<String, Value>) -> Result<ChatMessage, ChatLineError>
         is_user,
         role,
         is_excluded: is_true(line.get("is_system")),
-        sent_at: line.get("send_date").and_then(chat_dates::parse),
+        sent_at: line.get("send_date").and_then(dates::parse),
         texts,
         active,
         repairs,
@@ -310,5 +310,5 @@ fn is_true(value: Option<&Value>) -> bool {
 }
 
 #[cfg(test)]
-#[path = "chat_line_tests.rs"]
+#[path = "line_tests.rs"]
 mod tests;
