@@ -43,6 +43,7 @@ mod m20261123_000065_index_memberships;
 mod m20261123_000066_order_runs;
 mod m20261123_000067_message_versions;
 mod m20261123_000070_small_search_writes;
+mod m20261123_000071_leases_of_jobs;
 
 /// The steps, in order.
 pub struct Migrator;
@@ -87,6 +88,7 @@ impl MigratorTrait for Migrator {
             Box::new(m20261123_000066_order_runs::Migration),
             Box::new(m20261123_000067_message_versions::Migration),
             Box::new(m20261123_000070_small_search_writes::Migration),
+            Box::new(m20261123_000071_leases_of_jobs::Migration),
         ]
     }
 }

@@ -18,6 +18,7 @@ use crate::runs::error::EngineError;
 use crate::runs::execution::candidates::{CandidateRequest, CopilotCandidates};
 use crate::runs::execution::run_job::RunJob;
 use crate::runs::execution::{approval_wait, candidates, recovery};
+use crate::runs::jobs::BackgroundJob;
 use crate::runs::scheduling::command::{Command, CommandError, MessageEdit, NewPost};
 use crate::runs::scheduling::scheduler;
 use crate::runs::scheduling::scheduler::StepResult;
@@ -74,6 +75,8 @@ impl RunEngine {
         let job = || RunJob::new(context.clone());
         shutdown.spawn(run_heartbeat(job(), stopping.clone()));
         shutdown.spawn(run_recovery(job(), stopping.clone()));
+        let jobs = BackgroundJob(context.clone());
+        shutdown.spawn(run_heartbeat(jobs, stopping.clone()));
         // Grants permits until the node releases its runs; claims none while it drains.
         shutdown.spawn(run_claims(job(), wakeup, releasing));
         Ok(())
@@ -93,6 +96,11 @@ impl RunEngine {
         // The executors keep trying to release their runs for longer.
         if !self.context.leases.drain(grace, release).await {
             tracing::warn!("runs not released yet; the database is slow to respond");
+        }
+        // Each of them has released itself after its current batch, since `draining` fired.
+        let jobs = &self.context.jobs.leases;
+        if !jobs.drain(Duration::ZERO, |_| jobs.close()).await {
+            tracing::warn!("background jobs not released yet; the database is slow to respond");
         }
     }
 

@@ -1,8 +1,8 @@
 //! Runs one batch of a background job: copying for branches, deletion of conversations and spaces.
 //!
 //! **Invariant:** copying and deleting happen in one transaction for each batch, which also saves the
-//! cursor and renews the lease of the job: nothing is written for a job that was canceled or that
-//! another node has taken over. Scheduler steps commit on their own; they can be repeated.
+//! cursor under the lease of the job: nothing is written for a job that was canceled or claimed
+//! again. Scheduler steps commit on their own; they can be repeated.
 
 use std::time::{Duration, Instant};
 
@@ -42,7 +42,7 @@ pub struct JobBatch {
 /// Why a batch did not commit.
 #[derive(Debug, thiserror::Error)]
 pub enum BatchError {
-    /// The job was canceled, or another node has taken it over.
+    /// The job was canceled, or claimed again.
     #[error("the job is no longer ours")]
     Conflict,
     /// The job cannot be finished: a code and a message for the user.
@@ -308,7 +308,7 @@ async fn save_progress(
     (now, dialect): (Timestamp, Backend),
 ) -> Result<(), BatchError> {
     let is_ours = match (ends, job.status) {
-        (false, _) => job::heartbeat(tx, job, now, dialect).await?,
+        (false, _) => job::save_progress(tx, job, now, dialect).await?,
         (true, JobStatus::Running) => {
             let is_ours = job::finish(tx, job, JobStatus::Succeeded, None, now).await?;
             job.status = JobStatus::Succeeded;
@@ -318,7 +318,7 @@ async fn save_progress(
         }
         // The job ended before; only its rows had to be deleted.
         (true, _) => {
-            let is_ours = job::heartbeat(tx, job, now, dialect).await?;
+            let is_ours = job::save_progress(tx, job, now, dialect).await?;
             job::clear_needs_work(tx, job.id).await?;
             job.needs_work = false;
             is_ours

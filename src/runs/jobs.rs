@@ -1,12 +1,14 @@
-//! Runs background jobs: one task for each job of this node, one batch at a time.
+//! Background jobs as a kind of leased job: one task for each job of this node, one batch at a time.
 //!
 //! **Invariant:** a node writes at most one batch at a time, and after each batch the task sleeps
 //! for as long as the batch took, to leave the database to others. A job whose node died is found
-//! by its heartbeat and continues at its cursor.
+//! by its heartbeat and continues at its cursor; so does a job whose task panicked.
 
 use std::time::{Duration, Instant};
 
 use base::ids::JobId;
+use leased_jobs::job::{Job, JobFailure, JobTiming, RenewedLease};
+use leased_jobs::lease::{ActiveLeases, CancelHandle, CancelReason, Lease};
 use sea_orm::{DbErr, EntityTrait};
 use serde_json::json;
 use tokio::task::JoinHandle;
@@ -22,6 +24,57 @@ use crate::runs::services::RunServices;
 const PROGRESS_INTERVAL: Duration = Duration::from_millis(200);
 /// The delay after a batch that failed.
 const RETRY_DELAY: Duration = Duration::from_secs(1);
+
+/// Background jobs, as a kind of leased job. The node that inserts a job starts it at once; the
+/// sweep of the runs' recovery also takes over jobs.
+pub struct BackgroundJob(pub RunServices);
+
+impl Job for BackgroundJob {
+    type Id = JobId;
+    type Data = ();
+    type Error = DbErr;
+
+    fn leases(&self) -> &ActiveLeases<JobId> {
+        &self.0.jobs.leases
+    }
+
+    fn timing(&self) -> JobTiming {
+        let settings = &self.0.settings;
+        JobTiming {
+            heartbeat: settings.heartbeat,
+            stale_after: settings.stale_after,
+            // The next batch detects a lost lease.
+            gives_up_stale_leases: false,
+            poll_interval: None,
+            recovery_interval: settings.reaper_interval,
+        }
+    }
+
+    fn report(&self, failure: JobFailure<'_, DbErr>) {
+        match failure {
+            JobFailure::Heartbeat(error) | JobFailure::Claim(error) | JobFailure::Recovery(error) => {
+                tracing::warn!(%error, "failed to renew heartbeats of background jobs; retrying: {error}");
+            }
+            JobFailure::HeartbeatTimeout => {
+                tracing::warn!("heartbeats of background jobs timed out; retrying");
+            }
+        }
+    }
+
+    async fn renew(&self, held: &[JobId]) -> Result<Vec<RenewedLease<JobId>>, DbErr> {
+        let (db, now) = (&self.0.db, self.0.clock.now());
+        let connection = db.heartbeat_connection();
+        let renewed = job::heartbeat(connection, &self.0.node, held, now, db.backend());
+        let jobs = db.run_observed(renewed).await?.into_iter();
+        let renewed = jobs.map(|job| RenewedLease {
+            id: job.id,
+            number: job.lease,
+            // A canceled branch job continues: it deletes what it copied.
+            is_cancel_requested: false,
+        });
+        Ok(renewed.collect())
+    }
+}
 
 /// A job and its task.
 #[derive(Debug)]
@@ -47,16 +100,18 @@ impl JobTask {
     }
 }
 
-/// Starts the task of a job that belongs to this node.
+/// Starts the task of a job that this node has claimed.
 pub fn start(context: &RunServices, job: job::Model) -> JobTask {
-    context.jobs.running.insert(job.id);
+    let cancel = CancelHandle::child_of(&context.shutdown.draining);
+    let lease = Lease::new(job.id, job.lease, cancel.clone(), ());
+    let guard = context.jobs.leases.hold(lease);
     publish_job(context, &job);
     let own = context.clone();
     let row = job.clone();
     let task = context.shutdown.spawn(async move {
-        let id = row.id;
-        run_job(&own, row).await;
-        own.jobs.running.remove(&id);
+        // Dropped even if the task panics: the heartbeat then stops, and the job is taken over.
+        let _guard = guard;
+        run_job(&own, row, &cancel).await;
     });
     JobTask { job, task }
 }
@@ -69,25 +124,34 @@ pub async fn take_over_stale(context: &RunServices, silent_ms: i64) -> Result<u3
     if context.shutdown.draining.is_cancelled() {
         return Ok(0);
     }
-    let now = context.clock.now();
-    let is_ours = |id: JobId| context.jobs.running.contains(&id);
-    let taken =
-        job::claim_abandoned(&context.db, &context.node, silent_ms, (now, &is_ours)).await?;
-    let n_taken = u32::try_from(taken.len()).unwrap_or(u32::MAX);
-    for row in taken {
-        tracing::info!(job.id = %row.id, "took over a background job whose worker stopped");
-        start(context, row);
+    let (now, dialect) = (context.clock.now(), context.db.backend());
+    let expired = job::list_expired(context.db.reader(), silent_ms, now, dialect).await?;
+    let mut n_taken = 0;
+    for seen in expired {
+        // Jobs that this node executes are alive, even if a clock was set.
+        if context.jobs.leases.find(&seen.id).is_some() {
+            continue;
+        }
+        let node = context.node.clone();
+        let claim = context.db.write(move |tx| {
+            Box::pin(async move { job::claim(tx, &seen, &node, now, dialect).await })
+        });
+        if let Some(row) = claim.await? {
+            tracing::info!(job.id = %row.id, "took over a background job whose worker stopped");
+            start(context, row);
+            n_taken += 1;
+        }
     }
     Ok(n_taken)
 }
 
-async fn run_job(context: &RunServices, mut job: job::Model) {
+async fn run_job(context: &RunServices, mut job: job::Model, cancel: &CancelHandle) {
     let mut size = BatchSize::default();
     let mut announced = Instant::now();
     loop {
-        if context.shutdown.draining.is_cancelled() {
-            if let Err(error) = job::release(&context.db, &job).await {
-                tracing::warn!(%error, job.id = %job.id, "failed to release a background job: {error}");
+        if cancel.token.is_cancelled() {
+            if cancel.reason() == CancelReason::Shutdown {
+                release_job(context, job).await;
             }
             return;
         }
@@ -119,9 +183,20 @@ async fn run_job(context: &RunServices, mut job: job::Model) {
             },
         };
         tokio::select! {
-            () = context.shutdown.draining.cancelled() => {}
+            () = cancel.token.cancelled() => {}
             () = tokio::time::sleep(pause) => {}
         }
+    }
+}
+
+async fn release_job(context: &RunServices, job: job::Model) {
+    let id = job.id;
+    let released = context
+        .db
+        .write(move |tx| Box::pin(async move { job::release(tx, &job).await }));
+    let released: Result<(), DbErr> = released.await;
+    if let Err(error) = released {
+        tracing::warn!(%error, job.id = %id, "failed to release a background job: {error}");
     }
 }
 
@@ -156,7 +231,7 @@ async fn handle_error(
     // The row shows whether the job ended, was canceled, or was taken over.
     let found = job::Entity::find_by_id(id).one(context.db.reader()).await;
     match found {
-        Ok(row) => row.filter(|it| it.needs_work && it.worker_id == job.worker_id),
+        Ok(row) => row.filter(|it| it.needs_work && it.lease == job.lease),
         Err(_) => Some(job.clone()),
     }
 }

@@ -24,6 +24,7 @@
 //!
 //! Start with `command` (the inputs) and `engine` (the operations that handlers call).
 
+pub mod active_jobs;
 pub mod announce;
 pub mod cluster_receiver;
 pub mod conversation_start;
@@ -37,7 +38,6 @@ pub mod job_batches;
 pub mod jobs;
 pub mod message_versions;
 pub mod reading;
-pub mod running_jobs;
 pub mod scheduling;
 pub mod services;
 pub mod store;

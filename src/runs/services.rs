@@ -18,11 +18,11 @@ use crate::conversations::text_quota::TextQuota;
 use crate::db::backend::Backend;
 use crate::db::connect::Db;
 use crate::providers::provider_factory::ProviderFactory;
+use crate::runs::active_jobs::ActiveJobs;
 use crate::runs::execution::lease::ActiveRuns;
 use crate::runs::execution::live_streams::LiveStreams;
 use crate::runs::execution::metrics::RunMetrics;
 use crate::runs::execution::permits::Permits;
-use crate::runs::running_jobs::RunningJobs;
 use crate::runs::store::step_locks::StepLocks;
 
 /// Cheap to clone; clones share state.
@@ -53,7 +53,7 @@ pub struct RunServices {
     /// Make the steps of one conversation announce in the order in which they commit.
     pub(super) step_locks: StepLocks,
     /// The background jobs that this node executes.
-    pub(super) jobs: RunningJobs,
+    pub(super) jobs: ActiveJobs,
     /// Limits how much text a user's spaces may store.
     pub quota: TextQuota,
 }
@@ -127,7 +127,7 @@ impl RunServices {
             node: format!("node-{}", uuid::Uuid::now_v7().simple()).into(),
             settings,
             step_locks: StepLocks::default(),
-            jobs: RunningJobs::default(),
+            jobs: ActiveJobs::default(),
             quota: TextQuota::new(settings.stored_bytes),
         }
     }

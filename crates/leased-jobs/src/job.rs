@@ -1,6 +1,7 @@
 //! The trait `Job`: what a kind of job provides, that is the statements of its queue and the log
 //! lines of its failures.
 
+use std::future::pending;
 use std::hash::Hash;
 use std::pin::Pin;
 use std::time::Duration;
@@ -36,14 +37,20 @@ pub trait Job: Send + Sync + 'static {
     ) -> impl Future<Output = Result<Vec<RenewedLease<Self::Id>>, Self::Error>> + Send;
 
     /// Claims what is due and starts its execution. Returns what to wait for besides the wake-up
-    /// signal and the poll interval.
-    fn claim(&mut self) -> impl Future<Output = Result<NextWork, Self::Error>> + Send;
+    /// signal and the poll interval. The default is for a kind without a queue: the process that
+    /// inserts a job also starts it.
+    fn claim(&mut self) -> impl Future<Output = Result<NextWork, Self::Error>> + Send {
+        async { Ok(Box::pin(pending()) as NextWork) }
+    }
 
-    /// Ends or repeats the jobs of dead processes, as soon as the guard permits it.
+    /// Ends or repeats the jobs of dead processes, as soon as the guard permits it. The default is
+    /// for a kind whose jobs the recovery of another kind includes.
     fn recover(
         &mut self,
-        guard: &mut ClockJumpGuard,
-    ) -> impl Future<Output = Result<(), Self::Error>> + Send;
+        _guard: &mut ClockJumpGuard,
+    ) -> impl Future<Output = Result<(), Self::Error>> + Send {
+        async { Ok(()) }
+    }
 
     /// Called for each lease that [`JobTiming::gives_up_stale_leases`] gives up.
     fn on_given_up(&self, _lease: &Lease<Self::Id, Self::Data>) {}

@@ -298,6 +298,20 @@ mod tests {
         assert_eq!(lease.cancel.reason(), CancelReason::LeaseLost);
     }
 
+    #[tokio::test]
+    async fn a_lease_is_released_when_its_task_panics() {
+        let leases = ActiveLeases::default();
+        let guard = leases.hold(lease(1));
+
+        let task = tokio::spawn(async move {
+            let _guard = guard;
+            panic!("a defect of the job");
+        });
+
+        assert!(task.await.is_err());
+        assert_eq!(leases.count(), 0);
+    }
+
     #[tokio::test(start_paused = true)]
     async fn a_drain_releases_what_has_not_ended_after_the_grace_time() {
         let leases = ActiveLeases::default();

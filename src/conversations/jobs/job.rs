@@ -1,13 +1,14 @@
 //! Table `jobs`: work on a conversation or a space that is done in batches, with its progress and
 //! result.
 //!
-//! **Invariant:** a batch commits together with its cursor, and only while its worker holds the
-//! job. `needs_work` is true as long as a worker has something to do for the job: a branch that was
+//! **Invariant:** a batch commits together with its cursor, and only under the lease with which its
+//! worker claimed the job. `needs_work` is true as long as a worker has something to do for the job: a branch that was
 //! canceled or failed needs work until what it copied is deleted.
 
 use base::clock::Timestamp;
 use base::ids::{ConversationId, JobId, RunId, SpaceId, UserId};
 use sea_orm::ActiveValue::Set;
+use sea_orm::UpdateMany;
 use sea_orm::entity::prelude::*;
 use sea_orm::sea_query::{Expr, ExprTrait};
 use serde::{Deserialize, Serialize};
@@ -43,6 +44,8 @@ pub struct Model {
     pub cursor: Json,
     pub heartbeat_at: Timestamp,
     pub worker_id: Option<String>,
+    /// The fencing number, which grows with each claim.
+    pub lease: i64,
     #[sea_orm(column_type = "JsonBinary")]
     pub report: Json,
     #[sea_orm(column_type = "JsonBinary")]
@@ -115,7 +118,7 @@ pub struct JobSubject {
     pub conversation: Option<ConversationId>,
 }
 
-/// Inserts a running job. A unique violation means that the user has another branch job.
+/// Inserts a job that its worker runs under the first lease. A unique violation means that the user has another branch job.
 pub async fn insert(
     tx: &impl ConnectionTrait,
     new: NewJob,
@@ -133,12 +136,13 @@ pub async fn insert(
         cursor: Set(cursor_json(&new.cursor)),
         heartbeat_at: Set(new.now),
         worker_id: Set(Some(new.worker.clone())),
+        lease: Set(1),
         report: Set(serde_json::json!({})),
         created_at: Set(new.now),
         ..Default::default()
     };
     let row = row.insert(tx).await?;
-    heartbeat(tx, &row, new.now, new.dialect).await?;
+    save_progress(tx, &row, new.now, new.dialect).await?;
     Ok(row)
 }
 
@@ -146,23 +150,46 @@ fn cursor_json(cursor: &JobCursor) -> Json {
     serde_json::to_value(cursor).unwrap_or_default()
 }
 
-/// Saves the progress of the job and renews its lease. Returns `false` if it was canceled or
-/// another node holds it; the batch must not commit then.
+/// Limits a statement to a job that is still claimed under this lease.
+fn under_lease(update: UpdateMany<Entity>, job: &Model) -> UpdateMany<Entity> {
+    update
+        .filter(Column::Id.eq(job.id))
+        .filter(Column::WorkerId.eq(job.worker_id.clone()))
+        .filter(Column::Lease.eq(job.lease))
+}
+
+/// Renews the leases of the jobs that a worker holds, and returns those that are still its own.
 pub async fn heartbeat(
+    db: &impl ConnectionTrait,
+    worker: &str,
+    held: &[JobId],
+    now: Timestamp,
+    dialect: Backend,
+) -> Result<Vec<Model>, DbErr> {
+    Entity::update_many()
+        .col_expr(Column::HeartbeatAt, backend::lease_time(dialect, now))
+        .filter(Column::Id.is_in(held.iter().copied()))
+        .filter(Column::WorkerId.eq(worker))
+        .filter(Column::NeedsWork.eq(true))
+        .exec_with_returning(db)
+        .await
+}
+
+/// Saves the progress of the job and renews its lease. Returns `false` if it was canceled or
+/// claimed again; the batch must not commit then.
+pub async fn save_progress(
     tx: &impl ConnectionTrait,
     job: &Model,
     now: Timestamp,
     dialect: Backend,
 ) -> Result<bool, DbErr> {
-    let result = Entity::update_many()
+    let result = under_lease(Entity::update_many(), job)
         .col_expr(Column::NDone, Expr::value(job.n_done))
         .col_expr(Column::Cursor, Expr::value(job.cursor.clone()))
         .col_expr(Column::RunId, Expr::value(job.run_id))
         .col_expr(Column::HeartbeatAt, backend::lease_time(dialect, now))
-        .filter(Column::Id.eq(job.id))
         .filter(Column::Status.eq(job.status))
         .filter(Column::NeedsWork.eq(true))
-        .filter(Column::WorkerId.eq(job.worker_id.clone()))
         .exec(tx)
         .await?;
     Ok(result.rows_affected == 1)
@@ -179,7 +206,7 @@ pub async fn finish(
 ) -> Result<bool, DbErr> {
     let is_whole = job.parse_cursor().is_whole;
     let needs_work = status != JobStatus::Succeeded && job.kind.creates_branch() && !is_whole;
-    let ended = Entity::update_many()
+    let ended = under_lease(Entity::update_many(), job)
         .col_expr(Column::Status, Expr::value(status))
         .col_expr(Column::NeedsWork, Expr::value(needs_work))
         .col_expr(Column::Error, Expr::value(error))
@@ -187,9 +214,7 @@ pub async fn finish(
         .col_expr(Column::Cursor, Expr::value(job.cursor.clone()))
         .col_expr(Column::RunId, Expr::value(job.run_id))
         .col_expr(Column::FinishedAt, Expr::value(now))
-        .filter(Column::Id.eq(job.id))
         .filter(Column::Status.eq(JobStatus::Running))
-        .filter(Column::WorkerId.eq(job.worker_id.clone()))
         .exec(tx)
         .await?;
     Ok(ended.rows_affected == 1)
@@ -237,67 +262,56 @@ pub async fn cancel_branch_jobs(
         .map(drop)
 }
 
-fn running_branch_jobs(update: sea_orm::UpdateMany<Entity>) -> sea_orm::UpdateMany<Entity> {
+fn running_branch_jobs(update: UpdateMany<Entity>) -> UpdateMany<Entity> {
     update
         .filter(Column::Status.eq(JobStatus::Running))
         .filter(Column::Kind.is_in([StoredJobKind::Branch, StoredJobKind::RegenerateBranch]))
 }
 
-/// Claims and returns the jobs that need work and whose heartbeat is older than the timeout. Skips
-/// those for which `is_ours` holds, because a task of this node works on them.
-pub async fn claim_abandoned(
-    db: &Db,
-    node: &str,
-    heartbeat_timeout_ms: i64,
-    (now, is_ours): (Timestamp, &(dyn Fn(JobId) -> bool + Sync)),
+/// Returns the jobs that need work and had no heartbeat for this long.
+pub async fn list_expired(
+    db: &impl ConnectionTrait,
+    silent_ms: i64,
+    now: Timestamp,
+    dialect: Backend,
 ) -> Result<Vec<Model>, DbErr> {
-    let dialect = db.backend();
-    let heartbeat_before = backend::lease_time(dialect, now).sub(heartbeat_timeout_ms);
-    let found = Entity::find()
+    let heartbeat_before = backend::lease_time(dialect, now).sub(silent_ms);
+    Entity::find()
         .filter(Expr::cust("needs_work"))
         .filter(Expr::col(Column::HeartbeatAt).lte(heartbeat_before))
-        .all(db.reader())
+        .all(db)
+        .await
+}
+
+/// Claims a job under the next lease. Returns `None` if it was claimed or renewed after it was
+/// `seen`.
+pub async fn claim(
+    tx: &impl ConnectionTrait,
+    seen: &Model,
+    worker: &str,
+    now: Timestamp,
+    dialect: Backend,
+) -> Result<Option<Model>, DbErr> {
+    let claimed = Entity::update_many()
+        .col_expr(Column::WorkerId, Expr::value(worker))
+        .col_expr(Column::Lease, Expr::col(Column::Lease).add(1))
+        .col_expr(Column::HeartbeatAt, backend::lease_time(dialect, now))
+        .filter(Column::Id.eq(seen.id))
+        .filter(Column::NeedsWork.eq(true))
+        .filter(Column::Lease.eq(seen.lease))
+        .filter(Column::HeartbeatAt.eq(seen.heartbeat_at))
+        .exec_with_returning(tx)
         .await?;
-    let mut taken = Vec::new();
-    for row in found.into_iter().filter(|it| !is_ours(it.id)) {
-        let (node, seen) = (node.to_owned(), row.clone());
-        let claim = db.write(move |tx| {
-            Box::pin(async move {
-                let taken = Entity::update_many()
-                    .col_expr(Column::WorkerId, Expr::value(node))
-                    .col_expr(Column::HeartbeatAt, backend::lease_time(dialect, now))
-                    .filter(Column::Id.eq(seen.id))
-                    .filter(Column::NeedsWork.eq(true))
-                    .filter(Column::HeartbeatAt.eq(seen.heartbeat_at))
-                    .exec(tx)
-                    .await?;
-                Ok::<_, DbErr>(taken.rows_affected == 1)
-            })
-        });
-        if claim.await?
-            && let Some(row) = Entity::find_by_id(row.id).one(db.reader()).await?
-        {
-            taken.push(row);
-        }
-    }
-    Ok(taken)
+    Ok(claimed.into_iter().next())
 }
 
 /// Releases a job, so that another node, or this one after a restart, continues it immediately.
-pub async fn release(db: &Db, job: &Model) -> Result<(), DbErr> {
-    let (id, worker) = (job.id, job.worker_id.clone());
-    db.write(move |tx| {
-        Box::pin(async move {
-            Entity::update_many()
-                .col_expr(Column::HeartbeatAt, Expr::value(0))
-                .filter(Column::Id.eq(id))
-                .filter(Column::WorkerId.eq(worker))
-                .exec(tx)
-                .await
-                .map(drop)
-        })
-    })
-    .await
+pub async fn release(tx: &impl ConnectionTrait, job: &Model) -> Result<(), DbErr> {
+    under_lease(Entity::update_many(), job)
+        .col_expr(Column::HeartbeatAt, Expr::value(0))
+        .exec(tx)
+        .await
+        .map(drop)
 }
 
 /// Deletes jobs that ended long ago.
