@@ -4,7 +4,7 @@
 use base::clock::Timestamp;
 use base::message_text::MAX_BYTES;
 use tavern::chats::batches::{BatchEvent, MAX_MESSAGES};
-use tavern::chats::export::{ExportedMessage, ExportedText};
+use tavern::chats::export::{ExportedChatMessage, ExportedText};
 use tavern::chats::line::{ChatLine, ChatMessage, ChatText};
 use tavern::chats::{batches, export, line};
 
@@ -32,7 +32,7 @@ fn is_whole(read: &ChatMessage) {
         assert!(!said.trim().is_empty() && said.len() <= MAX_BYTES && !said.contains('\0'));
     }
     let texts: Vec<ExportedText<'_>> = read.texts.iter().map(exported).collect();
-    let message = ExportedMessage {
+    let message = ExportedChatMessage {
         author: read.name.as_deref().unwrap_or("Ada"),
         role: read.role,
         is_excluded: read.is_excluded,

@@ -9,7 +9,7 @@ use std::collections::HashMap;
 use base::ids::{ConversationId, MembershipId, MessageId};
 use sea_orm::{ColumnTrait, ConnectionTrait, DbErr, EntityTrait, QueryFilter, QueryOrder};
 use tavern::chats::export;
-use tavern::chats::export::{ExportedHeader, ExportedMessage, ExportedText};
+use tavern::chats::export::{ExportedChatMessage, ExportedHeader, ExportedText};
 use tavern::chats::line::ChatRole;
 
 use crate::conversations::message::{MessageRole, Visibility};
@@ -193,8 +193,8 @@ pub async fn load_swipes(
 }
 
 /// Returns the message as the file format names it.
-fn to_exported<'a>(author: &'a str, message: &'a message::Model) -> ExportedMessage<'a> {
-    ExportedMessage {
+fn to_exported<'a>(author: &'a str, message: &'a message::Model) -> ExportedChatMessage<'a> {
+    ExportedChatMessage {
         author,
         role: match message.role {
             MessageRole::User => ChatRole::User,

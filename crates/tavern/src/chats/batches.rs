@@ -3,12 +3,12 @@
 use std::io::BufRead;
 
 use serde::{Deserialize, Serialize};
-use crate::import_warning::ImportWarning;
 use utoipa::ToSchema;
 
 use crate::chats::line;
 use crate::chats::line::{ChatHeader, ChatLine, ChatLineError, ChatMessage};
 use crate::chats::reader::{LineReader, RawLine};
+use crate::import_warning::ImportWarning;
 
 /// Limits of a batch, which is written in one transaction; other writers wait for it.
 pub const MAX_MESSAGES: usize = 100;

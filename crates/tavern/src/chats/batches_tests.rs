@@ -54,7 +54,9 @@ fn byte_order_marks_line_ends_and_missing_headers_change_nothing() {
 
 #[test]
 fn dates_of_every_format_are_recognized() {
-    let (batches, _, _) = read_all(include_bytes!("../../../../tests/fixtures/chats/dates.jsonl"));
+    let (batches, _, _) = read_all(include_bytes!(
+        "../../../../tests/fixtures/chats/dates.jsonl"
+    ));
 
     let dated: Vec<bool> = batches[0]
         .messages

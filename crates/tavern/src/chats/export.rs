@@ -23,7 +23,7 @@ pub struct ExportedHeader<'a> {
 
 /// A message as it is exported.
 #[derive(Clone, Copy, Debug)]
-pub struct ExportedMessage<'a> {
+pub struct ExportedChatMessage<'a> {
     pub author: &'a str,
     pub role: ChatRole,
     /// Shown, but not sent to models.
@@ -53,7 +53,7 @@ pub fn header_line(header: &ExportedHeader<'_>) -> Value {
 }
 
 /// Returns a message as SillyTavern stores it. `swipes` are all its texts.
-pub fn message_line(message: &ExportedMessage<'_>, swipes: &[ExportedText<'_>]) -> Value {
+pub fn message_line(message: &ExportedChatMessage<'_>, swipes: &[ExportedText<'_>]) -> Value {
     let mut line = Map::new();
     let mut insert_field = |key: &str, value: Value| line.insert(key.to_owned(), value);
     insert_field("name", json!(message.author));
@@ -74,14 +74,14 @@ pub fn message_line(message: &ExportedMessage<'_>, swipes: &[ExportedText<'_>]) 
     Value::Object(line)
 }
 
-fn swipe_info(text: ExportedText<'_>, message: &ExportedMessage<'_>) -> Value {
+fn swipe_info(text: ExportedText<'_>, message: &ExportedChatMessage<'_>) -> Value {
     let mut info = metadata::extra_of_message(text.metadata, message.role);
     info.insert("send_date".to_owned(), json!(message.sent_at));
     Value::Object(info)
 }
 
 /// Writes a message as plain text.
-pub fn write_plain_text(out: &mut String, message: &ExportedMessage<'_>) {
+pub fn write_plain_text(out: &mut String, message: &ExportedChatMessage<'_>) {
     let sent_at = message.sent_at.to_utc().format("%Y-%m-%d %H:%M");
     let (author, text) = (message.author, message.text.content.trim());
     // Writing to a string cannot fail.

@@ -7,9 +7,9 @@ use base::clock::Timestamp;
 use base::message_text::{MessageText, MessageTextError};
 use base::{display_name, message_text};
 use serde_json::{Map, Value, json};
-use crate::import_warning::ImportWarning;
 
 use crate::chats::{dates, metadata};
+use crate::import_warning::ImportWarning;
 
 /// Maximum number of swipes of a message; more than users look through.
 const MAX_SWIPES: usize = 200;
