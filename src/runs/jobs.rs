@@ -52,7 +52,9 @@ impl Job for BackgroundJob {
 
     fn report(&self, failure: JobFailure<'_, DbErr>) {
         match failure {
-            JobFailure::Heartbeat(error) | JobFailure::Claim(error) | JobFailure::Recovery(error) => {
+            JobFailure::Heartbeat(error)
+            | JobFailure::Claim(error)
+            | JobFailure::Recovery(error) => {
                 tracing::warn!(%error, "failed to renew heartbeats of background jobs; retrying: {error}");
             }
             JobFailure::HeartbeatTimeout => {

@@ -12,7 +12,7 @@ use troupe::runs::message_versions::{BranchRequest, BranchResult};
 use troupe::runs::scheduling::command::CommandError;
 use troupe::spaces::membership;
 
-use crate::support::backends::{TestBackend, on_sqlite};
+use crate::support::backends::{TestBackend, on_both, on_sqlite};
 use crate::support::engine_test::EngineTest;
 use crate::support::fake_provider::script::ResponseScript;
 
@@ -138,6 +138,28 @@ async fn is_whole(room: &EngineTest, branch: &conversation::Model) {
 async fn n_rows(room: &EngineTest, table: &str, id: ConversationId) -> i64 {
     let sql = format!("SELECT CAST(COUNT(*) AS TEXT) FROM {table} WHERE conversation_id = {id}");
     room.facts().await.number(&sql).await
+}
+
+on_both! {
+    async fn a_worker_that_lost_its_job_changes_nothing(backend) {
+        let room = room_of(backend, LONG).await;
+        let lost = abandoned(&room).await;
+        let seen = job_now(&room, &lost).await;
+        let (db, now, dialect) = (room.db.heartbeat_connection(), room.clock.now(), room.db.backend());
+
+        let claimed = job::claim(db, &seen, "another", now, dialect).await.unwrap().expect("it was released");
+        let again = job::claim(db, &seen, "a third", now, dialect).await.unwrap();
+        let saved = job::save_progress(db, &lost, now, dialect).await.unwrap();
+        let ended = job::finish(db, &lost, JobStatus::Failed, None, now).await.unwrap();
+        job::release(db, &lost).await.unwrap();
+        let renewed = job::heartbeat(db, "another", &[lost.id], now, dialect).await.unwrap();
+        let stolen = job::heartbeat(db, "a third", &[lost.id], now, dialect).await.unwrap();
+
+        assert_eq!((claimed.lease, again, saved, ended), (lost.lease + 1, None, false, false));
+        assert_eq!(renewed.iter().map(|it| it.lease).collect::<Vec<_>>(), [claimed.lease]);
+        assert!(renewed[0].heartbeat_at > seen.heartbeat_at && stolen.is_empty());
+        room.close_without_events().await;
+    }
 }
 
 on_sqlite! {
