@@ -24,7 +24,7 @@ use realtime::typing::Typing;
 use crate::accounts::password::Passwords;
 use crate::cluster;
 use crate::config::Config;
-use crate::conversations::chats::import_job;
+use crate::conversations::chats::import_services::ImportServices;
 use crate::db::clock_offset;
 use crate::db::connect::{Db, DbOptions};
 use crate::db::sqlite::ownership::Ownership;
@@ -63,6 +63,8 @@ pub struct App {
     pub connections: Arc<Connections>,
     pub typing: Typing,
     pub engine: RunEngine,
+    /// Imports of chats and spaces.
+    pub imports: ImportServices,
     /// HTTP client for addresses that members give.
     pub web: WebFetcher,
     /// Operations behind `/v1/responses`.
@@ -117,7 +119,6 @@ impl App {
         file_permissions::restrict_folder(&config.data_dir);
         clock_offset::measure(&db, &clock).await;
         seed_providers(&config, &db, &sealer, &clock).await?;
-        import_job::reap(&db, clock.now()).await?;
 
         let models = ProviderFactory {
             registry: ProviderRegistry::new(egress, TYPING_SPEED),
@@ -126,6 +127,9 @@ impl App {
         };
         let hub = Hub::with_bus(cluster::create_bus(&config));
         let shutdown = Shutdown::new();
+        let heartbeat = config.run_heartbeat;
+        let imports = ImportServices::new(db.clone(), clock.clone(), shutdown.clone(), heartbeat);
+        imports.recover_at_start().await?;
         if let Some(row) = ownership.as_ref().and_then(|it| it.instance_lock.clone()) {
             shutdown.spawn(row.run_heartbeat(db.clone(), clock.clone(), shutdown.clone()));
         }
@@ -191,6 +195,7 @@ impl App {
             db,
             hub,
             engine,
+            imports,
             responses,
             web,
             models,

@@ -111,6 +111,7 @@ pub async fn listen(app: App) -> anyhow::Result<BoundServer> {
         .with_context(|| format!("TROUPE_BIND {bind} cannot be bound"))?;
     app.engine.start().await?;
     app.responses.start().await?;
+    app.imports.start();
     let (db, clock, shutdown) = (app.db.clone(), app.clock.clone(), app.shutdown.clone());
     app.shutdown
         .spawn(probe::run_write_probe(db.clone(), shutdown.clone()));
@@ -148,7 +149,8 @@ async fn close(app: &App, server: &ServerHandle) {
     tracing::info!("shutting down; accepting no new work");
     app.shutdown.draining.cancel();
     let grace = app.config.shutdown_grace;
-    futures::join!(app.engine.drain(grace), app.responses.drain(grace));
+    let (runs, responses) = (app.engine.drain(grace), app.responses.drain(grace));
+    futures::join!(runs, responses, app.imports.drain());
     app.shutdown.stopping.cancel();
     server.stop(true).await;
     app.shutdown.wait().await;

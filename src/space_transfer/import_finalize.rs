@@ -50,9 +50,7 @@ pub struct SpaceImportResult {
 pub async fn finish(db: &Db, result: SpaceImportResult) -> Result<SpaceId, ChatImportError> {
     db.write(move |tx| {
         Box::pin(async move {
-            if !import_job::heartbeat(tx, result.import.id, 0, result.n_messages, result.now)
-                .await?
-            {
+            if !import_job::save_progress(tx, result.import.id, 0, result.n_messages).await? {
                 return Err(ChatImportError::Canceled);
             }
             let (owner, limit) = (result.owner.id, result.quota_bytes);

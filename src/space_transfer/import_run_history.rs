@@ -86,7 +86,7 @@ pub async fn write_batch(
     rounds.assign(&mut batch)?;
     db.write(move |tx| {
         Box::pin(async move {
-            if !import_job::heartbeat(tx, import, 0, target.n_messages, target.now).await? {
+            if !import_job::save_progress(tx, import, 0, target.n_messages).await? {
                 return Err(ChatImportError::Canceled);
             }
             let conversation = id_map.conversations[&target.conversation];

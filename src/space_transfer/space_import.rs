@@ -9,7 +9,7 @@ use base::ids::{ImportId, SpaceId};
 use tokio::sync::mpsc;
 
 use crate::accounts::user;
-use crate::conversations::chats::chat_import::ImportServices;
+use crate::conversations::chats::import_services::ImportServices;
 use crate::conversations::chats::import_writer::ChatImportError;
 use crate::conversations::chats::{chat_import, import_job};
 use crate::space_transfer::import_finalize::SpaceImportResult;
@@ -80,7 +80,7 @@ async fn import_file(
     });
     let mut created = None;
     while let Some(step) = events.recv().await {
-        if tools.shutdown.draining.is_cancelled() {
+        if tools.is_canceled(import.job.id) {
             return Err(ChatImportError::Canceled);
         }
         match (step, &mut created) {
@@ -105,7 +105,7 @@ async fn import_file(
                 write_history(tools, import.job.id, hidden, there, key, batch).await?;
             }
             (ImportEvent::AssetChecked, Some(there)) => {
-                heartbeat(tools, import.job.id, there.n_messages).await?
+                save_progress(tools, import.job.id, there.n_messages).await?
             }
             (ImportEvent::Assets(all), Some(there)) => there.assets = Some(all),
             (_, None) => {}
@@ -129,18 +129,17 @@ async fn import_file(
     import_finalize::finish(&tools.db, result).await
 }
 
-/// Records that the import is still running, and checks whether it was canceled.
-async fn heartbeat(
+/// Saves the progress, and checks whether the import was canceled.
+async fn save_progress(
     tools: &ImportServices,
     import: ImportId,
     n_messages: i64,
 ) -> Result<(), ChatImportError> {
-    let now = tools.clock.now();
-    let goes_on = tools
+    let is_running = tools
         .db
-        .write(move |tx| Box::pin(import_job::heartbeat(tx, import, 0, n_messages, now)))
+        .write(move |tx| Box::pin(import_job::save_progress(tx, import, 0, n_messages)))
         .await?;
-    goes_on.then_some(()).ok_or(ChatImportError::Canceled)
+    is_running.then_some(()).ok_or(ChatImportError::Canceled)
 }
 
 async fn write_messages(

@@ -139,7 +139,7 @@ pub async fn write_messages(
 ) -> Result<i64, ChatImportError> {
     db.write(move |tx| {
         Box::pin(async move {
-            if !import_job::heartbeat(tx, import, 0, target.n_messages, target.now).await? {
+            if !import_job::save_progress(tx, import, 0, target.n_messages).await? {
                 return Err(ChatImportError::Canceled);
             }
             let origins = load_origins(tx, target, &batch).await?;

@@ -4,10 +4,9 @@
 use std::fs::File;
 use std::io::BufReader;
 
-use base::clock::{Clock, Timestamp};
+use base::clock::Timestamp;
 use base::display_name;
 use base::ids::{ConversationId, SpaceId};
-use base::shutdown::Shutdown;
 use llm::tokens;
 use serde_json::{Value, json};
 use tavern::chats::batches;
@@ -16,23 +15,15 @@ use tavern::chats::line::{ChatHeader, ChatMessage};
 use tokio::sync::mpsc;
 
 use crate::conversations::chats::chat_authors::{AuthorMap, AuthorName, AuthorTarget};
+use crate::conversations::chats::import_services::ImportServices;
 use crate::conversations::chats::import_writer::{
     ChatImportError, ChatImportResult, ImportTarget, ImportedMessage,
 };
 use crate::conversations::chats::{import_job, import_writer};
 use crate::conversations::conversation;
-use crate::db::connect::Db;
 
 /// The reader waits while this many batches are not yet written.
 const MAX_QUEUED_BATCHES: usize = 2;
-
-/// The dependencies of an import.
-#[derive(Clone)]
-pub struct ImportServices {
-    pub db: Db,
-    pub clock: Clock,
-    pub shutdown: Shutdown,
-}
 
 /// A chat to be imported.
 #[derive(Debug)]
@@ -86,7 +77,7 @@ pub async fn abort(services: &ImportServices, id: base::ids::ImportId, error: &C
     let report = import_job::error_report(code, &error.to_string());
     let now = services.clock.now();
     if let Err(error) = import_job::abort(&services.db, id, status, report, now).await {
-        // The cleanup at the next start deletes it.
+        // The recovery deletes it.
         tracing::error!(%error, import.id = %id, "failed to record the end of an import");
     }
 }
@@ -134,7 +125,7 @@ impl<'a> ChatImporter<'a> {
             })
         });
         while let Some(step) = steps.recv().await {
-            if self.services.shutdown.draining.is_cancelled() {
+            if self.services.is_canceled(self.chat.job.id) {
                 return Err(ChatImportError::Canceled);
             }
             match step {

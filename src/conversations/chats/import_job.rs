@@ -13,14 +13,12 @@ use serde::Serialize;
 use tavern::chats::batches::LineReport;
 use utoipa::ToSchema;
 
+use crate::db::backend;
 use crate::db::backend::Backend;
 use crate::db::connect::Db;
 use crate::db::reading::page::{PageOf, PageQuery};
 use crate::db::string_enum::string_enum;
 use crate::spaces::space;
-
-/// An import writes frequently; after this silence its process is considered dead.
-const HEARTBEAT_TIMEOUT_MS: i64 = 10 * 60 * 1000;
 
 /// How long an ended import is kept.
 const RETENTION_MS: i64 = 7 * 24 * 60 * 60 * 1000;
@@ -113,18 +111,31 @@ impl Model {
     }
 }
 
-/// Saves the progress. Returns `false` if the import was canceled or cleaned up.
+/// Renews the leases of imports, and returns those that are still running.
 pub async fn heartbeat(
+    db: &impl ConnectionTrait,
+    held: &[ImportId],
+    now: Timestamp,
+    dialect: Backend,
+) -> Result<Vec<Model>, DbErr> {
+    Entity::update_many()
+        .col_expr(Column::HeartbeatAt, backend::lease_time(dialect, now))
+        .filter(Column::Id.is_in(held.iter().copied()))
+        .filter(Column::Status.eq(ImportStatus::Running))
+        .exec_with_returning(db)
+        .await
+}
+
+/// Saves the progress. Returns `false` if the import was canceled or cleaned up.
+pub async fn save_progress(
     tx: &impl ConnectionTrait,
     id: ImportId,
     bytes_read: i64,
     n_messages: i64,
-    now: Timestamp,
 ) -> Result<bool, DbErr> {
     let result = Entity::update_many()
         .col_expr(Column::BytesRead, Expr::value(bytes_read))
         .col_expr(Column::NMessages, Expr::value(n_messages))
-        .col_expr(Column::HeartbeatAt, Expr::value(now))
         .filter(Column::Id.eq(id))
         .filter(Column::Status.eq(ImportStatus::Running))
         .exec(tx)
@@ -164,44 +175,43 @@ pub async fn abort(
     .await
 }
 
-/// Ends imports whose process is dead, and deletes rows of imports that ended long ago.
-pub async fn reap(db: &Db, now: Timestamp) -> Result<(), DbErr> {
-    // An SQLite file belongs to one process, so no import runs at its start. On PostgreSQL other
-    // nodes may be importing.
-    let heartbeat_before = match db.backend() {
-        Backend::Sqlite => now,
-        Backend::Postgres => now.plus_ms(-HEARTBEAT_TIMEOUT_MS),
-    };
+/// Ends the imports without a heartbeat for `silent_ms`, except those that this node `holds`.
+pub async fn end_abandoned(
+    db: &Db,
+    silent_ms: i64,
+    holds: Vec<ImportId>,
+    now: Timestamp,
+) -> Result<(), DbErr> {
+    let heartbeat_before = backend::lease_time(db.backend(), now).sub(silent_ms);
     db.write(move |tx| {
         Box::pin(async move {
-            let abandoned = || {
-                Column::Status
-                    .eq(ImportStatus::Running)
-                    .and(Column::HeartbeatAt.lte(heartbeat_before))
-            };
-            let hidden = Entity::find()
-                .select_only()
-                .column(Column::HiddenSpaceId)
-                .filter(abandoned());
-            let hidden = hidden.into_query();
-            let spaces: Vec<Option<SpaceId>> = Entity::find()
-                .select_only()
-                .column(Column::HiddenSpaceId)
-                .filter(abandoned())
-                .into_tuple()
-                .all(tx)
+            let report = error_report("interrupted", "The server stopped during the import.");
+            // Ended before its space is deleted: an import that completes meanwhile keeps both.
+            let ended = Entity::update_many()
+                .col_expr(Column::Status, Expr::value(ImportStatus::Failed))
+                .col_expr(Column::Report, Expr::value(report))
+                .col_expr(Column::FinishedAt, Expr::value(now))
+                .filter(Column::Status.eq(ImportStatus::Running))
+                .filter(Expr::col(Column::HeartbeatAt).lte(heartbeat_before))
+                .filter(Column::Id.is_not_in(holds))
+                .exec_with_returning(tx)
                 .await?;
-            if !spaces.is_empty() {
-                delete_spaces(tx, hidden).await?;
-                let report = error_report("interrupted", "The server stopped during the import.");
-                Entity::update_many()
-                    .col_expr(Column::Status, Expr::value(ImportStatus::Failed))
-                    .col_expr(Column::Report, Expr::value(report))
-                    .col_expr(Column::FinishedAt, Expr::value(now))
-                    .filter(abandoned())
-                    .exec(tx)
-                    .await?;
+            for import in ended {
+                let hidden = Entity::find_by_id(import.id)
+                    .select_only()
+                    .column(Column::HiddenSpaceId);
+                delete_spaces(tx, hidden.into_query()).await?;
             }
+            Ok(())
+        })
+    })
+    .await
+}
+
+/// Deletes rows of imports that ended long ago.
+pub async fn delete_expired(db: &Db, now: Timestamp) -> Result<(), DbErr> {
+    db.write(move |tx| {
+        Box::pin(async move {
             Entity::delete_many()
                 .filter(Column::FinishedAt.lt(now.plus_ms(-RETENTION_MS)))
                 .exec(tx)

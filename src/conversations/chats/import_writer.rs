@@ -67,6 +67,7 @@ pub async fn start(
     bytes_total: u64,
     now: Timestamp,
 ) -> Result<import_job::Model, ChatImportError> {
+    let dialect = db.backend();
     db.write(move |tx| {
         Box::pin(async move {
             if import_job::has_running(tx, user).await? {
@@ -89,7 +90,9 @@ pub async fn start(
                 created_at: Set(now),
                 finished_at: Set(None),
             };
-            Ok(row.insert(tx).await?)
+            let row = row.insert(tx).await?;
+            import_job::heartbeat(tx, &[row.id], now, dialect).await?;
+            Ok(row)
         })
     })
     .await
@@ -144,9 +147,7 @@ pub async fn write_batch(
         Box::pin(async move {
             let n_messages = target.first_seq - 1 + i64::try_from(messages.len()).unwrap_or(0);
             let bytes_read = i64::try_from(target.bytes_read).unwrap_or(i64::MAX);
-            let heartbeat =
-                import_job::heartbeat(tx, target.import, bytes_read, n_messages, target.now);
-            if !heartbeat.await? {
+            if !import_job::save_progress(tx, target.import, bytes_read, n_messages).await? {
                 return Err(ChatImportError::Canceled);
             }
             let memberships = insert_memberships(tx, target, &messages).await?;
@@ -328,7 +329,7 @@ pub async fn finish(
         Box::pin(async move {
             let id = result.import.id;
             let bytes_read = i64::try_from(result.bytes_read).unwrap_or(i64::MAX);
-            if !import_job::heartbeat(tx, id, bytes_read, result.last_seq, result.now).await? {
+            if !import_job::save_progress(tx, id, bytes_read, result.last_seq).await? {
                 return Err(ChatImportError::Canceled);
             }
             let space = space::lock(tx, result.target).await?;

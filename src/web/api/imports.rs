@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 
 use crate::app::App;
 use crate::conversations::chats::chat_authors::{AuthorChoice, AuthorMap};
-use crate::conversations::chats::chat_import::{ChatImport, ImportServices};
+use crate::conversations::chats::chat_import::ChatImport;
 use crate::conversations::chats::import_writer::ChatImportError;
 use crate::conversations::chats::{chat_import, import_job, import_writer};
 use crate::spaces::permissions::Action;
@@ -86,14 +86,14 @@ pub async fn import(
         title: title_from_file_name(&file),
         authors: AuthorMap::new(&seats, importer, chosen),
     };
-    let task = run_import(app.clone(), chat, file);
-    app.shutdown.spawn(task);
+    app.imports
+        .spawn(view.id, run_import(app.clone(), chat, file));
     Ok(HttpResponse::Accepted().json(view))
 }
 
 async fn run_import(app: Data<App>, chat: ChatImport, file: TempFileUpload) {
     // The import stores its result in its row and logs unexpected errors.
-    let Ok(row) = chat_import::run(&import_context(&app), chat, file.file).await else {
+    let Ok(row) = chat_import::run(&app.imports, chat, file.file).await else {
         return;
     };
     match app.engine.conversation_view(row.id).await {
@@ -101,15 +101,6 @@ async fn run_import(app: Data<App>, chat: ChatImport, file: TempFileUpload) {
             .hub
             .publish(events::conversation_updated(view.space_id, &view)),
         Err(error) => tracing::error!(%error, "failed to announce an imported conversation"),
-    }
-}
-
-/// Returns the services that an import needs.
-pub fn import_context(app: &App) -> ImportServices {
-    ImportServices {
-        db: app.db.clone(),
-        clock: app.clock.clone(),
-        shutdown: app.shutdown.clone(),
     }
 }
 

@@ -13,7 +13,7 @@ use crate::space_transfer::space_import::SpaceImport;
 use crate::space_transfer::{export_writer, space_import};
 use crate::spaces::permissions::Action;
 use crate::web::api::chat_exports;
-use crate::web::api::imports::{import_context, import_error};
+use crate::web::api::imports::import_error;
 use crate::web::error::{ApiError, ApiResult};
 use crate::web::extract::authentication::CurrentUser;
 use crate::web::extract::space_access;
@@ -119,8 +119,8 @@ pub async fn import(
         n_bytes: file.n_bytes,
         limits: transfer_limits(&app),
     };
-    let tools = import_context(&app);
-    app.shutdown.spawn(async move {
+    let tools = app.imports.clone();
+    app.imports.spawn(view.id, async move {
         // The import stores its result in its row and logs unexpected errors.
         let _ = space_import::run(&tools, arrival).await;
     });

@@ -1,6 +1,8 @@
 //! Tests of chat files of other frontends: import and export.
 
+use base::ids::ImportId;
 use serde_json::{Value, json};
+use troupe::conversations::chats::import_job;
 
 use crate::support::app::{OPEN_REGISTRATION, TestApp};
 use crate::support::backends::on_sqlite;
@@ -29,6 +31,9 @@ const FIXTURES: [(&str, &[u8], i64, i64); 12] = [
     ("halves", fixture!("halves.jsonl"), 2, 0),
     ("old", fixture!("old.jsonl"), 2, 0),
 ];
+
+/// In milliseconds since 1970.
+const FAR_FUTURE: i64 = 100_000_000_000_000;
 
 /// The space of a test and the one that every installation has from its setup.
 const SPACES: i64 = 2;
@@ -197,11 +202,12 @@ on_sqlite! {
         let (space, door) = room(&ann).await;
         import(&ann, &door, "a.jsonl", fixture!("solo.jsonl")).await;
         let mut facts = DatabaseFacts::open(&app.database).await;
-        // The state that a process leaves when it dies during an import.
+        // The state that a process leaves when it dies during an import. The recovery of this node
+        // must not be faster than the test, so the heartbeat is in the future.
         facts.execute("INSERT INTO spaces (name, created_at) VALUES ('', 1)").await;
         let hidden = facts.number("SELECT CAST(max(id) AS TEXT) FROM spaces").await;
         facts.execute(&format!("INSERT INTO conversations (space_id, created_at) VALUES ({hidden}, 1)")).await;
-        facts.execute(&format!("INSERT INTO imports (user_id, hidden_space_id, heartbeat_at, created_at) SELECT user_id, {hidden}, 1, 1 FROM imports")).await;
+        facts.execute(&format!("INSERT INTO imports (user_id, hidden_space_id, heartbeat_at, created_at) SELECT user_id, {hidden}, {FAR_FUTURE}, 1 FROM imports")).await;
         let half = facts.number("SELECT CAST(max(id) AS TEXT) FROM imports").await;
 
         let all = expect(200, ann.get("/api/spaces?all=true").await);
@@ -209,7 +215,10 @@ on_sqlite! {
         assert_eq!(ann.get(&format!("/api/spaces/{hidden}")).await.0, 404);
         let busy = bring(&ann, &door, "b.jsonl", fixture!("old.jsonl")).await;
         assert_eq!(refusal(&busy), (409, "import_running".to_owned()));
-        troupe::conversations::chats::import_job::reap(&app.app.db, app.app.clock.now()).await.unwrap();
+        for (holds, status) in [(vec![ImportId(half)], "running"), (Vec::new(), "failed")] {
+            import_job::end_abandoned(&app.app.db, -FAR_FUTURE, holds, app.app.clock.now()).await.unwrap();
+            assert_eq!(expect(200, ann.get(&format!("/api/imports/{half}")).await)["status"], status);
+        }
 
         let told = expect(200, ann.get(&format!("/api/imports/{half}")).await);
         assert_eq!((told["status"].as_str(), told["error"]["code"].as_str()), (Some("failed"), Some("interrupted")));

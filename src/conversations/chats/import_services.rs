@@ -1,0 +1,161 @@
+//! Imports as a kind of leased job. Each runs in the process that received its file, so no other one
+//! continues it: the recovery ends an import whose process died.
+
+use std::time::Duration;
+
+use base::clock::Clock;
+use base::ids::ImportId;
+use base::shutdown::Shutdown;
+use leased_jobs::clock_jump_guard::ClockJumpGuard;
+use leased_jobs::heartbeat::run_heartbeat;
+use leased_jobs::job::{Job, JobFailure, JobTiming, RenewedLease};
+use leased_jobs::lease::{ActiveLeases, CancelHandle, Lease};
+use leased_jobs::recovery::run_recovery;
+use sea_orm::DbErr;
+use tokio::time::Instant;
+
+use crate::conversations::chats::import_job;
+use crate::db::backend;
+use crate::db::connect::{Backend, Db};
+
+/// After this silence the process of an import counts as dead. Longer than its last transaction,
+/// which locks the row.
+const STALE_AFTER: Duration = Duration::from_secs(10 * 60);
+/// How often imports of dead processes are looked for.
+const RECOVERY_INTERVAL: Duration = Duration::from_secs(60);
+/// An import has one process, and thus one lease.
+const LEASE: i64 = 1;
+
+/// What imports need. Cheap to clone; clones share state.
+#[derive(Clone)]
+pub struct ImportServices {
+    pub db: Db,
+    pub clock: Clock,
+    pub shutdown: Shutdown,
+    /// The imports of this process.
+    leases: ActiveLeases<ImportId>,
+    heartbeat: Duration,
+}
+
+impl ImportServices {
+    /// Builds the services; imports renew their leases at the interval `heartbeat`.
+    pub fn new(db: Db, clock: Clock, shutdown: Shutdown, heartbeat: Duration) -> Self {
+        Self {
+            db,
+            clock,
+            shutdown,
+            leases: ActiveLeases::default(),
+            heartbeat,
+        }
+    }
+
+    /// Ends what the previous process left, and deletes what ended long ago.
+    ///
+    /// # Errors
+    /// Returns an error when the database fails.
+    pub async fn recover_at_start(&self) -> Result<(), DbErr> {
+        // An SQLite file belongs to one process, so no import runs at its start. On PostgreSQL other
+        // nodes may be importing.
+        let silent_for = match self.db.backend() {
+            Backend::Sqlite => Duration::ZERO,
+            Backend::Postgres => STALE_AFTER,
+        };
+        self.end_abandoned(silent_for).await?;
+        import_job::delete_expired(&self.db, self.clock.now()).await
+    }
+
+    /// Starts the heartbeat and the recovery, which run until the node closes.
+    pub fn start(&self) {
+        let stopping = &self.shutdown.stopping;
+        self.shutdown
+            .spawn(run_heartbeat(self.clone(), stopping.clone()));
+        self.shutdown
+            .spawn(run_recovery(self.clone(), stopping.clone()));
+    }
+
+    /// Runs an import in a task that holds its lease, also if it panics.
+    pub fn spawn(&self, id: ImportId, import: impl Future<Output = ()> + Send + 'static) {
+        let cancel = CancelHandle::child_of(&self.shutdown.draining);
+        let guard = self.leases.hold(Lease::new(id, LEASE, cancel, ()));
+        self.shutdown.spawn(async move {
+            let _guard = guard;
+            import.await;
+        });
+    }
+
+    /// Returns whether an import must end: this node shuts down, or the import has ended already.
+    pub fn is_canceled(&self, id: ImportId) -> bool {
+        let lease = self.leases.find(&id);
+        lease.is_none_or(|lease| lease.cancel.token.is_cancelled())
+    }
+
+    /// Waits until the canceled imports of this process have recorded their end, or for 5 s.
+    pub async fn drain(&self) {
+        let leases = &self.leases;
+        if !leases.drain(Duration::ZERO, |_| leases.close()).await {
+            tracing::warn!("imports did not end within 5 s of cancellation");
+        }
+    }
+
+    async fn end_abandoned(&self, silent_for: Duration) -> Result<(), DbErr> {
+        let silent_ms = i64::try_from(silent_for.as_millis()).unwrap_or(i64::MAX);
+        let held = self.leases.list().into_iter().map(|lease| lease.id);
+        let now = self.clock.now();
+        import_job::end_abandoned(&self.db, silent_ms, held.collect(), now).await
+    }
+}
+
+impl Job for ImportServices {
+    type Id = ImportId;
+    type Data = ();
+    type Error = DbErr;
+
+    fn leases(&self) -> &ActiveLeases<ImportId> {
+        &self.leases
+    }
+
+    fn timing(&self) -> JobTiming {
+        JobTiming {
+            heartbeat: self.heartbeat,
+            stale_after: STALE_AFTER,
+            // The next batch detects that the import has ended.
+            gives_up_stale_leases: false,
+            poll_interval: None,
+            recovery_interval: RECOVERY_INTERVAL,
+        }
+    }
+
+    fn report(&self, failure: JobFailure<'_, DbErr>) {
+        match failure {
+            JobFailure::Heartbeat(error) | JobFailure::Claim(error) => {
+                tracing::warn!(%error, "failed to renew import heartbeats; retrying: {error}");
+            }
+            JobFailure::HeartbeatTimeout => tracing::warn!("import heartbeats timed out; retrying"),
+            JobFailure::Recovery(error) => {
+                tracing::warn!(%error, "failed to end abandoned imports; retrying: {error}");
+            }
+        }
+    }
+
+    async fn renew(&self, held: &[ImportId]) -> Result<Vec<RenewedLease<ImportId>>, DbErr> {
+        let (db, now) = (&self.db, self.clock.now());
+        let connection = db.heartbeat_connection();
+        let renewed = import_job::heartbeat(connection, held, now, db.backend());
+        let imports = db.run_observed(renewed).await?.into_iter();
+        let renewed = imports.map(|import| RenewedLease {
+            id: import.id,
+            number: LEASE,
+            is_cancel_requested: false,
+        });
+        Ok(renewed.collect())
+    }
+
+    async fn recover(&mut self, guard: &mut ClockJumpGuard) -> Result<(), DbErr> {
+        let (db, now) = (self.db.reader(), self.clock.now());
+        let reading = backend::read_lease_time(db, self.db.backend(), now).await?;
+        if guard.can_recover(Instant::now(), reading.map(|at| at.0)) {
+            self.end_abandoned(STALE_AFTER).await?;
+        }
+        Ok(())
+    }
+}
