@@ -16,7 +16,8 @@ use tokio::time::Instant;
 
 use crate::conversations::chats::import_job;
 use crate::db::backend;
-use crate::db::connect::{Backend, Db};
+use crate::db::backend::Backend;
+use crate::db::connect::Db;
 
 /// After this silence the process of an import counts as dead. Longer than its last transaction,
 /// which locks the row.
