@@ -5,7 +5,8 @@ use base::clock::Timestamp;
 use base::message_text::MAX_BYTES;
 use tavern::chats::batches::{BatchEvent, MAX_MESSAGES};
 use tavern::chats::export::{ExportedChatMessage, ExportedText};
-use tavern::chats::line::{ChatLine, ChatMessage, ChatText};
+use tavern::chats::line::ChatLine;
+use tavern::chats::message::{ChatMessage, ChatText};
 use tavern::chats::{batches, export, line};
 
 /// Reads the bytes as a file.

@@ -10,7 +10,7 @@ use base::ids::{ConversationId, MembershipId, MessageId};
 use sea_orm::{ColumnTrait, ConnectionTrait, DbErr, EntityTrait, QueryFilter, QueryOrder};
 use tavern::chats::export;
 use tavern::chats::export::{ExportedChatMessage, ExportedHeader, ExportedText};
-use tavern::chats::line::ChatRole;
+use tavern::chats::message::ChatRole;
 
 use crate::conversations::message::{MessageRole, Visibility};
 use crate::conversations::{conversation, message, pages, swipe, timeline};

@@ -11,7 +11,7 @@ use llm::tokens;
 use serde_json::{Value, json};
 use tavern::chats::batches;
 use tavern::chats::batches::{BatchEvent, LineReport, MessageBatch};
-use tavern::chats::line::{ChatHeader, ChatMessage};
+use tavern::chats::message::{ChatHeader, ChatMessage};
 use tokio::sync::mpsc;
 
 use crate::conversations::chats::chat_authors::{AuthorMap, AuthorName, AuthorTarget};

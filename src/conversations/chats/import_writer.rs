@@ -12,7 +12,7 @@ use sea_orm::{
     QueryFilter, QuerySelect,
 };
 use serde_json::{Value, json};
-use tavern::chats::line::{ChatMessage, ChatRole, ChatText};
+use tavern::chats::message::{ChatMessage, ChatRole, ChatText};
 
 use crate::characters::quota::{QuotaError, QuotaExceeded};
 use crate::conversations::chats::chat_authors::{AuthorName, AuthorTarget};

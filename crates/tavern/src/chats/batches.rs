@@ -6,7 +6,8 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use crate::chats::line;
-use crate::chats::line::{ChatHeader, ChatLine, ChatLineError, ChatMessage};
+use crate::chats::line::{ChatLine, ChatLineError};
+use crate::chats::message::{ChatHeader, ChatMessage};
 use crate::chats::reader::{LineReader, RawLine};
 use crate::import_warning::ImportWarning;
 

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use base::clock::Timestamp;
 use serde_json::{Map, Value, json};
 
-use crate::chats::line::ChatRole;
+use crate::chats::message::ChatRole;
 use crate::chats::metadata;
 
 /// The name in a header if the chat has no such member.

@@ -3,11 +3,11 @@
 //! **Invariant:** no line aborts the import. An unusable line and a repaired message are both
 //! recorded in the report.
 
-use base::clock::Timestamp;
 use base::message_text::{MessageText, MessageTextError};
 use base::{display_name, message_text};
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 
+use crate::chats::message::{ChatHeader, ChatMessage, ChatRole, ChatText};
 use crate::chats::{dates, metadata};
 use crate::import_warning::ImportWarning;
 
@@ -22,59 +22,6 @@ const MAX_NAME: usize = 100;
 pub enum ChatLine {
     Header(ChatHeader),
     Message(Box<ChatMessage>),
-}
-
-/// The header, in most files the first line.
-#[derive(Debug, Default)]
-pub struct ChatHeader {
-    pub user_name: Option<String>,
-    pub character_name: Option<String>,
-    pub created_at: Option<Timestamp>,
-    /// Author's note and scenario, as settings of a conversation.
-    pub settings: Map<String, Value>,
-}
-
-/// A message with all its texts; `active` is always a valid index.
-#[derive(Clone, Debug)]
-pub struct ChatMessage {
-    /// `None` if the line has no name.
-    pub name: Option<String>,
-    pub is_user: bool,
-    pub role: ChatRole,
-    /// Shown, but not sent to models.
-    pub is_excluded: bool,
-    pub sent_at: Option<Timestamp>,
-    pub texts: Vec<ChatText>,
-    pub active: usize,
-    /// The repairs that were applied.
-    pub repairs: Vec<ImportWarning>,
-}
-
-/// The role of the author of a message; a narrator has the role `System`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ChatRole {
-    User,
-    Assistant,
-    System,
-}
-
-/// A text of a message.
-#[derive(Clone, Debug)]
-pub struct ChatText {
-    pub content: String,
-    /// 0: not counted.
-    pub token_count: i64,
-    pub metadata: Value,
-}
-
-impl ChatText {
-    fn new(content: String) -> Self {
-        Self {
-            content,
-            token_count: 0,
-            metadata: json!({}),
-        }
-    }
 }
 
 /// Why a line is not a message.

@@ -2,7 +2,8 @@
 
 use serde_json::json;
 
-use super::{ChatLine, ChatLineError, ChatMessage, ChatRole, read};
+use super::{ChatLine, ChatLineError, read};
+use crate::chats::message::{ChatMessage, ChatRole};
 
 macro_rules! fixture {
     ($name:literal) => {

@@ -3,7 +3,7 @@
 
 use serde_json::{Map, Value, json};
 
-use crate::chats::line::ChatRole;
+use crate::chats::message::ChatRole;
 
 /// The metadata key for fields that only the file format knows, kept so that an export restores
 /// them.
@@ -167,7 +167,7 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::{extra_of_message, metadata, settings, to_chat_metadata};
-    use crate::chats::line::ChatRole;
+    use crate::chats::message::ChatRole;
 
     #[test]
     fn note_and_scenario_survive_a_round_trip() {

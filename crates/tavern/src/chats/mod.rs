@@ -4,5 +4,6 @@ pub mod batches;
 pub mod dates;
 pub mod export;
 pub mod line;
+pub mod message;
 pub mod metadata;
 pub mod reader;

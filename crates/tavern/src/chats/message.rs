@@ -1,0 +1,59 @@
+//! What a chat file contains: its header, and messages with all their texts.
+
+use base::clock::Timestamp;
+use serde_json::{Map, Value, json};
+
+use crate::import_warning::ImportWarning;
+
+/// The header, in most files the first line.
+#[derive(Debug, Default)]
+pub struct ChatHeader {
+    pub user_name: Option<String>,
+    pub character_name: Option<String>,
+    pub created_at: Option<Timestamp>,
+    /// Author's note and scenario, as settings of a conversation.
+    pub settings: Map<String, Value>,
+}
+
+/// A message with all its texts; `active` is always a valid index.
+#[derive(Clone, Debug)]
+pub struct ChatMessage {
+    /// `None` if the line has no name.
+    pub name: Option<String>,
+    pub is_user: bool,
+    pub role: ChatRole,
+    /// Shown, but not sent to models.
+    pub is_excluded: bool,
+    pub sent_at: Option<Timestamp>,
+    pub texts: Vec<ChatText>,
+    pub active: usize,
+    /// The repairs that were applied.
+    pub repairs: Vec<ImportWarning>,
+}
+
+/// The role of the author of a message; a narrator has the role `System`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ChatRole {
+    User,
+    Assistant,
+    System,
+}
+
+/// A text of a message.
+#[derive(Clone, Debug)]
+pub struct ChatText {
+    pub content: String,
+    /// 0: not counted.
+    pub token_count: i64,
+    pub metadata: Value,
+}
+
+impl ChatText {
+    pub(crate) fn new(content: String) -> Self {
+        Self {
+            content,
+            token_count: 0,
+            metadata: json!({}),
+        }
+    }
+}
