@@ -137,7 +137,8 @@ mod tests {
         write_segments(&db).await;
 
         assert_eq!(count_segments(&db).await, N_WRITES);
-        assert!(!db.merge_segments().await, "all is merged");
+        // On a busy machine a slow transaction ends a call early.
+        while db.merge_segments().await {}
         assert!(count_segments(&db).await < 10);
         db.close().await;
     }
