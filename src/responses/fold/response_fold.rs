@@ -368,3 +368,7 @@ mod tests;
 #[cfg(test)]
 #[path = "fold_property_tests.rs"]
 mod property_tests;
+
+#[cfg(test)]
+#[path = "event_json_tests.rs"]
+mod event_json_tests;
