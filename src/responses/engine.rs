@@ -8,7 +8,11 @@ use base::clock::Timestamp;
 use base::ids::UserId;
 use leased_jobs::concurrency_limit::ConcurrencyPermit;
 use leased_jobs::lease::CancelHandle;
-use responses_api::object_ids;
+use responses_api::fold::engine_event::EngineEvent;
+use responses_api::fold::response_fold::Fold;
+use responses_api::response::ResponseHeader;
+use responses_api::status::ResponseStatus;
+use responses_api::{object_ids, pending_tool_calls};
 use sea_orm::{DbErr, SqlErr};
 use serde_json::Value;
 use tokio::sync::oneshot;
@@ -20,16 +24,12 @@ use crate::responses::execution::event_stream::EventReceiver;
 use crate::responses::execution::recorder::Recorder;
 use crate::responses::execution::response_task::{ResponseOutput, TaskOutcome};
 use crate::responses::execution::{event_stream, mcp, response_task};
-use crate::responses::fold::engine_event::EngineEvent;
-use crate::responses::fold::response_document::ResponseHeader;
-use crate::responses::fold::response_fold::Fold;
-use crate::responses::input::{compaction, history, pending_tool_calls};
+use crate::responses::input::{compaction, history};
 use crate::responses::preparation;
 use crate::responses::preparation::PreparedResponse;
 use crate::responses::request::CreateResponse;
 use crate::responses::services::ResponseServices;
 use crate::responses::store::item::ItemDirection;
-use crate::responses::store::response::ResponseStatus;
 use crate::responses::store::{event, item, queue, response};
 
 /// The operations of this module. Cheap to clone; clones share state.
@@ -196,7 +196,8 @@ impl ResponseEngine {
             Some(prior) => prior.to_vec(),
             None => history::list_items(db, previous, conversation).await?,
         };
-        pending_tool_calls::check(&prior, &request.input)?;
+        pending_tool_calls::check(&prior, &request.input)
+            .map_err(ResponseEngineError::InvalidToolOutputs)?;
         let sealer = &self.services.models.cipher;
         let (prior, input) =
             compaction::expand_summaries(sealer, user, prior, request.input.clone())?;

@@ -1,11 +1,11 @@
 //! Why a response cannot be created, read or changed. `web/v1/error.rs` translates this for clients.
 
 use leased_jobs::concurrency_limit::LimitReached;
+use responses_api::pending_tool_calls::ToolOutputError;
 use sea_orm::DbErr;
 use tokio::task::JoinError;
 
 use crate::responses::execution::mcp_approvals::ApprovalError;
-use crate::responses::input::pending_tool_calls::ToolOutputError;
 
 /// An error of the response engine; nothing was written.
 #[derive(Debug, thiserror::Error)]

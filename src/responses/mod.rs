@@ -8,15 +8,14 @@
 //! ```
 //!
 //! Start with `engine` and `retrieval` (the operations), `response_task` (runs one response),
-//! `fold` (turns events into the response and its stream), `recorder` (what is stored, and when; a
-//! response that is not stored has none) and `queue` (the only statements that change the state of
-//! a response). Characters and spaces are models, too: `model_names` (which ones) and
-//! `speaker_queue` (who speaks, in order).
+//! `responses_api::fold` (turns events into the response and its stream), `recorder` (what is
+//! stored, and when; a response that is not stored has none) and `queue` (the only statements that
+//! change the state of a response). Characters and spaces are models, too: `model_names` (which
+//! ones) and `speaker_queue` (who speaks, in order).
 
 pub mod engine;
 pub mod error;
 pub mod execution;
-pub mod fold;
 pub mod input;
 pub mod model_list;
 pub mod persona_models;

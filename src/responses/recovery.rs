@@ -4,10 +4,10 @@
 
 use std::time::Duration;
 
+use responses_api::fold::engine_event::ResponseOutcome;
 use sea_orm::DbErr;
 
 use crate::responses::execution::{finalize, response_task};
-use crate::responses::fold::engine_event::ResponseOutcome;
 use crate::responses::services::ResponseServices;
 use crate::responses::store::{queue, response, retention};
 

@@ -5,6 +5,8 @@ use std::time::Duration;
 use base::ids::UserId;
 use leased_jobs::concurrency_limit::ConcurrencyPermit;
 use leased_jobs::lease::CancelReason;
+use responses_api::fold::engine_event::ResponseOutcome;
+use responses_api::status::ResponseStatus;
 use sea_orm::{DbErr, EntityTrait};
 use serde_json::Value;
 use tokio::sync::watch;
@@ -15,9 +17,7 @@ use crate::responses::engine::ResponseEngine;
 use crate::responses::error::ResponseEngineError;
 use crate::responses::execution::event_stream::{EventReceiver, EventSender};
 use crate::responses::execution::{event_stream, finalize};
-use crate::responses::fold::engine_event::ResponseOutcome;
 use crate::responses::store::item::ItemDirection;
-use crate::responses::store::response::ResponseStatus;
 use crate::responses::store::{event, item, queue, response, retention};
 
 /// How long a cancellation waits for the task that runs the response.

@@ -12,16 +12,15 @@ use agent::tools::tool::ServerTool;
 use async_trait::async_trait;
 use llm::request::Request;
 use llm::tool::ToolCall;
+use responses_api::fold::engine_event::{Completeness, EngineEvent};
+use responses_api::fold::fold_calls::CallItem;
+use responses_api::response::ResponseUsage;
 use tokio_util::sync::CancellationToken;
 
 use crate::responses::execution::response_sink::ResponseSink;
 use crate::responses::execution::tool_config::ToolConfig;
-use crate::responses::execution::tool_dispatch;
 use crate::responses::execution::tool_dispatch::CallBudget;
-use crate::responses::fold::engine_event::{Completeness, EngineEvent};
-use crate::responses::fold::fold_calls::CallItem;
-use crate::responses::fold::response_document::ResponseUsage;
-use crate::responses::fold::usage;
+use crate::responses::execution::{tool_dispatch, usage};
 
 /// The surface of one response; all of its speakers share it.
 pub struct ResponseHost<'a> {
@@ -82,7 +81,7 @@ impl AgentHost for ResponseHost<'_> {
                 }
             }
             AgentEvent::Tool(item, update) => {
-                queue.push(EngineEvent::from_tool_update(item, update));
+                queue.push_tool_update(item, update);
             }
             AgentEvent::ClientCall(item) => queue.push(EngineEvent::ClientToolCall(
                 item.clone(),

@@ -7,10 +7,10 @@ use std::sync::Arc;
 
 use base::clock::Timestamp;
 use base::ids::UserId;
+use responses_api::response::ResponseState;
 use sea_orm::ActiveEnum;
 
 use crate::responses::execution::speakers::SpeakerCall;
-use crate::responses::fold::response_document::ResponseState;
 use crate::responses::store::response;
 
 /// What the line states besides the final state.

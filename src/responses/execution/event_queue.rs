@@ -3,11 +3,12 @@
 //! **Invariant:** pushing only takes memory, so a model never waits. The size is bounded by the
 //! longest text that a response may have.
 
+use agent::tools::ordered_output::ToolUpdate;
 use parking_lot::Mutex;
+use responses_api::fold::engine_event::EngineEvent;
+use responses_api::fold::fold_calls::CallItem;
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
-
-use crate::responses::fold::engine_event::EngineEvent;
 
 /// The event queue of one response task.
 #[derive(Default)]
@@ -33,6 +34,15 @@ impl EventQueue {
     pub fn push(&self, event: EngineEvent) {
         self.state.lock().events.push(event);
         self.pushed.notify_one();
+    }
+
+    /// Adds the event for an update about a server-side call.
+    pub fn push_tool_update(&self, item: &CallItem, update: ToolUpdate) {
+        self.push(match update {
+            ToolUpdate::Started => EngineEvent::ToolStarted(item.clone()),
+            ToolUpdate::Progress(message) => EngineEvent::ToolProgress(message),
+            ToolUpdate::Finished(result) => EngineEvent::ToolFinished(result),
+        });
     }
 
     /// Marks the end of the events.
@@ -92,9 +102,9 @@ impl EventQueue {
 #[cfg(test)]
 mod tests {
     use futures::FutureExt;
+    use responses_api::fold::engine_event::EngineEvent;
 
     use super::EventQueue;
-    use crate::responses::fold::engine_event::EngineEvent;
 
     #[tokio::test]
     async fn the_queue_is_flushed_when_the_last_batch_is_marked() {

@@ -8,10 +8,9 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use parking_lot::Mutex;
+use responses_api::fold::response_fold::StreamEvent;
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
-
-use crate::responses::fold::response_fold::StreamEvent;
 
 /// The most unread bytes a reader may have when more is pushed.
 pub const MAX_BUFFERED_BYTES: usize = 4 * 1024 * 1024;
@@ -141,10 +140,10 @@ impl Drop for EventReceiver {
 
 #[cfg(test)]
 mod tests {
+    use responses_api::fold::response_fold::StreamEvent;
     use tokio_util::sync::CancellationToken;
 
     use super::{MAX_BUFFERED_BYTES, channel};
-    use crate::responses::fold::response_fold::StreamEvent;
 
     fn event(seq: i64, n_bytes: usize) -> StreamEvent {
         StreamEvent {

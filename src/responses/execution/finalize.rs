@@ -2,15 +2,15 @@
 //! slow.
 
 use base::clock::Timestamp;
+use responses_api::fold::engine_event::{EngineEvent, ResponseEnd, ResponseOutcome};
+use responses_api::fold::response_fold::Fold;
+use responses_api::response::ResponseState;
+use responses_api::status::ResponseStatus;
 use sea_orm::{ConnectionTrait, DbErr};
 
 use crate::responses::execution::end_log::EndLog;
-use crate::responses::fold::engine_event::{EngineEvent, ResponseEnd, ResponseOutcome};
-use crate::responses::fold::response_document::ResponseState;
-use crate::responses::fold::response_fold::Fold;
 use crate::responses::services::ResponseServices;
 use crate::responses::store::item::ItemDirection;
-use crate::responses::store::response::ResponseStatus;
 use crate::responses::store::{event, item, queue, response};
 
 /// Ends a response in the state given by `row`. Its output so far is kept and its open item becomes

@@ -1,10 +1,10 @@
 //! Approvals of MCP calls: a request that continues must answer every pending approval request.
 //! Pure.
 
+use responses_api::pending_tool_calls::is_incomplete;
 use serde_json::Value;
 
 use crate::responses::error::ResponseEngineError;
-use crate::responses::input::pending_tool_calls::is_incomplete;
 
 /// A call that the user approved, exactly as it was shown.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -15,6 +15,7 @@ use futures::future::join_all;
 use leased_jobs::lease::CancelHandle;
 use llm::request::Request;
 use llm::tool::{Tool, ToolCall};
+use responses_api::fold::engine_event::{Completeness, EngineEvent};
 use serde_json::{Value, json};
 use tokio::time::{Instant, timeout_at};
 
@@ -23,7 +24,6 @@ use crate::responses::execution::mcp::{McpPlan, McpServers, ServerToolRef};
 use crate::responses::execution::mcp_approvals::ApprovedCall;
 use crate::responses::execution::tool_config;
 use crate::responses::execution::tool_config::{ToolConfig, ToolKind};
-use crate::responses::fold::engine_event::{Completeness, EngineEvent};
 
 /// The limit for all servers together, because model APIs accept no more tools.
 const MAX_TOOLS: usize = 128;
@@ -149,10 +149,7 @@ impl McpContext<'_> {
         // A call that must run only once is stored before it runs.
         self.queue.push(EngineEvent::NextIteration);
         self.queue.flush().await;
-        let show = |at: usize, update| {
-            let event = EngineEvent::from_tool_update(&receipts[at], update);
-            self.queue.push(event);
-        };
+        let show = |at: usize, update| self.queue.push_tool_update(&receipts[at], update);
         let outcomes = self.tool_runtime.executor.run(jobs, show).await;
         self.queue.flush().await;
         let calls: Vec<ToolCall> = approved.iter().map(tool_call).collect();

@@ -14,3 +14,4 @@ pub mod response_task;
 pub mod speakers;
 pub mod tool_config;
 pub mod tool_dispatch;
+pub mod usage;

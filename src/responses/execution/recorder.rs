@@ -5,15 +5,15 @@
 //! client sees it, and each event of a background response before it is sent. All writes are fenced
 //! by the lease.
 
+use responses_api::fold::response_fold::StreamEvent;
+use responses_api::response::ResponseState;
+use responses_api::status::ResponseStatus;
 use sea_orm::{ConnectionTrait, DbErr, EntityTrait};
 use serde_json::Value;
 
 use crate::db::connect::Db;
 use crate::db::retry;
-use crate::responses::fold::response_document::ResponseState;
-use crate::responses::fold::response_fold::StreamEvent;
 use crate::responses::store::item::ItemDirection;
-use crate::responses::store::response::ResponseStatus;
 use crate::responses::store::{api_conversation, event, item, queue, response};
 
 /// Writes to the row of one running response.

@@ -6,10 +6,10 @@
 use std::slice;
 
 use agent::sink::Sink;
+use responses_api::fold::engine_event::EngineEvent;
 use serde_json::Value;
 
 use crate::responses::execution::event_queue::EventQueue;
-use crate::responses::fold::engine_event::EngineEvent;
 
 /// The budget for logprobs and citations of one response, in bytes of memory; the fold and its
 /// events use a multiple of it. It holds the logprobs of about 8 000 tokens, or of 400 tokens with

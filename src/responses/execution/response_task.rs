@@ -12,6 +12,10 @@ use agent::tools::tool_runtime::ToolRuntime;
 use base::clock::{Clock, Timestamp};
 use leased_jobs::lease::{CancelHandle, CancelReason};
 use llm::delta::FinishReason;
+use responses_api::fold::engine_event::{EngineEvent, ResponseEnd, ResponseOutcome};
+use responses_api::fold::response_fold::{Fold, StreamEvent};
+use responses_api::response::ResponseError;
+use responses_api::status::ResponseStatus;
 use serde_json::Value;
 use tokio::time::{Instant, timeout_at};
 
@@ -24,12 +28,8 @@ use crate::responses::execution::recorder::{RecordError, Recorder};
 use crate::responses::execution::speakers;
 use crate::responses::execution::speakers::SpeakerCall;
 use crate::responses::execution::tool_config::ToolConfig;
-use crate::responses::fold::engine_event::{EngineEvent, ResponseEnd, ResponseOutcome};
-use crate::responses::fold::response_document::ResponseError;
-use crate::responses::fold::response_fold::{Fold, StreamEvent};
 use crate::responses::persona_models::speaker_queue::SpeakerQueue;
 use crate::responses::services::LogSignal;
-use crate::responses::store::response::ResponseStatus;
 
 /// The events of a background response are stored in batches, at most once per interval.
 const LOG_INTERVAL: Duration = Duration::from_millis(100);

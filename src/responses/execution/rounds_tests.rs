@@ -20,6 +20,9 @@ use llm::provider::{Capability, DeltaStream, Provider};
 use llm::request::Request;
 use llm::tool::{Tool, ToolCallDelta};
 use parking_lot::Mutex;
+use responses_api::fold::response_fold::Fold;
+use responses_api::response::ResponseHeader;
+use responses_api::status::ResponseStatus;
 use serde_json::{Map, Value, json};
 use tokio::sync::Semaphore;
 use tokio::time::{Instant, sleep};
@@ -30,9 +33,6 @@ use crate::responses::execution::response_task;
 use crate::responses::execution::response_task::{ResponseOutput, ResponseTask, TaskOutcome};
 use crate::responses::execution::speakers::SpeakerCall;
 use crate::responses::execution::tool_config::{DeclaredTool, ToolConfig, ToolKind};
-use crate::responses::fold::response_document::ResponseHeader;
-use crate::responses::fold::response_fold::Fold;
-use crate::responses::store::response::ResponseStatus;
 
 /// Calls these tools in the first iteration and answers with a text in the second. Without any
 /// tools it cancels the response and ends its answer.

@@ -12,6 +12,8 @@ use futures::FutureExt;
 use leased_jobs::lease::CancelHandle;
 use llm::provider::Provider;
 use llm::request::Request;
+use responses_api::fold::engine_event::EngineEvent;
+use responses_api::response::ResponseUsage;
 use serde_json::Value;
 use tokio::sync::Semaphore;
 use tokio::time::Instant;
@@ -24,8 +26,6 @@ use crate::responses::execution::mcp_setup;
 use crate::responses::execution::mcp_setup::McpContext;
 use crate::responses::execution::response_sink::{AnnotationBudget, ResponseSink};
 use crate::responses::execution::tool_config::ToolConfig;
-use crate::responses::fold::engine_event::EngineEvent;
-use crate::responses::fold::response_document::ResponseUsage;
 use crate::responses::persona_models::speaker_queue::SpeakerQueue;
 
 /// The first model call of one speaker.

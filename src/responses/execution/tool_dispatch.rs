@@ -7,12 +7,12 @@ use agent::agent_host;
 use agent::agent_host::DispatchedCall;
 use agent::tools::parse_arguments;
 use llm::tool::ToolCall;
+use responses_api::fold::fold_calls::CallItem;
 use responses_api::object_ids;
+use responses_api::pending_tool_calls::SERVER_TOOL_PREFIX;
 use serde_json::{Map, Value, json};
 
 use crate::responses::execution::tool_config::{ToolConfig, ToolKind};
-use crate::responses::fold::fold_calls::CallItem;
-use crate::responses::input::pending_tool_calls::SERVER_TOOL_PREFIX;
 use crate::responses::input::prompt_assembler::builtin_tool_name;
 
 /// The longest call id that is accepted from a provider.

@@ -11,14 +11,14 @@ use base::ids::UserId;
 use leased_jobs::lease::CancelHandle;
 use llm::secret::Secret;
 use responses_api::object_ids;
+use responses_api::response::{ResponseUsage, seconds};
 use serde_json::{Value, json};
 use tokio::time::{Instant, timeout_at};
 
 use crate::providers::encryption::SecretCipher;
 use crate::responses::engine::ResponseEngine;
 use crate::responses::error::ResponseEngineError;
-use crate::responses::fold::response_document::{ResponseUsage, seconds};
-use crate::responses::fold::usage;
+use crate::responses::execution::usage;
 use crate::responses::input::history;
 use crate::responses::preparation;
 use crate::responses::preparation::PreparedResponse;

@@ -1,6 +1,7 @@
 //! Loads the history of a new response: its chain of previous responses, or its API conversation.
 
 use base::ids::UserId;
+use responses_api::status::ResponseStatus;
 use sea_orm::sea_query::Query;
 use sea_orm::{
     ColumnTrait, ConnectionTrait, DbBackend, DbErr, EntityTrait, QueryFilter, QueryOrder,
@@ -9,7 +10,6 @@ use sea_orm::{
 use serde_json::Value;
 
 use crate::responses::error::ResponseEngineError;
-use crate::responses::store::response::ResponseStatus;
 use crate::responses::store::{api_conversation, api_conversation_item, item, response};
 
 /// Input and output of a response and its predecessors, oldest first. Deleted responses are

@@ -2,7 +2,6 @@
 
 pub mod compaction;
 pub mod history;
-pub mod pending_tool_calls;
 pub mod prior_items;
 pub mod prompt;
 pub mod prompt_assembler;

@@ -2,12 +2,11 @@
 //!
 //! **Invariant:** an event is stored, exactly as it will be sent, before any client receives it.
 
+use responses_api::fold::response_fold::StreamEvent;
 use sea_orm::ActiveValue::Set;
 use sea_orm::entity::prelude::*;
 use sea_orm::{QueryOrder, QuerySelect};
 use serde_json::Value;
-
-use crate::responses::fold::response_fold::StreamEvent;
 
 #[derive(Clone, Debug, PartialEq, DeriveEntityModel)]
 #[sea_orm(table_name = "response_events")]

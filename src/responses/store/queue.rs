@@ -9,6 +9,8 @@ use std::time::Duration;
 use base::clock::Timestamp;
 use base::ids::UserId;
 use leased_jobs::job::RenewedLease;
+use responses_api::response::ResponseState;
+use responses_api::status::ResponseStatus;
 use sea_orm::sea_query::{Expr, ExprTrait, Query, SimpleExpr};
 use sea_orm::{
     ActiveModelTrait, ColumnTrait, ConnectionTrait, DbErr, EntityTrait, IntoActiveModel,
@@ -17,9 +19,8 @@ use sea_orm::{
 
 use crate::db::backend;
 use crate::db::backend::Backend;
-use crate::responses::fold::response_document::ResponseState;
 use crate::responses::store::response;
-use crate::responses::store::response::{Column, Entity, ResponseStatus};
+use crate::responses::store::response::{Column, Entity};
 
 /// How often a background response is started, including retries after its node was lost.
 pub const MAX_ATTEMPTS: i64 = 2;

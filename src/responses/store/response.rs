@@ -3,15 +3,14 @@
 
 use base::clock::Timestamp;
 use base::ids::UserId;
-use sea_orm::QuerySelect;
-use sea_orm::entity::prelude::*;
-use sea_orm::sea_query::StringLen;
-use serde::{Deserialize, Serialize};
-use serde_json::Value;
-
-use crate::responses::fold::response_document::{
+use responses_api::response::{
     ResponseError, ResponseHeader, ResponseState, ResponseUsage, document,
 };
+use responses_api::status::ResponseStatus;
+use sea_orm::QuerySelect;
+use sea_orm::entity::prelude::*;
+use serde_json::Value;
+
 use crate::responses::request::StoredRequest;
 use crate::responses::store::item;
 
@@ -53,30 +52,6 @@ pub struct Model {
 pub enum Relation {}
 
 impl ActiveModelBehavior for ActiveModel {}
-
-/// The status of a response, spelled as in the API. The last four are final.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, EnumIter, DeriveActiveEnum, Serialize, Deserialize)]
-#[sea_orm(
-    rs_type = "String",
-    db_type = "String(StringLen::N(32))",
-    rename_all = "snake_case"
-)]
-#[serde(rename_all = "snake_case")]
-pub enum ResponseStatus {
-    Queued,
-    InProgress,
-    Completed,
-    Incomplete,
-    Failed,
-    Cancelled,
-}
-
-impl ResponseStatus {
-    /// Returns whether no other status can follow.
-    pub fn is_final(self) -> bool {
-        !matches!(self, Self::Queued | Self::InProgress)
-    }
-}
 
 impl Model {
     /// Returns the part of the response object that never changes.

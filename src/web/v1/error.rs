@@ -4,13 +4,13 @@ use std::fmt;
 
 use actix_web::http::StatusCode;
 use actix_web::{HttpResponse, ResponseError};
+use responses_api::pending_tool_calls::ToolOutputError;
 use serde_json::{Value, json};
 
 use crate::db::backend::DbError;
 use crate::rate_limit::sliding_window::RetryAfter;
 use crate::responses::error::ResponseEngineError;
 use crate::responses::execution::mcp_approvals::ApprovalError;
-use crate::responses::input::pending_tool_calls::ToolOutputError;
 use crate::web::error::ApiError;
 
 /// Longer than every parameter name of the API; client-supplied names are truncated to it.

@@ -2,10 +2,10 @@
 
 use actix_web::HttpResponse;
 use actix_web::web::{Data, Path};
+use responses_api::response;
 use serde_json::{Value, json};
 
 use crate::app::App;
-use crate::responses::fold::response_document;
 use crate::responses::model_list;
 use crate::responses::persona_models::model_names;
 use crate::web::extract::authentication::CurrentUser;
@@ -56,7 +56,7 @@ fn model_view(listing: &model_list::ModelListing) -> Value {
     json!({
         "id": listing.id,
         "object": "model",
-        "created": response_document::seconds(listing.provider.created_at),
+        "created": response::seconds(listing.provider.created_at),
         "owned_by": listing.provider.name,
         "name": listing.provider.model,
         "kind": "model",
@@ -68,7 +68,7 @@ fn persona_view(listing: &model_names::PersonaListing) -> Value {
     json!({
         "id": listing.id,
         "object": "model",
-        "created": response_document::seconds(listing.created_at),
+        "created": response::seconds(listing.created_at),
         "owned_by": owner.unwrap_or_else(|| "troupe".to_owned()),
         "name": listing.name,
         "kind": listing.kind,

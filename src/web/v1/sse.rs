@@ -9,10 +9,10 @@ use actix_web::web::Bytes;
 use futures::stream;
 use rand::RngExt;
 use rand::distr::Alphanumeric;
+use responses_api::fold::response_fold::StreamEvent;
 use tokio::time::timeout;
 
 use crate::responses::execution::event_stream::EventReceiver;
-use crate::responses::fold::response_fold::StreamEvent;
 
 /// How often a comment line is sent on an idle stream, so that proxies do not close it.
 const KEEP_ALIVE_INTERVAL: Duration = Duration::from_secs(15);
@@ -111,10 +111,10 @@ fn with_padding(mut event: StreamEvent) -> StreamEvent {
 
 #[cfg(test)]
 mod tests {
+    use responses_api::fold::response_fold::StreamEvent;
     use serde_json::{Value, json};
 
     use super::{PADDING_MULTIPLE, with_padding};
-    use crate::responses::fold::response_fold::StreamEvent;
 
     #[test]
     fn obfuscation_hides_the_length_and_changes_nothing_else() {

@@ -4,13 +4,13 @@ use std::sync::Arc;
 
 use actix_web::web::Data;
 use futures::future::LocalBoxFuture;
+use responses_api::fold::response_fold::StreamEvent;
 use serde_json::Value;
 
 use crate::accounts::credential::Credential;
 use crate::app::App;
 use crate::responses::engine::Created;
 use crate::responses::execution::event_stream::EventReceiver;
-use crate::responses::fold::response_fold::StreamEvent;
 use crate::responses::request::CreateResponse;
 use crate::web::v1::error::{V1Error, V1Result};
 use crate::web::v1::parsing::remote_files;

@@ -15,11 +15,11 @@ use futures::future::LocalBoxFuture;
 use realtime::hub::Hub;
 use realtime::outbox::{NextItem, Outbox};
 use realtime::topic::Topic;
+use responses_api::fold::response_fold::StreamEvent;
 use serde_json::Value;
 use tokio::time::Instant;
 
 use crate::app::App;
-use crate::responses::fold::response_fold::StreamEvent;
 use crate::responses::input::session_history::SessionHistory;
 use crate::web::error::ApiResult;
 use crate::web::v1::error::V1Error;

@@ -3,10 +3,10 @@
 use agent::tools::mcp::tool_names::model_facing_name;
 use agent::tools::registry;
 use llm::tool::{Tool, ToolChoice};
+use responses_api::pending_tool_calls::SERVER_TOOL_PREFIX;
 use serde_json::{Map, Value, json};
 
 use crate::responses::execution::tool_config::{DeclaredTool, ToolConfig, ToolKind};
-use crate::responses::input::pending_tool_calls::SERVER_TOOL_PREFIX;
 use crate::responses::input::prompt_assembler::{SHELL_TOOL_NAME, builtin_tool_alias};
 use crate::web::v1::error::{V1Error, V1Result};
 use crate::web::v1::parsing::fields::{Fields, nested_in, wrong_type, wrong_value};

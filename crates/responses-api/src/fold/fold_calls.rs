@@ -1,11 +1,11 @@
 //! Builds the stream events of tool call items, between `output_item.added` and `output_item.done`.
 //! Pure.
 
-use responses_api::object_ids;
 use serde_json::{Map, Value, json};
 
-use crate::responses::fold::engine_event::Completeness;
-use crate::responses::input::pending_tool_calls::SERVER_TOOL_PREFIX;
+use crate::fold::engine_event::Completeness;
+use crate::object_ids;
+use crate::pending_tool_calls::SERVER_TOOL_PREFIX;
 
 /// A client's call or a record of a server-side call, without id and status.
 pub type CallItem = Value;

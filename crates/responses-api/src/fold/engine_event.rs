@@ -1,11 +1,10 @@
 //! The events of a response task, which the fold turns into the response and its stream.
 
-use agent::tools::ordered_output::ToolUpdate;
 use base::clock::Timestamp;
 use serde_json::Value;
 
-use crate::responses::fold::fold_calls::CallItem;
-use crate::responses::fold::response_document::{ResponseError, ResponseUsage};
+use crate::fold::fold_calls::CallItem;
+use crate::response::{ResponseError, ResponseUsage};
 
 /// One event.
 #[derive(Clone, Debug, PartialEq)]
@@ -38,17 +37,6 @@ pub enum EngineEvent {
     NextIteration,
     /// The response ended.
     Finished(ResponseEnd),
-}
-
-impl EngineEvent {
-    /// Returns the event for an update about a server-side call.
-    pub fn from_tool_update(item: &CallItem, update: ToolUpdate) -> Self {
-        match update {
-            ToolUpdate::Started => Self::ToolStarted(item.clone()),
-            ToolUpdate::Progress(message) => Self::ToolProgress(message),
-            ToolUpdate::Finished(result) => Self::ToolFinished(result),
-        }
-    }
 }
 
 /// Whether a tool call is complete or was cut off.

@@ -2,10 +2,10 @@
 
 use agent::outcome::ModelOutput;
 use agent::usage::{call_tokens, prompt_tokens};
+use llm::delta::TokenUsage;
 use llm::request::Request;
 use llm::tokens;
-
-use crate::responses::fold::response_document::ResponseUsage;
+use responses_api::response::ResponseUsage;
 
 /// Returns the usage of one model call, or `None` if it was not reported and nothing was received.
 /// `is_answer` states that the answer reached its end.
@@ -18,7 +18,7 @@ pub async fn count(
     if let Some(usage) = output.usage
         && thought.is_none()
     {
-        return Some(ResponseUsage::from_provider(usage, 0));
+        return Some(from_provider(usage, 0));
     }
     let has_output = !output.text.is_empty() || thought.is_some() || !output.calls.is_empty();
     if output.usage.is_none() && !has_output && !is_answer {
@@ -30,7 +30,7 @@ pub async fn count(
     // Tokenizing is CPU-bound: it must not block other tasks of this runtime.
     let counted = tokio::task::spawn_blocking(move || {
         let reasoning_tokens = tokens::count(&thought);
-        let reported = usage.map(|it| ResponseUsage::from_provider(it, reasoning_tokens));
+        let reported = usage.map(|it| from_provider(it, reasoning_tokens));
         let n_output_tokens = tokens::count(&text) + call_tokens(&calls);
         reported.unwrap_or_else(|| ResponseUsage {
             input_tokens: request.as_ref().map_or(0, prompt_tokens),
@@ -39,4 +39,13 @@ pub async fn count(
         })
     });
     counted.await.ok()
+}
+
+/// Returns the usage as a provider counted it, with the reasoning part counted separately.
+fn from_provider(usage: TokenUsage, reasoning_tokens: i64) -> ResponseUsage {
+    ResponseUsage {
+        input_tokens: usage.prompt_tokens,
+        output_tokens: usage.completion_tokens,
+        reasoning_tokens: reasoning_tokens.min(usage.completion_tokens),
+    }
 }

@@ -5,8 +5,8 @@ use serde_json::{Value, json};
 
 use super::tests::{call, finished, run, server_tool_call, text_delta};
 use super::{Completeness, EngineEvent, ResponseOutcome, StreamEvent};
-use crate::responses::fold::response_document::ResponseError;
-use crate::responses::store::response::ResponseStatus;
+use crate::response::ResponseError;
+use crate::status::ResponseStatus;
 
 /// One line for each event of the four scripts below, in order.
 const EXPECTED: &str = include_str!("event_json.jsonl");

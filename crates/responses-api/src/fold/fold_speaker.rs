@@ -52,10 +52,10 @@ mod tests {
     use base::clock::Timestamp;
     use serde_json::{Map, Value, json};
 
-    use crate::responses::fold::engine_event::{EngineEvent, ResponseEnd, ResponseOutcome};
-    use crate::responses::fold::response_document::ResponseHeader;
-    use crate::responses::fold::response_fold::{Fold, StreamEvent};
-    use crate::responses::store::response::ResponseStatus;
+    use crate::fold::engine_event::{EngineEvent, ResponseEnd, ResponseOutcome};
+    use crate::fold::response_fold::{Fold, StreamEvent};
+    use crate::response::ResponseHeader;
+    use crate::status::ResponseStatus;
 
     fn header() -> ResponseHeader {
         ResponseHeader {

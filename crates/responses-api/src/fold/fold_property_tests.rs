@@ -9,9 +9,9 @@ use serde_json::{Value, json};
 
 use super::tests::{call, finished, fold, run, server_tool_call, text_delta};
 use super::{EngineEvent, Fold, ResponseOutcome, StreamEvent};
-use crate::responses::fold::engine_event::Completeness;
-use crate::responses::fold::response_document::ResponseError;
-use crate::responses::store::response::ResponseStatus;
+use crate::fold::engine_event::Completeness;
+use crate::response::ResponseError;
+use crate::status::ResponseStatus;
 
 fn read(events: &[StreamEvent]) -> Vec<Value> {
     let read = |it: &StreamEvent| serde_json::from_str(&it.json).unwrap();

@@ -4,8 +4,8 @@ use base::clock::Timestamp;
 use serde_json::{Map, Value, json};
 
 use super::{Completeness, EngineEvent, Fold, ResponseEnd, ResponseOutcome, StreamEvent};
-use crate::responses::fold::response_document::{ResponseError, ResponseHeader, ResponseUsage};
-use crate::responses::store::response::ResponseStatus;
+use crate::response::{ResponseError, ResponseHeader, ResponseUsage};
+use crate::status::ResponseStatus;
 
 pub fn fold(status: ResponseStatus) -> Fold {
     let header = ResponseHeader {

@@ -2,8 +2,9 @@
 
 use std::mem;
 
-use responses_api::object_ids;
 use serde_json::{Value, json};
+
+use crate::object_ids;
 
 /// What kind of text a part contains.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

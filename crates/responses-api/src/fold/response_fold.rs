@@ -9,15 +9,13 @@ use std::mem;
 
 use serde_json::{Value, json};
 
-use crate::responses::fold::engine_event::{
-    Completeness, EngineEvent, ResponseEnd, ResponseOutcome,
-};
-use crate::responses::fold::fold_calls;
-use crate::responses::fold::fold_calls::CallItem;
-use crate::responses::fold::fold_speaker::SpeakerTag;
-use crate::responses::fold::fold_text::{OpenText, TextKind};
-use crate::responses::fold::response_document::{ResponseHeader, ResponseState, document};
-use crate::responses::store::response::ResponseStatus;
+use crate::fold::engine_event::{Completeness, EngineEvent, ResponseEnd, ResponseOutcome};
+use crate::fold::fold_calls;
+use crate::fold::fold_calls::CallItem;
+use crate::fold::fold_speaker::SpeakerTag;
+use crate::fold::fold_text::{OpenText, TextKind};
+use crate::response::{ResponseHeader, ResponseState, document};
+use crate::status::ResponseStatus;
 
 /// One numbered, serialized event; it is not changed any more.
 #[derive(Clone, Debug, PartialEq, Eq)]

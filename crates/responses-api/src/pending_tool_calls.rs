@@ -3,8 +3,6 @@
 
 use serde_json::Value;
 
-use crate::responses::error::ResponseEngineError;
-
 /// The type prefix of server-side tool call items, which contain their own outputs.
 pub const SERVER_TOOL_PREFIX: &str = "troupe:";
 
@@ -49,8 +47,8 @@ pub fn call_id(item: &Value) -> &str {
 /// Checks that `input` answers every call that is pending after `prior`, and no other.
 ///
 /// # Errors
-/// Returns `InvalidToolOutputs` with the first mismatch.
-pub fn check(prior: &[Value], input: &[Value]) -> Result<(), ResponseEngineError> {
+/// Returns the first mismatch.
+pub fn check(prior: &[Value], input: &[Value]) -> Result<(), ToolOutputError> {
     let mut calls = PendingCalls::default();
     for item in prior {
         // Items that clients added to a conversation may be inconsistent, so errors are ignored
@@ -60,19 +58,13 @@ pub fn check(prior: &[Value], input: &[Value]) -> Result<(), ResponseEngineError
     for (at, item) in input.iter().enumerate() {
         let param = || format!("input[{at}].call_id");
         calls.apply(item).map_err(|it| match it {
-            Mismatch::Unknown => {
-                ResponseEngineError::InvalidToolOutputs(ToolOutputError::Unknown(param()))
-            }
-            Mismatch::Duplicate => {
-                ResponseEngineError::InvalidToolOutputs(ToolOutputError::Duplicate(param()))
-            }
+            Mismatch::Unknown => ToolOutputError::Unknown(param()),
+            Mismatch::Duplicate => ToolOutputError::Duplicate(param()),
         })?;
     }
     match calls.pending.is_empty() {
         true => Ok(()),
-        false => Err(ResponseEngineError::InvalidToolOutputs(
-            ToolOutputError::Missing(calls.pending),
-        )),
+        false => Err(ToolOutputError::Missing(calls.pending)),
     }
 }
 
@@ -116,7 +108,6 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::{ToolOutputError, check};
-    use crate::responses::error::ResponseEngineError;
 
     fn call(id: &str) -> Value {
         json!({ "type": "function_call", "status": "completed", "call_id": id })
@@ -127,11 +118,7 @@ mod tests {
     }
 
     fn output_error(prior: &[Value], input: &[Value]) -> Option<ToolOutputError> {
-        match check(prior, input) {
-            Ok(()) => None,
-            Err(ResponseEngineError::InvalidToolOutputs(misfit)) => Some(misfit),
-            Err(other) => panic!("{other}"),
-        }
+        check(prior, input).err()
     }
 
     #[test]

@@ -1,12 +1,10 @@
 //! The response object of the API, as used in blocking results, GET and stream events.
 
 use base::clock::Timestamp;
-use llm::delta::TokenUsage;
-use sea_orm::FromJsonQueryResult;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
-use crate::responses::store::response::ResponseStatus;
+use crate::status::ResponseStatus;
 
 /// The part of a response that never changes.
 #[derive(Clone, Debug, PartialEq)]
@@ -29,16 +27,16 @@ pub struct ResponseState {
 }
 
 /// Why a response failed: a code for programs and a message for users.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, FromJsonQueryResult)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "sea-orm", derive(sea_orm::FromJsonQueryResult))]
 pub struct ResponseError {
     pub code: String,
     pub message: String,
 }
 
 /// The token usage of a response.
-#[derive(
-    Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, FromJsonQueryResult,
-)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "sea-orm", derive(sea_orm::FromJsonQueryResult))]
 pub struct ResponseUsage {
     pub input_tokens: i64,
     pub output_tokens: i64,
@@ -47,15 +45,6 @@ pub struct ResponseUsage {
 }
 
 impl ResponseUsage {
-    /// Returns the usage as a provider counted it, with the reasoning part counted separately.
-    pub fn from_provider(usage: TokenUsage, reasoning_tokens: i64) -> Self {
-        Self {
-            input_tokens: usage.prompt_tokens,
-            output_tokens: usage.completion_tokens,
-            reasoning_tokens: reasoning_tokens.min(usage.completion_tokens),
-        }
-    }
-
     /// Returns the sum of the known values, or `None` if there are none.
     pub fn sum(usages: impl IntoIterator<Item = Option<Self>>) -> Option<Self> {
         usages.into_iter().flatten().reduce(|one, other| Self {
