@@ -10,11 +10,10 @@ use leased_jobs::concurrency_limit::ConcurrencyPermit;
 use leased_jobs::lease::CancelHandle;
 use responses_api::fold::engine_event::EngineEvent;
 use responses_api::fold::response_fold::Fold;
-use responses_api::response::ResponseHeader;
+use responses_api::response::{Response, ResponseHeader};
 use responses_api::status::ResponseStatus;
 use responses_api::{object_ids, pending_tool_calls};
 use sea_orm::{DbErr, SqlErr};
-use serde_json::Value;
 use tokio::sync::oneshot;
 use tokio_util::sync::DropGuard;
 
@@ -45,18 +44,18 @@ pub enum Created {
     /// Runs now; see [`PendingResponse::wait`].
     Blocking(PendingResponse),
     /// Queued for a background worker; contains the response object.
-    Queued(Value),
+    Queued(Box<Response>),
 }
 
 /// A running response whose result is awaited. Dropping it cancels the response.
 pub struct PendingResponse {
-    done: oneshot::Receiver<Value>,
+    done: oneshot::Receiver<Box<Response>>,
     _cancel_on_drop: DropGuard,
 }
 
 impl PendingResponse {
     /// Returns the complete response, or `None` if its task ended without a result.
-    pub async fn wait(self) -> Option<Value> {
+    pub async fn wait(self) -> Option<Box<Response>> {
         self.done.await.ok()
     }
 }
@@ -326,7 +325,7 @@ impl ResponseEngine {
         self.services.queue_signal.notify();
         match follow_permit {
             Some(place) => Ok(Created::Streamed(self.start_log_reader(id, -1, place))),
-            None => Ok(Created::Queued(fold.document())),
+            None => Ok(Created::Queued(Box::new(fold.document()))),
         }
     }
 }

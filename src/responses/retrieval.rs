@@ -6,6 +6,7 @@ use base::ids::UserId;
 use leased_jobs::concurrency_limit::ConcurrencyPermit;
 use leased_jobs::lease::CancelReason;
 use responses_api::fold::engine_event::ResponseOutcome;
+use responses_api::response::Response;
 use responses_api::status::ResponseStatus;
 use sea_orm::{DbErr, EntityTrait};
 use serde_json::Value;
@@ -37,7 +38,11 @@ impl ResponseEngine {
     ///
     /// # Errors
     /// Returns `NotFound` when the user cannot see it.
-    pub async fn show(&self, user: UserId, id: &str) -> Result<Value, ResponseEngineError> {
+    pub async fn show(
+        &self,
+        user: UserId,
+        id: &str,
+    ) -> Result<Response<Value>, ResponseEngineError> {
         let row = self.find_row(user, id).await?;
         self.load_document(&row).await
     }
@@ -55,10 +60,13 @@ impl ResponseEngine {
         found.ok_or(ResponseEngineError::NotFound)
     }
 
-    async fn load_document(&self, row: &response::Model) -> Result<Value, ResponseEngineError> {
+    async fn load_document(
+        &self,
+        row: &response::Model,
+    ) -> Result<Response<Value>, ResponseEngineError> {
         let db = self.services.db.reader();
         let output = item::list_for_response(db, &row.id, ItemDirection::Output).await?;
-        Ok(row.document(&output))
+        Ok(row.document(output))
     }
 
     /// Returns the input items in order.
@@ -167,7 +175,11 @@ impl ResponseEngine {
     /// # Errors
     /// Returns `NotFound` when the user cannot see it, and `NotCancellable` when it is not a
     /// background response.
-    pub async fn cancel(&self, user: UserId, id: &str) -> Result<Value, ResponseEngineError> {
+    pub async fn cancel(
+        &self,
+        user: UserId,
+        id: &str,
+    ) -> Result<Response<Value>, ResponseEngineError> {
         let row = self.find_row(user, id).await?;
         if !row.background {
             return Err(ResponseEngineError::NotCancellable);

@@ -3,9 +3,6 @@
 
 use serde_json::Value;
 
-/// The type prefix of server-side tool call items, which contain their own outputs.
-pub const SERVER_TOOL_PREFIX: &str = "troupe:";
-
 /// The types of calls that the client answers, each with the type of its output.
 const CALL_TYPES: [(&str, &str); 3] = [
     ("function_call", "function_call_output"),

@@ -1,9 +1,10 @@
-//! The response object of the API, as used in blocking results, GET and stream events.
+//! The response object, as used in blocking results, GET and stream events.
 
 use base::clock::Timestamp;
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 
+use crate::item::OutputItem;
 use crate::status::ResponseStatus;
 
 /// The part of a response that never changes.
@@ -26,6 +27,19 @@ pub struct ResponseState {
     pub ended_at: Option<Timestamp>,
 }
 
+impl ResponseState {
+    /// Returns a state that only has a status.
+    pub fn new(status: ResponseStatus) -> Self {
+        Self {
+            status,
+            error: None,
+            incomplete_reason: None,
+            usage: None,
+            ended_at: None,
+        }
+    }
+}
+
 /// Why a response failed: a code for programs and a message for users.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "sea-orm", derive(sea_orm::FromJsonQueryResult))]
@@ -34,7 +48,7 @@ pub struct ResponseError {
     pub message: String,
 }
 
-/// The token usage of a response.
+/// The token usage of a response, as counted and stored.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "sea-orm", derive(sea_orm::FromJsonQueryResult))]
 pub struct ResponseUsage {
@@ -55,58 +69,93 @@ impl ResponseUsage {
     }
 
     /// Returns the usage object of the API.
-    pub fn json(self) -> Value {
-        json!({
-            "input_tokens": self.input_tokens,
-            "input_tokens_details": { "cached_tokens": 0, "cache_write_tokens": 0 },
-            "output_tokens": self.output_tokens,
-            "output_tokens_details": { "reasoning_tokens": self.reasoning_tokens },
-            "total_tokens": self.input_tokens.saturating_add(self.output_tokens),
-        })
-    }
-}
-
-impl ResponseState {
-    /// Returns a state that only has a status.
-    pub fn new(status: ResponseStatus) -> Self {
-        Self {
-            status,
-            error: None,
-            incomplete_reason: None,
-            usage: None,
-            ended_at: None,
+    pub fn view(self) -> UsageView {
+        UsageView {
+            input_tokens: self.input_tokens,
+            input_tokens_details: InputTokensDetails::default(),
+            output_tokens: self.output_tokens,
+            output_tokens_details: OutputTokensDetails {
+                reasoning_tokens: self.reasoning_tokens,
+            },
+            total_tokens: self.input_tokens.saturating_add(self.output_tokens),
         }
     }
 }
 
-/// Returns the response object with every field that clients require.
-pub fn document(header: &ResponseHeader, state: &ResponseState, output: &[Value]) -> Value {
-    let is_completed = state.status == ResponseStatus::Completed;
-    let completed_at = state.ended_at.filter(|_| is_completed).map(seconds);
-    let reason = state.incomplete_reason.as_ref();
-    let mut all = Map::new();
-    let mut insert = |name: &str, value: Value| {
-        all.insert(name.to_owned(), value);
-    };
-    insert("id", json!(header.id));
-    insert("object", json!("response"));
-    insert("created_at", json!(seconds(header.created_at)));
-    insert("completed_at", json!(completed_at));
-    insert("status", json!(state.status));
-    insert("error", json!(state.error));
-    insert(
-        "incomplete_details",
-        reason.map_or(Value::Null, |it| json!({ "reason": it })),
-    );
-    for (name, value) in &header.echo {
-        insert(name, value.clone());
+/// The usage object of the API.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct UsageView {
+    pub input_tokens: i64,
+    pub input_tokens_details: InputTokensDetails,
+    pub output_tokens: i64,
+    pub output_tokens_details: OutputTokensDetails,
+    pub total_tokens: i64,
+}
+
+/// What the input tokens contain. No model reports these to us, so both are 0.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct InputTokensDetails {
+    pub cached_tokens: i64,
+    pub cache_write_tokens: i64,
+}
+
+/// What the output tokens contain.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct OutputTokensDetails {
+    pub reasoning_tokens: i64,
+}
+
+/// The response object with every field that clients require. Items that are only passed on, as
+/// they were stored, need no other type `I` than JSON.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Response<I = OutputItem> {
+    pub id: String,
+    pub object: ResponseObject,
+    /// In seconds since 1970, as `completed_at`.
+    pub created_at: i64,
+    /// `None` unless the status is `completed`.
+    pub completed_at: Option<i64>,
+    pub status: ResponseStatus,
+    pub error: Option<ResponseError>,
+    pub incomplete_details: Option<IncompleteDetails>,
+    /// The request fields that the object repeats, by name.
+    #[serde(flatten)]
+    pub echo: Map<String, Value>,
+    pub output: Vec<I>,
+    pub usage: Option<UsageView>,
+}
+
+/// The type of a response object.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum ResponseObject {
+    #[serde(rename = "response")]
+    Response,
+}
+
+/// Why a response ended early.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct IncompleteDetails {
+    pub reason: String,
+}
+
+impl<I> Response<I> {
+    /// Returns the object of a response in this state with this output.
+    pub fn new(header: &ResponseHeader, state: &ResponseState, output: Vec<I>) -> Self {
+        let is_completed = state.status == ResponseStatus::Completed;
+        let reason = state.incomplete_reason.clone();
+        Self {
+            id: header.id.clone(),
+            object: ResponseObject::Response,
+            created_at: seconds(header.created_at),
+            completed_at: state.ended_at.filter(|_| is_completed).map(seconds),
+            status: state.status,
+            error: state.error.clone(),
+            incomplete_details: reason.map(|reason| IncompleteDetails { reason }),
+            echo: header.echo.clone(),
+            output,
+            usage: state.usage.map(ResponseUsage::view),
+        }
     }
-    insert("output", json!(output));
-    insert(
-        "usage",
-        state.usage.map_or(Value::Null, ResponseUsage::json),
-    );
-    Value::Object(all)
 }
 
 /// Returns a time in whole seconds, the unit of this API.

@@ -1,4 +1,4 @@
-//! The states of responses.
+//! The states of responses and of their items.
 
 #[cfg(feature = "sea-orm")]
 use sea_orm::sea_query::StringLen;
@@ -30,4 +30,15 @@ impl ResponseStatus {
     pub fn is_final(self) -> bool {
         !matches!(self, Self::Queued | Self::InProgress)
     }
+}
+
+/// The status of an item.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ItemStatus {
+    #[default]
+    InProgress,
+    Completed,
+    /// Cut off, or not finished when the response ended.
+    Incomplete,
 }

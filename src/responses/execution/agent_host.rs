@@ -13,7 +13,7 @@ use async_trait::async_trait;
 use llm::request::Request;
 use llm::tool::ToolCall;
 use responses_api::fold::engine_event::{Completeness, EngineEvent};
-use responses_api::fold::fold_calls::CallItem;
+use responses_api::item::ItemBody;
 use responses_api::response::ResponseUsage;
 use tokio_util::sync::CancellationToken;
 
@@ -66,13 +66,13 @@ impl<'a> ResponseHost<'a> {
 
 #[async_trait]
 impl AgentHost for ResponseHost<'_> {
-    type Item = CallItem;
+    type Item = ItemBody;
 
     fn sink(&mut self) -> &mut dyn Sink {
         &mut self.sink
     }
 
-    fn emit(&mut self, event: AgentEvent<'_, CallItem>) {
+    fn emit(&mut self, event: AgentEvent<'_, ItemBody>) {
         let queue = self.sink.queue;
         match event {
             AgentEvent::CallsTruncated(calls) => {
@@ -97,7 +97,7 @@ impl AgentHost for ResponseHost<'_> {
         self.usage = ResponseUsage::sum([self.usage, usage]);
     }
 
-    async fn authorize(&mut self, calls: Vec<ToolCall>) -> DispatchedCalls<CallItem> {
+    async fn authorize(&mut self, calls: Vec<ToolCall>) -> DispatchedCalls<ItemBody> {
         let (known, budget) = (&mut self.known_call_ids, &mut self.call_budget);
         tool_dispatch::dispatch(calls, self.tools, known, budget)
     }

@@ -6,7 +6,7 @@
 use agent::tools::ordered_output::ToolUpdate;
 use parking_lot::Mutex;
 use responses_api::fold::engine_event::EngineEvent;
-use responses_api::fold::fold_calls::CallItem;
+use responses_api::item::ItemBody;
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
@@ -37,7 +37,7 @@ impl EventQueue {
     }
 
     /// Adds the event for an update about a server-side call.
-    pub fn push_tool_update(&self, item: &CallItem, update: ToolUpdate) {
+    pub fn push_tool_update(&self, item: &ItemBody, update: ToolUpdate) {
         self.push(match update {
             ToolUpdate::Started => EngineEvent::ToolStarted(item.clone()),
             ToolUpdate::Progress(message) => EngineEvent::ToolProgress(message),

@@ -8,7 +8,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use parking_lot::Mutex;
-use responses_api::fold::response_fold::StreamEvent;
+use responses_api::event::EncodedEvent;
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
@@ -36,7 +36,7 @@ struct StreamBuffer {
 
 #[derive(Default)]
 struct BufferedEvents {
-    events: VecDeque<StreamEvent>,
+    events: VecDeque<EncodedEvent>,
     n_bytes: usize,
     is_closed: bool,
     is_too_slow: bool,
@@ -59,7 +59,7 @@ pub fn channel(disconnected: CancellationToken) -> (EventSender, EventReceiver) 
 
 impl EventSender {
     /// Pushes events. Returns `false` if the reader was too slow and has been dropped.
-    pub fn push(&self, events: Vec<StreamEvent>) -> bool {
+    pub fn push(&self, events: Vec<EncodedEvent>) -> bool {
         let mut buffered = self.shared.buffered.lock();
         if !events.is_empty() && buffered.n_bytes > MAX_BUFFERED_BYTES {
             buffered.is_too_slow = true;
@@ -104,7 +104,7 @@ impl Drop for EventSender {
 
 impl EventReceiver {
     /// Returns the next event, or `None` at the end of the stream.
-    pub async fn next(&mut self) -> Option<StreamEvent> {
+    pub async fn next(&mut self) -> Option<EncodedEvent> {
         loop {
             {
                 let mut buffered = self.shared.buffered.lock();
@@ -140,13 +140,13 @@ impl Drop for EventReceiver {
 
 #[cfg(test)]
 mod tests {
-    use responses_api::fold::response_fold::StreamEvent;
+    use responses_api::event::EncodedEvent;
     use tokio_util::sync::CancellationToken;
 
     use super::{MAX_BUFFERED_BYTES, channel};
 
-    fn event(seq: i64, n_bytes: usize) -> StreamEvent {
-        StreamEvent {
+    fn event(seq: i64, n_bytes: usize) -> EncodedEvent {
+        EncodedEvent {
             seq,
             kind: "x".to_owned(),
             json: "x".repeat(n_bytes),

@@ -4,9 +4,11 @@
 use base::clock::Timestamp;
 use responses_api::fold::engine_event::{EngineEvent, ResponseEnd, ResponseOutcome};
 use responses_api::fold::response_fold::Fold;
+use responses_api::item::OutputItem;
 use responses_api::response::ResponseState;
 use responses_api::status::ResponseStatus;
 use sea_orm::{ConnectionTrait, DbErr};
+use serde_json::Value;
 
 use crate::responses::execution::end_log::EndLog;
 use crate::responses::services::ResponseServices;
@@ -56,7 +58,8 @@ async fn finalize_in_transaction(
     }
     if row.background {
         let new = fold.items().get(n_kept..).unwrap_or_default();
-        item::insert(tx, &row.id, ItemDirection::Output, n_kept, new).await?;
+        let new: Vec<Value> = new.iter().map(OutputItem::to_value).collect();
+        item::insert(tx, &row.id, ItemDirection::Output, n_kept, &new).await?;
         event::append(tx, &row.id, &events).await?;
     }
     Ok(Some(fold.state().clone()))
@@ -69,5 +72,5 @@ pub async fn load_fold(tx: &impl ConnectionTrait, row: &response::Model) -> Resu
         true => event::list_all(tx, &row.id).await?,
         false => Vec::new(),
     };
-    Ok(Fold::replay(row.header(), ResponseStatus::Queued, &events))
+    Ok(Fold::replay(row.header(), ResponseStatus::Queued, events))
 }

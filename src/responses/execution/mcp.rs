@@ -13,6 +13,7 @@ use agent::tools::mcp::tool_cache::McpToolCache;
 use agent::tools::mcp::tool_info::McpTool;
 use base::ids::UserId;
 use llm::secret::Secret;
+use responses_api::item::McpListTools;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -100,11 +101,11 @@ pub fn plan(
         });
     }
     let items = prior.iter().chain(input);
-    let known = items.filter(|it| it["type"] == "mcp_list_tools" && it["error"].is_null());
-    let known = known.map(|it| {
-        let tools = it["tools"].as_array().map_or(&[][..], Vec::as_slice);
-        let label = it["server_label"].as_str().unwrap_or_default().to_owned();
-        (label, tools.iter().filter_map(McpTool::parse).collect())
+    let lists = items.filter(|it| it["type"] == "mcp_list_tools");
+    let lists = lists.filter_map(|it| McpListTools::deserialize(it).ok());
+    let known = lists.filter(|it| it.error.is_none()).map(|it| {
+        let tools = it.tools.iter().filter_map(McpTool::parse);
+        (it.server_label, tools.collect())
     });
     Ok(McpPlan {
         servers: Some(McpServers {

@@ -16,7 +16,9 @@ use leased_jobs::lease::CancelHandle;
 use llm::request::Request;
 use llm::tool::{Tool, ToolCall};
 use responses_api::fold::engine_event::{Completeness, EngineEvent};
-use serde_json::{Value, json};
+use responses_api::item::{ItemBody, McpCall, McpListTools};
+use responses_api::status::ItemStatus;
+use serde_json::json;
 use tokio::time::{Instant, timeout_at};
 
 use crate::responses::execution::event_queue::EventQueue;
@@ -144,7 +146,7 @@ impl McpContext<'_> {
         if approved.is_empty() {
             return;
         }
-        let receipts: Vec<Value> = approved.iter().map(call_item).collect();
+        let receipts: Vec<ItemBody> = approved.iter().map(call_item).collect();
         let jobs = approved.iter().map(|it| self.tool_job(it)).collect();
         // A call that must run only once is stored before it runs.
         self.queue.push(EngineEvent::NextIteration);
@@ -195,20 +197,25 @@ impl ServerTool for MissingTool {
     }
 }
 
-fn list_item(label: &str, list: &Result<Vec<McpTool>, McpError>) -> Value {
-    let mut item = json!({ "type": "mcp_list_tools", "server_label": label, "tools": [] });
-    match list {
-        Ok(tools) => item["tools"] = tools.iter().map(McpTool::view).collect(),
-        Err(error) => item["error"] = json!(error.to_string()),
-    }
-    item
+fn list_item(label: &str, list: &Result<Vec<McpTool>, McpError>) -> ItemBody {
+    let tools = list.iter().flatten().map(McpTool::view);
+    ItemBody::McpListTools(McpListTools {
+        status: ItemStatus::InProgress,
+        server_label: label.to_owned(),
+        tools: tools.collect(),
+        error: list.as_ref().err().map(McpError::to_string),
+    })
 }
 
-fn call_item(approved: &ApprovedCall) -> Value {
-    json!({
-        "type": "mcp_call", "server_label": approved.label, "name": approved.name,
-        "arguments": approved.arguments, "approval_request_id": approved.request_id,
-        "output": null, "error": null,
+fn call_item(approved: &ApprovedCall) -> ItemBody {
+    ItemBody::McpCall(McpCall {
+        status: ItemStatus::InProgress,
+        server_label: approved.label.clone(),
+        name: approved.name.clone(),
+        arguments: approved.arguments.clone(),
+        approval_request_id: Some(approved.request_id.clone()),
+        output: None,
+        error: None,
     })
 }
 

@@ -5,7 +5,8 @@
 //! client sees it, and each event of a background response before it is sent. All writes are fenced
 //! by the lease.
 
-use responses_api::fold::response_fold::StreamEvent;
+use responses_api::event::EncodedEvent;
+use responses_api::item::OutputItem;
 use responses_api::response::ResponseState;
 use responses_api::status::ResponseStatus;
 use sea_orm::{ConnectionTrait, DbErr, EntityTrait};
@@ -58,20 +59,21 @@ impl Recorder {
     /// write fails.
     pub async fn record(
         &mut self,
-        items: &[Value],
-        events: &[StreamEvent],
+        items: &[OutputItem],
+        events: &[EncodedEvent],
     ) -> Result<(), RecordError> {
         if items.len() == self.n_items && !self.stores_events {
             return Ok(());
         }
         let n_items = items.len();
-        let (this, items, events) = (self.clone(), items.to_vec(), events.to_vec());
+        let new = to_values(self.not_stored(items));
+        let (this, events) = (self.clone(), events.to_vec());
         let written: Result<(), RecordError> = self
             .db
             .write(move |tx| {
                 Box::pin(async move {
                     match queue::lock_lease(tx, &this.id, this.lease).await? {
-                        true => Ok(this.insert_new(tx, &items, &events).await?),
+                        true => Ok(this.insert_new(tx, &new, &events).await?),
                         false => Err(RecordError::LeaseLost),
                     }
                 })
@@ -90,8 +92,8 @@ impl Recorder {
     /// attempts fail.
     pub async fn finish(
         &self,
-        items: &[Value],
-        events: &[StreamEvent],
+        items: &[OutputItem],
+        events: &[EncodedEvent],
         state: &ResponseState,
     ) -> Result<(), RecordError> {
         let mut attempt = 0;
@@ -118,12 +120,12 @@ impl Recorder {
 
     async fn finish_once(
         &self,
-        items: &[Value],
-        events: &[StreamEvent],
+        items: &[OutputItem],
+        events: &[EncodedEvent],
         state: &ResponseState,
     ) -> Result<(), RecordError> {
         let (this, standing) = (self.clone(), state.clone());
-        let (items, events) = (items.to_vec(), events.to_vec());
+        let (items, events) = (to_values(items), events.to_vec());
         self.db
             .write(move |tx| {
                 Box::pin(async move {
@@ -131,7 +133,8 @@ impl Recorder {
                     if !queue::finish(tx, &this.id, from, &standing).await? {
                         return Err(RecordError::LeaseLost);
                     }
-                    this.insert_new(tx, &items, &events).await?;
+                    this.insert_new(tx, this.not_stored(&items), &events)
+                        .await?;
                     this.append_to_conversation(tx, &items, standing.status)
                         .await?;
                     Ok(())
@@ -140,13 +143,16 @@ impl Recorder {
             .await
     }
 
+    fn not_stored<'a, I>(&self, items: &'a [I]) -> &'a [I] {
+        items.get(self.n_items..).unwrap_or_default()
+    }
+
     async fn insert_new(
         &self,
         tx: &impl ConnectionTrait,
-        items: &[Value],
-        events: &[StreamEvent],
+        new: &[Value],
+        events: &[EncodedEvent],
     ) -> Result<(), DbErr> {
-        let new = items.get(self.n_items..).unwrap_or_default();
         item::insert(tx, &self.id, ItemDirection::Output, self.n_items, new).await?;
         match self.stores_events {
             true => event::append(tx, &self.id, events).await,
@@ -175,4 +181,8 @@ impl Recorder {
         api_conversation::append_in_transaction(tx, conversation, items).await?;
         Ok(())
     }
+}
+
+fn to_values(items: &[OutputItem]) -> Vec<Value> {
+    items.iter().map(OutputItem::to_value).collect()
 }

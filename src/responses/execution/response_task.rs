@@ -12,11 +12,11 @@ use agent::tools::tool_runtime::ToolRuntime;
 use base::clock::{Clock, Timestamp};
 use leased_jobs::lease::{CancelHandle, CancelReason};
 use llm::delta::FinishReason;
+use responses_api::event::EncodedEvent;
 use responses_api::fold::engine_event::{EngineEvent, ResponseEnd, ResponseOutcome};
-use responses_api::fold::response_fold::{Fold, StreamEvent};
-use responses_api::response::ResponseError;
+use responses_api::fold::response_fold::Fold;
+use responses_api::response::{Response, ResponseError};
 use responses_api::status::ResponseStatus;
-use serde_json::Value;
 use tokio::time::{Instant, timeout_at};
 
 use crate::responses::error::ResponseEngineError;
@@ -68,7 +68,7 @@ pub struct ResponseOutput {
 #[derive(Debug)]
 pub enum TaskOutcome {
     /// The response ended; contains the response object.
-    Finished(Value),
+    Finished(Box<Response>),
     /// The response has no output yet, so another node can run it.
     NotStarted,
 }
@@ -123,7 +123,7 @@ pub async fn run(task: ResponseTask) -> TaskOutcome {
 
 impl ResponseOutput {
     /// Returns the events before the first model call.
-    fn first_events(&mut self) -> Vec<StreamEvent> {
+    fn first_events(&mut self) -> Vec<EncodedEvent> {
         let mut events = Vec::new();
         if !self.is_background {
             events.extend(self.fold.apply(EngineEvent::Created));
@@ -174,7 +174,7 @@ impl ResponseOutput {
             .await;
     }
 
-    async fn record_and_send(&mut self, events: Vec<StreamEvent>) -> Result<(), RecordError> {
+    async fn record_and_send(&mut self, events: Vec<EncodedEvent>) -> Result<(), RecordError> {
         if let Some(recorder) = &mut self.recorder {
             recorder.record(self.fold.items(), &events).await?;
         }
@@ -182,7 +182,7 @@ impl ResponseOutput {
         Ok(())
     }
 
-    fn send(&mut self, events: Vec<StreamEvent>) {
+    fn send(&mut self, events: Vec<EncodedEvent>) {
         if let Some(sender) = &self.sender
             && !sender.push(events)
         {
@@ -194,7 +194,7 @@ impl ResponseOutput {
     /// Stores and sends `events` and the end. If the lease was lost, sends a failure instead.
     async fn finish(
         mut self,
-        mut events: Vec<StreamEvent>,
+        mut events: Vec<EncodedEvent>,
         end: ResponseEnd,
         cancel: &CancelHandle,
     ) -> TaskOutcome {
@@ -224,7 +224,7 @@ impl ResponseOutput {
         }
         self.log_written.send_replace(());
         self.send(events);
-        TaskOutcome::Finished(self.fold.document())
+        TaskOutcome::Finished(Box::new(self.fold.document()))
     }
 }
 

@@ -177,6 +177,7 @@ async fn run_task(calls: &[&'static str], total: Duration, stop: CancelHandle) -
         panic!("it did not end");
     };
     let asked = model.asked.lock().clone();
+    let document = serde_json::to_value(document).unwrap();
     FinishedTask { document, asked }
 }
 

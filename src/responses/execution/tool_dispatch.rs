@@ -7,10 +7,13 @@ use agent::agent_host;
 use agent::agent_host::DispatchedCall;
 use agent::tools::parse_arguments;
 use llm::tool::ToolCall;
-use responses_api::fold::fold_calls::CallItem;
+use responses_api::item::{
+    CustomToolCall, FunctionCall, ItemBody, LocalShellCall, McpApprovalRequest, McpCall,
+    SERVER_TOOL_PREFIX, ServerToolCall, ShellAction,
+};
 use responses_api::object_ids;
-use responses_api::pending_tool_calls::SERVER_TOOL_PREFIX;
-use serde_json::{Map, Value, json};
+use responses_api::status::ItemStatus;
+use serde_json::{Map, Value};
 
 use crate::responses::execution::tool_config::{ToolConfig, ToolKind};
 use crate::responses::input::prompt_assembler::builtin_tool_name;
@@ -18,8 +21,8 @@ use crate::responses::input::prompt_assembler::builtin_tool_name;
 /// The longest call id that is accepted from a provider.
 const MAX_ID_CHARS: usize = 64;
 
-type DispatchedCalls = agent_host::DispatchedCalls<CallItem>;
-type Disposition = agent_host::Disposition<CallItem>;
+type DispatchedCalls = agent_host::DispatchedCalls<ItemBody>;
+type Disposition = agent_host::Disposition<ItemBody>;
 
 /// How many calls may still be made.
 #[derive(Clone, Copy, Debug)]
@@ -38,7 +41,10 @@ pub fn dispatch(
     budget: &mut CallBudget,
 ) -> DispatchedCalls {
     let max_calls = if tools.is_serial { 1 } else { usize::MAX };
-    let mut dispatched = DispatchedCalls::default();
+    let mut dispatched = DispatchedCalls {
+        calls: Vec::new(),
+        exceeds_budget: false,
+    };
     for mut call in calls.into_iter().take(max_calls) {
         call.id = unique_call_id(call.id, known);
         let disposition = disposition_of(&call, tools);
@@ -81,29 +87,39 @@ fn disposition_of(call: &ToolCall, tools: &ToolConfig) -> Disposition {
         return Disposition::Rejected("The arguments are no JSON object.".to_owned());
     };
     match declared.kind {
-        ToolKind::Function => Disposition::Client(json!({
-            "type": "function_call", "call_id": call.id, "name": call.name,
-            "arguments": if call.arguments.trim().is_empty() { "{}" } else { &call.arguments },
-        })),
+        ToolKind::Function => {
+            let is_empty = call.arguments.trim().is_empty();
+            let arguments = if is_empty { "{}" } else { &call.arguments };
+            let name = call.name.clone();
+            Disposition::Client(function_call(call.id.clone(), name, arguments.to_owned()))
+        }
         ToolKind::Custom => match arguments.get("input").and_then(Value::as_str) {
-            Some(input) => Disposition::Client(json!({
-                "type": "custom_tool_call", "call_id": call.id, "name": call.name, "input": input,
+            Some(input) => Disposition::Client(ItemBody::CustomToolCall(CustomToolCall {
+                status: ItemStatus::InProgress,
+                call_id: call.id.clone(),
+                name: call.name.clone(),
+                input: input.to_owned(),
             })),
             None => Disposition::Rejected("The argument `input` is no text.".to_owned()),
         },
         ToolKind::Shell => match shell_action(&arguments) {
-            Some(action) => Disposition::Client(json!({
-                "type": "local_shell_call", "call_id": call.id, "action": action,
+            Some(action) => Disposition::Client(ItemBody::LocalShellCall(LocalShellCall {
+                status: ItemStatus::InProgress,
+                call_id: call.id.clone(),
+                action,
             })),
             None => Disposition::Rejected("The argument `command` is no list of texts.".to_owned()),
         },
         ToolKind::Remote => mcp_disposition(call, tools, arguments),
         ToolKind::Server => {
             let name = builtin_tool_name(&call.name);
-            let receipt = json!({
-                "type": format!("{SERVER_TOOL_PREFIX}{name}"), "call_id": call.id,
-                "arguments": Value::Object(arguments.clone()).to_string(),
-                "output": null, "error": null,
+            let receipt = ItemBody::ServerToolCall(ServerToolCall {
+                kind: format!("{SERVER_TOOL_PREFIX}{name}"),
+                status: ItemStatus::InProgress,
+                call_id: call.id.clone(),
+                arguments: Value::Object(arguments.clone()).to_string(),
+                output: None,
+                error: None,
             });
             Disposition::Server(receipt, name.to_owned(), arguments)
         }
@@ -121,40 +137,54 @@ fn mcp_disposition(
     };
     let text = Value::Object(arguments.clone()).to_string();
     if remote.needs_approval {
-        return Disposition::Client(json!({
-            "type": "mcp_approval_request", "server_label": remote.label, "name": remote.name,
-            "arguments": text,
+        return Disposition::Client(ItemBody::McpApprovalRequest(McpApprovalRequest {
+            status: ItemStatus::InProgress,
+            server_label: remote.label.clone(),
+            name: remote.name.clone(),
+            arguments: text,
         }));
     }
-    let receipt = json!({
-        "type": "mcp_call", "server_label": remote.label, "name": remote.name,
-        "arguments": text, "approval_request_id": null, "output": null, "error": null,
+    let receipt = ItemBody::McpCall(McpCall {
+        status: ItemStatus::InProgress,
+        server_label: remote.label.clone(),
+        name: remote.name.clone(),
+        arguments: text,
+        approval_request_id: None,
+        output: None,
+        error: None,
     });
     Disposition::Server(receipt, call.name.clone(), arguments)
 }
 
 /// Returns the action for the client's shell, or `None` if the arguments are invalid.
-fn shell_action(arguments: &Map<String, Value>) -> Option<Value> {
+fn shell_action(arguments: &Map<String, Value>) -> Option<ShellAction> {
     let command = arguments.get("command")?.as_array()?;
-    if command.is_empty() || !command.iter().all(Value::is_string) {
-        return None;
-    }
-    let mut action = json!({ "type": "exec", "command": command, "env": {} });
-    if let Some(env) = arguments.get("env").and_then(Value::as_object) {
-        let texts = env.iter().filter(|it| it.1.is_string());
-        action["env"] = texts.map(|it| (it.0.clone(), it.1.clone())).collect();
-    }
-    for name in ["timeout_ms", "user", "working_directory"] {
-        if let Some(value) = arguments.get(name).filter(|it| !it.is_null()) {
-            action[name] = value.clone();
-        }
-    }
-    Some(action)
+    let words = command.iter().map(|it| it.as_str().map(str::to_owned));
+    let command: Vec<String> = words.collect::<Option<_>>()?;
+    let env = arguments.get("env").and_then(Value::as_object);
+    let texts = env.into_iter().flatten().filter(|it| it.1.is_string());
+    let given = |name: &str| arguments.get(name).filter(|it| !it.is_null()).cloned();
+    (!command.is_empty()).then(|| ShellAction::Exec {
+        command,
+        env: texts.map(|it| (it.0.clone(), it.1.clone())).collect(),
+        timeout_ms: given("timeout_ms"),
+        user: given("user"),
+        working_directory: given("working_directory"),
+    })
+}
+
+fn function_call(call_id: String, name: String, arguments: String) -> ItemBody {
+    ItemBody::FunctionCall(FunctionCall {
+        status: ItemStatus::InProgress,
+        call_id,
+        name,
+        arguments,
+    })
 }
 
 /// Returns the items for the calls of a truncated answer: only client functions, and none of them
 /// waits for an output.
-pub fn truncated_calls(calls: Vec<ToolCall>, tools: &ToolConfig) -> Vec<CallItem> {
+pub fn truncated_calls(calls: Vec<ToolCall>, tools: &ToolConfig) -> Vec<ItemBody> {
     let function = |it: &ToolCall| {
         let found = tools.find(&it.name);
         found.is_some_and(|it| it.kind == ToolKind::Function)
@@ -162,10 +192,7 @@ pub fn truncated_calls(calls: Vec<ToolCall>, tools: &ToolConfig) -> Vec<CallItem
     let calls = calls.into_iter().filter(function);
     let shown = calls.map(|it| {
         let id = unique_call_id(it.id, &mut HashSet::new());
-        json!({
-            "type": "function_call", "call_id": id, "name": it.name,
-            "arguments": it.arguments.replace('\0', ""),
-        })
+        function_call(id, it.name, it.arguments.replace('\0', ""))
     });
     shown.collect()
 }

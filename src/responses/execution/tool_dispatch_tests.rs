@@ -67,7 +67,9 @@ fn each_kind_of_tool_has_its_item() {
     let sorted = dispatched(calls, &tool_config(), LARGE_BUDGET);
 
     let shown = sorted.calls.into_iter().map(|it| match it.disposition {
-        Disposition::Client(call) | Disposition::Server(call, ..) => call,
+        Disposition::Client(call) | Disposition::Server(call, ..) => {
+            serde_json::to_value(call).unwrap()
+        }
         Disposition::Rejected(reason) => panic!("{reason}"),
     });
     let shown: Vec<_> = shown.collect();

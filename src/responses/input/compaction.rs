@@ -10,6 +10,7 @@ use base::clock::Timestamp;
 use base::ids::UserId;
 use leased_jobs::lease::CancelHandle;
 use llm::secret::Secret;
+use responses_api::item::{ItemBody, OutputItem};
 use responses_api::object_ids;
 use responses_api::response::{ResponseUsage, seconds};
 use serde_json::{Value, json};
@@ -83,9 +84,10 @@ impl ResponseEngine {
         let summary = summarize(&self.services, prepared, stop).await?;
         let sealed = encrypt(&self.services.models.cipher, user, &summary.text);
         let mut output: Vec<Value> = items.into_iter().filter(is_message_of_client).collect();
-        output.push(json!({
-            "id": object_ids::generate(object_ids::COMPACTION), "type": "compaction", "encrypted_content": sealed,
-        }));
+        let compaction = ItemBody::Compaction {
+            encrypted_content: sealed,
+        };
+        output.push(OutputItem::new(compaction).to_value());
         Ok(document(&id, at, &output, summary.usage))
     }
 
@@ -168,7 +170,7 @@ fn document(id: &str, at: Timestamp, output: &[Value], usage: Option<ResponseUsa
         "object": "response.compaction",
         "created_at": seconds(at),
         "output": output,
-        "usage": usage.unwrap_or_default().json(),
+        "usage": usage.unwrap_or_default().view(),
     })
 }
 

@@ -11,9 +11,8 @@ use agent::tools::tool_messages::{assistant_message, error_text, tool_message, t
 use base::prompt_role::PromptRole;
 use llm::request::Message;
 use llm::tool::ToolCall;
-use responses_api::pending_tool_calls::{
-    SERVER_TOOL_PREFIX, call_id, is_call, is_incomplete, is_output,
-};
+use responses_api::item::SERVER_TOOL_PREFIX;
+use responses_api::pending_tool_calls::{call_id, is_call, is_incomplete, is_output};
 use serde_json::{Value, json};
 
 use crate::responses::execution::mcp_approvals;

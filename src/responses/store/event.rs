@@ -2,11 +2,11 @@
 //!
 //! **Invariant:** an event is stored, exactly as it will be sent, before any client receives it.
 
-use responses_api::fold::response_fold::StreamEvent;
+use responses_api::event::{EncodedEvent, SequencedEvent, StreamEvent};
 use sea_orm::ActiveValue::Set;
 use sea_orm::entity::prelude::*;
 use sea_orm::{QueryOrder, QuerySelect};
-use serde_json::Value;
+use serde_json::Map;
 
 #[derive(Clone, Debug, PartialEq, DeriveEntityModel)]
 #[sea_orm(table_name = "response_events")]
@@ -29,12 +29,16 @@ const BATCH: usize = 1_000;
 
 impl Model {
     /// Returns the event as it is sent.
-    pub fn event(self) -> StreamEvent {
-        let read: Value = serde_json::from_str(&self.payload).unwrap_or_default();
-        StreamEvent {
-            seq: self.seq,
-            kind: read["type"].as_str().unwrap_or_default().to_owned(),
-            json: self.payload,
+    pub fn event(self) -> EncodedEvent {
+        EncodedEvent::from_json(self.seq, self.payload)
+    }
+
+    fn sequenced_event(self) -> SequencedEvent {
+        let sequence_number = self.seq;
+        let event = self.event().decode();
+        SequencedEvent {
+            event: event.unwrap_or_else(|| StreamEvent::Other(Map::new())),
+            sequence_number,
         }
     }
 }
@@ -43,7 +47,7 @@ impl Model {
 pub async fn append(
     tx: &impl ConnectionTrait,
     response: &str,
-    events: &[StreamEvent],
+    events: &[EncodedEvent],
 ) -> Result<(), DbErr> {
     for batch in events.chunks(BATCH) {
         let rows = batch.iter().map(|it| ActiveModel {
@@ -70,7 +74,7 @@ pub async fn list_after(
     db: &impl ConnectionTrait,
     response: &str,
     seq: i64,
-) -> Result<Vec<StreamEvent>, DbErr> {
+) -> Result<Vec<EncodedEvent>, DbErr> {
     let rows = Entity::find()
         .filter(Column::ResponseId.eq(response))
         .filter(Column::Seq.gt(seq))
@@ -92,13 +96,15 @@ pub async fn has_events(db: &impl ConnectionTrait, response: &str) -> Result<boo
     Ok(found.is_some())
 }
 
-/// Returns all events as JSON values.
-pub async fn list_all(db: &impl ConnectionTrait, response: &str) -> Result<Vec<Value>, DbErr> {
+/// Returns all events.
+pub async fn list_all(
+    db: &impl ConnectionTrait,
+    response: &str,
+) -> Result<Vec<SequencedEvent>, DbErr> {
     let rows = Entity::find()
         .filter(Column::ResponseId.eq(response))
         .order_by_asc(Column::Seq)
         .all(db)
         .await?;
-    let read = |it: &Model| serde_json::from_str(&it.payload).unwrap_or_default();
-    Ok(rows.iter().map(read).collect())
+    Ok(rows.into_iter().map(Model::sequenced_event).collect())
 }

@@ -4,7 +4,7 @@
 use base::clock::Timestamp;
 use base::ids::UserId;
 use responses_api::response::{
-    ResponseError, ResponseHeader, ResponseState, ResponseUsage, document,
+    Response, ResponseError, ResponseHeader, ResponseState, ResponseUsage,
 };
 use responses_api::status::ResponseStatus;
 use sea_orm::QuerySelect;
@@ -74,10 +74,10 @@ impl Model {
         }
     }
 
-    /// Returns the response object with these output items.
-    pub fn document(&self, output: &[item::Model]) -> Value {
-        let output: Vec<Value> = output.iter().map(|it| it.payload.clone()).collect();
-        document(&self.header(), &self.state(), &output)
+    /// Returns the response object with these output items, as they were stored.
+    pub fn document(&self, output: Vec<item::Model>) -> Response<Value> {
+        let output = output.into_iter().map(|it| it.payload);
+        Response::new(&self.header(), &self.state(), output.collect())
     }
 }
 

@@ -9,7 +9,7 @@ use actix_web::web::Bytes;
 use futures::stream;
 use rand::RngExt;
 use rand::distr::Alphanumeric;
-use responses_api::fold::response_fold::StreamEvent;
+use responses_api::event::EncodedEvent;
 use tokio::time::timeout;
 
 use crate::responses::execution::event_stream::EventReceiver;
@@ -76,7 +76,7 @@ async fn next_frame(
                 false => NextFrame::Event(reader),
             };
             let event = match padding {
-                Obfuscation::Deltas if event.kind.ends_with(".delta") => with_padding(event),
+                Obfuscation::Deltas if event.is_delta() => with_padding(event),
                 _ => event,
             };
             (Ok(encode(&event)), next)
@@ -91,12 +91,12 @@ async fn next_frame(
     }
 }
 
-fn encode(event: &StreamEvent) -> Bytes {
+fn encode(event: &EncodedEvent) -> Bytes {
     format!("event: {}\ndata: {}\n\n", event.kind, event.json).into()
 }
 
 /// Pads the event with random characters in the field `obfuscation`, as the API documents it.
-fn with_padding(mut event: StreamEvent) -> StreamEvent {
+fn with_padding(mut event: EncodedEvent) -> EncodedEvent {
     // Every event is an object, so this removes its closing brace.
     event.json.pop();
     event.json.push_str(",\"obfuscation\":\"");
@@ -111,7 +111,7 @@ fn with_padding(mut event: StreamEvent) -> StreamEvent {
 
 #[cfg(test)]
 mod tests {
-    use responses_api::fold::response_fold::StreamEvent;
+    use responses_api::event::EncodedEvent;
     use serde_json::{Value, json};
 
     use super::{PADDING_MULTIPLE, with_padding};
@@ -120,7 +120,7 @@ mod tests {
     fn obfuscation_hides_the_length_and_changes_nothing_else() {
         for n_letters in 0..200 {
             let told = json!({ "type": "x.delta", "delta": "}".repeat(n_letters), "n": 7 });
-            let event = StreamEvent {
+            let event = EncodedEvent {
                 seq: 0,
                 kind: "x.delta".to_owned(),
                 json: told.to_string(),

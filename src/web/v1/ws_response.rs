@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use actix_web::web::Data;
 use futures::future::LocalBoxFuture;
-use responses_api::fold::response_fold::StreamEvent;
+use responses_api::event::EncodedEvent;
 use serde_json::Value;
 
 use crate::accounts::credential::Credential;
@@ -40,7 +40,7 @@ pub enum ResponseProgress {
     Started(ActiveResponse),
     /// It did not begin. The first field is the id of the response to continue.
     Rejected(Option<String>, V1Error),
-    Event(StreamEvent),
+    Event(EncodedEvent),
     /// The stream ended without a terminal event.
     StreamLost,
 }

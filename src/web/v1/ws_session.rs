@@ -15,8 +15,8 @@ use futures::future::LocalBoxFuture;
 use realtime::hub::Hub;
 use realtime::outbox::{NextItem, Outbox};
 use realtime::topic::Topic;
-use responses_api::fold::response_fold::StreamEvent;
-use serde_json::Value;
+use responses_api::event::{EncodedEvent, StreamEvent};
+use responses_api::item::OutputItem;
 use tokio::time::Instant;
 
 use crate::app::App;
@@ -226,25 +226,19 @@ impl V1WsSession {
     }
 
     /// Remembers the items of a response that is not stored.
-    fn finish_response(&mut self, event: &StreamEvent) {
+    fn finish_response(&mut self, event: &EncodedEvent) {
         let CurrentResponse::Active(ended) =
             std::mem::replace(&mut self.current, CurrentResponse::None)
         else {
             return;
         };
-        if event.kind == "response.failed" {
-            return self.forget_response(ended.previous_response_id.as_deref());
-        }
-        let Some(mut items) = ended.prior_items else {
-            return;
+        let response = match event.decode() {
+            Some(StreamEvent::Completed(it) | StreamEvent::Incomplete(it)) => it.response,
+            _ => return self.forget_response(ended.previous_response_id.as_deref()),
         };
-        let mut event: Value = serde_json::from_str(&event.json).unwrap_or_default();
-        let mut response = event["response"].take();
-        if let Value::Array(output) = response["output"].take() {
-            items.extend(output);
-        }
-        if let Some(id) = response["id"].as_str() {
-            self.history.insert(id, items);
+        if let Some(mut items) = ended.prior_items {
+            items.extend(response.output.iter().map(OutputItem::to_value));
+            self.history.insert(&response.id, items);
         }
     }
 

@@ -3,8 +3,9 @@
 use base::clock::Timestamp;
 use serde_json::Value;
 
-use crate::fold::fold_calls::CallItem;
+use crate::item::ItemBody;
 use crate::response::{ResponseError, ResponseUsage};
+use crate::status::ItemStatus;
 
 /// One event.
 #[derive(Clone, Debug, PartialEq)]
@@ -26,9 +27,9 @@ pub enum EngineEvent {
     /// The next piece of a refusal; never empty.
     RefusalDelta(String),
     /// A tool call for the client, complete or cut off.
-    ClientToolCall(CallItem, Completeness),
+    ClientToolCall(ItemBody, Completeness),
     /// A server-side tool started.
-    ToolStarted(CallItem),
+    ToolStarted(ItemBody),
     /// The running tool reported progress.
     ToolProgress(String),
     /// The tool ended with its output or an error message.
@@ -44,6 +45,16 @@ pub enum EngineEvent {
 pub enum Completeness {
     Complete,
     Truncated,
+}
+
+impl Completeness {
+    /// Returns the status of the item.
+    pub fn status(self) -> ItemStatus {
+        match self {
+            Self::Complete => ItemStatus::Completed,
+            Self::Truncated => ItemStatus::Incomplete,
+        }
+    }
 }
 
 /// How a response ended.

@@ -3,31 +3,31 @@
 use regex::Regex;
 use serde_json::{Value, json};
 
-use super::tests::{call, finished, run, server_tool_call, text_delta};
-use super::{Completeness, EngineEvent, ResponseOutcome, StreamEvent};
+use super::tests::{body, call, finished, fold, run, server_tool_call, text_delta};
+use super::{
+    Completeness, EncodedEvent, EngineEvent, Fold, ItemBody, ResponseOutcome, SequencedEvent,
+    StreamEvent,
+};
+use crate::item::ContentPart;
 use crate::response::ResponseError;
 use crate::status::ResponseStatus;
 
 /// One line for each event of the four scripts below, in order.
 const EXPECTED: &str = include_str!("event_json.jsonl");
 
-fn client_call(call: Value) -> EngineEvent {
+fn client_call(call: ItemBody) -> EngineEvent {
     EngineEvent::ClientToolCall(call, Completeness::Complete)
-}
-
-fn tool_started(call: Value) -> EngineEvent {
-    EngineEvent::ToolStarted(call)
 }
 
 fn speaker_changed(name: &str) -> EngineEvent {
     EngineEvent::SpeakerChanged(json!({ "speaker": name, "speaker_id": "character:1" }))
 }
 
-fn mcp_call(arguments: &str, approval_request_id: Option<&str>) -> Value {
-    json!({
+fn mcp_call(arguments: &str, approval_request_id: Option<&str>) -> ItemBody {
+    body(json!({
         "type": "mcp_call", "server_label": "wiki", "name": "look", "arguments": arguments,
         "approval_request_id": approval_request_id, "output": null, "error": null,
-    })
+    }))
 }
 
 fn texts() -> Vec<EngineEvent> {
@@ -57,7 +57,9 @@ fn client_calls() -> Vec<EngineEvent> {
         "working_directory": "/",
     });
     let shell = |action: Value| {
-        client_call(json!({ "type": "local_shell_call", "call_id": "call_1", "action": action }))
+        client_call(body(
+            json!({ "type": "local_shell_call", "call_id": "call_1", "action": action }),
+        ))
     };
     let tool = json!({
         "name": "look", "description": null, "input_schema": { "type": "object" },
@@ -78,26 +80,26 @@ fn client_calls() -> Vec<EngineEvent> {
         client_call(call("custom_tool_call", "input", "")),
         shell(action),
         shell(long_action),
-        client_call(json!({
+        client_call(body(json!({
             "type": "mcp_approval_request", "server_label": "wiki", "name": "look",
             "arguments": "{}",
-        })),
-        client_call(list(json!([tool]))),
-        client_call(failed_list),
+        }))),
+        client_call(body(list(json!([tool])))),
+        client_call(body(failed_list)),
     ]
 }
 
 fn server_calls() -> Vec<EngineEvent> {
     vec![
-        tool_started(mcp_call("{}", None)),
+        EngineEvent::ToolStarted(mcp_call("{}", None)),
         EngineEvent::ToolProgress("half".to_owned()),
         EngineEvent::ToolFinished(Ok("found".to_owned())),
-        tool_started(mcp_call("", Some("mcpr_1"))),
+        EngineEvent::ToolStarted(mcp_call("", Some("mcpr_1"))),
         EngineEvent::ToolFinished(Err("lost".to_owned())),
-        tool_started(server_tool_call()),
+        EngineEvent::ToolStarted(server_tool_call()),
         EngineEvent::ToolProgress("half".to_owned()),
         EngineEvent::ToolFinished(Ok("noon".to_owned())),
-        tool_started(server_tool_call()),
+        EngineEvent::ToolStarted(server_tool_call()),
         EngineEvent::ToolFinished(Err("lost".to_owned())),
     ]
 }
@@ -112,7 +114,7 @@ fn scripts() -> Vec<(ResponseStatus, Vec<EngineEvent>)> {
         client_call(call("function_call", "arguments", "{}")),
         speaker_changed("Bob"),
         speaker_changed("Cyd"),
-        tool_started(server_tool_call()),
+        EngineEvent::ToolStarted(server_tool_call()),
         EngineEvent::ToolFinished(Ok("noon".to_owned())),
     ];
     let error = ResponseError {
@@ -148,7 +150,7 @@ fn scripts() -> Vec<(ResponseStatus, Vec<EngineEvent>)> {
             [
                 begin(),
                 vec![
-                    tool_started(mcp_call("{}", None)),
+                    EngineEvent::ToolStarted(mcp_call("{}", None)),
                     finished(ResponseOutcome::Failed(error)),
                 ],
             ]
@@ -186,7 +188,7 @@ fn with_numbered_ids(text: &str) -> String {
 fn emitted_lines() -> String {
     let mut lines = String::new();
     for (status, script) in scripts() {
-        let (events, fold): (Vec<StreamEvent>, _) = run(status, &script);
+        let (events, fold): (Vec<EncodedEvent>, _) = run(status, &script);
         for event in &events {
             lines.push_str(&event.json);
             lines.push('\n');
@@ -206,4 +208,53 @@ fn every_event_and_item_has_exactly_this_json() {
         assert_eq!(line, expected);
     }
     assert_eq!(emitted.lines().count(), EXPECTED.lines().count());
+}
+
+#[test]
+fn every_stored_event_is_read_and_written_as_it_was() {
+    for line in EXPECTED.lines() {
+        let read: SequencedEvent = serde_json::from_str(line).unwrap();
+
+        let event = &read.event;
+        assert!(!matches!(event, StreamEvent::Other(_)), "{line}");
+        if let StreamEvent::ItemAdded(it) | StreamEvent::ItemDone(it) = event {
+            assert!(!matches!(it.item.body, ItemBody::Other(_)), "{line}");
+        }
+        assert_eq!(serde_json::to_string(&read).unwrap(), line);
+        assert!(line.starts_with(&format!("{{\"type\":\"{}\"", event.kind())));
+    }
+}
+
+#[test]
+fn unknown_events_and_items_are_kept_as_they_are() {
+    let item = r#"{"id":"x_1","type":"image","b":1,"a":[2.5]}"#;
+    let added =
+        r#"{"type":"response.output_item.done","output_index":0,"item":#,"sequence_number":0}"#;
+    let added = added.replace('#', item);
+    let unknown = r#"{"type":"response.image.done","z":1,"a":null,"sequence_number":7}"#;
+    let events: Vec<SequencedEvent> = [added.as_str(), unknown]
+        .map(|it| serde_json::from_str(it).unwrap())
+        .to_vec();
+    for (event, line) in events.iter().zip([added.as_str(), unknown]) {
+        assert_eq!(serde_json::to_string(event).unwrap(), line);
+    }
+
+    let header = fold(ResponseStatus::InProgress).header;
+    let mut restored = Fold::replay(header, ResponseStatus::InProgress, events);
+
+    assert_eq!(restored.items()[0].to_value().to_string(), item);
+    assert_eq!(restored.apply(text_delta("a"))[0].seq, 8);
+}
+
+#[test]
+fn a_text_that_was_stored_without_its_lists_is_read() {
+    let part = r#"{"type":"output_text","text":"a"}"#;
+    let delta = r#"{"type":"response.output_text.delta","item_id":"msg_1","output_index":0,"content_index":0,"delta":"a","sequence_number":0}"#;
+
+    let part: ContentPart = serde_json::from_str(part).unwrap();
+    let delta: SequencedEvent = serde_json::from_str(delta).unwrap();
+
+    let expected = json!({ "type": "output_text", "text": "a", "annotations": [], "logprobs": [] });
+    assert_eq!(serde_json::to_value(part).unwrap(), expected);
+    assert!(matches!(delta.event, StreamEvent::OutputTextDelta(it) if it.logprobs.is_empty()));
 }

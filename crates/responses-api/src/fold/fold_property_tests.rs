@@ -5,16 +5,19 @@ use proptest::prelude::{Just, Strategy, prop_assert, prop_assert_eq};
 use proptest::sample::Index;
 use proptest::{prop_oneof, proptest};
 use regex::Regex;
+use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
-use super::tests::{call, finished, fold, run, server_tool_call, text_delta};
-use super::{EngineEvent, Fold, ResponseOutcome, StreamEvent};
+use super::tests::{
+    body, call, document, finished, fold, items, run, server_tool_call, text_delta,
+};
+use super::{EncodedEvent, EngineEvent, Fold, ItemBody, ResponseOutcome, SequencedEvent};
 use crate::fold::engine_event::Completeness;
 use crate::response::ResponseError;
 use crate::status::ResponseStatus;
 
-fn read(events: &[StreamEvent]) -> Vec<Value> {
-    let read = |it: &StreamEvent| serde_json::from_str(&it.json).unwrap();
+fn read<T: DeserializeOwned>(events: &[EncodedEvent]) -> Vec<T> {
+    let read = |it: &EncodedEvent| serde_json::from_str(&it.json).unwrap();
     events.iter().map(read).collect()
 }
 
@@ -143,15 +146,15 @@ fn event_kinds(events: &[Value], at: usize) -> String {
     of_it.map(kind).collect()
 }
 
-fn mcp(kind: &str, more: Value) -> Value {
+fn mcp(kind: &str, more: Value) -> ItemBody {
     let mut item = json!({ "type": kind, "server_label": "wiki" });
     for (name, value) in more.as_object().unwrap() {
         item[name] = value.clone();
     }
-    item
+    body(item)
 }
 
-fn any_call() -> impl Strategy<Value = Value> {
+fn any_call() -> impl Strategy<Value = ItemBody> {
     let text = "[a-z{}\"é]{0,4}";
     let of_name = |text: String| json!({ "name": "look", "arguments": text });
     prop_oneof![
@@ -159,7 +162,7 @@ fn any_call() -> impl Strategy<Value = Value> {
         text.prop_map(|it| call("custom_tool_call", "input", &it)),
         text.prop_map(|it| {
             let action = json!({ "type": "exec", "command": [it], "env": {} });
-            json!({ "type": "local_shell_call", "call_id": "call_1", "action": action })
+            body(json!({ "type": "local_shell_call", "call_id": "call_1", "action": action }))
         }),
         text.prop_map(move |it| mcp("mcp_approval_request", of_name(it))),
         "[a-z]{1,4}".prop_map(|it| mcp("mcp_list_tools", json!({ "tools": [{ "name": it }] }))),
@@ -170,7 +173,7 @@ fn any_call() -> impl Strategy<Value = Value> {
     ]
 }
 
-fn any_server_tool_call() -> impl Strategy<Value = Value> {
+fn any_server_tool_call() -> impl Strategy<Value = ItemBody> {
     prop_oneof![
         Just(server_tool_call()),
         "[a-z{}\"]{0,4}".prop_map(|it| {
@@ -243,15 +246,15 @@ proptest! {
         let all = [begin, middle, end].concat();
 
         let (events, whole) = run(status, &all);
-        let told = read(&events);
+        let told: Vec<Value> = read(&events);
 
         let numbers: Vec<i64> = events.iter().map(|it| it.seq).collect();
         prop_assert_eq!(numbers, (0..i64::try_from(events.len()).unwrap()).collect::<Vec<_>>());
         prop_assert!(events.iter().filter(|it| it.is_terminal()).count() == 1);
         prop_assert!(events.last().unwrap().is_terminal());
-        prop_assert_eq!(&told.last().unwrap()["response"], &whole.document());
+        prop_assert_eq!(&told.last().unwrap()["response"], &document(&whole));
         prop_assert_eq!(&told[0]["response"]["output"], &json!([]));
-        let output = whole.document()["output"].clone();
+        let output = document(&whole)["output"].clone();
         prop_assert_eq!(json!(rebuild_items(&told)), output);
         for (event, value) in events.iter().zip(&told) {
             prop_assert_eq!(&value["type"], &json!(event.kind));
@@ -268,8 +271,8 @@ proptest! {
 
         let (events, whole) = run(ResponseStatus::InProgress, &all);
 
-        let told = read(&events);
-        for (at, item) in whole.items().iter().enumerate() {
+        let told: Vec<Value> = read(&events);
+        for (at, item) in items(&whole).iter().enumerate() {
             let order = format!("^output_item.added {}output_item.done $", expected_order(item)).replace('.', "\\.");
             let group = event_kinds(&told, at);
             prop_assert!(Regex::new(&order).unwrap().is_match(&group), "{} is no {}", group, order);
@@ -301,13 +304,13 @@ proptest! {
         let how = if has_spoken && how == ResponseOutcome::Completed { ResponseOutcome::Cancelled } else { how };
 
         let (events, mut first) = run(status, before);
-        let mut second = Fold::replay(fold(status).header, status, &read(&events));
+        let mut second = Fold::replay(fold(status).header, status, read::<SequencedEvent>(&events));
 
         prop_assert_eq!(second.has_output(), first.has_output());
         prop_assert_eq!(second.next_seq, first.next_seq);
-        let kinds = |events: Vec<StreamEvent>| events.into_iter().map(|it| it.kind).collect::<Vec<_>>();
+        let kinds = |events: Vec<EncodedEvent>| events.into_iter().map(|it| it.kind).collect::<Vec<_>>();
         prop_assert_eq!(kinds(second.apply(finished(how.clone()))), kinds(first.apply(finished(how))));
-        prop_assert_eq!(without_ids(&second.document()), without_ids(&first.document()));
+        prop_assert_eq!(without_ids(&document(&second)), without_ids(&document(&first)));
         prop_assert_eq!(second.next_seq, first.next_seq);
     }
 }

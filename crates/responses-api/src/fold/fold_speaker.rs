@@ -2,6 +2,8 @@
 
 use serde_json::Value;
 
+use crate::item::{ItemBody, OutputItem};
+
 /// The current speaker, if the model has speakers, and its first item.
 #[derive(Clone, Debug, Default)]
 pub struct SpeakerTag {
@@ -24,23 +26,23 @@ impl SpeakerTag {
     }
 
     /// Adds the speaker to an item, except to reasoning.
-    pub fn with_metadata(&self, mut item: Value) -> Value {
+    pub fn with_metadata(&self, mut item: OutputItem) -> OutputItem {
         if let Some(speaker) = &self.speaker
-            && item["type"] != "reasoning"
+            && !matches!(item.body, ItemBody::Reasoning(_))
         {
-            item["metadata"] = speaker.clone();
+            item.metadata = Some(speaker.clone());
         }
         item
     }
 
     /// Returns the items of the current speaker.
-    pub fn own_items<'a>(&self, items: &'a [Value]) -> &'a [Value] {
+    pub fn own_items<'a>(&self, items: &'a [OutputItem]) -> &'a [OutputItem] {
         items.get(self.n_before..).unwrap_or_default()
     }
 
     /// Restores the speaker from an item that was emitted earlier.
-    pub fn restore(&mut self, item: &Value, n_before: usize) {
-        let speaker = item.get("metadata").filter(|it| it.is_object());
+    pub fn restore(&mut self, item: &OutputItem, n_before: usize) {
+        let speaker = item.metadata.as_ref().filter(|it| it.is_object());
         if let Some(speaker) = speaker.filter(|it| self.speaker.as_ref() != Some(it)) {
             self.set(speaker.clone(), n_before);
         }
@@ -52,8 +54,10 @@ mod tests {
     use base::clock::Timestamp;
     use serde_json::{Map, Value, json};
 
+    use crate::event::{EncodedEvent, SequencedEvent, StreamEvent};
     use crate::fold::engine_event::{EngineEvent, ResponseEnd, ResponseOutcome};
-    use crate::fold::response_fold::{Fold, StreamEvent};
+    use crate::fold::response_fold::Fold;
+    use crate::item::OutputItem;
     use crate::response::ResponseHeader;
     use crate::status::ResponseStatus;
 
@@ -81,15 +85,15 @@ mod tests {
         })
     }
 
-    fn apply(fold: &mut Fold, happenings: &[EngineEvent]) -> Vec<Value> {
+    fn apply(fold: &mut Fold, happenings: &[EngineEvent]) -> Vec<SequencedEvent> {
         let events = happenings.iter().flat_map(|it| fold.apply(it.clone()));
-        let read = |it: StreamEvent| serde_json::from_str(&it.json).expect("events are JSON");
+        let read = |it: EncodedEvent| serde_json::from_str(&it.json).expect("events are JSON");
         events.map(read).collect()
     }
 
     /// Returns speaker and text of each item.
     fn lines(fold: &Fold) -> Vec<(Value, Value)> {
-        let items = fold.items().iter();
+        let items = fold.items().iter().map(OutputItem::to_value);
         items
             .map(|it| {
                 (
@@ -115,11 +119,12 @@ mod tests {
 
         let line = |name: &str, text: &str| (json!(name), json!(text));
         assert_eq!(lines(&fold), [line("Ada", "One."), line("Bob", "Two.")]);
-        let added = events
-            .iter()
-            .filter(|it| it["type"] == "response.output_item.added");
-        let named: Vec<&Value> = added.map(|it| &it["item"]["metadata"]["speaker"]).collect();
-        assert_eq!(named, [&json!("Ada"), &json!("Bob")]);
+        let added = events.into_iter().filter_map(|it| match it.event {
+            StreamEvent::ItemAdded(added) => added.item.metadata,
+            _ => None,
+        });
+        let named: Vec<Value> = added.map(|it| it["speaker"].clone()).collect();
+        assert_eq!(named, [json!("Ada"), json!("Bob")]);
     }
 
     #[test]
@@ -137,8 +142,9 @@ mod tests {
             ],
         );
 
-        let [ada, reasoning, bob] = fold.items() else {
-            panic!("{:?}", fold.items());
+        let items: Vec<Value> = fold.items().iter().map(OutputItem::to_value).collect();
+        let [ada, reasoning, bob] = items.as_slice() else {
+            panic!("{items:?}");
         };
         assert_eq!(ada["metadata"]["speaker"], "Ada");
         assert_eq!(reasoning.get("metadata"), None);
@@ -159,7 +165,7 @@ mod tests {
             ],
         );
 
-        let mut second = Fold::replay(header(), ResponseStatus::InProgress, &events);
+        let mut second = Fold::replay(header(), ResponseStatus::InProgress, events);
         apply(&mut second, &[text_delta("o."), completed()]);
 
         let line = |name: &str, text: &str| (json!(name), json!(text));

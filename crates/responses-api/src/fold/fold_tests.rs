@@ -3,7 +3,10 @@
 use base::clock::Timestamp;
 use serde_json::{Map, Value, json};
 
-use super::{Completeness, EngineEvent, Fold, ResponseEnd, ResponseOutcome, StreamEvent};
+use super::{
+    Completeness, EncodedEvent, EngineEvent, Fold, ItemBody, ResponseEnd, ResponseOutcome,
+};
+use crate::item::OutputItem;
 use crate::response::{ResponseError, ResponseHeader, ResponseUsage};
 use crate::status::ResponseStatus;
 
@@ -33,13 +36,30 @@ fn reasoning_delta(text: &str) -> EngineEvent {
 }
 
 /// Returns all stream events for these engine events, and the fold afterwards.
-pub fn run(status: ResponseStatus, all: &[EngineEvent]) -> (Vec<StreamEvent>, Fold) {
+pub fn run(status: ResponseStatus, all: &[EngineEvent]) -> (Vec<EncodedEvent>, Fold) {
     let mut fold = fold(status);
     let events = all.iter().flat_map(|it| fold.apply(it.clone())).collect();
     (events, fold)
 }
 
-pub fn kinds(events: &[StreamEvent]) -> Vec<&str> {
+/// Returns the body of a call from its JSON.
+pub fn body(call: Value) -> ItemBody {
+    let body = serde_json::from_value(call).unwrap();
+    assert!(!matches!(body, ItemBody::Other(_)), "{body:?}");
+    body
+}
+
+/// Returns the finished items as JSON.
+pub fn items(fold: &Fold) -> Vec<Value> {
+    fold.items().iter().map(OutputItem::to_value).collect()
+}
+
+/// Returns the response object as JSON.
+pub fn document(fold: &Fold) -> Value {
+    serde_json::to_value(fold.document()).unwrap()
+}
+
+pub fn kinds(events: &[EncodedEvent]) -> Vec<&str> {
     events
         .iter()
         .map(|it| it.kind.trim_start_matches("response."))
@@ -86,7 +106,7 @@ fn reasoning_is_an_item_before_the_text() {
 
     let (_, fold) = run(ResponseStatus::InProgress, &all);
 
-    let document = fold.document();
+    let document = document(&fold);
     assert_eq!(document["output"][0]["type"], "reasoning");
     assert_eq!(document["output"][0]["summary"][0]["text"], "hm");
     assert_eq!(document["output"][1]["content"][0]["text"], "Hello");
@@ -104,7 +124,7 @@ fn a_model_that_stops_immediately_gives_an_empty_text() {
 
         let (_, fold) = run(ResponseStatus::InProgress, &all);
 
-        let document = fold.document();
+        let document = document(&fold);
         let last = document["output"]
             .as_array()
             .unwrap()
@@ -131,7 +151,7 @@ fn a_failure_before_any_output_leaves_none() {
     let (events, fold) = run(ResponseStatus::InProgress, &all);
 
     assert_eq!(kinds(&events), ["created", "in_progress", "failed"]);
-    assert_eq!(fold.document()["error"]["code"], "upstream_error");
+    assert_eq!(document(&fold)["error"]["code"], "upstream_error");
 }
 
 #[test]
@@ -144,7 +164,7 @@ fn a_cancelled_stream_ends_with_incomplete() {
 
     let (events, fold) = run(ResponseStatus::InProgress, &all);
 
-    let document = fold.document();
+    let document = document(&fold);
     assert_eq!(kinds(&events).last(), Some(&"incomplete"));
     assert_eq!(document["status"], "cancelled");
     assert_eq!(document["incomplete_details"]["reason"], "cancelled");
@@ -152,15 +172,15 @@ fn a_cancelled_stream_ends_with_incomplete() {
     assert_eq!(document["completed_at"], Value::Null);
 }
 
-pub fn call(kind: &str, field: &str, text: &str) -> Value {
-    json!({ "type": kind, "call_id": "call_1", "name": "f", field: text })
+pub fn call(kind: &str, field: &str, text: &str) -> ItemBody {
+    body(json!({ "type": kind, "call_id": "call_1", "name": "f", field: text }))
 }
 
-pub fn server_tool_call() -> Value {
-    json!({
+pub fn server_tool_call() -> ItemBody {
+    body(json!({
         "type": "troupe:time", "call_id": "call_1", "arguments": "{}", "output": null,
         "error": null,
-    })
+    }))
 }
 
 #[test]
@@ -178,7 +198,7 @@ fn each_kind_of_call_has_its_events() {
             call("custom_tool_call", "input", "x"),
             Completeness::Complete,
         ),
-        EngineEvent::ClientToolCall(shell, Completeness::Complete),
+        EngineEvent::ClientToolCall(body(shell), Completeness::Complete),
         finished(ResponseOutcome::Completed),
     ];
 
@@ -204,7 +224,7 @@ fn each_kind_of_call_has_its_events() {
     let prefixes = fold
         .items()
         .iter()
-        .map(|it| it["id"].as_str().unwrap().split('_').next().unwrap());
+        .map(|it| it.id.split('_').next().unwrap());
     assert_eq!(prefixes.collect::<Vec<_>>(), ["msg", "fc", "ctc", "lsc"]);
 }
 
@@ -234,7 +254,7 @@ fn output_after_a_server_tool_is_another_item() {
             .count(),
         1
     );
-    let items = fold.items();
+    let items = items(&fold);
     let types: Vec<&str> = items
         .iter()
         .map(|it| it["type"].as_str().unwrap())
@@ -257,7 +277,7 @@ fn a_canceled_tool_is_incomplete() {
 
     let (_, fold) = run(ResponseStatus::InProgress, &all);
 
-    assert_eq!(fold.items()[0]["status"], "incomplete");
+    assert_eq!(items(&fold)[0]["status"], "incomplete");
 }
 
 #[test]
@@ -295,7 +315,7 @@ fn a_refusal_is_a_separate_part_of_the_message() {
             "completed",
         ]
     );
-    let item = &fold.items()[0];
+    let item = &items(&fold)[0];
     assert_eq!(item["content"][0]["text"], "Well, ");
     let refusal = json!({ "type": "refusal", "refusal": "I cannot." });
     assert_eq!(item["content"][1], refusal);
@@ -313,8 +333,9 @@ fn a_refusal_counts_as_an_answer() {
 
     let (_, fold) = run(ResponseStatus::InProgress, &all);
 
-    let [item] = fold.items() else {
-        panic!("{:?}", fold.items());
+    let items = items(&fold);
+    let [item] = items.as_slice() else {
+        panic!("{items:?}");
     };
     let content = json!([{ "type": "refusal", "refusal": "No." }]);
     assert_eq!(

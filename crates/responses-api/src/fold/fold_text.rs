@@ -2,9 +2,16 @@
 
 use std::mem;
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
+use crate::event::{
+    AnnotationAdded, ContentDelta, ContentPartEvent, ContentPosition, OutputTextDelta,
+    OutputTextDone, RefusalDone, StreamEvent, SummaryPartEvent, SummaryPosition, SummaryTextDelta,
+    SummaryTextDone,
+};
+use crate::item::{ContentPart, ItemBody, OutputItem, OutputMessage, OutputReasoning, OutputRole};
 use crate::object_ids;
+use crate::status::ItemStatus;
 
 /// What kind of text a part contains.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,25 +36,6 @@ impl TextKind {
             false => object_ids::REASONING,
         }
     }
-
-    /// Returns the field that contains the text of a part.
-    fn field(self) -> &'static str {
-        match self {
-            Self::Text | Self::Reasoning => "text",
-            Self::Refusal => "refusal",
-        }
-    }
-
-    /// Returns an empty part of this kind.
-    fn empty_part(self) -> Value {
-        match self {
-            Self::Text => {
-                json!({ "type": "output_text", "text": "", "annotations": [], "logprobs": [] })
-            }
-            Self::Refusal => json!({ "type": "refusal", "refusal": "" }),
-            Self::Reasoning => json!({ "type": "summary_text", "text": "" }),
-        }
-    }
 }
 
 /// An item that is being written: finished parts and the open one.
@@ -55,7 +43,7 @@ impl TextKind {
 pub struct OpenText {
     id: String,
     kind: TextKind,
-    done: Vec<Value>,
+    done: Vec<ContentPart>,
     text: String,
     /// The logprobs of the text so far, if known.
     logprobs: Vec<Value>,
@@ -66,8 +54,12 @@ pub struct OpenText {
 impl OpenText {
     /// Creates an item without events whose first part is of this kind.
     pub fn new(kind: TextKind) -> Self {
+        Self::with_id(object_ids::generate(kind.prefix()), kind)
+    }
+
+    fn with_id(id: String, kind: TextKind) -> Self {
         Self {
-            id: object_ids::generate(kind.prefix()),
+            id,
             kind,
             done: Vec::new(),
             text: String::new(),
@@ -77,35 +69,32 @@ impl OpenText {
     }
 
     /// Restores an item from its `added` event. Returns `None` if it is not a text item.
-    pub fn from_item(item: &Value) -> Option<Self> {
-        let kind = match item["type"].as_str() {
-            Some("message") => TextKind::Text,
-            Some("reasoning") => TextKind::Reasoning,
+    pub fn from_item(item: &OutputItem) -> Option<Self> {
+        let kind = match item.body {
+            ItemBody::Message(_) => TextKind::Text,
+            ItemBody::Reasoning(_) => TextKind::Reasoning,
             _ => return None,
         };
-        Some(Self {
-            id: item["id"].as_str().unwrap_or_default().to_owned(),
-            ..Self::new(kind)
-        })
+        Some(Self::with_id(item.id.clone(), kind))
     }
 
     /// Restores the state after an event of this item that was emitted earlier.
-    pub fn restore(&mut self, event: &Value) {
-        match event["type"].as_str().unwrap_or_default() {
-            "response.content_part.added" if event["part"]["type"] == "refusal" => {
-                self.kind = TextKind::Refusal;
+    pub fn restore(&mut self, event: StreamEvent) {
+        match event {
+            StreamEvent::ContentPartAdded(event) => {
+                self.kind = match event.part {
+                    ContentPart::Refusal { .. } => TextKind::Refusal,
+                    _ => TextKind::Text,
+                };
             }
-            "response.content_part.added" => self.kind = TextKind::Text,
-            "response.output_text.delta"
-            | "response.refusal.delta"
-            | "response.reasoning_summary_text.delta" => {
-                self.text
-                    .push_str(event["delta"].as_str().unwrap_or_default());
-                self.logprobs
-                    .extend(event["logprobs"].as_array().into_iter().flatten().cloned());
+            StreamEvent::OutputTextDelta(event) => {
+                self.text.push_str(&event.delta);
+                self.logprobs.extend(event.logprobs);
             }
-            "response.content_part.done" => {
-                self.done.push(event["part"].clone());
+            StreamEvent::RefusalDelta(event) => self.text.push_str(&event.delta),
+            StreamEvent::SummaryTextDelta(event) => self.text.push_str(&event.delta),
+            StreamEvent::ContentPartDone(event) => {
+                self.done.push(event.part);
                 (self.text, self.logprobs) = Default::default();
             }
             _ => {}
@@ -128,20 +117,28 @@ impl OpenText {
     }
 
     /// Returns the item with its finished parts.
-    pub fn item(&self, status: &str) -> Value {
-        match self.is_message() {
-            true => json!({
-                "id": self.id, "type": "message", "status": status, "role": "assistant",
-                "content": self.done,
+    pub fn item(&self, status: ItemStatus) -> OutputItem {
+        let parts = self.done.clone();
+        let body = match self.is_message() {
+            true => ItemBody::Message(OutputMessage {
+                status,
+                role: OutputRole::Assistant,
+                content: parts,
             }),
-            false => json!({
-                "id": self.id, "type": "reasoning", "status": status, "summary": self.done,
+            false => ItemBody::Reasoning(OutputReasoning {
+                status,
+                summary: parts,
             }),
+        };
+        OutputItem {
+            id: self.id.clone(),
+            body,
+            metadata: None,
         }
     }
 
     /// Ends the open part and begins one of another kind.
-    pub fn switch_to(&mut self, kind: TextKind, index: usize) -> Vec<Value> {
+    pub fn switch_to(&mut self, kind: TextKind, index: usize) -> Vec<StreamEvent> {
         let mut events = self.end_part(index);
         self.kind = kind;
         events.push(self.part_added(index));
@@ -149,28 +146,36 @@ impl OpenText {
     }
 
     /// Returns the event that begins the open part.
-    pub fn part_added(&self, index: usize) -> Value {
-        let kind = match self.is_message() {
-            true => "content_part.added",
-            false => "reasoning_summary_part.added",
-        };
-        self.event(kind, index, "part", self.kind.empty_part())
+    pub fn part_added(&self, index: usize) -> StreamEvent {
+        let part = self.part(String::new(), Vec::new(), Vec::new());
+        let (in_message, in_reasoning) =
+            (StreamEvent::ContentPartAdded, StreamEvent::SummaryPartAdded);
+        self.part_event(part, index, in_message, in_reasoning)
     }
 
     /// Appends text with its logprobs and returns the delta event.
-    pub fn push_delta(&mut self, text: &str, logprobs: Vec<Value>, index: usize) -> Value {
+    pub fn push_delta(&mut self, text: &str, logprobs: Vec<Value>, index: usize) -> StreamEvent {
         self.text.push_str(text);
-        let kind = match self.kind {
-            TextKind::Text => "output_text.delta",
-            TextKind::Refusal => "refusal.delta",
-            TextKind::Reasoning => "reasoning_summary_text.delta",
-        };
-        let mut event = self.event(kind, index, "delta", json!(text));
-        if self.kind == TextKind::Text {
-            event["logprobs"] = json!(logprobs);
-            self.logprobs.extend(logprobs);
+        let delta = text.to_owned();
+        match self.kind {
+            TextKind::Text => {
+                self.logprobs.extend(logprobs.iter().cloned());
+                let at = self.content_position(index);
+                StreamEvent::OutputTextDelta(OutputTextDelta {
+                    at,
+                    delta,
+                    logprobs,
+                })
+            }
+            TextKind::Refusal => {
+                let at = self.content_position(index);
+                StreamEvent::RefusalDelta(ContentDelta { at, delta })
+            }
+            TextKind::Reasoning => {
+                let at = self.summary_position(index);
+                StreamEvent::SummaryTextDelta(SummaryTextDelta { at, delta })
+            }
         }
-        event
     }
 
     /// Adds a citation; only text parts have citations.
@@ -181,45 +186,93 @@ impl OpenText {
     }
 
     /// Ends the open part and returns its closing events.
-    pub fn end_part(&mut self, index: usize) -> Vec<Value> {
-        let added = self.annotations.iter().enumerate();
-        let cited = added.map(|(at, it)| self.annotation_added(at, it, index));
-        let mut events: Vec<Value> = cited.collect();
-        let text = json!(mem::take(&mut self.text));
-        let mut part = self.kind.empty_part();
-        let (kind, whole) = match self.kind {
-            TextKind::Text => ("output_text.done", "content_part.done"),
-            TextKind::Refusal => ("refusal.done", "content_part.done"),
-            TextKind::Reasoning => ("reasoning_summary_text.done", "reasoning_summary_part.done"),
-        };
-        let field = self.kind.field();
-        let mut done = self.event(kind, index, field, text.clone());
-        part[field] = text;
-        if self.kind == TextKind::Text {
-            part["logprobs"] = mem::take(&mut self.logprobs).into();
-            part["annotations"] = mem::take(&mut self.annotations).into();
-            done["logprobs"] = part["logprobs"].clone();
-        }
-        events.extend([done, self.event(whole, index, "part", part.clone())]);
+    pub fn end_part(&mut self, index: usize) -> Vec<StreamEvent> {
+        let (text, logprobs, annotations) = (
+            mem::take(&mut self.text),
+            mem::take(&mut self.logprobs),
+            mem::take(&mut self.annotations),
+        );
+        let cited = annotations.iter().zip(0..);
+        let cited = cited.map(|(annotation, annotation_index)| {
+            StreamEvent::AnnotationAdded(AnnotationAdded {
+                at: self.content_position(index),
+                annotation: annotation.clone(),
+                annotation_index,
+            })
+        });
+        let mut events: Vec<StreamEvent> = cited.collect();
+        events.push(self.text_done(text.clone(), &logprobs, index));
+        let part = self.part(text, annotations, logprobs);
+        let (in_message, in_reasoning) =
+            (StreamEvent::ContentPartDone, StreamEvent::SummaryPartDone);
+        events.push(self.part_event(part.clone(), index, in_message, in_reasoning));
         self.done.push(part);
         events
     }
 
-    fn annotation_added(&self, at: usize, annotation: &Value, index: usize) -> Value {
-        let kind = "output_text.annotation.added";
-        let mut event = self.event(kind, index, "annotation", annotation.clone());
-        event["annotation_index"] = json!(at);
-        event
+    fn text_done(&self, text: String, logprobs: &[Value], index: usize) -> StreamEvent {
+        match self.kind {
+            TextKind::Text => StreamEvent::OutputTextDone(OutputTextDone {
+                at: self.content_position(index),
+                text,
+                logprobs: logprobs.to_vec(),
+            }),
+            TextKind::Refusal => StreamEvent::RefusalDone(RefusalDone {
+                at: self.content_position(index),
+                refusal: text,
+            }),
+            TextKind::Reasoning => StreamEvent::SummaryTextDone(SummaryTextDone {
+                at: self.summary_position(index),
+                text,
+            }),
+        }
     }
 
-    fn event(&self, kind: &str, index: usize, field: &str, value: Value) -> Value {
-        let index_field = match self.is_message() {
-            true => "content_index",
-            false => "summary_index",
-        };
-        json!({
-            "type": format!("response.{kind}"), "item_id": self.id, "output_index": index,
-            index_field: self.done.len(), field: value,
-        })
+    fn part_event(
+        &self,
+        part: ContentPart,
+        index: usize,
+        in_message: impl Fn(ContentPartEvent) -> StreamEvent,
+        in_reasoning: impl Fn(SummaryPartEvent) -> StreamEvent,
+    ) -> StreamEvent {
+        match self.is_message() {
+            true => in_message(ContentPartEvent {
+                at: self.content_position(index),
+                part,
+            }),
+            false => in_reasoning(SummaryPartEvent {
+                at: self.summary_position(index),
+                part,
+            }),
+        }
+    }
+
+    /// Returns a part of the open kind; only text parts have annotations and logprobs.
+    fn part(&self, text: String, annotations: Vec<Value>, logprobs: Vec<Value>) -> ContentPart {
+        match self.kind {
+            TextKind::Text => ContentPart::OutputText {
+                text,
+                annotations,
+                logprobs,
+            },
+            TextKind::Refusal => ContentPart::Refusal { refusal: text },
+            TextKind::Reasoning => ContentPart::SummaryText { text },
+        }
+    }
+
+    fn content_position(&self, index: usize) -> ContentPosition {
+        ContentPosition {
+            item_id: self.id.clone(),
+            output_index: index,
+            content_index: self.done.len(),
+        }
+    }
+
+    fn summary_position(&self, index: usize) -> SummaryPosition {
+        SummaryPosition {
+            item_id: self.id.clone(),
+            output_index: index,
+            summary_index: self.done.len(),
+        }
     }
 }

@@ -7,33 +7,16 @@
 
 use std::mem;
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
+use crate::event::{EncodedEvent, ItemEvent, ResponseEvent, SequencedEvent, StreamEvent};
 use crate::fold::engine_event::{Completeness, EngineEvent, ResponseEnd, ResponseOutcome};
 use crate::fold::fold_calls;
-use crate::fold::fold_calls::CallItem;
 use crate::fold::fold_speaker::SpeakerTag;
 use crate::fold::fold_text::{OpenText, TextKind};
-use crate::response::{ResponseHeader, ResponseState, document};
-use crate::status::ResponseStatus;
-
-/// One numbered, serialized event; it is not changed any more.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct StreamEvent {
-    pub seq: i64,
-    pub kind: String,
-    pub json: String,
-}
-
-impl StreamEvent {
-    /// Returns whether this is the last event of a stream.
-    pub fn is_terminal(&self) -> bool {
-        matches!(
-            self.kind.as_str(),
-            "response.completed" | "response.incomplete" | "response.failed"
-        )
-    }
-}
+use crate::item::{ItemBody, OutputItem};
+use crate::response::{Response, ResponseHeader, ResponseState};
+use crate::status::{ItemStatus, ResponseStatus};
 
 /// A response while it is built.
 #[derive(Clone, Debug)]
@@ -41,7 +24,7 @@ pub struct Fold {
     header: ResponseHeader,
     state: ResponseState,
     next_seq: i64,
-    finished_items: Vec<Value>,
+    finished_items: Vec<OutputItem>,
     current: Option<OpenItem>,
     /// The logprobs of the next text delta.
     logprobs: Vec<Value>,
@@ -53,7 +36,7 @@ pub struct Fold {
 enum OpenItem {
     Text(OpenText),
     /// A server-side tool is running.
-    Tool(Value),
+    Tool(Box<OutputItem>),
 }
 
 impl Fold {
@@ -72,7 +55,11 @@ impl Fold {
 
     /// Restores the fold that emitted these events, to continue from it. Unknown events are
     /// ignored.
-    pub fn replay(header: ResponseHeader, status: ResponseStatus, events: &[Value]) -> Self {
+    pub fn replay(
+        header: ResponseHeader,
+        status: ResponseStatus,
+        events: Vec<SequencedEvent>,
+    ) -> Self {
         let mut fold = Self::new(header, status);
         for event in events {
             fold.restore(event);
@@ -81,12 +68,12 @@ impl Fold {
     }
 
     /// Returns the response object; open items are not in it.
-    pub fn document(&self) -> Value {
-        document(&self.header, &self.state, &self.finished_items)
+    pub fn document(&self) -> Response {
+        Response::new(&self.header, &self.state, self.finished_items.clone())
     }
 
     /// Returns the finished items in order.
-    pub fn items(&self) -> &[Value] {
+    pub fn items(&self) -> &[OutputItem] {
         &self.finished_items
     }
 
@@ -101,21 +88,21 @@ impl Fold {
     }
 
     /// Applies an event and returns the stream events for it. After the end, events are ignored.
-    pub fn apply(&mut self, event: EngineEvent) -> Vec<StreamEvent> {
+    pub fn apply(&mut self, event: EngineEvent) -> Vec<EncodedEvent> {
         let mut events = Vec::new();
         if self.state.status.is_final() {
             return events;
         }
         match event {
             EngineEvent::Created => {
-                self.emit_state("response.created", &mut events);
+                self.emit_state(StreamEvent::Created, &mut events);
                 if self.state.status == ResponseStatus::Queued {
-                    self.emit_state("response.queued", &mut events);
+                    self.emit_state(StreamEvent::Queued, &mut events);
                 }
             }
             EngineEvent::Started => {
                 self.state.status = ResponseStatus::InProgress;
-                self.emit_state("response.in_progress", &mut events);
+                self.emit_state(StreamEvent::InProgress, &mut events);
             }
             EngineEvent::SpeakerChanged(speaker) => self.change_speaker(speaker, &mut events),
             EngineEvent::ReasoningDelta(text) => {
@@ -127,34 +114,34 @@ impl Fold {
             EngineEvent::RefusalDelta(text) => {
                 self.write_text(TextKind::Refusal, &text, &mut events)
             }
-            EngineEvent::ClientToolCall(call, cut) => self.add_client_call(&call, cut, &mut events),
-            EngineEvent::ToolStarted(call) => self.start_tool(&call, &mut events),
+            EngineEvent::ClientToolCall(call, cut) => self.add_client_call(call, cut, &mut events),
+            EngineEvent::ToolStarted(call) => self.start_tool(call, &mut events),
             EngineEvent::ToolProgress(message) => self.report_tool_progress(&message, &mut events),
             EngineEvent::ToolFinished(outcome) => self.finish_tool(outcome, &mut events),
-            EngineEvent::NextIteration => self.close_item("completed", &mut events),
+            EngineEvent::NextIteration => self.close_item(ItemStatus::Completed, &mut events),
             EngineEvent::Finished(ending) => self.finish_response(ending, &mut events),
         }
         events
     }
 
-    fn change_speaker(&mut self, speaker: Value, events: &mut Vec<StreamEvent>) {
+    fn change_speaker(&mut self, speaker: Value, events: &mut Vec<EncodedEvent>) {
         if self.speaker.has_speaker() {
             self.ensure_text(events);
         }
-        self.close_item("completed", events);
+        self.close_item(ItemStatus::Completed, events);
         self.speaker.set(speaker, self.finished_items.len());
     }
 
     /// Starts an empty text if there is no answer: a model that stops immediately answered with
     /// one.
-    fn ensure_text(&mut self, events: &mut Vec<StreamEvent>) {
+    fn ensure_text(&mut self, events: &mut Vec<EncodedEvent>) {
         if !self.has_answer() {
-            self.close_item("completed", events);
+            self.close_item(ItemStatus::Completed, events);
             self.start_text(TextKind::Text, events);
         }
     }
 
-    fn write_text(&mut self, kind: TextKind, text: &str, events: &mut Vec<StreamEvent>) {
+    fn write_text(&mut self, kind: TextKind, text: &str, events: &mut Vec<EncodedEvent>) {
         let index = self.finished_items.len();
         match &mut self.current {
             Some(OpenItem::Text(open_text)) if open_text.has_kind(kind) => {}
@@ -164,7 +151,7 @@ impl Fold {
                 }
             }
             _ => {
-                self.close_item("completed", events);
+                self.close_item(ItemStatus::Completed, events);
                 self.start_text(kind, events);
             }
         }
@@ -183,69 +170,77 @@ impl Fold {
 
     fn add_client_call(
         &mut self,
-        call: &CallItem,
+        call: ItemBody,
         completeness: Completeness,
-        events: &mut Vec<StreamEvent>,
+        events: &mut Vec<EncodedEvent>,
     ) {
         self.start_tool(call, events);
         if let Some(OpenItem::Tool(item)) = self.current.take() {
-            self.finish_item(item, completeness.status(), events);
+            self.finish_item(*item, completeness.status(), events);
         }
     }
 
-    fn start_tool(&mut self, call: &CallItem, events: &mut Vec<StreamEvent>) {
-        self.close_item("completed", events);
-        let item = self
-            .speaker
-            .with_metadata(fold_calls::item(call, "in_progress"));
-        self.emit_item("added", &fold_calls::initial_item(&item), events);
+    fn start_tool(&mut self, call: ItemBody, events: &mut Vec<EncodedEvent>) {
+        self.close_item(ItemStatus::Completed, events);
+        let mut item = self.speaker.with_metadata(OutputItem::new(call));
+        item.body.set_status(ItemStatus::InProgress);
+        self.emit_item(
+            StreamEvent::ItemAdded,
+            fold_calls::initial_item(&item),
+            events,
+        );
         for event in fold_calls::body_events(&item, self.finished_items.len()) {
             self.emit(event, events);
         }
-        self.current = Some(OpenItem::Tool(item));
+        self.current = Some(OpenItem::Tool(Box::new(item)));
     }
 
-    fn report_tool_progress(&mut self, message: &str, events: &mut Vec<StreamEvent>) {
+    fn report_tool_progress(&mut self, message: &str, events: &mut Vec<EncodedEvent>) {
         if let Some(OpenItem::Tool(item)) = &self.current {
             let event = fold_calls::progress_event(item, self.finished_items.len(), message);
             self.emit(event, events);
         }
     }
 
-    fn finish_tool(&mut self, outcome: Result<String, String>, events: &mut Vec<StreamEvent>) {
+    fn finish_tool(&mut self, outcome: Result<String, String>, events: &mut Vec<EncodedEvent>) {
         if let Some(OpenItem::Tool(item)) = &mut self.current {
-            match outcome {
-                Ok(output) => item["output"] = json!(output),
-                Err(error) => item["error"] = json!(error),
-            }
-            self.close_item("completed", events);
+            item.body.set_result(outcome);
+            self.close_item(ItemStatus::Completed, events);
         }
     }
 
-    fn emit_item(&mut self, what: &str, item: &Value, events: &mut Vec<StreamEvent>) {
-        let kind = format!("response.output_item.{what}");
-        let index = self.finished_items.len();
-        self.emit(
-            json!({ "type": kind, "output_index": index, "item": item }),
-            events,
-        );
+    fn emit_item(
+        &mut self,
+        event: impl Fn(ItemEvent) -> StreamEvent,
+        item: OutputItem,
+        events: &mut Vec<EncodedEvent>,
+    ) {
+        let output_index = self.finished_items.len();
+        self.emit(event(ItemEvent { output_index, item }), events);
     }
 
-    fn finish_item(&mut self, mut item: Value, status: &str, events: &mut Vec<StreamEvent>) {
-        item["status"] = json!(status);
-        self.emit_item("done", &item, events);
+    fn finish_item(
+        &mut self,
+        mut item: OutputItem,
+        status: ItemStatus,
+        events: &mut Vec<EncodedEvent>,
+    ) {
+        item.body.set_status(status);
+        self.emit_item(StreamEvent::ItemDone, item.clone(), events);
         self.finished_items.push(item);
     }
 
-    fn start_text(&mut self, kind: TextKind, events: &mut Vec<StreamEvent>) {
+    fn start_text(&mut self, kind: TextKind, events: &mut Vec<EncodedEvent>) {
         let open_text = OpenText::new(kind);
-        let item = self.speaker.with_metadata(open_text.item("in_progress"));
-        self.emit_item("added", &item, events);
+        let item = self
+            .speaker
+            .with_metadata(open_text.item(ItemStatus::InProgress));
+        self.emit_item(StreamEvent::ItemAdded, item, events);
         self.emit(open_text.part_added(self.finished_items.len()), events);
         self.current = Some(OpenItem::Text(open_text));
     }
 
-    fn close_item(&mut self, status: &str, events: &mut Vec<StreamEvent>) {
+    fn close_item(&mut self, status: ItemStatus, events: &mut Vec<EncodedEvent>) {
         let index = self.finished_items.len();
         match self.current.take() {
             None => {}
@@ -253,7 +248,7 @@ impl Fold {
                 if let Some(event) = fold_calls::outcome_event(&item, index) {
                     self.emit(event, events);
                 }
-                self.finish_item(item, status, events);
+                self.finish_item(*item, status, events);
             }
             Some(OpenItem::Text(mut open_text)) => {
                 for event in open_text.end_part(index) {
@@ -265,22 +260,19 @@ impl Fold {
         }
     }
 
-    fn finish_response(&mut self, end: ResponseEnd, events: &mut Vec<StreamEvent>) {
-        let (status, item_status, kind) = match &end.outcome {
-            ResponseOutcome::Completed => {
-                (ResponseStatus::Completed, "completed", "response.completed")
+    fn finish_response(&mut self, end: ResponseEnd, events: &mut Vec<EncodedEvent>) {
+        let status = match &end.outcome {
+            ResponseOutcome::Completed => ResponseStatus::Completed,
+            ResponseOutcome::Incomplete(_) => ResponseStatus::Incomplete,
+            ResponseOutcome::Failed(_) => ResponseStatus::Failed,
+            ResponseOutcome::Cancelled => ResponseStatus::Cancelled,
+        };
+        let (item_status, event): (_, fn(ResponseEvent) -> StreamEvent) = match &end.outcome {
+            ResponseOutcome::Completed => (ItemStatus::Completed, StreamEvent::Completed),
+            ResponseOutcome::Failed(_) => (ItemStatus::Incomplete, StreamEvent::Failed),
+            ResponseOutcome::Incomplete(_) | ResponseOutcome::Cancelled => {
+                (ItemStatus::Incomplete, StreamEvent::Incomplete)
             }
-            ResponseOutcome::Incomplete(_) => (
-                ResponseStatus::Incomplete,
-                "incomplete",
-                "response.incomplete",
-            ),
-            ResponseOutcome::Failed(_) => (ResponseStatus::Failed, "incomplete", "response.failed"),
-            ResponseOutcome::Cancelled => (
-                ResponseStatus::Cancelled,
-                "incomplete",
-                "response.incomplete",
-            ),
         };
         if end.outcome == ResponseOutcome::Completed {
             self.ensure_text(events);
@@ -300,61 +292,55 @@ impl Fold {
             usage: end.usage,
             ended_at: Some(end.at),
         };
-        self.emit_state(kind, events);
+        self.emit_state(event, events);
     }
 
     /// Returns whether the current speaker has answered after its last server-side tool.
     fn has_answer(&self) -> bool {
         let since = self.speaker.own_items(&self.finished_items).iter().rev();
-        let mut since = since.take_while(|it| !fold_calls::is_server_tool_item(it));
+        let mut since = since.take_while(|it| !it.body.is_server_call());
         let is_said =
             matches!(&self.current, Some(OpenItem::Text(writing)) if writing.is_message());
-        is_said || since.any(fold_calls::is_answer)
+        is_said || since.any(|it| it.body.is_answer())
     }
 
-    fn emit_state(&mut self, kind: &str, events: &mut Vec<StreamEvent>) {
-        let event = json!({ "type": kind, "response": self.document() });
-        self.emit(event, events);
+    fn emit_state(
+        &mut self,
+        event: impl Fn(ResponseEvent) -> StreamEvent,
+        events: &mut Vec<EncodedEvent>,
+    ) {
+        let response = self.document();
+        self.emit(event(ResponseEvent { response }), events);
     }
 
-    fn emit(&mut self, mut event: Value, events: &mut Vec<StreamEvent>) {
-        let seq = self.next_seq;
+    fn emit(&mut self, event: StreamEvent, events: &mut Vec<EncodedEvent>) {
+        events.push(EncodedEvent::encode(event, self.next_seq));
         self.next_seq += 1;
-        event["sequence_number"] = json!(seq);
-        events.push(StreamEvent {
-            seq,
-            kind: event["type"].as_str().unwrap_or_default().to_owned(),
-            json: event.to_string(),
-        });
     }
 
     /// Restores the state after an event that was emitted earlier.
-    fn restore(&mut self, event: &Value) {
-        self.next_seq = event["sequence_number"].as_i64().unwrap_or_default() + 1;
-        match event["type"].as_str().unwrap_or_default() {
-            "response.in_progress" => self.state.status = ResponseStatus::InProgress,
-            "response.output_item.added" => {
-                let item = &event["item"];
-                self.speaker.restore(item, self.finished_items.len());
-                self.current = Some(match OpenText::from_item(item) {
+    fn restore(&mut self, event: SequencedEvent) {
+        self.next_seq = event.sequence_number + 1;
+        match (event.event, &mut self.current) {
+            (StreamEvent::InProgress(_), _) => self.state.status = ResponseStatus::InProgress,
+            (StreamEvent::ItemAdded(ItemEvent { item, .. }), _) => {
+                self.speaker.restore(&item, self.finished_items.len());
+                self.current = Some(match OpenText::from_item(&item) {
                     Some(writing) => OpenItem::Text(writing),
-                    None => OpenItem::Tool(item.clone()),
+                    None => OpenItem::Tool(Box::new(item)),
                 });
             }
-            "response.mcp_call_arguments.done" => {
-                if let Some(OpenItem::Tool(item)) = &mut self.current {
-                    item["arguments"] = event["arguments"].clone();
+            (StreamEvent::McpArgumentsDone(event), Some(OpenItem::Tool(item))) => {
+                if let ItemBody::McpCall(call) = &mut item.body {
+                    call.arguments = event.arguments;
                 }
             }
-            "response.output_item.done" => {
+            (StreamEvent::ItemDone(event), _) => {
                 self.current = None;
-                self.finished_items.push(event["item"].clone());
+                self.finished_items.push(event.item);
             }
-            _ => {
-                if let Some(OpenItem::Text(writing)) = &mut self.current {
-                    writing.restore(event);
-                }
-            }
+            (event, Some(OpenItem::Text(writing))) => writing.restore(event),
+            _ => {}
         }
     }
 }

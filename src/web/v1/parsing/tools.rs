@@ -3,7 +3,7 @@
 use agent::tools::mcp::tool_names::model_facing_name;
 use agent::tools::registry;
 use llm::tool::{Tool, ToolChoice};
-use responses_api::pending_tool_calls::SERVER_TOOL_PREFIX;
+use responses_api::item::SERVER_TOOL_PREFIX;
 use serde_json::{Map, Value, json};
 
 use crate::responses::execution::tool_config::{DeclaredTool, ToolConfig, ToolKind};
