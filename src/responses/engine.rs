@@ -20,9 +20,10 @@ use tokio_util::sync::DropGuard;
 use crate::responses::error::ResponseEngineError;
 use crate::responses::execution::end_log::EndLog;
 use crate::responses::execution::event_stream::EventReceiver;
+use crate::responses::execution::mcp::plan;
 use crate::responses::execution::recorder::Recorder;
 use crate::responses::execution::response_task::{ResponseOutput, TaskOutcome};
-use crate::responses::execution::{event_stream, mcp, response_task};
+use crate::responses::execution::{event_stream, response_task};
 use crate::responses::input::{compaction, history};
 use crate::responses::preparation;
 use crate::responses::preparation::PreparedResponse;
@@ -200,7 +201,7 @@ impl ResponseEngine {
         let sealer = &self.services.models.cipher;
         let (prior, input) =
             compaction::expand_summaries(sealer, user, prior, request.input.clone())?;
-        let mcp_plan = mcp::plan(&self.services, user, &request.stored.tools, &prior, &input)?;
+        let mcp_plan = plan::plan(&self.services, user, &request.stored.tools, &prior, &input)?;
         let mut prepared =
             preparation::prepare(&self.services, target, &request.stored, prior, input).await?;
         prepared.conversation_position = conversation_position;
@@ -304,7 +305,7 @@ impl ResponseEngine {
         let mut fold = Fold::new(header(id, &request, now), ResponseStatus::Queued);
         let events = fold.apply(EngineEvent::Created);
         let input = request.input.clone();
-        let sealed_secrets = mcp::encrypt(
+        let sealed_secrets = plan::encrypt(
             &self.services.models.cipher,
             id,
             &request.stored.tools.credentials,

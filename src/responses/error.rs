@@ -5,7 +5,7 @@ use responses_api::pending_tool_calls::ToolOutputError;
 use sea_orm::DbErr;
 use tokio::task::JoinError;
 
-use crate::responses::execution::mcp_approvals::ApprovalError;
+use crate::responses::execution::mcp::approvals::ApprovalError;
 
 /// An error of the response engine; nothing was written.
 #[derive(Debug, thiserror::Error)]

@@ -18,6 +18,7 @@ pub mod error;
 pub mod execution;
 pub mod input;
 pub mod model_list;
+pub mod model_provider;
 pub mod persona_models;
 pub mod preparation;
 pub mod recovery;

@@ -1,31 +1,27 @@
 //! Prepares a response: resolves the model, builds the prompt and checks that the provider supports
 //! the request.
 
-use std::sync::Arc;
-
 use agent::trim::ReplyTrimmer;
 use agent::usage;
 use base::ids::UserId;
 use leased_jobs::lease::CancelHandle;
-use llm::provider::{Capability, Provider};
 use llm::request::Request;
 use llm::tokens;
-use llm::tool::{OutputFormat, ToolChoice};
 use serde_json::Value;
 
 use crate::providers::provider;
 use crate::responses::error::ResponseEngineError;
-use crate::responses::execution::mcp::McpPlan;
+use crate::responses::execution::mcp::plan::McpPlan;
 use crate::responses::execution::response_task::{ResponseOutput, ResponseTask};
-use crate::responses::execution::speakers::SpeakerCall;
+use crate::responses::execution::speaker_call::SpeakerCall;
 use crate::responses::execution::tool_config::ToolConfig;
 use crate::responses::input::prompt;
-use crate::responses::model_list;
 use crate::responses::persona_models::model_names;
 use crate::responses::persona_models::model_names::PersonaModel;
 use crate::responses::persona_models::speaker_queue::SpeakerQueue;
 use crate::responses::request::StoredRequest;
 use crate::responses::services::ResponseServices;
+use crate::responses::{model_list, model_provider};
 
 /// A response that is ready to run.
 pub struct PreparedResponse {
@@ -106,7 +102,7 @@ async fn prepare_for_provider(
     prior: Vec<Value>,
     input: Vec<Value>,
 ) -> Result<PreparedResponse, ResponseEngineError> {
-    let provider = load_provider(services, &row, stored)?;
+    let provider = model_provider::load_provider(services, &row, stored)?;
     let window = row.settings["context_tokens"].as_i64().filter(|it| *it > 0);
     let mut request = Request {
         context_tokens: window.and_then(|it| u32::try_from(it).ok()),
@@ -130,7 +126,7 @@ async fn prepare_for_provider(
             n_tokens: too_long.n_tokens,
             window: window.unwrap_or_default(),
         })?;
-    require_readable_attachments(provider.as_ref(), &request)?;
+    model_provider::require_readable_attachments(provider.as_ref(), &request)?;
     let call = SpeakerCall {
         provider,
         provider_name: row.name,
@@ -146,65 +142,6 @@ async fn prepare_for_provider(
         tools: stored.tools.clone(),
         mcp_plan: McpPlan::default(),
     })
-}
-
-/// Creates the provider of this row and checks that it supports the request.
-///
-/// # Errors
-/// Returns `ModelUnavailable` when it cannot be created, and `UnsupportedParameter` when it lacks a
-/// capability.
-pub fn load_provider(
-    services: &ResponseServices,
-    row: &provider::Model,
-    stored: &StoredRequest,
-) -> Result<Arc<dyn Provider>, ResponseEngineError> {
-    let provider = services.models.create(row).map_err(|error| {
-        tracing::warn!(%error, "provider {} is not usable: {error}", row.id);
-        ResponseEngineError::ModelUnavailable
-    })?;
-    require_supported(provider.as_ref(), stored)?;
-    Ok(provider)
-}
-
-/// Checks that the model's API supports all parameters of a request.
-///
-/// # Errors
-/// Returns `UnsupportedParameter` with the first unsupported one.
-fn require_supported(
-    provider: &dyn Provider,
-    stored: &StoredRequest,
-) -> Result<(), ResponseEngineError> {
-    let has_form = match &stored.format {
-        OutputFormat::Text => true,
-        OutputFormat::Json => provider.has_capability(Capability::Json),
-        OutputFormat::Schema(_) => provider.has_capability(Capability::Schema),
-    };
-    let is_free = matches!(stored.tools.choice, ToolChoice::Auto | ToolChoice::None);
-    let asks_for_logprobs = stored.sampling.top_logprobs.is_some();
-    if !has_form {
-        Err(ResponseEngineError::UnsupportedParameter("text.format"))
-    } else if !is_free && !provider.has_capability(Capability::RequiredToolCall) {
-        Err(ResponseEngineError::UnsupportedParameter("tool_choice"))
-    } else if asks_for_logprobs && !provider.has_capability(Capability::Logprobs) {
-        Err(ResponseEngineError::UnsupportedParameter("top_logprobs"))
-    } else {
-        Ok(())
-    }
-}
-
-/// Checks that the model can read all attachments of its prompt.
-///
-/// # Errors
-/// Returns `UnsupportedParameter` when it cannot read documents.
-pub fn require_readable_attachments(
-    provider: &dyn Provider,
-    request: &Request,
-) -> Result<(), ResponseEngineError> {
-    let mut attached = request.messages.iter().flat_map(|it| &it.attachments);
-    match attached.all(|it| it.is_image()) || provider.has_capability(Capability::Documents) {
-        true => Ok(()),
-        false => Err(ResponseEngineError::UnsupportedParameter("input")),
-    }
 }
 
 /// What answers a request: a provider's model or a persona.

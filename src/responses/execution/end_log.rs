@@ -10,7 +10,7 @@ use base::ids::UserId;
 use responses_api::response::ResponseState;
 use sea_orm::ActiveEnum;
 
-use crate::responses::execution::speakers::SpeakerCall;
+use crate::responses::execution::speaker_call::SpeakerCall;
 use crate::responses::store::response;
 
 /// What the line states besides the final state.

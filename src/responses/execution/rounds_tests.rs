@@ -28,10 +28,10 @@ use tokio::sync::Semaphore;
 use tokio::time::{Instant, sleep};
 
 use crate::responses::execution::end_log::EndLog;
-use crate::responses::execution::mcp::McpPlan;
+use crate::responses::execution::mcp::plan::McpPlan;
 use crate::responses::execution::response_task;
 use crate::responses::execution::response_task::{ResponseOutput, ResponseTask, TaskOutcome};
-use crate::responses::execution::speakers::SpeakerCall;
+use crate::responses::execution::speaker_call::SpeakerCall;
 use crate::responses::execution::tool_config::{DeclaredTool, ToolConfig, ToolKind};
 
 /// Calls these tools in the first iteration and answers with a text in the second. Without any

@@ -1,46 +1,27 @@
 //! Runs every speaker of a response in order.
 
 use std::panic::AssertUnwindSafe;
-use std::sync::Arc;
 
 use agent::agent_loop::AgentLoop;
 use agent::call_limits::CallLimits;
 use agent::outcome::{CallEnd, GenerationFailure, ModelOutput};
 use agent::tools::tool_runtime::ToolRuntime;
-use agent::trim::ReplyTrimmer;
 use futures::FutureExt;
 use leased_jobs::lease::CancelHandle;
-use llm::provider::Provider;
-use llm::request::Request;
 use responses_api::fold::engine_event::EngineEvent;
 use responses_api::response::ResponseUsage;
-use serde_json::Value;
-use tokio::sync::Semaphore;
 use tokio::time::Instant;
 
 use crate::responses::error::ResponseEngineError;
 use crate::responses::execution::agent_host::ResponseHost;
 use crate::responses::execution::event_queue::EventQueue;
-use crate::responses::execution::mcp::McpPlan;
-use crate::responses::execution::mcp_setup;
-use crate::responses::execution::mcp_setup::McpContext;
+use crate::responses::execution::mcp::plan::McpPlan;
+use crate::responses::execution::mcp::setup;
+use crate::responses::execution::mcp::setup::McpContext;
 use crate::responses::execution::response_sink::{AnnotationBudget, ResponseSink};
+use crate::responses::execution::speaker_call::SpeakerCall;
 use crate::responses::execution::tool_config::ToolConfig;
 use crate::responses::persona_models::speaker_queue::SpeakerQueue;
-
-/// The first model call of one speaker.
-pub struct SpeakerCall {
-    pub provider: Arc<dyn Provider>,
-    /// The provider's name, for the log.
-    pub provider_name: String,
-    pub request: Request,
-    /// Limits concurrent calls of its provider.
-    pub permits: Arc<Semaphore>,
-    /// Cleans the text.
-    pub trim: ReplyTrimmer,
-    /// The metadata of its items; `None` for a plain model.
-    pub speaker_metadata: Option<Value>,
-}
 
 /// How the last speaker ended, and the usage of all.
 pub struct SpeakersOutcome {
@@ -65,7 +46,7 @@ pub async fn run_speakers(
     stop: &CancelHandle,
 ) -> SpeakersOutcome {
     let deadline = Instant::now() + limits.total;
-    mcp_setup::execute_plan(
+    setup::execute_plan(
         mcp_plan,
         McpContext {
             request: &mut call.request,

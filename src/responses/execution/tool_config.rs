@@ -2,14 +2,14 @@
 
 use std::collections::BTreeMap;
 
+use agent::tools::mcp::policy::{ApprovalPolicy, ToolFilter};
+use agent::tools::mcp::server::Credentials;
 use agent::tools::registry::ToolRegistry;
 use llm::request::Request;
 use llm::tool::{Tool, ToolChoice};
 use serde::{Deserialize, Serialize};
 
 use crate::responses::error::ResponseEngineError;
-use crate::responses::execution::mcp;
-use crate::responses::execution::mcp::{ServerCredentials, ServerToolRef};
 use crate::responses::input::prompt_assembler;
 
 /// The tools that a request declares.
@@ -28,7 +28,7 @@ pub struct ToolConfig {
     /// Only the first call of an iteration counts.
     pub is_serial: bool,
     /// MCP servers, whose tools are loaded before the first model call.
-    pub servers: Vec<mcp::DeclaredServer>,
+    pub servers: Vec<DeclaredServer>,
     /// Their credentials, which are stored separately and encrypted.
     #[serde(skip)]
     pub credentials: ServerCredentials,
@@ -61,6 +61,29 @@ pub enum ToolKind {
     Server,
     /// Run by an MCP server that we call.
     Remote,
+}
+
+/// A server as declared and stored, without its credentials.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct DeclaredServer {
+    pub label: String,
+    pub url: String,
+    /// `None` allows all of its tools.
+    pub allowed: Option<ToolFilter>,
+    pub approval: ApprovalPolicy,
+}
+
+/// The credentials of a request's servers, keyed by label.
+pub type ServerCredentials = BTreeMap<String, Credentials>;
+
+/// A tool of a server that the response may call.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ServerToolRef {
+    pub label: String,
+    /// The name that its server uses.
+    pub name: String,
+    /// The user must approve each call.
+    pub needs_approval: bool,
 }
 
 impl ToolConfig {

@@ -15,7 +15,7 @@ use responses_api::item::SERVER_TOOL_PREFIX;
 use responses_api::pending_tool_calls::{call_id, is_call, is_incomplete, is_output};
 use serde_json::{Value, json};
 
-use crate::responses::execution::mcp_approvals;
+use crate::responses::execution::mcp::approvals;
 use crate::responses::input::prompt::{PromptItem, text};
 
 /// The name of the client's shell for the model.
@@ -51,7 +51,7 @@ pub fn assemble(
             assembler.push_call(server_tool_call(item), &server_tool_output(item), *is_old);
         } else if item["type"] == "mcp_approval_request" {
             let answers = items[at..].iter().map(|it| it.0);
-            if let Some(refusal) = mcp_approvals::rejection_reason(item, answers) {
+            if let Some(refusal) = approvals::rejection_reason(item, answers) {
                 assembler.push_call(server_tool_call(item), &error_text(&refusal), *is_old);
             }
         } else if is_call(item) {

@@ -15,13 +15,13 @@ use crate::characters::character;
 use crate::prompt::loading::external_history;
 use crate::providers::provider;
 use crate::responses::error::ResponseEngineError;
-use crate::responses::execution::speakers::SpeakerCall;
+use crate::responses::execution::speaker_call::SpeakerCall;
 use crate::responses::input::prompt;
 use crate::responses::input::prompt::PromptItem;
+use crate::responses::model_provider;
 use crate::responses::persona_models::model_names::PersonaModel;
 use crate::responses::persona_models::speaker_selection::SpaceRequest;
 use crate::responses::persona_models::{model_names, speaker_prompt, speaker_selection};
-use crate::responses::preparation;
 use crate::responses::request::StoredRequest;
 use crate::responses::services::ResponseServices;
 use crate::spaces::{membership, space};
@@ -94,7 +94,7 @@ impl SpeakerQueue {
             .await?
             .ok_or(ResponseEngineError::ModelUnavailable)?;
         let (parts, kept) = (&self.services, &self.request);
-        let provider = preparation::load_provider(parts, &row, kept)?;
+        let provider = model_provider::load_provider(parts, &row, kept)?;
         let building = speaker_prompt::build_request(
             parts,
             &self.persona_model,
@@ -104,7 +104,7 @@ impl SpeakerQueue {
             &row,
         );
         let (request, trim) = building.await?;
-        preparation::require_readable_attachments(provider.as_ref(), &request)?;
+        model_provider::require_readable_attachments(provider.as_ref(), &request)?;
         Ok(Some(SpeakerCall {
             provider,
             provider_name: row.name,

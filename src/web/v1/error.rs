@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use crate::db::backend::DbError;
 use crate::rate_limit::sliding_window::RetryAfter;
 use crate::responses::error::ResponseEngineError;
-use crate::responses::execution::mcp_approvals::ApprovalError;
+use crate::responses::execution::mcp::approvals::ApprovalError;
 use crate::web::error::ApiError;
 
 /// Longer than every parameter name of the API; client-supplied names are truncated to it.

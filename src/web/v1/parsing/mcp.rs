@@ -7,8 +7,7 @@ use reqwest::Url;
 use reqwest::header::HeaderValue;
 use serde_json::{Map, Value, json};
 
-use crate::responses::execution::mcp::DeclaredServer;
-use crate::responses::execution::tool_config::ToolConfig;
+use crate::responses::execution::tool_config::{DeclaredServer, ToolConfig};
 use crate::web::v1::error::{V1Error, V1Result};
 use crate::web::v1::parsing::fields::{Fields, nested_in, wrong_type, wrong_value};
 use crate::web::v1::parsing::tools::is_name;

@@ -22,10 +22,10 @@ use serde_json::json;
 use tokio::time::{Instant, timeout_at};
 
 use crate::responses::execution::event_queue::EventQueue;
-use crate::responses::execution::mcp::{McpPlan, McpServers, ServerToolRef};
-use crate::responses::execution::mcp_approvals::ApprovedCall;
+use crate::responses::execution::mcp::approvals::ApprovedCall;
+use crate::responses::execution::mcp::plan::{McpPlan, McpServers};
 use crate::responses::execution::tool_config;
-use crate::responses::execution::tool_config::{ToolConfig, ToolKind};
+use crate::responses::execution::tool_config::{ServerToolRef, ToolConfig, ToolKind};
 
 /// The limit for all servers together, because model APIs accept no more tools.
 const MAX_TOOLS: usize = 128;

@@ -1,4 +1,4 @@
-//! MCP servers of a response: what a request declares, and what its task needs to call them.
+//! Plans what a response does with MCP servers, and encrypts their credentials.
 //!
 //! **Invariant:** credentials are stored only encrypted, and only while a background response is
 //! queued or running.
@@ -6,46 +6,22 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
-use agent::tools::mcp::policy::{ApprovalPolicy, ToolFilter};
-use agent::tools::mcp::server::{Credentials, McpServer};
+use agent::tools::mcp::server::McpServer;
 use agent::tools::mcp::sessions::McpSessions;
 use agent::tools::mcp::tool_cache::McpToolCache;
 use agent::tools::mcp::tool_info::McpTool;
 use base::ids::UserId;
 use llm::secret::Secret;
 use responses_api::item::McpListTools;
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 use serde_json::Value;
 
 use crate::providers::encryption::SecretCipher;
 use crate::responses::error::ResponseEngineError;
-use crate::responses::execution::mcp_approvals;
-use crate::responses::execution::mcp_approvals::ApprovedCall;
-use crate::responses::execution::tool_config::ToolConfig;
+use crate::responses::execution::mcp::approvals;
+use crate::responses::execution::mcp::approvals::ApprovedCall;
+use crate::responses::execution::tool_config::{ServerCredentials, ToolConfig};
 use crate::responses::services::ResponseServices;
-
-/// The credentials of a request's servers, keyed by label.
-pub type ServerCredentials = BTreeMap<String, Credentials>;
-
-/// A server as declared and stored, without its credentials.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct DeclaredServer {
-    pub label: String,
-    pub url: String,
-    /// `None` allows all of its tools.
-    pub allowed: Option<ToolFilter>,
-    pub approval: ApprovalPolicy,
-}
-
-/// A tool of a server that the response may call.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ServerToolRef {
-    pub label: String,
-    /// The name that its server uses.
-    pub name: String,
-    /// The user must approve each call.
-    pub needs_approval: bool,
-}
 
 /// What a response does with MCP servers.
 #[derive(Default)]
@@ -77,7 +53,7 @@ pub fn plan(
     prior: &[Value],
     input: &[Value],
 ) -> Result<McpPlan, ResponseEngineError> {
-    let approved = mcp_approvals::check(prior, input)?;
+    let approved = approvals::check(prior, input).map_err(ResponseEngineError::InvalidApprovals)?;
     if tools_of_request.servers.is_empty() {
         return Ok(McpPlan {
             servers: None,

@@ -4,8 +4,6 @@
 use responses_api::pending_tool_calls::is_incomplete;
 use serde_json::Value;
 
-use crate::responses::error::ResponseEngineError;
-
 /// A call that the user approved, exactly as it was shown.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ApprovedCall {
@@ -28,9 +26,9 @@ pub enum ApprovalError {
 /// Returns the calls that `input` approves, out of all that are pending after `prior`.
 ///
 /// # Errors
-/// Returns `InvalidApprovals` when a pending request has no response, or a response refers to a
-/// request that is not pending.
-pub fn check(prior: &[Value], input: &[Value]) -> Result<Vec<ApprovedCall>, ResponseEngineError> {
+/// Returns `Missing` when a pending request has no response, and `Unknown` when a response refers
+/// to a request that is not pending.
+pub fn check(prior: &[Value], input: &[Value]) -> Result<Vec<ApprovedCall>, ApprovalError> {
     let mut pending: Vec<&Value> = Vec::new();
     for item in prior {
         match kind(item) {
@@ -50,9 +48,7 @@ pub fn check(prior: &[Value], input: &[Value]) -> Result<Vec<ApprovedCall>, Resp
                     .iter()
                     .position(|it| it["id"] == *approval_request_id(item));
                 let param = || format!("input[{at}].approval_request_id");
-                let found = found.ok_or_else(|| {
-                    ResponseEngineError::InvalidApprovals(ApprovalError::Unknown(param()))
-                })?;
+                let found = found.ok_or_else(|| ApprovalError::Unknown(param()))?;
                 let request = pending.remove(found);
                 if item["approve"] == true {
                     approved.push(approved_call(request));
@@ -67,9 +63,7 @@ pub fn check(prior: &[Value], input: &[Value]) -> Result<Vec<ApprovedCall>, Resp
         true => Ok(approved),
         false => {
             let ids = pending.iter().map(|it| text_field(it, "id"));
-            Err(ResponseEngineError::InvalidApprovals(
-                ApprovalError::Missing(ids.collect()),
-            ))
+            Err(ApprovalError::Missing(ids.collect()))
         }
     }
 }
@@ -119,7 +113,6 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::{ApprovalError, check, rejection_reason};
-    use crate::responses::error::ResponseEngineError;
 
     fn request(id: &str) -> Value {
         json!({ "type": "mcp_approval_request", "id": id, "server_label": "s", "name": "n", "arguments": "{}" })
@@ -130,10 +123,7 @@ mod tests {
     }
 
     fn approval_error(prior: &[Value], input: &[Value]) -> ApprovalError {
-        match check(prior, input) {
-            Err(ResponseEngineError::InvalidApprovals(unanswered)) => unanswered,
-            other => panic!("{other:?}"),
-        }
+        check(prior, input).unwrap_err()
     }
 
     #[test]
