@@ -51,7 +51,7 @@ pub fn assemble(
             assembler.push_call(server_tool_call(item), &server_tool_output(item), *is_old);
         } else if item["type"] == "mcp_approval_request" {
             let answers = items[at..].iter().map(|it| it.0);
-            if let Some(refusal) = approvals::rejection_reason(item, answers) {
+            if let Some(refusal) = approvals::rejection_reason(&text_field(item, "id"), answers) {
                 assembler.push_call(server_tool_call(item), &error_text(&refusal), *is_old);
             }
         } else if is_call(item) {

@@ -1,7 +1,9 @@
 //! Approvals of MCP calls: a request that continues must answer every pending approval request.
 //! Pure.
 
+use responses_api::item::{ItemBody, OutputItem};
 use responses_api::pending_tool_calls::is_incomplete;
+use serde::Deserialize;
 use serde_json::Value;
 
 /// A call that the user approved, exactly as it was shown.
@@ -29,12 +31,12 @@ pub enum ApprovalError {
 /// Returns `Missing` when a pending request has no response, and `Unknown` when a response refers
 /// to a request that is not pending.
 pub fn check(prior: &[Value], input: &[Value]) -> Result<Vec<ApprovedCall>, ApprovalError> {
-    let mut pending: Vec<&Value> = Vec::new();
+    let mut pending: Vec<ApprovedCall> = Vec::new();
     for item in prior {
         match kind(item) {
-            "mcp_approval_request" if !is_incomplete(item) => pending.push(item),
+            "mcp_approval_request" => pending.extend(pending_call(item)),
             "mcp_approval_response" | "mcp_call" => {
-                pending.retain(|it| it["id"] != *approval_request_id(item))
+                pending.retain(|it| approval_request_id(item) != Some(&it.request_id))
             }
             _ => {}
         }
@@ -42,46 +44,44 @@ pub fn check(prior: &[Value], input: &[Value]) -> Result<Vec<ApprovedCall>, Appr
     let mut approved = Vec::new();
     for (at, item) in input.iter().enumerate() {
         match kind(item) {
-            "mcp_approval_request" if !is_incomplete(item) => pending.push(item),
+            "mcp_approval_request" => pending.extend(pending_call(item)),
             "mcp_approval_response" => {
-                let found = pending
-                    .iter()
-                    .position(|it| it["id"] == *approval_request_id(item));
+                let id = approval_request_id(item);
+                let found = pending.iter().position(|it| id == Some(&it.request_id));
                 let param = || format!("input[{at}].approval_request_id");
                 let found = found.ok_or_else(|| ApprovalError::Unknown(param()))?;
-                let request = pending.remove(found);
-                if item["approve"] == true {
-                    approved.push(approved_call(request));
+                let call = pending.remove(found);
+                if answer(item).approve {
+                    approved.push(call);
                 }
             }
             // A client that sends the whole history again also sends the results.
-            "mcp_call" => approved.retain(|it| approval_request_id(item) != it.request_id.as_str()),
+            "mcp_call" => approved.retain(|it| approval_request_id(item) != Some(&it.request_id)),
             _ => {}
         }
     }
     match pending.is_empty() {
         true => Ok(approved),
         false => {
-            let ids = pending.iter().map(|it| text_field(it, "id"));
+            let ids = pending.into_iter().map(|it| it.request_id);
             Err(ApprovalError::Missing(ids.collect()))
         }
     }
 }
 
-/// Returns why a request was rejected, if one of these items rejects it.
+/// Returns why the request with this id was rejected, if one of these items rejects it.
 pub fn rejection_reason<'a>(
-    request: &Value,
+    request_id: &str,
     mut items: impl Iterator<Item = &'a Value>,
 ) -> Option<String> {
-    let answer = items.find(|it| {
-        let is_answer = kind(it) == "mcp_approval_response";
-        is_answer && *approval_request_id(it) == request["id"]
+    let found = items.find(|it| {
+        kind(it) == "mcp_approval_response" && approval_request_id(it) == Some(request_id)
     })?;
-    if answer["approve"] == true {
+    let answer = answer(found);
+    if answer.approve {
         return None;
     }
-    let reason = answer["reason"].as_str().filter(|it| !it.is_empty());
-    Some(match reason {
+    Some(match answer.reason.filter(|it| !it.is_empty()) {
         Some(reason) => format!("The user did not allow this call: {reason}"),
         None => "The user did not allow this call.".to_owned(),
     })
@@ -91,21 +91,36 @@ fn kind(item: &Value) -> &str {
     item["type"].as_str().unwrap_or_default()
 }
 
-fn approval_request_id(item: &Value) -> &Value {
-    &item["approval_request_id"]
+fn approval_request_id(item: &Value) -> Option<&str> {
+    item["approval_request_id"].as_str()
 }
 
-fn text_field(item: &Value, name: &str) -> String {
-    item[name].as_str().unwrap_or_default().to_owned()
-}
-
-fn approved_call(request: &Value) -> ApprovedCall {
-    ApprovedCall {
-        request_id: text_field(request, "id"),
-        label: text_field(request, "server_label"),
-        name: text_field(request, "name"),
-        arguments: text_field(request, "arguments"),
+/// Returns the call of an approval request, unless that was cut off.
+fn pending_call(item: &Value) -> Option<ApprovedCall> {
+    if is_incomplete(item) {
+        return None;
     }
+    let item = OutputItem::deserialize(item).ok()?;
+    let ItemBody::McpApprovalRequest(request) = item.body else {
+        return None;
+    };
+    Some(ApprovedCall {
+        request_id: item.id,
+        label: request.server_label,
+        name: request.name,
+        arguments: request.arguments,
+    })
+}
+
+/// The answer of the user to an approval request.
+#[derive(Default, Deserialize)]
+struct Answer {
+    approve: bool,
+    reason: Option<String>,
+}
+
+fn answer(item: &Value) -> Answer {
+    Answer::deserialize(item).unwrap_or_default()
 }
 
 #[cfg(test)]
@@ -154,12 +169,12 @@ mod tests {
     fn a_rejection_contains_its_reason() {
         let answers = [response("a", false), response("b", true)];
 
-        let reason = rejection_reason(&request("a"), answers.iter());
+        let reason = rejection_reason("a", answers.iter());
         assert_eq!(
             reason.as_deref(),
             Some("The user did not allow this call: no")
         );
-        assert_eq!(rejection_reason(&request("b"), answers.iter()), None);
-        assert_eq!(rejection_reason(&request("c"), answers.iter()), None);
+        assert_eq!(rejection_reason("b", answers.iter()), None);
+        assert_eq!(rejection_reason("c", answers.iter()), None);
     }
 }
