@@ -1,4 +1,16 @@
 //! The protocol of the OpenAI-compatible Responses API (`/v1`) as types.
+//!
+#![doc = include_str!("../README.md")]
+//!
+//! | module | contents |
+//! | --- | --- |
+//! | [`item`] | the items of an output, and their parts |
+//! | [`event`] | the events of a stream |
+//! | [`response`] | the response object, errors, token usage |
+//! | [`status`] | the states of responses and items |
+//! | [`fold`] | turns events of a model call into the response and its stream |
+//! | [`pending_tool_calls`] | checks that an input answers the calls that wait for the client |
+//! | [`object_ids`] | the ids of all objects |
 
 pub mod event;
 pub mod fold;
