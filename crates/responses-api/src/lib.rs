@@ -7,6 +7,7 @@
 //! | [`item`] | the items of an output, and their parts |
 //! | [`event`] | the events of a stream |
 //! | [`response`] | the response object, errors, token usage |
+//! | [`objects`] | lists, models, conversations, and what the smaller endpoints return |
 //! | [`status`] | the states of responses and items |
 //! | [`fold`] | turns events of a model call into the response and its stream |
 //! | [`pending_tool_calls`] | checks that an input answers the calls that wait for the client |
@@ -16,6 +17,7 @@ pub mod event;
 pub mod fold;
 pub mod item;
 pub mod object_ids;
+pub mod objects;
 pub mod pending_tool_calls;
 pub mod response;
 pub mod status;

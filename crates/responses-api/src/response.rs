@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::item::OutputItem;
+use crate::objects::{ObjectType, seconds};
 use crate::status::ResponseStatus;
 
 /// The part of a response that never changes.
@@ -110,7 +111,7 @@ pub struct OutputTokensDetails {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Response<I = OutputItem> {
     pub id: String,
-    pub object: ResponseObject,
+    pub object: ObjectType,
     /// In seconds since 1970, as `completed_at`.
     pub created_at: i64,
     /// `None` unless the status is `completed`.
@@ -123,13 +124,6 @@ pub struct Response<I = OutputItem> {
     pub echo: Map<String, Value>,
     pub output: Vec<I>,
     pub usage: Option<UsageView>,
-}
-
-/// The type of a response object.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum ResponseObject {
-    #[serde(rename = "response")]
-    Response,
 }
 
 /// Why a response ended early.
@@ -145,7 +139,7 @@ impl<I> Response<I> {
         let reason = state.incomplete_reason.clone();
         Self {
             id: header.id.clone(),
-            object: ResponseObject::Response,
+            object: ObjectType::Response,
             created_at: seconds(header.created_at),
             completed_at: state.ended_at.filter(|_| is_completed).map(seconds),
             status: state.status,
@@ -158,7 +152,48 @@ impl<I> Response<I> {
     }
 }
 
-/// Returns a time in whole seconds, the unit of this API.
-pub fn seconds(at: Timestamp) -> i64 {
-    at.0.div_euclid(1_000)
+/// A compacted history: messages as they were sent, and a summary.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Compaction {
+    id: String,
+    object: ObjectType,
+    created_at: i64,
+    output: Vec<Value>,
+    usage: UsageView,
+}
+
+impl Compaction {
+    /// Returns the object of a compaction.
+    pub fn new(id: String, created_at: Timestamp, output: Vec<Value>, usage: UsageView) -> Self {
+        Self {
+            id,
+            object: ObjectType::ResponseCompaction,
+            created_at: seconds(created_at),
+            output,
+            usage,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use base::clock::Timestamp;
+    use serde_json::json;
+
+    use super::{Compaction, ResponseUsage};
+
+    #[test]
+    fn a_compaction_has_exactly_this_json() {
+        let usage = ResponseUsage {
+            input_tokens: 3,
+            output_tokens: 2,
+            reasoning_tokens: 1,
+        };
+        let items = vec![json!({ "b": 1, "a": 2 })];
+
+        let object = Compaction::new("x_1".to_owned(), Timestamp(1_000), items, usage.view());
+
+        let expected = r#"{"id":"x_1","object":"response.compaction","created_at":1,"output":[{"b":1,"a":2}],"usage":{"input_tokens":3,"input_tokens_details":{"cached_tokens":0,"cache_write_tokens":0},"output_tokens":2,"output_tokens_details":{"reasoning_tokens":1},"total_tokens":5}}"#;
+        assert_eq!(serde_json::to_string(&object).unwrap(), expected);
+    }
 }

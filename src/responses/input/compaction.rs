@@ -6,13 +6,12 @@
 use agent::call_limits::CallLimits;
 use agent::model_call;
 use agent::outcome::{CallEnd, FailureCode, ModelOutput};
-use base::clock::Timestamp;
 use base::ids::UserId;
 use leased_jobs::lease::CancelHandle;
 use llm::secret::Secret;
 use responses_api::item::{ItemBody, OutputItem};
 use responses_api::object_ids;
-use responses_api::response::{ResponseUsage, seconds};
+use responses_api::response::{Compaction, ResponseUsage};
 use serde_json::{Value, json};
 use tokio::time::{Instant, timeout_at};
 
@@ -56,7 +55,7 @@ impl ResponseEngine {
         &self,
         user: UserId,
         request: CreateResponse,
-    ) -> Result<Value, ResponseEngineError> {
+    ) -> Result<Compaction, ResponseEngineError> {
         let (engine, stop) = (self.clone(), CancelHandle::default());
         // A disconnected client stops the model call.
         let _cancel_on_drop = stop.token.clone().drop_guard();
@@ -70,7 +69,7 @@ impl ResponseEngine {
         user: UserId,
         request: CreateResponse,
         stop: &CancelHandle,
-    ) -> Result<Value, ResponseEngineError> {
+    ) -> Result<Compaction, ResponseEngineError> {
         let _permit = self.foreground_permit(user)?;
         let (id, at) = (
             object_ids::generate(object_ids::RESPONSE),
@@ -88,7 +87,8 @@ impl ResponseEngine {
             encrypted_content: sealed,
         };
         output.push(OutputItem::new(compaction).to_value());
-        Ok(document(&id, at, &output, summary.usage))
+        let usage = summary.usage.unwrap_or_default();
+        Ok(Compaction::new(id, at, output, usage.view()))
     }
 
     /// Loads the whole history and prepares the call that summarizes it.
@@ -162,16 +162,6 @@ fn require_summary(output: &ModelOutput) -> Result<(), ResponseEngineError> {
 fn is_message_of_client(item: &Value) -> bool {
     let role = item["role"].as_str().unwrap_or_default();
     item["type"] == "message" && ["user", "system", "developer"].contains(&role)
-}
-
-fn document(id: &str, at: Timestamp, output: &[Value], usage: Option<ResponseUsage>) -> Value {
-    json!({
-        "id": id,
-        "object": "response.compaction",
-        "created_at": seconds(at),
-        "output": output,
-        "usage": usage.unwrap_or_default().view(),
-    })
 }
 
 fn encrypt(sealer: &SecretCipher, user: UserId, text: &str) -> String {

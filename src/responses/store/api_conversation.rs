@@ -4,6 +4,7 @@
 use base::clock::Timestamp;
 use base::ids::UserId;
 use responses_api::object_ids;
+use responses_api::objects::Conversation;
 use sea_orm::IntoActiveModel;
 use sea_orm::entity::prelude::*;
 use sea_orm::sea_query::{Expr, ExprTrait};
@@ -33,13 +34,8 @@ impl ActiveModelBehavior for ActiveModel {}
 
 impl Model {
     /// Returns the conversation object of the API.
-    pub fn view(&self) -> Value {
-        json!({
-            "id": self.id,
-            "object": "conversation",
-            "created_at": self.created_at.0.div_euclid(1_000),
-            "metadata": self.metadata,
-        })
+    pub fn view(&self) -> Conversation {
+        Conversation::new(self.id.clone(), self.created_at, self.metadata.clone())
     }
 }
 

@@ -2,7 +2,7 @@
 
 use actix_web::web::{Data, Path, Payload};
 use actix_web::{HttpRequest, HttpResponse};
-use serde_json::json;
+use responses_api::objects::{DeletedObject, ObjectType};
 
 use crate::app::App;
 use crate::responses::input::{compaction, history};
@@ -86,9 +86,8 @@ pub async fn delete(
     id: Path<String>,
 ) -> V1Result<HttpResponse> {
     let row = find(&app, &caller, &id).await?;
-    let body = json!({ "id": row.id, "object": "conversation.deleted", "deleted": true });
-    api_conversation::delete(&app.db, row.id, app.clock.now()).await?;
-    Ok(HttpResponse::Ok().json(body))
+    api_conversation::delete(&app.db, row.id.clone(), app.clock.now()).await?;
+    Ok(HttpResponse::Ok().json(DeletedObject::new(row.id, ObjectType::ConversationDeleted)))
 }
 
 /// Appends items to a conversation.
@@ -116,7 +115,7 @@ pub async fn append(
     history::resolve_references(app.db.reader(), caller.id(), &mut items).await?;
     let added = api_conversation::append(&app.db, row.id, items).await?;
     let added = added.ok_or_else(V1Error::not_found)?;
-    Ok(HttpResponse::Ok().json(pagination::list_object(added, false)))
+    Ok(HttpResponse::Ok().json(pagination::list_items(added, false)))
 }
 
 /// Returns a page of the items of a conversation.

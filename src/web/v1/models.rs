@@ -2,8 +2,7 @@
 
 use actix_web::HttpResponse;
 use actix_web::web::{Data, Path};
-use responses_api::response;
-use serde_json::{Value, json};
+use responses_api::objects::{List, Model, ObjectType, seconds};
 
 use crate::app::App;
 use crate::responses::model_list;
@@ -11,7 +10,6 @@ use crate::responses::persona_models::model_names;
 use crate::web::extract::authentication::CurrentUser;
 use crate::web::v1::api_key_auth::ApiKeyCaller;
 use crate::web::v1::error::{V1Error, V1Result};
-use crate::web::v1::pagination;
 
 /// Returns all models, then the caller's characters and spaces.
 ///
@@ -19,7 +17,7 @@ use crate::web::v1::pagination;
 /// Returns 500 when the database fails.
 pub async fn list(app: Data<App>, ApiKeyCaller(caller): ApiKeyCaller) -> V1Result<HttpResponse> {
     let all = list_all(&app, &caller).await?;
-    Ok(HttpResponse::Ok().json(pagination::list_object(all, false)))
+    Ok(HttpResponse::Ok().json(List::new(all, false, |it| Some(&it.id))))
 }
 
 /// Returns one model.
@@ -32,7 +30,7 @@ pub async fn show(
     id: Path<String>,
 ) -> V1Result<HttpResponse> {
     let all = list_all(&app, &caller).await?;
-    let found = all.into_iter().find(|it| it["id"] == **id);
+    let found = all.into_iter().find(|it| it.id == *id);
     let found = found.ok_or_else(|| {
         let message = "No model has this name.";
         V1Error::new(404, "model_not_found", message).for_param("model")
@@ -40,37 +38,37 @@ pub async fn show(
     Ok(HttpResponse::Ok().json(found))
 }
 
-async fn list_all(app: &App, caller: &CurrentUser) -> V1Result<Vec<Value>> {
+async fn list_all(app: &App, caller: &CurrentUser) -> V1Result<Vec<Model>> {
     let personas = model_names::list(app.db.reader(), caller.id()).await?;
-    let voices: Vec<Value> = personas.iter().map(persona_view).collect();
+    let voices: Vec<Model> = personas.iter().map(persona_view).collect();
     let models = model_list::list(app.db.reader()).await?;
     let models = models.iter().map(model_view);
     // A persona model takes precedence over a provider's model of the same name.
-    let is_free = |model: &Value| voices.iter().all(|it| it["id"] != model["id"]);
-    let mut all: Vec<Value> = models.filter(is_free).collect();
+    let is_free = |model: &Model| voices.iter().all(|it| it.id != model.id);
+    let mut all: Vec<Model> = models.filter(is_free).collect();
     all.extend(voices);
     Ok(all)
 }
 
-fn model_view(listing: &model_list::ModelListing) -> Value {
-    json!({
-        "id": listing.id,
-        "object": "model",
-        "created": response::seconds(listing.provider.created_at),
-        "owned_by": listing.provider.name,
-        "name": listing.provider.model,
-        "kind": "model",
-    })
+fn model_view(listing: &model_list::ModelListing) -> Model {
+    Model {
+        id: listing.id.clone(),
+        object: ObjectType::Model,
+        created: seconds(listing.provider.created_at),
+        owned_by: listing.provider.name.clone(),
+        name: listing.provider.model.clone(),
+        kind: "model",
+    }
 }
 
-fn persona_view(listing: &model_names::PersonaListing) -> Value {
+fn persona_view(listing: &model_names::PersonaListing) -> Model {
     let owner = listing.owner.map(|it| format!("user:{it}"));
-    json!({
-        "id": listing.id,
-        "object": "model",
-        "created": response::seconds(listing.created_at),
-        "owned_by": owner.unwrap_or_else(|| "troupe".to_owned()),
-        "name": listing.name,
-        "kind": listing.kind,
-    })
+    Model {
+        id: listing.id.clone(),
+        object: ObjectType::Model,
+        created: seconds(listing.created_at),
+        owned_by: owner.unwrap_or_else(|| "troupe".to_owned()),
+        name: listing.name.clone(),
+        kind: listing.kind,
+    }
 }

@@ -1,6 +1,7 @@
 //! Pagination of lists by the position of an item, never by time.
 
-use serde_json::{Value, json};
+use responses_api::objects::List;
+use serde_json::Value;
 
 use crate::web::extract::pagination;
 use crate::web::v1::error::{V1Error, V1Result};
@@ -107,10 +108,10 @@ impl ListPage {
 
     /// Builds the page from the items that follow the cursor, in the requested order: all of them,
     /// or one more than the limit, which sets `has_more`.
-    pub fn to_list(&self, mut items: Vec<Value>) -> Value {
+    pub fn to_list(&self, mut items: Vec<Value>) -> List<Value> {
         let has_more = items.len() > self.limit;
         items.truncate(self.limit);
-        list_object(items, has_more)
+        list_items(items, has_more)
     }
 }
 
@@ -123,7 +124,7 @@ pub fn unknown_cursor() -> V1Error {
 ///
 /// # Errors
 /// Returns 400 for an invalid limit, order or cursor.
-pub fn to_page(mut items: Vec<Value>, query: &ListQuery) -> V1Result<Value> {
+pub fn to_page(mut items: Vec<Value>, query: &ListQuery) -> V1Result<List<Value>> {
     let asked = ListPage::from_query(query)?;
     if asked.is_descending {
         items.reverse();
@@ -135,16 +136,9 @@ pub fn to_page(mut items: Vec<Value>, query: &ListQuery) -> V1Result<Value> {
     Ok(asked.to_list(items))
 }
 
-/// Wraps items in a list object.
-pub fn list_object(items: Vec<Value>, has_more: bool) -> Value {
-    let id = |item: Option<&Value>| item.map_or(Value::Null, |it| it["id"].clone());
-    json!({
-        "object": "list",
-        "first_id": id(items.first()),
-        "last_id": id(items.last()),
-        "has_more": has_more,
-        "data": items,
-    })
+/// Returns the list of these items.
+pub fn list_items(items: Vec<Value>, has_more: bool) -> List<Value> {
+    List::new(items, has_more, |it| it["id"].as_str())
 }
 
 #[cfg(test)]
@@ -156,9 +150,9 @@ mod tests {
     fn ids(query: &str) -> (Vec<String>, bool) {
         let items = (0..5).map(|it| json!({ "id": it.to_string() })).collect();
         let page = to_page(items, &ListQuery::parse(query)).unwrap();
-        let data = page["data"].as_array().unwrap();
-        let ids = data.iter().map(|it| it["id"].as_str().unwrap().to_owned());
-        (ids.collect(), page["has_more"] == true)
+        let ids = page.data.iter();
+        let ids = ids.map(|it| it["id"].as_str().unwrap().to_owned());
+        (ids.collect(), page.has_more)
     }
 
     #[test]

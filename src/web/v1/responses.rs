@@ -2,7 +2,7 @@
 
 use actix_web::web::{Data, Path, Payload};
 use actix_web::{HttpRequest, HttpResponse};
-use serde_json::json;
+use responses_api::objects::{DeletedObject, InputTokens, ObjectType};
 
 use crate::accounts::credential::Credential;
 use crate::app::App;
@@ -94,8 +94,8 @@ pub async fn delete(
     id: Path<String>,
 ) -> V1Result<HttpResponse> {
     app.responses.delete(caller.id(), &id).await?;
-    let body = json!({ "id": *id, "object": "response.deleted", "deleted": true });
-    Ok(HttpResponse::Ok().json(body))
+    let deleted = DeletedObject::new(id.into_inner(), ObjectType::ResponseDeleted);
+    Ok(HttpResponse::Ok().json(deleted))
 }
 
 /// Cancels a background response.
@@ -145,8 +145,7 @@ pub async fn input_tokens(
         .responses
         .count_tokens(caller.id(), request_body)
         .await?;
-    let count = json!({ "object": "response.input_tokens", "input_tokens": n_tokens });
-    Ok(HttpResponse::Ok().json(count))
+    Ok(HttpResponse::Ok().json(InputTokens::new(n_tokens)))
 }
 
 /// 405: the path does not support the method.
