@@ -41,3 +41,4 @@ pub mod reading;
 pub mod scheduling;
 pub mod services;
 pub mod store;
+pub mod tasks;
