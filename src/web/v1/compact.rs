@@ -41,7 +41,7 @@ pub async fn compact(
     Ok(HttpResponse::Ok().json(document))
 }
 
-fn parse(body: &Map<String, Value>) -> V1Result<CreateResponse> {
+pub fn parse(body: &Map<String, Value>) -> V1Result<CreateResponse> {
     let fields = Fields(body);
     fields.require_known(&KNOWN)?;
     fields.text("prompt_cache_key")?;

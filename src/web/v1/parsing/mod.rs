@@ -10,3 +10,6 @@ pub mod mcp;
 pub mod remote_files;
 pub mod request;
 pub mod tools;
+
+#[cfg(test)]
+mod snapshot_tests;
