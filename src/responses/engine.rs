@@ -27,7 +27,7 @@ use crate::responses::execution::{event_stream, response_task};
 use crate::responses::input::{compaction, history};
 use crate::responses::preparation;
 use crate::responses::preparation::PreparedResponse;
-use crate::responses::request::CreateResponse;
+use crate::responses::request::ResponseRequest;
 use crate::responses::services::ResponseServices;
 use crate::responses::store::item::ItemDirection;
 use crate::responses::store::{event, item, queue, response};
@@ -80,7 +80,7 @@ impl ResponseEngine {
     pub async fn create(
         &self,
         user: UserId,
-        request: CreateResponse,
+        request: ResponseRequest,
     ) -> Result<Created, ResponseEngineError> {
         // A separate task, because a client that disconnects during the insert must not leave a row
         // without a task. The response is canceled when the unread result is dropped.
@@ -93,7 +93,7 @@ impl ResponseEngine {
     async fn create_in_task(
         &self,
         user: UserId,
-        mut request: CreateResponse,
+        mut request: ResponseRequest,
     ) -> Result<Created, ResponseEngineError> {
         let permit = match request.background {
             true => None,
@@ -125,7 +125,7 @@ impl ResponseEngine {
     pub async fn count_tokens(
         &self,
         user: UserId,
-        mut request_body: CreateResponse,
+        mut request_body: ResponseRequest,
     ) -> Result<i64, ResponseEngineError> {
         let _permit = self.foreground_permit(user)?;
         let prepared = self.prepare(user, &mut request_body).await?;
@@ -167,7 +167,7 @@ impl ResponseEngine {
     async fn prepare(
         &self,
         user: UserId,
-        request: &mut CreateResponse,
+        request: &mut ResponseRequest,
     ) -> Result<PreparedResponse, ResponseEngineError> {
         let db = self.services.db.reader();
         let target = preparation::find_target(&self.services, user, &request.model).await?;
@@ -213,7 +213,7 @@ impl ResponseEngine {
         &self,
         user: UserId,
         id: &str,
-        request: CreateResponse,
+        request: ResponseRequest,
         prepared: PreparedResponse,
         permit: ConcurrencyPermit<UserId>,
         now: Timestamp,
@@ -265,7 +265,7 @@ impl ResponseEngine {
         &self,
         user: UserId,
         id: &str,
-        request: CreateResponse,
+        request: ResponseRequest,
         conversation_position: Option<i64>,
         now: Timestamp,
     ) -> Result<Recorder, ResponseEngineError> {
@@ -298,7 +298,7 @@ impl ResponseEngine {
         &self,
         user: UserId,
         id: &str,
-        request: CreateResponse,
+        request: ResponseRequest,
         follow_permit: Option<ConcurrencyPermit<UserId>>,
         now: Timestamp,
     ) -> Result<Created, ResponseEngineError> {
@@ -331,7 +331,7 @@ impl ResponseEngine {
     }
 }
 
-fn header(id: &str, request: &CreateResponse, now: Timestamp) -> ResponseHeader {
+fn header(id: &str, request: &ResponseRequest, now: Timestamp) -> ResponseHeader {
     ResponseHeader {
         id: id.to_owned(),
         created_at: now,
@@ -342,7 +342,7 @@ fn header(id: &str, request: &CreateResponse, now: Timestamp) -> ResponseHeader 
 fn row(
     user: UserId,
     id: &str,
-    request: CreateResponse,
+    request: ResponseRequest,
     sealed_secrets: Option<String>,
     now: Timestamp,
 ) -> response::Model {

@@ -1,4 +1,4 @@
-//! A request to create a response, after all validation that needs no database.
+//! A request to create a response, as the engine receives it.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use crate::responses::execution::tool_config::ToolConfig;
 
 /// A validated request.
 #[derive(Clone, Debug, PartialEq)]
-pub struct CreateResponse {
+pub struct ResponseRequest {
     /// The model name as requested.
     pub model: String,
     /// New items, each with its id.

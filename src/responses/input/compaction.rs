@@ -22,7 +22,7 @@ use crate::responses::execution::usage;
 use crate::responses::input::history;
 use crate::responses::preparation;
 use crate::responses::preparation::PreparedResponse;
-use crate::responses::request::CreateResponse;
+use crate::responses::request::ResponseRequest;
 use crate::responses::services::ResponseServices;
 
 /// The longest summary, in bytes. Encrypted, it is still below the size limit of an item.
@@ -54,7 +54,7 @@ impl ResponseEngine {
     pub async fn compact(
         &self,
         user: UserId,
-        request: CreateResponse,
+        request: ResponseRequest,
     ) -> Result<Compaction, ResponseEngineError> {
         let (engine, stop) = (self.clone(), CancelHandle::default());
         // A disconnected client stops the model call.
@@ -67,7 +67,7 @@ impl ResponseEngine {
     async fn compact_in_task(
         &self,
         user: UserId,
-        request: CreateResponse,
+        request: ResponseRequest,
         stop: &CancelHandle,
     ) -> Result<Compaction, ResponseEngineError> {
         let _permit = self.foreground_permit(user)?;
@@ -95,7 +95,7 @@ impl ResponseEngine {
     async fn prepare_compaction(
         &self,
         user: UserId,
-        mut request: CreateResponse,
+        mut request: ResponseRequest,
     ) -> Result<(Vec<Value>, PreparedResponse), ResponseEngineError> {
         let db = self.services.db.reader();
         preparation::find_target(&self.services, user, &request.model).await?;

@@ -8,7 +8,7 @@ use serde_json::Value;
 use crate::responses::engine::ResponseEngine;
 use crate::responses::error::ResponseEngineError;
 use crate::responses::input::history;
-use crate::responses::request::CreateResponse;
+use crate::responses::request::ResponseRequest;
 
 impl ResponseEngine {
     /// Completes a request that is not stored: sets its history, from `known` or else from the
@@ -19,9 +19,9 @@ impl ResponseEngine {
     pub async fn load_prior_items(
         &self,
         user: UserId,
-        mut request: CreateResponse,
+        mut request: ResponseRequest,
         known: Option<Arc<Vec<Value>>>,
-    ) -> Result<CreateResponse, ResponseEngineError> {
+    ) -> Result<ResponseRequest, ResponseEngineError> {
         let db = self.services.db.clone();
         let loading = async move {
             let db = db.reader();

@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 
 use crate::accounts::credential::Credential;
 use crate::app::App;
-use crate::responses::request::{CreateResponse, StoredRequest};
+use crate::responses::request::{ResponseRequest, StoredRequest};
 use crate::web::v1::api_key_auth::ApiKeyCaller;
 use crate::web::v1::error::{V1Error, V1Result};
 use crate::web::v1::parsing::fields::Fields;
@@ -41,7 +41,7 @@ pub async fn compact(
     Ok(HttpResponse::Ok().json(document))
 }
 
-pub fn parse(body: &Map<String, Value>) -> V1Result<CreateResponse> {
+pub fn parse(body: &Map<String, Value>) -> V1Result<ResponseRequest> {
     let fields = Fields(body);
     fields.require_known(&KNOWN)?;
     fields.text("prompt_cache_key")?;
@@ -54,7 +54,7 @@ pub fn parse(body: &Map<String, Value>) -> V1Result<CreateResponse> {
         None => return Err(missing("input")),
     };
     let instructions = fields.text("instructions")?.map(str::to_owned);
-    Ok(CreateResponse {
+    Ok(ResponseRequest {
         model,
         input,
         previous_response_id,

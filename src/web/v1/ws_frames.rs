@@ -3,7 +3,7 @@
 use bytestring::ByteString;
 use serde_json::{Map, Value, json};
 
-use crate::responses::request::CreateResponse;
+use crate::responses::request::ResponseRequest;
 use crate::web::v1::error::{V1Error, V1Result};
 use crate::web::v1::parsing::fields::unsupported;
 use crate::web::v1::parsing::{body, request};
@@ -16,7 +16,7 @@ pub struct V1Frame {
     /// The response to continue; also known for a rejected frame.
     pub previous_response_id: Option<String>,
     /// The request, always with streaming.
-    pub request: V1Result<CreateResponse>,
+    pub request: V1Result<ResponseRequest>,
 }
 
 /// Parses a frame.
@@ -35,7 +35,7 @@ fn previous_response_id(fields: &Map<String, Value>) -> Option<String> {
     Some(previous.to_owned())
 }
 
-fn parse_request(mut fields: Map<String, Value>) -> V1Result<CreateResponse> {
+fn parse_request(mut fields: Map<String, Value>) -> V1Result<ResponseRequest> {
     if fields.shift_remove("type") != Some(json!("response.create")) {
         let message = "Must be `response.create`.";
         return Err(V1Error::invalid("invalid_event", "type", message));
@@ -47,7 +47,7 @@ fn parse_request(mut fields: Map<String, Value>) -> V1Result<CreateResponse> {
         return Err(unsupported(name));
     }
     let spec = request::parse(&fields)?;
-    Ok(CreateResponse {
+    Ok(ResponseRequest {
         stream: true,
         ..spec
     })

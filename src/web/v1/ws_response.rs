@@ -11,7 +11,7 @@ use crate::accounts::credential::Credential;
 use crate::app::App;
 use crate::responses::engine::Created;
 use crate::responses::execution::event_stream::EventReceiver;
-use crate::responses::request::CreateResponse;
+use crate::responses::request::ResponseRequest;
 use crate::web::v1::error::{V1Error, V1Result};
 use crate::web::v1::parsing::remote_files;
 use crate::web::ws::socket_caller::SocketCaller;
@@ -77,7 +77,7 @@ impl CurrentResponse {
 pub async fn start(
     app: Data<App>,
     caller: SocketCaller,
-    mut request: CreateResponse,
+    mut request: ResponseRequest,
     known_items: Option<Arc<Vec<Value>>>,
 ) -> V1Result<ActiveResponse> {
     if let Credential::ApiKey(key) = caller.credential {

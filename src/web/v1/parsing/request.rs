@@ -4,7 +4,7 @@
 use llm::openai_chat::logprobs::MAX_TOP_LOGPROBS;
 use serde_json::{Map, Value, json};
 
-use crate::responses::request::{CreateResponse, Sampling, StoredRequest};
+use crate::responses::request::{ResponseRequest, Sampling, StoredRequest};
 use crate::web::v1::error::{V1Error, V1Result};
 use crate::web::v1::pagination::INCLUDABLE;
 use crate::web::v1::parsing::fields::{Fields, nested_in, unsupported, wrong_type, wrong_value};
@@ -55,7 +55,7 @@ pub const INCLUDE_OBFUSCATION: &str = "include_obfuscation";
 ///
 /// # Errors
 /// Returns 400 with the path of the invalid field.
-pub fn parse(body: &Map<String, Value>) -> V1Result<CreateResponse> {
+pub fn parse(body: &Map<String, Value>) -> V1Result<ResponseRequest> {
     let fields = Fields(body);
     if let Some(name) = UNSUPPORTED.iter().find(|it| fields.get(it).is_some()) {
         return Err(unsupported(name));
@@ -75,7 +75,7 @@ pub fn parse(body: &Map<String, Value>) -> V1Result<CreateResponse> {
     let stream = fields.flag("stream", false)?;
     require_compatible_parameters(store, background, previous.as_ref(), conversation.as_ref())?;
     let stored = stored_request(&fields, &model, (store, background))?;
-    Ok(CreateResponse {
+    Ok(ResponseRequest {
         model,
         input,
         previous_response_id: previous,

@@ -8,7 +8,7 @@ use std::fs;
 use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};
 
-use crate::responses::request::CreateResponse;
+use crate::responses::request::ResponseRequest;
 use crate::web::v1::compact;
 use crate::web::v1::error::V1Result;
 use crate::web::v1::parsing::request;
@@ -56,7 +56,7 @@ fn requests_are_parsed_as_recorded() {
 /// Parses a body with the parser that the name of the case selects.
 fn outcome(name: &str, body: &Value) -> String {
     let body = body.as_object().unwrap();
-    let parsed: V1Result<CreateResponse> = match name.starts_with("compact") {
+    let parsed: V1Result<ResponseRequest> = match name.starts_with("compact") {
         true => compact::parse(body),
         false => request::parse(body),
     };
@@ -79,7 +79,7 @@ fn shortened(outcome: String) -> String {
     }
 }
 
-fn normalized(request: CreateResponse) -> Value {
+fn normalized(request: ResponseRequest) -> Value {
     let mut all = json!({
         "model": request.model, "input": request.input, "store": request.store,
         "previous_response_id": request.previous_response_id, "stream": request.stream,
