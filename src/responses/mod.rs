@@ -26,4 +26,5 @@ pub mod request;
 pub mod retrieval;
 pub mod services;
 pub mod store;
+pub mod tool_declarations;
 pub mod worker;

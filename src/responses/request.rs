@@ -3,13 +3,22 @@
 use std::sync::Arc;
 
 use base::samplers::Samplers;
+use llm::openai_chat::logprobs::MAX_TOP_LOGPROBS;
 use llm::request::Request;
-use llm::tool::OutputFormat;
+use llm::tool::{OutputFormat, OutputSchema};
+use responses_api::request::create_response::{CompactExchange, CreateResponse};
+use responses_api::request::parameters;
+use responses_api::request::parameters::{IncludedOutput, SamplingParameters, TruncationMode};
+use responses_api::request::text_config::TextFormat;
 use sea_orm::FromJsonQueryResult;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::responses::execution::tool_config::ToolConfig;
+use crate::responses::tool_declarations;
+
+/// The API and the model APIs have the same limit.
+const _: () = assert!(parameters::MAX_TOP_LOGPROBS == MAX_TOP_LOGPROBS as i64);
 
 /// A validated request.
 #[derive(Clone, Debug, PartialEq)]
@@ -57,7 +66,105 @@ pub struct Sampling {
     pub top_logprobs: Option<u8>,
 }
 
+impl From<CreateResponse> for ResponseRequest {
+    fn from(request: CreateResponse) -> Self {
+        let echo = request.echo();
+        let CreateResponse {
+            model,
+            input,
+            previous_response_id,
+            conversation,
+            store,
+            background,
+            stream,
+            include,
+            instructions,
+            sampling,
+            truncation,
+            text,
+            tools,
+            tool_choice,
+            max_tool_calls,
+            parallel_tool_calls,
+            // Used by the handler.
+            include_obfuscation: _,
+            // Only echoed.
+            metadata: _,
+            reasoning: _,
+            hints: _,
+        } = request;
+        let max_calls = max_tool_calls.map(|it| u32::try_from(it).unwrap_or(u32::MAX));
+        Self {
+            model,
+            input,
+            previous_response_id,
+            prior_items: None,
+            conversation_id: conversation,
+            store,
+            stream,
+            background,
+            stored: StoredRequest {
+                echo,
+                instructions,
+                sampling: Sampling::new(sampling, &include),
+                truncates: truncation == TruncationMode::Auto,
+                format: output_format(text.format),
+                tools: ToolConfig {
+                    max_calls,
+                    is_serial: !parallel_tool_calls,
+                    ..tool_declarations::tool_config(tools, tool_choice)
+                },
+            },
+        }
+    }
+}
+
+impl From<CompactExchange> for ResponseRequest {
+    fn from(request: CompactExchange) -> Self {
+        Self {
+            model: request.model,
+            input: request.input,
+            previous_response_id: request.previous_response_id,
+            prior_items: None,
+            conversation_id: None,
+            store: false,
+            stream: false,
+            background: false,
+            stored: StoredRequest {
+                instructions: request.instructions,
+                ..StoredRequest::default()
+            },
+        }
+    }
+}
+
+fn output_format(format: TextFormat) -> OutputFormat {
+    match format {
+        TextFormat::Text => OutputFormat::Text,
+        TextFormat::JsonObject => OutputFormat::Json,
+        TextFormat::JsonSchema(schema) => OutputFormat::Schema(OutputSchema {
+            name: schema.name,
+            description: schema.description,
+            schema: Value::Object(schema.schema),
+            strict: schema.strict,
+        }),
+    }
+}
+
 impl Sampling {
+    fn new(given: SamplingParameters, include: &[IncludedOutput]) -> Self {
+        let n_others = given.top_logprobs.unwrap_or_default();
+        let has_logprobs = n_others > 0 || include.contains(&IncludedOutput::Logprobs);
+        Self {
+            temperature: given.temperature,
+            top_p: given.top_p,
+            presence_penalty: given.presence_penalty,
+            frequency_penalty: given.frequency_penalty,
+            max_output_tokens: given.max_output_tokens,
+            top_logprobs: has_logprobs.then_some(n_others),
+        }
+    }
+
     /// Returns a model request without messages.
     pub fn request(&self, model: &str) -> Request {
         Request {
@@ -75,3 +182,7 @@ impl Sampling {
         }
     }
 }
+
+#[cfg(test)]
+#[path = "request_tests.rs"]
+mod tests;

@@ -4,6 +4,7 @@
 //!
 //! | module | contents |
 //! | --- | --- |
+//! | [`request`] | requests, their input items and tools, and what is wrong with them |
 //! | [`item`] | the items of an output, and their parts |
 //! | [`event`] | the events of a stream |
 //! | [`response`] | the response object, errors, token usage |
@@ -19,5 +20,6 @@ pub mod item;
 pub mod object_ids;
 pub mod objects;
 pub mod pending_tool_calls;
+pub mod request;
 pub mod response;
 pub mod status;

@@ -3,6 +3,8 @@
 use actix_web::web::{Data, Path, Payload};
 use actix_web::{HttpRequest, HttpResponse};
 use responses_api::objects::{DeletedObject, ObjectType};
+use responses_api::request::conversation_bodies;
+use responses_api::request::conversation_bodies::NewApiConversation;
 
 use crate::app::App;
 use crate::responses::input::{compaction, history};
@@ -12,11 +14,7 @@ use crate::web::v1::api_key_auth::ApiKeyCaller;
 use crate::web::v1::error::{V1Error, V1Result};
 use crate::web::v1::pagination;
 use crate::web::v1::pagination::{ListPage, ListQuery};
-use crate::web::v1::parsing::fields::Fields;
-use crate::web::v1::parsing::{body, items, remote_files};
-
-/// The maximum number of items in one request.
-const MAX_ITEMS: usize = 20;
+use crate::web::v1::parsing::{body, remote_files};
 
 /// Creates a conversation, with initial items if the request has any.
 ///
@@ -29,16 +27,15 @@ pub async fn create(
     payload: Payload,
 ) -> V1Result<HttpResponse> {
     let body = body::object_or_empty(&app, &caller, &http, payload).await?;
-    let fields = Fields(&body);
-    fields.require_known(&["metadata", "items"])?;
-    let metadata = fields.metadata()?;
-    let given = fields.list("items")?.map_or(&[][..], Vec::as_slice);
-    let mut items = items::list("items", given, MAX_ITEMS)?;
+    let NewApiConversation {
+        metadata,
+        mut items,
+    } = NewApiConversation::parse(&body)?;
     compaction::require_readable(&app.models.cipher, caller.id(), &items)?;
     remote_files::fetch(&app, caller.id(), "items", &mut items).await?;
     history::resolve_references(app.db.reader(), caller.id(), &mut items).await?;
     let now = app.clock.now();
-    let row = api_conversation::create(&app.db, caller.id(), metadata, items, now).await?;
+    let row = api_conversation::create(&app.db, caller.id(), metadata.into(), items, now).await?;
     Ok(HttpResponse::Ok().json(row.view()))
 }
 
@@ -68,9 +65,7 @@ pub async fn update(
 ) -> V1Result<HttpResponse> {
     let mut row = find(&app, &caller, &id).await?;
     let body = body::object(&app, &caller, &http, payload).await?;
-    let fields = Fields(&body);
-    fields.require_known(&["metadata"])?;
-    row.metadata = fields.metadata()?;
+    row.metadata = conversation_bodies::parse_metadata(&body)?.into();
     let (id, metadata) = (row.id.clone(), row.metadata.clone());
     api_conversation::set_metadata(&app.db, id, metadata).await?;
     Ok(HttpResponse::Ok().json(row.view()))
@@ -103,13 +98,7 @@ pub async fn append(
 ) -> V1Result<HttpResponse> {
     let row = find(&app, &caller, &id).await?;
     let body = body::object(&app, &caller, &http, payload).await?;
-    let fields = Fields(&body);
-    fields.require_known(&["items"])?;
-    let given = fields.list("items")?.ok_or_else(|| {
-        let message = "This parameter is required.";
-        V1Error::invalid("missing_required_parameter", "items", message)
-    })?;
-    let mut items = items::list("items", given, MAX_ITEMS)?;
+    let mut items = conversation_bodies::parse_items(&body)?;
     compaction::require_readable(&app.models.cipher, caller.id(), &items)?;
     remote_files::fetch(&app, caller.id(), "items", &mut items).await?;
     history::resolve_references(app.db.reader(), caller.id(), &mut items).await?;

@@ -5,6 +5,7 @@ use std::fmt;
 use actix_web::http::StatusCode;
 use actix_web::{HttpResponse, ResponseError};
 use responses_api::pending_tool_calls::ToolOutputError;
+use responses_api::request::error::{RequestError, must_be};
 use serde_json::{Value, json};
 
 use crate::db::backend::DbError;
@@ -55,6 +56,11 @@ impl V1Error {
     pub fn for_param(mut self, param: impl AsRef<str>) -> Self {
         self.param = Some(param.as_ref().chars().take(MAX_PARAM_CHARS).collect());
         self
+    }
+
+    /// 400 `invalid_value`.
+    pub fn wrong_value(param: &str, expected: &str) -> Self {
+        Self::invalid("invalid_value", param, must_be(expected))
     }
 
     /// 404: does not exist, or is not visible to the caller.
@@ -108,6 +114,12 @@ impl ResponseError for V1Error {
             answer.insert_header(("retry-after", seconds.to_string()));
         }
         answer.json(json!({ "error": self.body() }))
+    }
+}
+
+impl From<RequestError> for V1Error {
+    fn from(error: RequestError) -> Self {
+        Self::invalid(error.code, &error.param, error.message)
     }
 }
 

@@ -1,20 +1,14 @@
 //! Pagination of lists by the position of an item, never by time.
 
 use responses_api::objects::List;
+use responses_api::request::parameters::INCLUDABLE;
 use serde_json::Value;
 
 use crate::web::extract::pagination;
 use crate::web::v1::error::{V1Error, V1Result};
-use crate::web::v1::parsing::fields::wrong_value;
 
 const DEFAULT_LIMIT: usize = 20;
 const MAX_LIMIT: usize = 100;
-
-/// The permitted values of `include`.
-pub const INCLUDABLE: [&str; 2] = [
-    "reasoning.encrypted_content",
-    "message.output_text.logprobs",
-];
 
 /// The query parameters of a request.
 pub struct ListQuery(Vec<(String, String)>);
@@ -39,7 +33,7 @@ impl ListQuery {
         match self.get(name) {
             None | Some("false") => Ok(false),
             Some("true") => Ok(true),
-            Some(_) => Err(wrong_value(name, "true or false")),
+            Some(_) => Err(V1Error::wrong_value(name, "true or false")),
         }
     }
 
@@ -53,7 +47,7 @@ impl ListQuery {
         let mut asked = self.0.iter().filter(is_include);
         match asked.all(|it| INCLUDABLE.contains(&it.1.as_str())) {
             true => Ok(()),
-            false => Err(wrong_value("include", &INCLUDABLE.join(" or "))),
+            false => Err(V1Error::wrong_value("include", &INCLUDABLE.join(" or "))),
         }
     }
 
@@ -66,7 +60,8 @@ impl ListQuery {
         let Some(text) = self.get(name) else {
             return Ok(None);
         };
-        let number = read(text).ok_or_else(|| wrong_value(name, "an integer of at least 0"))?;
+        let number =
+            read(text).ok_or_else(|| V1Error::wrong_value(name, "an integer of at least 0"))?;
         Ok(Some(number))
     }
 }
@@ -92,12 +87,12 @@ impl ListPage {
                 .parse()
                 .ok()
                 .filter(|it| (1..=MAX_LIMIT).contains(it))
-                .ok_or_else(|| wrong_value("limit", "an integer between 1 and 100"))?,
+                .ok_or_else(|| V1Error::wrong_value("limit", "an integer between 1 and 100"))?,
         };
         let is_descending = match query.get("order") {
             None | Some("desc") => true,
             Some("asc") => false,
-            Some(_) => return Err(wrong_value("order", "asc or desc")),
+            Some(_) => return Err(V1Error::wrong_value("order", "asc or desc")),
         };
         Ok(Self {
             limit,
@@ -117,7 +112,7 @@ impl ListPage {
 
 /// 400: the cursor is not the id of an item of this list.
 pub fn unknown_cursor() -> V1Error {
-    wrong_value("after", "the id of an item of this list")
+    V1Error::wrong_value("after", "the id of an item of this list")
 }
 
 /// Returns the requested page of `items`, which are ordered oldest first.

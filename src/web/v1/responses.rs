@@ -3,16 +3,18 @@
 use actix_web::web::{Data, Path, Payload};
 use actix_web::{HttpRequest, HttpResponse};
 use responses_api::objects::{DeletedObject, InputTokens, ObjectType};
+use responses_api::request::create_response::CreateResponse;
+use responses_api::request::parameters::INCLUDE_OBFUSCATION;
 
 use crate::accounts::credential::Credential;
 use crate::app::App;
 use crate::responses::engine::Created;
+use crate::responses::tool_declarations::SERVER_RULES;
 use crate::web::extract::authentication::CurrentUser;
 use crate::web::v1::api_key_auth::ApiKeyCaller;
 use crate::web::v1::error::{V1Error, V1Result};
 use crate::web::v1::pagination::ListQuery;
-use crate::web::v1::parsing::fields::wrong_value;
-use crate::web::v1::parsing::{body, remote_files, request};
+use crate::web::v1::parsing::{body, remote_files};
 use crate::web::v1::sse::Obfuscation;
 use crate::web::v1::{pagination, sse};
 
@@ -29,11 +31,11 @@ pub async fn create(
 ) -> V1Result<HttpResponse> {
     require_rate_limit(&app, &caller).await?;
     let body = body::object(&app, &caller, &http, payload).await?;
-    let mut request_body = request::parse(&body)?;
-    let padding = Obfuscation::from_request(request::is_obfuscated(&body));
+    let mut request = CreateResponse::parse(&body, &SERVER_RULES)?;
     drop(body);
-    remote_files::fetch(&app, caller.id(), "input", &mut request_body.input).await?;
-    match app.responses.create(caller.id(), request_body).await? {
+    let padding = Obfuscation::from_request(request.include_obfuscation);
+    remote_files::fetch(&app, caller.id(), "input", &mut request.input).await?;
+    match app.responses.create(caller.id(), request.into()).await? {
         Created::Streamed(reader) => Ok(sse::stream_response(reader, padding)),
         Created::Queued(document) => Ok(HttpResponse::Ok().json(document)),
         Created::Blocking(pending) => {
@@ -71,11 +73,11 @@ pub async fn show(
     if query.flag("stream")? {
         let after = after.unwrap_or(-1);
         let reader = app.responses.follow_log(caller.id(), &id, after).await?;
-        let padding = Obfuscation::from_request(query.flag(request::INCLUDE_OBFUSCATION)?);
+        let padding = Obfuscation::from_request(query.flag(INCLUDE_OBFUSCATION)?);
         return Ok(sse::stream_response(reader, padding));
     }
     if after.is_some() {
-        return Err(wrong_value(
+        return Err(V1Error::wrong_value(
             "starting_after",
             "used together with `stream=true`",
         ));
@@ -138,12 +140,12 @@ pub async fn input_tokens(
 ) -> V1Result<HttpResponse> {
     require_rate_limit(&app, &caller).await?;
     let body = body::object(&app, &caller, &http, payload).await?;
-    let mut request_body = request::parse(&body)?;
+    let mut request = CreateResponse::parse(&body, &SERVER_RULES)?;
     drop(body);
-    remote_files::fetch(&app, caller.id(), "input", &mut request_body.input).await?;
+    remote_files::fetch(&app, caller.id(), "input", &mut request.input).await?;
     let n_tokens = app
         .responses
-        .count_tokens(caller.id(), request_body)
+        .count_tokens(caller.id(), request.into())
         .await?;
     Ok(HttpResponse::Ok().json(InputTokens::new(n_tokens)))
 }
@@ -153,3 +155,7 @@ pub fn method_not_allowed() -> V1Error {
     let message = "This path does not support this method.";
     V1Error::new(405, "method_not_allowed", message)
 }
+
+#[cfg(test)]
+#[path = "request_snapshot_tests.rs"]
+mod request_snapshot_tests;

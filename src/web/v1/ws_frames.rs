@@ -1,12 +1,13 @@
 //! Parses the client frames of the WebSocket at `/v1/responses`, and builds error frames.
 
 use bytestring::ByteString;
+use responses_api::request::create_response::CreateResponse;
 use serde_json::{Map, Value, json};
 
 use crate::responses::request::ResponseRequest;
+use crate::responses::tool_declarations::SERVER_RULES;
 use crate::web::v1::error::{V1Error, V1Result};
-use crate::web::v1::parsing::fields::unsupported;
-use crate::web::v1::parsing::{body, request};
+use crate::web::v1::parsing::body;
 
 /// Fields that a frame must not contain, because the socket determines them.
 const SOCKET_CONTROLLED_FIELDS: [&str; 3] = ["stream", "stream_options", "background"];
@@ -44,12 +45,13 @@ fn parse_request(mut fields: Map<String, Value>) -> V1Result<ResponseRequest> {
         .iter()
         .find(|it| fields.contains_key(**it))
     {
-        return Err(unsupported(name));
+        let message = "This parameter is not supported.";
+        return Err(V1Error::invalid("unsupported_parameter", name, message));
     }
-    let spec = request::parse(&fields)?;
+    let request = CreateResponse::parse(&fields, &SERVER_RULES)?;
     Ok(ResponseRequest {
         stream: true,
-        ..spec
+        ..request.into()
     })
 }
 

@@ -81,11 +81,12 @@ fn walk_object(document: &Value, schema: &Value, path: &mut Vec<String>, fields:
     }
 }
 
-/// Returns the field names under `/v1` that accept an address: string literals in its sources,
-/// without their tests, that are such a name.
+/// Returns the field names under `/v1` that accept an address: string literals in its sources and
+/// in those of its requests, without their tests, that are such a name.
 pub fn of_v1() -> BTreeSet<String> {
     let mut found = BTreeSet::new();
-    for (_, text) in sources("src/web/v1") {
+    let folders = ["src/web/v1", "crates/responses-api/src/request"];
+    for (_, text) in folders.into_iter().flat_map(sources) {
         let code = text.split("#[cfg(test)]").next().unwrap_or_default();
         let literals = code.split('"').skip(1).step_by(2);
         found.extend(

@@ -1,15 +1,4 @@
-//! Parses and validates request bodies of the Responses API.
+//! Receives request bodies of the Responses API, and the files that they name.
 
-pub mod attachments;
 pub mod body;
-pub mod call_items;
-pub mod fields;
-pub mod format;
-pub mod items;
-pub mod mcp;
 pub mod remote_files;
-pub mod request;
-pub mod tools;
-
-#[cfg(test)]
-mod snapshot_tests;

@@ -11,8 +11,12 @@ use base64::engine::general_purpose::STANDARD;
 use outbound_http::client::{OutboundClient, SystemResolver};
 use serde_json::{Value, json};
 
-use super::inline_all;
+use super::find_remote_files;
 use crate::web::v1::error::V1Result;
+
+async fn inline_all(web: &WebFetcher, name: &str, items: &mut [Value]) -> V1Result<()> {
+    super::inline_all(web, &find_remote_files(name, items), items).await
+}
 
 const PNG: &[u8] = b"\x89PNG\r\n\x1a\nrest";
 

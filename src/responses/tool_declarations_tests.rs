@@ -1,18 +1,25 @@
 //! Tests of tool declarations: what is accepted, what the model receives, and the echo.
 
+use agent::tools::mcp::policy::{ApprovalPolicy, ToolFilter};
 use llm::tool::ToolChoice;
+use responses_api::request::create_response::CreateResponse;
 use serde_json::{Map, Value, json};
 
-use super::tool_config;
+use super::SERVER_RULES;
 use crate::responses::execution::tool_config::ToolConfig;
-use crate::web::v1::parsing::fields::Fields;
+use crate::responses::request::ResponseRequest;
 
-fn read(body: Value) -> Result<(ToolConfig, Map<String, Value>), (String, String)> {
-    let mut echo = Map::new();
-    let fields = Fields(body.as_object().unwrap());
-    match tool_config(&fields, &mut echo) {
-        Ok(toolbox) => Ok((toolbox, echo)),
-        Err(problem) => Err((problem.code.to_owned(), problem.param.unwrap_or_default())),
+/// Returns the tools and the echo of a request with these fields, or the code and the param of its
+/// error.
+fn read(mut body: Value) -> Result<(ToolConfig, Map<String, Value>), (String, String)> {
+    body["model"] = json!("m");
+    body["input"] = json!("Hi.");
+    match CreateResponse::parse(body.as_object().unwrap(), &SERVER_RULES) {
+        Ok(request) => {
+            let stored = ResponseRequest::from(request).stored;
+            Ok((stored.tools, stored.echo))
+        }
+        Err(error) => Err((error.code.to_owned(), error.param)),
     }
 }
 
@@ -212,4 +219,94 @@ fn a_choice_may_be_a_server_or_one_of_its_tools() {
     assert_rejected(with(write.clone()), "invalid_value", "tool_choice.name");
     let list = json!({ "type": "allowed_tools", "tools": [write] });
     assert_rejected(with(list), "invalid_value", "tool_choice.tools[0].name");
+}
+
+/// Like [`read`], for one MCP server with these fields; returns the echo of the server alone.
+fn read_server(more: Value) -> Result<(ToolConfig, Value), (String, String)> {
+    let mut tool = json!({ "type": "mcp", "server_label": "wiki", "server_url": "https://mcp.example.com/mcp" });
+    for (name, value) in more.as_object().unwrap() {
+        tool[name] = value.clone();
+    }
+    let (tools, echo) = read(json!({ "tools": [tool] }))?;
+    Ok((tools, echo["tools"][0].clone()))
+}
+
+#[test]
+fn credentials_are_stored_apart_and_not_echoed() {
+    let more = json!({
+        "server_url": "https://mcp.example.com/mcp?key=planted", "authorization": "Bearer planted",
+        "headers": { "x-team": "planted" },
+    });
+
+    let (toolbox, echo) = read_server(more).unwrap();
+
+    assert!(!echo.to_string().contains("planted"));
+    assert!(!serde_json::to_string(&toolbox).unwrap().contains("planted"));
+    let secrets = &toolbox.credentials["wiki"];
+    assert_eq!(secrets.authorization.as_deref(), Some("planted"));
+    assert_eq!(secrets.query.as_deref(), Some("key=planted"));
+    assert_eq!(secrets.headers.len(), 1);
+    assert_eq!(echo["require_approval"], "always");
+    assert_eq!(toolbox.servers[0].approval, ApprovalPolicy::Always);
+}
+
+#[test]
+fn filters_are_parsed() {
+    let never = json!({ "never": { "tool_names": ["look"] } });
+    let (toolbox, _) =
+        read_server(json!({ "require_approval": never, "allowed_tools": ["look", "write"] }))
+            .unwrap();
+
+    let named = |names: &[&str]| ToolFilter {
+        tool_names: Some(names.iter().map(|it| (*it).to_owned()).collect()),
+        read_only: None,
+    };
+    assert_eq!(toolbox.servers[0].allowed, Some(named(&["look", "write"])));
+    let approval = ApprovalPolicy::Some {
+        always: ToolFilter::default(),
+        never: named(&["look"]),
+    };
+    assert_eq!(toolbox.servers[0].approval, approval);
+}
+
+#[test]
+fn an_invalid_server_is_rejected_with_its_path() {
+    for (more, param) in [
+        (
+            json!({ "require_approval": "sometimes" }),
+            "require_approval",
+        ),
+        (json!({ "require_approval": true }), "require_approval"),
+        (json!({ "require_approval": {} }), "require_approval"),
+        (
+            json!({ "require_approval": { "often": {} } }),
+            "require_approval.often",
+        ),
+        (
+            json!({ "require_approval": { "never": {} } }),
+            "require_approval.never",
+        ),
+        (
+            json!({ "require_approval": { "never": ["look"] } }),
+            "require_approval.never",
+        ),
+        (
+            json!({ "require_approval": { "never": { "tool_names": [7] } } }),
+            "require_approval.never.tool_names[0]",
+        ),
+        (json!({ "allowed_tools": "look" }), "allowed_tools"),
+        (
+            json!({ "allowed_tools": { "names": [] } }),
+            "allowed_tools.names",
+        ),
+        (json!({ "connector_id": "x" }), "connector_id"),
+        (json!({ "server_url": "nowhere" }), "server_url"),
+        (json!({ "server_url": null }), "server_url"),
+        (json!({ "server_label": "a b" }), "server_label"),
+        (json!({ "headers": { "host": "x" } }), "headers.host"),
+        (json!({ "authorization": "a\nb" }), "authorization"),
+    ] {
+        let (_, found) = read_server(more.clone()).unwrap_err();
+        assert_eq!(found, format!("tools[0].{param}"), "{more}");
+    }
 }

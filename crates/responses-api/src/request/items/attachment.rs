@@ -1,0 +1,167 @@
+//! `input_image` and `input_file`: pictures and documents of a message, as data URLs or web URLs.
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use serde::Deserialize;
+use serde_json::Value;
+
+use crate::request::error::must_be;
+use crate::request::reader::ObjectReader;
+
+/// The maximum size of a picture or document, in bytes.
+pub const MAX_BYTES: usize = 20 * 1024 * 1024;
+
+/// The only type of document that models accept.
+pub const PDF: &str = "application/pdf";
+
+const MAX_NAME_CHARS: usize = 255;
+
+/// A picture or a document.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct AttachedFile<'a> {
+    pub kind: FileKind,
+    /// Either a data URL or, until it is fetched, a web URL.
+    pub url: &'a str,
+    pub name: Option<&'a str>,
+}
+
+/// What a part with a file contains.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FileKind {
+    Picture,
+    Document,
+}
+
+/// The resolution in which a picture is read; has no effect.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum PictureDetail {
+    Low,
+    High,
+    Auto,
+    Original,
+}
+
+impl<'a> AttachedFile<'a> {
+    /// Reads a part with a picture.
+    pub(in crate::request) fn picture(part: &ObjectReader<'a>) -> Self {
+        reject_file_id(part);
+        part.word::<PictureDetail>("detail");
+        let url = part.fields.get("image_url").and_then(Value::as_str);
+        match url {
+            None => part.wrong_type("image_url", "a URL"),
+            Some(url) if is_remote(url) => {}
+            Some(url) if part.is_stored() || is_inline(url, FileKind::Picture) => {}
+            Some(_) => {
+                let expected = "a PNG, JPEG, WebP or GIF of at most 20 MiB in a data URL, or an \
+                    http or https URL";
+                part.fail("invalid_image", "image_url", must_be(expected));
+            }
+        }
+        Self {
+            kind: FileKind::Picture,
+            url: url.unwrap_or_default(),
+            name: part.fields.get("filename").and_then(Value::as_str),
+        }
+    }
+
+    /// Reads a part with a document, which must be a PDF.
+    pub(in crate::request) fn document(part: &ObjectReader<'a>) -> Self {
+        reject_file_id(part);
+        let name = part.text("filename");
+        let is_name = |it: &str| it.chars().count() <= MAX_NAME_CHARS && !it.contains('\0');
+        part.require(
+            name.is_none_or(is_name),
+            "filename",
+            "at most 255 characters",
+        );
+        let (data, url) = (part.text("file_data"), part.text("file_url"));
+        match (data, url) {
+            (Some(data), None) => {
+                let is_pdf = part.is_stored() || is_inline(data, FileKind::Document);
+                part.require(is_pdf, "file_data", "a PDF of at most 20 MiB in a data URL");
+            }
+            (None, Some(url)) => {
+                part.require(is_remote(url), "file_url", "an http or https URL");
+            }
+            _ => part.wrong_value("file_data", "given unless `file_url` is given"),
+        }
+        Self {
+            kind: FileKind::Document,
+            url: data.or(url).unwrap_or_default(),
+            name,
+        }
+    }
+
+    /// Returns the media type and the Base64 text of a file in a data URL.
+    pub fn inline_data(&self) -> Option<(&'a str, &'a str)> {
+        self.url.strip_prefix("data:")?.split_once(";base64,")
+    }
+
+    /// Returns the name of the field with the URL and the URL, if the file must be fetched.
+    pub fn remote_url(&self) -> Option<(&'static str, &'a str)> {
+        let field = match self.kind {
+            FileKind::Picture => "image_url",
+            FileKind::Document => "file_url",
+        };
+        is_remote(self.url).then_some((field, self.url))
+    }
+}
+
+/// Makes a part look as if the file of its URL had been in the request.
+pub fn inline_bytes(part: &mut Value, kind: FileKind, data_url: String) {
+    match kind {
+        FileKind::Picture => part["image_url"] = Value::String(data_url),
+        FileKind::Document => {
+            part["file_data"] = Value::String(data_url);
+            if let Some(part) = part.as_object_mut() {
+                part.shift_remove("file_url");
+            }
+        }
+    }
+}
+
+fn reject_file_id(part: &ObjectReader) {
+    if part.get("file_id").is_some() {
+        part.unsupported("file_id");
+    }
+}
+
+fn is_remote(url: &str) -> bool {
+    url.starts_with("https://") || url.starts_with("http://")
+}
+
+/// Detects the media type of a supported picture or of a PDF from its first bytes.
+pub fn detect_media_type(bytes: &[u8]) -> Option<&'static str> {
+    match bytes {
+        _ if bytes.starts_with(b"\x89PNG\r\n\x1a\n") => Some("image/png"),
+        _ if bytes.starts_with(b"\xff\xd8\xff") => Some("image/jpeg"),
+        _ if bytes.starts_with(b"GIF87a") || bytes.starts_with(b"GIF89a") => Some("image/gif"),
+        _ if bytes.starts_with(b"%PDF-") => Some(PDF),
+        _ if bytes.starts_with(b"RIFF") && bytes.get(8..12) == Some(b"WEBP") => Some("image/webp"),
+        _ => None,
+    }
+}
+
+/// Returns whether a data URL contains a file of this kind: its bytes match the declared type.
+fn is_inline(url: &str, kind: FileKind) -> bool {
+    let media_type = data_url_media_type(url);
+    media_type.is_some_and(|it| (it == PDF) == (kind == FileKind::Document))
+}
+
+fn data_url_media_type(url: &str) -> Option<&'static str> {
+    let (kind, data) = url.strip_prefix("data:")?.split_once(";base64,")?;
+    if data.len() > MAX_BYTES.div_ceil(3) * 4 {
+        return None;
+    }
+    let bytes = STANDARD.decode(data).ok()?;
+    let kind = match kind {
+        "image/jpg" => "image/jpeg",
+        kind => kind,
+    };
+    detect_media_type(&bytes).filter(|it| *it == kind)
+}
+
+#[cfg(test)]
+#[path = "attachment_tests.rs"]
+mod tests;

@@ -1,0 +1,124 @@
+//! The content of messages, reasoning items and tool outputs.
+
+use serde_json::Value;
+
+use crate::request::items::attachment::AttachedFile;
+use crate::request::reader::ObjectReader;
+
+/// A part of a message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ContentPart<'a> {
+    Text(&'a str),
+    Refusal(&'a str),
+    File(AttachedFile<'a>),
+}
+
+impl<'a> ContentPart<'a> {
+    fn read(part: &ObjectReader<'a>) -> Self {
+        match part.fields.get("type").and_then(Value::as_str) {
+            Some("output_text") => {
+                part.objects("annotations");
+                part.objects("logprobs");
+                Self::Text(part_text(part, "text"))
+            }
+            Some("input_text" | "text") => Self::Text(part_text(part, "text")),
+            Some("refusal") => Self::Refusal(part_text(part, "refusal")),
+            Some("input_image") => Self::File(AttachedFile::picture(part)),
+            Some("input_file") => Self::File(AttachedFile::document(part)),
+            Some("input_video" | "input_audio") => {
+                part.unsupported("type");
+                Self::Text("")
+            }
+            _ => {
+                part.wrong_value("type", "the type of a part");
+                Self::Text(part_text(part, "text"))
+            }
+        }
+    }
+
+    /// Returns the text; a file has none.
+    pub fn text(&self) -> Option<&'a str> {
+        match self {
+            Self::Text(text) | Self::Refusal(text) => Some(text),
+            Self::File(_) => None,
+        }
+    }
+}
+
+/// Reads the content of a message: a text, or a list of parts.
+pub(in crate::request) fn message_content<'a>(message: &ObjectReader<'a>) -> Vec<ContentPart<'a>> {
+    match message.fields.get("content") {
+        Some(Value::String(text)) => {
+            message.require_text_limit("content", text);
+            vec![ContentPart::Text(text)]
+        }
+        Some(Value::Array(parts)) => {
+            let parts = message.elements("content", parts);
+            parts.map(|it| ContentPart::read(&it)).collect()
+        }
+        Some(_) => {
+            message.wrong_type("content", "a string or a list of parts");
+            Vec::new()
+        }
+        None => {
+            message.missing("content", "A message requires `content`.");
+            Vec::new()
+        }
+    }
+}
+
+/// Reads the output of a call: a text, or a list of text parts.
+pub(in crate::request) fn output_texts<'a>(item: &ObjectReader<'a>) -> Vec<&'a str> {
+    let expected = "a string or a list of parts";
+    let is_output = |it: &&Value| it.is_string() || it.is_array();
+    let output = item.item_field("output", expected, |it| Some(it).filter(is_output));
+    match output {
+        Some(Value::String(text)) => {
+            item.require_text_limit("output", text);
+            vec![text]
+        }
+        Some(Value::Array(parts)) => {
+            let parts = parts.iter().enumerate();
+            let read = |(at, part)| output_part(item, &format!("output[{at}]"), part);
+            parts.map(read).collect()
+        }
+        _ => Vec::new(),
+    }
+}
+
+/// Unlike in other lists, a part that is not an object is one without a type.
+fn output_part<'a>(item: &ObjectReader, at: &str, part: &'a Value) -> &'a str {
+    let (kind, text) = (format!("{at}.type"), format!("{at}.text"));
+    match part["type"].as_str().unwrap_or_default() {
+        "input_text" | "output_text" | "text" => {}
+        "input_image" | "input_file" | "input_video" | "input_audio" => item.unsupported(&kind),
+        _ => item.wrong_value(&kind, "the type of a part"),
+    }
+    let Some(content) = part["text"].as_str() else {
+        item.wrong_type(&text, "a string");
+        return "";
+    };
+    item.require_text_limit(&text, content);
+    content
+}
+
+/// Checks the parts of a reasoning item.
+pub(in crate::request) fn check_reasoning(item: &ObjectReader) {
+    for (list, kind) in [("summary", "summary_text"), ("content", "reasoning_text")] {
+        for part in item.objects(list) {
+            let given = part.fields.get("type").and_then(Value::as_str);
+            part.require(given == Some(kind), "type", kind);
+            part_text(&part, "text");
+        }
+    }
+    item.text("encrypted_content");
+}
+
+pub(in crate::request) fn part_text<'a>(part: &ObjectReader<'a>, name: &str) -> &'a str {
+    let Some(text) = part.fields.get(name).and_then(Value::as_str) else {
+        part.wrong_type(name, "a string");
+        return "";
+    };
+    part.require_text_limit(name, text);
+    text
+}

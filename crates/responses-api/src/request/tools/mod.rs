@@ -1,0 +1,6 @@
+//! The tools of a request: what it declares, and which of them the model may or must call.
+
+pub mod mcp_server;
+pub mod tool;
+pub mod tool_choice;
+pub mod tool_names;

@@ -1,0 +1,207 @@
+//! Converts the tools of a request to what the model sees and who runs them.
+
+use agent::tools::mcp::policy::{ApprovalPolicy, ToolFilter};
+use agent::tools::mcp::server;
+use agent::tools::mcp::server::Credentials;
+use agent::tools::mcp::tool_names::model_facing_name;
+use agent::tools::registry;
+use llm::tool::{Tool, ToolChoice};
+use responses_api::request::server_rules::ServerRules;
+use responses_api::request::tools::mcp_server::{
+    McpCredentials, McpServerTool, RequireApproval, ToolConditions,
+};
+use responses_api::request::tools::tool::{
+    CustomFormat, CustomTool, FunctionTool, GrammarSyntax, RequestTool,
+};
+use responses_api::request::tools::tool_choice::{ChoiceMode, RequestedChoice, ToolReference};
+use responses_api::request::tools::tool_names::{
+    SERVER_TOOL_PREFIX, SHELL_TOOL_NAME, builtin_tool_alias,
+};
+use serde_json::{Value, json};
+
+use crate::responses::execution::tool_config::DeclaredServer;
+use crate::responses::execution::tool_config::{DeclaredTool, ToolConfig, ToolKind};
+
+/// What a request may contain on this server.
+pub const SERVER_RULES: ServerRules = ServerRules {
+    is_builtin_tool: |name| registry::declaration(name).is_some(),
+    is_allowed_header: server::is_allowed_header,
+};
+
+/// Returns the tools of a request.
+pub fn tool_config(tools: Vec<RequestTool>, choice: RequestedChoice) -> ToolConfig {
+    let mut config = ToolConfig::default();
+    for tool in tools {
+        match tool {
+            RequestTool::Function(tool) => config.tools.push(function(tool)),
+            RequestTool::Custom(tool) => config.tools.push(custom(tool)),
+            RequestTool::LocalShell => config.tools.push(shell()),
+            RequestTool::Builtin(kind) => config.tools.extend(builtin(&kind)),
+            RequestTool::Mcp(server) => declare_server(*server, &mut config),
+        }
+    }
+    choose(choice, &mut config);
+    config
+}
+
+fn function(tool: FunctionTool) -> DeclaredTool {
+    let parameters = tool.parameters.map(Value::Object);
+    let no_parameters = || json!({ "type": "object", "properties": {} });
+    DeclaredTool {
+        kind: ToolKind::Function,
+        tool: Tool {
+            name: tool.name,
+            description: tool.description,
+            parameters: parameters.unwrap_or_else(no_parameters),
+            strict: tool.strict,
+        },
+    }
+}
+
+fn custom(tool: CustomTool) -> DeclaredTool {
+    let grammar = match tool.format {
+        CustomFormat::Text => None,
+        CustomFormat::Grammar { syntax, definition } => {
+            let syntax = match syntax {
+                GrammarSyntax::Lark => "lark",
+                GrammarSyntax::Regex => "regex",
+            };
+            Some(format!(
+                "`input` must match this {syntax} grammar:\n{definition}"
+            ))
+        }
+    };
+    let description = tool.description.filter(|it| !it.is_empty());
+    let parts: Vec<String> = description.into_iter().chain(grammar).collect();
+    DeclaredTool {
+        kind: ToolKind::Custom,
+        tool: Tool {
+            name: tool.name,
+            description: (!parts.is_empty()).then(|| parts.join("\n\n")),
+            parameters: json!({
+                "type": "object",
+                "properties": { "input": { "type": "string" } },
+                "required": ["input"],
+                "additionalProperties": false,
+            }),
+            strict: None,
+        },
+    }
+}
+
+fn shell() -> DeclaredTool {
+    let text = json!({ "type": "string" });
+    DeclaredTool {
+        kind: ToolKind::Shell,
+        tool: Tool {
+            name: SHELL_TOOL_NAME.to_owned(),
+            description: Some("Runs a command in the user's shell.".to_owned()),
+            parameters: json!({
+                "type": "object",
+                "properties": {
+                    "command": {
+                        "type": "array", "items": text,
+                        "description": "The program and its arguments.",
+                    },
+                    "env": { "type": "object", "additionalProperties": text },
+                    "working_directory": text,
+                    "timeout_ms": { "type": "integer" },
+                    "user": text,
+                },
+                "required": ["command"],
+            }),
+            strict: None,
+        },
+    }
+}
+
+/// Returns a tool of this server; parsing has rejected unknown ones.
+fn builtin(kind: &str) -> Option<DeclaredTool> {
+    let tool = registry::declaration(kind.trim_start_matches(SERVER_TOOL_PREFIX))?;
+    let kind = ToolKind::Server;
+    Some(DeclaredTool { kind, tool })
+}
+
+fn declare_server(server: McpServerTool, config: &mut ToolConfig) {
+    let McpCredentials {
+        query,
+        authorization,
+        headers,
+    } = server.credentials;
+    let credentials = Credentials {
+        query,
+        authorization,
+        headers,
+    };
+    config.credentials.insert(server.label.clone(), credentials);
+    config.servers.push(DeclaredServer {
+        label: server.label,
+        url: server.url,
+        allowed: server.allowed.map(filter),
+        approval: match server.approval {
+            RequireApproval::Always => ApprovalPolicy::Always,
+            RequireApproval::Never => ApprovalPolicy::Never,
+            RequireApproval::Filtered { always, never } => ApprovalPolicy::Some {
+                always: filter(always),
+                never: filter(never),
+            },
+        },
+    });
+}
+
+fn filter(conditions: ToolConditions) -> ToolFilter {
+    ToolFilter {
+        tool_names: conditions.tool_names,
+        read_only: conditions.read_only,
+    }
+}
+
+fn choose(choice: RequestedChoice, config: &mut ToolConfig) {
+    config.choice = match choice {
+        RequestedChoice::Mode(mode) => mode_choice(mode),
+        RequestedChoice::Tool(tool) => match name_or_server(tool) {
+            Ok(name) => ToolChoice::Named(name),
+            Err(label) => {
+                config.must_use = Some(label);
+                ToolChoice::Required
+            }
+        },
+        RequestedChoice::Allowed { mode, tools } => {
+            let mut names = Vec::new();
+            for tool in tools {
+                match name_or_server(tool) {
+                    Ok(name) => names.push(name),
+                    Err(label) => config.allowed_servers.push(label),
+                }
+            }
+            config.allowed = Some(names);
+            mode_choice(mode)
+        }
+    };
+}
+
+fn mode_choice(mode: ChoiceMode) -> ToolChoice {
+    match mode {
+        ChoiceMode::Auto => ToolChoice::Auto,
+        ChoiceMode::None => ToolChoice::None,
+        ChoiceMode::Required => ToolChoice::Required,
+    }
+}
+
+/// Returns the tool's name for the model, or the label of an MCP server if all of its tools are
+/// meant.
+fn name_or_server(tool: ToolReference) -> Result<String, String> {
+    match tool {
+        ToolReference::Function { name } | ToolReference::Custom { name } => Ok(name),
+        ToolReference::LocalShell => Ok(SHELL_TOOL_NAME.to_owned()),
+        ToolReference::Builtin { kind } => Ok(builtin_tool_alias(&kind)),
+        ToolReference::Server { server_label, name } => match name {
+            Some(name) => Ok(model_facing_name(&server_label, &name)),
+            None => Err(server_label),
+        },
+    }
+}
+
+#[cfg(test)]
+#[path = "tool_declarations_tests.rs"]
+mod tests;
