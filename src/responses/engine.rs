@@ -24,7 +24,7 @@ use crate::responses::execution::mcp::plan;
 use crate::responses::execution::recorder::Recorder;
 use crate::responses::execution::response_task::{ResponseOutput, TaskOutcome};
 use crate::responses::execution::{event_stream, response_task};
-use crate::responses::input::{compaction, history};
+use crate::responses::input::{history, summary_items};
 use crate::responses::preparation;
 use crate::responses::preparation::PreparedResponse;
 use crate::responses::request::ResponseRequest;
@@ -199,8 +199,7 @@ impl ResponseEngine {
         pending_tool_calls::check(&prior, &request.input)
             .map_err(ResponseEngineError::InvalidToolOutputs)?;
         let sealer = &self.services.models.cipher;
-        let (prior, input) =
-            compaction::expand_summaries(sealer, user, prior, request.input.clone())?;
+        let (prior, input) = summary_items::expand(sealer, user, prior, request.input.clone())?;
         let mcp_plan = plan::plan(&self.services, user, &request.stored.tools, &prior, &input)?;
         let mut prepared =
             preparation::prepare(&self.services, target, &request.stored, prior, input).await?;

@@ -23,7 +23,7 @@ use crate::responses::execution::mcp::plan;
 use crate::responses::execution::recorder::Recorder;
 use crate::responses::execution::response_task::{ResponseOutput, TaskOutcome};
 use crate::responses::execution::{finalize, response_task};
-use crate::responses::input::{compaction, history};
+use crate::responses::input::{history, summary_items};
 use crate::responses::preparation::PreparedResponse;
 use crate::responses::services::{LogSignal, ResponseServices};
 use crate::responses::store::item::ItemDirection;
@@ -266,7 +266,7 @@ async fn prepare(
     let input = item::list_for_response(db, &row.id, ItemDirection::Input).await?;
     let input = input.into_iter().map(|it| it.payload).collect();
     let sealer = &services.models.cipher;
-    let (prior, input) = compaction::expand_summaries(sealer, row.user_id, prior, input)?;
+    let (prior, input) = summary_items::expand(sealer, row.user_id, prior, input)?;
     let mut stored = row.request.clone();
     stored.tools.credentials = plan::decrypt(sealer, &row.id, row.sealed_secrets.as_deref())?;
     let mcp_plan = plan::plan(services, row.user_id, &stored.tools, &prior, &input)?;

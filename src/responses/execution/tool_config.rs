@@ -7,10 +7,10 @@ use agent::tools::mcp::server::Credentials;
 use agent::tools::registry::ToolRegistry;
 use llm::request::Request;
 use llm::tool::{Tool, ToolChoice};
+use responses_api::request::tools::tool_names;
 use serde::{Deserialize, Serialize};
 
 use crate::responses::error::ResponseEngineError;
-use crate::responses::input::prompt_assembler;
 
 /// The tools that a request declares.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -93,7 +93,7 @@ impl ToolConfig {
     /// Returns `UnknownTool` with the first one that does not.
     pub fn require_tools(&self, registry: &ToolRegistry) -> Result<(), ResponseEngineError> {
         let is_missing = |it: &DeclaredTool| {
-            let name = prompt_assembler::builtin_tool_name(&it.tool.name);
+            let name = tool_names::builtin_tool_name(&it.tool.name);
             it.kind == ToolKind::Server && registry.find(name).is_none()
         };
         match self.tools.iter().position(is_missing) {

@@ -12,11 +12,11 @@ use responses_api::item::{
     SERVER_TOOL_PREFIX, ServerToolCall, ShellAction,
 };
 use responses_api::object_ids;
+use responses_api::request::tools::tool_names::builtin_tool_name;
 use responses_api::status::ItemStatus;
 use serde_json::{Map, Value};
 
 use crate::responses::execution::tool_config::{ToolConfig, ToolKind};
-use crate::responses::input::prompt_assembler::builtin_tool_name;
 
 /// The longest call id that is accepted from a provider.
 const MAX_ID_CHARS: usize = 64;

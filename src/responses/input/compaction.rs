@@ -1,25 +1,22 @@
 //! Compaction: replaces a long history by a summary that only its owner can send back.
 //!
-//! **Invariant:** nothing is stored. The summary is returned encrypted for the user who requested
-//! it and cannot be decrypted for anyone else.
+//! **Invariant:** nothing is stored. The summary is returned as an encrypted item.
 
 use agent::call_limits::CallLimits;
 use agent::model_call;
 use agent::outcome::{CallEnd, FailureCode, ModelOutput};
 use base::ids::UserId;
 use leased_jobs::lease::CancelHandle;
-use llm::secret::Secret;
-use responses_api::item::{ItemBody, OutputItem};
 use responses_api::object_ids;
+use responses_api::request::items::item_view::{ItemContent, ItemView, MessageRole};
 use responses_api::response::{Compaction, ResponseUsage};
 use serde_json::{Value, json};
 use tokio::time::{Instant, timeout_at};
 
-use crate::providers::encryption::SecretCipher;
 use crate::responses::engine::ResponseEngine;
 use crate::responses::error::ResponseEngineError;
 use crate::responses::execution::usage;
-use crate::responses::input::history;
+use crate::responses::input::{history, summary_items};
 use crate::responses::preparation;
 use crate::responses::preparation::PreparedResponse;
 use crate::responses::request::ResponseRequest;
@@ -34,9 +31,6 @@ const INSTRUCTIONS: &str = "Summarize everything above for yourself. You will go
     and what came of them will be gone. Keep facts, names, numbers, decisions, what was tried and what \
     came of it, what is open, and what you were about to do. Answer nothing, add nothing, and write \
     nothing but the summary.";
-
-/// The text before a summary that is sent back to the model.
-const HEADING: &str = "A summary of the conversation until now, written by you:";
 
 /// A summary and its token usage.
 struct Summary {
@@ -81,12 +75,9 @@ impl ResponseEngine {
             self.prepare_compaction(user, request).await?
         };
         let summary = summarize(&self.services, prepared, stop).await?;
-        let sealed = encrypt(&self.services.models.cipher, user, &summary.text);
         let mut output: Vec<Value> = items.into_iter().filter(is_message_of_client).collect();
-        let compaction = ItemBody::Compaction {
-            encrypted_content: sealed,
-        };
-        output.push(OutputItem::new(compaction).to_value());
+        let cipher = &self.services.models.cipher;
+        output.push(summary_items::item(cipher, user, &summary.text));
         let usage = summary.usage.unwrap_or_default();
         Ok(Compaction::new(id, at, output, usage.view()))
     }
@@ -106,7 +97,7 @@ impl ResponseEngine {
         let prior = history::list_items(db, request.previous_response_id.as_deref(), None).await?;
         let items = [prior.as_slice(), &request.input].concat();
         let sealer = &self.services.models.cipher;
-        let (prior, mut input) = expand_summaries(sealer, user, prior, request.input)?;
+        let (prior, mut input) = summary_items::expand(sealer, user, prior, request.input)?;
         let content = json!([{ "type": "input_text", "text": INSTRUCTIONS }]);
         input.push(json!({ "type": "message", "role": "user", "content": content }));
         let (model, stored) = (&request.model, &request.stored);
@@ -160,105 +151,8 @@ fn require_summary(output: &ModelOutput) -> Result<(), ResponseEngineError> {
 
 /// Returns whether an item is kept as it is: messages of users and programs.
 fn is_message_of_client(item: &Value) -> bool {
-    let role = item["role"].as_str().unwrap_or_default();
-    item["type"] == "message" && ["user", "system", "developer"].contains(&role)
-}
-
-fn encrypt(sealer: &SecretCipher, user: UserId, text: &str) -> String {
-    sealer.encrypt(&Secret::new(text), &encryption_context(user))
-}
-
-/// Binds a summary to its user.
-fn encryption_context(user: UserId) -> String {
-    format!("compaction/{user}")
-}
-
-/// Replaces each compaction item by its decrypted summary, as a developer message.
-///
-/// # Errors
-/// Returns `UndecryptableItem` when an item was not encrypted by this server for this user.
-pub fn expand_summaries(
-    sealer: &SecretCipher,
-    user: UserId,
-    mut prior: Vec<Value>,
-    mut input: Vec<Value>,
-) -> Result<(Vec<Value>, Vec<Value>), ResponseEngineError> {
-    let previous = |_| "previous_response_id".to_owned();
-    decrypt_all(sealer, user, &mut prior, previous)?;
-    let param = |at| format!("input[{at}].encrypted_content");
-    decrypt_all(sealer, user, &mut input, param)?;
-    Ok((prior, input))
-}
-
-/// Checks that every compaction item of a list was encrypted for this user.
-///
-/// # Errors
-/// Returns `UndecryptableItem` when one was not.
-pub fn require_readable(
-    sealer: &SecretCipher,
-    user: UserId,
-    items: &[Value],
-) -> Result<(), ResponseEngineError> {
-    let param = |at| format!("items[{at}].encrypted_content");
-    decrypt_all(sealer, user, &mut items.to_vec(), param)
-}
-
-fn decrypt_all(
-    sealer: &SecretCipher,
-    user: UserId,
-    items: &mut [Value],
-    param: impl Fn(usize) -> String,
-) -> Result<(), ResponseEngineError> {
-    for (at, item) in items.iter_mut().enumerate() {
-        if item["type"] != "compaction" {
-            continue;
-        }
-        let sealed = item["encrypted_content"].as_str().unwrap_or_default();
-        let decrypted = sealer.decrypt(sealed, &encryption_context(user));
-        let open = decrypted.map_err(|_| ResponseEngineError::UndecryptableItem(param(at)))?;
-        let text = format!("{HEADING}\n\n{}", open.expose());
-        let content = json!([{ "type": "input_text", "text": text }]);
-        *item = json!({ "type": "message", "role": "developer", "content": content });
-    }
-    Ok(())
-}
-
-#[cfg(test)]
-mod tests {
-    use base::ids::UserId;
-    use serde_json::json;
-
-    use super::{encrypt, expand_summaries};
-    use crate::providers::encryption::SecretCipher;
-    use crate::responses::error::ResponseEngineError;
-
-    #[test]
-    fn a_summary_becomes_a_developers_message_in_its_place() {
-        let sealer = SecretCipher::new("a secret of some length");
-        let sealed = encrypt(&sealer, UserId(7), "Ann likes tea.");
-        let item = json!({ "type": "compaction", "id": "cmp_1", "encrypted_content": sealed });
-        let before = json!({ "type": "message", "role": "user" });
-
-        let (_, input) =
-            expand_summaries(&sealer, UserId(7), vec![], vec![before.clone(), item]).unwrap();
-
-        assert_eq!(input[0], before);
-        assert_eq!(input[1]["role"], "developer");
-        let text = input[1]["content"][0]["text"].as_str().unwrap();
-        assert!(text.ends_with("\n\nAnn likes tea."));
-    }
-
-    #[test]
-    fn a_summary_cannot_be_decrypted_for_another_user() {
-        let sealer = SecretCipher::new("a secret of some length");
-        let sealed = encrypt(&sealer, UserId(7), "Ann likes tea.");
-        let item = json!({ "type": "compaction", "encrypted_content": sealed });
-
-        let refused = expand_summaries(&sealer, UserId(8), vec![], vec![item]).unwrap_err();
-
-        let ResponseEngineError::UndecryptableItem(param) = refused else {
-            panic!("{refused}");
-        };
-        assert_eq!(param, "input[0].encrypted_content");
+    match ItemView::of(item).content {
+        ItemContent::Message(message) => message.role != MessageRole::Assistant,
+        _ => false,
     }
 }

@@ -1,6 +1,7 @@
 //! Loads the history of a new response: its chain of previous responses, or its API conversation.
 
 use base::ids::UserId;
+use responses_api::request::items::item_view::{ItemContent, ItemView};
 use responses_api::status::ResponseStatus;
 use sea_orm::sea_query::Query;
 use sea_orm::{
@@ -135,11 +136,11 @@ pub async fn resolve_references(
 ) -> Result<(), ResponseEngineError> {
     let mut left = MAX_BYTES;
     for (at, item) in input.iter_mut().enumerate() {
-        if item["type"] != "item_reference" {
+        let view = ItemView::of(item);
+        if view.content != ItemContent::Reference {
             continue;
         }
-        let id = item["id"].as_str().unwrap_or_default();
-        let found = find_stored_item(db, user, id).await?;
+        let found = find_stored_item(db, user, view.id).await?;
         let found =
             found.ok_or_else(|| ResponseEngineError::UnknownItem(format!("input[{at}].id")))?;
         left -= i64::try_from(found.to_string().len()).unwrap_or(i64::MAX);

@@ -6,3 +6,4 @@ pub mod prior_items;
 pub mod prompt;
 pub mod prompt_assembler;
 pub mod session_history;
+pub mod summary_items;

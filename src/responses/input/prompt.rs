@@ -3,9 +3,12 @@
 use base::prompt_role::PromptRole;
 use llm::request::Message;
 use llm::tool::Attachment;
+use responses_api::request::items::content::ContentPart;
+use responses_api::request::items::item_view::{ItemContent, ItemView, MessageRole};
 use serde_json::Value;
 
 use crate::responses::input::prompt_assembler;
+use crate::responses::input::prompt_assembler::PromptItem;
 use crate::responses::persona_models::speaker_selection;
 
 /// The tokens that a model adds around the text of each message.
@@ -13,14 +16,6 @@ const FRAME_TOKENS: i64 = 4;
 
 /// The approximate tokens of an image or document; models count them by size, each in its own way.
 const ATTACHMENT_TOKENS: i64 = 1_000;
-
-/// One message of a prompt.
-#[derive(Clone, Debug, PartialEq)]
-pub struct PromptItem {
-    pub message: Message,
-    /// An old message that may be dropped; system messages and new input never are.
-    pub is_droppable: bool,
-}
 
 /// The prompt does not fit the context window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,54 +35,35 @@ pub fn assemble(instructions: Option<&str>, prior: &[Value], input: &[Value]) ->
     first.into_iter().chain(items).collect()
 }
 
-/// Converts a message item; all other types return `None`.
-fn message(item: &Value) -> Option<Message> {
-    if item["type"] != "message" {
+/// Converts a message; all other items return `None`.
+fn message(item: &ItemView) -> Option<Message> {
+    let ItemContent::Message(message) = &item.content else {
         return None;
-    }
-    let role = match item["role"].as_str()? {
-        "system" | "developer" => PromptRole::System,
-        "assistant" => PromptRole::Assistant,
-        _ => PromptRole::User,
+    };
+    let role = match message.role {
+        MessageRole::System | MessageRole::Developer => PromptRole::System,
+        MessageRole::Assistant => PromptRole::Assistant,
+        MessageRole::User => PromptRole::User,
     };
     let name = Some(role).filter(|it| *it == PromptRole::Assistant);
+    let attachments = message.content.iter().filter_map(attachment);
     Some(Message {
         name: name.and_then(|_| speaker_selection::speaker_name(item)),
-        attachments: attachments(&item["content"]),
-        ..Message::new(role, text(&item["content"]))
+        attachments: attachments.collect(),
+        ..Message::new(role, message.text())
     })
 }
 
-/// Returns the images and documents among the content parts.
-fn attachments(content: &Value) -> Vec<Attachment> {
-    let read = |part: &Value| {
-        let url = part["image_url"].as_str().or(part["file_data"].as_str())?;
-        let (media_type, data) = url.strip_prefix("data:")?.split_once(";base64,")?;
-        Some(Attachment {
-            media_type: media_type.to_owned(),
-            data: data.to_owned(),
-            name: part["filename"].as_str().map(str::to_owned),
-        })
+fn attachment(part: &ContentPart) -> Option<Attachment> {
+    let ContentPart::File(file) = part else {
+        return None;
     };
-    let parts = content.as_array().into_iter().flatten();
-    parts.filter_map(read).collect()
-}
-
-/// Returns the text of all parts of a content or a tool output.
-pub fn text(content: &Value) -> String {
-    let of_part = |part: &Value| {
-        let text = part["text"].as_str().or(part["refusal"].as_str());
-        text.map(str::to_owned)
-    };
-    match content {
-        Value::String(text) => text.clone(),
-        Value::Array(parts) => parts
-            .iter()
-            .filter_map(of_part)
-            .collect::<Vec<_>>()
-            .join("\n"),
-        _ => String::new(),
-    }
+    let (media_type, data) = file.inline_data()?;
+    Some(Attachment {
+        media_type: media_type.to_owned(),
+        data: data.to_owned(),
+        name: file.name.map(str::to_owned),
+    })
 }
 
 /// Fits the messages and `reserve` tokens for the answer into `window`. If `window` is `None`, the

@@ -11,62 +11,74 @@ use agent::tools::tool_messages::{assistant_message, error_text, tool_message, t
 use base::prompt_role::PromptRole;
 use llm::request::Message;
 use llm::tool::ToolCall;
-use responses_api::item::SERVER_TOOL_PREFIX;
-use responses_api::pending_tool_calls::{call_id, is_call, is_incomplete, is_output};
+use responses_api::request::items::call_items::{BuiltinCall, CallInput, ClientCall, RemoteCall};
+use responses_api::request::items::item_view::{ItemContent, ItemView};
+use responses_api::request::tools::tool_names::{SHELL_TOOL_NAME, builtin_tool_alias};
 use serde_json::{Value, json};
 
 use crate::responses::execution::mcp::approvals;
-use crate::responses::input::prompt::{PromptItem, text};
 
-/// The name of the client's shell for the model.
-pub const SHELL_TOOL_NAME: &str = "local_shell";
-
-/// Returns the name of a server-side tool for the model.
-pub fn builtin_tool_alias(kind: &str) -> String {
-    format!("troupe_{}", kind.trim_start_matches(SERVER_TOOL_PREFIX))
+/// One message of a prompt.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PromptItem {
+    pub message: Message,
+    /// An old message that may be dropped; system messages and new input never are.
+    pub is_droppable: bool,
 }
 
-/// Returns the registry name of a tool from its name for the model.
-pub fn builtin_tool_name(server_name: &str) -> &str {
-    server_name.trim_start_matches("troupe_")
-}
-
-/// Converts items, each with whether it is old; `message` converts those that are not calls.
+/// Converts items, each with whether it is old; `message` converts messages.
 pub fn assemble(
     items: &[(&Value, bool)],
-    message: impl Fn(&Value) -> Option<Message>,
+    message: impl Fn(&ItemView) -> Option<Message>,
 ) -> Vec<PromptItem> {
-    let mut outputs: HashMap<&str, VecDeque<usize>> = HashMap::new();
-    for (at, (item, _)) in items.iter().enumerate().filter(|it| is_output(it.1.0)) {
-        outputs.entry(call_id(item)).or_default().push_back(at);
+    let views: Vec<ItemView> = items.iter().map(|it| ItemView::of(it.0)).collect();
+    let mut outputs: HashMap<&str, VecDeque<(usize, String)>> = HashMap::new();
+    for (at, view) in views.iter().enumerate() {
+        if let ItemContent::Output(output) = &view.content {
+            let waiting = outputs.entry(output.call_id).or_default();
+            waiting.push_back((at, output.texts.join("\n")));
+        }
     }
     let mut assembler = PromptAssembler::default();
-    for (at, (item, is_old)) in items.iter().enumerate() {
-        if is_output(item) || item["type"] == "reasoning" {
+    for (at, (view, (_, is_old))) in views.iter().zip(items).enumerate() {
+        match &view.content {
             // Calls after this item belong to another iteration.
-            assembler.finish_group();
-        } else if is_incomplete(item) && (is_call(item) || is_server_tool_item(item)) {
-            continue;
-        } else if is_server_tool_item(item) {
-            assembler.push_call(server_tool_call(item), &server_tool_output(item), *is_old);
-        } else if item["type"] == "mcp_approval_request" {
-            let answers = items[at..].iter().map(|it| it.0);
-            if let Some(refusal) = approvals::rejection_reason(&text_field(item, "id"), answers) {
-                assembler.push_call(server_tool_call(item), &error_text(&refusal), *is_old);
+            ItemContent::Output(_) | ItemContent::Reasoning => assembler.finish_group(),
+            ItemContent::Call(_) | ItemContent::BuiltinCall(_) | ItemContent::RemoteCall(_)
+                if view.is_incomplete() => {}
+            ItemContent::BuiltinCall(call) => {
+                let output = server_tool_output(call.output, call.error);
+                assembler.push_call(builtin_call(call), &output, *is_old);
             }
-        } else if is_call(item) {
-            let waiting = outputs.get_mut(call_id(item));
-            let output = waiting.and_then(|it| {
-                while it.front().is_some_and(|it| *it < at) {
-                    it.pop_front();
+            ItemContent::RemoteCall(call) => {
+                let output = server_tool_output(call.output, call.error);
+                assembler.push_call(remote_call(view.id, call), &output, *is_old);
+            }
+            ItemContent::ApprovalRequest(call) => {
+                let answers = items[at..].iter().map(|it| it.0);
+                if let Some(refusal) = approvals::rejection_reason(view.id, answers) {
+                    let output = error_text(&refusal);
+                    assembler.push_call(remote_call(view.id, call), &output, *is_old);
                 }
-                it.pop_front()
-            });
-            if let Some((output, is_output_old)) = output.map(|it| items[it]) {
-                assembler.push_call(call(item), &output_text(output), *is_old && is_output_old);
             }
-        } else if let Some(message) = message(item) {
-            assembler.push_text(message, *is_old);
+            ItemContent::Call(call) => {
+                let waiting = outputs.get_mut(call.call_id);
+                let output = waiting.and_then(|it| {
+                    while it.front().is_some_and(|it| it.0 < at) {
+                        it.pop_front();
+                    }
+                    it.pop_front()
+                });
+                if let Some((output_at, output)) = output {
+                    let is_old = *is_old && items[output_at].1;
+                    assembler.push_call(client_call(call), &output, is_old);
+                }
+            }
+            _ => {
+                if let Some(message) = message(view) {
+                    assembler.push_text(message, *is_old);
+                }
+            }
         }
     }
     assembler.finish_group();
@@ -126,62 +138,44 @@ impl PromptAssembler {
     }
 }
 
-fn is_server_tool_item(item: &Value) -> bool {
-    item["type"]
-        .as_str()
-        .is_some_and(|it| it.starts_with(SERVER_TOOL_PREFIX) || it == "mcp_call")
-}
-
-fn text_field(item: &Value, name: &str) -> String {
-    item[name].as_str().unwrap_or_default().to_owned()
-}
-
-fn call(item: &Value) -> ToolCall {
-    let (name, arguments) = match item["type"].as_str() {
-        Some("custom_tool_call") => {
-            let arguments = json!({ "input": item["input"] }).to_string();
-            (text_field(item, "name"), arguments)
+fn client_call(call: &ClientCall) -> ToolCall {
+    let (name, arguments) = match call.input {
+        CallInput::Function { name, arguments } => (name, arguments.to_owned()),
+        CallInput::Custom { name, input } => (name, json!({ "input": input }).to_string()),
+        CallInput::Shell(action) => {
+            let mut action = action.cloned().unwrap_or_default();
+            action.shift_remove("type");
+            (SHELL_TOOL_NAME, Value::Object(action).to_string())
         }
-        Some("local_shell_call") => {
-            let mut action = item["action"].clone();
-            if let Some(action) = action.as_object_mut() {
-                action.shift_remove("type");
-            }
-            (SHELL_TOOL_NAME.to_owned(), action.to_string())
-        }
-        _ => (text_field(item, "name"), text_field(item, "arguments")),
     };
     ToolCall {
-        id: call_id(item).to_owned(),
-        name,
+        id: call.call_id.to_owned(),
+        name: name.to_owned(),
         arguments,
     }
 }
 
-fn output_text(item: &Value) -> String {
-    text(&item["output"])
-}
-
-fn server_tool_call(item: &Value) -> ToolCall {
-    if !item["server_label"].is_null() {
-        // MCP calls have no `call_id` of a provider.
-        return ToolCall {
-            id: text_field(item, "id"),
-            name: model_facing_name(&text_field(item, "server_label"), &text_field(item, "name")),
-            arguments: text_field(item, "arguments"),
-        };
-    }
+/// Converts an MCP call, which has no `call_id` of a provider.
+fn remote_call(id: &str, call: &RemoteCall) -> ToolCall {
     ToolCall {
-        id: call_id(item).to_owned(),
-        name: builtin_tool_alias(&text_field(item, "type")),
-        arguments: text_field(item, "arguments"),
+        id: id.to_owned(),
+        name: model_facing_name(call.server_label, call.name),
+        arguments: call.arguments.to_owned(),
     }
 }
 
-fn server_tool_output(item: &Value) -> String {
-    match item["error"].as_str() {
+fn builtin_call(call: &BuiltinCall) -> ToolCall {
+    ToolCall {
+        id: call.call_id.to_owned(),
+        name: builtin_tool_alias(call.kind),
+        arguments: call.arguments.to_owned(),
+    }
+}
+
+fn server_tool_output(output: Option<&str>, error: Option<&str>) -> String {
+    match error {
         Some(error) => error_text(error),
-        None => truncate_output(item["output"].as_str().unwrap_or_default()),
+        None => truncate_output(output.unwrap_or_default()),
     }
 }
 

@@ -17,7 +17,7 @@ use crate::prompt::loading::external_history;
 use crate::prompt::loading::external_history::ExternalHistory;
 use crate::providers::provider;
 use crate::responses::error::ResponseEngineError;
-use crate::responses::input::prompt::PromptItem;
+use crate::responses::input::prompt_assembler::PromptItem;
 use crate::responses::persona_models::model_names::PersonaModel;
 use crate::responses::request::{Sampling, StoredRequest};
 use crate::responses::services::ResponseServices;

@@ -17,7 +17,7 @@ use crate::providers::provider;
 use crate::responses::error::ResponseEngineError;
 use crate::responses::execution::speaker_call::SpeakerCall;
 use crate::responses::input::prompt;
-use crate::responses::input::prompt::PromptItem;
+use crate::responses::input::prompt_assembler::PromptItem;
 use crate::responses::model_provider;
 use crate::responses::persona_models::model_names::PersonaModel;
 use crate::responses::persona_models::speaker_selection::SpaceRequest;

@@ -4,6 +4,7 @@
 //! counts only if it refers to an existing membership.
 
 use base::ids::MembershipId;
+use responses_api::request::items::item_view::{ItemContent, ItemView, MessageRole};
 use serde_json::{Value, json};
 use tavern::seeded_random::SeededRandom;
 
@@ -38,8 +39,8 @@ pub fn speaker_metadata(membership: &membership::Model, because: &str) -> Value 
 }
 
 /// Returns the speaker's name of an item, if it has one.
-pub fn speaker_name(item: &Value) -> Option<String> {
-    let name = item["metadata"]["speaker"].as_str()?.trim();
+pub fn speaker_name(item: &ItemView) -> Option<String> {
+    let name = item.metadata?.get("speaker")?.as_str()?.trim();
     let name: String = name.chars().take(MAX_NAME_CHARS).collect();
     (!name.is_empty()).then_some(name)
 }
@@ -50,6 +51,8 @@ pub fn choose(
     items: &[&Value],
     dice: &mut SeededRandom,
 ) -> Vec<SpeakerChoice> {
+    let items: Vec<ItemView> = items.iter().map(|it| ItemView::of(it)).collect();
+    let items = items.as_slice();
     if let Some(continuing) = continuing_speaker(request, items) {
         return vec![continuing];
     }
@@ -75,9 +78,9 @@ pub fn choose(
 }
 
 /// Returns the speaker that called a tool if the newest item is its output: that speaker continues.
-fn continuing_speaker(request: &SpaceRequest<'_>, items: &[&Value]) -> Option<SpeakerChoice> {
+fn continuing_speaker(request: &SpaceRequest<'_>, items: &[ItemView]) -> Option<SpeakerChoice> {
     let newest = items.iter().rposition(|it| !is_silent(it))?;
-    if !is_output(items[newest]) {
+    if !is_output(&items[newest]) {
         return None;
     }
     let before = items[..newest].iter().rev();
@@ -88,15 +91,16 @@ fn continuing_speaker(request: &SpaceRequest<'_>, items: &[&Value]) -> Option<Sp
     let may_speak = candidates
         .iter()
         .any(|it| it.id == membership && it.is_schedulable);
-    let because = last["metadata"]["chosen_because"].as_str();
+    let because = last.metadata.and_then(|it| it.get("chosen_because"));
+    let because = because.and_then(Value::as_str);
     let because: String = because.unwrap_or("goes on").chars().take(200).collect();
     may_speak.then(|| SpeakerChoice::new(membership, because))
 }
 
-fn scene(request: &SpaceRequest<'_>, items: &[&Value]) -> SelectionInput {
+fn scene(request: &SpaceRequest<'_>, items: &[ItemView]) -> SelectionInput {
     let trigger = items.iter().rposition(|it| is_by_user(it));
-    let of = |item: &&Value| membership_of(request, item);
-    let said = |it: &&&Value| is_by_user(it) || is_by_model(it);
+    let of = |item: &ItemView| membership_of(request, item);
+    let said = |it: &&ItemView| is_by_user(it) || role(it) == Some(MessageRole::Assistant);
     let newest = items.iter().rev().find(said);
     let newest_author = newest.and_then(|it| match is_by_user(it) {
         true => Some(request.requester_id),
@@ -107,7 +111,7 @@ fn scene(request: &SpaceRequest<'_>, items: &[&Value]) -> SelectionInput {
         candidates: request.candidates.clone(),
         last_speaker: items.iter().rev().find_map(of),
         newest_author,
-        newest_text: trigger.map_or_else(String::new, |at| text(&items[at]["content"])),
+        newest_text: trigger.map_or_else(String::new, |at| text(&items[at])),
         mentions: Vec::new(),
         speakers_since_last_user_message: epoch.iter().filter_map(of).collect(),
         allow_self_responses: request.space.allow_self_responses,
@@ -115,15 +119,13 @@ fn scene(request: &SpaceRequest<'_>, items: &[&Value]) -> SelectionInput {
 }
 
 /// Returns the membership that wrote a model-side item: by its id, else by its character.
-fn membership_of(request: &SpaceRequest<'_>, item: &Value) -> Option<MembershipId> {
+fn membership_of(request: &SpaceRequest<'_>, item: &ItemView) -> Option<MembershipId> {
     if is_by_user(item) {
         return None;
     }
-    let metadata = &item["metadata"];
-    let (number, id) = (
-        metadata["membership_id"].as_i64(),
-        metadata["speaker_id"].as_str(),
-    );
+    let metadata = item.metadata?;
+    let number = metadata.get("membership_id").and_then(Value::as_i64);
+    let id = metadata.get("speaker_id").and_then(Value::as_str);
     let character = |it: &membership::Model| it.character_id.map(model_names::format);
     let mut memberships = request.memberships.iter();
     let by_number = memberships.find(|it| Some(it.id.0) == number && it.character_id.is_some());
@@ -135,27 +137,38 @@ fn membership_of(request: &SpaceRequest<'_>, item: &Value) -> Option<MembershipI
 }
 
 /// Returns whether an item belongs to no speaker: system messages and reasoning.
-fn is_silent(item: &Value) -> bool {
-    item["type"] == "reasoning" || item["role"] == "system" || item["role"] == "developer"
+fn is_silent(item: &ItemView) -> bool {
+    let is_system = matches!(
+        role(item),
+        Some(MessageRole::System | MessageRole::Developer)
+    );
+    is_system || item.content == ItemContent::Reasoning
 }
 
-fn is_by_user(item: &Value) -> bool {
-    item["type"] == "message" && item["role"] == "user"
+fn is_by_user(item: &ItemView) -> bool {
+    role(item) == Some(MessageRole::User)
 }
 
-fn is_by_model(item: &Value) -> bool {
-    item["type"] == "message" && item["role"] == "assistant"
+/// Returns the author of a message.
+fn role(item: &ItemView) -> Option<MessageRole> {
+    match &item.content {
+        ItemContent::Message(message) => Some(message.role),
+        _ => None,
+    }
 }
 
-fn is_output(item: &Value) -> bool {
-    let kind = item["type"].as_str().unwrap_or_default();
-    kind.ends_with("_output") || kind == "mcp_approval_response"
+fn is_output(item: &ItemView) -> bool {
+    matches!(
+        item.content,
+        ItemContent::Output(_) | ItemContent::ApprovalResponse
+    )
 }
 
-fn text(content: &Value) -> String {
-    let parts = content.as_array().into_iter().flatten();
-    let texts = parts.filter_map(|it| it["text"].as_str());
-    texts.collect::<Vec<_>>().join("\n")
+fn text(item: &ItemView) -> String {
+    match &item.content {
+        ItemContent::Message(message) => message.text(),
+        _ => String::new(),
+    }
 }
 
 #[cfg(test)]

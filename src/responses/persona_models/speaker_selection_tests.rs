@@ -4,6 +4,7 @@ use std::collections::HashMap;
 
 use base::clock::Timestamp;
 use base::ids::{CharacterId, MembershipId, SpaceId};
+use responses_api::request::items::item_view::ItemView;
 use serde_json::{Value, json};
 use tavern::seeded_random::SeededRandom;
 
@@ -206,14 +207,15 @@ fn the_caller_of_a_tool_continues_after_its_output() {
 
 #[test]
 fn a_long_speaker_name_is_truncated() {
+    let name_of = |item: Value| speaker_name(&ItemView::of(&item));
     let item = |name: Value| json!({ "metadata": { "speaker": name } });
 
-    assert_eq!(speaker_name(&item(json!(" Ada "))).as_deref(), Some("Ada"));
+    assert_eq!(name_of(item(json!(" Ada "))).as_deref(), Some("Ada"));
     assert_eq!(
-        speaker_name(&item(json!("x".repeat(5_000)))).map(|it| it.len()),
+        name_of(item(json!("x".repeat(5_000)))).map(|it| it.len()),
         Some(100)
     );
-    assert_eq!(speaker_name(&item(json!(" "))), None);
-    assert_eq!(speaker_name(&json!({ "metadata": "Ada" })), None);
-    assert_eq!(speaker_name(&json!({})), None);
+    assert_eq!(name_of(item(json!(" "))), None);
+    assert_eq!(name_of(json!({ "metadata": "Ada" })), None);
+    assert_eq!(name_of(json!({})), None);
 }

@@ -7,7 +7,7 @@ use responses_api::request::conversation_bodies;
 use responses_api::request::conversation_bodies::NewApiConversation;
 
 use crate::app::App;
-use crate::responses::input::{compaction, history};
+use crate::responses::input::{history, summary_items};
 use crate::responses::store::api_conversation_item::ItemRange;
 use crate::responses::store::{api_conversation, api_conversation_item};
 use crate::web::v1::api_key_auth::ApiKeyCaller;
@@ -31,7 +31,7 @@ pub async fn create(
         metadata,
         mut items,
     } = NewApiConversation::parse(&body)?;
-    compaction::require_readable(&app.models.cipher, caller.id(), &items)?;
+    summary_items::require_readable(&app.models.cipher, caller.id(), &items)?;
     remote_files::fetch(&app, caller.id(), "items", &mut items).await?;
     history::resolve_references(app.db.reader(), caller.id(), &mut items).await?;
     let now = app.clock.now();
@@ -99,7 +99,7 @@ pub async fn append(
     let row = find(&app, &caller, &id).await?;
     let body = body::object(&app, &caller, &http, payload).await?;
     let mut items = conversation_bodies::parse_items(&body)?;
-    compaction::require_readable(&app.models.cipher, caller.id(), &items)?;
+    summary_items::require_readable(&app.models.cipher, caller.id(), &items)?;
     remote_files::fetch(&app, caller.id(), "items", &mut items).await?;
     history::resolve_references(app.db.reader(), caller.id(), &mut items).await?;
     let added = api_conversation::append(&app.db, row.id, items).await?;

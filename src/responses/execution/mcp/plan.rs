@@ -12,8 +12,7 @@ use agent::tools::mcp::tool_cache::McpToolCache;
 use agent::tools::mcp::tool_info::McpTool;
 use base::ids::UserId;
 use llm::secret::Secret;
-use responses_api::item::McpListTools;
-use serde::Deserialize;
+use responses_api::request::items::item_view::{ItemContent, ItemView};
 use serde_json::Value;
 
 use crate::providers::encryption::SecretCipher;
@@ -77,11 +76,12 @@ pub fn plan(
         });
     }
     let items = prior.iter().chain(input);
-    let lists = items.filter(|it| it["type"] == "mcp_list_tools");
-    let lists = lists.filter_map(|it| McpListTools::deserialize(it).ok());
-    let known = lists.filter(|it| it.error.is_none()).map(|it| {
-        let tools = it.tools.iter().filter_map(McpTool::parse);
-        (it.server_label, tools.collect())
+    let known = items.filter_map(|it| match ItemView::of(it).content {
+        ItemContent::RemoteToolList(list) if list.error.is_none() => {
+            let tools = list.tools.iter().filter_map(McpTool::parse).collect();
+            Some((list.server_label.to_owned(), tools))
+        }
+        _ => None,
     });
     Ok(McpPlan {
         servers: Some(McpServers {
