@@ -6,6 +6,7 @@ use agent::tools::mcp::server::Credentials;
 use agent::tools::mcp::tool_names::model_facing_name;
 use agent::tools::registry;
 use llm::tool::{Tool, ToolChoice};
+use responses_api::item::SERVER_TOOL_PREFIX;
 use responses_api::request::server_rules::ServerRules;
 use responses_api::request::tools::mcp_server::{
     McpCredentials, McpServerTool, RequireApproval, ToolConditions,
@@ -14,13 +15,12 @@ use responses_api::request::tools::tool::{
     CustomFormat, CustomTool, FunctionTool, GrammarSyntax, RequestTool,
 };
 use responses_api::request::tools::tool_choice::{ChoiceMode, RequestedChoice, ToolReference};
-use responses_api::request::tools::tool_names::{
-    SERVER_TOOL_PREFIX, SHELL_TOOL_NAME, builtin_tool_alias,
-};
+use responses_api::request::tools::tool_names::{SHELL_TOOL_NAME, builtin_tool_alias};
 use serde_json::{Value, json};
 
-use crate::responses::execution::tool_config::DeclaredServer;
-use crate::responses::execution::tool_config::{DeclaredTool, ToolConfig, ToolKind};
+use crate::responses::execution::tool_config::{
+    DeclaredServer, DeclaredTool, ToolConfig, ToolKind,
+};
 
 /// What a request may contain on this server.
 pub const SERVER_RULES: ServerRules = ServerRules {

@@ -48,7 +48,8 @@ async fn job(person: &HttpClient, job: &Value) -> Value {
 }
 
 async fn ends(person: &HttpClient, begun: &Value) -> Value {
-    poll::until("the job has ended", async || {
+    // 20,000 messages, and a node pauses after each batch for as long as the batch took.
+    poll::until_within(4 * poll::DEADLINE, "the job has ended", async || {
         let now = job(person, begun).await;
         (now["status"] != "running").then_some(now)
     })

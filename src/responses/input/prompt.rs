@@ -3,7 +3,7 @@
 use base::prompt_role::PromptRole;
 use llm::request::Message;
 use llm::tool::Attachment;
-use responses_api::request::items::content::ContentPart;
+use responses_api::request::items::content::InputPart;
 use responses_api::request::items::item_view::{ItemContent, ItemView, MessageRole};
 use serde_json::Value;
 
@@ -54,8 +54,8 @@ fn message(item: &ItemView) -> Option<Message> {
     })
 }
 
-fn attachment(part: &ContentPart) -> Option<Attachment> {
-    let ContentPart::File(file) = part else {
+fn attachment(part: &InputPart) -> Option<Attachment> {
+    let InputPart::File(file) = part else {
         return None;
     };
     let (media_type, data) = file.inline_data()?;

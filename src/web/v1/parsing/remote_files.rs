@@ -11,7 +11,7 @@ use base64::engine::general_purpose::STANDARD;
 use futures::{StreamExt, stream};
 use responses_api::request::items::attachment;
 use responses_api::request::items::attachment::{FileKind, MAX_BYTES};
-use responses_api::request::items::content::ContentPart;
+use responses_api::request::items::content::InputPart;
 use responses_api::request::items::item_view::{ItemContent, ItemView};
 use serde_json::Value;
 use tokio::time::timeout;
@@ -84,7 +84,7 @@ fn find_remote_files(name: &str, items: &[Value]) -> Vec<RemoteFile> {
             continue;
         };
         for (part, content) in message.content.iter().enumerate() {
-            if let ContentPart::File(file) = content
+            if let InputPart::File(file) = content
                 && let Some((field, url)) = file.remote_url()
             {
                 found.push(RemoteFile {

@@ -2,9 +2,10 @@
 
 use serde_json::{Map, Value};
 
+use crate::item::SERVER_TOOL_PREFIX;
 use crate::request::items::content;
 use crate::request::reader::ObjectReader;
-use crate::request::tools::tool_names::{NAME_RULE, SERVER_TOOL_PREFIX, is_name};
+use crate::request::tools::tool_names::{NAME_RULE, is_name};
 
 /// A call that the client answers.
 #[derive(Clone, Copy, Debug, PartialEq)]

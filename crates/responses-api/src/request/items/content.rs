@@ -7,13 +7,13 @@ use crate::request::reader::ObjectReader;
 
 /// A part of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ContentPart<'a> {
+pub enum InputPart<'a> {
     Text(&'a str),
     Refusal(&'a str),
     File(AttachedFile<'a>),
 }
 
-impl<'a> ContentPart<'a> {
+impl<'a> InputPart<'a> {
     fn read(part: &ObjectReader<'a>) -> Self {
         match part.fields.get("type").and_then(Value::as_str) {
             Some("output_text") => {
@@ -46,15 +46,15 @@ impl<'a> ContentPart<'a> {
 }
 
 /// Reads the content of a message: a text, or a list of parts.
-pub(in crate::request) fn message_content<'a>(message: &ObjectReader<'a>) -> Vec<ContentPart<'a>> {
+pub(in crate::request) fn message_content<'a>(message: &ObjectReader<'a>) -> Vec<InputPart<'a>> {
     match message.fields.get("content") {
         Some(Value::String(text)) => {
             message.require_text_limit("content", text);
-            vec![ContentPart::Text(text)]
+            vec![InputPart::Text(text)]
         }
         Some(Value::Array(parts)) => {
             let parts = message.elements("content", parts);
-            parts.map(|it| ContentPart::read(&it)).collect()
+            parts.map(|it| InputPart::read(&it)).collect()
         }
         Some(_) => {
             message.wrong_type("content", "a string or a list of parts");

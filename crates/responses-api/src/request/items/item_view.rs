@@ -7,8 +7,9 @@ use crate::request::items::call_items::{
     BuiltinCall, CallOutput, ClientCall, RemoteCall, RemoteToolList, check_approval,
 };
 use crate::request::items::content;
-use crate::request::items::content::ContentPart;
+use crate::request::items::content::InputPart;
 use crate::request::reader::{ObjectReader, parse_word};
+use crate::status::ItemStatus;
 
 const MAX_ID_CHARS: usize = 64;
 const MAX_CALL_ID_CHARS: usize = 128;
@@ -25,15 +26,6 @@ pub struct ItemView<'a> {
     /// Fields that the client or this server added, such as the speaker.
     pub metadata: Option<&'a Map<String, Value>>,
     pub content: ItemContent<'a>,
-}
-
-/// The state of an item.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum ItemStatus {
-    InProgress,
-    Completed,
-    Incomplete,
 }
 
 /// The content of an item, by its type.
@@ -61,7 +53,7 @@ pub enum ItemContent<'a> {
 #[derive(Clone, Debug, PartialEq)]
 pub struct InputMessage<'a> {
     pub role: MessageRole,
-    pub content: Vec<ContentPart<'a>>,
+    pub content: Vec<InputPart<'a>>,
 }
 
 /// The author of a message.
@@ -173,7 +165,7 @@ impl<'a> InputMessage<'a> {
 
     /// Returns the text of all parts.
     pub fn text(&self) -> String {
-        let texts = self.content.iter().filter_map(ContentPart::text);
+        let texts = self.content.iter().filter_map(InputPart::text);
         texts.collect::<Vec<_>>().join("\n")
     }
 }

@@ -2,11 +2,12 @@
 
 use serde_json::{Value, json};
 
-use super::{ItemContent, ItemStatus, ItemView};
+use super::{ItemContent, ItemView};
 use crate::request::create_response::CreateResponse;
 use crate::request::error::RequestError;
 use crate::request::items::call_items::RemoteCall;
 use crate::request::server_rules::ServerRules;
+use crate::status::ItemStatus;
 
 fn parse(input: Value) -> Result<CreateResponse, RequestError> {
     let rules = ServerRules {

@@ -5,12 +5,11 @@ use std::borrow::Cow;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
+use crate::item::SERVER_TOOL_PREFIX;
 use crate::request::reader::ObjectReader;
 use crate::request::server_rules::ServerRules;
 use crate::request::tools::mcp_server::McpServerTool;
-use crate::request::tools::tool_names::{
-    NAME_RULE, SERVER_TOOL_PREFIX, SHELL_TOOL_NAME, builtin_tool_alias, is_name,
-};
+use crate::request::tools::tool_names::{NAME_RULE, SHELL_TOOL_NAME, builtin_tool_alias, is_name};
 
 /// The maximum number of tools in one request.
 pub(in crate::request) const MAX_TOOLS: usize = 128;

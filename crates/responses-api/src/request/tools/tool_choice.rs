@@ -3,10 +3,11 @@
 use serde::Serialize;
 use serde_json::{Value, json};
 
+use crate::item::SERVER_TOOL_PREFIX;
 use crate::request::reader::ObjectReader;
 use crate::request::tools::tool;
 use crate::request::tools::tool::{MAX_TOOLS, RequestTool};
-use crate::request::tools::tool_names::{SERVER_TOOL_PREFIX, builtin_tool_alias};
+use crate::request::tools::tool_names::builtin_tool_alias;
 
 /// Which tools the model may or must call.
 #[derive(Clone, Debug, PartialEq, Eq)]

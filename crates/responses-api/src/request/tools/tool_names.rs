@@ -1,12 +1,11 @@
 //! The names of tools.
 
+use crate::item::SERVER_TOOL_PREFIX;
+
 const MAX_NAME_CHARS: usize = 64;
 
 /// What a name must be, as error messages state it.
 pub(in crate::request) const NAME_RULE: &str = "at most 64 letters, digits, `_` and `-`";
-
-/// The type prefix of the items and declarations of server-side tools.
-pub const SERVER_TOOL_PREFIX: &str = "troupe:";
 
 /// The name of the client's shell for the model.
 pub const SHELL_TOOL_NAME: &str = "local_shell";
