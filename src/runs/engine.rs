@@ -317,7 +317,8 @@ impl RunEngine {
         command: Command,
     ) -> Result<message::MessageView, EngineError> {
         let done = self.step(id, command).await?;
-        let row = done.message.as_ref().or(done.state.target_message.as_ref());
+        let target = done.state.facts.target().map(|it| &it.row);
+        let row = done.message.as_ref().or(target);
         Ok(self.message_view(&done, row.ok_or(CommandError::NotFound)?))
     }
 
@@ -336,7 +337,7 @@ impl RunEngine {
         let name = author.map_or("", |it| it.cached_display_name.as_str());
         row.view(
             name,
-            done.state.n_target_swipes,
+            done.state.facts.target().map_or(0, |it| it.n_swipes),
             Some(&self.context.markdown),
         )
     }

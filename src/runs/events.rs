@@ -8,8 +8,7 @@ use utoipa::openapi::schema::AllOfBuilder;
 use utoipa::openapi::{Ref, Schema};
 
 use crate::conversations::message;
-use crate::runs::reading::views::RoundView;
-use crate::runs::scheduling::state::ConversationState;
+use crate::runs::reading::views::{ConversationState, RoundView};
 use crate::runs::store::run;
 
 /// A run starts to write.

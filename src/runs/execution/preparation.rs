@@ -26,7 +26,7 @@ use crate::runs::error::ConversationReadError;
 use crate::runs::execution::tool_offers;
 use crate::runs::execution::tool_offers::ToolOffer;
 use crate::runs::scheduling::command::SentPromptRef;
-use crate::runs::scheduling::state::ScheduleState;
+use crate::runs::scheduling::state::{CommandFacts, ScheduleState};
 use crate::runs::services::RunServices;
 use crate::runs::store::run;
 use crate::spaces::membership;
@@ -59,7 +59,12 @@ pub async fn prepare(
     run: &run::Model,
     state: ScheduleState,
 ) -> Result<PreparedRun, GenerationFailure> {
-    let row = state.provider.ok_or_else(no_provider_failure)?;
+    let CommandFacts::Claim {
+        provider: Some(row),
+    } = state.facts
+    else {
+        return Err(no_provider_failure());
+    };
     let turn = PromptRequest {
         conversation: run.conversation_id,
         speaker: run.speaker_space_membership_id,

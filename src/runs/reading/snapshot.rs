@@ -17,9 +17,8 @@ use crate::runs::engine::RunEngine;
 use crate::runs::error::ConversationReadError;
 use crate::runs::execution::live_streams::LiveStream;
 use crate::runs::reading::views;
-use crate::runs::reading::views::{ConversationView, RoundView, RuntimeView};
+use crate::runs::reading::views::{ConversationState, ConversationView, RoundView, RuntimeView};
 use crate::runs::scheduling::auto_mode;
-use crate::runs::scheduling::state::ConversationState;
 use crate::runs::store::{run, tool_approval};
 use crate::spaces::{membership, space};
 

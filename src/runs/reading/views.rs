@@ -12,9 +12,21 @@ use crate::db::connect::Db;
 use crate::rounds::active_round::ActiveRound;
 use crate::rounds::{round, slot};
 use crate::runs::scheduling::auto_mode;
-use crate::runs::scheduling::state::{ConversationState, ScheduleState};
+use crate::runs::scheduling::state::ScheduleState;
 use crate::runs::store::{failed_run, run};
 use crate::spaces::space;
+
+/// The state of a conversation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, ToSchema)]
+#[schema(as = ConversationState)]
+#[serde(rename_all = "snake_case")]
+pub enum ConversationState {
+    Idle,
+    Queued,
+    Generating,
+    Paused,
+    Failed,
+}
 
 /// The ordered speakers that one trigger activated.
 #[derive(Clone, Debug, Serialize, ToSchema)]

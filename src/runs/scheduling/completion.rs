@@ -10,6 +10,7 @@ use crate::runs::scheduling::command::{CommandError, ExecutionEnd, GeneratedText
 use crate::runs::scheduling::plan::{EnqueueRun, MessageRef, NewMessage, PlanChange};
 use crate::runs::scheduling::plan_builder::{NextSlot, PlanBuilder};
 use crate::runs::scheduling::speaker_choice::TriggerMessage;
+use crate::runs::scheduling::state::CommandFacts;
 use crate::runs::scheduling::{copilot, regenerate};
 use crate::runs::store::due_runs::is_due;
 use crate::runs::store::run::RunCancelReason;
@@ -43,7 +44,10 @@ pub fn claim(builder: &mut PlanBuilder, id: RunId) {
         let failure = token_limit_exceeded();
         return fail_claim(builder, run, failure.code, &failure.message);
     }
-    if builder.state.provider.is_none() {
+    if !matches!(
+        builder.state.facts,
+        CommandFacts::Claim { provider: Some(_) }
+    ) {
         let message = "No model is connected. Connect one, then try again.";
         return fail_claim(builder, run, FailureCode::NoProvider, message);
     }

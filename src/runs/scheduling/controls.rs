@@ -142,19 +142,19 @@ pub fn retry(builder: &mut PlanBuilder) -> Result<(), CommandError> {
         continue_round(builder, run::RunReason::Retry);
         return Ok(());
     }
-    let failed = builder.state.newest_run.clone().filter(|it| {
+    let failed = builder.state.facts.newest_run().filter(|it| {
         it.status == run::RunStatus::Failed
             && it.round_id.is_none()
             && it.cutoff_seq == Some(builder.state.conversation.last_seq)
     });
     let failed = failed.ok_or(CommandError::NothingToRetry)?;
-    if copilot::is_copilot_run(builder, &failed) {
+    if copilot::is_copilot_run(builder, failed) {
         return match copilot::continue_after(builder) {
             true => Ok(()),
             false => Err(CommandError::NothingToRetry),
         };
     }
-    completion::replan(builder, &failed, run::RunReason::Retry, 1);
+    completion::replan(builder, failed, run::RunReason::Retry, 1);
     Ok(())
 }
 
@@ -169,16 +169,13 @@ pub fn set_visibility(
     id: MessageId,
     visibility: message::Visibility,
 ) -> Result<(), CommandError> {
-    let subject = builder
-        .state
-        .target_message
-        .as_ref()
-        .ok_or(CommandError::NotFound)?;
-    if subject.visibility == visibility {
+    let target = builder.state.facts.target();
+    let target = target.ok_or(CommandError::NotFound)?;
+    if target.row.visibility == visibility {
         return Ok(());
     }
     let hides = visibility == message::Visibility::Hidden;
-    if hides && builder.state.is_target_fork_point {
+    if hides && target.is_fork_point {
         return Err(CommandError::ForkPoint);
     }
     builder.push(PlanChange::SetVisibility {

@@ -274,7 +274,7 @@ impl<'a> PlanBuilder<'a> {
     /// Counts an auto mode turn for this slot unless it was counted before. Returns `false` if no
     /// turn is left.
     fn count_auto_mode_turn(&mut self, slot: &slot::Model, turn: &NextSlot) -> bool {
-        let had_it = self.state.newest_run.as_ref().is_some_and(|it| {
+        let had_it = self.state.facts.newest_run().is_some_and(|it| {
             it.round_id == Some(slot.round_id) && it.slot_position == Some(slot.position)
         });
         // After a human message the count restarts at zero, so an earlier run of this slot is not

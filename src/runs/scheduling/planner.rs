@@ -17,7 +17,7 @@ use crate::runs::scheduling::command::{Command, CommandError, Greeting, NewPost}
 use crate::runs::scheduling::plan::{EnqueueRun, MessageRef, NewMessage, Plan, PlanChange};
 use crate::runs::scheduling::plan_builder::{GeneratedIds, PlanBuilder};
 use crate::runs::scheduling::speaker_choice::TriggerMessage;
-use crate::runs::scheduling::state::ScheduleState;
+use crate::runs::scheduling::state::{CommandFacts, ScheduleState};
 use crate::runs::scheduling::{
     auto_mode, completion, controls, copilot, queue_edit, regenerate, regenerate_last_turn,
     speaker_choice,
@@ -146,12 +146,15 @@ fn post_message(builder: &mut PlanBuilder, post: &NewPost) -> Result<(), Command
 
 /// Characters greet, each once, until the conversation contains other messages than greetings.
 fn insert_greetings(builder: &mut PlanBuilder, greetings: &[Greeting]) {
-    if !builder.state.is_untouched {
+    let CommandFacts::Greetings {
+        greeted: Some(greeted),
+    } = &builder.state.facts
+    else {
         return;
-    }
+    };
     for it in greetings
         .iter()
-        .filter(|it| !builder.state.greeted_members.contains(&it.membership))
+        .filter(|it| !greeted.contains(&it.membership))
     {
         let Some((first, _)) = it.texts.split_first() else {
             continue;

@@ -14,8 +14,7 @@ use crate::runs::scheduling::command::{
 use crate::runs::scheduling::plan::Plan;
 use crate::runs::scheduling::plan_builder::GeneratedIds;
 use crate::runs::scheduling::planner;
-use crate::runs::scheduling::planner::fixture_writer::provider_row;
-use crate::runs::scheduling::state::ScheduleState;
+use crate::runs::scheduling::state::{CommandFacts, ScheduleState};
 use crate::runs::store::run;
 use crate::spaces::{membership, space};
 
@@ -42,6 +41,8 @@ pub struct PlannerFixture {
     pub swipes: Vec<swipe::Model>,
     /// The message at which a branch starts.
     pub fork_point: Option<MessageId>,
+    /// Who has greeted; `None` once other messages than greetings exist.
+    pub greeted: Option<HashSet<MembershipId>>,
     /// Every run that has ended, in the order of their ends.
     pub ended: Vec<run::Model>,
     seed: i64,
@@ -61,6 +62,7 @@ impl PlannerFixture {
             messages: Vec::new(),
             swipes: Vec::new(),
             fork_point: None,
+            greeted: Some(HashSet::new()),
             ended: Vec::new(),
             seed: 1,
         }
@@ -158,8 +160,6 @@ impl PlannerFixture {
             |it: &&message::Model| shown(it) && it.role == message::MessageRole::Assistant;
         let newest_speech = self.messages.iter().rev().find(is_speech);
         self.state.last_speaker = newest_speech.map(|it| it.space_membership_id);
-        self.state.provider = self.has_provider.then(provider_row);
-        self.state.newest_run = self.newest_run();
         self.state.spoken_in_epoch = HashSet::new();
         for it in self.messages.iter().filter(shown) {
             match it.role {
@@ -167,29 +167,7 @@ impl PlannerFixture {
                 _ => _ = self.state.spoken_in_epoch.insert(it.space_membership_id),
             }
         }
-        let running = self.state.running.clone();
-        let subject = match command {
-            Command::SetVisibility { message, .. } => Some(*message),
-            Command::EditMessage(edit) => Some(edit.message),
-            Command::SelectSwipe {
-                message, position, ..
-            } => {
-                self.load_swipe(*message, *position);
-                Some(*message)
-            }
-            Command::Regenerate { message, .. } => {
-                message.or(self.state.tail.as_ref().map(|it| it.id))
-            }
-            Command::RunEnded { .. } => running.and_then(|it| it.debug.target_message_id),
-            _ => return,
-        };
-        self.load_target_message(subject);
-    }
-
-    fn newest_run(&self) -> Option<run::Model> {
-        let active = [&self.state.queued, &self.state.running];
-        let all = self.ended.iter().chain(active.into_iter().flatten());
-        all.max_by_key(|it| it.run_seq).cloned()
+        self.state.facts = self.facts_for(command);
     }
 }
 
@@ -377,16 +355,6 @@ fn empty_state(members: Vec<membership::Model>) -> ScheduleState {
         last_speaker: None,
         spoken_in_epoch: HashSet::new(),
         talkativeness: HashMap::new(),
-        newest_run: None,
-        target_message: None,
-        is_target_fork_point: false,
-        n_target_swipes: 0,
-        swipe: None,
-        answered_message: None,
-        last_turn_messages: Vec::new(),
-        has_fork_point_in_last_turn: false,
-        is_untouched: true,
-        greeted_members: HashSet::new(),
-        provider: Some(provider_row()),
+        facts: CommandFacts::None,
     }
 }

@@ -1,51 +1,97 @@
-//! The swipes of the planner's fixture: loads what commands need of them, and applies their
-//! changes.
+//! The messages and swipes of the planner's fixture: loads what commands need of them, and applies
+//! their changes.
 
 use base::ids::{MessageId, SwipeId};
 
 use crate::conversations::{message, swipe};
+use crate::runs::scheduling::command::Command;
 use crate::runs::scheduling::planner::fixture::PlannerFixture;
+use crate::runs::scheduling::planner::fixture_writer::provider_row;
+use crate::runs::scheduling::state::{CommandFacts, RegenerateFacts, TargetMessage};
 use crate::runs::store::run;
 use crate::spaces::space::GroupRegenerateMode;
 
 impl PlannerFixture {
-    /// Loads what the state contains of the target message.
-    pub(super) fn load_target_message(&mut self, id: Option<MessageId>) {
-        let found = self.messages.iter().find(|it| Some(it.id) == id).cloned();
-        self.state.is_target_fork_point = found.is_some() && self.fork_point == id;
-        self.state.n_target_swipes = found.as_ref().map_or(0, |it| self.n_swipes(it.id));
-        let is_before = |it: &&message::Model| {
-            let before = found.as_ref().is_some_and(|subject| it.seq < subject.seq);
-            before
-                && it.role == message::MessageRole::User
-                && it.visibility != message::Visibility::Hidden
-        };
-        self.state.answered_message = self.messages.iter().rev().find(is_before).cloned();
-        self.load_last_turn();
-        self.state.target_message = found;
+    /// Returns what `state::load` loads for this command alone.
+    pub(super) fn facts_for(&mut self, command: &Command) -> CommandFacts {
+        match command {
+            Command::Claim { .. } => CommandFacts::Claim {
+                provider: self.has_provider.then(provider_row),
+            },
+            Command::Retry | Command::Resume | Command::Skip | Command::CancelRun { .. } => {
+                CommandFacts::Continuation {
+                    newest_run: self.newest_run(),
+                }
+            }
+            Command::SetVisibility { message, .. } => {
+                CommandFacts::Message(self.target_message(*message))
+            }
+            Command::EditMessage(edit) => CommandFacts::Message(self.target_message(edit.message)),
+            Command::SelectSwipe {
+                message, position, ..
+            } => CommandFacts::Swipe {
+                target: self.target_message(*message),
+                swipe: self.swipe_at(*message, *position),
+            },
+            Command::Regenerate { message, .. } => {
+                let target = message.or(self.state.tail.as_ref().map(|it| it.id));
+                let target = target.and_then(|it| self.target_message(it));
+                CommandFacts::Regenerate(target.map(|it| self.regenerate_facts(it)))
+            }
+            Command::RunEnded { .. } => {
+                let running = self.state.running.as_ref();
+                match running.and_then(|it| it.debug.target_message_id) {
+                    Some(id) => CommandFacts::Message(self.target_message(id)),
+                    None => CommandFacts::None,
+                }
+            }
+            Command::InsertGreetings(_) => CommandFacts::Greetings {
+                greeted: self.greeted.clone(),
+            },
+            _ => CommandFacts::None,
+        }
     }
 
-    /// Loads the messages since the one that the target message answers.
-    fn load_last_turn(&mut self) {
-        let said = self
-            .state
-            .answered_message
-            .as_ref()
-            .map_or(i64::MAX, |it| it.seq);
-        let shown = self.messages.iter();
-        let shown = shown.filter(|it| it.visibility != message::Visibility::Hidden);
-        self.state.last_turn_messages = shown.filter(|it| it.seq > said).cloned().collect();
+    fn newest_run(&self) -> Option<run::Model> {
+        let active = [&self.state.queued, &self.state.running];
+        let all = self.ended.iter().chain(active.into_iter().flatten());
+        all.max_by_key(|it| it.run_seq).cloned()
+    }
+
+    /// Returns what the facts contain of a message.
+    fn target_message(&self, id: MessageId) -> Option<TargetMessage> {
+        let row = self.messages.iter().find(|it| it.id == id)?.clone();
+        Some(TargetMessage {
+            row,
+            is_fork_point: self.fork_point == Some(id),
+            n_swipes: self.n_swipes(id),
+        })
+    }
+
+    /// Returns what a regenerate of this message replaces, and forgets the replies since the
+    /// message that it answers if the whole turn may be regenerated.
+    fn regenerate_facts(&mut self, target: TargetMessage) -> RegenerateFacts {
+        let is_shown = |it: &&message::Model| it.visibility != message::Visibility::Hidden;
+        let answers =
+            |it: &&message::Model| it.seq < target.row.seq && it.role == message::MessageRole::User;
+        let shown = self.messages.iter().filter(is_shown);
+        let answered = shown.clone().rev().find(answers).cloned();
+        let said = answered.as_ref().map_or(i64::MAX, |it| it.seq);
+        let last_turn: Vec<_> = shown.clone().filter(|it| it.seq > said).cloned().collect();
         if self.state.space.group_regenerate_mode == GroupRegenerateMode::LastTurn {
             // The new speakers are chosen as if no character had replied.
-            let is_speech = |it: &&message::Model| {
-                let is_shown = it.visibility != message::Visibility::Hidden;
-                is_shown && it.role == message::MessageRole::Assistant && it.seq < said
-            };
-            let newest = self.messages.iter().rev().find(is_speech);
+            let is_speech =
+                |it: &&message::Model| it.role == message::MessageRole::Assistant && it.seq < said;
+            let newest = shown.rev().find(is_speech);
             self.state.last_speaker = newest.map(|it| it.space_membership_id);
         }
-        let mut turn = self.state.last_turn_messages.iter();
-        self.state.has_fork_point_in_last_turn = turn.any(|it| self.fork_point == Some(it.id));
+        let is_fork_point = |it: &message::Model| self.fork_point == Some(it.id);
+        RegenerateFacts {
+            has_fork_point_in_last_turn: last_turn.iter().any(is_fork_point),
+            target,
+            answered,
+            last_turn,
+        }
     }
 
     pub(super) fn hide_messages(&mut self, turn: &[message::Model]) {
@@ -54,14 +100,15 @@ impl PlannerFixture {
         }
     }
 
-    /// Loads the swipe that a command refers to.
-    pub(super) fn load_swipe(&mut self, id: MessageId, position: i64) {
+    /// Returns the swipe that a command refers to.
+    fn swipe_at(&self, id: MessageId, position: i64) -> Option<swipe::Model> {
         let of_message = |it: &&swipe::Model| it.message_id == id && it.position == position;
-        self.state.swipe = self.swipes.iter().find(of_message).cloned();
+        self.swipes.iter().find(of_message).cloned()
     }
 
     pub(super) fn add_swipe(&mut self, text: swipe::SwipeText) {
-        let row = self.state.target_message.clone().expect("a message");
+        let target = self.state.facts.target().expect("a message");
+        let row = target.row.clone();
         if self.n_swipes(row.id) == 0 {
             self.store_swipe(row.id, swipe::SwipeText::from_message(&row));
         }

@@ -137,10 +137,9 @@ fn characters_greet_once_and_only_before_anybody_spoke() {
 
     let (plan, _) = stage.clone().execute(&greet).unwrap();
     let greeted = stage.run_command(&greet).unwrap();
-    stage.state.greeted_members.insert(ADA);
+    stage.greeted = Some([ADA].into());
     let again = stage.run_command(&greet).unwrap();
-    stage.state.greeted_members.clear();
-    stage.state.is_untouched = false;
+    stage.greeted = None;
     let late = stage.run_command(&greet).unwrap();
 
     assert_eq!(greeted, [r#"Ada says "Hello.""#, "remember"]);

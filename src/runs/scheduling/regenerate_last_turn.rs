@@ -10,6 +10,7 @@ use crate::runs::scheduling::plan::{MessageRef, PlanChange};
 use crate::runs::scheduling::plan_builder::{NextSlot, PlanBuilder};
 use crate::runs::scheduling::speaker_choice;
 use crate::runs::scheduling::speaker_choice::TriggerMessage;
+use crate::runs::scheduling::state::RegenerateFacts;
 use crate::runs::store::run;
 use crate::spaces::space::{GroupRegenerateMode, ReplyOrder};
 use crate::speakers::selection::SpeakerChoice;
@@ -17,11 +18,14 @@ use crate::speakers::selection::SpeakerChoice;
 /// Returns the user message whose replies a regenerate replaces, if it applies to the whole turn:
 /// in a group whose space is set so, after a user message. Not in manual order, which would select
 /// no speaker.
-pub fn concerns<'a>(builder: &PlanBuilder<'a>) -> Option<&'a message::Model> {
+pub fn concerns<'a>(
+    builder: &PlanBuilder,
+    facts: &'a RegenerateFacts,
+) -> Option<&'a message::Model> {
     let whole_turns = builder.state.space.group_regenerate_mode == GroupRegenerateMode::LastTurn;
     let is_group = builder.state.candidates().len() > 1;
     let somebody_answers = builder.state.space.reply_order != ReplyOrder::Manual;
-    let said = builder.state.answered_message.as_ref();
+    let said = facts.answered.as_ref();
     said.filter(|_| whole_turns && is_group && somebody_answers)
 }
 
@@ -31,20 +35,17 @@ pub fn concerns<'a>(builder: &PlanBuilder<'a>) -> Option<&'a message::Model> {
 /// Returns `BranchRequired` when another user message or a branch depends on what would be hidden.
 pub fn last_turn(
     builder: &mut PlanBuilder,
+    facts: &RegenerateFacts,
     user_message: &message::Model,
 ) -> Result<(), CommandError> {
     let choices = require_repliers(builder, user_message)?;
     let by_human = |it: &message::Model| it.role == message::MessageRole::User;
-    if builder.state.has_fork_point_in_last_turn
-        || builder.state.last_turn_messages.iter().any(by_human)
-    {
+    if facts.has_fork_point_in_last_turn || facts.last_turn.iter().any(by_human) {
         return Err(CommandError::BranchRequired(user_message.id));
     }
     builder.end_round(round::RoundStatus::Canceled, "regenerate");
     builder.cancel_running(run::RunCancelReason::Superseded);
-    builder.push(PlanChange::HideMessages(
-        builder.state.last_turn_messages.clone(),
-    ));
+    builder.push(PlanChange::HideMessages(facts.last_turn.clone()));
     start_round(builder, user_message.id, choices);
     Ok(())
 }

@@ -4,7 +4,6 @@ use std::collections::{HashMap, HashSet};
 
 use base::ids::{CharacterId, ConversationId, MembershipId, MessageId};
 use sea_orm::{ColumnTrait, ConnectionTrait, DbErr, EntityTrait, QueryFilter};
-use utoipa::ToSchema;
 
 use crate::characters::character;
 use crate::conversations::{conversation, message, swipe, timeline};
@@ -38,28 +37,107 @@ pub struct ScheduleState {
     pub spoken_in_epoch: HashSet<MembershipId>,
     /// The talkativeness on the characters' cards; loaded when the speaker choice needs it.
     pub talkativeness: HashMap<CharacterId, f64>,
-    /// The newest run, whatever its status; loaded for commands that continue after a stop.
-    pub newest_run: Option<run::Model>,
-    /// The message that the command refers to.
-    pub target_message: Option<message::Model>,
-    /// Whether a branch starts at that message.
-    pub is_target_fork_point: bool,
-    /// How many swipes that message has.
-    pub n_target_swipes: i64,
-    /// The swipe of it that the command refers to.
-    pub swipe: Option<swipe::Model>,
-    /// The newest visible message of role user before it, which it answers.
-    pub answered_message: Option<message::Model>,
+    /// What the command alone needs.
+    pub facts: CommandFacts,
+}
+
+/// What only some commands need. Each variant is loaded for its commands alone.
+#[derive(Clone, Debug)]
+pub enum CommandFacts {
+    /// All other commands.
+    None,
+    /// For a claim.
+    Claim {
+        /// The usable provider of the queued run's speaker.
+        provider: Option<provider::Model>,
+    },
+    /// For commands that continue after a stop.
+    Continuation {
+        /// The newest run, whatever its status.
+        newest_run: Option<run::Model>,
+    },
+    /// For changes of a message, and for the end of a regenerate run; `None` if there is no such
+    /// message.
+    Message(Option<TargetMessage>),
+    /// For the choice of a swipe.
+    Swipe {
+        target: Option<TargetMessage>,
+        swipe: Option<swipe::Model>,
+    },
+    /// For a regenerate; `None` if there is no such message.
+    Regenerate(Option<RegenerateFacts>),
+    /// For greetings.
+    Greetings {
+        /// The members that have greeted; `None` once other messages than greetings exist.
+        greeted: Option<HashSet<MembershipId>>,
+    },
+}
+
+/// The message that a command refers to.
+#[derive(Clone, Debug)]
+pub struct TargetMessage {
+    pub row: message::Model,
+    /// Whether a branch starts at it.
+    pub is_fork_point: bool,
+    pub n_swipes: i64,
+}
+
+/// What a regenerate replaces.
+#[derive(Clone, Debug)]
+pub struct RegenerateFacts {
+    pub target: TargetMessage,
+    /// The newest visible message of role user before the target, which it answers.
+    pub answered: Option<message::Model>,
     /// The messages since then, loaded if a whole turn may be regenerated.
-    pub last_turn_messages: Vec<message::Model>,
+    pub last_turn: Vec<message::Model>,
     /// Whether a branch starts at one of them.
     pub has_fork_point_in_last_turn: bool,
-    /// Whether the conversation contains only greetings; loaded for a greeting.
-    pub is_untouched: bool,
-    /// The members that have greeted; loaded for a greeting.
-    pub greeted_members: HashSet<MembershipId>,
-    /// The provider of the queued run's speaker; loaded for a claim.
-    pub provider: Option<provider::Model>,
+}
+
+impl CommandFacts {
+    /// Returns the message that the command refers to, if it refers to one that exists.
+    pub fn target(&self) -> Option<&TargetMessage> {
+        match self {
+            Self::Message(target) | Self::Swipe { target, .. } => target.as_ref(),
+            Self::Regenerate(facts) => facts.as_ref().map(|it| &it.target),
+            Self::None
+            | Self::Claim { .. }
+            | Self::Continuation { .. }
+            | Self::Greetings { .. } => None,
+        }
+    }
+
+    /// As [`Self::target`], to be changed.
+    pub fn target_mut(&mut self) -> Option<&mut TargetMessage> {
+        match self {
+            Self::Message(target) | Self::Swipe { target, .. } => target.as_mut(),
+            Self::Regenerate(facts) => facts.as_mut().map(|it| &mut it.target),
+            Self::None
+            | Self::Claim { .. }
+            | Self::Continuation { .. }
+            | Self::Greetings { .. } => None,
+        }
+    }
+
+    /// Returns the newest run, if the command continues after a stop.
+    pub fn newest_run(&self) -> Option<&run::Model> {
+        match self {
+            Self::Continuation { newest_run } => newest_run.as_ref(),
+            _ => None,
+        }
+    }
+
+    /// Returns the memberships that the facts refer to.
+    fn referenced_members(&self) -> impl Iterator<Item = MembershipId> {
+        let (answered, last_turn) = match self {
+            Self::Regenerate(Some(facts)) => (facts.answered.as_ref(), facts.last_turn.as_slice()),
+            _ => (None, [].as_slice()),
+        };
+        let target = self.target().map(|it| &it.row);
+        let messages = target.into_iter().chain(answered).chain(last_turn);
+        let speaker = self.newest_run().map(|it| it.speaker_space_membership_id);
+        messages.map(|it| it.space_membership_id).chain(speaker)
+    }
 }
 
 impl ScheduleState {
@@ -70,36 +148,19 @@ impl ScheduleState {
 
     /// Returns the memberships that the loaded data refers to.
     fn referenced_members(&self) -> impl Iterator<Item = MembershipId> {
-        let runs = [&self.queued, &self.running, &self.newest_run];
-        let runs = runs.into_iter().flatten();
+        let runs = [&self.queued, &self.running].into_iter().flatten();
         let slots = self.round.iter().flat_map(|it| &it.slots);
-        let messages = [&self.tail, &self.target_message, &self.answered_message];
-        let messages = messages
-            .into_iter()
-            .flatten()
-            .chain(&self.last_turn_messages);
         (self.last_speaker.into_iter())
             .chain(runs.map(|it| it.speaker_space_membership_id))
             .chain(slots.map(|it| it.space_membership_id))
-            .chain(messages.map(|it| it.space_membership_id))
+            .chain(self.tail.iter().map(|it| it.space_membership_id))
+            .chain(self.facts.referenced_members())
     }
 
     /// Returns the characters as input for the speaker choice.
     pub fn candidates(&self) -> Vec<Candidate> {
         from_memberships::candidates(&self.members, &self.talkativeness)
     }
-}
-
-/// The state of a conversation.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, ToSchema)]
-#[schema(as = ConversationState)]
-#[serde(rename_all = "snake_case")]
-pub enum ConversationState {
-    Idle,
-    Queued,
-    Generating,
-    Paused,
-    Failed,
 }
 
 /// Locks the conversation and loads what `command` needs. Returns `None` if it does not exist.
@@ -143,19 +204,10 @@ pub(super) async fn load_locked(
         last_speaker,
         spoken_in_epoch: HashSet::new(),
         talkativeness: HashMap::new(),
-        newest_run: None,
-        target_message: None,
-        is_target_fork_point: false,
-        n_target_swipes: 0,
-        swipe: None,
-        answered_message: None,
-        last_turn_messages: Vec::new(),
-        has_fork_point_in_last_turn: false,
-        is_untouched: false,
-        greeted_members: HashSet::new(),
-        provider: None,
+        facts: CommandFacts::None,
     };
-    load_command_facts(tx, command, &mut state).await?;
+    load_speaker_facts(tx, command, &mut state).await?;
+    state.facts = load_command_facts(tx, command, &mut state).await?;
     let named = state
         .referenced_members()
         .chain(command.referenced_members());
@@ -165,14 +217,35 @@ pub(super) async fn load_locked(
     Ok(state)
 }
 
+/// Loads what the choice of speakers needs, for the commands that choose them.
+async fn load_speaker_facts(
+    tx: &impl ConnectionTrait,
+    command: &Command,
+    state: &mut ScheduleState,
+) -> Result<(), DbErr> {
+    match command {
+        Command::ForceTalk { speaker: None, .. } => load_spoken_in_epoch(tx, state).await,
+        Command::MessagePosted(_) | Command::ReplyToTail => load_talkativeness(tx, state).await,
+        Command::RunEnded { .. } => {
+            load_talkativeness(tx, state).await?;
+            let space = &state.space;
+            if space.auto_mode_enabled && space.reply_order == ReplyOrder::Pooled {
+                load_spoken_in_epoch(tx, state).await?;
+            }
+            Ok(())
+        }
+        _ => Ok(()),
+    }
+}
+
 /// Loads the facts that only some commands need.
 async fn load_command_facts(
     tx: &impl ConnectionTrait,
     command: &Command,
     state: &mut ScheduleState,
-) -> Result<(), DbErr> {
+) -> Result<CommandFacts, DbErr> {
     let id = state.conversation.id;
-    match command {
+    Ok(match command {
         Command::Claim { .. } => {
             let seat = state
                 .queued
@@ -181,87 +254,116 @@ async fn load_command_facts(
             let seat = seat.and_then(|it| state.member(it));
             let own = seat.and_then(|it| it.llm_provider_id);
             let model = seat.and_then(membership::Model::model_override);
-            let provider = provider::find_usable(tx, own, model).await?;
-            state.provider = provider;
+            CommandFacts::Claim {
+                provider: provider::find_usable(tx, own, model).await?,
+            }
         }
         Command::Retry | Command::Resume | Command::Skip | Command::CancelRun { .. } => {
-            state.newest_run = run::find_newest(tx, id).await?;
-        }
-        Command::ForceTalk { speaker: None, .. } => {
-            state.spoken_in_epoch =
-                timeline::speakers_since_last_user_message(tx, &state.conversation).await?;
-        }
-        Command::MessagePosted(_) | Command::ReplyToTail => load_talkativeness(tx, state).await?,
-        Command::RunEnded { .. } => {
-            load_talkativeness(tx, state).await?;
-            let space = &state.space;
-            if space.auto_mode_enabled && space.reply_order == ReplyOrder::Pooled {
-                state.spoken_in_epoch =
-                    timeline::speakers_since_last_user_message(tx, &state.conversation).await?;
+            CommandFacts::Continuation {
+                newest_run: run::find_newest(tx, id).await?,
             }
+        }
+        Command::RunEnded { .. } => {
             // A regenerate run adds its text to its target message.
             let running = state.running.as_ref();
-            if let Some(target) = running.and_then(|it| it.debug.target_message_id) {
-                load_target_message(tx, target, state).await?;
+            match running.and_then(|it| it.debug.target_message_id) {
+                Some(target) => CommandFacts::Message(find_target(tx, id, target).await?),
+                None => CommandFacts::None,
             }
         }
         Command::SetVisibility { message, .. } => {
-            load_target_message(tx, *message, state).await?;
+            CommandFacts::Message(find_target(tx, id, *message).await?)
         }
-        Command::EditMessage(edit) => load_target_message(tx, edit.message, state).await?,
+        Command::EditMessage(edit) => {
+            CommandFacts::Message(find_target(tx, id, edit.message).await?)
+        }
         Command::SelectSwipe {
             message, position, ..
-        } => {
-            load_target_message(tx, *message, state).await?;
-            state.swipe = swipe::find_at(tx, *message, *position).await?;
-        }
+        } => CommandFacts::Swipe {
+            target: find_target(tx, id, *message).await?,
+            swipe: swipe::find_at(tx, *message, *position).await?,
+        },
         Command::Regenerate { message, .. } => {
-            if let Some(id) = message.or(state.tail.as_ref().map(|it| it.id)) {
-                load_target_message(tx, id, state).await?;
-            }
-            load_last_turn(tx, state).await?;
+            let target = match message.or(state.tail.as_ref().map(|it| it.id)) {
+                Some(message) => find_target(tx, id, message).await?,
+                None => None,
+            };
+            CommandFacts::Regenerate(match target {
+                Some(target) => Some(load_regenerate(tx, target, state).await?),
+                None => None,
+            })
         }
-        Command::InsertGreetings(_) => {
-            state.is_untouched = timeline::has_only_greetings(tx, &state.conversation).await?;
-            if state.is_untouched {
-                state.greeted_members = timeline::list_authors(tx, id).await?;
-            }
-        }
-        _ => {}
-    }
-    Ok(())
+        Command::InsertGreetings(_) => CommandFacts::Greetings {
+            greeted: match timeline::has_only_greetings(tx, &state.conversation).await? {
+                true => Some(timeline::list_authors(tx, id).await?),
+                false => None,
+            },
+        },
+        Command::MessagePosted(_)
+        | Command::ReplyToTail
+        | Command::ForceTalk { .. }
+        | Command::LeaseExpired { .. }
+        | Command::RunReleased { .. }
+        | Command::RoundStalled
+        | Command::Stop { .. }
+        | Command::Pause
+        | Command::CopilotStarted { .. }
+        | Command::EditQueue { .. }
+        | Command::ApplyChanges
+        | Command::SpaceClosed(_) => CommandFacts::None,
+    })
 }
 
-async fn load_target_message(
+async fn find_target(
     tx: &impl ConnectionTrait,
+    conversation: ConversationId,
     id: MessageId,
-    state: &mut ScheduleState,
-) -> Result<(), DbErr> {
-    state.target_message = find_message(tx, state.conversation.id, id).await?;
-    state.is_target_fork_point = timeline::has_fork_point(tx, [id]).await?;
+) -> Result<Option<TargetMessage>, DbErr> {
+    let Some(row) = find_message(tx, conversation, id).await? else {
+        return Ok(None);
+    };
+    let is_fork_point = timeline::has_fork_point(tx, [id]).await?;
     let counts = swipe::count_by_message(tx, &[id]).await?;
-    state.n_target_swipes = counts.get(&id).copied().unwrap_or_default();
-    Ok(())
+    Ok(Some(TargetMessage {
+        row,
+        is_fork_point,
+        n_swipes: counts.get(&id).copied().unwrap_or_default(),
+    }))
 }
 
-/// Loads the answered message, and the messages since then if the whole turn may be regenerated.
-async fn load_last_turn(tx: &impl ConnectionTrait, state: &mut ScheduleState) -> Result<(), DbErr> {
+/// Loads the message that the target answers, and the messages since then if the whole turn may be
+/// regenerated.
+async fn load_regenerate(
+    tx: &impl ConnectionTrait,
+    target: TargetMessage,
+    state: &mut ScheduleState,
+) -> Result<RegenerateFacts, DbErr> {
     let id = state.conversation.id;
-    let Some(row) = &state.target_message else {
-        return Ok(());
+    let mut facts = RegenerateFacts {
+        answered: timeline::last_user_message(tx, id, target.row.seq).await?,
+        target,
+        last_turn: Vec::new(),
+        has_fork_point_in_last_turn: false,
     };
-    state.answered_message = timeline::last_user_message(tx, id, row.seq).await?;
-    let Some(said) = &state.answered_message else {
-        return Ok(());
-    };
-    if state.space.group_regenerate_mode == space::GroupRegenerateMode::LastTurn {
-        state.last_turn_messages = timeline::visible_since(tx, id, said.seq).await?;
-        state.has_fork_point_in_last_turn =
-            timeline::has_fork_point(tx, state.last_turn_messages.iter().map(|it| it.id)).await?;
+    if let Some(said) = &facts.answered
+        && state.space.group_regenerate_mode == space::GroupRegenerateMode::LastTurn
+    {
+        facts.last_turn = timeline::visible_since(tx, id, said.seq).await?;
+        let ids = facts.last_turn.iter().map(|it| it.id);
+        facts.has_fork_point_in_last_turn = timeline::has_fork_point(tx, ids).await?;
         // The new speakers are chosen as if no character had replied.
         state.last_speaker = timeline::last_speaker(tx, id, said.seq).await?;
         load_talkativeness(tx, state).await?;
     }
+    Ok(facts)
+}
+
+async fn load_spoken_in_epoch(
+    tx: &impl ConnectionTrait,
+    state: &mut ScheduleState,
+) -> Result<(), DbErr> {
+    state.spoken_in_epoch =
+        timeline::speakers_since_last_user_message(tx, &state.conversation).await?;
     Ok(())
 }
 

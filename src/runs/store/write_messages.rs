@@ -5,7 +5,7 @@ use sea_orm::{ActiveModelTrait, DbErr, EntityTrait, IntoActiveModel};
 use crate::conversations::{message, newest_messages, swipe, timeline};
 use crate::runs::scheduling::command::MessageEdit;
 use crate::runs::scheduling::plan::NewMessage;
-use crate::runs::scheduling::state::ScheduleState;
+use crate::runs::scheduling::state::{CommandFacts, ScheduleState};
 use crate::runs::store::plan_writer::{PlanWriter, WrittenMessage, WrittenPlan, next_rev};
 
 impl PlanWriter<'_> {
@@ -65,7 +65,9 @@ impl PlanWriter<'_> {
                 n_swipes: 0,
             });
         }
-        schedule.tail = schedule.answered_message.clone();
+        if let CommandFacts::Regenerate(Some(facts)) = &schedule.facts {
+            schedule.tail.clone_from(&facts.answered);
+        }
         self.refresh_newest(schedule).await
     }
 
@@ -86,15 +88,11 @@ impl PlanWriter<'_> {
         let before = schedule.conversation.text_bytes;
         self.update_target_message(schedule, written, change)
             .await?;
-        match schedule
-            .target_message
-            .as_ref()
-            .filter(|_| schedule.n_target_swipes > 0)
-        {
-            Some(row) => {
+        match schedule.facts.target().filter(|it| it.n_swipes > 0) {
+            Some(target) => {
                 // The text is stored a second time, as a swipe.
                 schedule.conversation.text_bytes += schedule.conversation.text_bytes - before;
-                swipe::update_active(self.tx, row).await
+                swipe::update_active(self.tx, &target.row).await
             }
             None => Ok(()),
         }
@@ -107,16 +105,16 @@ impl PlanWriter<'_> {
         written: &mut WrittenPlan,
         text: swipe::SwipeText,
     ) -> Result<(), DbErr> {
-        let Some(row) = schedule.target_message.as_ref() else {
+        let Some(target) = schedule.facts.target_mut() else {
             return Ok(());
         };
-        let first = (schedule.n_target_swipes == 0).then(|| swipe::SwipeText::from_message(row));
+        let first = (target.n_swipes == 0).then(|| swipe::SwipeText::from_message(&target.row));
         let texts: Vec<swipe::SwipeText> = first.into_iter().chain([text.clone()]).collect();
         let stored: usize = texts.iter().map(|it| it.content.len()).sum();
         schedule.conversation.text_bytes += n_bytes(stored);
-        schedule.n_target_swipes +=
-            swipe::append_all(self.tx, row.id, schedule.n_target_swipes, texts).await?;
-        let position = schedule.n_target_swipes - 1;
+        target.n_swipes +=
+            swipe::append_all(self.tx, target.row.id, target.n_swipes, texts).await?;
+        let position = target.n_swipes - 1;
         self.update_target_message(schedule, written, |it| text.select_on(it, position))
             .await
     }
@@ -141,9 +139,10 @@ impl PlanWriter<'_> {
         written: &mut WrittenPlan,
         change: impl FnOnce(&mut message::Model),
     ) -> Result<(), DbErr> {
-        let Some(mut row) = schedule.target_message.clone() else {
+        let Some(target) = schedule.facts.target() else {
             return Ok(());
         };
+        let (mut row, n_swipes) = (target.row.clone(), target.n_swipes);
         let was_hidden = row.visibility == message::Visibility::Hidden;
         let shown = (row.content.clone(), row.active_swipe);
         change(&mut row);
@@ -157,8 +156,9 @@ impl PlanWriter<'_> {
         if was_hidden != (row.visibility == message::Visibility::Hidden) {
             self.refresh_newest(schedule).await?;
         }
-        schedule.target_message = Some(row.clone());
-        let n_swipes = schedule.n_target_swipes;
+        if let Some(target) = schedule.facts.target_mut() {
+            target.row = row.clone();
+        }
         written.messages.push(WrittenMessage {
             row,
             is_new: was_hidden,

@@ -3,7 +3,7 @@
 
 use serde_json::Value;
 use troupe::runs::execution::recovery::RecoveryReport;
-use troupe::runs::scheduling::state::ConversationState;
+use troupe::runs::reading::views::ConversationState;
 use troupe::runs::store::run::{RunKind, RunStatus};
 use troupe::spaces::space::RepliesPerTurn;
 

@@ -6,8 +6,8 @@ use troupe::conversations::message::Visibility;
 use troupe::conversations::{conversation, message, read_mark, swipe};
 use troupe::runs::error::EngineError;
 use troupe::runs::message_versions::RegenerateResult;
+use troupe::runs::reading::views::ConversationState;
 use troupe::runs::scheduling::command::CommandError;
-use troupe::runs::scheduling::state::ConversationState;
 use troupe::runs::store::run::{RunKind, RunStatus};
 use troupe::spaces::space::ReplyOrder;
 

@@ -5,8 +5,8 @@ use serde_json::json;
 use troupe::prompt::record::sent_prompt;
 use troupe::rounds::round;
 use troupe::runs::error::EngineError;
+use troupe::runs::reading::views::ConversationState;
 use troupe::runs::scheduling::command::CommandError;
-use troupe::runs::scheduling::state::ConversationState;
 use troupe::runs::store::run::{RunCancelReason, RunStatus};
 
 use crate::support::backends::{TestBackend, on_sqlite};

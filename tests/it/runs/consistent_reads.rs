@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use troupe::conversations::conversation;
 use troupe::db::connect::Db;
 use troupe::rounds::round;
-use troupe::runs::scheduling::state::ConversationState;
+use troupe::runs::reading::views::ConversationState;
 use troupe::spaces::space::InputPolicy;
 
 use crate::support::backends::{TestBackend, on_both};

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use serde_json::json;
 use troupe::rounds::round;
-use troupe::runs::scheduling::state::ConversationState;
+use troupe::runs::reading::views::ConversationState;
 use troupe::runs::services::RunSettings;
 use troupe::runs::store::run::{RunReason, RunStatus};
 use troupe::spaces::space;

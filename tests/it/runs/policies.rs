@@ -4,8 +4,8 @@
 use troupe::conversations::message::MessageRole;
 use troupe::runs::engine::PostResult;
 use troupe::runs::error::EngineError;
+use troupe::runs::reading::views::ConversationState;
 use troupe::runs::scheduling::command::CommandError;
-use troupe::runs::scheduling::state::ConversationState;
 use troupe::runs::store::run::RunStatus;
 use troupe::spaces::space;
 use troupe::spaces::space::{InputPolicy, ReplyOrder};

@@ -7,7 +7,7 @@ use sea_orm::{ActiveModelTrait, EntityTrait, IntoActiveModel};
 use troupe::db::backend::Backend;
 use troupe::rounds::round;
 use troupe::runs::execution::recovery::RecoveryReport;
-use troupe::runs::scheduling::state::ConversationState;
+use troupe::runs::reading::views::ConversationState;
 use troupe::runs::store::run;
 use troupe::runs::store::run::{RunReason, RunStatus};
 

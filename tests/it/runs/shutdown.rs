@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use troupe::runs::scheduling::state::ConversationState;
+use troupe::runs::reading::views::ConversationState;
 use troupe::runs::store::run::RunStatus;
 
 use crate::support::backends::{TestBackend, on_sqlite};
