@@ -1,13 +1,13 @@
 //! Measures how long a post waits while another conversation of 200,000 messages is branched,
 //! regenerated in, searched, exported and deleted.
 //!
-//! One person posts to a small conversation, one message after another, first with nothing else on
-//! the server and then during each job; what is printed is the ratio of the 99th percentile to the
-//! quiet one (goal: 3 at most) and the longest wait (goal: 100 ms at most). SQLite, and PostgreSQL
-//! too where `BENCH_POSTGRES_URL` names an empty database. `BENCH_MESSAGES` changes the number of
+//! One user posts to a small conversation, one message after another, first without a job and then
+//! during each job. Prints the ratio of the 99th percentile to the one without a job (goal: at most
+//! 3) and the longest wait (goal: at most 100 ms). Runs on SQLite, and on PostgreSQL if
+//! `BENCH_POSTGRES_URL` is the URL of an empty database. `BENCH_MESSAGES` changes the number of
 //! messages. Nothing is asserted.
 
-// A measuring program: it prints, and what goes wrong ends it.
+// A benchmark prints its results and panics on errors.
 #![allow(clippy::print_stdout, clippy::unwrap_used)]
 
 #[path = "../tests/it/support/fake_provider/mod.rs"]
@@ -33,9 +33,9 @@ use crate::http_client::{HttpClient, expect, http_client, id, root_of};
 use crate::machine::Process;
 
 const QUIET: Duration = Duration::from_secs(8);
-/// Between two posts.
+/// The pause between two posts.
 const PACE: Duration = Duration::from_millis(4);
-const LOOK_EVERY: Duration = Duration::from_millis(100);
+const POLL_INTERVAL: Duration = Duration::from_millis(100);
 const BOUNDARY: &str = "----a-line-that-no-chat-holds";
 
 #[tokio::main(flavor = "current_thread")]
@@ -62,51 +62,53 @@ async fn measure(name: &str, n: usize, env: &[(&str, &str)]) {
     let folder = tempfile::tempdir().unwrap();
     let server = Process::server_with(folder, "0", &upstream.base_url(), env);
     let person = HttpClient::set_up(&server.url, "ann").await;
-    let here = person
+    let small_conversation = person
         .create_space("Here", json!({"reply_order": "manual"}))
         .await;
-    let here = root_of(&here);
+    let small_conversation = root_of(&small_conversation);
     let space = person
         .create_space("There", json!({"reply_order": "manual"}))
         .await;
     let character = person.create_character("Ada", None).await;
     person.add_character(&space, &character).await;
     let space = id(&space);
-    let long = import(&person, space, n).await;
+    let large_conversation = import(&person, space, n).await;
     println!(
         "\n{name}, {n} messages                         jobs   posts    p50 ms    p99 ms   ÷ quiet    longest"
     );
 
-    let mut stage = Stage {
+    let mut bench = Bench {
         person,
-        here,
+        small_conversation,
         space,
-        long,
+        large_conversation,
         quiet: f64::NAN,
     };
-    stage.during("quiet", async |_| sleep(QUIET).await).await;
+    bench.during("quiet", async |_| sleep(QUIET).await).await;
     let mut branch = 0;
-    stage
+    bench
         .during("branch", async |it| {
-            let path = format!("/api/conversations/{}/branch", it.long);
-            let begun = it
+            let path = format!("/api/conversations/{}/branch", it.large_conversation);
+            let response = it
                 .person
-                .post(&path, json!({"message_id": it.last().await}))
+                .post(&path, json!({"message_id": it.last_message().await}))
                 .await;
-            branch = it.ended(begun).await["conversation_id"].as_i64().unwrap();
+            branch = it.wait_for_job(response).await["conversation_id"]
+                .as_i64()
+                .unwrap();
         })
         .await;
-    stage
+    bench
         .during("regenerate in a branch", async |it| {
-            let path = format!("/api/conversations/{}/regenerate", it.long);
-            let begun = it
+            let path = format!("/api/conversations/{}/regenerate", it.large_conversation);
+            let response = it
                 .person
-                .post(&path, json!({"message_id": it.early().await}))
+                .post(&path, json!({"message_id": it.early_reply().await}))
                 .await;
-            it.ended(begun).await;
+            it.wait_for_job(response).await;
         })
         .await;
-    stage
+    bench
         .during("search", async |it| {
             for word in ["nightingale", "line 77", "zz"] {
                 let path = format!("/api/search?q={}", word.replace(' ', "%20"));
@@ -114,55 +116,58 @@ async fn measure(name: &str, n: usize, env: &[(&str, &str)]) {
             }
         })
         .await;
-    stage
+    bench
         .during("export", async |it| {
             let path = format!(
                 "{}/api/conversations/{}/export?format=jsonl",
                 it.person.base(),
-                it.long
+                it.large_conversation
             );
             let request = http_client().get(path).header("cookie", it.person.cookie());
             let file = request.send().await.unwrap().bytes().await.unwrap();
             assert!(file.len() > n);
         })
         .await;
-    stage
+    bench
         .during("delete a conversation", async |it| {
-            let begun = it
+            let response = it
                 .person
                 .delete(&format!("/api/conversations/{branch}"))
                 .await;
-            it.ended(begun).await;
+            it.wait_for_job(response).await;
         })
         .await;
-    stage
+    bench
         .during("delete the space", async |it| {
-            let begun = it.person.delete(&format!("/api/spaces/{}", it.space)).await;
-            it.ended(begun).await;
+            let response = it.person.delete(&format!("/api/spaces/{}", it.space)).await;
+            it.wait_for_job(response).await;
         })
         .await;
-    println!("resident after it all: {:.1} MiB", server.resident_mib());
+    println!("resident at the end: {:.1} MiB", server.resident_mib());
 }
 
-struct Stage {
+struct Bench {
     person: HttpClient,
-    here: i64,
+    small_conversation: i64,
     space: i64,
-    long: i64,
+    large_conversation: i64,
     /// The 99th percentile with nothing else on the server, in ms.
     quiet: f64,
 }
 
-impl Stage {
-    /// Posts one message after another until the work is done; prints what they took.
-    async fn during(&mut self, name: &str, work: impl AsyncFnOnce(&Stage)) {
+impl Bench {
+    /// Posts one message after another until the work is done; prints the durations of the posts.
+    async fn during(&mut self, name: &str, work: impl AsyncFnOnce(&Bench)) {
         let began = Instant::now();
         let mut waits: Vec<f64> = Vec::new();
         {
             let posts = async {
                 loop {
                     let began = Instant::now();
-                    let posted = self.person.post_message(self.here, "Tick.", None).await;
+                    let posted = self
+                        .person
+                        .post_message(self.small_conversation, "Tick.", None)
+                        .await;
                     expect(201, posted);
                     waits.push(began.elapsed().as_secs_f64() * 1_000.0);
                     sleep(PACE).await;
@@ -176,9 +181,9 @@ impl Stage {
         let took = began.elapsed().as_secs_f64();
         waits.sort_by(f64::total_cmp);
         let at = |share: f64| {
-            let place = (waits.len() as f64 * share) as usize;
+            let index = (waits.len() as f64 * share) as usize;
             waits
-                .get(place.min(waits.len().saturating_sub(1)))
+                .get(index.min(waits.len().saturating_sub(1)))
                 .copied()
                 .unwrap_or(f64::NAN)
         };
@@ -195,35 +200,43 @@ impl Stage {
         );
     }
 
-    async fn last(&self) -> i64 {
-        id(self.person.messages(self.long).await.last().unwrap())
+    async fn last_message(&self) -> i64 {
+        id(self
+            .person
+            .messages(self.large_conversation)
+            .await
+            .last()
+            .unwrap())
     }
 
     /// A reply far from the end.
-    async fn early(&self) -> i64 {
+    async fn early_reply(&self) -> i64 {
         let path = format!(
             "/api/conversations/{}/messages?after=190000&limit=2",
-            self.long
+            self.large_conversation
         );
         let path = match self.person.get(&path).await {
             (200, page) if !page["data"].as_array().unwrap().is_empty() => path,
-            _ => format!("/api/conversations/{}/messages?limit=20", self.long),
+            _ => format!(
+                "/api/conversations/{}/messages?limit=20",
+                self.large_conversation
+            ),
         };
         let page = expect(200, self.person.get(&path).await);
         let all = page["data"].as_array().unwrap();
         id(all.iter().find(|it| it["role"] == "assistant").unwrap())
     }
 
-    /// The job of an answer once it has ended; the answer itself where there is none.
-    async fn ended(&self, begun: (u16, Value)) -> Value {
-        assert!((200..300).contains(&begun.0), "{}", begun.1);
-        let Some(job) = begun.1["job"]["id"].as_i64() else {
-            return begun.1;
+    /// Waits for the job of a response and returns it; without a job, returns the response.
+    async fn wait_for_job(&self, response: (u16, Value)) -> Value {
+        assert!((200..300).contains(&response.0), "{}", response.1);
+        let Some(job) = response.1["job"]["id"].as_i64() else {
+            return response.1;
         };
         loop {
             let now = expect(200, self.person.get(&format!("/api/jobs/{job}")).await);
             match now["status"].as_str() {
-                Some("running") => sleep(LOOK_EVERY).await,
+                Some("running") => sleep(POLL_INTERVAL).await,
                 Some("succeeded") => return now,
                 _ => panic!("{now}"),
             }
@@ -260,12 +273,12 @@ async fn import(person: &HttpClient, space: i64, n: usize) -> i64 {
             format!("multipart/form-data; boundary={BOUNDARY}"),
         )
         .body(body);
-    let begun: Value = request.send().await.unwrap().json().await.unwrap();
-    let path = format!("/api/imports/{}", begun["id"]);
+    let response: Value = request.send().await.unwrap().json().await.unwrap();
+    let path = format!("/api/imports/{}", response["id"]);
     loop {
         let now = expect(200, person.get(&path).await);
         match now["status"].as_str() {
-            Some("running") => sleep(LOOK_EVERY).await,
+            Some("running") => sleep(POLL_INTERVAL).await,
             _ => return now["conversation_id"].as_i64().unwrap(),
         }
     }

@@ -1,11 +1,11 @@
 //! Measures the cost of frequent queries when the stored data grows: ended runs, messages, former
 //! members, conversations of a space.
 //!
-//! Each question is asked of a small and of a large database with the same live data. The ratio of the
-//! medians should stay near 1. Nothing is asserted: a bench on a busy machine gives no verdict. SQLite,
-//! and PostgreSQL where `TROUPE_TEST_POSTGRES_URL` names a server.
+//! Each query runs on a small and on a large database with the same live data. The ratio of the
+//! medians should stay near 1. Nothing is asserted, because results on a busy machine are not valid.
+//! Runs on SQLite, and on PostgreSQL if `TROUPE_TEST_POSTGRES_URL` is the URL of a server.
 
-// A measuring program: it prints, and what goes wrong ends it.
+// A benchmark prints its results and panics on errors.
 #![allow(clippy::print_stdout, clippy::unwrap_used)]
 
 #[path = "../tests/it/support"]
@@ -25,19 +25,19 @@ use troupe::db::reading::page::PageQuery;
 use troupe::runs::execution::recovery;
 use troupe::runs::reading::history::RunQuery;
 use troupe::runs::scheduling::command::Command;
-use troupe::runs::scheduling::state;
+use troupe::runs::scheduling::state::state_loader;
 use troupe::runs::store::run::RunStatus;
 use troupe::runs::store::step_marks;
 use troupe::spaces::needs_step;
 
 use crate::support::backends::{TestBackend, TestDatabase, fresh_database};
 
-/// How often each question is asked.
+/// The number of runs of each query.
 const ROUNDS: usize = 31;
 const SPACE: SpaceId = SpaceId(1);
 const CONVERSATION: ConversationId = ConversationId(1);
 
-/// How many rows of each kind a database has.
+/// The number of rows of each kind in a database.
 #[derive(Clone, Copy)]
 struct Size {
     runs: u32,
@@ -59,8 +59,8 @@ const LARGE: Size = Size {
     conversations: 3_000,
 };
 
-/// A database of one size; it is removed with this value.
-struct Filled {
+/// A database of one size, which is removed on drop.
+struct FilledDatabase {
     db: Db,
     _database: TestDatabase,
 }
@@ -79,8 +79,8 @@ fn main() {
 }
 
 async fn measure(backend: TestBackend) {
-    let small = filled(backend, SMALL).await;
-    let large = filled(backend, LARGE).await;
+    let small = fill(backend, SMALL).await;
+    let large = fill(backend, LARGE).await;
     println!(
         "{backend:?}: {} → {} runs, {} → {} messages, {} → {} removed members, {} → {} conversations",
         SMALL.runs,
@@ -92,56 +92,56 @@ async fn measure(backend: TestBackend) {
         SMALL.conversations,
         LARGE.conversations
     );
-    for question in Question::ALL {
-        let few = question.median(&small.db).await;
-        let many = question.median(&large.db).await;
+    for query in FrequentQuery::ALL {
+        let few = query.median(&small.db).await;
+        let many = query.median(&large.db).await;
         let ratio = many.as_secs_f64() / few.as_secs_f64();
-        println!("  {}: {few:?} → {many:?}, × {ratio:.2}", question.name());
+        println!("  {}: {few:?} → {many:?}, × {ratio:.2}", query.name());
     }
-    for filled in [small, large] {
-        filled.db.close().await;
+    for database in [small, large] {
+        database.db.close().await;
     }
 }
 
-/// What is asked often.
+/// A frequent query.
 #[derive(Clone, Copy)]
-enum Question {
-    Listed(RunStatus),
-    ListedInConversation,
-    Adrift,
-    LoadsStep,
-    Newest,
+enum FrequentQuery {
+    RunList(RunStatus),
+    RunListOfConversation,
+    StalledRounds,
+    StepState,
+    NewestMessages,
     Tail,
-    SpokenInEpoch,
+    SpeakersSinceUserMessage,
     LiveConversations,
     Marks,
 }
 
-impl Question {
+impl FrequentQuery {
     const ALL: [Self; 11] = [
-        Self::Listed(RunStatus::Queued),
-        Self::Listed(RunStatus::Running),
-        Self::Listed(RunStatus::Failed),
-        Self::ListedInConversation,
-        Self::Adrift,
-        Self::LoadsStep,
-        Self::Newest,
+        Self::RunList(RunStatus::Queued),
+        Self::RunList(RunStatus::Running),
+        Self::RunList(RunStatus::Failed),
+        Self::RunListOfConversation,
+        Self::StalledRounds,
+        Self::StepState,
+        Self::NewestMessages,
         Self::Tail,
-        Self::SpokenInEpoch,
+        Self::SpeakersSinceUserMessage,
         Self::LiveConversations,
         Self::Marks,
     ];
 
     fn name(self) -> String {
         match self {
-            Self::Listed(status) => format!("admin list of {} runs", status.word()),
-            Self::ListedInConversation => "failed runs of a conversation".to_owned(),
-            Self::Adrift => "rounds without a run (reaper)".to_owned(),
-            Self::LoadsStep => "a step loads its situation".to_owned(),
-            Self::Newest => "newest message of each role".to_owned(),
+            Self::RunList(status) => format!("admin list of {} runs", status.word()),
+            Self::RunListOfConversation => "failed runs of a conversation".to_owned(),
+            Self::StalledRounds => "rounds without a run (reaper)".to_owned(),
+            Self::StepState => "a step loads its state".to_owned(),
+            Self::NewestMessages => "newest message of each role".to_owned(),
             Self::Tail => "newest visible message".to_owned(),
-            Self::SpokenInEpoch => "who spoke since the last human message".to_owned(),
-            Self::LiveConversations => "conversations that a change steps at once".to_owned(),
+            Self::SpeakersSinceUserMessage => "speakers since the last user message".to_owned(),
+            Self::LiveConversations => "conversations that a change steps immediately".to_owned(),
             Self::Marks => "a change marks all conversations (grows with them)".to_owned(),
         }
     }
@@ -153,45 +153,45 @@ impl Question {
                 unmark(db).await;
             }
             let began = Instant::now();
-            self.ask(db).await.unwrap();
+            self.run(db).await.unwrap();
             times.push(began.elapsed());
         }
         times.sort_unstable();
         times[ROUNDS / 2]
     }
 
-    async fn ask(self, db: &Db) -> Result<(), DbErr> {
+    async fn run(self, db: &Db) -> Result<(), DbErr> {
         let reader = db.reader();
         match self {
-            Self::Listed(status) => {
-                let wanted = RunQuery {
+            Self::RunList(status) => {
+                let run_query = RunQuery {
                     status: Some(status),
                     ..RunQuery::default()
                 };
-                list(db, wanted).await?;
+                list(db, run_query).await?;
             }
-            Self::ListedInConversation => {
-                let wanted = RunQuery {
+            Self::RunListOfConversation => {
+                let run_query = RunQuery {
                     status: Some(RunStatus::Failed),
                     conversation: Some(CONVERSATION),
                     ..RunQuery::default()
                 };
-                list(db, wanted).await?;
+                list(db, run_query).await?;
             }
-            Self::Adrift => _ = recovery::list_stalled_rounds(reader).await?,
-            Self::LoadsStep => {
+            Self::StalledRounds => _ = recovery::list_stalled_rounds(reader).await?,
+            Self::StepState => {
                 let loaded: Result<_, DbErr> = db
                     .write(|tx| {
                         Box::pin(async move {
-                            state::load(tx, CONVERSATION, &Command::ApplyChanges).await
+                            state_loader::load(tx, CONVERSATION, &Command::ApplyChanges).await
                         })
                     })
                     .await;
                 loaded?.unwrap();
             }
-            Self::Newest => _ = newest_messages::find(reader, CONVERSATION).await?,
-            Self::Tail => _ = timeline::tail(reader, CONVERSATION).await?,
-            Self::SpokenInEpoch => {
+            Self::NewestMessages => _ = newest_messages::find(reader, CONVERSATION).await?,
+            Self::Tail => _ = timeline::list_tails(reader, &[CONVERSATION]).await?,
+            Self::SpeakersSinceUserMessage => {
                 let row = conversation::Entity::find_by_id(CONVERSATION);
                 let row = row.one(reader).await?.unwrap();
                 timeline::speakers_since_last_user_message(reader, &row).await?;
@@ -208,13 +208,13 @@ impl Question {
     }
 }
 
-async fn list(db: &Db, wanted: RunQuery) -> Result<(), DbErr> {
+async fn list(db: &Db, run_query: RunQuery) -> Result<(), DbErr> {
     let page = PageQuery {
         limit: 50,
         after: None,
         before: None,
     };
-    let newest = wanted.list(db.reader(), db.backend(), page);
+    let newest = run_query.list(db.reader(), db.backend(), page);
     newest.await.map(drop)
 }
 
@@ -226,7 +226,7 @@ async fn unmark(db: &Db) {
         .unwrap();
 }
 
-async fn filled(backend: TestBackend, size: Size) -> Filled {
+async fn fill(backend: TestBackend, size: Size) -> FilledDatabase {
     let database = fresh_database(&backend).await;
     let options = DbOptions {
         url: database.url().to_owned(),
@@ -243,7 +243,7 @@ async fn filled(backend: TestBackend, size: Size) -> Filled {
     newest_messages::refresh(db.heartbeat_connection(), CONVERSATION)
         .await
         .unwrap();
-    Filled {
+    FilledDatabase {
         db,
         _database: database,
     }

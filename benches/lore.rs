@@ -1,8 +1,8 @@
 //! Measures how long it takes to find the active lorebook entries of a turn: 2 000 entries over the
 //! last four messages. The same is measured with one entry, which shows what grows with the number
-//! of entries. Nothing is asserted, because a busy machine gives no verdict.
+//! of entries. Nothing is asserted, because results on a busy machine are not valid.
 
-// A measuring program: it prints, and what goes wrong ends it.
+// A benchmark prints its results and panics on errors.
 #![allow(clippy::print_stdout, clippy::unwrap_used)]
 
 use std::hint::black_box;
@@ -24,8 +24,8 @@ fn main() {
     let line = "The road to the harbor of Place1234 is long, and who comes from Place77 knows it. ";
     let text = line.repeat(25);
     for n in [1, ENTRIES] {
-        let book = book(n);
-        let mut times: Vec<Duration> = (0..ROUNDS).map(|_| scan(&book, &text)).collect();
+        let lorebook = lorebook(n);
+        let mut times: Vec<Duration> = (0..ROUNDS).map(|_| scan(&lorebook, &text)).collect();
         times.sort_unstable();
         println!(
             "{n} entries, 4 messages of {} bytes: median {:?}, slowest {:?}",
@@ -36,8 +36,8 @@ fn main() {
     }
 }
 
-/// Three keys each, one in twenty a pattern.
-fn book(n: usize) -> Lorebook {
+/// A lorebook of `n` entries with three keys each, of which one in twenty is a regular expression.
+fn lorebook(n: usize) -> Lorebook {
     let one = |n: usize| {
         let third = match n.is_multiple_of(20) && n < 4_000 {
             true => format!("/plac[e3]{n}\\b/i"),
@@ -58,7 +58,7 @@ fn book(n: usize) -> Lorebook {
     }
 }
 
-fn scan(book: &Lorebook, text: &str) -> Duration {
+fn scan(lorebook: &Lorebook, text: &str) -> Duration {
     let message = ScannedMessage {
         seq: 1,
         name: "Ann",
@@ -66,7 +66,7 @@ fn scan(book: &Lorebook, text: &str) -> Duration {
     };
     let began = Instant::now();
     let outcome = engine::activate(&ScanRequest {
-        lorebooks: std::slice::from_ref(book),
+        lorebooks: std::slice::from_ref(lorebook),
         settings: ScanSettings {
             scan_depth: 4,
             ..ScanSettings::default()
@@ -86,7 +86,7 @@ fn scan(book: &Lorebook, text: &str) -> Duration {
     let took = began.elapsed();
     assert_eq!(
         outcome.activated.len() + outcome.skipped.len(),
-        book.entries.len()
+        lorebook.entries.len()
     );
     black_box(outcome);
     took

@@ -3,9 +3,9 @@
 //! with and without storing, is between a scripted model and a client, both in this process. The
 //! comparisons are the model called directly, and a plain proxy built on the same libraries. The
 //! variants alternate (ABBA), and a ratio is the median of the ratios of the rounds. Nothing is
-//! asserted, and a machine with other load gives no verdict.
+//! asserted, and results on a machine with other load are not valid.
 
-// A measuring program: it prints, and what goes wrong ends it.
+// A benchmark prints its results and panics on errors.
 #![allow(clippy::print_stdout, clippy::unwrap_used)]
 
 #[path = "../tests/it/support/fake_provider/mod.rs"]
@@ -30,39 +30,39 @@ use serde_json::{Value, json};
 use crate::fake_provider::script::ResponseScript;
 use crate::fake_provider::server::FakeProvider;
 use crate::http_client::HttpClient;
-use crate::machine::{Process, Quiet};
+use crate::machine::{LoadMeter, Process};
 
 const ROUNDS: usize = 20;
-/// No round is begun after this.
-const LONGEST: Duration = Duration::from_secs(90);
+/// No round starts after this time.
+const MAX_DURATION: Duration = Duration::from_secs(90);
 const STREAMS: usize = 32;
-/// Requests of one measure of the throughput.
+/// The requests of one throughput measurement.
 const REQUESTS: usize = 160;
 
-/// One way to the model.
-struct Way {
+/// A measured endpoint.
+struct Variant {
     name: &'static str,
     url: String,
     key: String,
     body: Value,
-    /// What the first piece of the text looks like on this wire.
+    /// A string that occurs in the first chunk of the text.
     first: &'static str,
     client: Client,
     rounds: Vec<Round>,
 }
 
-/// What one way took in one round.
+/// The measurements of one variant in one round.
 #[derive(Default)]
 struct Round {
-    /// Until the first token, in ms: alone, and of each of many.
-    alone: Vec<f64>,
-    crowd: Vec<f64>,
-    /// Requests in a second.
+    /// Time to the first token, in ms: of a single stream, and of each of `STREAMS` streams.
+    single: Vec<f64>,
+    concurrent: Vec<f64>,
+    /// Requests per second.
     rate: f64,
 }
 
 fn main() {
-    if pass_through::runs() {
+    if pass_through::serve_if_selected() {
         return;
     }
     let runtime = tokio::runtime::Builder::new_current_thread()
@@ -79,56 +79,56 @@ async fn measure() {
         "tick tock tick tock tick tock tick tock",
     ));
     let server = Process::server(tempfile::tempdir().unwrap(), "0", &upstream.base_url());
-    let pass = Process::again(pass_through::TO, &upstream.base_url());
-    let mut quiet = Quiet::new([&server, &pass]);
+    let proxy = Process::start_self(pass_through::TO, &upstream.base_url());
+    let mut load = LoadMeter::new([&server, &proxy]);
     let person = HttpClient::set_up(&server.url, "ann").await;
     let (_, made) = person
         .post("/api/api_keys", json!({ "name": "bench" }))
         .await;
     let key = made["key"].as_str().unwrap().to_owned();
-    let chat = |name, url: String| Way::new(name, url, "", json!({ "stream": true }), "tick");
+    let chat = |name, url: String| Variant::new(name, url, "", json!({ "stream": true }), "tick");
     let responses = |name, store| {
         let body = json!({ "model": "scripted", "input": "Tick?", "store": store });
         let url = format!("{}/v1/responses", server.url);
-        Way::new(name, url, &key, body, "output_text.delta")
+        Variant::new(name, url, &key, body, "output_text.delta")
     };
-    let mut ways = [
+    let mut variants = [
         chat(
             "the model itself",
             format!("{}/chat/completions", upstream.base_url()),
         ),
         chat(
             "plain pass-through",
-            format!("{}/v1/chat/completions", pass.url),
+            format!("{}/v1/chat/completions", proxy.url),
         ),
         responses("troupe, store:false", false),
         responses("troupe, stored", true),
     ];
     let began = Instant::now();
-    // The first round warms every way up and is not counted.
+    // The first round is a warm-up of every variant and is not counted.
     for n in 0..=ROUNDS {
-        if began.elapsed() > LONGEST {
+        if began.elapsed() > MAX_DURATION {
             break;
         }
-        quiet.begin();
-        for way in &mut ways {
-            way.rounds.push(Round::default());
+        load.begin();
+        for variant in &mut variants {
+            variant.rounds.push(Round::default());
         }
-        let there = 0..ways.len();
-        for at in there.clone().chain(there.rev()) {
-            ways[at].take_a_round().await;
+        let forward = 0..variants.len();
+        for at in forward.clone().chain(forward.rev()) {
+            variants[at].measure_round().await;
         }
-        quiet.end();
+        load.end();
         if n == 0 {
-            ways.iter_mut().for_each(|it| it.rounds.clear());
+            variants.iter_mut().for_each(|it| it.rounds.clear());
         }
     }
-    print(&ways);
-    println!("{}", quiet.verdict());
-    println!("resident after it all: {:.1} MiB", server.resident_mib());
+    print(&variants);
+    println!("{}", load.verdict());
+    println!("resident at the end: {:.1} MiB", server.resident_mib());
 }
 
-impl Way {
+impl Variant {
     fn new(name: &'static str, url: String, key: &str, body: Value, first: &'static str) -> Self {
         Self {
             name,
@@ -141,17 +141,17 @@ impl Way {
         }
     }
 
-    async fn take_a_round(&mut self) {
-        let alone = self.first_token().await;
-        let crowd = join_all((0..STREAMS).map(|_| self.first_token())).await;
+    async fn measure_round(&mut self) {
+        let single = self.first_token().await;
+        let concurrent = join_all((0..STREAMS).map(|_| self.first_token())).await;
         let began = Instant::now();
-        let all = stream::iter(0..REQUESTS).map(|_| self.whole());
+        let all = stream::iter(0..REQUESTS).map(|_| self.complete_response());
         all.buffer_unordered(STREAMS).for_each(async |()| {}).await;
         let rate = REQUESTS as f64 / began.elapsed().as_secs_f64();
         let round = self.rounds.last_mut().unwrap();
-        round.alone.push(alone);
-        round.crowd.extend(crowd);
-        // There and back: the mean of both.
+        round.single.push(single);
+        round.concurrent.extend(concurrent);
+        // Each round measures every variant twice (ABBA): this is the mean.
         round.rate = if round.rate == 0.0 {
             rate
         } else {
@@ -172,47 +172,54 @@ impl Way {
         request.send().await.unwrap().error_for_status().unwrap()
     }
 
-    /// Until the first piece of the text came, in ms; the rest is read, too.
+    /// Returns the time to the first chunk of the text, in ms, and reads the rest.
     async fn first_token(&self) -> f64 {
         let began = Instant::now();
         let mut answer = self.send(true).await;
-        let (mut heard, mut took) = (String::new(), None);
+        let (mut received, mut took) = (String::new(), None);
         while let Some(chunk) = answer.chunk().await.unwrap() {
             if took.is_none() {
-                heard.push_str(&String::from_utf8_lossy(&chunk));
-                took = heard.contains(self.first).then(|| began.elapsed());
+                received.push_str(&String::from_utf8_lossy(&chunk));
+                took = received.contains(self.first).then(|| began.elapsed());
             }
         }
         took.unwrap().as_secs_f64() * 1_000.0
     }
 
-    /// One whole answer.
-    async fn whole(&self) {
+    /// Reads one complete response.
+    async fn complete_response(&self) {
         self.send(false).await.bytes().await.unwrap();
     }
 }
 
-fn print(ways: &[Way]) {
+fn print(variants: &[Variant]) {
     println!(
         "\nto the first token, ms (median)   1 stream  added  ÷ pass   32 streams  added  ÷ pass   requests/s  ÷ pass"
     );
-    for way in ways {
-        let one = figures(way, &ways[0], &ways[1], |it| median(&it.alone));
-        let many = figures(way, &ways[0], &ways[1], |it| median(&it.crowd));
-        let rate = figures(way, &ways[0], &ways[1], |it| it.rate);
+    for variant in variants {
+        let one = figures(variant, &variants[0], &variants[1], |it| median(&it.single));
+        let many = figures(variant, &variants[0], &variants[1], |it| {
+            median(&it.concurrent)
+        });
+        let rate = figures(variant, &variants[0], &variants[1], |it| it.rate);
         println!(
             "{:<33} {:>8.2} {:>6.2} {:>7.2}   {:>10.2} {:>6.2} {:>7.2}   {:>10.0} {:>7.2}",
-            way.name, one.0, one.1, one.2, many.0, many.1, many.2, rate.0, rate.2
+            variant.name, one.0, one.1, one.2, many.0, many.1, many.2, rate.0, rate.2
         );
     }
 }
 
-/// The median of a figure over the rounds, of what it is beyond the model's own, and of its ratio to
+/// The medians over the rounds of a figure, of its difference to the model's own, and of its ratio to
 /// the pass-through's.
-fn figures(way: &Way, model: &Way, pass: &Way, figure: fn(&Round) -> f64) -> (f64, f64, f64) {
-    let of = |way: &Way| way.rounds.iter().map(figure).collect::<Vec<f64>>();
-    let (own, least, peer) = (of(way), of(model), of(pass));
-    let added: Vec<f64> = own.iter().zip(&least).map(|(a, b)| a - b).collect();
+fn figures(
+    variant: &Variant,
+    model: &Variant,
+    proxy: &Variant,
+    figure: fn(&Round) -> f64,
+) -> (f64, f64, f64) {
+    let of = |variant: &Variant| variant.rounds.iter().map(figure).collect::<Vec<f64>>();
+    let (own, direct, peer) = (of(variant), of(model), of(proxy));
+    let added: Vec<f64> = own.iter().zip(&direct).map(|(a, b)| a - b).collect();
     let ratio: Vec<f64> = own.iter().zip(&peer).map(|(a, b)| a / b).collect();
     (median(&own), median(&added), median(&ratio))
 }

@@ -1,12 +1,13 @@
-//! Builds the components of the server once, from the settings; handlers get them as [`App`].
+//! Builds [`App`], the components that all handlers share, from the settings: locks, opens and
+//! migrates the database, adds the built-in providers, and creates engines, limits and metrics.
 
 use std::sync::Arc;
 
 use agent::tools;
 use agent::tools::builtin::web_fetch::WebFetchTool;
-use agent::tools::fetch::WebFetcher;
 use agent::tools::mcp::tool_cache::McpToolCache;
 use agent::tools::tool_runtime::ToolRuntime;
+use agent::tools::web_fetcher::WebFetcher;
 use anyhow::Context as _;
 use base::clock::{Clock, Timestamp};
 use base::shutdown::Shutdown;
@@ -24,7 +25,7 @@ use realtime::typing::Typing;
 use crate::accounts::password::Passwords;
 use crate::cluster;
 use crate::config::Config;
-use crate::conversations::chats::import_services::ImportServices;
+use crate::conversations::chats::import_leases::ImportServices;
 use crate::db::clock_offset;
 use crate::db::connect::{Db, DbOptions};
 use crate::db::sqlite::ownership::Ownership;
@@ -35,7 +36,7 @@ use crate::providers::provider_factory::ProviderFactory;
 use crate::providers::{builtin_providers, encryption};
 use crate::rate_limit::body_timeouts::BodyTimeouts;
 use crate::rate_limit::connections::Connections;
-use crate::rate_limit::limits::RateLimits;
+use crate::rate_limit::server_limits::RateLimits;
 use crate::responses::engine::ResponseEngine;
 use crate::responses::services::ResponseServices;
 use crate::runs::cluster_receiver::RunClusterReceiver;
@@ -175,6 +176,7 @@ impl App {
             db.register_metrics(registry);
             models.metrics.register(registry);
             engine.context().metrics.register(registry);
+            registry.register_collector(Box::new(responses.services().provider_queues.clone()));
             registry.register_collector(open_sockets_gauge(&limits));
             registry.register_collector(held_runs_gauge(&engine));
         });

@@ -1,4 +1,5 @@
-//! Connects this process to the other nodes over Redis: settings check, bus, and access review.
+//! Connects this node to the others over Redis (settings check, event bus, shared counters, ping),
+//! and starts the periodic checks for missed events, lost access and socket permits.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,7 +15,7 @@ use realtime::cluster::shared_counter::SharedCounter;
 
 use crate::config::Config;
 use crate::db::backend::Backend;
-use crate::rate_limit::limits::RateLimits;
+use crate::rate_limit::server_limits::RateLimits;
 use crate::rate_limit::socket_limit::RENEW_INTERVAL;
 use crate::runs::cluster_receiver::RunClusterReceiver;
 use crate::runs::reading::missed_events;

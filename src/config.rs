@@ -1,17 +1,18 @@
-//! All settings, read once from the environment; invalid ones keep the server from starting.
+//! Reads the settings of the server from environment variables into [`Config`]. An invalid setting
+//! is returned as an error, and the server does not start.
 //!
 //! `.env.example` lists the same settings with the same defaults; `tests/it/config.rs` checks this.
 
 use std::fmt;
 use std::net::{SocketAddr, ToSocketAddrs};
-use std::ops::Deref;
 use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::Duration;
 
 use ipnet::IpNet;
 
-use crate::setting_lists::{HOST_FORMAT, NETWORK_FORMAT, parse_host, parse_network};
+use crate::host_settings::{HOST_FORMAT, NETWORK_FORMAT, parse_host, parse_network};
+use crate::secret_text::SecretText;
 
 /// The settings of one process. Durations come from variables that end in `_MS`.
 #[derive(Clone, Debug, PartialEq)]
@@ -32,7 +33,7 @@ pub struct Config {
     pub open_registration: bool,
     pub workers: usize,
     pub max_running_runs: usize,
-    /// The same for one provider, so that one that hangs leaves permits to the others.
+    /// The same for each provider, so that one that does not respond cannot use all permits.
     pub max_running_per_provider: usize,
     pub run_heartbeat: Duration,
     pub run_stale_after: Duration,
@@ -49,11 +50,15 @@ pub struct Config {
     pub allowed_private_hosts: Vec<String>,
     pub llm: Option<EnvironmentProvider>,
     pub limits: LimitSettings,
-    /// `/v1` responses running at the same time on this node: with a waiting client, and in the
-    /// background.
+    /// `/v1` responses with a waiting client that run at the same time on this node.
     pub responses_max_running: usize,
+    /// The same for responses in the background.
     pub responses_max_background: usize,
-    /// 0: kept forever.
+    /// Model calls of `/v1` that run at the same time on this node, for each provider.
+    pub responses_max_calls_per_provider: usize,
+    /// Responses beyond these that may wait for such a call; a further one is rejected.
+    pub responses_max_waiting_per_provider: usize,
+    /// Days for which `/v1` responses are kept; 0: forever.
     pub responses_retention_days: u64,
     /// Whether models may read web pages.
     pub web_fetch: bool,
@@ -93,24 +98,6 @@ pub struct LimitSettings {
 pub enum LogFormat {
     Pretty,
     Json,
-}
-
-/// A text that must not be logged: its `Debug` form hides it.
-#[derive(Clone, PartialEq, Eq)]
-pub struct SecretText(pub String);
-
-impl Deref for SecretText {
-    type Target = str;
-
-    fn deref(&self) -> &str {
-        &self.0
-    }
-}
-
-impl fmt::Debug for SecretText {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("[hidden]")
-    }
 }
 
 /// An invalid setting: its name, its value, and what is allowed.
@@ -184,6 +171,18 @@ impl Config {
             limits: reader.limits()?,
             responses_max_running: reader.number("RESPONSES_MAX_RUNNING", 500, 1, 100_000)?,
             responses_max_background: reader.number("RESPONSES_MAX_BACKGROUND", 50, 1, 100_000)?,
+            responses_max_calls_per_provider: reader.number(
+                "RESPONSES_MAX_CALLS_PER_PROVIDER",
+                256,
+                1,
+                100_000,
+            )?,
+            responses_max_waiting_per_provider: reader.number(
+                "RESPONSES_MAX_WAITING_PER_PROVIDER",
+                256,
+                0,
+                100_000,
+            )?,
             responses_retention_days: reader.number("RESPONSES_RETENTION_DAYS", 30, 0, 36_500)?,
             web_fetch: reader.flag("TROUPE_WEB_FETCH", false)?,
             log_format: match reader.word("LOG_FORMAT", &["pretty", "json"])?.as_str() {

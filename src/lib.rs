@@ -1,10 +1,11 @@
-//! The modules of the application, bottom up. A module may use the modules of the groups above its
-//! own, and the crates in `crates/`. Modules of one group do not use each other.
+//! Declares the modules of the application in groups, lowest layer first. A module may use modules
+//! of the groups above its own and the crates in `crates/`, but no other module of its own group.
 //!
 //! `tests/it/architecture.rs` reads this list and checks every import.
 
-// Settings that list hosts and networks.
-pub mod setting_lists;
+// Settings that list hosts and networks; secret ones.
+pub mod host_settings;
+pub mod secret_text;
 // Settings.
 pub mod config;
 // The database; logs and metrics.

@@ -1,4 +1,5 @@
-//! The `troupe` binary: reads the settings and runs one command.
+//! The `troupe` binary: parses the command line, reads the settings (also from `.env`), and runs
+//! one command: serve (the default), migrate, check, or reset a password.
 
 use std::process::ExitCode;
 

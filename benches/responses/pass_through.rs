@@ -6,11 +6,11 @@ use std::net::TcpListener;
 use actix_web::{App, HttpResponse, HttpServer, web};
 use reqwest::Client;
 
-/// Names the model's address; who is started with it is the pass-through.
+/// The environment variable with the model's URL; a process that has it is the pass-through.
 pub const TO: &str = "BENCH_PASS_TO";
 
-/// Serves for ever, if this process is to be the pass-through.
-pub fn runs() -> bool {
+/// Serves forever if this process is the pass-through; otherwise returns `false`.
+pub fn serve_if_selected() -> bool {
     let Ok(base_url) = std::env::var(TO) else {
         return false;
     };
@@ -21,10 +21,10 @@ pub fn runs() -> bool {
         HttpServer::new(move || {
             let client = Client::builder().tcp_nodelay(true).build().unwrap();
             let state = web::Data::new((client, base_url.clone()));
-            let pass = web::post().to(pass);
+            let proxy = web::post().to(proxy);
             App::new()
                 .app_data(state)
-                .route("/v1/chat/completions", pass)
+                .route("/v1/chat/completions", proxy)
         })
         .workers(2)
         .tcp_nodelay(true)
@@ -38,7 +38,7 @@ pub fn runs() -> bool {
     true
 }
 
-async fn pass(state: web::Data<(Client, String)>, body: web::Bytes) -> HttpResponse {
+async fn proxy(state: web::Data<(Client, String)>, body: web::Bytes) -> HttpResponse {
     let (client, base_url) = state.get_ref();
     let request = client.post(format!("{base_url}/chat/completions"));
     let request = request

@@ -12,50 +12,55 @@ use tempfile::TempDir;
 use tokio::net::{TcpListener, TcpStream};
 
 const RELAY_TO: &str = "BENCH_RELAY_TO";
-/// Ticks of the kernel's clock in a second, on every Linux that we meet.
+/// Ticks of the kernel's clock per second on Linux.
 const TICKS_PER_SECOND: f64 = 100.0;
-/// Cores that others may use in a round that counts as quiet.
-const TOLERATED: f64 = 0.25;
+/// The number of cores that other processes may use in a valid round.
+const MAX_OTHER_CORES: f64 = 0.25;
 
-/// Relays for ever, if this process is to be the bare relay: it copies bytes and does no more.
-pub async fn relays() -> bool {
+/// Copies bytes forever if this process is the bare relay; otherwise returns `false`.
+pub async fn relay_if_selected() -> bool {
     let Ok(address) = std::env::var(RELAY_TO) else {
         return false;
     };
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     println!("listening on http://{}", listener.local_addr().unwrap());
     loop {
-        let (mut near, _) = listener.accept().await.unwrap();
-        let mut far = TcpStream::connect(&address).await.unwrap();
-        near.set_nodelay(true).unwrap();
-        far.set_nodelay(true).unwrap();
-        tokio::spawn(async move { tokio::io::copy_bidirectional(&mut near, &mut far).await });
+        let (mut client, _) = listener.accept().await.unwrap();
+        let mut upstream = TcpStream::connect(&address).await.unwrap();
+        client.set_nodelay(true).unwrap();
+        upstream.set_nodelay(true).unwrap();
+        tokio::spawn(
+            async move { tokio::io::copy_bidirectional(&mut client, &mut upstream).await },
+        );
     }
 }
 
-/// A process that listens: the real binary, or the bare relay.
+/// A server process: the real binary, the bare relay or the pass-through.
 pub struct Process {
     child: Child,
     folder: Option<TempDir>,
     pub url: String,
-    /// From its start until it answered.
+    /// The time from its start until it was ready.
     pub ready_after: Duration,
 }
 
 impl Process {
-    /// The real binary in a folder of its own, which may hold a database already.
+    /// Starts the real binary in this folder, which may contain a database. `BENCH_SERVER` is the
+    /// path of another build to measure.
     pub fn server(folder: TempDir, slice_ms: &str, base_url: &str) -> Process {
         Process::server_with(folder, slice_ms, base_url, &[])
     }
 
-    /// The same with more of the environment.
+    /// Like `server`, with additional environment variables.
     pub fn server_with(
         folder: TempDir,
         slice_ms: &str,
         base_url: &str,
         env: &[(&str, &str)],
     ) -> Process {
-        let mut command = on_the_first_core(Path::new(env!("CARGO_BIN_EXE_troupe")));
+        let built = env!("CARGO_BIN_EXE_troupe").to_owned();
+        let program = std::env::var("BENCH_SERVER").unwrap_or(built);
+        let mut command = on_the_first_core(Path::new(&program));
         command
             .envs(env.iter().copied())
             .env("TROUPE_BIND", "127.0.0.1:0")
@@ -75,14 +80,14 @@ impl Process {
         server
     }
 
-    /// This program again, as the relay to a model.
+    /// Starts this program as the relay to a model.
     pub fn relay(base_url: &str) -> Process {
         let host = base_url.trim_start_matches("http://");
-        Process::again(RELAY_TO, host.trim_end_matches("/v1"))
+        Process::start_self(RELAY_TO, host.trim_end_matches("/v1"))
     }
 
-    /// Starts this program again, with an argument that selects its part.
-    pub fn again(name: &str, value: &str) -> Process {
+    /// Starts this program with an environment variable that selects its role.
+    pub fn start_self(name: &str, value: &str) -> Process {
         let mut command = on_the_first_core(&std::env::current_exe().unwrap());
         command.env(name, value);
         Process::start(command)
@@ -93,10 +98,10 @@ impl Process {
         let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
         let url = lines.find_map(|line| {
             let line = line.unwrap();
-            let said = &line[line.find("http://")?..];
-            said.split_whitespace().next().map(str::to_owned)
+            let url = &line[line.find("http://")?..];
+            url.split_whitespace().next().map(str::to_owned)
         });
-        // What it says later is read and dropped, or it would wait for us one day.
+        // The later output is read and dropped, because a full pipe would block the process.
         thread::spawn(move || lines.for_each(drop));
         Process {
             child,
@@ -106,21 +111,67 @@ impl Process {
         }
     }
 
-    /// Has it end in good order; answers its folder.
-    pub fn send_away(mut self) -> TempDir {
+    /// Shuts the process down and returns its folder.
+    pub fn stop(mut self) -> TempDir {
         let pid = self.child.id().to_string();
         assert!(Command::new("kill").arg(pid).status().unwrap().success());
         assert!(self.child.wait().unwrap().success());
         self.folder.take().unwrap()
     }
 
-    /// What of it is in memory.
+    /// The resident memory of the process.
     pub fn resident_mib(&self) -> f64 {
         let status = fs::read_to_string(format!("/proc/{}/status", self.child.id())).unwrap();
         let line = status.lines().find(|it| it.starts_with("VmRSS:")).unwrap();
         let kib: f64 = line.split_whitespace().nth(1).unwrap().parse().unwrap();
         kib / 1024.0
     }
+}
+
+impl Process {
+    /// The processor time that the process has used so far.
+    pub fn cpu_time(&self) -> CpuTime {
+        CpuTime(cpu_ns_of(self.child.id()))
+    }
+}
+
+/// Processor time.
+#[derive(Default)]
+pub struct CpuTime(u64);
+
+impl CpuTime {
+    /// The processor time of the running children of a process, such as the connections of
+    /// PostgreSQL.
+    pub fn of_children(parent: u32) -> CpuTime {
+        let all = fs::read_dir("/proc").unwrap().flatten();
+        let pids = all.filter_map(|it| it.file_name().to_str()?.parse::<u32>().ok());
+        let children = pids.filter(|it| parent_of(*it) == Some(parent));
+        CpuTime(children.map(cpu_ns_of).sum())
+    }
+
+    /// Returns the difference in milliseconds.
+    pub fn ms_since(&self, before: &CpuTime) -> f64 {
+        self.0.saturating_sub(before.0) as f64 / 1e6
+    }
+}
+
+/// Returns the parent of a running process.
+pub fn parent_of(pid: u32) -> Option<u32> {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    // The program name ends with the last bracket.
+    let after_name = stat.rsplit(')').next()?;
+    after_name.split_whitespace().nth(1)?.parse().ok()
+}
+
+/// The processor time of the threads of a process, in nanoseconds; 0 after its end.
+fn cpu_ns_of(pid: u32) -> u64 {
+    let tasks = fs::read_dir(format!("/proc/{pid}/task"));
+    let tasks = tasks.into_iter().flatten().flatten();
+    let of_task = |task: fs::DirEntry| {
+        let stat = fs::read_to_string(task.path().join("schedstat")).ok()?;
+        stat.split_whitespace().next()?.parse::<u64>().ok()
+    };
+    tasks.filter_map(of_task).sum()
 }
 
 impl Drop for Process {
@@ -130,7 +181,8 @@ impl Drop for Process {
     }
 }
 
-/// A program with no settings of ours; on the first core, when `bin/bench` keeps this one off it.
+/// A command without our environment, pinned to the first core if `bin/bench` pins this process to
+/// another one.
 fn on_the_first_core(program: &Path) -> Command {
     let is_pinned = std::env::var("BENCH_PINNED").is_ok();
     let mut command = Command::new(if is_pinned {
@@ -156,7 +208,7 @@ fn is_ready(url: &str) -> bool {
         && answer.starts_with("HTTP/1.1 200")
 }
 
-/// Prints how long fixed work lasts, and a write that reaches the disk.
+/// Prints the durations of a fixed amount of work and of a write with `fsync`.
 pub fn calibrate() {
     let began = Instant::now();
     let mut number: u64 = 1;
@@ -179,52 +231,54 @@ pub fn calibrate() {
     );
 }
 
-/// Who else used the processors, round by round.
-pub struct Quiet {
+/// The processor use of other processes in each round.
+pub struct LoadMeter {
     ours: Vec<u32>,
-    begun: (Instant, f64),
-    foreign: Vec<f64>,
+    started: (Instant, f64),
+    other_cores: Vec<f64>,
 }
 
-impl Quiet {
-    /// Nothing is counted yet; these processes, and this one, are not foreign.
-    pub fn new<const N: usize>(ours: [&Process; N]) -> Quiet {
+impl LoadMeter {
+    /// Excludes these processes and this one from the measurement.
+    pub fn new<const N: usize>(ours: [&Process; N]) -> LoadMeter {
         let ours = ours.map(|it| it.child.id()).into_iter();
-        Quiet {
+        LoadMeter {
             ours: ours.chain([std::process::id()]).collect(),
-            begun: (Instant::now(), 0.0),
-            foreign: Vec::new(),
+            started: (Instant::now(), 0.0),
+            other_cores: Vec::new(),
         }
     }
 
     pub fn begin(&mut self) {
-        self.begun = (Instant::now(), self.foreign_seconds());
+        self.started = (Instant::now(), self.other_seconds());
     }
 
     pub fn end(&mut self) {
-        let (at, before) = self.begun;
-        let cores = (self.foreign_seconds() - before) / at.elapsed().as_secs_f64();
-        self.foreign.push(cores.max(0.0));
+        let (at, before) = self.started;
+        let cores = (self.other_seconds() - before) / at.elapsed().as_secs_f64();
+        self.other_cores.push(cores.max(0.0));
     }
 
-    /// Whether the figures may be believed: most rounds were quiet.
+    /// Whether the results are valid: most rounds were without much other load.
     pub fn verdict(mut self) -> String {
-        self.foreign.sort_by(f64::total_cmp);
-        let n_rounds = self.foreign.len();
-        let n_quiet = self.foreign.partition_point(|it| *it <= TOLERATED);
-        let word = if n_quiet * 2 > n_rounds {
+        self.other_cores.sort_by(f64::total_cmp);
+        let n_rounds = self.other_cores.len();
+        let n_valid = self
+            .other_cores
+            .partition_point(|it| *it <= MAX_OTHER_CORES);
+        let verdict = if n_valid * 2 > n_rounds {
             "valid"
         } else {
-            "no verdict"
+            "not valid"
         };
-        let median = self.foreign[n_rounds / 2];
+        let median = self.other_cores[n_rounds / 2];
         format!(
-            "{word}: {n_quiet} of {n_rounds} rounds were quiet, others used {median:.2} cores (median)"
+            "{verdict}: {n_valid} of {n_rounds} rounds without other load, other processes used {median:.2} cores (median)"
         )
     }
 
-    /// Seconds of processor time that others have used so far.
-    fn foreign_seconds(&self) -> f64 {
+    /// The processor time that other processes have used so far, in seconds.
+    fn other_seconds(&self) -> f64 {
         let all = fs::read_to_string("/proc/stat").unwrap();
         let fields: Vec<&str> = all.lines().next().unwrap().split_whitespace().collect();
         // user, nice, system, irq, softirq, steal: not idle, and not waiting for a disk.
@@ -236,7 +290,7 @@ impl Quiet {
 
 fn ticks_used_by(pid: u32) -> f64 {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
-    // The name of the program ends with the last bracket; it may hold anything.
+    // The program name ends with the last bracket and may itself contain brackets and spaces.
     let fields: Vec<&str> = stat
         .rsplit(')')
         .next()

@@ -1,3 +1,3 @@
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|data: &[u8]| troupe_fuzz::charx::is_held(data));
+libfuzzer_sys::fuzz_target!(|data: &[u8]| troupe_fuzz::charx::check(data));

@@ -1,3 +1,3 @@
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|data: &[u8]| troupe_fuzz::png::is_held(data));
+libfuzzer_sys::fuzz_target!(|data: &[u8]| troupe_fuzz::png::check(data));

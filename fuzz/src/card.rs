@@ -1,28 +1,32 @@
-//! Card documents: what is taken is whole, is taken again as it is, and loses nothing on its way out
-//! and in.
+//! Card documents: an accepted card is normalized, parses to itself, and is unchanged by export and
+//! import.
 
 use serde_json::Value;
 use tavern::cards::card::Card;
-use tavern::cards::export::{export_v2, export_v3};
+use tavern::cards::export_document::{export_v2, export_v3};
 
-/// Reads the bytes as a card.
-pub fn is_held(data: &[u8]) {
+/// Parses the bytes as a card.
+pub fn check(data: &[u8]) {
     if let Ok(card) = Card::parse(data) {
-        round_trips(&card);
+        check_round_trip(&card);
     }
 }
 
-/// Import, export, import: the same card.
-pub fn round_trips(card: &Card) {
-    let again = Card::from_document(card.document.clone()).expect("a card is a card");
-    assert_eq!(again.document, card.document, "what is taken is whole");
+/// Checks that export and import keep the card.
+pub fn check_round_trip(card: &Card) {
+    let again =
+        Card::from_document(card.document.clone()).expect("the document of a card is not a card");
+    assert_eq!(
+        again.document, card.document,
+        "parsing the document changed it"
+    );
     for export in [export_v2, export_v3] {
         let out = export(card);
-        let back = Card::parse(&bytes(&out)).expect("what goes out comes in");
-        assert_eq!(export(&back), out, "nothing is lost on the way");
+        let back = Card::parse(&bytes(&out)).expect("an exported card cannot be imported");
+        assert_eq!(export(&back), out, "export and import changed the card");
     }
 }
 
 fn bytes(document: &Value) -> Vec<u8> {
-    serde_json::to_vec(document).expect("a document is JSON")
+    serde_json::to_vec(document).expect("a document serializes to JSON")
 }

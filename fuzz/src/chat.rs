@@ -1,5 +1,5 @@
-//! Chats as lines of JSON: what is read is whole and within its limits, and a message that goes out
-//! comes in again as it was.
+//! Chats in JSON lines: messages are valid and within the limits, and export and import keep a
+//! message unchanged.
 
 use base::clock::Timestamp;
 use base::message_text::MAX_BYTES;
@@ -9,8 +9,8 @@ use tavern::chats::line::ChatLine;
 use tavern::chats::message::{ChatMessage, ChatText};
 use tavern::chats::{batches, export, line};
 
-/// Reads the bytes as a file.
-pub fn is_held(data: &[u8]) {
+/// Reads the bytes as a chat file.
+pub fn check(data: &[u8]) {
     let mut n_messages = 0;
     let count = |text: &str| text.len() as i64;
     let report = batches::read(data, &count, &mut |event| {
@@ -18,7 +18,7 @@ pub fn is_held(data: &[u8]) {
             assert!(batch.messages.len() <= MAX_MESSAGES);
             assert!(batch.bytes_read <= data.len() as u64);
             n_messages += batch.messages.len();
-            batch.messages.iter().for_each(is_whole);
+            batch.messages.iter().for_each(check_message);
         }
         true
     });
@@ -27,10 +27,12 @@ pub fn is_held(data: &[u8]) {
     assert!(report.n_skipped as usize + n_messages <= n_lines);
 }
 
-fn is_whole(read: &ChatMessage) {
+fn check_message(read: &ChatMessage) {
     for text in &read.texts {
-        let said = &text.content;
-        assert!(!said.trim().is_empty() && said.len() <= MAX_BYTES && !said.contains('\0'));
+        let content = &text.content;
+        assert!(
+            !content.trim().is_empty() && content.len() <= MAX_BYTES && !content.contains('\0')
+        );
     }
     let texts: Vec<ExportedText<'_>> = read.texts.iter().map(exported).collect();
     let message = ExportedChatMessage {
@@ -42,13 +44,16 @@ fn is_whole(read: &ChatMessage) {
         active: read.active as i64,
     };
     let line = export::message_line(&message, &texts);
-    let line = serde_json::to_vec(&line).expect("a line is JSON");
+    let line = serde_json::to_vec(&line).expect("a line serializes to JSON");
     let Ok(ChatLine::Message(back)) = line::read(&line, false) else {
-        panic!("what goes out comes in: {}", String::from_utf8_lossy(&line));
+        panic!(
+            "an exported message cannot be imported: {}",
+            String::from_utf8_lossy(&line)
+        );
     };
     let of = |it: &ChatMessage| (it.role, it.is_excluded, it.active, contents(it));
     assert_eq!(of(&back), of(read), "{}", String::from_utf8_lossy(&line));
-    assert_eq!(back.repairs, [], "nothing of ours needs repair");
+    assert_eq!(back.repairs, [], "an exported message was repaired");
 }
 
 fn contents(message: &ChatMessage) -> Vec<(String, String)> {

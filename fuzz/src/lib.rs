@@ -1,5 +1,5 @@
-//! What the targets hold the parsers to. Each function takes any bytes and panics where a rule is
-//! broken; the targets themselves are one line each.
+//! The rules that the fuzz targets check. Each `check` function takes any bytes and panics if a
+//! rule is violated; the targets only call it.
 
 pub mod card;
 pub mod charx;

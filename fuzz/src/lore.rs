@@ -1,5 +1,5 @@
-//! The lore engine: it ends, tells of every entry once, keeps to its budget, and comes to the same
-//! each time.
+//! The lorebook engine: it terminates, reports every entry once, stays within its budget, and is
+//! deterministic.
 
 use std::collections::BTreeSet;
 
@@ -13,9 +13,9 @@ use tavern::lorebook::scan_result::{SkipReason, SkippedEntry};
 use tavern::lorebook::timed_effects::TimedEffects;
 use tavern::lorebook_files::entry;
 
-/// Lines: the first sets the settings; one that begins with `>` is a message, any other an entry:
-/// a few letters of flags, then keys, secondary keys and content, each after a `|`.
-pub fn is_held(data: &[u8]) {
+/// Scans the entries and messages in these lines. The first line has the settings; a line that
+/// begins with `>` is a message, any other an entry: `flags|keys|secondary keys|content`.
+pub fn check(data: &[u8]) {
     let text = String::from_utf8_lossy(data);
     let mut lines = text.lines();
     let settings = settings(lines.next().unwrap_or_default());
@@ -57,32 +57,32 @@ pub fn is_held(data: &[u8]) {
 
     let result = engine::activate(&scan);
 
-    // How long a pattern may look is told by the clock.
+    // The time limit of a pattern makes results with `TooSlow` depend on the machine.
     let too_slow = |it: &SkippedEntry| matches!(it.reason, SkipReason::TooSlow(_));
     let again = engine::activate(&scan);
     if !result.skipped.iter().chain(&again.skipped).any(too_slow) {
-        assert_eq!(result, again, "the same scan comes to the same");
+        assert_eq!(result, again, "the same scan has two results");
     }
     let activated = result.activated.iter().map(|it| &it.entry.key);
     let skipped = result.skipped.iter().map(|it| &it.entry.key);
-    let told: Vec<&String> = activated.chain(skipped).collect();
-    let once: BTreeSet<&String> = told.iter().copied().collect();
+    let reported: Vec<&String> = activated.chain(skipped).collect();
+    let unique: BTreeSet<&String> = reported.iter().copied().collect();
     assert_eq!(
-        (told.len(), once.len()),
+        (reported.len(), unique.len()),
         (n_entries, n_entries),
-        "each entry is told of once"
+        "an entry is not reported exactly once"
     );
-    let asks_for_room = |key: &str| {
+    let counts_for_budget = |key: &str| {
         lorebooks[0]
             .entries
             .iter()
             .any(|it| it.key == key && !it.ignore_budget)
     };
-    let within = result
+    let counted = result
         .activated
         .iter()
-        .filter(|it| asks_for_room(&it.entry.key));
-    let spent: i64 = within.map(|it| it.tokens).sum();
+        .filter(|it| counts_for_budget(&it.entry.key));
+    let spent: i64 = counted.map(|it| it.tokens).sum();
     assert!(
         spent <= scan.settings.budget,
         "{spent} of {}",

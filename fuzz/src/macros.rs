@@ -1,4 +1,4 @@
-//! Macros: they end, within their limits, and come to the same each time.
+//! Macros: expansion terminates within its limits and is deterministic.
 
 use std::cell::RefCell;
 
@@ -7,8 +7,8 @@ use tavern::macros::bindings::Bindings;
 use tavern::macros::environment::MacroEnvironment;
 use tavern::macros::expansion::{MAX_OUTPUT, expand_counted};
 
-/// The first line is what a text stands for, the rest is the text.
-pub fn is_held(data: &[u8]) {
+/// Expands the bytes: the first line is the character description, the rest is the text.
+pub fn check(data: &[u8]) {
     let text = String::from_utf8_lossy(data);
     let (description, text) = text.split_once('\n').unwrap_or(("", &text));
     let bindings = Bindings {
@@ -33,6 +33,6 @@ pub fn is_held(data: &[u8]) {
         "{} bytes",
         first.0.len()
     );
-    assert_eq!(first, again, "the same text comes to the same");
+    assert_eq!(first, again, "the same text has two expansions");
     assert_eq!(expand_counted("plain", &bindings, &environment).0, "plain");
 }

@@ -1,4 +1,4 @@
-//! Markdown: whatever is written, the page gets a few tags and attributes and nothing else.
+//! Markdown: for any text the HTML contains only the allowed tags and attributes.
 
 use std::sync::LazyLock;
 
@@ -37,14 +37,14 @@ const ATTRIBUTES: &[&str] = &[
     "href", "target", "rel", "class", "type", "checked", "disabled", "start", "align",
 ];
 
-/// Renders the bytes as a text.
-pub fn is_held(data: &[u8]) {
+/// Renders the bytes as Markdown.
+pub fn check(data: &[u8]) {
     static MARKDOWN: LazyLock<Markdown> = LazyLock::new(Markdown::new);
     let text = String::from_utf8_lossy(data);
 
     let html = MARKDOWN.render(&text);
 
-    // A text that is shown plain may grow by its escapes.
+    // A text that is rendered as plain text grows by its escapes.
     assert!(
         html.len() <= MAX_OUTPUT.max(6 * text.len() + 64),
         "{} bytes",
@@ -52,11 +52,11 @@ pub fn is_held(data: &[u8]) {
     );
     for (at, _) in html.match_indices('<') {
         let tag = html[at + 1..].split('>').next().unwrap_or_default();
-        is_allowed(tag.trim_end_matches('/').trim(), &html);
+        check_tag(tag.trim_end_matches('/').trim(), &html);
     }
 }
 
-fn is_allowed(tag: &str, html: &str) {
+fn check_tag(tag: &str, html: &str) {
     let name = tag
         .trim_start_matches('/')
         .split_whitespace()
@@ -70,7 +70,9 @@ fn is_allowed(tag: &str, html: &str) {
             ATTRIBUTES.contains(&attribute),
             "{attribute} in <{tag}> in {html}"
         );
-        let (value, after) = value.split_once('"').expect("a value ends");
+        let (value, after) = value
+            .split_once('"')
+            .expect("an attribute value has no closing quote");
         if attribute == "href" {
             let scheme = value.split_once(':').map_or("", |it| it.0);
             let scheme = scheme.to_ascii_lowercase();

@@ -1,5 +1,5 @@
-//! Cards in PNG files: whatever the chunks are, they are read within their limits, and a card that
-//! comes out of one is a card.
+//! Cards in PNG files: any chunks are read within the limits, and extracted cards obey the rules of
+//! cards.
 
 use std::io::Cursor;
 
@@ -7,8 +7,8 @@ use tavern::cards::{png, png_chunks};
 
 use crate::card;
 
-/// Reads the bytes as a file, and as what stands in the chunks of one.
-pub fn is_held(data: &[u8]) {
+/// Reads the bytes as a PNG file, and as the content of the chunks of one.
+pub fn check(data: &[u8]) {
     read(data);
     read(&framed(data));
 }
@@ -22,11 +22,11 @@ fn read(file: &[u8]) {
         assert!(bytes.is_none_or(|it| it.len() <= file.len()));
     }
     for json in [found.v2, found.v3].into_iter().flatten() {
-        card::is_held(&json);
+        card::check(&json);
     }
 }
 
-/// A file whose chunks are right, each of a kind and a length that the bytes tell.
+/// A PNG file with well-formed chunks, whose kinds and lengths come from the bytes.
 fn framed(mut data: &[u8]) -> Vec<u8> {
     const KINDS: [&[u8; 4]; 6] = [b"tEXt", b"zTXt", b"iTXt", b"IHDR", b"IDAT", b"IEND"];
     let mut file = png::SIGNATURE.to_vec();

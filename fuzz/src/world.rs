@@ -1,34 +1,37 @@
-//! World files, books of cards and of other tools: what is read is within its limits, is as good as
-//! if it had been made here, and goes out and comes in as it was.
+//! Lorebook files, from cards and from other tools: an imported lorebook is valid and within the
+//! limits, and is unchanged by export and import.
 
 use serde_json::Value;
 use tavern::lorebook_files::file::{MAX_ENTRIES, MAX_NAME_CHARS, ParsedLorebook};
 use tavern::lorebook_files::{entry, file};
 
-/// Reads the bytes as a file.
-pub fn is_held(data: &[u8]) {
+/// Reads the bytes as a lorebook file.
+pub fn check(data: &[u8]) {
     let Ok(lorebook) = file::read(data, "a book.json") else {
         return;
     };
     assert!(lorebook.entries.len() <= MAX_ENTRIES);
     assert!(!lorebook.name.trim().is_empty() && lorebook.name.chars().count() <= MAX_NAME_CHARS);
     for it in &lorebook.entries {
-        file::validate(it).expect("what was read is within its limits");
+        file::validate(it).expect("an imported entry is not valid");
         entry::read(&Value::Object(it.clone()), "key".to_owned(), None);
     }
 
-    let back = out_and_in(&lorebook);
+    let back = export_and_import(&lorebook);
 
     assert_eq!(back.name, lorebook.name);
-    assert_eq!(back.entries, lorebook.entries, "nothing is lost on the way");
+    assert_eq!(
+        back.entries, lorebook.entries,
+        "export and import changed the entries"
+    );
     assert_eq!(
         back.document, lorebook.document,
-        "nor of what the book says of itself"
+        "export and import changed the document"
     );
 }
 
-fn out_and_in(lorebook: &ParsedLorebook) -> ParsedLorebook {
+fn export_and_import(lorebook: &ParsedLorebook) -> ParsedLorebook {
     let world = file::to_world_info(&lorebook.name, &lorebook.document, &lorebook.entries);
-    let bytes = serde_json::to_vec(&world).expect("a world is JSON");
-    file::read(&bytes, "other.json").expect("what goes out comes in")
+    let bytes = serde_json::to_vec(&world).expect("World Info serializes to JSON");
+    file::read(&bytes, "other.json").expect("an exported lorebook cannot be imported")
 }

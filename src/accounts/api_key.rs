@@ -1,4 +1,5 @@
-//! Table `api_keys`: API keys of users, stored as hashes.
+//! Table `api_keys`: creates, finds and revokes the API keys of users. Only their SHA-256 is
+//! stored.
 
 use base::clock::Timestamp;
 use base::ids::{ApiKeyId, UserId};

@@ -1,4 +1,5 @@
-//! Detects names that look alike, so that one member cannot pass for another.
+//! Detects names that look alike, so that a user cannot imitate the username of another account or
+//! the name of another member of a space.
 //!
 //! `Аnn` with a Cyrillic А, `ＡＮＮ` in full-width letters and `Ann` with an invisible mark look like
 //! `Ann`. Only whole names are compared, because a shared part does not mislead.

@@ -1,4 +1,4 @@
-//! The credential with which a caller authenticated.
+//! Defines `Credential`: the browser session or the API key with which a caller authenticated.
 
 use base::ids::{ApiKeyId, SessionId};
 

@@ -1,4 +1,4 @@
-//! Users, their browser sessions and their API keys.
+//! User accounts: their names, passwords, browser sessions and API keys.
 
 pub mod api_key;
 pub mod confusable_names;

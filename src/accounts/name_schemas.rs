@@ -1,7 +1,8 @@
 //! OpenAPI schemas of usernames, passwords, display names and titles, with the limits that their
 //! parsers enforce.
 //!
-//! **Invariant:** both accept the same values; the patterns list the same sets of characters.
+//! **Invariant:** a schema and its parser accept the same values; the patterns list the same sets
+//! of characters.
 
 use std::borrow::Cow;
 

@@ -1,4 +1,4 @@
-//! Parses usernames and passwords into valid values.
+//! Validates usernames and new passwords, and normalizes usernames for comparison.
 
 use unicode_normalization::UnicodeNormalization;
 

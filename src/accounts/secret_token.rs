@@ -1,4 +1,5 @@
-//! Secret tokens that authenticate a user: generated here, stored only as SHA-256.
+//! Generates the secret tokens of sessions, API keys and invites, and hashes them (SHA-256) for
+//! storage.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;

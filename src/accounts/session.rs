@@ -1,4 +1,4 @@
-//! Table `sessions`: browsers that are signed in.
+//! Table `sessions`: creates, finds and ends the browser sessions of signed-in users.
 //!
 //! The token is 32 random bytes. Only the cookie contains it; the table stores its SHA-256.
 
@@ -118,7 +118,7 @@ pub async fn count_active(db: &impl ConnectionTrait, now: Timestamp) -> Result<u
     active.count(db).await
 }
 
-/// Returns whether a session was not ended.
+/// Returns whether a session exists: it was not ended, but may have expired.
 pub async fn exists(db: &impl ConnectionTrait, id: SessionId) -> Result<bool, DbErr> {
     Ok(Entity::find_by_id(id).one(db).await?.is_some())
 }

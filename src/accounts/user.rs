@@ -1,4 +1,5 @@
-//! Table `users`: user accounts.
+//! Table `users`: creates, finds and updates user accounts. An account without a password is a
+//! guest.
 
 use base::clock::Timestamp;
 use base::ids::UserId;

@@ -1,4 +1,4 @@
-//! Searches, lists and changes accounts for admins.
+//! Searches and changes accounts for admins, and summarizes the sessions and activity of users.
 //!
 //! **Invariant:** there is always an active admin. Changes lock the rows of all active admins, so
 //! that two admins cannot demote each other concurrently.

@@ -1,4 +1,5 @@
-//! Table `assets`: files by their SHA-256, with a media type detected from the bytes, not declared.
+//! Table `assets`: stores each file once, by its SHA-256, with the media type detected from its
+//! bytes, and reads files whole or in chunks.
 
 use base::clock::Timestamp;
 use base::ids::AssetId;

@@ -1,4 +1,5 @@
-//! Stores imported characters: the card, its avatar and its assets in one operation.
+//! Creates characters from cards and changes their cards, avatars and assets, within the storage
+//! quota of the owner.
 
 use base::clock::Timestamp;
 use base::ids::{AssetId, CharacterId};

@@ -1,4 +1,4 @@
-//! Table `characters`: characters with their whole card documents.
+//! Table `characters`: the characters in users' libraries, each with its whole card document.
 
 use std::collections::HashMap;
 
@@ -17,7 +17,7 @@ use utoipa::ToSchema;
 use crate::characters::public_card::PublicCard;
 use crate::db::connect::Db;
 use crate::db::reading::page::{PageOf, PageQuery};
-use crate::db::reading::slices;
+use crate::db::reading::row_slices;
 use crate::db::string_enum::string_enum;
 
 #[derive(Clone, Debug, PartialEq, DeriveEntityModel)]
@@ -241,7 +241,7 @@ pub async fn list_for_owner(
     owner: UserId,
     page: PageQuery,
 ) -> Result<PageOf<Model>, DbErr> {
-    let bytes = slices::json_bytes(Column::Card);
+    let bytes = row_slices::json_bytes(Column::Card);
     page.load_large(select_for_owner(owner), Column::Id, bytes, db)
         .await
 }

@@ -1,5 +1,5 @@
-//! Table `character_assets`: the files of a character, by the paths that the card uses. The avatar
-//! has the empty path.
+//! Table `character_assets`: the assets of each character, by the paths that its card uses. The
+//! avatar has the empty path.
 
 use base::ids::{AssetId, CharacterId};
 use sea_orm::ActiveValue::Set;

@@ -1,4 +1,4 @@
-//! Characters: their cards, avatars and assets, with import and export.
+//! Characters: their cards, avatars and assets, and the storage quota of their owners.
 
 pub mod asset;
 pub mod card_store;

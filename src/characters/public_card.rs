@@ -1,4 +1,5 @@
-//! The part of a card that everyone who shares a space with the character may read.
+//! Extracts the public part of a card (name, creator's notes, tags and greetings), which everyone
+//! who shares a space with the character may read.
 
 use serde::Serialize;
 use serde_json::{Value, json};

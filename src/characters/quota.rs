@@ -1,5 +1,5 @@
-//! Storage quota of a user: the documents, avatars and assets of their cards, and the text of the
-//! spaces that they own.
+//! Computes how many bytes a user stores (cards with avatars and assets, and the text of the user's
+//! spaces) and checks them against the storage quota.
 
 use base::ids::UserId;
 use sea_orm::sea_query::{Condition, Expr};

@@ -1,9 +1,10 @@
-//! Creates branches: conversations that continue from a message of another conversation.
+//! Creates branches: conversations that start with copies of another conversation's messages up to
+//! a given message.
 //!
-//! **Invariant:** the database does the cloning, in a number of statements that does not depend on
-//! the length, the same on every database. A clone keeps its position, its swipes and the active
-//! one; `origin_message_id` names the message it was cloned from. A branch that is copied in
-//! several batches is hidden until it is complete.
+//! **Invariant:** the database copies the rows; the number of statements does not depend on the
+//! number of messages, and every database executes the same ones. A copy keeps its position, its
+//! swipes and the active one; `origin_message_id` names the message it was copied from. A branch
+//! that is copied in several batches is hidden until it is complete.
 
 use base::clock::Timestamp;
 use base::ids::ConversationId;

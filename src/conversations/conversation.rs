@@ -1,12 +1,16 @@
-//! Table `conversations`: one timeline of messages each.
+//! Table `conversations`: one row for each timeline of messages, with its counters. Queries, locks,
+//! updates and deletes the rows.
 
 use base::clock::Timestamp;
 use base::ids::{ConversationId, MembershipId, MessageId, SpaceId};
 use sea_orm::ActiveValue::Set;
 use sea_orm::entity::prelude::*;
-use sea_orm::sea_query::{Expr, ExprTrait, LockBehavior, LockType, Query, SelectStatement};
+use sea_orm::sea_query::{
+    Expr, ExprTrait, LockBehavior, LockType, Query, SelectStatement, UnionType,
+};
 use sea_orm::{IntoActiveModel, PaginatorTrait, QueryOrder, QuerySelect};
 
+use crate::conversations::chats::import_job;
 use crate::db::backend;
 use crate::db::backend::Backend;
 use crate::db::commit_verification::CommitProof;
@@ -120,9 +124,9 @@ pub async fn list_with_spaces(
     Ok(found.filter_map(with_space).collect())
 }
 
-/// Returns the number of conversations that are not hidden.
+/// Returns the number of conversations that are not hidden, in spaces that are not being imported.
 pub async fn count_visible(db: &impl ConnectionTrait) -> Result<u64, DbErr> {
-    let visible = Entity::find().filter(Column::IsHidden.eq(false));
+    let visible = Entity::find().filter(Column::Id.not_in_subquery(hidden_ids()));
     visible.count(db).await
 }
 
@@ -296,13 +300,14 @@ pub async fn clear_needs_step(
         .map(|_| ())
 }
 
-/// Selects conversations that are hidden while a job fills or deletes them. They are few and have a
-/// partial index.
+/// Selects conversations that are hidden while a job fills or deletes them, and those in the hidden
+/// spaces of imports. They are few, and both have an index.
 pub fn hidden_ids() -> SelectStatement {
-    Query::select()
-        .column(Column::Id)
-        .from(Entity)
+    let ids = || Query::select().column(Column::Id).from(Entity).to_owned();
+    let imported = Expr::col(Column::SpaceId).in_subquery(import_job::hidden_space_ids());
+    ids()
         .and_where(Expr::cust("is_hidden"))
+        .union(UnionType::All, ids().and_where(imported).to_owned())
         .to_owned()
 }
 

@@ -1,4 +1,5 @@
-//! Table `messages`: finished entries of a timeline. Never contains placeholders.
+//! Table `messages`: the messages of all timelines, and their JSON form. A text that a run is still
+//! writing has no row.
 
 use std::sync::Arc;
 
@@ -83,6 +84,16 @@ string_enum! {
 /// Returns a message, hidden or not. The caller checks the access to its conversation.
 pub async fn find(db: &impl ConnectionTrait, id: MessageId) -> Result<Option<Model>, DbErr> {
     Entity::find_by_id(id).one(db).await
+}
+
+/// Returns a message of this conversation, hidden or not.
+pub async fn find_in_conversation(
+    db: &impl ConnectionTrait,
+    conversation: ConversationId,
+    id: MessageId,
+) -> Result<Option<Model>, DbErr> {
+    let found = Entity::find_by_id(id).filter(Column::ConversationId.eq(conversation));
+    found.one(db).await
 }
 
 /// Returns those of these messages that are not hidden, unordered.

@@ -1,4 +1,5 @@
-//! Conversations: timelines, their messages, branches, import and export.
+//! Conversations: timelines and their messages, branches, search, rendering, background jobs,
+//! import and export.
 
 pub mod branching;
 pub mod chats;
@@ -6,7 +7,6 @@ pub mod conversation;
 pub mod jobs;
 pub mod message;
 pub mod newest_messages;
-pub mod pages;
 pub mod read_mark;
 pub mod rendering;
 pub mod root_conversation;
@@ -15,3 +15,4 @@ pub mod snippet;
 pub mod swipe;
 pub mod text_quota;
 pub mod timeline;
+pub mod timeline_page;

@@ -1,4 +1,5 @@
-//! The newest visible message of each role, which each row of `conversations` stores.
+//! Finds the newest visible assistant message and user message of a conversation, and stores their
+//! positions in its row.
 //!
 //! **Invariant:** the stored columns equal what [`find`] returns. They change in the transaction
 //! that appends, hides, restores, clones or imports a message.

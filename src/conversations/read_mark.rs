@@ -1,9 +1,10 @@
-//! Table `read_marks`: how far each user has read a conversation.
+//! Table `read_marks`: the position up to which each user has read a conversation, and the event
+//! `read_updated`.
 
 use std::collections::HashMap;
 
 use base::ids::{ConversationId, UserId};
-use realtime::event::{Envelope, Event};
+use realtime::envelope::{Envelope, Event};
 use realtime::topic::Topic;
 use sea_orm::ActiveValue::Set;
 use sea_orm::entity::prelude::*;

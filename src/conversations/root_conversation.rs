@@ -1,4 +1,4 @@
-//! Finds the first conversation of a space, which a client shows when a user opens the space.
+//! Finds the oldest root conversation of a space, which clients show when a user opens the space.
 
 use std::collections::HashMap;
 

@@ -1,10 +1,12 @@
-//! Full-text search of messages: parses the terms and queries the index.
+//! Full-text search of messages: parses the search input and queries the matching messages, page by
+//! page.
 //!
 //! **Invariant:** search terms are data. They reach the database as bound values: quoted for FTS5,
 //! and with wildcards escaped for `LIKE`; no input is interpreted as an expression.
 //!
 //! Results are limited to the shown text of messages that are not hidden, in the given spaces.
-//! Every word must occur in the text, also as part of another word, in any order.
+//! Each of the first `MAX_TERMS` words must occur in the text, also as part of another word, in any
+//! order.
 
 use base::ids::{SpaceId, UserId};
 use sea_orm::sea_query::{Expr, ExprTrait, LikeExpr, SelectStatement, SimpleExpr};
@@ -14,7 +16,7 @@ use sea_orm::{
 };
 
 use crate::conversations::message::{Column, Entity, Visibility};
-use crate::conversations::{conversation, message, pages};
+use crate::conversations::{conversation, message, timeline_page};
 use crate::db::backend::Backend;
 use crate::db::reading::page::{PageKeys, PageQuery};
 use crate::spaces::{lifecycle, space};
@@ -101,7 +103,7 @@ pub async fn load_keys(
     page: PageQuery,
 ) -> Result<PageKeys<i64>, DbErr> {
     let select = query(terms, scope.space_ids(), dialect);
-    let key = (Column::Id, pages::stored_bytes());
+    let key = (Column::Id, timeline_page::stored_bytes());
     page.load_keys(select, key, !page.is_towards_newest(), db)
         .await
 }
@@ -181,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn no_word_is_an_expression_of_the_index() {
+    fn words_are_quoted_and_never_act_as_query_operators() {
         let terms = SearchTerms::parse("say\"hi OR NEAR(a content:x* no").unwrap();
 
         assert_eq!(
@@ -191,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn characters_count_and_not_bytes() {
+    fn the_minimum_word_length_counts_characters_and_not_bytes() {
         assert!(!SearchTerms::parse("月亮").unwrap().has_indexed_word());
         assert!(SearchTerms::parse("月亮湖").unwrap().has_indexed_word());
     }

@@ -1,4 +1,5 @@
-//! Extracts a plain text excerpt around the first search hit, with the positions of all hits.
+//! Extracts a one-line excerpt of a text around the first search hit, with the positions of all
+//! hits in the excerpt.
 
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -129,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn a_text_without_the_word_begins_at_its_beginning() {
+    fn a_text_without_the_word_is_shown_from_its_beginning() {
         let found = snippet_of("nothing here", &["elsewhere"]);
 
         assert_eq!(

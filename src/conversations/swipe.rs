@@ -1,4 +1,4 @@
-//! Table `message_swipes`: alternative texts of a message.
+//! Table `message_swipes`: the alternative texts of each message that has more than one.
 //!
 //! A message that never had an alternative has no row here; its only text is its content.
 //! **Invariant:** the row at a message's `active_swipe` has the same text as the message.
@@ -15,7 +15,7 @@ use sea_orm::{JoinType, QueryOrder, QuerySelect};
 
 use crate::conversations::message;
 use crate::db::reading::page::{PageKeys, PageQuery};
-use crate::db::reading::slices;
+use crate::db::reading::row_slices;
 
 /// Metadata key of a greeting that was added with a character. It describes the message, not one
 /// text.
@@ -79,7 +79,7 @@ pub async fn bytes_by_seq(
     conversation: ConversationId,
     seqs: &[i64],
 ) -> Result<HashMap<i64, i64>, DbErr> {
-    let total = slices::stored_bytes((Entity, Column::Content)).sum();
+    let total = row_slices::stored_bytes((Entity, Column::Content)).sum();
     let rows: Vec<(i64, i64)> = Entity::find()
         .join(JoinType::InnerJoin, Relation::Message.def())
         .filter(message::Column::ConversationId.eq(conversation))
@@ -101,7 +101,7 @@ pub async fn load_keys(
     page: PageQuery,
 ) -> Result<PageKeys<i64>, DbErr> {
     let of_message = Entity::find().filter(Column::MessageId.eq(message));
-    let key = (Column::Position, slices::stored_bytes(Column::Content));
+    let key = (Column::Position, row_slices::stored_bytes(Column::Content));
     page.load_keys(of_message, key, page.is_backwards(), db)
         .await
 }

@@ -1,5 +1,5 @@
-//! Limits the size of the texts stored in a user's spaces (`LIMIT_STORED_MIB_PER_USER`), which
-//! counts together with their cards.
+//! Checks that new text fits into the storage quota of the space's owner
+//! (`LIMIT_STORED_MIB_PER_USER`), which also counts the owner's cards.
 //!
 //! Each conversation counts its text in its own row, under its own lock, so that conversations do
 //! not wait for each other. The text counts for the owner of the space.

@@ -1,17 +1,19 @@
-//! Reads a timeline in its order (its tail, its pages, its authors) and appends messages to it.
+//! Queries and inserts the messages of a conversation: finds them by position, author or
+//! `client_id`, and checks for greetings and branches. `timeline_page` loads a `TimelinePage`.
 //!
-//! **Invariant:** `seq` is consecutive from 1. It is assigned from the conversation's row, under
-//! its lock, in the transaction that inserts; a reader who saw `k` never finds a new `j < k`.
+//! **Invariant:** `seq` is consecutive from 1. The callers of [`append`] assign it from the locked
+//! row of the conversation, in the same transaction; a reader who saw `k` never finds a new
+//! `j < k`.
 
 use std::collections::HashSet;
 
 use base::clock::Timestamp;
 use base::ids::{ConversationId, MembershipId, MessageId};
 use sea_orm::ActiveValue::NotSet;
-use sea_orm::sea_query::{Expr, ExprTrait};
+use sea_orm::sea_query::{Asterisk, Expr, ExprTrait, Query, UnionType};
 use sea_orm::{
-    ColumnTrait, ConnectionTrait, DbErr, EntityTrait, IntoActiveModel, PaginatorTrait, QueryFilter,
-    QueryOrder, QuerySelect,
+    ColumnTrait, ConnectionTrait, DbErr, EntityTrait, FromQueryResult, IntoActiveModel,
+    PaginatorTrait, QueryFilter, QueryOrder, QuerySelect, QueryTrait,
 };
 
 use crate::conversations::message::{Column, Entity, MessageRole, Model};
@@ -20,9 +22,27 @@ use crate::conversations::{conversation, message};
 /// A timeline with more messages cannot have only greetings, because each character greets once.
 const MAX_GREETINGS: i64 = 1_000;
 
-/// Returns the newest message that is not hidden.
-pub async fn tail(db: &impl ConnectionTrait, id: ConversationId) -> Result<Option<Model>, DbErr> {
-    visible(id).order_by_desc(Column::Seq).one(db).await
+/// Returns the newest message of each of these conversations that is not hidden, with one query.
+pub async fn list_tails(
+    db: &impl ConnectionTrait,
+    ids: &[ConversationId],
+) -> Result<Vec<Model>, DbErr> {
+    let tails = ids.iter().map(|id| {
+        let tail = visible(*id).order_by_desc(Column::Seq).limit(1);
+        // A `LIMIT` inside of a `UNION` needs a subquery.
+        Query::select()
+            .column(Asterisk)
+            .from_subquery(tail.into_query(), "tail")
+            .to_owned()
+    });
+    let all = tails.reduce(|mut all, tail| all.union(UnionType::All, tail).to_owned());
+    let Some(all) = all else {
+        return Ok(Vec::new());
+    };
+    let rows = db.query_all(&all).await?;
+    rows.iter()
+        .map(|row| Model::from_query_result(row, ""))
+        .collect()
 }
 
 /// Returns the author of the newest assistant message before `seq` that is not hidden. A greeting

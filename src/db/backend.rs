@@ -1,11 +1,12 @@
-//! The two kinds of database, and the SQL and error codes in which they differ.
+//! The two kinds of database: the SQL, locks and error codes in which they differ, and the
+//! classification of errors.
 
 use std::borrow::Cow;
 
 use base::clock::Timestamp;
 use base::ids::SpaceId;
 use sea_orm::sea_query::{Expr, ExprTrait, IntoColumnRef, Query, SimpleExpr};
-use sea_orm::{ConnectionTrait, DbErr, RuntimeErr, SqlErr};
+use sea_orm::{ColumnTrait, ConnectionTrait, DbErr, RuntimeErr, SqlErr};
 
 /// The kind of database.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,6 +24,25 @@ pub fn lease_time(backend: Backend, now: Timestamp) -> SimpleExpr {
         Backend::Sqlite => Expr::value(now.0),
         // clock_timestamp(), not now(): now() does not move inside a transaction.
         Backend::Postgres => Expr::cust("(extract(epoch from clock_timestamp()) * 1000)::bigint"),
+    }
+}
+
+/// Determines which leases have expired.
+#[derive(Clone, Copy, Debug)]
+pub struct StaleAfter {
+    /// Minimum age of the last heartbeat.
+    pub after_ms: i64,
+    pub dialect: Backend,
+}
+
+impl StaleAfter {
+    /// Returns whether the heartbeat in this column is stale. A heartbeat this far in the future was
+    /// written before the clock was set back.
+    pub fn condition(&self, heartbeat_at: impl ColumnTrait, now: Timestamp) -> SimpleExpr {
+        let clock = || lease_time(self.dialect, now);
+        let beat = || Expr::col(heartbeat_at);
+        let silent = beat().lte(clock().sub(self.after_ms));
+        silent.or(beat().gte(clock().add(self.after_ms)))
     }
 }
 

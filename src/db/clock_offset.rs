@@ -1,4 +1,5 @@
-//! Measures the offset between this process's clock and the database's, so that all nodes agree.
+//! Corrects the clock of this process by its measured offset from the PostgreSQL server's clock, so
+//! that all nodes agree on the time.
 
 use base::clock::{Clock, MAX_ROUND_TRIP};
 use tokio::time::timeout;

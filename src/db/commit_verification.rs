@@ -25,7 +25,7 @@ pub(super) async fn is_committed(connection: &DatabaseConnection, proof: &Commit
     let began = Instant::now();
     while began.elapsed() < VERIFICATION_TIMEOUT {
         match query_status(connection, proof).await {
-            // The server has not noticed yet that the client is gone.
+            // The server has not detected the disconnect yet.
             Ok(Some(word)) if word == "in progress" => {}
             Ok(word) => return word.is_some_and(|it| it == "committed"),
             Err(error) if backend::is_transient(&error) => {}

@@ -1,4 +1,5 @@
-//! Identifies this database among all that share a Redis.
+//! Returns the id of this PostgreSQL database, to distinguish databases that use the same Redis
+//! server.
 
 use sea_orm::{ConnectionTrait, DbErr, Statement};
 use sha2::{Digest, Sha256};

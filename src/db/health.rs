@@ -1,4 +1,5 @@
-//! Tracks whether writes reach the disk: read by `/readyz`, updated by all database access.
+//! Tracks whether writes reach the disk, for `/readyz`, and refuses writes after the file was found
+//! damaged. All database access updates it.
 //!
 //! **Invariant:** after a failed write the state is `Failing` until a write probe succeeds; after
 //! damage of the file was found it is `Damaged` until the process ends, and nothing more is

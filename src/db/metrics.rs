@@ -1,4 +1,5 @@
-//! Metrics of the connection pools: their use, and how long writers wait for a connection.
+//! Prometheus metrics of the connection pools: busy and idle connections, and how long writing
+//! transactions wait for a connection.
 
 use std::fmt;
 use std::time::Duration;

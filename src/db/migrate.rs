@@ -1,7 +1,8 @@
-//! Migrates the database, also when several processes start at the same time.
+//! Applies the missing migrations, under a lock if several nodes start at the same time, and counts
+//! them.
 
 use migration::{Migrator, MigratorTrait};
-use sea_orm::{ConnectionTrait, DbErr, TransactionTrait};
+use sea_orm::{ConnectionTrait, DatabaseConnection, DbErr};
 
 use crate::db::backend::Backend;
 use crate::db::connect::Db;
@@ -30,16 +31,35 @@ impl Db {
         Ok(Migrator::get_pending_migrations(&self.writer).await?.len())
     }
 
+    /// Uses one connection for the lock and for the steps. If this process is killed, PostgreSQL
+    /// ends its last statement, which may commit a step, before it releases the lock.
     async fn migrate_under_lock(&self) -> Result<(), DbErr> {
-        let lock = self.heartbeat_connection().begin().await?;
+        let connection = self.heartbeat_connection();
         // The default limits would abort the wait for another node's long migration.
-        lock.execute_unprepared("set local lock_timeout = 0; set local statement_timeout = 0; set local idle_in_transaction_session_timeout = 0")
+        for limit in ["lock_timeout", "statement_timeout"] {
+            connection
+                .execute_unprepared(&format!("set {limit} = 0"))
+                .await?;
+        }
+        connection
+            .execute_unprepared(&format!("select pg_advisory_lock({MIGRATION_LOCK})"))
             .await?;
-        lock.execute_unprepared(&format!("select pg_advisory_xact_lock({MIGRATION_LOCK})"))
-            .await?;
+        for limit in ["lock_timeout", "statement_timeout"] {
+            connection
+                .execute_unprepared(&format!("reset {limit}"))
+                .await?;
+        }
+        let migrated = self.migrate_on(connection).await;
+        let unlocked = connection
+            .execute_unprepared(&format!("select pg_advisory_unlock({MIGRATION_LOCK})"))
+            .await;
+        migrated.and(unlocked.map(drop))
+    }
+
+    async fn migrate_on(&self, connection: &DatabaseConnection) -> Result<(), DbErr> {
         base::fail_point!("migrate.begin", ?);
-        Migrator::up(&self.writer, None).await?;
+        Migrator::up(connection, None).await?;
         base::fail_point!("migrate.end", ?);
-        lock.commit().await
+        Ok(())
     }
 }

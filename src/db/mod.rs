@@ -1,4 +1,5 @@
-//! The database, SQLite in a file or PostgreSQL: the only authoritative copy of all data.
+//! Access to the database (an SQLite file or PostgreSQL), the only authoritative copy of all data:
+//! connections, transactions, migrations and health.
 
 pub mod backend;
 pub mod clock_offset;
@@ -11,7 +12,7 @@ pub mod metrics;
 pub mod migrate;
 pub mod probe;
 pub mod reading;
-pub mod retry;
+pub mod retry_wait;
 pub mod sqlite;
 pub mod string_enum;
 pub mod write;

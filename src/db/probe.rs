@@ -1,4 +1,5 @@
-//! The write probe: after a failed write it finds out when writes succeed again.
+//! After a failed write, writes a test row (the write probe) every 5 seconds, to detect when writes
+//! succeed again.
 
 use std::time::Duration;
 

@@ -1,7 +1,7 @@
-//! The macro `string_enum!`: declares enumerations with the same word for each value in Rust, in
-//! the column and in JSON.
+//! The macro `string_enum!`: declares enumerations that use the same snake-case word for a value in
+//! the database column and in JSON.
 
-/// Declares such enumerations. The words are the variant names in snake case. An enumeration whose
+/// Declares enumerations. The words are the variant names in snake case. An enumeration whose
 /// name exists in several modules sets its API document name: `#[schema(as = SpaceStatus)]`.
 macro_rules! string_enum {
     ($($(#[$of_name:meta])* $name:ident { $($(#[$of_value:meta])* $value:ident),* $(,)? })*) => {$(

@@ -1,4 +1,5 @@
-//! Runs writing transactions. No other file begins one.
+//! Runs all writing transactions of [`Db`] except migrations: begins them, commits or rolls them
+//! back, and repeats those that the database rolled back because of another one.
 //!
 //! **Invariant:** every transaction runs in a task of the main runtime. A dropped request (the
 //! client disconnected) cannot drop the transaction with it: on PostgreSQL a canceled `BEGIN`

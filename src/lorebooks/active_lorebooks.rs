@@ -1,5 +1,5 @@
-//! Loads the lorebooks that take part in a prompt. Apart from the table files, the only file of
-//! this module that does I/O.
+//! Loads the lorebooks that a prompt uses: those linked to its conversation, persona, space and
+//! speaker, the one embedded in the speaker's card, and the one that the card names.
 
 use std::collections::HashMap;
 
@@ -10,7 +10,7 @@ use sea_orm::{
 use serde_json::Value;
 use tavern::cards::card::Card;
 use tavern::lorebook::engine_lorebook::{Lorebook, LorebookEntry, LorebookSource};
-use tavern::lorebook_files::{convert, entry, lenient_json};
+use tavern::lorebook_files::{entry, lenient_json, world_info};
 
 use crate::lorebooks::lorebook_link::LinkTarget;
 use crate::lorebooks::{lorebook, lorebook_entry, lorebook_link};
@@ -119,13 +119,13 @@ pub fn embedded_lorebook(character: CharacterId, card: &Card) -> Option<Lorebook
         Value::Object(entries) => entries.values().collect(),
         _ => return None,
     };
-    let in_world = convert::is_world_info(stated.iter().copied());
+    let in_world = world_info::is_world_info(stated.iter().copied());
     let of = |(n, it): (usize, &Value)| {
         let of_world = it.as_object();
-        let of_world = of_world.filter(|it| convert::is_world_info_entry(it, in_world));
+        let of_world = of_world.filter(|it| world_info::is_world_info_entry(it, in_world));
         match of_world {
             Some(world) => {
-                let entry = Value::Object(convert::from_world_info(world.clone()));
+                let entry = Value::Object(world_info::from_world_info(world.clone()));
                 entry::read(&entry, n.to_string(), None)
             }
             None => entry::read(it, n.to_string(), None),

@@ -1,4 +1,4 @@
-//! Table `lorebooks`: the lorebooks in users' libraries.
+//! Table `lorebooks`: the lorebooks in users' libraries, without their entries.
 
 use std::collections::HashMap;
 
@@ -15,7 +15,7 @@ use utoipa::ToSchema;
 
 use crate::db::connect::Db;
 use crate::db::reading::page::{PageOf, PageQuery};
-use crate::db::reading::slices;
+use crate::db::reading::row_slices;
 use crate::lorebooks::lorebook_entry;
 
 #[derive(Clone, Debug, PartialEq, DeriveEntityModel)]
@@ -148,7 +148,7 @@ pub async fn list_for_owner(
     owner: UserId,
     page: PageQuery,
 ) -> Result<PageOf<Model>, DbErr> {
-    let bytes = slices::json_bytes(Column::Document);
+    let bytes = row_slices::json_bytes(Column::Document);
     page.load_large(select_for_owner(owner), Column::Id, bytes, db)
         .await
 }

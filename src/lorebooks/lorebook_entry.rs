@@ -1,4 +1,4 @@
-//! Table `lorebook_entries`: the entries of lorebooks, stored as documents.
+//! Table `lorebook_entries`: the entries of lorebooks, each stored as one JSON document.
 
 use base::ids::{LorebookEntryId, LorebookId};
 use sea_orm::ActiveValue::{NotSet, Set, Unchanged};
@@ -9,7 +9,7 @@ use tavern::lorebook_files::file::MAX_ENTRIES;
 
 use crate::db::connect::Db;
 use crate::db::reading::page::{PageOf, PageQuery};
-use crate::db::reading::slices;
+use crate::db::reading::row_slices;
 
 /// The number of rows in one INSERT.
 const ROWS_PER_INSERT: usize = 500;
@@ -22,7 +22,7 @@ pub struct Model {
     pub lorebook_id: LorebookId,
     /// The position in its lorebook; unique there.
     pub position: i64,
-    /// A complete entry in the `character_book` format; see `crates/tavern/src/lorebook_files/convert.rs`.
+    /// A complete entry in the `character_book` format; see `crates/tavern/src/lorebook_files/world_info.rs`.
     #[sea_orm(column_type = "JsonBinary")]
     pub document: Json,
 }
@@ -86,7 +86,7 @@ pub async fn list_page_for_lorebook(
     book: LorebookId,
     page: PageQuery,
 ) -> Result<PageOf<Model>, DbErr> {
-    let bytes = slices::json_bytes(Column::Document);
+    let bytes = row_slices::json_bytes(Column::Document);
     page.load_large(select_for_lorebook(book), Column::Id, bytes, db)
         .await
 }

@@ -1,5 +1,5 @@
-//! Table `lorebook_links`: the lorebooks linked to spaces, conversations, characters and
-//! memberships.
+//! Table `lorebook_links`: which lorebooks are linked to a space, conversation, character or
+//! membership, and in which order.
 
 use base::ids::{CharacterId, ConversationId, LorebookId, LorebookLinkId, MembershipId, SpaceId};
 use sea_orm::ActiveValue::{NotSet, Set};

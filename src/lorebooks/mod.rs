@@ -1,4 +1,4 @@
-//! Lorebooks (World Info): their tables, and which of them are active for a speaker.
+//! Lorebooks (World Info): their tables, and which of them a prompt uses.
 
 pub mod active_lorebooks;
 pub mod lorebook;

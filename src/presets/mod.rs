@@ -1,8 +1,9 @@
-//! The presets in users' libraries (prompts and sampling settings), and the preset that results for
-//! a prompt.
+//! Presets (prompt texts and sampling settings): the tables of users' libraries, and the preset
+//! that applies to a prompt.
 //!
-//! `document` is the complete preset of a prompt, with a default for every key. Stored presets are
-//! partial: they contain only the keys that were set, so that they can be layered.
+//! The preset of a prompt (`tavern::presets::complete_preset::Preset`) is complete, with a default
+//! for every key. Stored presets are partial: they contain only the keys that were set, so that they
+//! can be layered.
 
 pub mod preset;
 pub mod preset_summary;

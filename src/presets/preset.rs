@@ -1,4 +1,5 @@
-//! Table `presets`: the prompt orders and samplers in users' libraries.
+//! Table `presets`: the presets in users' libraries, each with its prompt order, texts and sampling
+//! settings.
 
 use std::collections::HashMap;
 

@@ -1,4 +1,4 @@
-//! Table `presets` without the documents, for lists.
+//! Lists the presets in a user's library without their documents, from the table `presets`.
 
 use base::clock::Timestamp;
 use base::ids::{PresetId, UserId};

@@ -1,4 +1,5 @@
-//! Resolves the preset of a prompt from its layers, key by key.
+//! Merges the preset of a prompt, key by key, from the settings and presets of its membership and
+//! space and the settings of its provider.
 //!
 //! From the top: the membership's own settings, the membership's preset, the space's own settings,
 //! the preset that these name, the settings of the provider, and the defaults. The topmost layer
@@ -7,7 +8,7 @@
 use base::ids::PresetId;
 use sea_orm::{ConnectionTrait, DbErr};
 use serde_json::{Map, Value};
-use tavern::presets::document::{Preset, PromptSlot};
+use tavern::presets::complete_preset::{Preset, PromptSlot};
 
 use crate::presets::preset;
 
@@ -118,7 +119,7 @@ fn drop_unsupported(preset: &mut Preset) {
 #[cfg(test)]
 mod tests {
     use serde_json::{Value, json};
-    use tavern::presets::document::{Preset, PromptSlot};
+    use tavern::presets::complete_preset::{Preset, PromptSlot};
 
     use super::{from_merged, merge_layers};
 
@@ -142,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_stated_is_the_default() {
+    fn keys_that_no_layer_sets_have_their_defaults() {
         assert_eq!(preset_of(&[]), Preset::default());
         assert_eq!(preset_of(&[json!(null), json!({})]), Preset::default());
     }

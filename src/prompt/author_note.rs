@@ -1,5 +1,5 @@
-//! Resolves the author's note of a prompt: a text that is inserted near the end, every few user
-//! messages.
+//! Resolves the author's note of a prompt from the settings of the conversation, the speaker and
+//! the space: a text that is inserted near the end, every few user messages.
 //!
 //! The conversation's note replaces the speaker's, which replaces the space's. The speaker's note
 //! may also be placed before or after the text of the space's note.
@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn the_conversations_note_wins_over_the_speakers_and_that_over_the_spaces() {
+    fn the_conversations_note_overrides_the_speakers_which_overrides_the_spaces() {
         let (none, of) = (json!({}), settings);
         let text = |a: &Value, b: &Value, c: &Value| resolve(a, b, c).text;
 
@@ -145,21 +145,21 @@ mod tests {
     }
 
     #[test]
-    fn a_speakers_note_may_stand_beside_the_spaces_where_that_stands() {
+    fn a_speakers_note_may_precede_or_follow_the_spaces_note_at_its_position() {
         let space = json!({"author_note": {"text": "room", "depth": 2, "role": "user"}});
-        let beside = |how| {
+        let combined = |how| {
             let own = json!({"author_note": {"text": "own", "depth": 9, "combine": how}});
             resolve(&json!({}), &own, &space)
         };
 
-        assert_eq!(beside("before").text, "own\nroom");
-        assert_eq!(beside("after").text, "room\nown");
+        assert_eq!(combined("before").text, "own\nroom");
+        assert_eq!(combined("after").text, "room\nown");
         assert_eq!(
-            (beside("after").depth, beside("after").role),
+            (combined("after").depth, combined("after").role),
             (2, PromptRole::User)
         );
         assert_eq!(
-            (beside("replace").depth, beside("replace").text.as_str()),
+            (combined("replace").depth, combined("replace").text.as_str()),
             (9, "own")
         );
     }

@@ -1,4 +1,5 @@
-//! The blocks of a prompt: the parts that are ordered, fitted, sent, and shown to users.
+//! Defines `PromptBlock`, a part of a prompt that is ordered, dropped if necessary and shown to
+//! users, and converts blocks to the messages for the model.
 
 use base::ids::MessageId;
 use base::prompt_role::PromptRole;

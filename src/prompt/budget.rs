@@ -1,4 +1,5 @@
-//! Fits a prompt into the context window of the model.
+//! Fits a prompt into the context window of the model: drops blocks until the rest fits, or refuses
+//! the prompt.
 //!
 //! Example blocks are dropped first, then lore by ascending priority, then the oldest messages. A
 //! preset may keep its examples longer than lore and messages.
@@ -7,7 +8,7 @@
 //! they alone do not fit, the prompt is refused with the number of excess tokens. A tool result is
 //! never kept without its call.
 
-use tavern::presets::document::ExampleMessagesMode;
+use tavern::presets::complete_preset::ExampleMessagesMode;
 
 use crate::prompt::blocks::{BlockKind, PromptBlock};
 
@@ -116,8 +117,8 @@ mod tests {
 
     fn dropped(limit_tokens: i64) -> Vec<usize> {
         let mut blocks = blocks(&WHOLE);
-        let total =
-            fit_blocks(&mut blocks, limit_tokens, ExampleMessagesMode::default()).expect("it fits");
+        let total = fit_blocks(&mut blocks, limit_tokens, ExampleMessagesMode::default())
+            .expect("the blocks fit");
         let dropped: Vec<usize> = (0..blocks.len()).filter(|at| blocks[*at].dropped).collect();
         assert_eq!(total, 70 - 10 * i64::try_from(dropped.len()).expect("few"));
         dropped
@@ -155,21 +156,21 @@ mod tests {
     }
 
     #[test]
-    fn the_newest_message_and_the_system_are_kept_or_the_prompt_is_refused() {
-        let refused = fit_blocks(&mut blocks(&WHOLE), 18, ExampleMessagesMode::default());
+    fn a_prompt_is_rejected_if_the_newest_message_and_the_system_blocks_do_not_fit() {
+        let result = fit_blocks(&mut blocks(&WHOLE), 18, ExampleMessagesMode::default());
 
-        assert_eq!(refused, Err(ContextOverflow { over_by: 12 }));
+        assert_eq!(result, Err(ContextOverflow { over_by: 12 }));
     }
 
     #[test]
-    fn a_prompt_without_history_can_be_too_long_as_well() {
-        let refused = fit_blocks(
+    fn a_prompt_without_history_can_be_too_long() {
+        let result = fit_blocks(
             &mut blocks(&[BlockKind::Main]),
             -5,
             ExampleMessagesMode::default(),
         );
 
-        assert_eq!(refused, Err(ContextOverflow { over_by: 15 }));
+        assert_eq!(result, Err(ContextOverflow { over_by: 15 }));
         assert_eq!(
             fit_blocks(&mut [], 0, ExampleMessagesMode::default()),
             Ok(0)

@@ -1,5 +1,5 @@
-//! Builds a prompt from its context: blocks in the order of the preset, fitted into the context
-//! window.
+//! Builds a prompt from its context: orders the blocks by the preset, drops those that exceed the
+//! context window, and converts the rest to a request for the model.
 
 use base::ids::CharacterId;
 use base::prompt_role::PromptRole;
@@ -7,7 +7,7 @@ use llm::request::{Message, Request};
 use serde_json::Value;
 use tavern::macros::card_use::CardUse;
 use tavern::macros::variables::VariableChanges;
-use tavern::presets::document::{
+use tavern::presets::complete_preset::{
     DEFAULT_ORDER, GenerationTrigger, Preset, PresetEntry, PromptPosition, PromptSlot,
 };
 
@@ -219,7 +219,7 @@ fn depth_injections(sections: &Sections<'_>, note: Vec<PromptBlock>) -> Vec<Inje
 mod tests;
 
 #[cfg(test)]
-#[path = "builder_human_tests.rs"]
+#[path = "builder_impersonation_tests.rs"]
 mod human_tests;
 
 #[cfg(test)]
@@ -231,5 +231,5 @@ mod group_tests;
 mod names_tests;
 
 #[cfg(test)]
-#[path = "builder_chain_tests.rs"]
+#[path = "builder_v1_tests.rs"]
 mod chain_tests;

@@ -7,7 +7,7 @@ use base::prompt_role::PromptRole;
 use serde_json::{Value, json};
 use tavern::lorebook::engine_lorebook::{Lorebook, LorebookSource};
 use tavern::lorebook_files::entry;
-use tavern::presets::document::{GenerationTrigger, PresetEntry, PromptPosition};
+use tavern::presets::complete_preset::{GenerationTrigger, PresetEntry, PromptPosition};
 
 use super::build;
 use super::tests::{count, line, member, solo, written};
@@ -49,8 +49,8 @@ fn cards() -> [Value; 3] {
     ]
 }
 
-/// The lorebooks in the cards of Ada and Cid; a speaker brings its own.
-fn book(owner: &str) -> Option<Lorebook> {
+/// Returns the lorebook in the card of Ada or Cid; other cards have none.
+fn card_lorebook(owner: &str) -> Option<Lorebook> {
     let entries = match owner {
         "Ada" => json!([
             {"keys": ["engine"], "content": "The engine weighs fifteen tons.", "insertion_order": 10,
@@ -82,7 +82,7 @@ fn book(owner: &str) -> Option<Lorebook> {
 }
 
 /// Bob with Ada, Cid and the muted Dot. Ada is the speaker.
-fn three(mode: CardHandlingMode) -> PromptContext {
+fn group_of_three(mode: CardHandlingMode) -> PromptContext {
     let [ada, cid, dot] = cards();
     let mut context = solo();
     context.members.truncate(1);
@@ -123,19 +123,19 @@ fn three(mode: CardHandlingMode) -> PromptContext {
     };
     context.preset.order.extend([in_chat, anew]);
     context.preset.temperature = Some(0.8);
-    books_of(&mut context, "Ada");
+    use_lorebook_of(&mut context, "Ada");
     context
 }
 
-fn books_of(context: &mut PromptContext, owner: &str) {
+fn use_lorebook_of(context: &mut PromptContext, owner: &str) {
     context.lore = LoreInput {
-        lorebooks: book(owner).into_iter().collect(),
+        lorebooks: card_lorebook(owner).into_iter().collect(),
         ..LoreInput::default()
     };
 }
 
-fn shown(context: &PromptContext) -> String {
-    let built = build(context, &count).expect("it fits");
+fn render_prompt(context: &PromptContext) -> String {
+    let built = build(context, &count).expect("the prompt fits");
     let lore = built.lore.fired.iter();
     let lore: Vec<String> = lore
         .map(|it| format!("{} ({}): {}", it.name, it.book, it.because))
@@ -145,31 +145,34 @@ fn shown(context: &PromptContext) -> String {
 }
 
 #[test]
-fn a_turn_of_one_of_three() {
+fn a_reply_in_a_group_of_three_characters() {
     for (mode, handling) in MODES {
-        insta::assert_snapshot!(format!("normal_{mode}"), shown(&three(handling)));
+        insta::assert_snapshot!(
+            format!("normal_{mode}"),
+            render_prompt(&group_of_three(handling))
+        );
     }
 }
 
 #[test]
-fn a_turn_that_is_written_for_a_person() {
+fn an_impersonation_in_a_group_of_three_characters() {
     for (mode, handling) in MODES {
-        let mut context = three(handling);
+        let mut context = group_of_three(handling);
         context.speaker = MembershipId(1);
         context.preset = context.preset.for_impersonation();
         context.trigger = GenerationTrigger::Impersonate;
         // Cid spoke last, so his card and lorebook apply.
-        books_of(&mut context, "Cid");
+        use_lorebook_of(&mut context, "Cid");
 
-        insta::assert_snapshot!(format!("copilot_{mode}"), shown(&context));
+        insta::assert_snapshot!(format!("copilot_{mode}"), render_prompt(&context));
     }
 }
 
 #[test]
-fn a_muted_character_that_is_made_to_speak_knows_its_own_card() {
-    let mut context = three(CardHandlingMode::Append);
+fn the_prompt_of_a_forced_muted_character_contains_its_own_card() {
+    let mut context = group_of_three(CardHandlingMode::Append);
     context.speaker = MembershipId(4);
-    books_of(&mut context, "Dot");
+    use_lorebook_of(&mut context, "Dot");
 
     let prompt = written(&context);
 
@@ -181,14 +184,14 @@ fn a_muted_character_that_is_made_to_speak_knows_its_own_card() {
 }
 
 #[test]
-fn lore_around_a_note_needs_no_note_and_lore_without_room_is_reported() {
-    let mut context = three(CardHandlingMode::Swap);
+fn lore_around_a_note_needs_no_note_and_lore_over_budget_is_reported() {
+    let mut context = group_of_three(CardHandlingMode::Swap);
     context.note.text = String::new();
     assert!(written(&context).contains("Below the note."));
 
     context.preset.context_tokens = Some(160);
     context.preset.max_tokens = Some(30);
-    let built = build(&context, &count).expect("it fits");
+    let built = build(&context, &count).expect("the prompt fits");
 
     let dropped: Vec<&str> = built
         .lore
@@ -205,5 +208,5 @@ fn lore_around_a_note_needs_no_note_and_lore_without_room_is_reported() {
             .all(|it| !dropped.contains(&it.name.as_str()))
     );
     let newest = built.messages.iter().rfind(|it| it.name.is_some());
-    assert_eq!(newest.expect("a line").content, "And the engine?");
+    assert_eq!(newest.expect("a message").content, "And the engine?");
 }

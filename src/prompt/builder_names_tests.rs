@@ -2,7 +2,7 @@
 
 use base::ids::MembershipId;
 use serde_json::json;
-use tavern::presets::document::NamesBehavior;
+use tavern::presets::complete_preset::NamesBehavior;
 
 use super::build;
 use super::tests::{group, member, solo};
@@ -13,9 +13,9 @@ use crate::prompt::context::PromptContext;
 fn lines(mut context: PromptContext, names: NamesBehavior) -> Vec<(Option<String>, String)> {
     context.preset.names = names;
     let built = build(&context, &|_| 1).unwrap();
-    let said = built.blocks.into_iter();
-    let said = said.filter(|it| it.kind == BlockKind::History);
-    said.map(|it| (it.name, it.text)).collect()
+    let history = built.blocks.into_iter();
+    let history = history.filter(|it| it.kind == BlockKind::History);
+    history.map(|it| (it.name, it.text)).collect()
 }
 
 fn named(context: PromptContext, names: NamesBehavior) -> Vec<bool> {
@@ -24,7 +24,7 @@ fn named(context: PromptContext, names: NamesBehavior) -> Vec<bool> {
 }
 
 #[test]
-fn names_are_included_as_the_preset_says() {
+fn the_preset_decides_whether_names_are_included() {
     assert_eq!(named(solo(), NamesBehavior::Usual), [true, true]);
     assert_eq!(named(solo(), NamesBehavior::Never), [false, false]);
     assert_eq!(named(group(), NamesBehavior::Never), [false, false, false]);
@@ -49,7 +49,7 @@ fn names_are_included_where_several_authors_are_possible() {
 }
 
 #[test]
-fn a_nickname_is_what_the_character_is_called() {
+fn the_char_macro_gives_the_nickname_of_a_character() {
     let mut context = solo();
     let card = json!({"spec": "chara_card_v3", "spec_version": "3.0", "data": {
         "name": "Augusta Ada King", "nickname": "Ada", "description": "{{char}} counts.",

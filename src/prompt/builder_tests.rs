@@ -5,7 +5,7 @@ use base::ids::{CharacterId, ConversationId, MembershipId, MessageId};
 use serde_json::{Value, json};
 use tavern::cards::card::Card;
 use tavern::macros::variables::Variables;
-use tavern::presets::document::{GenerationTrigger, Preset};
+use tavern::presets::complete_preset::{GenerationTrigger, Preset};
 
 use super::{PromptContext, build};
 use crate::conversations::message::MessageRole;
@@ -122,7 +122,7 @@ pub fn group() -> PromptContext {
 
 /// Returns the messages as readable text.
 pub fn written(context: &PromptContext) -> String {
-    let built = build(context, &count).expect("it fits");
+    let built = build(context, &count).expect("the prompt fits");
     let message = |it: &llm::request::Message| {
         let name = it
             .name
@@ -135,7 +135,7 @@ pub fn written(context: &PromptContext) -> String {
 }
 
 #[test]
-fn a_prompt_for_two() {
+fn a_prompt_for_a_user_and_one_character() {
     insta::assert_snapshot!(written(&solo()), @r#"
     --- system
     You are Ada, in a conversation with Bob. Write the next message of Ada, and only of Ada.
@@ -189,8 +189,8 @@ fn a_prompt_for_a_group() {
 }
 
 #[test]
-fn every_piece_is_listed_with_its_length() {
-    let built = build(&solo(), &count).expect("it fits");
+fn every_block_is_listed_with_its_length() {
+    let built = build(&solo(), &count).expect("the prompt fits");
 
     let listed: Vec<String> = built
         .blocks
@@ -223,7 +223,7 @@ fn every_piece_is_listed_with_its_length() {
 }
 
 #[test]
-fn examples_and_then_the_oldest_lines_make_room() {
+fn examples_are_dropped_before_the_oldest_messages() {
     let mut context = solo();
     for seq in 3..40 {
         context
@@ -233,7 +233,7 @@ fn examples_and_then_the_oldest_lines_make_room() {
     context.preset.context_tokens = Some(300);
     context.preset.max_tokens = Some(100);
 
-    let built = build(&context, &count).expect("it fits");
+    let built = build(&context, &count).expect("the prompt fits");
 
     assert!(built.total_tokens <= 200);
     let dropped: Vec<&str> = built
@@ -249,7 +249,7 @@ fn examples_and_then_the_oldest_lines_make_room() {
     assert_eq!(built.dropped_messages, dropped.len() - 2);
     let sent = built.messages.iter().filter(|it| it.name.is_some()).count();
     assert_eq!(sent + built.dropped_messages, 39);
-    assert!(sent >= 3, "a line more would have fitted: {sent}");
+    assert!(sent >= 3, "one more message would have fit: {sent}");
 }
 
 #[test]
@@ -263,16 +263,18 @@ fn a_prompt_that_cannot_fit_reports_the_excess() {
     context.preset.context_tokens = Some(300);
     context.preset.max_tokens = Some(100);
     let whole = {
-        let mut roomy = context.clone();
-        roomy.preset.context_tokens = None;
-        roomy.history.drain(..1);
-        build(&roomy, &count).expect("it fits").total_tokens
+        let mut unlimited = context.clone();
+        unlimited.preset.context_tokens = None;
+        unlimited.history.drain(..1);
+        build(&unlimited, &count)
+            .expect("the prompt fits")
+            .total_tokens
     };
 
-    let refused = build(&context, &count).expect_err("too long");
+    let result = build(&context, &count).expect_err("too long");
 
     assert_eq!(
-        refused,
+        result,
         ContextOverflow {
             over_by: whole - 200
         }
@@ -281,14 +283,14 @@ fn a_prompt_that_cannot_fit_reports_the_excess() {
 
 #[test]
 fn chat_text_is_sent_unchanged() {
-    let built = build(&solo(), &count).expect("it fits");
+    let built = build(&solo(), &count).expect("the prompt fits");
 
-    let newest = built.messages.last().expect("a line");
+    let newest = built.messages.last().expect("a message");
     assert_eq!(newest.content, "Who is {{char}}? <BOT>");
 }
 
 #[test]
-fn blank_lines_are_not_sent_and_unknown_lengths_are_counted() {
+fn blank_messages_are_not_sent_and_unknown_lengths_are_counted() {
     let mut context = solo();
     context
         .history
@@ -298,9 +300,9 @@ fn blank_lines_are_not_sent_and_unknown_lengths_are_counted() {
         ..line(4, "Bob", MessageRole::User, "one two three")
     });
 
-    let built = build(&context, &count).expect("it fits");
+    let built = build(&context, &count).expect("the prompt fits");
 
-    let newest = built.blocks.last().expect("a line");
+    let newest = built.blocks.last().expect("a message");
     assert_eq!((newest.tokens, newest.text.as_str()), (4, "one two three"));
     assert!(
         built
@@ -327,7 +329,7 @@ fn the_scenario_of_the_space_replaces_those_of_the_cards() {
 }
 
 #[test]
-fn a_removed_character_makes_no_group_and_a_muted_one_does() {
+fn a_muted_character_counts_for_a_group_and_a_removed_one_does_not() {
     let mut context = group();
     context.members[1].participation = Participation::Muted;
     assert!(written(&context).contains("[Write the next reply only as Cid.]"));
@@ -361,7 +363,7 @@ fn the_request_carries_the_settings_and_the_speaker() {
     };
 
     let request = build(&context, &count)
-        .expect("it fits")
+        .expect("the prompt fits")
         .into_request("demo", 7);
 
     assert_eq!(request.stop, ["\nBob:"]);

@@ -1,6 +1,7 @@
-//! Selects the cards that enter a prompt and joins their fields.
+//! Selects the cards that a prompt includes, expands the macros in their fields, and joins equal
+//! fields of several cards.
 //!
-//! **Invariant:** `{{char}}` in a card is the card's own character, whoever the speaker is.
+//! **Invariant:** `{{char}}` in a card is the card's own character, even if another one speaks.
 
 use base::ids::CharacterId;
 use tavern::cards::card::{Card, DepthPrompt};

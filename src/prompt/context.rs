@@ -1,4 +1,5 @@
-//! The inputs of a prompt as one value, loaded before the prompt is built.
+//! Defines `PromptContext`: all inputs of one prompt (members, cards, preset, lorebooks, messages),
+//! loaded before the prompt is built.
 
 use std::cell::RefCell;
 
@@ -10,7 +11,7 @@ use tavern::lorebook::scan_request::ScanSettings;
 use tavern::lorebook::timed_effects::TimedEffects;
 use tavern::macros::environment::{LastMessages, MacroEnvironment, MacroSeed};
 use tavern::macros::variables::Variables;
-use tavern::presets::document::{GenerationTrigger, Preset};
+use tavern::presets::complete_preset::{GenerationTrigger, Preset};
 
 use crate::conversations::message::MessageRole;
 use crate::prompt::author_note::AuthorNote;
@@ -179,7 +180,7 @@ impl PromptContext {
         ContextLimits::from_preset(&self.preset)
     }
 
-    /// Returns what macros know in addition to members and cards.
+    /// Returns the values that macros use in addition to members and cards.
     pub fn macro_environment(&self) -> MacroEnvironment {
         let limits = self.limits();
         MacroEnvironment {

@@ -1,4 +1,5 @@
-//! Inserts blocks among the messages by their depth, the number of messages after them.
+//! Inserts blocks among the message blocks of a prompt, by their depth: the number of messages that
+//! follow them.
 
 use base::prompt_role::PromptRole;
 

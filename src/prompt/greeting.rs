@@ -1,4 +1,5 @@
-//! Expands the greetings of a card when its character joins a conversation.
+//! Selects the greetings of a card and expands their macros when the character joins a
+//! conversation: the first is posted, the others are its swipes.
 
 use std::cell::RefCell;
 
@@ -147,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn only_the_greeting_that_is_posted_sets_variables_and_it_knows_those_that_are_set() {
+    fn only_the_posted_greeting_sets_variables_and_it_can_read_existing_ones() {
         let card = json!({"name": "Ada", "first_mes": "{{setvar::hat::red}}{{incglobalvar::n}} {{getvar::hat}}",
             "alternate_greetings": ["{{setvar::hat::blue}}{{setvar::coat::x}}{{getvar::hat}}"]});
         let card = Card::from_document(json!({"data": card})).expect("a card");

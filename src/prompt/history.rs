@@ -1,10 +1,11 @@
-//! Converts messages of many authors to prompt blocks with the model's two roles.
+//! Converts the messages of a conversation to prompt blocks, with their roles and, depending on the
+//! preset, the names of their authors.
 //!
 //! **Invariant:** the text of a message is sent unchanged. The author's name is a separate field;
 //! the provider's dialect decides how to send it, unless the preset wants names in the text.
 
 use base::prompt_role::PromptRole;
-use tavern::presets::document::NamesBehavior;
+use tavern::presets::complete_preset::NamesBehavior;
 
 use crate::conversations::message;
 use crate::prompt::blocks::{BlockKind, BlockOrigin, PromptBlock, RecordedText};

@@ -1,4 +1,5 @@
-//! The lore of a prompt: runs the scan and builds the blocks of the activated entries.
+//! Scans the lorebooks of a prompt, builds the blocks of the activated entries, and reports why
+//! entries were activated or dropped.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -21,7 +22,7 @@ use tavern::macros::card_use::CardUse;
 use tavern::macros::environment::{MacroEnvironment, MacroSeed};
 use tavern::macros::expansion::expand;
 use tavern::macros::random;
-use tavern::presets::document::GenerationTrigger;
+use tavern::presets::complete_preset::GenerationTrigger;
 use utoipa::ToSchema;
 
 use crate::prompt::blocks::{BlockKind, BlockOrigin, PromptBlock};

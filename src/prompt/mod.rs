@@ -1,8 +1,10 @@
-//! Builds the prompt for a model from cards, lore, notes, the preset and the history.
+//! Builds the prompt for a model from cards, lorebooks, the author's note, the preset and the
+//! messages.
 //!
 //! `context` holds the inputs and `builder::build` creates the prompt: preset entries in order,
 //! cards and lore inserted, macros expanded, and blocks that exceed the context window dropped and
-//! reported. Everything except loading the context is pure.
+//! reported. Only `loading`, `record::run_prompt`, `record::sent_prompt_loader` and
+//! `space_variable` do I/O.
 
 pub mod author_note;
 pub mod blocks;
@@ -17,3 +19,4 @@ pub mod loading;
 pub mod lore;
 pub mod record;
 pub mod sections;
+pub mod space_variable;

@@ -1,4 +1,5 @@
-//! Builds the blocks of a prompt, each without regard to the others; the preset orders them.
+//! Builds the blocks of a prompt, except those of messages, from the preset's texts, the cards, the
+//! lorebooks and the author's note; `builder.rs` orders them.
 
 use base::prompt_role::PromptRole;
 use tavern::cards::card::Card;
@@ -7,7 +8,7 @@ use tavern::macros::bindings::{Bindings, BoundText};
 use tavern::macros::card_use::CardUse;
 use tavern::macros::environment::MacroEnvironment;
 use tavern::macros::expansion::expand;
-use tavern::presets::document::{ExampleMessagesMode, PresetEntry, PromptSlot};
+use tavern::presets::complete_preset::{ExampleMessagesMode, PresetEntry, PromptSlot};
 
 use crate::prompt::blocks::{BlockKind, PromptBlock};
 use crate::prompt::card_texts::{CardTexts, EXAMPLE_MARK};

@@ -1,5 +1,5 @@
-//! Creates the initial providers: the demo model and the provider that the environment describes.
-//! Also checks that every stored key can be decrypted.
+//! Creates the demo provider if there is none, creates or updates the provider set by the
+//! environment, and checks that every stored key can be decrypted.
 
 use anyhow::Context;
 use base::clock::Timestamp;

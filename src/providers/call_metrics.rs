@@ -1,4 +1,5 @@
-//! Counts model calls and tokens for Prometheus: wraps each provider in one that measures.
+//! Counts model calls by outcome, and their tokens, for Prometheus: wraps each provider in one that
+//! records its calls.
 
 use std::pin::Pin;
 use std::sync::Arc;

@@ -1,7 +1,8 @@
-//! Encrypts provider keys at rest with the server's secret.
+//! Encrypts and decrypts the stored keys of providers with the server's secret, and creates the
+//! file of the secret if it is missing.
 //!
-//! **Invariant:** each value is bound to its row and decrypts for no other, so swapping two columns
-//! in the database does not give a user another user's key.
+//! **Invariant:** each value is bound to its row and cannot be decrypted for another one, so a
+//! value that was copied to another row in the database is unusable there.
 
 use std::fs;
 use std::fs::OpenOptions;
@@ -192,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_is_never_encrypted_the_same_twice() {
+    fn encrypting_a_key_twice_gives_different_ciphertexts() {
         let sealer = SecretCipher::new("a secret of some length");
         let key = Secret::new("sk-planted");
 

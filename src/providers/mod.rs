@@ -1,7 +1,8 @@
-//! Model providers that this server may call, with their encrypted keys.
+//! The model providers that this server may call: their settings, encrypted keys and call metrics.
 
 pub mod builtin_providers;
 pub mod call_metrics;
 pub mod encryption;
 pub mod provider;
 pub mod provider_factory;
+pub mod usable_providers;

@@ -1,4 +1,5 @@
-//! Table `llm_providers`: addresses and settings of model providers, with encrypted keys.
+//! Table `llm_providers`: the address, model, settings and encrypted key of each model provider.
+//! Maintains the default provider, and selects the provider of a membership.
 
 use base::clock::Timestamp;
 use base::ids::ProviderId;
@@ -39,33 +40,6 @@ pub struct Model {
 pub enum Relation {}
 
 impl ActiveModelBehavior for ActiveModel {}
-
-/// Returns the provider for a membership: its own one if that is enabled, otherwise the default
-/// one. `model` replaces only the model of its own provider, because a model name is valid only for
-/// the provider that it was chosen for.
-pub async fn find_usable(
-    db: &impl ConnectionTrait,
-    own: Option<ProviderId>,
-    model: Option<&str>,
-) -> Result<Option<Model>, DbErr> {
-    if let Some(id) = own {
-        let found = Entity::find_by_id(id)
-            .filter(Column::Disabled.eq(false))
-            .one(db)
-            .await?;
-        if let Some(mut found) = found {
-            if let Some(model) = model {
-                model.clone_into(&mut found.model);
-            }
-            return Ok(Some(found));
-        }
-    }
-    Entity::find()
-        .filter(Column::IsDefault.eq(true))
-        .filter(Column::Disabled.eq(false))
-        .one(db)
-        .await
-}
 
 /// A provider as admins see it, without its key.
 #[derive(Clone, Debug, Serialize, ToSchema)]

@@ -1,4 +1,5 @@
-//! Builds callable providers from rows of `llm_providers`.
+//! Builds the callable provider of a row in `llm_providers`: decrypts its key, and wraps it so that
+//! its calls are counted.
 
 use std::sync::Arc;
 

@@ -1,4 +1,5 @@
-//! The minimum speeds at which request bodies must arrive, as timeouts.
+//! Defines `BodyTimeouts`: the minimum rates at which request bodies must arrive, and the grace
+//! periods before they are enforced.
 
 use std::time::Duration;
 

@@ -1,10 +1,11 @@
-//! The network of a client, by which limits count.
+//! Defines `ClientNetwork`, the key of limits per address: an IPv4 address, or the /64 network of
+//! an IPv6 address.
 
 use std::fmt;
 use std::net::{IpAddr, Ipv6Addr};
 
-/// The network of a client: one IPv4 address, or an IPv6 network, because one household usually has
-/// a whole one.
+/// The network of a client: one IPv4 address, or an IPv6 network, because an internet provider
+/// usually assigns a whole IPv6 network to each customer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct ClientNetwork(IpAddr);
 

@@ -1,5 +1,5 @@
-//! Counts open HTTP connections: limits them per address, and detects when the process is short of
-//! connections.
+//! Counts the open HTTP connections, limits them per address, and reports when the process has used
+//! more than half of those it can hold.
 //!
 //! **Invariant:** a connection counts from accept to close; its permit is stored with the
 //! connection.

@@ -1,4 +1,5 @@
-//! A sliding window: counts the recent events of each key in this process.
+//! Counts the recent events of each key in this process in a sliding time window, and refuses those
+//! above a maximum.
 //!
 //! **Invariant:** events older than the window are dropped, so memory use depends on recent traffic
 //! and not on the uptime.

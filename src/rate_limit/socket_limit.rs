@@ -1,4 +1,5 @@
-//! Limits open WebSockets per user and per address.
+//! Limits open WebSockets per user and per address, on this node and, if Redis is available, on all
+//! nodes together; lists the credentials of this node's sockets.
 
 use std::collections::HashMap;
 use std::hash::Hash;

@@ -1,4 +1,5 @@
-//! Creates responses: the operations that the handlers of `/v1` call. Those for existing responses
+//! Creates responses for the handlers of `/v1`: checks a request, then starts a task for it or
+//! queues it for a worker. Also counts the tokens of a request. Operations on existing responses
 //! are in `retrieval`.
 
 use std::collections::HashSet;
@@ -111,8 +112,9 @@ impl ResponseEngine {
         match permit {
             // The worker reads the conversation again when it claims the response.
             None => self.enqueue(user, &id, request, follow_permit, now).await,
-            Some(place) => {
-                self.start_task(user, &id, request, prepared, place, now)
+            Some(permit) => {
+                let permits = [permit, prepared.admit(user)?];
+                self.start_task(user, &id, request, prepared, permits, now)
                     .await
             }
         }
@@ -214,7 +216,7 @@ impl ResponseEngine {
         id: &str,
         request: ResponseRequest,
         prepared: PreparedResponse,
-        permit: ConcurrencyPermit<UserId>,
+        permits: [ConcurrencyPermit<UserId>; 2],
         now: Timestamp,
     ) -> Result<Created, ResponseEngineError> {
         let header = header(id, &request, now);
@@ -248,7 +250,7 @@ impl ResponseEngine {
                 // Fails if the response was streamed, because nothing awaits the document.
                 let _ = done_sender.send(document);
             }
-            drop((permit, guard));
+            drop((permits, guard));
         });
         Ok(match receiver {
             Some(reader) => Created::Streamed(reader),

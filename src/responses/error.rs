@@ -1,4 +1,4 @@
-//! Why a response cannot be created, read or changed. `web/v1/error.rs` translates this for clients.
+//! Defines the error type of the response engine, which `web/v1/error.rs` translates for clients.
 
 use leased_jobs::concurrency_limit::LimitReached;
 use responses_api::pending_tool_calls::ToolOutputError;
@@ -42,6 +42,8 @@ pub enum ResponseEngineError {
     UnsupportedParameter(&'static str),
     #[error("the limit of concurrent responses is reached")]
     ServerBusy,
+    #[error("no further call of the provider may wait")]
+    ProviderBusy,
     #[error("the user's limit of concurrent responses is reached")]
     UserLimitReached,
     #[error("only background responses can be canceled")]

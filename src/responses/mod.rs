@@ -1,4 +1,5 @@
-//! The Responses API: what clients request under `/v1`, with the same models as spaces.
+//! The engine of the Responses API under `/v1`: creates, runs, stores and cancels responses, with
+//! the same models as spaces.
 //!
 //! ```text
 //!   create ─► queued ──claim──► in_progress ──finish──► completed, incomplete, failed, cancelled
@@ -21,6 +22,7 @@ pub mod model_list;
 pub mod model_provider;
 pub mod persona_models;
 pub mod preparation;
+pub mod provider_calls;
 pub mod recovery;
 pub mod request;
 pub mod retrieval;

@@ -1,4 +1,5 @@
-//! Creates the provider that answers a request, and checks that it supports what is requested.
+//! Creates the provider that answers a request, and checks that it supports the parameters and
+//! attachments of the request.
 
 use std::sync::Arc;
 
@@ -22,7 +23,7 @@ pub fn load_provider(
     stored: &StoredRequest,
 ) -> Result<Arc<dyn Provider>, ResponseEngineError> {
     let provider = services.models.create(row).map_err(|error| {
-        tracing::warn!(%error, "provider {} is not usable: {error}", row.id);
+        tracing::warn!(%error, "cannot use provider {}: {error}", row.id);
         ResponseEngineError::ModelUnavailable
     })?;
     require_supported(provider.as_ref(), stored)?;

@@ -4,12 +4,13 @@
 use agent::trim::ReplyTrimmer;
 use agent::usage;
 use base::ids::UserId;
+use leased_jobs::concurrency_limit::ConcurrencyPermit;
 use leased_jobs::lease::CancelHandle;
 use llm::request::Request;
 use llm::tokens;
 use serde_json::Value;
 
-use crate::providers::provider;
+use crate::providers::{provider, usable_providers};
 use crate::responses::error::ResponseEngineError;
 use crate::responses::execution::mcp::plan::McpPlan;
 use crate::responses::execution::response_task::{ResponseOutput, ResponseTask};
@@ -88,7 +89,7 @@ pub async fn prepare_plain(
     let row = match find_target(services, user, model).await? {
         ModelTarget::Provider(row) => *row,
         ModelTarget::Persona(_) => {
-            let default = provider::find_usable(services.db.reader(), None, None).await?;
+            let default = usable_providers::find(services.db.reader(), None, None).await?;
             default.ok_or(ResponseEngineError::ModelUnavailable)?
         }
     };
@@ -131,7 +132,7 @@ async fn prepare_for_provider(
         provider,
         provider_name: row.name,
         request,
-        permits: services.provider_permits(row.id),
+        calls: services.provider_queues.of(row.id),
         trim: ReplyTrimmer::verbatim(),
         speaker_metadata: None,
     };
@@ -175,6 +176,14 @@ impl PreparedResponse {
     /// Returns the first model request.
     pub fn request(&self) -> &Request {
         &self.into_call.request
+    }
+
+    /// Reserves a place among the calls of the first speaker's provider.
+    ///
+    /// # Errors
+    /// Returns `ProviderBusy` or `UserLimitReached` when no call of this user may wait.
+    pub fn admit(&self, user: UserId) -> Result<ConcurrencyPermit<UserId>, ResponseEngineError> {
+        self.into_call.calls.admit(user)
     }
 
     /// Returns the first call, without a task.

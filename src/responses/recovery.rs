@@ -1,6 +1,6 @@
-//! Recovers responses of lost nodes, ends those that waited too long in the queue, and deletes old
-//! ones. Runs on every node; concurrent runs are safe because each transition names the lease it
-//! saw.
+//! Ends or requeues responses of lost nodes, ends those that waited too long in the queue, and
+//! deletes old rows. Every node does this; concurrent recoveries are safe, because each transition
+//! names the lease it saw.
 
 use std::time::Duration;
 

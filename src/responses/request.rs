@@ -1,4 +1,5 @@
-//! A request to create a response, as the engine receives it.
+//! Defines the request to create a response as the engine receives it, and converts parsed API
+//! requests to it.
 
 use std::sync::Arc;
 

@@ -111,9 +111,9 @@ fn an_invalid_item_is_rejected_with_its_path() {
 }
 
 #[test]
-fn a_wrong_type_is_named_however_deep_it_is() {
-    let said = |part: Value| json!({ "role": "assistant", "content": [part] });
-    let called = |action: Value| {
+fn a_wrong_type_is_reported_with_its_path_at_any_depth() {
+    let assistant_message = |part: Value| json!({ "role": "assistant", "content": [part] });
+    let shell_call = |action: Value| {
         let mut all = json!({ "type": "exec", "command": ["ls"] });
         for (name, value) in action.as_object().unwrap() {
             all[name] = value.clone();
@@ -125,7 +125,7 @@ fn a_wrong_type_is_named_however_deep_it_is() {
         for (name, value) in more.as_object().unwrap() {
             all[name] = value.clone();
         }
-        said(all)
+        assistant_message(all)
     };
     for (item, path) in [
         (
@@ -149,11 +149,14 @@ fn a_wrong_type_is_named_however_deep_it_is() {
             json!({ "type": "reasoning", "summary": [], "encrypted_content": 7 }),
             "encrypted_content",
         ),
-        (called(json!({ "env": { "A": 1 } })), "action.env.A"),
-        (called(json!({ "timeout_ms": "1" })), "action.timeout_ms"),
-        (called(json!({ "user": 1 })), "action.user"),
+        (shell_call(json!({ "env": { "A": 1 } })), "action.env.A"),
         (
-            called(json!({ "working_directory": [] })),
+            shell_call(json!({ "timeout_ms": "1" })),
+            "action.timeout_ms",
+        ),
+        (shell_call(json!({ "user": 1 })), "action.user"),
+        (
+            shell_call(json!({ "working_directory": [] })),
             "action.working_directory",
         ),
     ] {
@@ -189,7 +192,7 @@ fn an_unknown_nested_parameter_is_named() {
 
 #[test]
 fn logprobs_can_be_requested_in_two_ways() {
-    let asked = |extra: Value| {
+    let logprobs_of = |extra: Value| {
         let mut body = json!({ "model": "m", "input": "Hi." });
         for (name, value) in extra.as_object().unwrap() {
             body[name] = value.clone();
@@ -202,10 +205,16 @@ fn logprobs_can_be_requested_in_two_ways() {
     };
     let include = json!(["message.output_text.logprobs"]);
 
-    assert_eq!(asked(json!({})), (None, json!(0)));
-    assert_eq!(asked(json!({ "top_logprobs": 0 })), (None, json!(0)));
-    assert_eq!(asked(json!({ "top_logprobs": 3 })), (Some(3), json!(3)));
-    assert_eq!(asked(json!({ "include": include })), (Some(0), json!(0)));
+    assert_eq!(logprobs_of(json!({})), (None, json!(0)));
+    assert_eq!(logprobs_of(json!({ "top_logprobs": 0 })), (None, json!(0)));
+    assert_eq!(
+        logprobs_of(json!({ "top_logprobs": 3 })),
+        (Some(3), json!(3))
+    );
+    assert_eq!(
+        logprobs_of(json!({ "include": include })),
+        (Some(0), json!(0))
+    );
 }
 
 #[test]
@@ -266,7 +275,7 @@ fn the_request_is_echoed_with_defaults() {
     assert_eq!(spec.stored.echo["temperature"], 1.0);
     assert_eq!(
         spec.stored.sampling.temperature, None,
-        "only what was given goes on"
+        "only given values are sent to the model"
     );
     assert_eq!(spec.stored.sampling.top_p, Some(0.5));
     assert_eq!(spec.input[0]["content"][0]["text"], "Hi.");

@@ -1,4 +1,5 @@
-//! Operations on existing responses: show, follow, cancel, delete.
+//! Operations on existing responses: show them, list their input, follow their event log, cancel
+//! and delete them.
 
 use std::time::Duration;
 

@@ -7,9 +7,8 @@ use agent::call_limits::CallLimits;
 use agent::tools::mcp::tool_cache::McpToolCache;
 use agent::tools::tool_runtime::ToolRuntime;
 use base::clock::Clock;
-use base::ids::{ProviderId, UserId};
+use base::ids::UserId;
 use base::shutdown::Shutdown;
-use dashmap::DashMap;
 use leased_jobs::claim_loop::WakeupSignal;
 use leased_jobs::concurrency_limit::ConcurrencyLimit;
 use leased_jobs::lease::{ActiveLeases, CancelHandle, Lease, LeaseGuard};
@@ -18,6 +17,7 @@ use tokio::sync::{Semaphore, watch};
 use crate::config::Config;
 use crate::db::connect::Db;
 use crate::providers::provider_factory::ProviderFactory;
+use crate::responses::provider_calls::ProviderQueues;
 
 /// The longest answer in bytes; it is buffered in memory until it is read.
 const MAX_TEXT_BYTES: usize = 8 * 1024 * 1024;
@@ -27,9 +27,6 @@ const MAX_CONCURRENT_CREATIONS: usize = 8;
 
 /// The most long bodies that are received at the same time: 32 MiB each, 512 MiB in total.
 const MAX_BODIES: usize = 16;
-
-/// The most concurrent `/v1` calls of one provider; further calls wait.
-const MAX_CALLS_PER_PROVIDER: usize = 64;
 
 /// Notifies the readers of a response's event log that it has grown.
 pub type LogSignal = watch::Sender<()>;
@@ -61,7 +58,8 @@ pub struct ResponseServices {
     pub mcp_tools: McpToolCache,
     /// The server-side tools.
     pub tool_runtime: ToolRuntime,
-    provider_permits: Arc<DashMap<ProviderId, Arc<Semaphore>>>,
+    /// Limits the calls of each provider.
+    pub provider_queues: ProviderQueues,
 }
 
 /// The settings of this module.
@@ -123,7 +121,7 @@ impl ResponseServices {
             queue_signal: WakeupSignal::default(),
             creation_permits: Arc::new(Semaphore::new(MAX_CONCURRENT_CREATIONS)),
             tool_runtime,
-            provider_permits: Arc::default(),
+            provider_queues: ProviderQueues::new(config),
         }
     }
 
@@ -138,14 +136,5 @@ impl ResponseServices {
         let log_written = LogSignal::default();
         let lease = Lease::new(id.to_owned(), number, cancel.clone(), log_written.clone());
         (self.leases.hold(lease), log_written)
-    }
-
-    /// Returns the semaphore that limits concurrent calls of a provider.
-    pub fn provider_permits(&self, provider: ProviderId) -> Arc<Semaphore> {
-        let fresh = || Arc::new(Semaphore::new(MAX_CALLS_PER_PROVIDER));
-        self.provider_permits
-            .entry(provider)
-            .or_insert_with(fresh)
-            .clone()
     }
 }

@@ -1,12 +1,12 @@
-//! Converts the tools of a request to what the model sees and who runs them.
+//! Converts the tools and the tool choice of a request to a `ToolConfig`: what the model sees and
+//! who runs each tool. No I/O.
 
 use agent::tools::mcp::policy::{ApprovalPolicy, ToolFilter};
-use agent::tools::mcp::server;
-use agent::tools::mcp::server::Credentials;
+use agent::tools::mcp::remote_server;
+use agent::tools::mcp::remote_server::Credentials;
 use agent::tools::mcp::tool_names::model_facing_name;
 use agent::tools::registry;
 use llm::tool::{Tool, ToolChoice};
-use responses_api::item::SERVER_TOOL_PREFIX;
 use responses_api::request::server_rules::ServerRules;
 use responses_api::request::tools::mcp_server::{
     McpCredentials, McpServerTool, RequireApproval, ToolConditions,
@@ -15,7 +15,8 @@ use responses_api::request::tools::tool::{
     CustomFormat, CustomTool, FunctionTool, GrammarSyntax, RequestTool,
 };
 use responses_api::request::tools::tool_choice::{ChoiceMode, RequestedChoice, ToolReference};
-use responses_api::request::tools::tool_names::{SHELL_TOOL_NAME, builtin_tool_alias};
+use responses_api::request::tools::tool_names::SHELL_TOOL_NAME;
+use responses_api::server_tools;
 use serde_json::{Value, json};
 
 use crate::responses::execution::tool_config::{
@@ -25,7 +26,7 @@ use crate::responses::execution::tool_config::{
 /// What a request may contain on this server.
 pub const SERVER_RULES: ServerRules = ServerRules {
     is_builtin_tool: |name| registry::declaration(name).is_some(),
-    is_allowed_header: server::is_allowed_header,
+    is_allowed_header: remote_server::is_allowed_header,
 };
 
 /// Returns the tools of a request.
@@ -117,7 +118,7 @@ fn shell() -> DeclaredTool {
 
 /// Returns a tool of this server; parsing has rejected unknown ones.
 fn builtin(kind: &str) -> Option<DeclaredTool> {
-    let tool = registry::declaration(kind.trim_start_matches(SERVER_TOOL_PREFIX))?;
+    let tool = registry::declaration(server_tools::tool_name(kind)?)?;
     let kind = ToolKind::Server;
     Some(DeclaredTool { kind, tool })
 }
@@ -194,7 +195,7 @@ fn name_or_server(tool: ToolReference) -> Result<String, String> {
     match tool {
         ToolReference::Function { name } | ToolReference::Custom { name } => Ok(name),
         ToolReference::LocalShell => Ok(SHELL_TOOL_NAME.to_owned()),
-        ToolReference::Builtin { kind } => Ok(builtin_tool_alias(&kind)),
+        ToolReference::Builtin { kind } => Ok(server_tools::model_name(&kind)),
         ToolReference::Server { server_label, name } => match name {
             Some(name) => Ok(model_facing_name(&server_label, &name)),
             None => Err(server_label),

@@ -43,7 +43,7 @@ fn an_invalid_declaration_is_named() {
         "missing_required_parameter",
         "tools[1].type",
     );
-    for kind in ["web_search", "troupe:memory"] {
+    for kind in ["web_search", "troupe:memory", "troupe:troupe:time"] {
         assert_rejected(
             with(json!({ "type": kind })),
             "unsupported_tool",
@@ -60,8 +60,8 @@ fn an_invalid_declaration_is_named() {
         assert_rejected(with(tool), "invalid_value", "tools[1].name");
     }
     assert_rejected(with(function_tool()), "invalid_value", "tools[1].name");
-    let odd = json!({ "type": "function", "name": "g", "parameters": "{}" });
-    assert_rejected(with(odd), "invalid_type", "tools[1].parameters");
+    let bad_parameters = json!({ "type": "function", "name": "g", "parameters": "{}" });
+    assert_rejected(with(bad_parameters), "invalid_type", "tools[1].parameters");
     let more = json!({ "type": "function", "name": "g", "timeout": 1 });
     assert_rejected(with(more), "unknown_parameter", "tools[1].timeout");
     let grammar = json!({ "type": "custom", "name": "g", "format": { "type": "grammar" } });
@@ -82,7 +82,7 @@ fn an_invalid_declaration_is_named() {
 }
 
 #[test]
-fn a_choice_must_be_among_what_is_declared() {
+fn a_tool_choice_must_be_declared() {
     let with = |choice: Value| json!({ "tools": [function_tool()], "tool_choice": choice });
 
     assert_rejected(
@@ -127,11 +127,11 @@ fn a_choice_is_parsed_and_echoed() {
             ToolChoice::Named("troupe_time".to_owned()),
         ),
     ] {
-        let (toolbox, echo) = read(choice.clone());
-        assert_eq!((toolbox.choice, &echo["tool_choice"]), (means, &choice));
+        let (config, echo) = read(choice.clone());
+        assert_eq!((config.choice, &echo["tool_choice"]), (means, &choice));
     }
-    let (toolbox, echo) = read(json!({ "type": "allowed_tools", "tools": [function_tool()] }));
-    assert!(toolbox.find("f").is_some() && toolbox.find("troupe_time").is_none());
+    let (config, echo) = read(json!({ "type": "allowed_tools", "tools": [function_tool()] }));
+    assert!(config.find("f").is_some() && config.find("troupe_time").is_none());
     assert_eq!(
         echo["tool_choice"],
         json!({ "type": "allowed_tools", "tools": [function_tool()], "mode": "auto" })
@@ -149,7 +149,7 @@ fn tools_are_echoed_in_full_and_sent_as_functions() {
         "parallel_tool_calls": false, "max_tool_calls": 3,
     });
 
-    let (toolbox, echo) = read(body).unwrap();
+    let (config, echo) = read(body).unwrap();
 
     assert_eq!(
         echo["tools"][0],
@@ -161,18 +161,18 @@ fn tools_are_echoed_in_full_and_sent_as_functions() {
         (&echo["parallel_tool_calls"], &echo["max_tool_calls"]),
         (&json!(false), &json!(3))
     );
-    assert!(toolbox.is_serial && toolbox.max_calls == Some(3));
-    let names: Vec<&str> = toolbox
+    assert!(config.is_serial && config.max_calls == Some(3));
+    let names: Vec<&str> = config
         .tools
         .iter()
         .map(|it| it.tool.name.as_str())
         .collect();
     assert_eq!(names, ["f", "sql", "local_shell", "troupe_dice"]);
-    assert_eq!(toolbox.tools[0].tool.parameters["type"], "object");
-    let description = toolbox.tools[1].tool.description.as_ref().unwrap();
+    assert_eq!(config.tools[0].tool.parameters["type"], "object");
+    let description = config.tools[1].tool.description.as_ref().unwrap();
     assert!(description.starts_with("Asks.") && description.contains("start: /x/"));
     assert_eq!(
-        toolbox.tools[1].tool.parameters["required"],
+        config.tools[1].tool.parameters["required"],
         json!(["input"])
     );
 }
@@ -187,22 +187,22 @@ fn a_choice_may_be_a_server_or_one_of_its_tools() {
     let mcp = json!({ "type": "mcp", "server_label": "wiki" });
     let look = json!({ "type": "mcp", "server_label": "wiki", "name": "look" });
 
-    let (toolbox, echo) = read(with(mcp.clone())).unwrap();
-    assert_eq!(toolbox.choice, ToolChoice::Required);
+    let (config, echo) = read(with(mcp.clone())).unwrap();
+    assert_eq!(config.choice, ToolChoice::Required);
     assert_eq!(
-        (toolbox.must_use.as_deref(), &echo["tool_choice"]),
+        (config.must_use.as_deref(), &echo["tool_choice"]),
         (Some("wiki"), &mcp)
     );
-    let (toolbox, echo) = read(with(look.clone())).unwrap();
+    let (config, echo) = read(with(look.clone())).unwrap();
     let named = ToolChoice::Named("mcp_wiki_look".to_owned());
-    assert_eq!((toolbox.choice, &echo["tool_choice"]), (named, &look));
-    assert_eq!(toolbox.must_use, None);
+    assert_eq!((config.choice, &echo["tool_choice"]), (named, &look));
+    assert_eq!(config.must_use, None);
     let list =
         json!({ "type": "allowed_tools", "mode": "auto", "tools": [look, mcp, function_tool()] });
-    let (toolbox, echo) = read(with(list)).unwrap();
+    let (config, echo) = read(with(list)).unwrap();
     let names = ["mcp_wiki_look", "f"].map(str::to_owned);
-    assert_eq!(toolbox.allowed, Some(names.to_vec()));
-    assert_eq!(toolbox.allowed_servers, ["wiki"]);
+    assert_eq!(config.allowed, Some(names.to_vec()));
+    assert_eq!(config.allowed_servers, ["wiki"]);
     let echoed = echo["tool_choice"]["tools"].as_array().unwrap();
     assert_eq!(echoed[..2], [look, mcp]);
 
@@ -232,28 +232,28 @@ fn read_server(more: Value) -> Result<(ToolConfig, Value), (String, String)> {
 }
 
 #[test]
-fn credentials_are_stored_apart_and_not_echoed() {
+fn credentials_are_stored_separately_and_not_echoed() {
     let more = json!({
         "server_url": "https://mcp.example.com/mcp?key=planted", "authorization": "Bearer planted",
         "headers": { "x-team": "planted" },
     });
 
-    let (toolbox, echo) = read_server(more).unwrap();
+    let (config, echo) = read_server(more).unwrap();
 
     assert!(!echo.to_string().contains("planted"));
-    assert!(!serde_json::to_string(&toolbox).unwrap().contains("planted"));
-    let secrets = &toolbox.credentials["wiki"];
+    assert!(!serde_json::to_string(&config).unwrap().contains("planted"));
+    let secrets = &config.credentials["wiki"];
     assert_eq!(secrets.authorization.as_deref(), Some("planted"));
     assert_eq!(secrets.query.as_deref(), Some("key=planted"));
     assert_eq!(secrets.headers.len(), 1);
     assert_eq!(echo["require_approval"], "always");
-    assert_eq!(toolbox.servers[0].approval, ApprovalPolicy::Always);
+    assert_eq!(config.servers[0].approval, ApprovalPolicy::Always);
 }
 
 #[test]
 fn filters_are_parsed() {
     let never = json!({ "never": { "tool_names": ["look"] } });
-    let (toolbox, _) =
+    let (config, _) =
         read_server(json!({ "require_approval": never, "allowed_tools": ["look", "write"] }))
             .unwrap();
 
@@ -261,12 +261,12 @@ fn filters_are_parsed() {
         tool_names: Some(names.iter().map(|it| (*it).to_owned()).collect()),
         read_only: None,
     };
-    assert_eq!(toolbox.servers[0].allowed, Some(named(&["look", "write"])));
+    assert_eq!(config.servers[0].allowed, Some(named(&["look", "write"])));
     let approval = ApprovalPolicy::Some {
         always: ToolFilter::default(),
         never: named(&["look"]),
     };
-    assert_eq!(toolbox.servers[0].approval, approval);
+    assert_eq!(config.servers[0].approval, approval);
 }
 
 #[test]

@@ -1,5 +1,5 @@
-//! Stored responses as a kind of leased job. Background responses are claimed from the queue, fairly
-//! among users, and executed.
+//! Claims queued background responses, fairly among users, and executes them. Also starts and
+//! drains the tasks of this node: worker, heartbeats and recovery.
 
 use std::future::pending;
 use std::time::Duration;
@@ -15,6 +15,7 @@ use leased_jobs::recovery::run_recovery;
 use sea_orm::DbErr;
 use tokio::time::Instant;
 
+use crate::db::backend;
 use crate::db::backend::Backend;
 use crate::responses::engine::ResponseEngine;
 use crate::responses::error::ResponseEngineError;
@@ -110,7 +111,9 @@ impl Job for ResponseJob {
 
     async fn recover(&mut self, guard: &mut ClockJumpGuard) -> Result<(), DbErr> {
         let services = &self.services;
-        let recovered = match guard.can_recover(Instant::now(), None) {
+        let (db, now) = (services.db.reader(), services.clock.now());
+        let reading = backend::read_lease_time(db, services.db.backend(), now).await?;
+        let recovered = match guard.can_recover(Instant::now(), reading.map(|at| at.0)) {
             true => recovery::recover(services, Some(services.settings.stale_after)).await,
             false => Ok(()),
         };

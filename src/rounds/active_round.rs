@@ -1,4 +1,4 @@
-//! The active round of a conversation with its slots.
+//! Loads the active rounds of conversations together with their slots.
 
 use base::ids::ConversationId;
 use sea_orm::sea_query::Expr;
@@ -22,16 +22,27 @@ impl ActiveRound {
         db: &impl ConnectionTrait,
         conversation: ConversationId,
     ) -> Result<Option<Self>, DbErr> {
+        Ok(Self::list(db, &[conversation]).await?.pop())
+    }
+
+    /// Returns the active rounds of these conversations.
+    ///
+    /// # Errors
+    /// Returns an error when the database fails.
+    pub async fn list(
+        db: &impl ConnectionTrait,
+        conversations: &[ConversationId],
+    ) -> Result<Vec<Self>, DbErr> {
         let found = round::Entity::find()
             .find_with_related(slot::Entity)
-            .filter(round::Column::ConversationId.eq(conversation))
+            .filter(round::Column::ConversationId.is_in(conversations.iter().copied()))
             // A literal, because a bound parameter does not match the partial index.
             .filter(Expr::cust("conversation_rounds.status = 'active'"))
             .order_by_asc(slot::Column::Position)
             .all(db)
             .await?;
-        let found = found.into_iter().next();
-        Ok(found.map(|(row, slots)| Self { row, slots }))
+        let found = found.into_iter();
+        Ok(found.map(|(row, slots)| Self { row, slots }).collect())
     }
 
     /// Returns the slot at the cursor.

@@ -1,4 +1,4 @@
-//! Rounds: which characters reply to one trigger, and in which order.
+//! Tables of rounds: which members speak in response to one trigger, and in which order.
 
 pub mod active_round;
 pub mod round;

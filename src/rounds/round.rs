@@ -1,4 +1,5 @@
-//! Table `conversation_rounds`: the ordered speakers that one trigger activated.
+//! Table `conversation_rounds`: one row for each round (the ordered speakers that one trigger
+//! activates), with its status and current position.
 
 use base::clock::Timestamp;
 use base::ids::{ConversationId, MessageId, RoundId};

@@ -1,4 +1,4 @@
-//! Table `round_slots`: one position of a round.
+//! Table `round_slots`: the speakers of a round, one row for each position.
 
 use base::ids::{MembershipId, RoundId, SlotId};
 use sea_orm::ActiveValue::NotSet;

@@ -1,4 +1,5 @@
-//! What a node knows about the background jobs that it executes.
+//! Holds the leases of the background jobs that this node executes, and the lock under which it
+//! writes their batches.
 
 use std::sync::Arc;
 
@@ -6,7 +7,7 @@ use base::ids::JobId;
 use leased_jobs::lease::ActiveLeases;
 use tokio::sync::Mutex;
 
-/// What this node knows about its jobs. Cheap to clone; clones share state.
+/// The jobs that this node executes. Cheap to clone; clones share state.
 #[derive(Clone, Default)]
 pub struct ActiveJobs {
     /// Held while a batch is written.

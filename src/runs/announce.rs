@@ -1,11 +1,12 @@
 //! Publishes the events of a committed scheduler step in the order that the protocol guarantees.
+//! Also updates leases and metrics, logs ended runs and signals the dispatchers.
 //!
 //! Messages and run ends come first, then the ends of their streams, the queued run, the queue
 //! state, and `typing_stop`. `typing_start` comes last.
 
 use leased_jobs::lease::CancelReason;
 use realtime::cluster::signal::ClusterSignal;
-use realtime::event::{Envelope, StreamBoundary};
+use realtime::envelope::{Envelope, StreamBoundary};
 use realtime::topic::Topic;
 
 use crate::conversations::message;
@@ -16,7 +17,7 @@ use crate::runs::events::{
 };
 use crate::runs::execution::lease;
 use crate::runs::scheduling::auto_mode;
-use crate::runs::scheduling::state::ScheduleState;
+use crate::runs::scheduling::state::schedule_state::ScheduleState;
 use crate::runs::services::RunServices;
 use crate::runs::store::plan_writer::{WrittenMessage, WrittenPlan};
 use crate::runs::store::run;
@@ -216,7 +217,7 @@ impl Announcer<'_> {
         self.publish_stream(&event, run, StreamBoundary::Stop);
     }
 
-    fn publish_durable(&self, event: &impl realtime::event::Event, rev: i64) {
+    fn publish_durable(&self, event: &impl realtime::envelope::Event, rev: i64) {
         self.context
             .hub
             .publish(Envelope::durable(self.topic, event, rev));
@@ -224,7 +225,7 @@ impl Announcer<'_> {
 
     fn publish_stream(
         &self,
-        event: &impl realtime::event::Event,
+        event: &impl realtime::envelope::Event,
         run: &run::Model,
         mark: StreamBoundary,
     ) {

@@ -1,18 +1,17 @@
-//! Handles the events and signals of other nodes: forwards them to local subscribers and cancels
-//! local runs.
+//! Handles events and signals from other nodes: passes events to local subscribers, cancels local
+//! runs, and updates streams, presence and typing indicators.
 
 use base::ids::RunId;
 use leased_jobs::lease::CancelReason;
 use realtime::cluster::bus::ClusterReceiver;
 use realtime::cluster::message::MessageBody;
 use realtime::cluster::signal::ClusterSignal;
-use realtime::event::{Envelope, Payload, StreamBoundary};
+use realtime::envelope::{Envelope, Payload, StreamBoundary};
 use realtime::presence::Presence;
 use realtime::topic::Topic;
 use realtime::typing::Typing;
 use uuid::Uuid;
 
-use crate::runs::execution::live_streams::RemoteBoundary;
 use crate::runs::services::RunServices;
 
 /// Receives the cluster messages of this node.
@@ -27,43 +26,16 @@ impl RunClusterReceiver {
         let live = &self.context.live_streams;
         match (envelope.topic, envelope.payload) {
             (_, Payload::Delta(delta)) => live.apply_delta(delta),
-            (
-                Topic::Conversation(conversation),
-                Payload::Stream {
-                    json,
-                    run,
-                    lease,
-                    mark,
-                },
-            ) => {
-                let run = RunId(run);
+            (Topic::Conversation(conversation), Payload::Stream(event)) => {
                 // Another node ended a run that executes here; this drops the request to the
                 // provider.
-                if mark == StreamBoundary::Complete {
+                if event.mark == StreamBoundary::Complete {
+                    let (run, lease) = (RunId(event.run), event.lease);
                     self.context
                         .leases
                         .cancel_lease(&run, lease, CancelReason::LeaseLost);
                 }
-                let boundary = RemoteBoundary {
-                    conversation,
-                    run,
-                    lease,
-                    mark,
-                };
-                let cargo = Payload::Stream {
-                    json,
-                    run: run.0,
-                    lease,
-                    mark,
-                };
-                let topic = envelope.topic;
-                live.apply_boundary(
-                    &boundary,
-                    Envelope {
-                        topic,
-                        payload: cargo,
-                    },
-                );
+                live.apply_boundary(conversation, event);
             }
             (topic, cargo) => self.context.hub.publish_local(Envelope {
                 topic,

@@ -1,4 +1,5 @@
-//! Creates conversations and inserts the greetings of their characters.
+//! Creates conversations and inserts the greetings of their characters, also of those that join
+//! later.
 
 use base::ids::{ConversationId, MembershipId, SpaceId};
 use sea_orm::ActiveValue::NotSet;
@@ -10,8 +11,7 @@ use tavern::macros::variables::{VariableMap, Variables};
 
 use crate::characters::character;
 use crate::conversations::{conversation, root_conversation, swipe, timeline};
-use crate::prompt::greeting;
-use crate::prompt::loading::space_variable;
+use crate::prompt::{greeting, space_variable};
 use crate::runs::engine::RunEngine;
 use crate::runs::error::EngineError;
 use crate::runs::scheduling::command::{Command, CommandError, Greeting};

@@ -6,10 +6,10 @@ use sea_orm::{DbErr, EntityTrait};
 use crate::conversations::conversation;
 use crate::conversations::jobs::job::{JobCursor, NewJob, StoredJobKind};
 use crate::conversations::jobs::{deletion, job};
+use crate::runs::background_jobs;
+use crate::runs::background_jobs::JobTask;
 use crate::runs::engine::RunEngine;
 use crate::runs::error::EngineError;
-use crate::runs::jobs;
-use crate::runs::jobs::JobTask;
 use crate::runs::scheduling::command::Command;
 use crate::runs::store::run::RunCancelReason;
 use crate::spaces::{lifecycle, membership};
@@ -61,7 +61,7 @@ impl RunEngine {
         let hidden = deletion::hide_conversation(&self.context.db, id, new).await?;
         Ok(hidden.map(|it| Deletion {
             copilots: it.copilots,
-            task: Some(jobs::start(&self.context, it.job)),
+            task: Some(background_jobs::start(&self.context, it.job)),
         }))
     }
 
@@ -91,7 +91,7 @@ impl RunEngine {
         let hidden = deletion::hide_space(&self.context.db, id, new).await?;
         Ok(hidden.map(|job| Deletion {
             copilots: Vec::new(),
-            task: Some(jobs::start(&self.context, job)),
+            task: Some(background_jobs::start(&self.context, job)),
         }))
     }
 

@@ -1,4 +1,5 @@
-//! The run operations that handlers call; each performs one or more scheduler steps.
+//! Defines `RunEngine`: the operations on conversations and their runs that handlers call, such as
+//! posting, stopping and editing. Most of them perform scheduler steps.
 
 use base::ids::{
     ConversationId, GenerationId, MembershipId, MessageId, RoundId, RunId, SpaceId, ToolApprovalId,
@@ -224,8 +225,8 @@ impl RunEngine {
         self.step_for_message(conversation, command).await
     }
 
-    /// Ends what a muted or removed member may no longer do. Steps in every conversation of the
-    /// space, so only for such changes.
+    /// Cancels the candidates and runs of a member who was muted or removed. Performs a step in
+    /// every active conversation of the space, so it is called for such changes only.
     ///
     /// # Errors
     /// Returns an error when the database fails.
@@ -257,7 +258,7 @@ impl RunEngine {
         }
     }
 
-    /// Applies changed settings of a space. Steps like [`RunEngine::member_changed`].
+    /// Applies changed settings of a space, with the same steps as [`RunEngine::member_changed`].
     ///
     /// # Errors
     /// Returns an error when the database fails.

@@ -1,4 +1,4 @@
-//! The errors of the run engine's operations, and of reading a conversation.
+//! Defines the error types of the run engine's operations and of reading a conversation.
 
 use sea_orm::DbErr;
 use tokio::task::JoinError;

@@ -1,7 +1,8 @@
-//! The events that subscribers of a conversation receive about its runs and messages.
+//! Defines the WebSocket events about runs, messages, the queue and copilot candidates, with their
+//! names and JSON fields.
 
 use base::ids::{ConversationId, GenerationId, MembershipId, MessageId, RunId};
-use realtime::event::Event;
+use realtime::envelope::Event;
 use serde::Serialize;
 use utoipa::ToSchema;
 use utoipa::openapi::schema::AllOfBuilder;
@@ -29,6 +30,18 @@ pub struct StreamChunk<'a> {
     /// Length of the text before this piece, in UTF-16 code units, as JavaScript counts.
     pub offset: usize,
     pub delta: &'a str,
+}
+
+/// `stream_chunk` in protocol 2: a piece of the text of a running run.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = SocketChunk)]
+pub struct ShortStreamChunk<'a> {
+    /// The handle from the last `typing_start` or snapshot that contained it.
+    pub h: i64,
+    /// As `offset` of a `stream_chunk`.
+    pub o: usize,
+    /// The text.
+    pub d: &'a str,
 }
 
 /// The text restarts at offset 0; discard the text so far.

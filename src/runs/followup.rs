@@ -1,4 +1,5 @@
-//! Decides what follows a text whose round has no slot left: the copilot or auto mode.
+//! Decides what follows a message after which its round has no slot left: a copilot run, an auto
+//! mode round, or nothing.
 
 use crate::runs::scheduling::plan_builder::PlanBuilder;
 use crate::runs::scheduling::speaker_choice::TriggerMessage;

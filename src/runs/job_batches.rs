@@ -1,8 +1,9 @@
-//! Runs one batch of a background job: copying for branches, deletion of conversations and spaces.
+//! Runs the next batch of a background job: copies messages to a branch, queues its regenerate run,
+//! or deletes rows of a conversation or space.
 //!
-//! **Invariant:** copying and deleting happen in one transaction for each batch, which also saves the
-//! cursor under the lease of the job: nothing is written for a job that was canceled or claimed
-//! again. Scheduler steps commit on their own; they can be repeated.
+//! **Invariant:** each batch copies or deletes in one transaction, which also saves the cursor
+//! under the lease of the job: nothing is written for a job that was canceled or claimed again.
+//! Scheduler steps commit separately; they can be repeated.
 
 use std::time::{Duration, Instant};
 
@@ -319,7 +320,7 @@ async fn save_progress(
         // The job ended before; only its rows had to be deleted.
         (true, _) => {
             let is_ours = job::save_progress(tx, job, now, dialect).await?;
-            job::clear_needs_work(tx, job.id).await?;
+            job::clear_needs_work(tx, job).await?;
             job.needs_work = false;
             is_ours
         }

@@ -1,5 +1,6 @@
-//! Operations of the engine on versions of messages: regenerate a reply, select a swipe, create a
-//! branch, and regenerate in a branch what cannot be changed in place.
+//! Engine operations that regenerate a reply, select a swipe or create a branch; a reply that
+//! cannot be changed in place is regenerated in a new branch. Also checks whether a post fits the
+//! storage quota.
 
 use base::ids::{ConversationId, MembershipId, MessageId, RunId, UserId};
 use sea_orm::EntityTrait;
@@ -14,9 +15,8 @@ use crate::runs::engine::RunEngine;
 use crate::runs::error::EngineError;
 use crate::runs::scheduling::command::{Command, CommandError};
 use crate::runs::scheduling::scheduler::StepResult;
-use crate::runs::scheduling::state;
 use crate::runs::store::run;
-use crate::runs::{job_batches, jobs};
+use crate::runs::{background_jobs, job_batches};
 
 /// The result of a regenerate.
 #[derive(Debug)]
@@ -133,7 +133,7 @@ impl RunEngine {
         by: Option<String>,
     ) -> Result<StartedBranch, EngineError> {
         let db = self.context.db.reader();
-        let at = state::find_message(db, fork.conversation, fork.at).await?;
+        let at = message::find_in_conversation(db, fork.conversation, fork.at).await?;
         let at = at.ok_or(CommandError::NotFound)?;
         let (n_messages, text_bytes) = branching::measure(db, fork.conversation, at.seq).await?;
         let is_short = n_messages <= MAX_SHORT_MESSAGES && text_bytes <= MAX_SHORT_BYTES;
@@ -155,7 +155,7 @@ impl RunEngine {
                 let parent = conversation::lock_with_space(tx, fork.conversation).await?;
                 let parent = parent.filter(|(row, space)| !row.is_hidden && !space.is_hidden);
                 let (parent, space) = parent.ok_or(CommandError::NotFound)?;
-                let at = state::find_message(tx, parent.id, fork.at).await?;
+                let at = message::find_in_conversation(tx, parent.id, fork.at).await?;
                 let is_shown = |it: &message::Model| it.visibility != message::Visibility::Hidden;
                 let at = at.filter(is_shown).ok_or(CommandError::NotFound)?;
                 let (queued, running) = run::find_active(tx, parent.id).await?;
@@ -190,11 +190,11 @@ impl RunEngine {
         if job.n_total <= MAX_WAITED_MESSAGES {
             return self.wait_for_job(job).await;
         }
-        Ok(jobs::start(&self.context, job).job)
+        Ok(background_jobs::start(&self.context, job).job)
     }
 
     async fn wait_for_job(&self, job: job::Model) -> Result<job::Model, EngineError> {
-        let work = jobs::start(&self.context, job);
+        let work = background_jobs::start(&self.context, job);
         let job = work.wait_until_finished(&self.context).await?;
         Ok(job.ok_or(CommandError::NotFound)?)
     }

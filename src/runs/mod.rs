@@ -16,16 +16,17 @@
 //!
 //! - `ConversationRun`, one attempt of one speaker to produce one text: a row of
 //!   `conversation_runs` (`run`). Only `queue` changes its status.
-//! - `RunPlanner`, the pure decision what a command changes: `planner`, with `completion`,
+//! - `RunPlanner`, which decides without I/O what a command changes: `planner`, with `completion`,
 //!   `controls` and `regenerate`. Only `scheduler` calls it, in the transaction that writes
 //!   the plan.
-//! - `RunExecutor`, which builds the prompt, calls the model and hands in the result: `executor`,
-//!   started by `run_job`.
+//! - `RunExecutor`, which builds the prompt, calls the model and commits the result through the
+//!   scheduler: `executor`, started by `run_job`.
 //!
 //! Start with `command` (the inputs) and `engine` (the operations that handlers call).
 
 pub mod active_jobs;
 pub mod announce;
+pub mod background_jobs;
 pub mod cluster_receiver;
 pub mod conversation_start;
 pub mod deletions;
@@ -35,7 +36,6 @@ pub mod events;
 pub mod execution;
 pub mod followup;
 pub mod job_batches;
-pub mod jobs;
 pub mod message_versions;
 pub mod reading;
 pub mod scheduling;

@@ -1,4 +1,5 @@
-//! The services that the functions of this module need, built once and passed to them.
+//! Defines the services that all code of `runs` shares (database, hub, clock, leases, permits and
+//! others), and their settings.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -25,7 +26,7 @@ use crate::runs::execution::metrics::RunMetrics;
 use crate::runs::execution::permits::Permits;
 use crate::runs::store::step_locks::StepLocks;
 
-/// Cheap to clone; clones share state.
+/// The shared services of runs. Cheap to clone; clones share state.
 #[derive(Clone)]
 pub struct RunServices {
     pub db: Db,
@@ -50,7 +51,7 @@ pub struct RunServices {
     /// Id of this process, unique among all that ever used this database.
     pub node: Arc<str>,
     pub settings: RunSettings,
-    /// Make the steps of one conversation announce in the order in which they commit.
+    /// Ensure that the steps of one conversation are announced in the order of their commits.
     pub(super) step_locks: StepLocks,
     /// The background jobs that this node executes.
     pub(super) jobs: ActiveJobs,
@@ -64,7 +65,7 @@ pub struct RunSettings {
     /// 0: this node claims no runs and only serves requests.
     pub workers: usize,
     pub max_running: usize,
-    /// Maximum number of them at one provider.
+    /// Maximum number of running runs at one provider.
     pub max_per_provider: usize,
     pub heartbeat: Duration,
     pub stale_after: Duration,
@@ -132,7 +133,7 @@ impl RunServices {
         }
     }
 
-    /// Returns whether this node knows the time: on PostgreSQL it has measured its offset to the
+    /// Returns whether this node's clock is usable: on PostgreSQL it has measured its offset to the
     /// database's clock within the stale time. If not, it claims nothing and is not ready.
     pub fn is_clock_synchronized(&self) -> bool {
         let is_alone = self.db.backend() == Backend::Sqlite;

@@ -1,4 +1,5 @@
-//! The tasks of the engine on this node: their start, a recovery on demand, and the drain.
+//! Starts and drains the tasks of the run engine on this node (recovery, heartbeats, dispatcher),
+//! and runs a recovery on request.
 
 use std::time::Duration;
 
@@ -7,11 +8,11 @@ use leased_jobs::heartbeat::run_heartbeat;
 use leased_jobs::recovery::run_recovery;
 
 use crate::db::clock_offset;
+use crate::runs::background_jobs::BackgroundJob;
 use crate::runs::engine::RunEngine;
 use crate::runs::error::EngineError;
 use crate::runs::execution::recovery;
 use crate::runs::execution::run_job::RunJob;
-use crate::runs::jobs::BackgroundJob;
 
 impl RunEngine {
     /// Recovers the runs of the previous process, then starts the heartbeat, the reaper and the
@@ -22,9 +23,9 @@ impl RunEngine {
     pub async fn start(&self) -> Result<(), EngineError> {
         let context = &self.context;
         clock_offset::measure(&context.db, &context.clock).await;
-        let healed = recovery::recover_at_start(context).await?;
-        if healed != recovery::RecoveryReport::default() {
-            tracing::info!(?healed, "recovered runs of the previous process");
+        let recovered = recovery::recover_at_start(context).await?;
+        if recovered != recovery::RecoveryReport::default() {
+            tracing::info!(?recovered, "recovered runs of the previous process");
         }
         let (shutdown, wakeup) = (&context.shutdown, context.wakeup.clone());
         let (stopping, releasing) = (&shutdown.stopping, shutdown.releasing.clone());
@@ -53,7 +54,7 @@ impl RunEngine {
         if !self.context.leases.drain(grace, release).await {
             tracing::warn!("runs not released yet; the database is slow to respond");
         }
-        // Each of them has released itself after its current batch, since `draining` fired.
+        // Each job releases its lease after its current batch, once `draining` is canceled.
         let jobs = &self.context.jobs.leases;
         if !jobs.drain(Duration::ZERO, |_| jobs.close()).await {
             tracing::warn!("background jobs not released yet; the database is slow to respond");

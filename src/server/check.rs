@@ -1,4 +1,5 @@
-//! The command `troupe check`: tests settings, Redis, database and provider, one line for each.
+//! The command `troupe check`: tests settings, Redis, database, migrations and default provider,
+//! and prints one line with the result of each test.
 
 use std::io::Write;
 use std::path::PathBuf;

@@ -1,4 +1,4 @@
-//! The commands of the binary other than `check`: serve, migrate and reset a password.
+//! Implements the commands `serve`, `migrate` and `reset-password` of the binary.
 
 use std::io::Write;
 

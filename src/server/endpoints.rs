@@ -1,4 +1,5 @@
-//! Lists every endpoint of the server except those of `/v1`.
+//! Collects all endpoints of the server except those of `/v1`, separates those below `/api` from
+//! the others, and returns the OpenAPI document of all of them.
 
 use serde_json::Value;
 

@@ -1,5 +1,5 @@
-//! The HTTP server (endpoints, client files, shutdown in order) and the other commands of the
-//! binary.
+//! Runs the HTTP server (endpoints, client files, API document, ordered shutdown), and implements
+//! the other commands of the binary: check, migrate, and reset a password.
 
 pub mod check;
 pub mod client_files;

@@ -1,4 +1,5 @@
-//! Serves `/openapi.json`, the public API document, which is built for its first reader.
+//! Serves the OpenAPI document at `/openapi.json`; it is built at the first request and then kept
+//! in memory.
 
 use std::sync::OnceLock;
 

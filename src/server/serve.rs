@@ -1,4 +1,5 @@
-//! Starts the HTTP server: binds, mounts the endpoints, and shuts down in order.
+//! Binds the HTTP server, mounts middleware and endpoints, starts engines and background tasks, and
+//! shuts all of them down in order when the system requests termination.
 //!
 //! **Invariant:** shutdown proceeds in this order: no new work starts; runs end or are released;
 //! sockets close; the HTTP server stops; the background tasks end; the database closes.

@@ -1,5 +1,5 @@
-//! The types of a space's export file: a zip with a manifest, documents, and the messages of each
-//! conversation as JSON lines.
+//! Defines the format of a space's export file: a zip with a manifest, documents, and the messages
+//! and run history of each conversation as JSON lines.
 //!
 //! Older files may lack the entries that were added later: the space variables, and the history.
 //!
@@ -13,7 +13,7 @@ use serde_json::Value;
 
 use crate::characters::character;
 use crate::conversations::{conversation, message};
-use crate::prompt::record::prompt_record::SentPrompt;
+use crate::prompt::record::sent_prompt::SentPrompt;
 use crate::rounds::{round, slot};
 use crate::runs::store::run;
 use crate::spaces::{membership, space};

@@ -1,4 +1,5 @@
-//! Builds the documents of an exported space.
+//! Converts the rows of a space to the documents of its export file: settings, memberships,
+//! characters, presets, conversations and messages.
 
 use std::collections::HashMap;
 

@@ -1,4 +1,5 @@
-//! Exports the history of a space: the ended rounds and runs, a page at a time.
+//! Exports the run history of a conversation: the ended rounds, and the ended runs with their
+//! prompts, one page at a time.
 //!
 //! **Invariant:** queued and running runs are not exported, nor are unfinished rounds: a copied
 //! space must not start to generate.
@@ -10,12 +11,12 @@ use base::ids::{ConversationId, MessageId, RoundId, RunId};
 use sea_orm::{
     ColumnTrait, ConnectionTrait, DbErr, EntityTrait, QueryFilter, QueryOrder, QuerySelect,
 };
-use tavern::chats::reader::MAX_LINE;
+use tavern::chats::line_reader::MAX_LINE;
 
 use crate::conversations::{message, swipe};
-use crate::db::reading::slices;
-use crate::prompt::loading::run_prompt;
+use crate::db::reading::row_slices;
 use crate::prompt::record::hidden_cards::HiddenCards;
+use crate::prompt::record::run_prompt;
 use crate::rounds::{round, slot};
 use crate::runs::store::run;
 use crate::space_transfer::document;
@@ -209,14 +210,14 @@ async fn n_fitting(db: &impl ConnectionTrait, page: &[run::Model]) -> Result<usi
         .filter(run_prompt::Column::RunId.is_in(page.iter().map(|it| it.id)))
         .select_only()
         .column(run_prompt::Column::RunId)
-        .column_as(slices::json_bytes(run_prompt::Column::Record), "bytes")
+        .column_as(row_slices::json_bytes(run_prompt::Column::Record), "bytes")
         .into_tuple()
         .all(db)
         .await?;
     let bytes: HashMap<RunId, i64> = bytes.into_iter().collect();
     let of = |it: &run::Model| (it.id, bytes.get(&it.id).copied().unwrap_or_default());
     let all: Vec<(RunId, i64)> = page.iter().map(of).collect();
-    Ok(slices::n_fitting(&all, slices::SLICE_BYTES))
+    Ok(row_slices::n_fitting(&all, row_slices::SLICE_BYTES))
 }
 
 /// Returns the `seq` of those of these messages that are in the conversation.

@@ -1,4 +1,5 @@
-//! Exports a space: writes its documents and messages into a zip on disk, a page at a time.
+//! Exports a space: writes its documents, messages, run history and assets into a zip on disk, one
+//! page at a time.
 //!
 //! **Invariant:** memory holds only one card, a page of messages or a piece of an asset.
 
@@ -22,15 +23,15 @@ use zip::write::SimpleFileOptions;
 use crate::characters::asset;
 use crate::conversations::chats::chat_export;
 use crate::conversations::chats::chat_export::load_swipes;
-use crate::conversations::pages::Stub;
-use crate::conversations::{conversation, message, pages};
-use crate::prompt::loading::space_variable;
+use crate::conversations::timeline_page::Stub;
+use crate::conversations::{conversation, message, timeline_page};
 use crate::prompt::record::hidden_cards::HiddenCards;
+use crate::prompt::space_variable;
 use crate::space_transfer::export_run_history::{HistoryCursor, WrittenTexts};
 use crate::space_transfer::limits::TransferLimits;
-use crate::space_transfer::lorebooks::VisibleLorebooks;
+use crate::space_transfer::lorebook_transfer::VisibleLorebooks;
 use crate::space_transfer::{
-    assets, document, export_documents, export_run_history, limits, lorebooks,
+    asset_transfer, document, export_documents, export_run_history, limits, lorebook_transfer,
 };
 use crate::spaces::{card_rights, membership, space};
 
@@ -209,7 +210,7 @@ async fn write_contents(
         .all(db)
         .await?;
     let (books, links) =
-        lorebooks::export(db, visible, space.id, &memberships, &conversations).await?;
+        lorebook_transfer::export(db, visible, space.id, &memberships, &conversations).await?;
     writer
         .write_list(document::LOREBOOKS, &books, limits::MAX_CARDS)
         .await?;
@@ -229,7 +230,7 @@ async fn write_contents(
         let leaving = HistoryCursor::new(conversation.id, now, &hidden);
         write_history(db, writer, leaving, &mut written).await?;
     }
-    let mut listed = assets::export(db, &memberships).await?;
+    let mut listed = asset_transfer::export(db, &memberships).await?;
     // Only the avatar of a hidden card is public.
     listed.retain(|it| it.path == AVATAR_PATH || !hidden.contains(CharacterId(it.character)));
     writer
@@ -345,7 +346,7 @@ async fn write_messages(
             .limit(PAGE_SIZE)
             .select_only()
             .column(Column::Seq)
-            .column_as(pages::stored_bytes(), "bytes")
+            .column_as(timeline_page::stored_bytes(), "bytes")
             .into_tuple()
             .all(db)
             .await?;

@@ -1,4 +1,5 @@
-//! The last transaction of a space import: sets the owner and makes the space visible.
+//! The last transaction of a space import: creates characters, presets and lorebooks, updates the
+//! memberships, sets the owner and makes the space visible.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -25,10 +26,10 @@ use crate::conversations::jobs::deletion;
 use crate::conversations::{conversation, message};
 use crate::db::connect::Db;
 use crate::presets::preset;
-use crate::space_transfer::imported_space::{FileHead, IdMap, invalid_file, object_or_empty};
-use crate::space_transfer::{assets, document, import_lore_state, lorebooks};
+use crate::space_transfer::import_data::{FileHead, IdMap, invalid_file, object_or_empty};
+use crate::space_transfer::{asset_transfer, document, import_lore_state, lorebook_transfer};
 use crate::spaces::membership::{MembershipKind, MembershipRole, MembershipStatus};
-use crate::spaces::{membership, membership_changes, space};
+use crate::spaces::{membership, roster_changes, space};
 
 /// The input of the last transaction.
 #[derive(Clone, Debug)]
@@ -36,11 +37,11 @@ pub struct SpaceImportResult {
     pub import: import_job::Model,
     pub space_id: SpaceId,
     pub owner: user::Model,
-    /// The maximum bytes of the owner's cards; 0 is no limit.
+    /// The owner's storage quota in bytes; 0 means no limit.
     pub quota_bytes: u64,
     pub head: Arc<FileHead>,
     pub ids: Arc<IdMap>,
-    pub assets: Arc<assets::SpooledAssets>,
+    pub assets: Arc<asset_transfer::SpooledAssets>,
     pub n_messages: i64,
     pub now: Timestamp,
 }
@@ -69,7 +70,7 @@ pub async fn finish(db: &Db, result: SpaceImportResult) -> Result<SpaceId, ChatI
             update_memberships(tx, &result, &character_ids, &pictures, &preset_ids).await?;
             set_branch_points(tx, &result.head, &result.ids).await?;
             let (head, known) = (&result.head, &result.ids);
-            let keys = lorebooks::create_all(
+            let keys = lorebook_transfer::create_all(
                 tx,
                 result.owner.id,
                 result.space_id,
@@ -198,7 +199,7 @@ async fn update_memberships(
         let last = result.head.memberships.iter().map(|it| it.position).max();
         let position = last.map_or(0, |it| it.saturating_add(1));
         let (owner, name) = (result.owner.id, result.owner.display_name.clone());
-        let row = membership_changes::new_human_row(
+        let row = roster_changes::new_human_row(
             result.space_id,
             owner,
             MembershipRole::Owner,

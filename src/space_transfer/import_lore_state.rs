@@ -1,4 +1,5 @@
-//! Maps the lore state of imported conversations to the new keys of the lorebook entries.
+//! Replaces the keys of lorebook entries in the lore state (timed effects) of imported
+//! conversations by the new ones.
 
 use std::collections::HashMap;
 
@@ -7,7 +8,7 @@ use sea_orm::{ConnectionTrait, DbErr};
 use serde_json::{Map, Value};
 
 use crate::conversations::conversation;
-use crate::space_transfer::imported_space::{FileHead, IdMap};
+use crate::space_transfer::import_data::{FileHead, IdMap};
 
 /// The key of an entry consists of the key of its lorebook, a dot, and its own key.
 const CARD_PREFIX: &str = "card:";

@@ -1,4 +1,5 @@
-//! Reads the export file of a space: its documents, then its messages in batches.
+//! Reads the export file of a space and passes its content to a callback: the documents, then the
+//! messages and run history in batches, then the assets.
 //!
 //! **Invariant:** an untrusted file uses no more resources than the limits allow. Bytes are counted
 //! while they are unpacked, whatever the zip declares; no entry is extracted to a path, and names
@@ -8,14 +9,14 @@ use std::fs::File;
 use std::io::{BufReader, Read};
 
 use serde::de::DeserializeOwned;
-use tavern::chats::reader::{LineReader, RawLine};
+use tavern::chats::line_reader::{LineReader, RawLine};
 use tavern::macros::variables;
 use zip::ZipArchive;
 
 use crate::space_transfer::document::Manifest;
-use crate::space_transfer::imported_space::FileHead;
+use crate::space_transfer::import_data::FileHead;
 use crate::space_transfer::limits::TransferLimits;
-use crate::space_transfer::{assets, document, limits, lorebooks};
+use crate::space_transfer::{asset_transfer, document, limits, lorebook_transfer};
 
 /// The text bytes of a batch, which is one transaction.
 const MAX_BATCH_BYTES: usize = 256 * 1024;
@@ -45,7 +46,7 @@ pub enum ImportEvent {
     /// One more asset was checked.
     AssetChecked,
     /// All assets.
-    Assets(assets::SpooledAssets),
+    Assets(asset_transfer::SpooledAssets),
 }
 
 /// Reads a file to its end, or until `on_event` returns `false`.
@@ -111,7 +112,7 @@ impl OpenArchive {
         if lorebooks.len() > limits::MAX_CARDS {
             return Err(ReadError::TooLarge);
         }
-        let lorebooks = lorebooks.into_iter().map(lorebooks::parse);
+        let lorebooks = lorebooks.into_iter().map(lorebook_transfer::parse);
         let lorebooks: Option<Vec<_>> = lorebooks.collect();
         let head = FileHead {
             lorebooks: lorebooks.ok_or_else(|| invalid(document::LOREBOOKS))?,
@@ -123,7 +124,7 @@ impl OpenArchive {
             presets: self.read_document(document::PRESETS)?,
             conversations: self.read_document(document::CONVERSATIONS)?,
         };
-        if !lorebooks::are_links_valid(&head.lorebook_links) {
+        if !lorebook_transfer::are_links_valid(&head.lorebook_links) {
             return Err(invalid(document::LOREBOOK_LINKS));
         }
         let too_many = head.memberships.len() > limits::MAX_MEMBERSHIPS
@@ -140,7 +141,7 @@ impl OpenArchive {
         let listed: Vec<document::ExportedAsset> = self.read_document(document::ASSETS)?;
         match () {
             () if listed.len() > limits::MAX_ASSETS => Err(ReadError::TooLarge),
-            () if !assets::are_valid(&listed) => Err(invalid(document::ASSETS)),
+            () if !asset_transfer::are_valid(&listed) => Err(invalid(document::ASSETS)),
             () => Ok(listed),
         }
     }
@@ -151,7 +152,7 @@ impl OpenArchive {
         listed: Vec<document::ExportedAsset>,
         on_event: &mut dyn FnMut(ImportEvent) -> bool,
     ) -> Result<(), ReadError> {
-        let mut spooled = assets::SpooledAssets::new(self.max_asset_bytes)
+        let mut spooled = asset_transfer::SpooledAssets::new(self.max_asset_bytes)
             .ok_or_else(|| invalid(document::ASSETS))?;
         for asset in listed {
             if !spooled.contains(&asset) {

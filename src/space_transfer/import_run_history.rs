@@ -1,5 +1,5 @@
-//! Imports the history of a space: ended rounds and runs, their prompts, and which run wrote which
-//! text. Requires that all messages exist.
+//! Imports the run history of a conversation in batches: ended rounds and runs, their prompts, and
+//! which run wrote which text. Requires that all messages exist.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
@@ -19,12 +19,12 @@ use crate::conversations::chats::import_job;
 use crate::conversations::chats::import_writer::ChatImportError;
 use crate::conversations::{message, swipe};
 use crate::db::connect::Db;
-use crate::prompt::loading::run_prompt;
+use crate::prompt::record::run_prompt;
 use crate::rounds::{round, slot};
 use crate::runs::store::{queue, run};
 use crate::space_transfer::document;
 use crate::space_transfer::document::{ExportedAuthorship, ExportedHistory};
-use crate::space_transfer::imported_space::{IdMap, invalid_file};
+use crate::space_transfer::import_data::{IdMap, invalid_file};
 
 /// More rounds than any real conversation has; their ids are held in memory.
 const MAX_ROUNDS: usize = 500_000;

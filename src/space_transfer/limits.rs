@@ -1,5 +1,5 @@
-//! Size limits of space files: the same for exports and imports, so that every exported file can be
-//! imported again.
+//! Size limits of space export files: the same for exports and imports, so that every exported file
+//! can be imported again.
 
 use tavern::cards::temp_assets;
 
@@ -55,7 +55,7 @@ mod tests {
     use super::TransferLimits;
 
     #[test]
-    fn a_small_file_unpacks_to_a_little_and_a_large_one_to_ten_times_its_size() {
+    fn the_unpacked_limit_grows_with_the_file_and_is_at_most_ten_times_the_maximum_size() {
         let limits = TransferLimits::from_mib(100);
 
         assert_eq!(limits.unpacked_limit(10), 16 * 1024 * 1024);

@@ -1,16 +1,16 @@
-//! Exports a whole space into one file, and imports it on any installation.
+//! Exports a whole space into one file, and imports such a file on any installation.
 
-pub mod assets;
+pub mod asset_transfer;
 pub mod document;
 pub mod export_documents;
 pub mod export_run_history;
 pub mod export_writer;
+pub mod import_data;
 pub mod import_finalize;
 pub mod import_lore_state;
 pub mod import_reader;
+pub mod import_rows;
 pub mod import_run_history;
-pub mod imported_space;
 pub mod limits;
-pub mod lorebooks;
+pub mod lorebook_transfer;
 pub mod space_import;
-pub mod space_rows;

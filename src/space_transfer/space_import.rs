@@ -1,5 +1,5 @@
-//! Runs the import of a space: a thread reads the file, batches are written into a hidden space,
-//! and the space becomes visible when it is complete.
+//! Runs the import of a space: a thread reads the file, its content is written in batches into a
+//! hidden space, and the space becomes visible when it is complete.
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -9,17 +9,17 @@ use base::ids::{ImportId, SpaceId};
 use tokio::sync::mpsc;
 
 use crate::accounts::user;
-use crate::conversations::chats::import_services::ImportServices;
+use crate::conversations::chats::import_leases::ImportServices;
 use crate::conversations::chats::import_writer::ChatImportError;
 use crate::conversations::chats::{chat_import, import_job};
+use crate::space_transfer::import_data::{FileHead, IdMap};
 use crate::space_transfer::import_finalize::SpaceImportResult;
 use crate::space_transfer::import_reader::ImportEvent;
+use crate::space_transfer::import_rows::SpaceTarget;
 use crate::space_transfer::import_run_history::RoundIds;
-use crate::space_transfer::imported_space::{FileHead, IdMap};
 use crate::space_transfer::limits::TransferLimits;
-use crate::space_transfer::space_rows::SpaceTarget;
 use crate::space_transfer::{
-    assets, document, import_finalize, import_reader, import_run_history, space_rows,
+    asset_transfer, document, import_finalize, import_reader, import_rows, import_run_history,
 };
 
 /// Batches that may wait to be written; when it is full, the reader waits.
@@ -30,7 +30,7 @@ const MAX_BUFFERED_BATCHES: usize = 2;
 pub struct SpaceImport {
     pub job: import_job::Model,
     pub owner: user::Model,
-    /// The maximum bytes of the owner's cards; 0 is no limit.
+    /// The owner's storage quota in bytes; 0 means no limit.
     pub quota_bytes: u64,
     pub file: File,
     pub n_bytes: u64,
@@ -59,7 +59,7 @@ struct CreatedSpace {
     n_messages: i64,
     /// For the conversation with this key, whose history is being imported.
     round_ids: (i64, RoundIds),
-    assets: Option<assets::SpooledAssets>,
+    assets: Option<asset_transfer::SpooledAssets>,
 }
 
 async fn import_file(
@@ -88,7 +88,7 @@ async fn import_file(
                 let head = Arc::from(head);
                 let now = tools.clock.now();
                 let ids =
-                    space_rows::create_contents(&tools.db, hidden, Arc::clone(&head), now).await?;
+                    import_rows::create_contents(&tools.db, hidden, Arc::clone(&head), now).await?;
                 created = Some(CreatedSpace {
                     head,
                     ids: Arc::new(ids),
@@ -161,7 +161,7 @@ async fn write_messages(
         now: tools.clock.now(),
     };
     let known = Arc::clone(&created.ids);
-    let last = space_rows::write_messages(&tools.db, import, target, known, batch).await?;
+    let last = import_rows::write_messages(&tools.db, import, target, known, batch).await?;
     tools.db.merge_segments().await;
     created.last_seqs.insert(key, last);
     Ok(())

@@ -1,4 +1,5 @@
-//! Changes of accounts that also rename the memberships of the user, each in one transaction.
+//! Changes an account on behalf of its user or an admin, in one transaction: its profile, its
+//! sessions and API keys, and its name in the user's memberships.
 
 use base::clock::Timestamp;
 use base::ids::{ApiKeyId, SessionId, UserId};
@@ -8,7 +9,7 @@ use crate::accounts::user::{ProfileChange, UserError};
 use crate::accounts::user_directory::{AdminUserChange, UserChange, UserChangeError};
 use crate::accounts::{api_key, session, user, user_directory};
 use crate::db::connect::Db;
-use crate::spaces::{membership, membership_changes};
+use crate::spaces::{membership, roster_changes};
 
 /// Why an account was not changed; nothing has been changed then.
 #[derive(Debug, thiserror::Error)]
@@ -104,6 +105,6 @@ async fn rename(
     user: UserId,
     name: &str,
 ) -> Result<Vec<membership::Model>, AccountChangeError> {
-    let renamed = membership_changes::rename_user(tx, user, name).await?;
+    let renamed = roster_changes::rename_user(tx, user, name).await?;
     renamed.ok_or(AccountChangeError::NameTaken)
 }

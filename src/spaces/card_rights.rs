@@ -1,5 +1,5 @@
-//! Finds the cards that a user may not read whole. Their owner and admins may, and, with
-//! `share_whole_card`, everyone who shares a space with the character.
+//! Returns which of several cards a user may not read completely. The owner and admins may, and, if
+//! `share_whole_card` is set, everyone who shares a space with the character.
 
 use std::collections::HashSet;
 

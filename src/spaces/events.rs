@@ -1,8 +1,8 @@
-//! The events that subscribers of a space receive: the current documents of the space, its members
-//! and its conversations.
+//! Builds the WebSocket events of spaces: changes of a space, its memberships and conversations for
+//! subscribers of the space; new invitations and copilot changes for one user.
 
 use base::ids::{ConversationId, MembershipId, SpaceId};
-use realtime::event::{Envelope, Event};
+use realtime::envelope::{Envelope, Event};
 use realtime::topic::Topic;
 use serde::Serialize;
 use utoipa::ToSchema;

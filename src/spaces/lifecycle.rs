@@ -1,4 +1,4 @@
-//! Creates, updates and deletes spaces.
+//! Creates, updates and deletes spaces, and lists the spaces of a user.
 
 use base::clock::Timestamp;
 use base::ids::{SpaceId, UserId};
@@ -14,7 +14,7 @@ use crate::db::connect::Db;
 use crate::db::reading::page::{PageOf, PageQuery};
 use crate::spaces::membership::MembershipRole;
 use crate::spaces::space::{ActiveModel, Column, Entity, Model};
-use crate::spaces::{membership, membership_changes, needs_step, space};
+use crate::spaces::{membership, needs_step, roster_changes, space};
 
 /// Settings of a space to create or update; `None` leaves the value unchanged or at its default.
 #[derive(Clone, Debug, Default)]
@@ -73,7 +73,7 @@ pub async fn create(
             let mut row = new_model(Some(owner), now).into_active_model();
             row.id = NotSet;
             let space = apply_rules(row, rules).insert(tx).await?;
-            let seat = membership_changes::new_human_row(
+            let seat = roster_changes::new_human_row(
                 space.id,
                 owner,
                 MembershipRole::Owner,

@@ -1,4 +1,5 @@
-//! Table `space_memberships`: a user or a character in a space. A removed member keeps its row.
+//! Table `space_memberships`: the users and characters in each space, with their role, settings and
+//! copilot. A removed member keeps its row, except a guest who never wrote.
 
 use std::collections::{HashMap, HashSet};
 
@@ -166,8 +167,16 @@ pub fn is_active() -> SimpleExpr {
 
 /// Returns the active memberships of a space in roster order. Does not read removed ones.
 pub async fn list_active(db: &impl ConnectionTrait, space: SpaceId) -> Result<Vec<Model>, DbErr> {
+    list_active_in(db, [space]).await
+}
+
+/// Returns the active memberships of these spaces, those of each space in roster order.
+pub async fn list_active_in(
+    db: &impl ConnectionTrait,
+    spaces: impl IntoIterator<Item = SpaceId>,
+) -> Result<Vec<Model>, DbErr> {
     Entity::find()
-        .filter(Column::SpaceId.eq(space))
+        .filter(Column::SpaceId.is_in(spaces))
         .filter(is_active())
         .order_by_asc(Column::Position)
         .order_by_asc(Column::Id)

@@ -1,5 +1,5 @@
-//! Updates a membership, and other memberships as a consequence: moving one shifts others, and a
-//! new owner replaces the previous one.
+//! Updates the role, position, name or settings of a membership, and the memberships affected by
+//! it: a move shifts other members, and a new owner makes the previous one a moderator.
 
 use base::ids::{ConversationId, MembershipId, PresetId, ProviderId};
 use sea_orm::ActiveValue::Set;
@@ -14,7 +14,7 @@ use crate::spaces::lifecycle::SpaceUpdateError;
 use crate::spaces::membership::{
     ActiveModel, CopilotMode, Entity, MembershipRole, MembershipStatus, Model, Participation,
 };
-use crate::spaces::{membership, membership_changes, needs_step, space};
+use crate::spaces::{membership, needs_step, roster_changes, space};
 
 /// Changes of a membership; `None` leaves the value unchanged.
 #[derive(Clone, Debug, Default)]
@@ -132,7 +132,7 @@ async fn resolve_display_name(
     let account = account.map(|it| it.display_name);
     let name = own.or(account).ok_or(SpaceUpdateError::NotFound)?;
     let spaces = [membership.space_id];
-    match membership_changes::has_confusable_name(tx, &spaces, membership.user_id, &name).await? {
+    match roster_changes::has_confusable_name(tx, &spaces, membership.user_id, &name).await? {
         true => Err(SpaceUpdateError::NameTaken),
         false => Ok(name),
     }

@@ -1,4 +1,5 @@
-//! Marks the conversations of a space in which the scheduler must still apply a changed setting.
+//! Marks all conversations of a space (`conversations.needs_step`), so that the scheduler applies a
+//! changed setting to them.
 //!
 //! **Invariant:** the marker is written in the transaction of the change, and before the row of the
 //! space is locked: a step locks its conversation first and writes to the space afterwards.

@@ -1,4 +1,5 @@
-//! The permissions in a space: the table of roles and actions, as functions of a user's access.
+//! Decides which actions a user may perform in a space, by role, admin rights and observer status.
+//! No I/O.
 
 use crate::spaces::membership;
 use crate::spaces::membership::{MembershipKind, MembershipRole, MembershipStatus, Participation};
@@ -130,8 +131,8 @@ mod tests {
         }
     }
 
-    fn row(act: Action) -> [bool; 5] {
-        [GUEST, MEMBER, MODERATOR, OWNER, ADMIN].map(|it| it.can(act))
+    fn row(action: Action) -> [bool; 5] {
+        [GUEST, MEMBER, MODERATOR, OWNER, ADMIN].map(|it| it.can(action))
     }
 
     #[test]
@@ -150,24 +151,24 @@ mod tests {
 
     #[test]
     fn members_can_generate() {
-        for act in [
+        for action in [
             Action::SwitchSwipes,
             Action::Generate,
             Action::ManageConversation,
         ] {
-            assert_eq!(row(act), [false, true, true, true, true], "{act:?}");
+            assert_eq!(row(action), [false, true, true, true, true], "{action:?}");
         }
     }
 
     #[test]
     fn moderators_can_manage() {
-        for act in [
+        for action in [
             Action::Moderate,
             Action::Configure,
             Action::DeleteConversation,
             Action::EditAiText,
         ] {
-            assert_eq!(row(act), [false, false, true, true, true], "{act:?}");
+            assert_eq!(row(action), [false, false, true, true, true], "{action:?}");
         }
     }
 
@@ -181,23 +182,23 @@ mod tests {
 
     #[test]
     fn an_observer_only_reads_but_a_managing_observer_still_manages() {
-        let silent = |role| Access {
+        let observer = |role| Access {
             is_observer: true,
             ..with_role(role)
         };
 
-        for act in [
+        for action in [
             Action::Post,
             Action::ChangeOwnMessage,
             Action::Generate,
             Action::ManageConversation,
         ] {
-            assert!(!silent(MembershipRole::Member).can(act), "{act:?}");
-            assert!(!silent(MembershipRole::Guest).can(act), "{act:?}");
+            assert!(!observer(MembershipRole::Member).can(action), "{action:?}");
+            assert!(!observer(MembershipRole::Guest).can(action), "{action:?}");
         }
-        assert!(silent(MembershipRole::Member).can(Action::Read));
-        assert!(!silent(MembershipRole::Owner).can(Action::Post));
-        assert!(silent(MembershipRole::Owner).can(Action::Configure));
+        assert!(observer(MembershipRole::Member).can(Action::Read));
+        assert!(!observer(MembershipRole::Owner).can(Action::Post));
+        assert!(observer(MembershipRole::Owner).can(Action::Configure));
     }
 
     #[test]

@@ -1,4 +1,5 @@
-//! Checks whether a user may read a preset because a space of theirs uses it.
+//! Checks whether a user may read a preset because one of the user's spaces, or a member of one,
+//! uses it.
 
 use base::ids::{PresetId, UserId};
 use sea_orm::sea_query::{Expr, ExprTrait, SimpleExpr};

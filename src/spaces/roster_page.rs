@@ -1,5 +1,5 @@
-//! Loads pages of a space's members, ordered by position, then id. Reads only one page, even if
-//! many members left.
+//! Loads one page of a space's members, removed ones included, ordered by position, then id,
+//! without reading the other members.
 
 use base::ids::{MembershipId, SpaceId};
 use sea_orm::sea_query::{ExprTrait, Order};

@@ -1,5 +1,5 @@
-//! Queries whether users and characters share a space, which means that both are active members of
-//! it.
+//! Checks whether a user shares a space with another user or with characters: both are active
+//! members of the same space.
 
 use std::collections::HashSet;
 

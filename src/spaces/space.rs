@@ -1,4 +1,4 @@
-//! Table `spaces`: settings of a space. Contains no runtime state except the used tokens.
+//! Table `spaces`: the settings, status and used tokens of each space. Also locks its rows.
 
 use std::collections::HashMap;
 
@@ -6,7 +6,7 @@ use base::clock::Timestamp;
 use base::ids::{ConversationId, SpaceId, UserId};
 use sea_orm::entity::prelude::*;
 use sea_orm::sea_query::{Expr, ExprTrait, LockType};
-use sea_orm::{PaginatorTrait, QueryOrder, QuerySelect};
+use sea_orm::{QueryOrder, QuerySelect};
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -69,12 +69,6 @@ string_enum! {
 pub async fn find_visible(db: &impl ConnectionTrait, id: SpaceId) -> Result<Option<Model>, DbErr> {
     let space = Entity::find_by_id(id).filter(Column::IsHidden.eq(false));
     space.one(db).await
-}
-
-/// Returns the number of spaces that are not hidden.
-pub async fn count_visible(db: &impl ConnectionTrait) -> Result<u64, DbErr> {
-    let visible = Entity::find().filter(Column::IsHidden.eq(false));
-    visible.count(db).await
 }
 
 /// Returns the names of these spaces, hidden ones included.

@@ -1,4 +1,4 @@
-//! Converts the memberships of a space into candidates for speaker selection.
+//! Converts the active characters among a space's memberships to candidates for speaker selection.
 
 use std::collections::HashMap;
 

@@ -1,4 +1,5 @@
-//! Reply order `list`: members speak strictly in roster order.
+//! Implements the reply order `list`: selects the member after the last speaker, or all members, in
+//! roster order.
 
 use crate::speakers::selection::{Candidate, SelectionInput, SpeakerChoice, next_in_rotation};
 

@@ -1,4 +1,5 @@
-//! Reply order `manual`: characters speak only when a user triggers a reply.
+//! Implements the reply order `manual`: selects a random character when a user requests a reply,
+//! and no one otherwise.
 
 use tavern::seeded_random::SeededRandom;
 

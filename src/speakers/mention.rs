@@ -1,4 +1,4 @@
-//! Finds the members that a text mentions by name.
+//! Finds the characters that a message mentions: by name or alias in its text, or explicitly by id.
 //!
 //! Names are compared folded and at word boundaries, in any script. Three passes claim ranges of
 //! the text, and a claimed range is not matched again: first `@name` of explicit mentions (by id),

@@ -32,7 +32,7 @@ fn mentioned_ids_with(text: &str, explicit: &[i64], names: &[&str]) -> Vec<i64> 
 }
 
 #[test]
-fn the_longest_name_wins_its_place() {
+fn the_longest_name_at_a_position_is_mentioned() {
     let names = ["Flux", "Flux the Cat"];
 
     assert_eq!(mentioned_ids("Flux the Cat sleeps", &names), [2]);
@@ -42,7 +42,7 @@ fn the_longest_name_wins_its_place() {
 }
 
 #[test]
-fn a_full_name_wins_over_a_word_of_another() {
+fn a_full_name_takes_precedence_over_a_word_of_another() {
     assert_eq!(
         mentioned_ids("Lancelot", &["Sir Lancelot", "Lancelot"]),
         [2]
@@ -99,7 +99,7 @@ fn a_muted_candidate_does_not_precede_a_namesake() {
 }
 
 #[test]
-fn a_mention_by_id_counts_where_its_at_name_stands() {
+fn a_mention_by_id_has_the_position_of_its_at_name() {
     let names = ["Ann", "Bob"];
 
     assert_eq!(mentioned_ids_with("Ann, ask @Bob", &[2], &names), [1, 2]);

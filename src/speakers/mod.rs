@@ -1,7 +1,7 @@
-//! Selects the next speakers of a conversation by its reply order. Pure.
+//! Selects the next speakers of a conversation by the reply order of its space. No I/O.
 //!
-//! Pure: a `selection::SelectionInput` and a `seeded_random::SeededRandom` go in, choices with
-//! their reasons come out. The entry points are `selector::select_one` and
+//! The input is a `selection::SelectionInput` and a `tavern::seeded_random::SeededRandom`, the
+//! output choices with their reasons. The entry points are `selector::select_one` and
 //! `selector::select_round`; each reply order has its own file.
 
 pub mod from_memberships;

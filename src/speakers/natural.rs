@@ -1,5 +1,5 @@
-//! Reply order `natural`: mentioned members speak; otherwise the next in rotation or, where a
-//! trigger may select several, members chosen by talkativeness.
+//! Implements the reply order `natural`: mentioned members speak first. [`select_one`] otherwise
+//! returns the next in rotation; [`select_round`] adds others at random, by their talkativeness.
 
 use tavern::seeded_random::SeededRandom;
 

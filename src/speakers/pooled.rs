@@ -1,4 +1,5 @@
-//! Reply order `pooled`: each member speaks once per user message, in random order.
+//! Implements the reply order `pooled`: selects a random member that has not spoken since the last
+//! user message. If all have spoken, some triggers select any member.
 //!
 //! The pool is derived from the messages since the last user message; nothing is stored.
 

@@ -1,6 +1,7 @@
-//! The input and result types of speaker selection.
+//! Defines the input and result types of speaker selection, and two functions that the reply orders
+//! share: which candidates are eligible, and which is next in rotation. No I/O.
 //!
-//! The caller loads the input; nothing in this module does I/O.
+//! The caller loads the input.
 
 use std::collections::HashSet;
 

@@ -1,7 +1,8 @@
-//! Entry points of speaker selection: dispatches on the reply order of the space.
+//! Selects the next speaker ([`select_one`]) or the speakers of a round ([`select_round`]):
+//! excludes a speaker depending on the trigger, then applies the reply order of the space.
 //!
-//! `select_one` implements `replies_per_turn = one`: a trigger selects at most one speaker.
-//! `select_round` implements `activated`: an ordered list, from the same candidates and mentions.
+//! `select_round` is for spaces with `replies_per_turn = activated`, in which a trigger may select
+//! several speakers. Both use the same candidates and mentions.
 
 use base::ids::MembershipId;
 use tavern::seeded_random::SeededRandom;
@@ -65,9 +66,9 @@ fn excluded_speaker(trigger: SelectionTrigger, input: &SelectionInput) -> Option
 }
 
 #[cfg(test)]
-#[path = "selector_tests.rs"]
+#[path = "select_one_tests.rs"]
 mod tests;
 
 #[cfg(test)]
-#[path = "activation_tests.rs"]
-mod activation_tests;
+#[path = "select_round_tests.rs"]
+mod select_round_tests;

@@ -1,4 +1,5 @@
-//! Folds text so that spellings of one name compare equal, and finds where words begin and end.
+//! Folds text so that different spellings of a name compare equal, and finds the positions at which
+//! a name may begin or end.
 //!
 //! Folded means: NFKC, case-folded, one space for any white space, one apostrophe for all of them,
 //! without invisible marks. Turkish dotted and dotless i count as one letter, because people write

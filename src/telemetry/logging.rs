@@ -1,4 +1,5 @@
-//! Sets up the log: its destination, format, filter and field names.
+//! Configures the log of the process on standard output: its format, its filter (`RUST_LOG`) and
+//! the library targets that are silenced.
 //!
 //! Fields have the same dotted names everywhere: `request.id user.id space.id conversation.id
 //! membership.id run.id run.kind run.status response.id response.status response.reason llm.provider

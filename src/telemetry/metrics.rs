@@ -1,4 +1,5 @@
-//! Collects all metrics of this process and encodes them as OpenMetrics text.
+//! Collects the metrics of all modules of this process in one registry and encodes them as
+//! OpenMetrics text; also defines [`GaugeFn`], a gauge whose value is read at each scrape.
 //!
 //! **Invariant:** label values come from lists that are fixed in the program, never from names, ids
 //! or user text, so that metrics neither leak content nor grow without bound.

@@ -1,6 +1,6 @@
-//! Logging and Prometheus metrics for operators.
+//! Configures logging, and collects the Prometheus metrics of this process.
 //!
-//! Each module has a metrics type for what it does; `metrics` collects them.
+//! Other modules define the metrics of what they do; `metrics` collects them in one registry.
 
 pub mod logging;
 pub mod metrics;

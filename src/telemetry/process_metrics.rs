@@ -1,4 +1,5 @@
-//! Metrics of the process as the operating system reports them: memory, open files, start time.
+//! Reports memory, open files and start time of the process as metrics, and reads how many files it
+//! may have open.
 //!
 //! The names are the standard Prometheus names for process metrics. Without `/proc`, only the start
 //! time is reported.

@@ -1,4 +1,5 @@
-//! Counts HTTP requests and measures how long they take.
+//! Metrics of HTTP requests: counts responses by endpoint, method and status class, and measures
+//! the time until a response begins.
 
 use std::time::Duration;
 

@@ -1,4 +1,5 @@
-//! The uniform error body of the API (`ApiError`), and the conversion of internal errors into it.
+//! Defines [`ApiError`], the error of API endpoints with its uniform response body, and converts
+//! database errors into it.
 
 use std::fmt;
 

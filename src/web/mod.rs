@@ -1,6 +1,8 @@
-//! HTTP and WebSocket: the endpoints of `/api`, `/ws` and `/v1`, and what they share.
+//! The HTTP and WebSocket layer: the endpoints of `/api`, `/ws` and `/v1`, and the errors,
+//! extractors, middleware, list responses and sockets that they share.
 
 pub mod api;
+pub mod encoded_page;
 pub mod error;
 pub mod extract;
 pub mod live;

@@ -30,9 +30,9 @@ export default class Language {
   // Saves the language of the page to the account.
   async saveTo(user) {
     this.#wasChosenHere = false
-    if (matchLocale([user.locale]) === locale) return
+    if (matchLocale([user.locale]) === locale()) return
     // A failure is ignored because the page is already shown in this language.
-    await this.#session.changeLocale(locale).catch(() => {})
+    await this.#session.changeLocale(locale()).catch(() => {})
   }
 
   // Changes the language on the sign-in page; `redraw` renders the page again.
@@ -77,7 +77,7 @@ export default class Language {
 
 // Sets the attributes that the browser, screen readers and fonts use.
 function mark() {
-  const { dir } = LANGUAGES.find(({ tag }) => tag === locale)
-  Object.assign(document.documentElement, { lang: locale, dir })
+  const { dir } = LANGUAGES.find(({ tag }) => tag === locale())
+  Object.assign(document.documentElement, { lang: locale(), dir })
   document.querySelector("meta[name=description]").content = t("app.description")
 }

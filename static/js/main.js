@@ -14,7 +14,7 @@ import ConversationActions from "./actions/conversation.js"
 import SessionActions from "./actions/session.js"
 import SpaceActions from "./actions/spaces.js"
 import Api from "./api.js"
-import { backoff } from "./base/timing.js"
+import { backoff, later } from "./base/timing.js"
 import { storage } from "./base/storage.js"
 import { t } from "./base/i18n.js"
 import Language from "./language.js"
@@ -24,15 +24,10 @@ import BackStack from "./models/shell/back_stack.js"
 import Router, { paths } from "./router.js"
 import Socket from "./socket.js"
 import Store from "./store.js"
-import { showSetUp, showSignIn, showSplash } from "./views/sign_in/sign_in_page.js"
-import { registerCardImporter } from "./views/characters/card_preview.js"
+import { showSetUp, showSignIn } from "./views/sign_in/sign_in_page.js"
 import { useBackStack } from "./views/components/dialog.js"
 import FileDrop from "./views/files/file_drop.js"
 import { suggestKeepingAccount } from "./views/sign_in/guest.js"
-import { registerChatImporters } from "./views/files/import_dialog.js"
-import { registerLorebookImporter } from "./views/lorebooks/lorebook_import.js"
-import JoinPage from "./views/sign_in/join.js"
-import { presetImporter } from "./views/presets/preset_editor.js"
 import Shell from "./views/shell/shell.js"
 import { openSessionEndedDialog } from "./views/sign_in/session_ended.js"
 import Title from "./views/shell/title.js"
@@ -72,17 +67,12 @@ const parts = {
   announcer: document.getElementById("announcer"),
 }
 parts.fileDrop = new FileDrop(parts)
-parts.fileDrop.registerImporter(presetImporter(parts))
-registerCardImporter(parts)
-registerChatImporters(parts)
-registerLorebookImporter(parts)
 
 useBackStack(backStack)
 backStack.start()
 start()
 
 async function start() {
-  showSplash(root)
   await parts.language.start()
   const joined = location.pathname === "/join" ? await joinByInvite() : null
   if (!joined) await authenticate()
@@ -95,7 +85,7 @@ async function start() {
   if (joined) openFirstConversation(joined)
   const loadInvitations = () => parts.invites.load().catch(() => {})
   store.on("invitation_received", loadInvitations)
-  loadInvitations()
+  later(loadInvitations)
   parts.providers.load().catch(() => {})
   const shell = new Shell(root, parts)
   parts.router = new Router((route) => shell.show(route), backStack)
@@ -116,6 +106,7 @@ async function joinByInvite() {
   }
   if (found === "signed_in") await parts.language.useLanguageOf(store.user)
   const { token } = parts.inviteToken
+  const { default: JoinPage } = await retryUntilReachable(() => import("./views/sign_in/join.js"))
   const preview = () => retryUntilReachable(() => parts.invites.preview(token))
   const { user, membership, persona, isNewUser } = await new JoinPage(root, parts, { token, preview }).open()
   parts.inviteToken.clear()

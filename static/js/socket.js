@@ -1,6 +1,9 @@
 // The WebSocket: connects, detects a lost connection, reconnects with back-off and jitter, and renews
 // its subscriptions. No other module uses WebSockets.
 //
+// It speaks protocol 2, in which a piece of a reply names a handle in place of its conversation and
+// run, and emits such a piece as a "stream_chunk" with both.
+//
 // Emits "event" (an event of the server), "snapshot" ({ conversationId, answer }), "state"
 // ("connecting", "open", "waiting"), "refused" (a subscription is not allowed any more; one that is
 // temporarily unavailable is requested again), "ready" (the connection is open again and the spaces are
@@ -12,6 +15,7 @@ import { backoff } from "./base/timing.js"
 
 const PING_EVERY_MS = 20_000
 const ANSWER_WITHIN_MS = 10_000
+const PROTOCOL = 2
 
 export default class Socket extends Emitter {
   #url
@@ -21,6 +25,8 @@ export default class Socket extends Emitter {
   #pending = new Map()
   #conversations = new Map()
   #spaces = new Set()
+  // By handle: the conversation and the run whose text arrives under it.
+  #streams = new Map()
   #attempt = 0
   #retryTimer = null
   #pingTimer = null
@@ -105,7 +111,7 @@ export default class Socket extends Emitter {
 
   #open() {
     this.#setState("connecting")
-    const webSocket = new this.#WebSocket(this.#url)
+    const webSocket = new this.#WebSocket(`${this.#url}?protocol=${PROTOCOL}`)
     this.#webSocket = webSocket
     webSocket.onopen = () => this.#onOpen()
     webSocket.onmessage = ({ data }) => this.#onFrame(JSON.parse(data))
@@ -126,13 +132,28 @@ export default class Socket extends Emitter {
   }
 
   #onFrame(frame) {
-    if (!("re" in frame)) return this.emit("event", frame)
+    if (!("re" in frame)) return this.#onEvent(frame)
     const pending = this.#pending.get(frame.re)
     if (!pending) return
     this.#pending.delete(frame.re)
     clearTimeout(pending.timer)
     if (frame.ok) pending.resolve(frame)
     else pending.reject(frame.error)
+    this.#bindStream(pending.conversationId, frame.snapshot?.stream)
+  }
+
+  #onEvent(frame) {
+    if ("type" in frame) {
+      if (frame.type === "typing_start") this.#bindStream(frame.conversation_id, frame)
+      return this.emit("event", frame)
+    }
+    const stream = this.#streams.get(frame.h)
+    if (stream) this.emit("event", { type: "stream_chunk", ...stream, offset: frame.o, delta: frame.d })
+  }
+
+  // The pieces that arrive under the handle `h` from now on belong to this run.
+  #bindStream(conversation_id, stream) {
+    if (stream?.h !== undefined) this.#streams.set(stream.h, { conversation_id, run_id: stream.run_id })
   }
 
   #onClose(webSocket) {
@@ -159,6 +180,7 @@ export default class Socket extends Emitter {
       reject({ code: "network" })
     }
     this.#pending.clear()
+    this.#streams.clear()
   }
 
   async #subscribeSpaces(ids) {
@@ -225,7 +247,7 @@ export default class Socket extends Emitter {
         this.#pending.delete(id)
         reject({ code: "no_answer" })
       }, ANSWER_WITHIN_MS)
-      this.#pending.set(id, { resolve, reject, timer })
+      this.#pending.set(id, { resolve, reject, timer, conversationId: fields.conversation_id })
       this.#webSocket.send(JSON.stringify({ id, op, ...fields }))
     })
   }

@@ -85,6 +85,10 @@ export default class Store extends Emitter {
     return this.#rosters.get(spaceId) ?? new Roster()
   }
 
+  hasRoster(spaceId) {
+    return this.#rosters.has(spaceId)
+  }
+
   conversation(id) {
     for (const list of this.#conversations.values()) {
       const found = list.find((conversation) => conversation.id === id)

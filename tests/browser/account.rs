@@ -10,15 +10,21 @@ use crate::support::http_client::{HttpClient, expect, http_client};
 use crate::test_server::{TestServer, manual};
 
 #[tokio::test]
-async fn a_guest_is_warned_at_the_way_out_and_keeps_the_account() {
+async fn a_guest_is_warned_before_signing_out_and_keeps_the_account() {
     let test_server = TestServer::open().await;
-    let room = test_server.room(manual(), &["Mina"]).await;
-    let path = format!("/api/spaces/{}/invites", room.cast[0]["space_id"]);
-    let link = expect(201, room.ann.post(&path, json!({"role": "guest"})).await);
-    let page = Page::open(room.ann.base(), Viewport::Desktop).await;
+    let test_space = test_server.create_space(manual(), &["Mina"]).await;
+    let path = format!(
+        "/api/spaces/{}/invites",
+        test_space.memberships[0]["space_id"]
+    );
+    let link = expect(
+        201,
+        test_space.ann.post(&path, json!({"role": "guest"})).await,
+    );
+    let page = Page::open(test_space.ann.base(), Viewport::Desktop).await;
     page.go(&format!(
         "/join#{}",
-        link["token"].as_str().expect("a token")
+        link["token"].as_str().expect("the response has a token")
     ))
     .await;
     page.write("[name=display_name]", "Cleo").await;
@@ -43,22 +49,28 @@ async fn a_guest_is_warned_at_the_way_out_and_keeps_the_account() {
     page.send_message("Still me").await;
     page.see_text(".message[data-state=final]", "Still me")
         .await;
-    let cleo = HttpClient::sign_in(room.ann.base(), "cleo").await;
-    let again = page_of(&cleo, &room.path()).await;
+    let cleo = HttpClient::sign_in(test_space.ann.base(), "cleo").await;
+    let again = page_of(&cleo, &test_space.path()).await;
     again.see_text(".message--own", "Still me").await;
 }
 
 #[tokio::test]
-async fn a_guest_that_leaves_after_the_warning_is_deleted() {
+async fn a_guest_that_signs_out_after_the_warning_is_deleted() {
     let test_server = TestServer::open().await;
-    let room = test_server.room(manual(), &["Mina"]).await;
-    let path = format!("/api/spaces/{}/invites", room.cast[0]["space_id"]);
-    let link = expect(201, room.ann.post(&path, json!({"role": "guest"})).await);
-    let ann = room.page().await;
-    let page = Page::open(room.ann.base(), Viewport::Desktop).await;
+    let test_space = test_server.create_space(manual(), &["Mina"]).await;
+    let path = format!(
+        "/api/spaces/{}/invites",
+        test_space.memberships[0]["space_id"]
+    );
+    let link = expect(
+        201,
+        test_space.ann.post(&path, json!({"role": "guest"})).await,
+    );
+    let ann = test_space.page().await;
+    let page = Page::open(test_space.ann.base(), Viewport::Desktop).await;
     page.go(&format!(
         "/join#{}",
-        link["token"].as_str().expect("a token")
+        link["token"].as_str().expect("the response has a token")
     ))
     .await;
     page.write("[name=display_name]", "Cleo").await;
@@ -71,7 +83,7 @@ async fn a_guest_that_leaves_after_the_warning_is_deleted() {
 
     page.see("[name=username]").await;
     ann.truth(
-        "the seat is left",
+        "the membership is removed",
         "![...document.querySelectorAll('.member')].some((it) => it.innerText.includes('Cleo'))",
     )
     .await;
@@ -79,10 +91,10 @@ async fn a_guest_that_leaves_after_the_warning_is_deleted() {
 
 #[tokio::test]
 async fn a_session_that_is_ended_elsewhere_asks_to_sign_in_and_keeps_the_draft() {
-    let company = SeveralUsers::with("member").await;
-    let here = company.bobs_page().await;
+    let users = SeveralUsers::with("member").await;
+    let here = users.bobs_page().await;
     here.write(FIELD, "half a thought").await;
-    let bob = HttpClient::sign_in(company.bob.base(), "bob").await;
+    let bob = HttpClient::sign_in(users.bob.base(), "bob").await;
     let elsewhere = page_of(&bob, "/settings/profile").await;
     elsewhere
         .see_text(".list__item[data-session=this]", "This session")
@@ -103,16 +115,16 @@ async fn a_session_that_is_ended_elsewhere_asks_to_sign_in_and_keeps_the_draft()
     here.write(FIELD, Key::Enter).await;
     here.see_text(".message[data-state=final]", "half a thought")
         .await;
-    company.room.post("I hear you").await;
+    users.test_space.post("I hear you").await;
     here.see_text(".message", "I hear you").await;
 }
 
 #[tokio::test]
 async fn back_and_reload_keep_the_conversation_and_two_windows_agree() {
-    let company = SeveralUsers::with("member").await;
-    let side = company.conversation("Side stage").await;
-    let first = company.bobs_page().await;
-    let second = page_of(&company.bob, &format!("/c/{side}")).await;
+    let users = SeveralUsers::with("member").await;
+    let side = users.conversation("Side stage").await;
+    let first = users.bobs_page().await;
+    let second = page_of(&users.bob, &format!("/c/{side}")).await;
     second.see_text(".main__title", "Side stage").await;
 
     first.click_text("#sidebar a", "Side stage").await;
@@ -138,12 +150,12 @@ async fn back_and_reload_keep_the_conversation_and_two_windows_agree() {
 }
 
 #[tokio::test]
-async fn another_person_in_the_same_browser_starts_without_old_state() {
-    let company = SeveralUsers::with("member").await;
-    let page = company.bobs_page().await;
+async fn another_user_in_the_same_browser_starts_without_old_state() {
+    let users = SeveralUsers::with("member").await;
+    let page = users.bobs_page().await;
     page.see_text(".sidebar__me", "bob").await;
 
-    page.set_cookie(company.room.ann.cookie()).await;
+    page.set_cookie(users.test_space.ann.cookie()).await;
     page.offline(true).await;
     page.see(".banner").await;
     page.offline(false).await;
@@ -153,8 +165,8 @@ async fn another_person_in_the_same_browser_starts_without_old_state() {
 
 #[tokio::test]
 async fn a_changed_password_revokes_the_api_keys_when_asked() {
-    let company = SeveralUsers::with("member").await;
-    let bob = HttpClient::sign_in(company.bob.base(), "bob").await;
+    let users = SeveralUsers::with("member").await;
+    let bob = HttpClient::sign_in(users.bob.base(), "bob").await;
     let made = bob.post("/api/api_keys", json!({"name": "bot"})).await;
     let key = expect(201, made)["key"].as_str().unwrap().to_owned();
     let page = page_of(&bob, "/settings/profile").await;
@@ -174,10 +186,10 @@ async fn a_changed_password_revokes_the_api_keys_when_asked() {
 
 #[tokio::test]
 async fn a_changed_password_ends_the_other_sessions_and_the_page_continues() {
-    let company = SeveralUsers::with("member").await;
-    let elsewhere = company.bobs_page().await;
+    let users = SeveralUsers::with("member").await;
+    let elsewhere = users.bobs_page().await;
     elsewhere.write(FIELD, "half a thought").await;
-    let bob = HttpClient::sign_in(company.bob.base(), "bob").await;
+    let bob = HttpClient::sign_in(users.bob.base(), "bob").await;
     let page = page_of(&bob, "/settings/profile").await;
 
     page.write(".settings [name=current_password]", "not my password")

@@ -11,8 +11,8 @@ use crate::test_server::{TestServer, manual};
 #[tokio::test]
 async fn arrow_up_edits_the_newest_own_message_and_escape_restores_it() {
     let test_server = TestServer::open().await;
-    let room = test_server.room(manual(), &["Mina"]).await;
-    let page = room.page().await;
+    let test_space = test_server.create_space(manual(), &["Mina"]).await;
+    let page = test_space.page().await;
     page.send_message("typo hree").await;
     page.see_text(".message[data-state=final]", "typo hree")
         .await;
@@ -26,15 +26,15 @@ async fn arrow_up_edits_the_newest_own_message_and_escape_restores_it() {
     page.press(Key::Enter).await;
 
     page.see_text(".message", "(edited)").await;
-    assert_eq!(room.texts().await, ["typo here"]);
+    assert_eq!(test_space.texts().await, ["typo here"]);
 }
 
 #[tokio::test]
-async fn a_deleted_message_comes_back_with_undo() {
+async fn undo_restores_a_deleted_message() {
     let test_server = TestServer::open().await;
-    let room = test_server.room(manual(), &["Mina"]).await;
-    let page = room.page().await;
-    let other = room.page().await;
+    let test_space = test_server.create_space(manual(), &["Mina"]).await;
+    let page = test_space.page().await;
+    let other = test_space.page().await;
     page.send_message("Too much said").await;
     other.see_text(".message", "Too much said").await;
 
@@ -56,8 +56,8 @@ async fn a_deleted_message_comes_back_with_undo() {
 #[tokio::test]
 async fn an_excluded_message_is_dimmed_and_not_sent() {
     let test_server = TestServer::open().await;
-    let room = test_server.room(manual(), &["Mina"]).await;
-    let page = room.page().await;
+    let test_space = test_server.create_space(manual(), &["Mina"]).await;
+    let page = test_space.page().await;
     page.send_message("A secret of the audience").await;
     page.see_text(".message[data-state=final]", "A secret")
         .await;
@@ -82,8 +82,8 @@ async fn an_excluded_message_is_dimmed_and_not_sent() {
 #[tokio::test]
 async fn the_toolbar_offers_what_is_possible_now_after_do_not_send_to_the_ai() {
     let test_server = TestServer::open().await;
-    let room = test_server.room(manual(), &["Mina"]).await;
-    let page = room.page().await;
+    let test_space = test_server.create_space(manual(), &["Mina"]).await;
+    let page = test_space.page().await;
     page.send_message("A secret of the audience").await;
     page.see_text(".message[data-state=final]", "A secret")
         .await;
@@ -105,8 +105,11 @@ async fn the_toolbar_offers_what_is_possible_now_after_do_not_send_to_the_ai() {
 #[tokio::test]
 async fn on_an_edit_conflict_the_second_editor_sees_both_texts_and_chooses() {
     let test_server = TestServer::open().await;
-    let room = test_server.room(manual(), &["Mina"]).await;
-    let (first, second) = (room.page().await, room.page_on(Viewport::Phone).await);
+    let test_space = test_server.create_space(manual(), &["Mina"]).await;
+    let (first, second) = (
+        test_space.page().await,
+        test_space.page_on(Viewport::Phone).await,
+    );
     first.send_message("As it was.").await;
     second
         .see_text(".message[data-state=final]", "As it was.")
@@ -126,24 +129,26 @@ async fn on_an_edit_conflict_the_second_editor_sees_both_texts_and_chooses() {
     second
         .see_text(".message__conflict-text", "As the first has it.")
         .await;
-    assert_eq!(room.texts().await, ["As the first has it."]);
+    assert_eq!(test_space.texts().await, ["As the first has it."]);
     second
         .click_text(".message__edit button", "Save your text")
         .await;
     first
         .see_text(".message__body", "As the second has it.")
         .await;
-    assert_eq!(room.texts().await, ["As the second has it."]);
+    assert_eq!(test_space.texts().await, ["As the second has it."]);
     assert_eq!(second.n(".message__edit").await, 0);
 }
 
 #[tokio::test]
-async fn the_text_of_the_other_person_can_be_kept() {
+async fn the_text_of_the_other_user_can_be_kept() {
     let test_server = TestServer::open().await;
-    let room = test_server.room(manual(), &["Mina"]).await;
-    let page = room.page().await;
-    let said = room.ann.post_message(room.conversation, "As it was.", None);
-    let message = expect(201, said.await)["message"].clone();
+    let test_space = test_server.create_space(manual(), &["Mina"]).await;
+    let page = test_space.page().await;
+    let posted = test_space
+        .ann
+        .post_message(test_space.conversation, "As it was.", None);
+    let message = expect(201, posted.await)["message"].clone();
     page.see_text(".message[data-state=final]", "As it was.")
         .await;
     page.click(".message").await;
@@ -151,7 +156,7 @@ async fn the_text_of_the_other_person_can_be_kept() {
     page.rewrite(".message__edit textarea", "Mine.").await;
     let change = json!({"content": "Theirs.", "expected_version": 1});
     let path = format!("/api/messages/{}", message["id"]);
-    expect(200, room.ann.patch(&path, change).await);
+    expect(200, test_space.ann.patch(&path, change).await);
 
     page.press(Key::Enter).await;
     page.see_text(".message__conflict-text", "Theirs.").await;
@@ -159,5 +164,5 @@ async fn the_text_of_the_other_person_can_be_kept() {
         .await;
 
     page.see_text(".message__body", "Theirs.").await;
-    assert_eq!(room.texts().await, ["Theirs."]);
+    assert_eq!(test_space.texts().await, ["Theirs."]);
 }

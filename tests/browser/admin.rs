@@ -9,8 +9,8 @@ use crate::several_users::SeveralUsers;
 use crate::support::http_client::expect;
 
 /// Ann's browser, on a page of the server.
-async fn page_of(company: &SeveralUsers, screen: Viewport, path: &str) -> Page {
-    let ann = &company.room.ann;
+async fn page_of(users: &SeveralUsers, screen: Viewport, path: &str) -> Page {
+    let ann = &users.test_space.ann;
     let page = Page::open(ann.base(), screen).await;
     page.set_cookie(ann.cookie()).await;
     page.go(path).await;
@@ -19,9 +19,9 @@ async fn page_of(company: &SeveralUsers, screen: Viewport, path: &str) -> Page {
 
 #[tokio::test]
 async fn an_admin_opens_the_statistics_and_disables_a_user() {
-    let company = SeveralUsers::with("member").await;
-    let bobs = company.bobs_page().await;
-    let page = company.room.page().await;
+    let users = SeveralUsers::with("member").await;
+    let bobs = users.bobs_page().await;
+    let page = users.test_space.page().await;
 
     page.click(".sidebar__me").await;
     page.click_text("[role=menuitem]", "Manage server").await;
@@ -31,7 +31,7 @@ async fn an_admin_opens_the_statistics_and_disables_a_user() {
     page.see_text(".people", "@ann").await;
     page.write("[type=search]", "bob").await;
     page.truth(
-        "Bob alone is shown",
+        "only Bob is shown",
         "document.querySelectorAll('.people .list__item').length === 1",
     )
     .await;
@@ -46,26 +46,26 @@ async fn an_admin_opens_the_statistics_and_disables_a_user() {
     page.click("[aria-label^='Actions for']").await;
     page.click_text("[role=menuitem]", "Enable").await;
     page.gone(".people .tag").await;
-    let bob = expect(200, company.room.ann.get("/api/admin/users/2").await);
+    let bob = expect(200, users.test_space.ann.get("/api/admin/users/2").await);
     assert_eq!(bob["status"], "active");
 }
 
 #[tokio::test]
 async fn a_running_reply_is_followed_and_stopped_by_an_admin() {
-    let company = SeveralUsers::with("member").await;
-    company
+    let users = SeveralUsers::with("member").await;
+    users
         .test_server
         .upstream
         .reply_with("One two three four five.");
-    let gate = company.test_server.upstream.gate();
-    let page = page_of(&company, Viewport::Desktop, "/admin/runs").await;
+    let gate = users.test_server.upstream.gate();
+    let page = page_of(&users, Viewport::Desktop, "/admin/runs").await;
     page.see_text(".panel__empty", "No runs found").await;
-    company
-        .room
+    users
+        .test_space
         .ann
         .generate(
-            company.room.conversation,
-            company.room.cast[0]["id"].as_i64(),
+            users.test_space.conversation,
+            users.test_space.memberships[0]["id"].as_i64(),
         )
         .await;
     gate.step();
@@ -90,16 +90,16 @@ async fn a_running_reply_is_followed_and_stopped_by_an_admin() {
 
 #[tokio::test]
 async fn the_pages_of_the_server_fit_a_phone() {
-    let company = SeveralUsers::with("member").await;
-    company.test_server.upstream.reply_with("Yes.");
-    company.room.post("Hello?").await;
+    let users = SeveralUsers::with("member").await;
+    users.test_server.upstream.reply_with("Yes.");
+    users.test_space.post("Hello?").await;
     for (path, sign) in [
         ("/admin", ".figure"),
         ("/admin/people", ".people .list__item"),
         ("/admin/models", ".list__item"),
         ("/admin/runs", ".settings__card"),
     ] {
-        let page = page_of(&company, Viewport::Phone, path).await;
+        let page = page_of(&users, Viewport::Phone, path).await;
         page.see(sign).await;
 
         let width = page.value("document.documentElement.scrollWidth").await;
@@ -112,8 +112,8 @@ async fn the_pages_of_the_server_fit_a_phone() {
 
 #[tokio::test]
 async fn other_users_cannot_open_the_admin_pages() {
-    let company = SeveralUsers::with("member").await;
-    let page = company.bobs_page().await;
+    let users = SeveralUsers::with("member").await;
+    let page = users.bobs_page().await;
 
     page.click(".sidebar__me").await;
     page.see_text("[role=menuitem]", "Sign out").await;

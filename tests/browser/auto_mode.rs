@@ -7,7 +7,7 @@ use crate::several_users::SeveralUsers;
 use crate::support::fake_provider::script::{HoldPoint, ResponseScript};
 use crate::test_server::TestServer;
 
-/// Longer than any test waits.
+/// A delay that no test waits for.
 const NEVER_MS: i64 = 600_000;
 
 fn among_themselves(turns: i64, delay_ms: i64) -> Value {
@@ -18,7 +18,7 @@ fn among_themselves(turns: i64, delay_ms: i64) -> Value {
     })
 }
 
-/// Waits until the switch says how many turns are left.
+/// Waits until the switch shows this number of remaining turns.
 async fn left(page: &Page, n: i64) {
     page.see(&format!(".auto[data-left='{n}']")).await;
 }
@@ -28,14 +28,14 @@ async fn n_messages(page: &Page, n: usize) {
         "document.querySelectorAll('.message[data-state=final]').length === {n}
         && document.querySelectorAll('.message').length === {n}"
     );
-    page.truth(&format!("{n} messages are there"), &there).await;
+    page.truth(&format!("{n} messages are shown"), &there).await;
 }
 
 #[tokio::test]
 async fn auto_mode_counts_down_its_turns_and_shows_when_it_stops() {
     let test_server = TestServer::open().await;
-    let room = test_server
-        .room(among_themselves(3, 0), &["Mina", "Rook"])
+    let test_space = test_server
+        .create_space(among_themselves(3, 0), &["Mina", "Rook"])
         .await;
     let gates: Vec<HoldPoint> = (0..4)
         .map(|_| {
@@ -46,7 +46,7 @@ async fn auto_mode_counts_down_its_turns_and_shows_when_it_stops() {
             gate
         })
         .collect();
-    let page = room.page().await;
+    let page = test_space.page().await;
 
     page.click(".queue [role=switch]").await;
     page.see_text(".queue", "Auto Mode is on").await;
@@ -73,10 +73,10 @@ async fn auto_mode_counts_down_its_turns_and_shows_when_it_stops() {
 #[tokio::test]
 async fn a_user_message_comes_before_auto_mode_and_switching_it_off_ends_it_at_once() {
     let test_server = TestServer::open().await;
-    let room = test_server
-        .room(among_themselves(5, NEVER_MS), &["Mina", "Rook"])
+    let test_space = test_server
+        .create_space(among_themselves(5, NEVER_MS), &["Mina", "Rook"])
         .await;
-    let page = room.page().await;
+    let page = test_space.page().await;
 
     page.click(".queue [role=switch]").await;
     page.send_message("Go on, you two").await;
@@ -96,17 +96,17 @@ async fn a_user_message_comes_before_auto_mode_and_switching_it_off_ends_it_at_o
     page.gone(".queue__countdown").await;
     page.see(".queue [role=switch][aria-checked=false]").await;
     n_messages(&page, 4).await;
-    let conversation = room.ann.conversation(room.conversation).await;
+    let conversation = test_space.ann.conversation(test_space.conversation).await;
     assert_eq!(conversation["state"], "idle");
 }
 
 #[tokio::test]
 async fn a_waiting_turn_can_be_paused_and_resumed() {
     let test_server = TestServer::open().await;
-    let room = test_server
-        .room(among_themselves(5, NEVER_MS), &["Mina", "Rook"])
+    let test_space = test_server
+        .create_space(among_themselves(5, NEVER_MS), &["Mina", "Rook"])
         .await;
-    let page = room.page().await;
+    let page = test_space.page().await;
 
     page.click(".queue [role=switch]").await;
     page.send_message("Go on, you two").await;
@@ -122,8 +122,8 @@ async fn a_waiting_turn_can_be_paused_and_resumed() {
 
 #[tokio::test]
 async fn auto_mode_settings_are_visible_to_all_and_changed_only_with_the_right() {
-    let company = SeveralUsers::with("member").await;
-    let (ann, bob) = (company.room.page().await, company.bobs_page().await);
+    let users = SeveralUsers::with("member").await;
+    let (ann, bob) = (users.test_space.page().await, users.bobs_page().await);
 
     ann.click("#panel-tab-settings").await;
     ann.click_text(".check", "keep replying").await;
@@ -134,8 +134,8 @@ async fn auto_mode_settings_are_visible_to_all_and_changed_only_with_the_right()
     ann.click_text("#panel button", "Save").await;
 
     bob.see("span.auto[data-left='7']").await;
-    let space = format!("/api/spaces/{}", company.space);
-    let (_, space) = company.room.ann.get(&space).await;
+    let space = format!("/api/spaces/{}", users.space);
+    let (_, space) = users.test_space.ann.get(&space).await;
     assert_eq!(space["auto_mode_delay_ms"], 2500);
     assert_eq!(space["auto_mode_max_turns"], 7);
     assert_eq!(space["replies_per_turn"], "activated");
@@ -147,7 +147,7 @@ async fn auto_mode_settings_are_visible_to_all_and_changed_only_with_the_right()
     assert_eq!(bob.value(open).await, json!(0));
 }
 
-/// The field with this label.
+/// Returns an expression for the field with this label.
 fn labelled(label: &str) -> String {
     format!(
         "[...document.querySelectorAll('#panel-body .field')].find((it) => it.querySelector('label').innerText.includes({})).querySelector('input, select')",

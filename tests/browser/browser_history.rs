@@ -10,37 +10,43 @@ async fn back(page: &Page) {
     page.run("history.back()").await;
 }
 
-/// How many steps the history has above the page, as the page keeps count of them.
+/// The number of history entries above the page, as counted by the page.
 const LAYERS: &str = "history.state?.layer ?? 0";
 
 async fn at_layer(page: &Page, n: usize) {
-    page.truth("the history follows", &format!("({LAYERS}) === {n}"))
-        .await;
+    page.truth(
+        "the history has the expected number of entries",
+        &format!("({LAYERS}) === {n}"),
+    )
+    .await;
 }
 
-async fn with_a_book(test_server: &TestServer) -> (SpaceFixture, Page) {
-    let room = test_server.room(manual(), &["Mina"]).await;
+async fn with_a_lorebook(test_server: &TestServer) -> (SpaceFixture, Page) {
+    let test_space = test_server.create_space(manual(), &["Mina"]).await;
     let entries = json!([{"name": "Gulls", "keys": ["gull"], "content": "They steal."}]);
-    let book = json!({"name": "The coast", "entries": entries});
-    expect(201, room.ann.post("/api/lorebooks", book).await);
-    let page = room.page().await;
+    let lorebook = json!({"name": "The coast", "entries": entries});
+    expect(201, test_space.ann.post("/api/lorebooks", lorebook).await);
+    let page = test_space.page().await;
     page.click("#panel-tab-lore").await;
     page.click("[data-lore=library] [data-book-id]").await;
     page.see("dialog .lore-book").await;
     at_layer(&page, 1).await;
-    (room, page)
+    (test_space, page)
 }
 
-async fn stored_name(room: &SpaceFixture) -> String {
-    let list = expect(200, room.ann.get("/api/lorebooks").await);
-    list["data"][0]["name"].as_str().expect("a name").to_owned()
+async fn stored_name(test_space: &SpaceFixture) -> String {
+    let list = expect(200, test_space.ann.get("/api/lorebooks").await);
+    list["data"][0]["name"]
+        .as_str()
+        .expect("the lorebook has a name")
+        .to_owned()
 }
 
 #[tokio::test]
 async fn back_closes_the_topmost_dialog_and_then_leaves_the_page() {
     let test_server = TestServer::open().await;
-    let room = test_server.room(manual(), &["Mina"]).await;
-    let page = room.page().await;
+    let test_space = test_server.create_space(manual(), &["Mina"]).await;
+    let page = test_space.page().await;
     page.click(".sidebar__me").await;
     page.click_text(".menu__item", "Profile").await;
     page.see(".settings").await;
@@ -68,8 +74,8 @@ async fn back_closes_the_topmost_dialog_and_then_leaves_the_page() {
 #[tokio::test]
 async fn a_dialog_closed_by_its_button_leaves_no_history_entry() {
     let test_server = TestServer::open().await;
-    let room = test_server.room(manual(), &["Mina"]).await;
-    let page = room.page().await;
+    let test_space = test_server.create_space(manual(), &["Mina"]).await;
+    let page = test_space.page().await;
     page.click(".sidebar__me").await;
     page.click_text(".menu__item", "Profile").await;
     page.see(".settings").await;
@@ -92,7 +98,7 @@ async fn a_dialog_closed_by_its_button_leaves_no_history_entry() {
 #[tokio::test]
 async fn unsaved_text_is_discarded_only_after_a_question() {
     let test_server = TestServer::open().await;
-    let (room, page) = with_a_book(&test_server).await;
+    let (test_space, page) = with_a_lorebook(&test_server).await;
     page.click_text("dialog .lore-fold__title", "About this lorebook")
         .await;
     let name = "dialog .lore-fold .form input[maxlength='100']";
@@ -104,7 +110,7 @@ async fn unsaved_text_is_discarded_only_after_a_question() {
     at_layer(&page, 2).await;
     back(&page).await;
     page.truth(
-        "the question is gone, the book is not",
+        "the question is closed, the lorebook is open",
         "document.querySelectorAll('dialog').length === 1",
     )
     .await;
@@ -112,7 +118,7 @@ async fn unsaved_text_is_discarded_only_after_a_question() {
     page.click_text("dialog:last-of-type button", "Cancel")
         .await;
     page.truth(
-        "what was typed is there",
+        "the field keeps the typed text",
         &format!("document.querySelector(\"{name}\").value === 'The cliffs'"),
     )
     .await;
@@ -122,13 +128,13 @@ async fn unsaved_text_is_discarded_only_after_a_question() {
 
     page.gone("dialog").await;
     at_layer(&page, 0).await;
-    assert_eq!(stored_name(&room).await, "The coast");
+    assert_eq!(stored_name(&test_space).await, "The coast");
 }
 
 #[tokio::test]
 async fn a_field_that_saves_on_blur_is_saved_by_back_too() {
     let test_server = TestServer::open().await;
-    let (room, page) = with_a_book(&test_server).await;
+    let (test_space, page) = with_a_lorebook(&test_server).await;
     page.click_text("dialog .member__button", "Gulls").await;
     page.rewrite("dialog .lore-form [name=content]", "They steal bread.")
         .await;
@@ -136,10 +142,10 @@ async fn a_field_that_saves_on_blur_is_saved_by_back_too() {
     back(&page).await;
 
     page.gone("dialog").await;
-    let list = expect(200, room.ann.get("/api/lorebooks").await);
+    let list = expect(200, test_space.ann.get("/api/lorebooks").await);
     let path = format!("/api/lorebooks/{}/entries", list["data"][0]["id"]);
-    crate::support::poll::until("it is stored", async || {
-        let entries = expect(200, room.ann.get(&path).await);
+    crate::support::poll::until("the text is stored", async || {
+        let entries = expect(200, test_space.ann.get(&path).await);
         (entries["data"][0]["content"] == "They steal bread.").then_some(())
     })
     .await;
@@ -148,8 +154,8 @@ async fn a_field_that_saves_on_blur_is_saved_by_back_too() {
 #[tokio::test]
 async fn back_from_a_page_opened_in_a_dialog_returns_to_the_page_before() {
     let test_server = TestServer::open().await;
-    let room = test_server.room(manual(), &["Mina"]).await;
-    let page = room.page().await;
+    let test_space = test_server.create_space(manual(), &["Mina"]).await;
+    let page = test_space.page().await;
     let before = page.value("location.pathname").await;
 
     page.click("#sidebar [aria-label='New space']").await;
@@ -159,7 +165,7 @@ async fn back_from_a_page_opened_in_a_dialog_returns_to_the_page_before() {
     page.see_text(".sidebar__space, #sidebar", "The cellar")
         .await;
     page.truth(
-        "one is elsewhere",
+        "the other page is shown",
         &format!("location.pathname !== {before}"),
     )
     .await;
@@ -167,7 +173,7 @@ async fn back_from_a_page_opened_in_a_dialog_returns_to_the_page_before() {
 
     back(&page).await;
     page.truth(
-        "one is where one was",
+        "the first page is shown",
         &format!("location.pathname === {before}"),
     )
     .await;

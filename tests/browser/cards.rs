@@ -8,7 +8,7 @@ use crate::page::Viewport;
 use crate::support::http_client::expect;
 use crate::test_server::{SpaceFixture, TestServer, manual};
 
-/// Own words: a keeper of a harbor, with a book of four entries, linked to a world.
+/// A card written for this test, with a lorebook of four entries and a linked world.
 fn card() -> Value {
     let entry = |key: &str| json!({"keys": [key], "content": format!("About the {key}."), "enabled": true, "insertion_order": 1, "extensions": {}});
     json!({"spec": "chara_card_v2", "spec_version": "2.0", "data": {
@@ -21,7 +21,7 @@ fn card() -> Value {
     }})
 }
 
-/// A small picture that carries `text` as its card.
+/// A small PNG with `text` as its card.
 fn picture_with(text: &str) -> Vec<u8> {
     let mut bytes = Vec::new();
     let mut encoder = png::Encoder::new(&mut bytes, 32, 48);
@@ -29,31 +29,34 @@ fn picture_with(text: &str) -> Vec<u8> {
     let packed = BASE64_STANDARD.encode(text);
     encoder
         .add_text_chunk("chara".to_owned(), packed)
-        .expect("a text chunk");
-    let mut writer = encoder.write_header().expect("a header");
+        .expect("add the text chunk");
+    let mut writer = encoder.write_header().expect("write the header");
     writer
         .write_image_data(&[200; 32 * 48 * 3])
-        .expect("a picture");
-    writer.finish().expect("a whole file");
+        .expect("write the pixels");
+    writer.finish().expect("finish the file");
     bytes
 }
 
-async fn empty_room(test_server: &TestServer) -> SpaceFixture {
-    test_server.room(manual(), &[]).await
+async fn empty_space(test_server: &TestServer) -> SpaceFixture {
+    test_server.create_space(manual(), &[]).await
 }
 
-/// The number of characters in Ann's library; the two of the sample space exist from the start.
-async fn n_on_shelf(room: &SpaceFixture) -> usize {
-    let list = expect(200, room.ann.get("/api/characters").await);
-    list["data"].as_array().expect("a list").len()
+/// The number of characters in Ann's library, including the two of the sample space.
+async fn n_in_library(test_space: &SpaceFixture) -> usize {
+    let list = expect(200, test_space.ann.get("/api/characters").await);
+    list["data"]
+        .as_array()
+        .expect("the response has a list")
+        .len()
 }
 
 #[tokio::test]
 async fn a_dropped_card_is_shown_before_it_is_stored_and_greets_by_name() {
     let test_server = TestServer::open().await;
-    let room = empty_room(&test_server).await;
-    let page = room.page().await;
-    let before = n_on_shelf(&room).await;
+    let test_space = empty_space(&test_server).await;
+    let page = test_space.page().await;
+    let before = n_in_library(&test_space).await;
 
     page.drop_file("mina.png", &picture_with(&card().to_string()))
         .await;
@@ -73,7 +76,11 @@ async fn a_dropped_card_is_shown_before_it_is_stored_and_greets_by_name() {
         "document.querySelector('dialog .avatar__image')?.naturalWidth > 0",
     )
     .await;
-    assert_eq!(n_on_shelf(&room).await, before, "nothing is stored yet");
+    assert_eq!(
+        n_in_library(&test_space).await,
+        before,
+        "a card was stored before it was confirmed"
+    );
     page.click("dialog [data-act=add_to_space]").await;
 
     page.gone("dialog").await;
@@ -81,7 +88,7 @@ async fn a_dropped_card_is_shown_before_it_is_stored_and_greets_by_name() {
     page.see_text(".message", "Mind the step, ann. Mina Vale is up here.")
         .await;
     page.truth(
-        "her face is seen in the cast and beside her words",
+        "the avatar is shown in the member list and next to the message",
         "['.member', '.message'].every((it) => document.querySelector(`${it} .avatar__image`)?.naturalWidth > 0)",
     )
     .await;
@@ -89,17 +96,17 @@ async fn a_dropped_card_is_shown_before_it_is_stored_and_greets_by_name() {
 }
 
 #[tokio::test]
-async fn a_broken_card_is_refused_with_its_reason_and_nothing_is_stored() {
+async fn a_broken_card_is_rejected_with_its_reason_and_nothing_is_stored() {
     let test_server = TestServer::open().await;
-    let room = empty_room(&test_server).await;
-    let page = room.page_on(Viewport::Phone).await;
-    let before = n_on_shelf(&room).await;
+    let test_space = empty_space(&test_server).await;
+    let page = test_space.page_on(Viewport::Phone).await;
+    let before = n_in_library(&test_space).await;
     let plain = {
         let mut bytes = Vec::new();
         let encoder = png::Encoder::new(&mut bytes, 1, 1);
-        let mut writer = encoder.write_header().expect("a header");
-        writer.write_image_data(&[0]).expect("a picture");
-        writer.finish().expect("a whole file");
+        let mut writer = encoder.write_header().expect("write the header");
+        writer.write_image_data(&[0]).expect("write the pixels");
+        writer.finish().expect("finish the file");
         bytes
     };
     let whole = picture_with(&card().to_string());
@@ -113,31 +120,32 @@ async fn a_broken_card_is_refused_with_its_reason_and_nothing_is_stored() {
     for (name, bytes) in files {
         page.drop_file(name, &bytes).await;
         page.see_text("dialog .dialog__lead", name).await;
-        let said = page.texts("dialog .outcome--bad").await;
-        assert!(said[0].len() > 20, "{name}: {said:?}");
+        let errors = page.texts("dialog .outcome--bad").await;
+        assert!(errors[0].len() > 20, "{name}: {errors:?}");
         page.click("dialog .form__actions button").await;
         page.gone("dialog").await;
     }
 
-    assert_eq!(n_on_shelf(&room).await, before);
+    assert_eq!(n_in_library(&test_space).await, before);
 }
 
 #[tokio::test]
 async fn an_edited_card_keeps_unknown_fields() {
     let test_server = TestServer::open().await;
-    let room = empty_room(&test_server).await;
+    let test_space = empty_space(&test_server).await;
     let made = expect(
         201,
-        room.ann
+        test_space
+            .ann
             .post("/api/characters", json!({"card": card()}))
             .await,
     );
-    let seat = json!({"character_id": made["id"]});
-    let at = format!("/api/conversations/{}", room.conversation);
-    let space = expect(200, room.ann.get(&at).await)["space_id"].clone();
-    let seats = format!("/api/spaces/{space}/memberships");
-    expect(201, room.ann.post(&seats, seat).await);
-    let page = room.page().await;
+    let membership = json!({"character_id": made["id"]});
+    let at = format!("/api/conversations/{}", test_space.conversation);
+    let space = expect(200, test_space.ann.get(&at).await)["space_id"].clone();
+    let memberships = format!("/api/spaces/{space}/memberships");
+    expect(201, test_space.ann.post(&memberships, membership).await);
+    let page = test_space.page().await;
 
     page.click_text(".member__button", "Mina Vale").await;
     page.click(".member__details [data-act=edit]").await;
@@ -154,7 +162,8 @@ async fn an_edited_card_keeps_unknown_fields() {
 
     let stored = expect(
         200,
-        room.ann
+        test_space
+            .ann
             .get(&format!("/api/characters/{}", made["id"]))
             .await,
     );
@@ -167,14 +176,15 @@ async fn an_edited_card_keeps_unknown_fields() {
 #[tokio::test]
 async fn unsaved_card_edits_survive_closing_the_dialog() {
     let test_server = TestServer::open().await;
-    let room = empty_room(&test_server).await;
+    let test_space = empty_space(&test_server).await;
     expect(
         201,
-        room.ann
+        test_space
+            .ann
             .post("/api/characters", json!({"card": card()}))
             .await,
     );
-    let page = room.page().await;
+    let page = test_space.page().await;
     let open = async || {
         page.click("[aria-label='Add a character']").await;
         page.click_text("dialog .choice", "My characters").await;
@@ -193,7 +203,7 @@ async fn unsaved_card_edits_survive_closing_the_dialog() {
 
     page.see_text("dialog", "unsaved changes").await;
     page.truth(
-        "the text is there",
+        "the field keeps the typed text",
         "document.querySelector('dialog [name=description]').value === 'Half a thought'",
     )
     .await;

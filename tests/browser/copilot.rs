@@ -19,25 +19,25 @@ async fn written(page: &Page) -> Value {
         .await
 }
 
-/// What a finger could miss where one writes.
+/// Touch targets of the composer that are too small.
 fn small_targets() -> String {
     let here = "document.querySelector('.composer').querySelectorAll";
     SMALL_TARGETS.replace("document.querySelectorAll", here)
 }
 
-/// For a person to look at, in a folder of their choice.
+/// Stores a screenshot if `TROUPE_PICTURES` names a folder.
 async fn keep_picture(page: &Page, name: &str) {
     if let Ok(folder) = env::var("TROUPE_PICTURES") {
         let file = Path::new(&folder).join(format!("{name}.png"));
-        fs::write(file, page.picture().await).expect("the picture can be kept");
+        fs::write(file, page.picture().await).expect("write the screenshot");
     }
 }
 
 #[tokio::test]
-async fn a_suggested_reply_fills_the_composer_and_is_sent_by_its_person() {
+async fn a_suggested_reply_fills_the_composer_and_is_sent_by_its_user() {
     let test_server = TestServer::open().await;
-    let room = test_server.room(manual(), &["Mina"]).await;
-    let page = room.page().await;
+    let test_space = test_server.create_space(manual(), &["Mina"]).await;
+    let page = test_space.page().await;
     test_server
         .upstream
         .reply_with("With pleasure, and two lumps of sugar.");
@@ -48,7 +48,7 @@ async fn a_suggested_reply_fills_the_composer_and_is_sent_by_its_person() {
     page.press(Key::Enter).await;
     page.see_text("button.suggestion", "two lumps").await;
     page.truth(
-        "three suggestions are there",
+        "three suggestions are shown",
         "document.querySelectorAll('button.suggestion').length === 3",
     )
     .await;
@@ -59,7 +59,10 @@ async fn a_suggested_reply_fills_the_composer_and_is_sent_by_its_person() {
         written(&page).await,
         "With pleasure, and two lumps of sugar."
     );
-    assert!(room.texts().await.is_empty(), "nothing is said yet");
+    assert!(
+        test_space.texts().await.is_empty(),
+        "a suggestion was posted before it was sent"
+    );
     let asked = test_server.upstream.body(0)["messages"].to_string();
     assert!(asked.contains("[ann asks for this: Say yes]"), "{asked}");
     page.write(FIELD, Key::Enter).await;
@@ -69,10 +72,10 @@ async fn a_suggested_reply_fills_the_composer_and_is_sent_by_its_person() {
 }
 
 #[tokio::test]
-async fn a_suggestion_that_does_not_come_says_why() {
+async fn a_failed_suggestion_shows_its_reason() {
     let test_server = TestServer::open().await;
-    let room = test_server.room(manual(), &["Mina"]).await;
-    let page = room.page().await;
+    let test_space = test_server.create_space(manual(), &["Mina"]).await;
+    let page = test_space.page().await;
     test_server.upstream.always(ResponseScript::status(400));
 
     page.click(HELP).await;
@@ -85,16 +88,16 @@ async fn a_suggestion_that_does_not_come_says_why() {
 }
 
 #[tokio::test]
-async fn the_help_is_opened_and_closed_by_keys_and_gives_the_focus_back() {
+async fn the_writing_help_opens_and_closes_by_keyboard_and_restores_the_focus() {
     let test_server = TestServer::open().await;
-    let room = test_server.room(manual(), &["Mina"]).await;
-    let page = room.page().await;
+    let test_space = test_server.create_space(manual(), &["Mina"]).await;
+    let page = test_space.page().await;
     page.see(HELP).await;
 
     page.press(Key::Shift + Key::Tab).await;
     page.press(Key::Enter).await;
     page.truth(
-        "the wish has the focus",
+        "the instruction field has the focus",
         "document.activeElement.matches('.copilot-panel input')",
     )
     .await;
@@ -102,18 +105,18 @@ async fn the_help_is_opened_and_closed_by_keys_and_gives_the_focus_back() {
 
     page.gone(".copilot-panel").await;
     page.truth(
-        "the field has the focus",
+        "the composer has the focus",
         &format!("document.activeElement.matches('{FIELD}')"),
     )
     .await;
 }
 
 #[tokio::test]
-async fn while_the_ai_speaks_for_a_person_the_composer_is_locked_until_they_take_over() {
+async fn while_the_copilot_writes_the_composer_is_locked_until_the_user_takes_over() {
     let test_server = TestServer::open().await;
-    let room = test_server.room(list(), &["Mina"]).await;
+    let test_space = test_server.create_space(list(), &["Mina"]).await;
     let gate = test_server.upstream.gate();
-    let page = room.page().await;
+    let page = test_space.page().await;
 
     page.click(HELP).await;
     page.click_text(".copilot-panel button", "Turn on copilot")
@@ -131,14 +134,14 @@ async fn while_the_ai_speaks_for_a_person_the_composer_is_locked_until_they_take
     gate.open();
     page.send_message("It is me.").await;
     page.answered_by("Mina").await;
-    assert_eq!(room.texts().await[0], "It is me.");
+    assert_eq!(test_space.texts().await[0], "It is me.");
 }
 
 #[tokio::test]
 async fn the_copilot_writes_its_steps_and_then_unlocks_the_composer() {
     let test_server = TestServer::open().await;
-    let room = test_server.room(list(), &["Mina"]).await;
-    let page = room.page().await;
+    let test_space = test_server.create_space(list(), &["Mina"]).await;
+    let page = test_space.page().await;
 
     page.click(HELP).await;
     page.run(
@@ -149,7 +152,7 @@ async fn the_copilot_writes_its_steps_and_then_unlocks_the_composer() {
         .await;
 
     page.truth(
-        "two texts of one's own and their answers are there",
+        "two texts of the copilot and their replies are shown",
         "[...document.querySelectorAll('.message[data-state=final]')].map((it) => it.classList.contains('message--own')).join() === 'true,false,true,false'",
     )
     .await;
@@ -160,8 +163,8 @@ async fn the_copilot_writes_its_steps_and_then_unlocks_the_composer() {
 #[tokio::test]
 async fn a_stopped_copilot_can_be_resumed() {
     let test_server = TestServer::open().await;
-    let room = test_server.room(list(), &["Mina"]).await;
-    let page = room.page().await;
+    let test_space = test_server.create_space(list(), &["Mina"]).await;
+    let page = test_space.page().await;
     test_server.upstream.next(ResponseScript::status(400));
 
     page.click(HELP).await;
@@ -172,20 +175,20 @@ async fn a_stopped_copilot_can_be_resumed() {
     page.click_text(".copilot-notice button", "Continue").await;
 
     page.gone(".copilot-notice").await;
-    // The answer to its last text comes after it is off.
+    // The reply to its last text arrives after the copilot is off.
     page.truth(
-        "three texts and their answers are there",
+        "three texts of the copilot and their replies are shown",
         "document.querySelectorAll('.message[data-state=final]').length === 6",
     )
     .await;
-    assert_eq!(room.texts().await.len(), 6);
+    assert_eq!(test_space.texts().await.len(), 6);
 }
 
 #[tokio::test]
 async fn a_phone_shows_the_writing_help_and_the_lock_completely() {
     let test_server = TestServer::open().await;
-    let room = test_server.room(list(), &["Mina"]).await;
-    let page = room.page_on(Viewport::Phone).await;
+    let test_space = test_server.create_space(list(), &["Mina"]).await;
+    let page = test_space.page_on(Viewport::Phone).await;
     test_server
         .upstream
         .reply_with("With pleasure, and two lumps of sugar, if it is not too much trouble.");

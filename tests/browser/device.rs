@@ -11,10 +11,11 @@ use crate::test_server::{TestServer, list, manual};
 #[tokio::test]
 async fn a_phone_shows_all_without_scrolling_sideways() {
     let test_server = TestServer::open().await;
-    let room = test_server.room(manual(), &["Mina", "Rook"]).await;
-    room.post("A message that is long enough to need more than one line on a small screen.")
+    let test_space = test_server.create_space(manual(), &["Mina", "Rook"]).await;
+    test_space
+        .post("A message that is long enough to need more than one line on a small screen.")
         .await;
-    let page = room.page_on(Viewport::Phone).await;
+    let page = test_space.page_on(Viewport::Phone).await;
     page.see(".message").await;
 
     assert_eq!(
@@ -39,7 +40,7 @@ async fn a_phone_shows_all_without_scrolling_sideways() {
 
     page.resize(390, 450, true).await;
     page.truth(
-        "the field is above the keyboard",
+        "the composer is above the keyboard",
         &format!("innerHeight === 450 && document.querySelector('{FIELD}').getBoundingClientRect().bottom <= 450"),
     )
     .await;
@@ -48,12 +49,12 @@ async fn a_phone_shows_all_without_scrolling_sideways() {
 #[tokio::test]
 async fn touch_targets_stay_large_in_a_language_with_short_words() {
     let test_server = TestServer::open().await;
-    let room = test_server.room(manual(), &["Mina"]).await;
+    let test_space = test_server.create_space(manual(), &["Mina"]).await;
     let preset = json!({"name": "Sea"});
-    expect(201, room.ann.post("/api/presets", preset).await);
-    let wish = json!({"locale": "zh-CN"});
-    expect(200, room.ann.patch("/api/users/me", wish).await);
-    let page = room.page_on(Viewport::Phone).await;
+    expect(201, test_space.ann.post("/api/presets", preset).await);
+    let body = json!({"locale": "zh-CN"});
+    expect(200, test_space.ann.patch("/api/users/me", body).await);
+    let page = test_space.page_on(Viewport::Phone).await;
 
     page.click("[aria-controls=panel]").await;
     for tab in ["cast", "lore", "runs"] {
@@ -70,8 +71,8 @@ async fn touch_targets_stay_large_in_a_language_with_short_words() {
 #[tokio::test]
 async fn every_menu_in_the_list_names_its_item() {
     let test_server = TestServer::open().await;
-    let room = test_server.room(manual(), &["Mina"]).await;
-    let page = room.page().await;
+    let test_space = test_server.create_space(manual(), &["Mina"]).await;
+    let page = test_space.page().await;
     page.see_text("#sidebar .space__name", "Harbor Lights")
         .await;
 
@@ -82,24 +83,24 @@ async fn every_menu_in_the_list_names_its_item() {
     assert!(names.contains("Conversation menu: Main"), "{names}");
 }
 
-/// What a finger could miss. What slides stands between two pixels.
+/// Touch targets that are too small; 0.5 px tolerance for sliding ones.
 pub const SMALL_TARGETS: &str =
     "[...document.querySelectorAll('button, a[href], input, select, textarea, summary')]
     .filter((it) => it.checkVisibility({ visibilityProperty: true }))
     .filter((it) => it.getBoundingClientRect().height < 43.5 || it.getBoundingClientRect().width < 43.5)
     .map((it) => it.outerHTML.slice(0, 120))";
 
-/// Presses Tab until what has the focus goes by this name.
+/// Presses Tab until the element with this name has the focus.
 async fn tab_to(page: &Page, name: &str) {
     walk_to(page, name, || Key::Tab.into()).await;
 }
 
-/// The other way round.
+/// The same with Shift+Tab.
 async fn back_to(page: &Page, name: &str) {
     walk_to(page, name, || Key::Shift + Key::Tab).await;
 }
 
-/// It must not be far, and on every step one must see where one is.
+/// Fails if that takes too many steps or the focus is not visible on one of them.
 async fn walk_to(page: &Page, name: &str, step: impl Fn() -> TypingData) {
     for _ in 0..40 {
         if page.focus().await.contains(name) {
@@ -111,19 +112,19 @@ async fn walk_to(page: &Page, name: &str, step: impl Fn() -> TypingData) {
     panic!("{name} cannot be reached by Tab");
 }
 
-/// The field shows its focus on the box around it.
+/// The focus of the composer is shown by the box around it.
 const FOCUS_IS_SEEN: &str = "getComputedStyle(document.activeElement).outlineStyle !== 'none' || document.activeElement.matches('.composer__field')";
 
 #[tokio::test]
 async fn a_whole_session_works_with_the_keyboard_only() {
     let test_server = TestServer::open().await;
-    let room = test_server.room(list(), &["Mina"]).await;
+    let test_space = test_server.create_space(list(), &["Mina"]).await;
     test_server
         .upstream
         .reply_with("Once upon a time there was a harbor.");
     let gate = test_server.upstream.gate();
     let page = Page::open(&test_server.server.url(), Viewport::Desktop).await;
-    page.go(&room.path()).await;
+    page.go(&test_space.path()).await;
 
     page.see("[name=username]").await;
     page.press("ann").await;
@@ -131,7 +132,7 @@ async fn a_whole_session_works_with_the_keyboard_only() {
     page.press("correct horse battery").await;
     page.press(Key::Enter).await;
     page.truth(
-        "one can write",
+        "the composer is enabled and has the focus",
         &format!("document.activeElement.matches('{FIELD}')"),
     )
     .await;
@@ -144,7 +145,7 @@ async fn a_whole_session_works_with_the_keyboard_only() {
     page.see_text(".message__note", "Stopped").await;
 
     page.truth(
-        "the focus is back",
+        "the focus is restored",
         &format!("document.activeElement.matches('{FIELD}')"),
     )
     .await;
@@ -157,6 +158,7 @@ async fn a_whole_session_works_with_the_keyboard_only() {
     page.see_text(".message", "And a lighthouse.").await;
     tab_to(&page, "open").await;
     page.press(Key::Enter).await;
+    page.see(".member__details").await;
     tab_to(&page, "mute").await;
     page.press(Key::Enter).await;
     page.see_text(".member--muted", "Muted").await;
@@ -165,8 +167,8 @@ async fn a_whole_session_works_with_the_keyboard_only() {
 #[tokio::test]
 async fn escape_closes_the_top_layer_and_restores_the_focus() {
     let test_server = TestServer::open().await;
-    let room = test_server.room(manual(), &["Mina"]).await;
-    let page = room.page().await;
+    let test_space = test_server.create_space(manual(), &["Mina"]).await;
+    let page = test_space.page().await;
 
     page.click("#sidebar [aria-label='New space']").await;
     page.see("dialog").await;
@@ -185,10 +187,10 @@ async fn escape_closes_the_top_layer_and_restores_the_focus() {
 #[tokio::test]
 async fn a_finished_message_is_announced_once_and_a_streaming_one_never() {
     let test_server = TestServer::open().await;
-    let room = test_server.room(list(), &["Mina"]).await;
+    let test_space = test_server.create_space(list(), &["Mina"]).await;
     test_server.upstream.reply_with("One two three four five.");
     let gate = test_server.upstream.gate();
-    let page = room.page().await;
+    let page = test_space.page().await;
     page.run(
         "window.read = []
         new MutationObserver((changes) => {
@@ -205,7 +207,8 @@ async fn a_finished_message_is_announced_once_and_a_streaming_one_never() {
     page.answered_by("Mina").await;
 
     assert_eq!(while_growing, json!([]));
-    page.truth("it is read", "window.read.length > 0").await;
+    page.truth("the message is announced", "window.read.length > 0")
+        .await;
     assert_eq!(
         page.value("window.read").await,
         json!(["Mina: One two three four five."])
@@ -217,17 +220,17 @@ async fn a_finished_message_is_announced_once_and_a_streaming_one_never() {
 #[tokio::test]
 async fn a_failure_is_announced_at_once() {
     let test_server = TestServer::open().await;
-    let room = test_server.room(list(), &["Mina"]).await;
+    let test_space = test_server.create_space(list(), &["Mina"]).await;
     test_server
         .upstream
         .next(crate::support::fake_provider::script::ResponseScript::status(400));
-    let page = room.page().await;
+    let page = test_space.page().await;
 
     page.send_message("Hello").await;
 
     page.see("[data-card=failed]").await;
     page.truth(
-        "the alert region says it",
+        "the alert region has a text",
         "document.querySelector('#alarm[role=alert]').textContent.length > 0",
     )
     .await;
@@ -236,23 +239,23 @@ async fn a_failure_is_announced_at_once() {
 #[tokio::test]
 async fn system_preferences_are_honored() {
     let test_server = TestServer::open().await;
-    let room = test_server.room(list(), &["Mina"]).await;
+    let test_space = test_server.create_space(list(), &["Mina"]).await;
     test_server.upstream.reply_with("One two three four five.");
     let gate = test_server.upstream.gate();
-    let page = room.page().await;
+    let page = test_space.page().await;
     let background = "getComputedStyle(document.body).backgroundColor";
     let light = page.value(background).await;
 
-    let wishes = json!({"features": [
+    let preferences = json!({"features": [
         {"name": "prefers-reduced-motion", "value": "reduce"},
         {"name": "prefers-color-scheme", "value": "dark"}]});
-    page.cdp("Emulation.setEmulatedMedia", wishes).await;
+    page.cdp("Emulation.setEmulatedMedia", preferences).await;
     page.send_message("Hello").await;
     gate.step();
     page.see(".message[data-state=streaming]").await;
     let moving = "document.getAnimations().length";
 
-    page.truth("it is dark", &format!("{background} !== {light}"))
+    page.truth("the page is dark", &format!("{background} !== {light}"))
         .await;
     assert_eq!(page.value(moving).await, json!(0));
     gate.open();

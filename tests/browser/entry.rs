@@ -108,15 +108,15 @@ async fn too_many_sign_in_attempts_must_wait() {
 #[tokio::test]
 async fn without_a_model_a_notice_is_shown_and_posting_works() {
     let test_server = TestServer::demo().await;
-    let room = test_server.room(manual(), &["Mina"]).await;
-    let page = room.page().await;
+    let test_space = test_server.create_space(manual(), &["Mina"]).await;
+    let page = test_space.page().await;
 
     page.see_text("[data-card=demo]", "demo model").await;
     page.send_message("Anybody here?").await;
     page.see_text(".message[data-state=final]", "Anybody here?")
         .await;
 
-    assert_eq!(room.texts().await, ["Anybody here?"]);
+    assert_eq!(test_space.texts().await, ["Anybody here?"]);
     page.click_text("[data-card=demo] button", "Connect a model")
         .await;
     page.see("dialog [name=base_url]").await;
@@ -125,8 +125,8 @@ async fn without_a_model_a_notice_is_shown_and_posting_works() {
 #[tokio::test]
 async fn a_model_test_is_explained_and_its_key_is_never_returned() {
     let test_server = TestServer::demo().await;
-    let room = test_server.room(manual(), &["Mina"]).await;
-    let page = room.page().await;
+    let test_space = test_server.create_space(manual(), &["Mina"]).await;
+    let page = test_space.page().await;
     page.click_text("[data-card=demo] button", "Connect a model")
         .await;
 
@@ -142,7 +142,7 @@ async fn a_model_test_is_explained_and_its_key_is_never_returned() {
     page.click_text("dialog button", "Test").await;
     page.see_text(".outcome--good", "It works").await;
 
-    let providers = room.ann.get("/api/providers").await.1.to_string();
+    let providers = test_space.ann.get("/api/providers").await.1.to_string();
     assert!(!providers.contains("sk-very-secret-key"), "{providers}");
     let is_in_page = "document.documentElement.outerHTML.includes('sk-very-secret-key') || [...document.querySelectorAll('input')].some((it) => it.value.includes('sk-very-secret-key'))";
     assert_eq!(page.value(is_in_page).await, json!(false));
@@ -152,10 +152,10 @@ async fn a_model_test_is_explained_and_its_key_is_never_returned() {
 }
 
 #[tokio::test]
-async fn a_key_that_was_typed_for_one_kind_is_not_sent_to_another() {
+async fn a_key_that_was_typed_for_one_provider_kind_is_not_sent_to_another() {
     let test_server = TestServer::demo().await;
-    let room = test_server.room(manual(), &["Mina"]).await;
-    let page = room.page().await;
+    let test_space = test_server.create_space(manual(), &["Mina"]).await;
+    let page = test_space.page().await;
     page.click_text("[data-card=demo] button", "Connect a model")
         .await;
     page.write("dialog [name=base_url]", test_server.upstream.base_url())
@@ -181,8 +181,8 @@ async fn a_key_that_was_typed_for_one_kind_is_not_sent_to_another() {
 #[tokio::test]
 async fn a_space_is_three_interactions_away() {
     let test_server = TestServer::demo().await;
-    let room = test_server.room(manual(), &[]).await;
-    let page = room.page().await;
+    let test_space = test_server.create_space(manual(), &[]).await;
+    let page = test_space.page().await;
 
     page.click("#sidebar [aria-label='New space']").await;
     page.press("The Lantern Inn").await;

@@ -16,7 +16,7 @@ async fn inspect(page: &Page, message: &str) {
         .await;
 }
 
-/// Whether the open inspector holds this text, folded or not.
+/// Returns whether the open inspector contains this text, collapsed or not.
 async fn prompt_contains(page: &Page, text: &str) -> bool {
     let blocks =
         "[...document.querySelectorAll('dialog .block__text')].map((it) => it.textContent)";
@@ -35,19 +35,25 @@ async fn close(page: &Page) {
 }
 
 /// Adds this to the character card of Mina, and so to every later prompt.
-async fn describe(room: &SpaceFixture, text: &str) {
-    let path = format!("/api/characters/{}", room.cast[0]["character_id"]);
+async fn describe(test_space: &SpaceFixture, text: &str) {
+    let path = format!(
+        "/api/characters/{}",
+        test_space.memberships[0]["character_id"]
+    );
     expect(
         200,
-        room.ann.patch(&path, json!({"description": text})).await,
+        test_space
+            .ann
+            .patch(&path, json!({"description": text}))
+            .await,
     );
 }
 
 #[tokio::test]
 async fn the_inspector_shows_the_prompt_of_a_reply() {
     let test_server = TestServer::open().await;
-    let room = test_server.room(list(), &["Mina"]).await;
-    let page = room.page().await;
+    let test_space = test_server.create_space(list(), &["Mina"]).await;
+    let page = test_space.page().await;
     page.send_message("What do you know about lighthouses?")
         .await;
     page.answered_by("Mina").await;
@@ -62,12 +68,12 @@ async fn the_inspector_shows_the_prompt_of_a_reply() {
 #[tokio::test]
 async fn the_inspector_shows_the_prompt_of_each_swipe() {
     let test_server = TestServer::open().await;
-    let room = test_server.room(list(), &["Mina"]).await;
-    describe(&room, "Keeps the lighthouse.").await;
-    let page = room.page().await;
+    let test_space = test_server.create_space(list(), &["Mina"]).await;
+    describe(&test_space, "Keeps the lighthouse.").await;
+    let page = test_space.page().await;
     page.send_message("Good evening.").await;
     page.answered_by("Mina").await;
-    describe(&room, "Keeps the ferry.").await;
+    describe(&test_space, "Keeps the ferry.").await;
     test_server
         .upstream
         .next(ResponseScript::say("Good day to you."));
@@ -92,8 +98,8 @@ async fn the_inspector_shows_the_prompt_of_each_swipe() {
 #[tokio::test]
 async fn the_inspector_shows_the_prompt_of_a_copilot_text() {
     let test_server = TestServer::open().await;
-    let room = test_server.room(list(), &["Mina"]).await;
-    let page = room.page().await;
+    let test_space = test_server.create_space(list(), &["Mina"]).await;
+    let page = test_space.page().await;
     page.click("[aria-label='Help me write']").await;
     page.run("document.querySelector('.copilot-panel__row--copilot select').value = '1'")
         .await;
@@ -120,14 +126,14 @@ async fn the_inspector_shows_the_prompt_of_a_copilot_text() {
 }
 
 #[tokio::test]
-async fn the_inspector_says_when_a_prompt_is_no_longer_stored() {
+async fn the_inspector_reports_a_prompt_that_is_no_longer_stored() {
     let test_server = TestServer::open().await;
-    let room = test_server.room(list(), &["Mina"]).await;
-    let page = room.page().await;
+    let test_space = test_server.create_space(list(), &["Mina"]).await;
+    let page = test_space.page().await;
     page.send_message("Good evening.").await;
     page.answered_by("Mina").await;
     let mut facts = test_server.facts().await;
-    // As the fifty-first reply after it does.
+    // As retention does after fifty further replies.
     facts.execute("DELETE FROM run_prompts").await;
 
     inspect(&page, TAIL).await;
@@ -137,20 +143,21 @@ async fn the_inspector_says_when_a_prompt_is_no_longer_stored() {
 }
 
 #[tokio::test]
-async fn the_inspector_says_when_a_text_has_no_run() {
+async fn the_inspector_reports_a_text_without_a_run() {
     let test_server = TestServer::open().await;
-    let room = test_server.room(manual(), &[]).await;
+    let test_space = test_server.create_space(manual(), &[]).await;
     let card = json!({"name": "Ada", "first_mes": "Hi.", "alternate_greetings": ["Ho."]});
-    let ada = expect(201, room.ann.post("/api/characters", card).await);
+    let ada = expect(201, test_space.ann.post("/api/characters", card).await);
     let space = expect(
         200,
-        room.ann
-            .get(&format!("/api/conversations/{}", room.conversation))
+        test_space
+            .ann
+            .get(&format!("/api/conversations/{}", test_space.conversation))
             .await,
     );
     let space = json!({"id": space["space_id"]});
-    room.ann.add_character(&space, &ada).await;
-    let page = room.page().await;
+    test_space.ann.add_character(&space, &ada).await;
+    let page = test_space.page().await;
 
     inspect(&page, TAIL).await;
 

@@ -6,16 +6,16 @@ use crate::several_users::{SeveralUsers, page_of};
 use crate::support::http_client::{HttpClient, expect};
 
 #[tokio::test]
-async fn an_invited_person_sees_the_invitation_at_once_and_joins_under_a_name_for_the_space() {
-    let company = SeveralUsers::with("member").await;
-    let carl = HttpClient::register(company.room.ann.base(), "carl").await;
+async fn an_invited_user_sees_the_invitation_at_once_and_joins_under_another_name() {
+    let users = SeveralUsers::with("member").await;
+    let carl = HttpClient::register(users.test_space.ann.base(), "carl").await;
     let like_bob = json!({"display_name": "b\u{43e}b"});
     let me = expect(200, carl.patch("/api/users/me", like_bob).await);
     let page = page_of(&carl, "/").await;
 
-    let path = format!("/api/spaces/{}/memberships", company.space);
-    let wish = json!({"user_id": me["id"], "role": "member"});
-    expect(202, company.room.ann.post(&path, wish).await);
+    let path = format!("/api/spaces/{}/memberships", users.space);
+    let body = json!({"user_id": me["id"], "role": "member"});
+    expect(202, users.test_space.ann.post(&path, body).await);
 
     page.click("[data-invitation]").await;
     page.see_text("dialog", "You will join as a member").await;
@@ -36,11 +36,14 @@ async fn an_invited_person_sees_the_invitation_at_once_and_joins_under_a_name_fo
 
 #[tokio::test]
 async fn the_card_of_another_users_character_shows_its_public_part() {
-    let company = SeveralUsers::with("moderator").await;
-    let character = format!("/api/characters/{}", company.room.cast[0]["character_id"]);
+    let users = SeveralUsers::with("moderator").await;
+    let character = format!(
+        "/api/characters/{}",
+        users.test_space.memberships[0]["character_id"]
+    );
     let card = json!({"creator_notes": "Likes the sea.", "description": "A secret."});
-    expect(200, company.room.ann.patch(&character, card).await);
-    let page = company.bobs_page().await;
+    expect(200, users.test_space.ann.patch(&character, card).await);
+    let page = users.bobs_page().await;
 
     page.click_text(".member__button", "Mina").await;
     page.click(".member__details [data-act=edit]").await;
@@ -55,7 +58,7 @@ async fn the_card_of_another_users_character_shows_its_public_part() {
     page.press(thirtyfour::Key::Escape).await;
     page.gone("dialog").await;
 
-    let anns = page_of(&company.room.ann, &company.room.path()).await;
+    let anns = page_of(&users.test_space.ann, &users.test_space.path()).await;
     anns.click_text(".member__button", "Mina").await;
     anns.click(".member__details [data-act=edit]").await;
     anns.click("dialog [name=share_whole_card]").await;

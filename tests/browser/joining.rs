@@ -7,40 +7,43 @@ use crate::several_users::page_of;
 use crate::support::http_client::{HttpClient, expect};
 use crate::test_server::{SpaceFixture, TestServer, manual};
 
-/// Ann's invitation; with its link, as the one answer that has it.
-async fn invite(room: &SpaceFixture, wish: Value) -> Value {
-    let path = format!("/api/spaces/{}/invites", room.cast[0]["space_id"]);
-    expect(201, room.ann.post(&path, wish).await)
+/// Creates an invite of Ann; only this response contains its link.
+async fn invite(test_space: &SpaceFixture, body: Value) -> Value {
+    let path = format!(
+        "/api/spaces/{}/invites",
+        test_space.memberships[0]["space_id"]
+    );
+    expect(201, test_space.ann.post(&path, body).await)
 }
 
-/// The part of a link behind the address of the server.
-fn path_of(room: &SpaceFixture, invite: &Value) -> String {
-    let url = invite["url"].as_str().expect("a link");
-    let path = url.strip_prefix(room.ann.base());
-    path.expect("a link to the same server").to_owned()
+/// Returns the part of a link after the address of the server.
+fn path_of(test_space: &SpaceFixture, invite: &Value) -> String {
+    let url = invite["url"].as_str().expect("the response has a link");
+    let path = url.strip_prefix(test_space.ann.base());
+    path.expect("the link belongs to this server").to_owned()
 }
 
-async fn open(room: &SpaceFixture, invite: &Value, screen: Viewport) -> Page {
-    let page = Page::open(room.ann.base(), screen).await;
-    page.go(&path_of(room, invite)).await;
+async fn open(test_space: &SpaceFixture, invite: &Value, screen: Viewport) -> Page {
+    let page = Page::open(test_space.ann.base(), screen).await;
+    page.go(&path_of(test_space, invite)).await;
     page
 }
 
-/// The token is in no address that a browser would remember.
+/// The token is in no address of the browser's history.
 const TOKEN_IS_GONE: &str = "location.hash === '' && location.pathname === '/join'";
 
 #[tokio::test]
 async fn an_invited_guest_enters_a_name_and_joins() {
     let test_server = TestServer::open().await;
-    let room = test_server.room(manual(), &["Mina"]).await;
+    let test_space = test_server.create_space(manual(), &["Mina"]).await;
     for n in 0..30 {
-        room.post(&format!("Line number {n}.")).await;
+        test_space.post(&format!("Line number {n}.")).await;
     }
-    let link = invite(&room, json!({"role": "guest"})).await;
-    let ann = room.page().await;
+    let link = invite(&test_space, json!({"role": "guest"})).await;
+    let ann = test_space.page().await;
     ann.see_text(".message", "Line number 29.").await;
 
-    let page = open(&room, &link, Viewport::Desktop).await;
+    let page = open(&test_space, &link, Viewport::Desktop).await;
     page.see_text("h1", "You are invited to Harbor Lights")
         .await;
     page.see_text(".sign-in__lead", "The owner is ann. 2 members so far")
@@ -65,7 +68,7 @@ async fn an_invited_guest_enters_a_name_and_joins() {
     page.see_text(".queue", "No reply is queued yet.").await;
     page.truth(
         "one is at the conversation",
-        &format!("location.pathname === '{}'", room.path()),
+        &format!("location.pathname === '{}'", test_space.path()),
     )
     .await;
     page.send_message("Good evening, all.").await;
@@ -82,11 +85,11 @@ async fn an_invited_guest_enters_a_name_and_joins() {
 #[tokio::test]
 async fn a_guest_joins_on_a_phone() {
     let test_server = TestServer::open().await;
-    let room = test_server.room(manual(), &["Mina"]).await;
-    room.post("The newest word").await;
-    let link = invite(&room, json!({"role": "guest"})).await;
+    let test_space = test_server.create_space(manual(), &["Mina"]).await;
+    test_space.post("The newest word").await;
+    let link = invite(&test_space, json!({"role": "guest"})).await;
 
-    let page = open(&room, &link, Viewport::Phone).await;
+    let page = open(&test_space, &link, Viewport::Phone).await;
     page.see_text("h1", "You are invited").await;
     assert_eq!(
         page.value("document.documentElement.scrollWidth").await,
@@ -100,7 +103,7 @@ async fn a_guest_joins_on_a_phone() {
     assert_eq!(page.value(SMALL_TARGETS).await, json!([]));
 }
 
-/// What a finger could miss; links inside of a text are no buttons. What slides stands between two pixels.
+/// Touch targets that are too small, except links in a text; 0.5 px tolerance for sliding ones.
 const SMALL_TARGETS: &str =
     "[...document.querySelectorAll('button, a[href], input, select, textarea')]
     .filter((it) => it.checkVisibility({ visibilityProperty: true }) && !it.closest('.prose'))
@@ -110,25 +113,26 @@ const SMALL_TARGETS: &str =
 #[tokio::test]
 async fn invalid_invite_links_explain_why() {
     let test_server = TestServer::open().await;
-    let room = test_server.room(manual(), &["Mina"]).await;
-    let spent = invite(&room, json!({"role": "guest", "max_uses": 1})).await;
-    let first = open(&room, &spent, Viewport::Desktop).await;
+    let test_space = test_server.create_space(manual(), &["Mina"]).await;
+    let spent = invite(&test_space, json!({"role": "guest", "max_uses": 1})).await;
+    let first = open(&test_space, &spent, Viewport::Desktop).await;
     first.write("[name=display_name]", "Cleo").await;
     first.click("button[type=submit]").await;
     first.see(FIELD).await;
-    let revoked = invite(&room, json!({"role": "guest"})).await;
+    let revoked = invite(&test_space, json!({"role": "guest"})).await;
     expect(
         204,
-        room.ann
+        test_space
+            .ann
             .delete(&format!("/api/invites/{}", revoked["id"]))
             .await,
     );
 
-    let page = open(&room, &spent, Viewport::Desktop).await;
+    let page = open(&test_space, &spent, Viewport::Desktop).await;
     page.see_text("[data-closed=expired] h1", "This invitation has expired")
         .await;
     page.see_text(".sign-in", "Ask the sender").await;
-    page.go(&path_of(&room, &revoked)).await;
+    page.go(&path_of(&test_space, &revoked)).await;
     page.see_text("[data-closed=unknown] h1", "This invitation is not valid")
         .await;
     page.go("/join").await;
@@ -142,10 +146,10 @@ async fn invalid_invite_links_explain_why() {
 #[tokio::test]
 async fn an_invited_member_registers_and_joins() {
     let test_server = TestServer::open().await;
-    let room = test_server.room(manual(), &["Mina"]).await;
-    let link = invite(&room, json!({"role": "member"})).await;
+    let test_space = test_server.create_space(manual(), &["Mina"]).await;
+    let link = invite(&test_space, json!({"role": "member"})).await;
 
-    let page = open(&room, &link, Viewport::Desktop).await;
+    let page = open(&test_space, &link, Viewport::Desktop).await;
     page.see_text(".sign-in__lead", "You will join as a member")
         .await;
     assert_eq!(page.n("[data-way=guest]").await, 0);
@@ -155,27 +159,30 @@ async fn an_invited_member_registers_and_joins() {
 
     page.see_text("#panel", "You · Member").await;
     page.see(".queue [aria-label='Trigger Mina']").await;
-    HttpClient::sign_in(room.ann.base(), "dora.vale").await;
+    HttpClient::sign_in(test_space.ann.base(), "dora.vale").await;
 }
 
 #[tokio::test]
 async fn a_user_with_an_account_signs_in_and_joins() {
     let test_server = TestServer::open().await;
-    let room = test_server.room(manual(), &["Mina"]).await;
-    let first = invite(&room, json!({"role": "member", "max_uses": 1})).await;
-    let page = open(&room, &first, Viewport::Desktop).await;
+    let test_space = test_server.create_space(manual(), &["Mina"]).await;
+    let first = invite(&test_space, json!({"role": "member", "max_uses": 1})).await;
+    let page = open(&test_space, &first, Viewport::Desktop).await;
     page.write("[name=display_name]", "Dora").await;
     page.write("[name=password]", "correct horse battery").await;
     page.click("button[type=submit]").await;
     page.see(FIELD).await;
-    let space = room.ann.create_space("The Old Mill", manual()).await;
+    let space = test_space.ann.create_space("The Old Mill", manual()).await;
     let path = format!("/api/spaces/{}/invites", space["id"]);
     let second = expect(
         201,
-        room.ann.post(&path, json!({"role": "moderator"})).await,
+        test_space
+            .ann
+            .post(&path, json!({"role": "moderator"}))
+            .await,
     );
 
-    let elsewhere = open(&room, &second, Viewport::Desktop).await;
+    let elsewhere = open(&test_space, &second, Viewport::Desktop).await;
     elsewhere.click_text(".choice", "Sign in").await;
     elsewhere.write("[name=username]", "dora").await;
     elsewhere.write("[name=password]", "not my password").await;
@@ -190,7 +197,7 @@ async fn a_user_with_an_account_signs_in_and_joins() {
 
     elsewhere.see_text(".main__space", "The Old Mill").await;
     elsewhere.see_text("#panel", "You · Moderator").await;
-    page.go(&path_of(&room, &second)).await;
+    page.go(&path_of(&test_space, &second)).await;
     page.see_text("h1", "You are already in The Old Mill").await;
     page.click("button[type=submit]").await;
     page.see_text(".main__space", "The Old Mill").await;
@@ -199,15 +206,18 @@ async fn a_user_with_an_account_signs_in_and_joins() {
 #[tokio::test]
 async fn a_signed_in_user_joins_with_one_click() {
     let test_server = TestServer::open().await;
-    let room = test_server.room(manual(), &["Mina"]).await;
-    let way = invite(&room, json!({"role": "member"})).await;
-    let dora = register(&room, &way, "dora").await;
-    let space = room.ann.create_space("The Old Mill", manual()).await;
+    let test_space = test_server.create_space(manual(), &["Mina"]).await;
+    let way = invite(&test_space, json!({"role": "member"})).await;
+    let dora = register(&test_space, &way, "dora").await;
+    let space = test_space.ann.create_space("The Old Mill", manual()).await;
     let path = format!("/api/spaces/{}/invites", space["id"]);
-    let link = expect(201, room.ann.post(&path, json!({"role": "guest"})).await);
+    let link = expect(
+        201,
+        test_space.ann.post(&path, json!({"role": "guest"})).await,
+    );
 
-    let page = page_of(&dora, &room.path()).await;
-    page.go(&path_of(&room, &link)).await;
+    let page = page_of(&dora, &test_space.path()).await;
+    page.go(&path_of(&test_space, &link)).await;
     page.click_text("button", "Join as dora").await;
 
     page.see_text(".main__space", "The Old Mill").await;
@@ -215,22 +225,22 @@ async fn a_signed_in_user_joins_with_one_click() {
 }
 
 /// A user with an account, created through an invitation.
-async fn register(room: &SpaceFixture, invite: &Value, name: &str) -> HttpClient {
+async fn register(test_space: &SpaceFixture, invite: &Value, name: &str) -> HttpClient {
     let body = json!({"username": name, "password": "correct horse battery", "display_name": name, "invite_token": invite["token"]});
     expect(
         201,
-        HttpClient::new(room.ann.base())
+        HttpClient::new(test_space.ann.base())
             .post("/api/users", body)
             .await,
     );
-    HttpClient::sign_in(room.ann.base(), name).await
+    HttpClient::sign_in(test_space.ann.base(), name).await
 }
 
 #[tokio::test]
 async fn a_new_link_replaces_the_old_one_and_its_qr_code() {
     let test_server = TestServer::open().await;
-    let room = test_server.room(manual(), &["Mina"]).await;
-    let page = room.page().await;
+    let test_space = test_server.create_space(manual(), &["Mina"]).await;
+    let page = test_space.page().await;
     page.click_text("#panel button", "Invite people").await;
     page.click_text("dialog button", "Create link").await;
     let first = link_in(&page, "").await;
@@ -250,20 +260,23 @@ async fn a_new_link_replaces_the_old_one_and_its_qr_code() {
         "document.querySelectorAll('.invite__list li').length === 1",
     )
     .await;
-    let stranger = HttpClient::new(room.ann.base());
-    let look = async |url: &str| {
-        let token = url.split('#').next_back().expect("a token");
+    let stranger = HttpClient::new(test_space.ann.base());
+    let status_of = async |url: &str| {
+        let token = url.split('#').next_back().expect("the link has a token");
         stranger.get(&format!("/api/join/{token}")).await.0
     };
-    assert_eq!((look(&first).await, look(&second).await), (404, 200));
+    assert_eq!(
+        (status_of(&first).await, status_of(&second).await),
+        (404, 200)
+    );
     page.click(".invite__list [aria-label^='Revoke this link']")
         .await;
     page.gone(".invite__list li").await;
     page.gone(".invite__picture").await;
-    assert_eq!(look(&second).await, 404);
+    assert_eq!(status_of(&second).await, 404);
 }
 
-/// Waits for a link in the dialog that is another than this one.
+/// Waits until the dialog shows a link other than `before`, and returns it.
 async fn link_in(page: &Page, before: &str) -> String {
     let shown = "document.querySelector('.invite input')?.value";
     page.truth(
@@ -274,16 +287,20 @@ async fn link_in(page: &Page, before: &str) -> String {
         ),
     )
     .await;
-    page.value(shown).await.as_str().expect("a link").to_owned()
+    page.value(shown)
+        .await
+        .as_str()
+        .expect("the response has a link")
+        .to_owned()
 }
 
 #[tokio::test]
-async fn uses_are_counted_where_the_links_are_listed() {
+async fn the_list_of_links_shows_how_often_each_was_used() {
     let test_server = TestServer::open().await;
-    let room = test_server.room(manual(), &["Mina"]).await;
-    let link = invite(&room, json!({"role": "member", "max_uses": 5})).await;
-    register(&room, &link, "dora").await;
-    let page = room.page().await;
+    let test_space = test_server.create_space(manual(), &["Mina"]).await;
+    let link = invite(&test_space, json!({"role": "member", "max_uses": 5})).await;
+    register(&test_space, &link, "dora").await;
+    let page = test_space.page().await;
 
     page.click(".main__head [aria-label='Conversation menu']")
         .await;

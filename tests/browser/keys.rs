@@ -11,7 +11,7 @@ use crate::device::SMALL_TARGETS;
 use crate::page::{Page, Viewport};
 use crate::test_server::{TestServer, manual};
 
-/// How much of the page there is, sideways.
+/// The width of the page, including what is scrolled out of view.
 const WIDTH: &str = "Math.max(document.documentElement.scrollWidth, \
     document.querySelector('.settings').scrollWidth)";
 
@@ -25,14 +25,14 @@ async fn new_key(page: &Page) -> String {
     page.write("[name=name]", "my script").await;
     page.click_text("button", "Create key").await;
     let key = page.see_text(".secret", "trp_").await.text().await;
-    key.expect("it can be read")
+    key.expect("the key is text")
 }
 
 #[tokio::test]
 async fn an_api_key_is_shown_once_and_can_be_revoked() {
     let test_server = TestServer::open().await;
-    let room = test_server.room(manual(), &[]).await;
-    let page = room.page().await;
+    let test_space = test_server.create_space(manual(), &[]).await;
+    let page = test_space.page().await;
 
     page.go("/settings/keys").await;
     let key = new_key(&page).await;
@@ -53,14 +53,14 @@ async fn an_api_key_is_shown_once_and_can_be_revoked() {
 }
 
 #[tokio::test]
-async fn the_examples_hold_the_address_the_newest_key_and_a_model_and_run() {
+async fn the_examples_contain_the_address_the_newest_key_and_a_model_and_run() {
     let test_server = TestServer::open().await;
     test_server.upstream.reply_with("Hello to you.");
-    let room = test_server.room(manual(), &[]).await;
-    let page = room.page().await;
+    let test_space = test_server.create_space(manual(), &[]).await;
+    let page = test_space.page().await;
     page.go("/settings/keys").await;
     page.see_text(".example", "YOUR_API_KEY").await;
-    let base = room.ann.base();
+    let base = test_space.ann.base();
 
     let key = new_key(&page).await;
     page.see_text(".example__code", "scripted").await;
@@ -87,10 +87,11 @@ async fn the_examples_hold_the_address_the_newest_key_and_a_model_and_run() {
         .args(["-eu", "-c", &curl])
         .output()
         .await;
-    let printed = String::from_utf8(ran.expect("bash is there").stdout).expect("answers are text");
+    let printed =
+        String::from_utf8(ran.expect("bash is installed").stdout).expect("the output is UTF-8");
     let (whole, stream) = printed
         .split_once("event: response.created")
-        .expect("two answers");
+        .expect("the output has two responses");
     assert!(whole.contains("\"text\":\"Hello to you.\""), "{printed}");
     assert!(stream.contains("event: response.completed"), "{printed}");
 }
@@ -98,9 +99,9 @@ async fn the_examples_hold_the_address_the_newest_key_and_a_model_and_run() {
 #[tokio::test]
 async fn the_page_of_keys_fits_a_phone_and_a_laptop_in_light_and_dark() {
     let test_server = TestServer::open().await;
-    let room = test_server.room(manual(), &[]).await;
+    let test_space = test_server.create_space(manual(), &[]).await;
     for (screen, width) in [(Viewport::Desktop, 1280), (Viewport::Phone, 390)] {
-        let page = room.page_on(screen).await;
+        let page = test_space.page_on(screen).await;
         page.go("/settings/keys").await;
         new_key(&page).await;
         page.see_text(".example__code", "scripted").await;
@@ -127,6 +128,6 @@ async fn the_page_of_keys_fits_a_phone_and_a_laptop_in_light_and_dark() {
 async fn keep(page: &Page, name: &str) {
     if let Ok(folder) = env::var("TROUPE_KEEP_PICTURES") {
         let picture = page.picture().await;
-        fs::write(Path::new(&folder).join(name), picture).expect("the picture can be kept");
+        fs::write(Path::new(&folder).join(name), picture).expect("write the screenshot");
     }
 }

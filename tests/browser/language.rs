@@ -11,8 +11,8 @@ use crate::test_server::{SpaceFixture, TestServer, list, manual};
 const CHINESE: &str = "[data-language=zh-CN]";
 const ENGLISH: &str = "[data-language=en]";
 
-/// Everything that can be read or heard in the page and has an English word in it. What people and
-/// models call themselves and say is their own, and so are a few names.
+/// Every visible or spoken text of the page with an English word, except texts and names of users
+/// and models, and a few product names.
 const ENGLISH_LEFT: &str = r#"(() => {
     const own = /\b(Troupe|AI|API|JSON|OpenAI|V[123]|v1|Token|HTTP|MCP|English|Ann|ann|Mina|Rook|Marlo|Wren|Harbor|Lights|The Lantern Inn|Demo|demo|scripted|environment|Ollama|YOUR_API_KEY|Responses|LM|Studio|llama|cpp|KoboldCpp|Ctrl|PNG|JSONL|CharX|Backyard|SillyTavern|https?|\d+)\b/g
     const found = []
@@ -29,18 +29,18 @@ const ENGLISH_LEFT: &str = r#"(() => {
     return found
 })()"#;
 
-/// What does not fit into its place: wider than the screen, or cut off where nothing says so.
+/// Elements that are wider than the screen, or cut off without an ellipsis.
 const TOO_WIDE: &str = r#"[...document.querySelectorAll("body *")]
     .filter((it) => it.checkVisibility({ visibilityProperty: true }) && !it.closest(".visually-hidden, svg, [inert], .timeline__inner pre"))
     .filter((it) => it.getBoundingClientRect().right > innerWidth + 1 || (it.matches("button, a, h1, h2, label, p") && getComputedStyle(it).overflowX !== "hidden" && it.scrollWidth > it.clientWidth + 1 && it.clientWidth > 0))
     .map((it) => it.outerHTML.slice(0, 120))"#;
 
-/// A room whose Ann reads Chinese.
-async fn chinese_room(test_server: &TestServer, columns: Value, names: &[&str]) -> SpaceFixture {
-    let room = test_server.room(columns, names).await;
-    let wish = json!({"locale": "zh-CN"});
-    expect(200, room.ann.patch("/api/users/me", wish).await);
-    room
+/// A space whose user Ann has selected Chinese.
+async fn chinese_space(test_server: &TestServer, columns: Value, names: &[&str]) -> SpaceFixture {
+    let test_space = test_server.create_space(columns, names).await;
+    let body = json!({"locale": "zh-CN"});
+    expect(200, test_space.ann.patch("/api/users/me", body).await);
+    test_space
 }
 
 async fn locale_of(person: &HttpClient) -> Value {
@@ -48,11 +48,11 @@ async fn locale_of(person: &HttpClient) -> Value {
     session["user"]["locale"].clone()
 }
 
-/// What the browser asks for.
-async fn wishes(page: &Page, languages: &str) {
+/// Sets the languages that the browser requests.
+async fn set_languages(page: &Page, languages: &str) {
     let agent = page.value("navigator.userAgent").await;
-    let wish = json!({"userAgent": agent, "acceptLanguage": languages});
-    page.cdp("Network.setUserAgentOverride", wish).await;
+    let body = json!({"userAgent": agent, "acceptLanguage": languages});
+    page.cdp("Network.setUserAgentOverride", body).await;
 }
 
 async fn speaks(page: &Page, tag: &str) {
@@ -65,10 +65,10 @@ async fn speaks(page: &Page, tag: &str) {
     .await;
 }
 
-/// As soon as nothing moves any more.
+/// Waits for animations to end, then checks that nothing is too wide.
 async fn fits(page: &Page, place: &str) {
     page.truth(
-        "all has come to rest",
+        "no animation is running",
         "document.getAnimations().every((it) => it.playState !== 'running')",
     )
     .await;
@@ -82,9 +82,9 @@ async fn is_all_chinese(page: &Page, place: &str) {
 #[tokio::test]
 async fn a_language_change_applies_at_once_and_loses_nothing() {
     let test_server = TestServer::open().await;
-    let room = test_server.room(manual(), &["Mina"]).await;
-    room.post("Good evening.").await;
-    let page = room.page().await;
+    let test_space = test_server.create_space(manual(), &["Mina"]).await;
+    test_space.post("Good evening.").await;
+    let page = test_space.page().await;
     speaks(&page, "en").await;
     page.see_text(".divider", "Today").await;
     page.write(FIELD, "half a thou").await;
@@ -98,7 +98,7 @@ async fn a_language_change_applies_at_once_and_loses_nothing() {
 
     page.see_text(".divider", "今天").await;
     page.truth(
-        "the draft is there",
+        "the draft is kept",
         &format!("document.querySelector('{FIELD}').value === 'half a thou'"),
     )
     .await;
@@ -110,7 +110,7 @@ async fn a_language_change_applies_at_once_and_loses_nothing() {
     .await;
     page.truth("the title is Chinese", "document.title.includes('主线 · ')")
         .await;
-    assert_eq!(locale_of(&room.ann).await, json!("zh-CN"));
+    assert_eq!(locale_of(&test_space.ann).await, json!("zh-CN"));
     page.reload().await;
     page.see_text(".divider", "今天").await;
 }
@@ -118,17 +118,18 @@ async fn a_language_change_applies_at_once_and_loses_nothing() {
 #[tokio::test]
 async fn the_account_language_applies_on_another_device() {
     let test_server = TestServer::open().await;
-    let room = chinese_room(&test_server, manual(), &["Mina"]).await;
+    let test_space = chinese_space(&test_server, manual(), &["Mina"]).await;
 
-    let other_device = room.page().await;
+    let other_device = test_space.page().await;
 
     speaks(&other_device, "zh-CN").await;
     other_device.see_text(".queue", "轮到你了").await;
-    let fetched = "performance.getEntriesByType('resource').some((it) => it.name.endsWith('/strings/zh-CN.js'))";
+    let fetched = "performance.getEntriesByType('resource').some((it) => it.name.endsWith('-strings-zh-CN.js'))";
     assert_eq!(other_device.value(fetched).await, json!(true));
     expect(
         200,
-        room.ann
+        test_space
+            .ann
             .patch("/api/users/me", json!({"locale": "en"}))
             .await,
     );
@@ -139,10 +140,10 @@ async fn the_account_language_applies_on_another_device() {
 }
 
 #[tokio::test]
-async fn the_first_account_is_made_in_the_language_of_its_browser() {
+async fn the_first_account_gets_the_language_of_its_browser() {
     let test_server = TestServer::demo().await;
     let page = test_server.visitor().await;
-    wishes(&page, "zh-CN,zh,en").await;
+    set_languages(&page, "zh-CN,zh,en").await;
 
     page.go("/").await;
     page.see_text("h1", "欢迎来到 Troupe").await;
@@ -194,7 +195,7 @@ async fn a_language_change_on_the_sign_in_page_keeps_typed_text() {
     page.see(".message").await;
 
     page.truth(
-        "the account has it too",
+        "the account has the language too",
         "fetch('/api/session').then((it) => it.json()).then(({ user }) => user.locale === 'zh-CN')",
     )
     .await;
@@ -204,8 +205,8 @@ async fn a_language_change_on_the_sign_in_page_keeps_typed_text() {
 #[tokio::test]
 async fn no_text_is_left_in_english() {
     let test_server = TestServer::open().await;
-    let room = chinese_room(&test_server, list(), &["Mina", "Rook"]).await;
-    let page = room.page().await;
+    let test_space = chinese_space(&test_server, list(), &["Mina", "Rook"]).await;
+    let page = test_space.page().await;
     page.send_message("你好").await;
     page.answered_by("Mina").await;
 
@@ -260,8 +261,8 @@ async fn no_text_is_left_in_english() {
 #[tokio::test]
 async fn chinese_fits_on_a_phone() {
     let test_server = TestServer::open().await;
-    let room = chinese_room(&test_server, list(), &["Mina", "Rook"]).await;
-    let page = room.page_on(Viewport::Phone).await;
+    let test_space = chinese_space(&test_server, list(), &["Mina", "Rook"]).await;
+    let page = test_space.page_on(Viewport::Phone).await;
     page.see_text(".queue", "轮到你了").await;
 
     fits(&page, "the room").await;
@@ -280,19 +281,19 @@ async fn chinese_fits_on_a_phone() {
 #[tokio::test]
 async fn the_enter_that_selects_an_ime_candidate_sends_nothing() {
     let test_server = TestServer::open().await;
-    let room = test_server.room(manual(), &["Mina"]).await;
-    let page = room.page().await;
+    let test_space = test_server.create_space(manual(), &["Mina"]).await;
+    let page = test_space.page().await;
     page.see(FIELD).await;
 
     compose(&page, "ni hao").await;
     enter(&page).await;
     page.cdp("Input.insertText", json!({"text": "你好"})).await;
     page.truth(
-        "the words stand in the field",
+        "the field contains the selected text",
         &format!("document.querySelector('{FIELD}').value === '你好'"),
     )
     .await;
-    assert_eq!(room.texts().await, Vec::<String>::new());
+    assert_eq!(test_space.texts().await, Vec::<String>::new());
     enter(&page).await;
     page.see_text(".message[data-state=final]", "你好").await;
     page.press(Key::Up).await;
@@ -306,10 +307,10 @@ async fn the_enter_that_selects_an_ime_candidate_sends_nothing() {
         "document.querySelector('.message__edit textarea').value === '你好啊'",
     )
     .await;
-    assert_eq!(room.texts().await, ["你好"]);
+    assert_eq!(test_space.texts().await, ["你好"]);
 }
 
-/// Letters that are about to become a word.
+/// Begins an IME composition with these letters.
 async fn compose(page: &Page, letters: &str) {
     let n = letters.len();
     let composition = json!({"text": letters, "selectionStart": n, "selectionEnd": n});
@@ -328,8 +329,8 @@ async fn enter(page: &Page) {
 #[tokio::test]
 async fn an_enter_that_safari_marks_as_part_of_a_composition_sends_nothing() {
     let test_server = TestServer::open().await;
-    let room = test_server.room(manual(), &["Mina"]).await;
-    let page = room.page().await;
+    let test_space = test_server.create_space(manual(), &["Mina"]).await;
+    let page = test_space.page().await;
     page.write(FIELD, "你好").await;
 
     let was_taken = page

@@ -15,8 +15,10 @@ const WORLD: &str = r#"{"name": "The coast", "entries": {
 #[tokio::test]
 async fn testing_a_text_shows_which_entries_activate_and_why_others_do_not() {
     let test_server = TestServer::open().await;
-    let room = test_server.room(serde_json::json!({}), &["Mina"]).await;
-    let page = room.page_on(Viewport::Desktop).await;
+    let test_space = test_server
+        .create_space(serde_json::json!({}), &["Mina"])
+        .await;
+    let page = test_space.page_on(Viewport::Desktop).await;
     page.drop_file("coast.json", WORLD.as_bytes()).await;
     page.click("dialog button[type=submit]").await;
     page.gone("dialog").await;
@@ -37,12 +39,12 @@ async fn testing_a_text_shows_which_entries_activate_and_why_others_do_not() {
         .await;
     page.see_text(".lore-judged--quiet", "the Optional Filter does not match")
         .await;
-    // In the words of the page, whose marks are round; the server's own are straight.
+    // The page uses typographic quotes, the server straight ones.
     page.see_text(".lore-outcome", "“Broken” of “The coast” is not activated")
         .await;
 }
 
-/// What is wider than the window it stands in.
+/// Elements that are wider than the window.
 const TOO_WIDE: &str = "[...document.querySelectorAll('.lorebook-settings *')]
     .filter((it) => it.getBoundingClientRect().right > innerWidth + 1)
     .map((it) => it.className || it.tagName)";
@@ -56,18 +58,20 @@ const TOO_SMALL: &str = "[...document.querySelectorAll('.lorebook-settings :is(.
 async fn keep_picture(page: &Page, name: &str) {
     if let Ok(folder) = std::env::var("TROUPE_PICTURES") {
         let file = std::path::Path::new(&folder).join(format!("{name}.png"));
-        std::fs::write(file, page.picture().await).expect("the picture can be kept");
+        std::fs::write(file, page.picture().await).expect("write the screenshot");
     }
 }
 
 #[tokio::test]
-async fn the_rules_by_which_lore_is_found_are_set_with_the_keyboard_alone() {
+async fn world_info_settings_can_be_changed_by_keyboard_only() {
     let test_server = TestServer::open().await;
-    let room = test_server.room(serde_json::json!({}), &["Mina"]).await;
-    let space = format!("/api/spaces/{}", room.cast[0]["space_id"]);
+    let test_space = test_server
+        .create_space(serde_json::json!({}), &["Mina"])
+        .await;
+    let space = format!("/api/spaces/{}", test_space.memberships[0]["space_id"]);
     let known = serde_json::json!({"settings": {"scenario_override": "Rain.", "world_info": {"made_up": 1, "max_steps": 2}}});
-    expect(200, room.ann.patch(&space, known).await);
-    let page = room.page_on(Viewport::Desktop).await;
+    expect(200, test_space.ann.patch(&space, known).await);
+    let page = test_space.page_on(Viewport::Desktop).await;
     page.click("#panel-tab-lore").await;
     page.see(".lorebook-settings").await;
     page.run("document.querySelector('.lorebook-settings__summary').focus()")
@@ -86,13 +90,13 @@ async fn the_rules_by_which_lore_is_found_are_set_with_the_keyboard_alone() {
     page.press(Key::Enter).await;
 
     page.see_text(".toast", "Saved").await;
-    let settings = expect(200, room.ann.get(&space).await)["settings"].clone();
+    let settings = expect(200, test_space.ann.get(&space).await)["settings"].clone();
     assert_eq!(
         settings,
         serde_json::json!({"scenario_override": "Rain.", "world_info": {"made_up": 1, "max_steps": 2, "scan_depth": 7, "recursive": true}})
     );
     page.truth(
-        "it stays open",
+        "the section stays open",
         "document.querySelector('.lorebook-settings').open",
     )
     .await;
@@ -102,28 +106,30 @@ async fn the_rules_by_which_lore_is_found_are_set_with_the_keyboard_alone() {
     page.see_text(".lorebook-settings .field__error", "1000")
         .await;
     page.truth(
-        "the focus is where the trouble is",
+        "the invalid field has the focus",
         "document.activeElement.name === 'lorebook_settings.scan_depth'",
     )
     .await;
     // Changes by other users are shown immediately.
     let theirs = serde_json::json!({"settings": {"world_info": {"scan_depth": 9}}});
-    expect(200, room.ann.patch(&space, theirs).await);
+    expect(200, test_space.ann.patch(&space, theirs).await);
     page.truth(
-        "the other rules are shown",
+        "the settings of the other user are shown",
         "document.querySelector('[name=\"lorebook_settings.scan_depth\"]').value === '9'",
     )
     .await;
 }
 
 #[tokio::test]
-async fn the_rules_by_which_lore_is_found_fit_on_a_phone_and_in_chinese() {
+async fn world_info_settings_fit_on_a_phone_and_in_chinese() {
     let test_server = TestServer::open().await;
-    let room = test_server.room(serde_json::json!({}), &["Mina"]).await;
+    let test_space = test_server
+        .create_space(serde_json::json!({}), &["Mina"])
+        .await;
     for (locale, title) in [("en", "World Info settings"), ("zh-CN", "世界书设置")] {
         let me = serde_json::json!({"locale": locale});
-        expect(200, room.ann.patch("/api/users/me", me).await);
-        let page = room.page_on(Viewport::Phone).await;
+        expect(200, test_space.ann.patch("/api/users/me", me).await);
+        let page = test_space.page_on(Viewport::Phone).await;
         page.click("[data-id=panel]").await;
         page.click("#panel-tab-lore").await;
         page.click_text(".lorebook-settings__summary", title).await;
@@ -141,10 +147,12 @@ async fn the_rules_by_which_lore_is_found_fit_on_a_phone_and_in_chinese() {
 #[tokio::test]
 async fn saving_or_closing_keeps_the_focus() {
     let test_server = TestServer::open().await;
-    let room = test_server.room(serde_json::json!({}), &["Mina"]).await;
-    let book = serde_json::json!({"name": "The coast"});
-    expect(201, room.ann.post("/api/lorebooks", book).await);
-    let page = room.page_on(Viewport::Desktop).await;
+    let test_space = test_server
+        .create_space(serde_json::json!({}), &["Mina"])
+        .await;
+    let lorebook = serde_json::json!({"name": "The coast"});
+    expect(201, test_space.ann.post("/api/lorebooks", lorebook).await);
+    let page = test_space.page_on(Viewport::Desktop).await;
     page.click("#panel-tab-lore").await;
 
     page.write("#panel textarea", "It rains.").await;
@@ -153,13 +161,13 @@ async fn saving_or_closing_keeps_the_focus() {
     page.press(Key::Enter).await;
     page.see_text(".toast", "Saved").await;
     let at_save = "document.activeElement.matches('#panel form:first-of-type [type=submit]')";
-    page.truth("one is at the button that saved", at_save).await;
+    page.truth("the save button has the focus", at_save).await;
 
     page.click("[data-lore=library] [data-book-id]").await;
     page.see("dialog .lore-book").await;
     page.press(Key::Escape).await;
     page.gone("dialog").await;
     let at_book = "document.activeElement.matches('[data-lore=library] [data-book-id]')";
-    page.truth("one is at the book that was open", at_book)
+    page.truth("the lorebook that was open has the focus", at_book)
         .await;
 }

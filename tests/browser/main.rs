@@ -1,12 +1,13 @@
 //! Tests in a real browser: headless Chromium, driven through chromedriver, against the real binary.
 //!
-//! Each test has its own server, database, fake provider and browser. Waits are for facts in the
-//! page.
+//! Each test has its own server, database, fake provider and an empty browser. Waits are for facts
+//! in the page.
 
 mod account;
 mod actions;
 mod admin;
 mod auto_mode;
+mod browser;
 mod browser_history;
 mod cards;
 mod content;
@@ -19,11 +20,15 @@ mod invitations;
 mod joining;
 mod keys;
 mod language;
+mod loading;
 mod lore;
 mod members_tab;
 mod nodes;
 mod one_evening_scenario;
 mod page;
+// Its figures that are not checked here are printed by `benches/first_paint.rs`.
+#[allow(dead_code)]
+mod page_load;
 mod people;
 mod picture;
 mod presence;

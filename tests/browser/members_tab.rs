@@ -8,7 +8,7 @@ use crate::page::Page;
 use crate::several_users::SeveralUsers;
 use crate::support::http_client::expect;
 
-/// The names of the cast, in order.
+/// The names of the members, in order.
 const NAMES: &str = "[...document.querySelectorAll('.member__name')].map((it) => it.innerText)";
 
 async fn sees_order(page: &Page, names: &[&str]) {
@@ -28,8 +28,8 @@ async fn open_row(page: &Page, name: &str) {
 
 #[tokio::test]
 async fn reordering_members_by_keyboard_is_visible_to_others() {
-    let company = SeveralUsers::with("member").await;
-    let (ann, bob) = (company.room.page().await, company.bobs_page().await);
+    let users = SeveralUsers::with("member").await;
+    let (ann, bob) = (users.test_space.page().await, users.bobs_page().await);
     for page in [&ann, &bob] {
         sees_order(page, &["Mina", "Rook", "ann", "bob"]).await;
     }
@@ -42,7 +42,7 @@ async fn reordering_members_by_keyboard_is_visible_to_others() {
         sees_order(page, &["Rook", "Mina", "ann", "bob"]).await;
     }
     ann.truth(
-        "the focus went along",
+        "the moved row keeps the focus",
         "document.activeElement.innerText.includes('Mina')",
     )
     .await;
@@ -54,8 +54,8 @@ async fn reordering_members_by_keyboard_is_visible_to_others() {
 
 #[tokio::test]
 async fn reordering_members_by_dragging_is_visible_to_others() {
-    let company = SeveralUsers::with("member").await;
-    let (ann, bob) = (company.room.page().await, company.bobs_page().await);
+    let users = SeveralUsers::with("member").await;
+    let (ann, bob) = (users.test_space.page().await, users.bobs_page().await);
     for page in [&ann, &bob] {
         sees_order(page, &["Mina", "Rook", "ann", "bob"]).await;
     }
@@ -70,7 +70,7 @@ async fn reordering_members_by_dragging_is_visible_to_others() {
     assert_eq!(bob.n(".member__grip").await, 0);
 }
 
-/// Drags the first of these with the mouse and drops it further down.
+/// Drags the first matching element with the mouse and drops it further down.
 pub async fn drag(page: &Page, css: &str, by: i64) {
     let place = page
         .value(&format!(
@@ -78,7 +78,10 @@ pub async fn drag(page: &Page, css: &str, by: i64) {
             json!(css)
         ))
         .await;
-    let (x, y) = (place[0].clone(), place[1].as_f64().expect("a number"));
+    let (x, y) = (
+        place[0].clone(),
+        place[1].as_f64().expect("the position is a number"),
+    );
     let mouse = async |kind: &str, y: f64| {
         let event = json!({"type": kind, "x": x, "y": y, "button": "left", "clickCount": 1});
         page.cdp("Input.dispatchMouseEvent", event).await;
@@ -93,9 +96,9 @@ pub async fn drag(page: &Page, css: &str, by: i64) {
 }
 
 #[tokio::test]
-async fn a_role_that_is_given_holds_at_once_and_shows_the_buttons_it_brings() {
-    let company = SeveralUsers::with("guest").await;
-    let (ann, bob) = (company.room.page().await, company.bobs_page().await);
+async fn a_new_role_applies_at_once_and_shows_its_buttons() {
+    let users = SeveralUsers::with("guest").await;
+    let (ann, bob) = (users.test_space.page().await, users.bobs_page().await);
     bob.see_text("#panel", "Guest").await;
 
     open_row(&ann, "bob").await;
@@ -108,7 +111,7 @@ async fn a_role_that_is_given_holds_at_once_and_shows_the_buttons_it_brings() {
     ann.see_text(".member--muted", "Mina").await;
 }
 
-/// Chooses from a list, as a person would.
+/// Selects an option and sends its change event.
 async fn choose(page: &Page, css: &str, value: &str) {
     page.see(css).await;
     let script = format!(
@@ -123,8 +126,8 @@ async fn choose(page: &Page, css: &str, value: &str) {
 
 #[tokio::test]
 async fn the_new_owner_of_a_transferred_space_can_delete_it() {
-    let company = SeveralUsers::with("member").await;
-    let (ann, bob) = (company.room.page().await, company.bobs_page().await);
+    let users = SeveralUsers::with("member").await;
+    let (ann, bob) = (users.test_space.page().await, users.bobs_page().await);
     open_row(&bob, "bob").await;
     bob.see_text(".member__details button", "Leave the space")
         .await;
@@ -140,18 +143,15 @@ async fn the_new_owner_of_a_transferred_space_can_delete_it() {
     ann.see_text("#panel", "You · Moderator").await;
     let space = expect(
         200,
-        company
-            .bob
-            .get(&format!("/api/spaces/{}", company.space))
-            .await,
+        users.bob.get(&format!("/api/spaces/{}", users.space)).await,
     );
     assert_eq!(space["my_role"], "owner");
 }
 
 #[tokio::test]
 async fn an_observer_reads_and_has_no_composer() {
-    let company = SeveralUsers::with("member").await;
-    let (ann, bob) = (company.room.page().await, company.bobs_page().await);
+    let users = SeveralUsers::with("member").await;
+    let (ann, bob) = (users.test_space.page().await, users.bobs_page().await);
     bob.see(".composer__field").await;
 
     open_row(&ann, "bob").await;
@@ -168,9 +168,9 @@ async fn an_observer_reads_and_has_no_composer() {
 
 #[tokio::test]
 async fn a_member_that_leaves_disappears_for_others_and_sees_how_to_return() {
-    let company = SeveralUsers::with("member").await;
-    let (ann, bob) = (company.room.page().await, company.bobs_page().await);
-    company.room.post("A word to keep").await;
+    let users = SeveralUsers::with("member").await;
+    let (ann, bob) = (users.test_space.page().await, users.bobs_page().await);
+    users.test_space.post("A word to keep").await;
 
     open_row(&bob, "bob").await;
     bob.click_text(".member__details button", "Leave the space")
@@ -182,9 +182,9 @@ async fn a_member_that_leaves_disappears_for_others_and_sees_how_to_return() {
 }
 
 #[tokio::test]
-async fn a_person_is_removed_only_after_a_question() {
-    let company = SeveralUsers::with("member").await;
-    let (ann, bob) = (company.room.page().await, company.bobs_page().await);
+async fn a_member_is_removed_only_after_a_confirmation() {
+    let users = SeveralUsers::with("member").await;
+    let (ann, bob) = (users.test_space.page().await, users.bobs_page().await);
     bob.see(".composer__field").await;
 
     open_row(&ann, "bob").await;
@@ -202,8 +202,8 @@ async fn a_person_is_removed_only_after_a_question() {
 
 #[tokio::test]
 async fn changing_the_persona_keeps_the_draft_and_shows_the_new_name() {
-    let company = SeveralUsers::with("guest").await;
-    let (ann, bob) = (company.room.page().await, company.bobs_page().await);
+    let users = SeveralUsers::with("guest").await;
+    let (ann, bob) = (users.test_space.page().await, users.bobs_page().await);
     bob.write(".composer__field", "half a thought").await;
 
     open_row(&bob, "bob").await;
@@ -218,15 +218,15 @@ async fn changing_the_persona_keeps_the_draft_and_shows_the_new_name() {
         .await;
     bob.reload().await;
     bob.truth(
-        "the draft is there",
+        "the draft is kept",
         "document.querySelector('.composer__field')?.value === 'half a thought'",
     )
     .await;
-    let path = format!("/api/spaces/{}/memberships", company.space);
-    let seats = expect(200, company.bob.get(&path).await);
-    let mine = seats["data"]
+    let path = format!("/api/spaces/{}/memberships", users.space);
+    let memberships = expect(200, users.bob.get(&path).await);
+    let mine = memberships["data"]
         .as_array()
-        .and_then(|all| all.iter().find(|it| it["id"] == company.seat));
+        .and_then(|all| all.iter().find(|it| it["id"] == users.membership));
     assert_eq!(
         mine.map(|it| &it["aliases"]),
         Some(&json!(["Smith", "Old Bob"]))

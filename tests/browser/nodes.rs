@@ -22,7 +22,7 @@ use crate::test_server::TestServer;
 const STREAMING: &str = ".message[data-state=streaming]";
 const FINAL: &str = ".message[data-state=final]";
 
-/// A node that died is missed after two seconds.
+/// A node without a heartbeat counts as dead after two seconds.
 const HEARTBEATS: [(&str, &str); 3] = [
     ("RUN_HEARTBEAT_MS", "200"),
     ("RUN_STALE_AFTER_MS", "2000"),
@@ -31,52 +31,49 @@ const HEARTBEATS: [(&str, &str); 3] = [
 
 /// Ann's server is the first node; Bob uses the second.
 struct Nodes {
-    company: SeveralUsers,
+    users: SeveralUsers,
     redis: RedisServer,
 }
 
 impl Nodes {
-    /// The first one.
+    /// Starts the first node.
     async fn open() -> Nodes {
         let upstream = FakeProvider::start().await;
         let redis = RedisServer::start().await;
         let (model, bus) = (upstream.base_url(), redis.url());
         let env = settings(&model, &bus, &[("TROUPE_OPEN_REGISTRATION", "true")]);
         let test_server = TestServer::on(TestBackend::Postgres, upstream, &env).await;
-        let company = SeveralUsers::of(test_server, "member").await;
-        Nodes { company, redis }
+        let users = SeveralUsers::of(test_server, "member").await;
+        Nodes { users, redis }
     }
 
-    /// One more.
+    /// Starts another node.
     async fn second(&self, more: &[(&'static str, &'static str)]) -> Server {
-        let (model, bus) = (
-            self.company.test_server.upstream.base_url(),
-            self.redis.url(),
-        );
+        let (model, bus) = (self.users.test_server.upstream.base_url(), self.redis.url());
         let env = settings(&model, &bus, more);
-        self.company.test_server.another_node(&env).await
+        self.users.test_server.another_node(&env).await
     }
 
-    /// One more that runs nothing: what is seen there is written on the first.
+    /// Starts another node without workers: only the first node executes runs.
     async fn second_that_serves(&self) -> Server {
         self.second(&[("TROUPE_WORKERS", "0")]).await
     }
 
-    /// A browser of theirs, at this address.
+    /// Opens a browser of this user at this address.
     async fn page(&self, base: &str, person: &HttpClient) -> Page {
         let page = Page::open(base, Viewport::Desktop).await;
         page.set_cookie(person.cookie()).await;
-        page.go(&self.company.room.path()).await;
+        page.go(&self.users.test_space.path()).await;
         page.see("#sidebar").await;
         page.see(FIELD).await;
         page
     }
 
-    /// The next answer comes a word at a time.
+    /// The next response arrives word by word.
     fn next_is_slow(&self, text: &str) -> HoldPoint {
         let gate = HoldPoint::closed();
         let script = ResponseScript::say(text).held_at(&gate);
-        self.company.test_server.upstream.next(script);
+        self.users.test_server.upstream.next(script);
         gate
     }
 }
@@ -101,8 +98,8 @@ async fn messages_and_replies_of_one_node_are_visible_on_the_other() {
     let nodes = Nodes::open().await;
     let second = nodes.second_that_serves().await;
     let gate = nodes.next_is_slow("Once upon a time");
-    let ann = nodes.company.room.page().await;
-    let bob = nodes.page(&second.url(), &nodes.company.bob).await;
+    let ann = nodes.users.test_space.page().await;
+    let bob = nodes.page(&second.url(), &nodes.users.bob).await;
 
     bob.send_message("Tell me a story").await;
     ann.see_text(FINAL, "Tell me a story").await;
@@ -126,8 +123,8 @@ async fn stop_on_one_node_ends_a_reply_of_the_other() {
     let nodes = Nodes::open().await;
     let second = nodes.second_that_serves().await;
     let gate = nodes.next_is_slow("Once upon a time");
-    let ann = nodes.company.room.page().await;
-    let bob = nodes.page(&second.url(), &nodes.company.bob).await;
+    let ann = nodes.users.test_space.page().await;
+    let bob = nodes.page(&second.url(), &nodes.users.bob).await;
 
     bob.click(".queue [aria-label='Trigger Mina']").await;
     gate.step();
@@ -135,7 +132,7 @@ async fn stop_on_one_node_ends_a_reply_of_the_other() {
     bob.see_text(STREAMING, "Once upon").await;
     bob.click("[aria-label=Stop]").await;
     nodes
-        .company
+        .users
         .test_server
         .upstream
         .wait_for_disconnect(0)
@@ -145,7 +142,7 @@ async fn stop_on_one_node_ends_a_reply_of_the_other() {
         page.see_text(FINAL, "Stopped").await;
         page.gone(STREAMING).await;
     }
-    let texts = nodes.company.room.texts().await;
+    let texts = nodes.users.test_space.texts().await;
     assert_eq!(
         texts.iter().map(|it| it.trim()).collect::<Vec<_>>(),
         ["Once upon"]
@@ -156,15 +153,15 @@ async fn stop_on_one_node_ends_a_reply_of_the_other() {
 async fn typing_presence_and_removal_are_visible_on_the_other_node() {
     let nodes = Nodes::open().await;
     let second = nodes.second_that_serves().await;
-    let ann = nodes.company.room.page().await;
-    let bob = nodes.page(&second.url(), &nodes.company.bob).await;
+    let ann = nodes.users.test_space.page().await;
+    let bob = nodes.page(&second.url(), &nodes.users.bob).await;
 
     ann.see(".presence-list[aria-label='Online: bob']").await;
     bob.see(".presence-list[aria-label='Online: ann']").await;
     bob.write(FIELD, "I was about to say").await;
     ann.see_text(".typing-indicator", "bob is typing").await;
-    let seat = format!("/api/memberships/{}", nodes.company.seat);
-    expect(204, nodes.company.room.ann.delete(&seat).await);
+    let membership = format!("/api/memberships/{}", nodes.users.membership);
+    expect(204, nodes.users.test_space.ann.delete(&membership).await);
 
     bob.see_text("h1", "You were removed from Harbor Lights")
         .await;
@@ -174,25 +171,25 @@ async fn typing_presence_and_removal_are_visible_on_the_other_node() {
 #[tokio::test]
 async fn a_round_continues_when_its_node_is_killed() {
     let mut nodes = Nodes::open().await;
-    let space = format!("/api/spaces/{}", nodes.company.space);
+    let space = format!("/api/spaces/{}", nodes.users.space);
     let rules = json!({"reply_order": "list", "replies_per_turn": "activated"});
-    expect(200, nodes.company.room.ann.patch(&space, rules).await);
-    let door = ProxyServer::start(&nodes.company.test_server.server).await;
-    let ann = nodes.page(&door.url(), &nodes.company.room.ann).await;
+    expect(200, nodes.users.test_space.ann.patch(&space, rules).await);
+    let proxy = ProxyServer::start(&nodes.users.test_server.server).await;
+    let ann = nodes.page(&proxy.url(), &nodes.users.test_space.ann).await;
     let begun = ResponseScript::stream()
         .role()
         .words("Once upon a time ")
         .hang();
-    nodes.company.test_server.upstream.next(begun);
+    nodes.users.test_server.upstream.next(begun);
 
     ann.send_message("Both of you").await;
     ann.see_text(STREAMING, "Once upon a time").await;
     let second = nodes.second(&[]).await;
-    let bob = nodes.page(&second.url(), &nodes.company.bob).await;
+    let bob = nodes.page(&second.url(), &nodes.users.bob).await;
     bob.see_text(STREAMING, "Once upon a time").await;
-    nodes.company.test_server.server.kill9();
+    nodes.users.test_server.server.kill9();
     ann.see_text(".banner", "Reconnecting").await;
-    door.set_target(&second);
+    proxy.set_target(&second);
 
     let shown = "[...document.querySelectorAll('.message[data-state=final] .message__body')].map((it) => it.innerText.trim())";
     for page in [&ann, &bob] {
@@ -205,23 +202,25 @@ async fn a_round_continues_when_its_node_is_killed() {
     }
 }
 
-/// What stands before the nodes, as a proxy would: one address, and behind it the node that lives.
+/// A reverse proxy: one address that forwards to a node which can be changed.
 struct ProxyServer {
     address: String,
-    behind: Arc<Mutex<String>>,
-    letting_in: JoinHandle<()>,
+    target: Arc<Mutex<String>>,
+    accepting: JoinHandle<()>,
 }
 
 impl ProxyServer {
     async fn start(server: &Server) -> ProxyServer {
-        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
-        let address = listener.local_addr().expect("a bound socket");
-        let behind = Arc::new(Mutex::new(place_of(server)));
-        let letting_in = tokio::spawn(accept(listener, Arc::clone(&behind)));
+        let listener = TcpListener::bind("127.0.0.1:0")
+            .await
+            .expect("bind a free port");
+        let address = listener.local_addr().expect("the socket is bound");
+        let target = Arc::new(Mutex::new(address_of(server)));
+        let accepting = tokio::spawn(accept(listener, Arc::clone(&target)));
         ProxyServer {
             address: address.to_string(),
-            behind,
-            letting_in,
+            target,
+            accepting,
         }
     }
 
@@ -231,28 +230,28 @@ impl ProxyServer {
 
     /// Sends every new connection to this node.
     fn set_target(&self, server: &Server) {
-        *self.behind.lock() = place_of(server);
+        *self.target.lock() = address_of(server);
     }
 }
 
 impl Drop for ProxyServer {
     fn drop(&mut self) {
-        self.letting_in.abort();
+        self.accepting.abort();
     }
 }
 
-fn place_of(server: &Server) -> String {
+fn address_of(server: &Server) -> String {
     server.url().replace("http://", "")
 }
 
-async fn accept(listener: TcpListener, behind: Arc<Mutex<String>>) {
-    let mut visits = JoinSet::new();
-    while let Ok((mut visitor, _)) = listener.accept().await {
-        while visits.try_join_next().is_some() {}
-        let place = behind.lock().clone();
-        visits.spawn(async move {
-            if let Ok(mut node) = TcpStream::connect(place).await {
-                let _ = copy_bidirectional(&mut visitor, &mut node).await;
+async fn accept(listener: TcpListener, target: Arc<Mutex<String>>) {
+    let mut connections = JoinSet::new();
+    while let Ok((mut client, _)) = listener.accept().await {
+        while connections.try_join_next().is_some() {}
+        let address = target.lock().clone();
+        connections.spawn(async move {
+            if let Ok(mut node) = TcpStream::connect(address).await {
+                let _ = copy_bidirectional(&mut client, &mut node).await;
             }
         });
     }

@@ -11,10 +11,10 @@ use crate::support::http_client::expect;
 /// The number of messages; a character answers each of them.
 const LINES: usize = 15;
 
-/// The line during whose answer the server dies.
+/// The line during whose reply the server is killed.
 const FATAL: usize = 7;
 
-/// Who wrote what, in the order in which it stands on the page.
+/// The authors and texts of the messages, in the order of the page.
 const SHOWN: &str = "[...document.querySelectorAll('.message[data-state=final]')]
     .map((it) => it.querySelector('.message__body').innerText.trim())";
 
@@ -23,52 +23,57 @@ async fn see_n(pages: &[&Page], n: usize) {
         let there = format!(
             "document.querySelectorAll('.message[data-state=final]').length === {n} && document.querySelectorAll('.message').length === {n}"
         );
-        page.truth(&format!("{n} messages are there, all finished"), &there)
+        page.truth(&format!("{n} messages are shown, all finished"), &there)
             .await;
     }
 }
 
-async fn invited(company: &SeveralUsers, name: &str) -> Page {
-    let path = format!("/api/spaces/{}/invites", company.space);
-    let invite = company.room.ann.post(&path, json!({"role": "guest"})).await;
+async fn invited(users: &SeveralUsers, name: &str) -> Page {
+    let path = format!("/api/spaces/{}/invites", users.space);
+    let invite = users
+        .test_space
+        .ann
+        .post(&path, json!({"role": "guest"}))
+        .await;
     let invite = expect(201, invite);
-    let url = invite["url"].as_str().expect("a link");
-    let path = url.strip_prefix(company.room.ann.base());
-    let page = Page::open(company.room.ann.base(), Viewport::Desktop).await;
-    page.go(path.expect("a link to the same server")).await;
+    let url = invite["url"].as_str().expect("the response has a link");
+    let path = url.strip_prefix(users.test_space.ann.base());
+    let page = Page::open(users.test_space.ann.base(), Viewport::Desktop).await;
+    page.go(path.expect("the link belongs to this server"))
+        .await;
     page.write("[name=display_name]", name).await;
     page.click("button[type=submit]").await;
     page.see(FIELD).await;
     page
 }
 
-/// Writes a line and sends it with the button, as fingers do.
+/// Types a line and sends it with the button, as on a phone.
 async fn post(page: &Page, text: &str) {
     page.write(FIELD, text).await;
     page.click("[aria-label=Send]").await;
 }
 
 #[tokio::test]
-async fn three_people_play_through_a_crash_and_see_what_is_stored() {
-    let mut company = SeveralUsers::with("member").await;
-    let space = format!("/api/spaces/{}", company.space);
-    let order = company
-        .room
+async fn three_users_play_through_a_crash_and_see_what_is_stored() {
+    let mut users = SeveralUsers::with("member").await;
+    let space = format!("/api/spaces/{}", users.space);
+    let order = users
+        .test_space
         .ann
         .patch(&space, json!({"reply_order": "list"}));
     expect(200, order.await);
     let mut n_asked = 0;
-    company.test_server.upstream.answer_with(move |_| {
+    users.test_server.upstream.answer_with(move |_| {
         n_asked += 1;
         let text = format!("And so answer number {n_asked} is given, slowly and with care.");
         ResponseScript::say(&text)
     });
-    let host = company.room.page().await;
-    let friend = Page::open(company.room.ann.base(), Viewport::Phone).await;
-    friend.set_cookie(company.bob.cookie()).await;
-    friend.go(&company.room.path()).await;
+    let host = users.test_space.page().await;
+    let friend = Page::open(users.test_space.ann.base(), Viewport::Phone).await;
+    friend.set_cookie(users.bob.cookie()).await;
+    friend.go(&users.test_space.path()).await;
     friend.see(FIELD).await;
-    let guest = invited(&company, "Cleo").await;
+    let guest = invited(&users, "Cleo").await;
     let pages = [&host, &friend, &guest];
 
     for line in 0..LINES {
@@ -82,20 +87,20 @@ async fn three_people_play_through_a_crash_and_see_what_is_stored() {
             .role()
             .words("Once upon a time ")
             .hang();
-        company.test_server.upstream.next(begun);
+        users.test_server.upstream.next(begun);
         post(speaker, &format!("Line {line} of the evening.")).await;
         for page in pages {
             page.see(".message[data-state=streaming]").await;
         }
-        company.test_server.server.kill9();
+        users.test_server.server.kill9();
         for page in pages {
             page.see_text(".banner", "Reconnecting").await;
         }
-        company.test_server.server.restart().await;
+        users.test_server.server.restart().await;
         see_n(&pages, 2 * line + 2).await;
     }
 
-    let stored = company.room.texts().await;
+    let stored = users.test_space.texts().await;
     assert_eq!(stored.len(), 2 * LINES);
     for (page, who) in pages.into_iter().zip(["host", "friend", "guest"]) {
         assert_eq!(page.value(SHOWN).await, json!(stored), "{who}");

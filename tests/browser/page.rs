@@ -3,45 +3,36 @@
 //! **Invariant:** nothing waits for time. Every `see`, `gone` and `truth` waits for a fact in the
 //! page and fails at a deadline.
 
-use std::net::TcpListener;
-use std::os::unix::process::CommandExt;
-use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
 use serde_json::{Value, json};
-use tempfile::TempDir;
-use thirtyfour::{
-    ChromeCapabilities, ChromiumLikeCapabilities, DesiredCapabilities, Key, TypingData, WebDriver,
-    WebElement,
-};
+use thirtyfour::{Key, TypingData, WebDriver, WebElement};
 
-use crate::support::http_client::http_client;
+use crate::browser::Browser;
 use crate::support::poll;
 
-/// A fact that has not come by then will not come.
+/// The deadline for a fact in the page.
 const DEADLINE: Duration = Duration::from_secs(20);
 
-/// Where one types.
+/// The composer's text field.
 pub const FIELD: &str = ".composer__field";
 
-/// What one holds in one's hands.
+/// The kind of device.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Viewport {
-    /// 1280×800, a pointer and a keyboard.
+    /// 1280×800, with a mouse and a keyboard.
     Desktop,
-    /// 390×844, fingers.
+    /// 390×844, with a touch screen.
     Phone,
 }
 
-/// A browser; it ends with this value, also when the test panics.
+/// A browser whose profile no other test has used.
 pub struct Page {
-    driver: WebDriver,
-    /// chromedriver, the leader of a process group that holds its browsers.
-    chromedriver: Child,
+    /// `None` only while this value is dropped.
+    browser: Option<Browser>,
     base: String,
-    _profile: TempDir,
 }
 
 /// Whether no animation that ends moves the element `it` or what contains it.
@@ -50,20 +41,20 @@ const AT_REST: &str = "!document.getAnimations().some((a) => a.playState === 'ru
 impl Page {
     /// Opens an empty page of a fresh browser.
     pub async fn open(base: &str, screen: Viewport) -> Page {
-        let profile = tempfile::tempdir().expect("a temporary folder can be made");
-        let (chromedriver, address) = start_chromedriver().await;
-        let driver = WebDriver::builder(address.as_str(), capabilities(&profile))
-            .client(http_client())
-            .await
-            .unwrap_or_else(|error| panic!("chromedriver opens no browser: {error}"));
         let page = Page {
-            driver,
-            chromedriver,
+            browser: Some(Browser::take().await),
             base: base.to_owned(),
-            _profile: profile,
         };
         page.set_viewport(screen).await;
         page
+    }
+
+    fn driver(&self) -> &WebDriver {
+        &self
+            .browser
+            .as_ref()
+            .expect("the page is not dropped yet")
+            .driver
     }
 
     async fn set_viewport(&self, screen: Viewport) {
@@ -80,7 +71,7 @@ impl Page {
         }
     }
 
-    /// The size of the window, and whether it is a phone's.
+    /// Sets the size of the window, and whether it is that of a phone.
     pub async fn resize(&self, width: u32, height: u32, is_mobile: bool) {
         let metrics =
             json!({"width": width, "height": height, "deviceScaleFactor": 1, "mobile": is_mobile});
@@ -88,31 +79,30 @@ impl Page {
             .await;
     }
 
-    /// Brings a session along: `troupe_session=…`.
+    /// Sets a session cookie: `troupe_session=…`.
     pub async fn set_cookie(&self, cookie: &str) {
-        let (name, value) = cookie.split_once('=').expect("a cookie has a name");
+        let (name, value) = cookie
+            .split_once('=')
+            .expect("a cookie has a name and a value");
         let cookie = json!({"name": name, "value": value, "url": self.base, "httpOnly": true});
         self.cdp("Network.setCookie", cookie).await;
     }
 
-    // Going
+    // Navigation
 
     pub async fn go(&self, path: &str) {
         let url = format!("{}{path}", self.base);
-        self.driver
+        self.driver()
             .goto(&url)
             .await
-            .unwrap_or_else(|error| panic!("{url} does not open: {error}"));
+            .unwrap_or_else(|error| panic!("{url} did not open: {error}"));
     }
 
     pub async fn reload(&self) {
-        self.driver
-            .refresh()
-            .await
-            .expect("the page can be reloaded");
+        self.driver().refresh().await.expect("reload the page");
     }
 
-    /// Cuts the browser off from the network, or brings it back.
+    /// Disconnects the browser from the network, or connects it again.
     pub async fn offline(&self, is_offline: bool) {
         self.cdp("Network.enable", json!({})).await;
         let conditions = json!({"offline": is_offline, "latency": 0, "downloadThroughput": -1, "uploadThroughput": -1});
@@ -120,20 +110,20 @@ impl Page {
             .await;
     }
 
-    // Seeing
+    // Queries
 
-    /// Waits until it is there and visible.
+    /// Waits until an element is present and visible.
     pub async fn see(&self, css: &str) -> WebElement {
         self.see_text(css, "").await
     }
 
-    /// Waits until one of them is visible and says this.
+    /// Waits until a matching element with this text is visible.
     pub async fn see_text(&self, css: &str, text: &str) -> WebElement {
         let what = format!("{css} that says {text:?}");
         poll::until_within(DEADLINE, &what, async || self.find(css, text).await).await
     }
 
-    // Looks once, and in one step: what is found cannot have been replaced in between.
+    // Searches once, in one script, so that the element cannot be replaced in between.
     async fn find(&self, css: &str, text: &str) -> Option<WebElement> {
         self.find_where(css, text, "true").await
     }
@@ -145,11 +135,11 @@ impl Page {
             json!(css),
             json!(text)
         );
-        let found = self.driver.execute(script, Vec::new()).await.ok()?;
+        let found = self.driver().execute(script, Vec::new()).await.ok()?;
         found.element().ok()
     }
 
-    /// Waits until there is none that can be seen.
+    /// Waits until no matching element is visible.
     pub async fn gone(&self, css: &str) {
         let is_gone = format!(
             "[...document.querySelectorAll({})].every((it) => !it.checkVisibility({{ visibilityProperty: true }}))",
@@ -167,7 +157,7 @@ impl Page {
         .await;
     }
 
-    /// How many there are.
+    /// Returns the number of matching elements.
     pub async fn n(&self, css: &str) -> u64 {
         let expression = format!("document.querySelectorAll({}).length", json!(css));
         self.value(&expression)
@@ -176,7 +166,7 @@ impl Page {
             .expect("a length is a number")
     }
 
-    /// What they say, in order.
+    /// Returns the texts of the matching elements, in order.
     pub async fn texts(&self, css: &str) -> Vec<String> {
         let expression = format!(
             "[...document.querySelectorAll({})].map((it) => it.innerText)",
@@ -190,34 +180,34 @@ impl Page {
             .collect()
     }
 
-    /// The value of an expression in the page.
+    /// Returns the value of an expression in the page.
     pub async fn value(&self, expression: &str) -> Value {
         self.run(&format!("return {expression}")).await
     }
 
     /// Runs a script in the page.
     pub async fn run(&self, script: &str) -> Value {
-        let ret = self.driver.execute(script, Vec::new()).await;
+        let ret = self.driver().execute(script, Vec::new()).await;
         ret.unwrap_or_else(|error| panic!("{script}: {error}"))
             .json()
             .clone()
     }
 
-    // While a page is being replaced, a script has nowhere to run.
+    // A script fails while the page is being replaced.
     async fn try_value(&self, expression: &str) -> Option<Value> {
         let script = format!("return {expression}");
-        let ret = self.driver.execute(script, Vec::new()).await.ok()?;
+        let ret = self.driver().execute(script, Vec::new()).await.ok()?;
         Some(ret.json().clone())
     }
 
-    // Doing
+    // Actions
 
     pub async fn click(&self, css: &str) {
         self.click_text(css, "").await;
     }
 
     /// Clicks the element with this text as soon as it exists, is enabled, not covered and does not
-    /// move: a click on a drawer that still slides would hit another element.
+    /// move: a click on a sliding drawer would hit another element.
     pub async fn click_text(&self, css: &str, text: &str) {
         let what = format!("{css} that says {text:?} and can be clicked");
         poll::until_within(DEADLINE, &what, async || {
@@ -228,28 +218,31 @@ impl Page {
         .await;
     }
 
-    /// Writes into a field, after what stands there.
+    /// Types into a field, after its present text.
     pub async fn write(&self, css: &str, keys: impl Into<TypingData>) {
         let field = self.see(css).await;
         field
             .send_keys(keys)
             .await
-            .unwrap_or_else(|error| panic!("{css} takes no text: {error}"));
+            .unwrap_or_else(|error| panic!("cannot type into {css}: {error}"));
     }
 
-    /// Empties a field and writes into it.
+    /// Clears a field and types into it.
     pub async fn rewrite(&self, css: &str, text: &str) {
         let field = self.see(css).await;
-        field.clear().await.expect("a field can be emptied");
-        field.send_keys(text).await.expect("a field takes text");
+        field.clear().await.expect("clear the field");
+        field.send_keys(text).await.expect("type into the field");
     }
 
-    /// Presses keys where the focus is.
+    /// Presses keys in the focused element.
     pub async fn press(&self, keys: impl Into<TypingData>) {
         let keys: TypingData = keys.into();
-        let focused = self.driver.active_element().await;
-        let focused = focused.expect("something has the focus");
-        focused.send_keys(keys).await.expect("it takes keys");
+        let focused = self.driver().active_element().await;
+        let focused = focused.expect("an element has the focus");
+        focused
+            .send_keys(keys)
+            .await
+            .expect("send keys to the focused element");
     }
 
     /// Writes a message and sends it.
@@ -273,19 +266,19 @@ impl Page {
     }
 
     pub async fn cdp(&self, method: &str, params: Value) -> Value {
-        let answer = self.driver.cdp().send_raw(method, params).await;
+        let answer = self.driver().cdp().send_raw(method, params).await;
         answer.unwrap_or_else(|error| panic!("{method}: {error}"))
     }
 
-    /// What the page looks like, as PNG.
+    /// Returns a screenshot as PNG.
     pub async fn picture(&self) -> Vec<u8> {
-        let picture = self.driver.screenshot_as_png().await;
-        picture.expect("the page can be shot")
+        let picture = self.driver().screenshot_as_png().await;
+        picture.expect("take a screenshot")
     }
 
-    // DatabaseFacts that many tests ask for
+    // Queries of many tests
 
-    /// Waits until the newest message is this one's, and finished. Gives its text.
+    /// Waits until the newest message is finished and its author has this name; returns its text.
     pub async fn answered_by(&self, name: &str) -> String {
         let last = "[...document.querySelectorAll('.message')].at(-1)";
         let author = "[...document.querySelectorAll('.message__author')].at(-1)?.innerText";
@@ -300,7 +293,7 @@ impl Page {
         text.as_str().unwrap_or_default().to_owned()
     }
 
-    /// What has the focus, as the page would describe it.
+    /// Returns the accessible name of the focused element.
     pub async fn focus(&self) -> String {
         let name = "(document.activeElement.getAttribute('aria-label') ?? document.activeElement.dataset.act ?? document.activeElement.className)";
         let name = self.value(name).await;
@@ -310,55 +303,12 @@ impl Page {
 
 impl Drop for Page {
     fn drop(&mut self) {
-        // The browsers are children of chromedriver: the whole group goes.
-        let group = format!("kill -KILL -{}", self.chromedriver.id());
-        let _ = Command::new("sh").args(["-c", &group]).status();
-        let _ = self.chromedriver.wait();
-        // No session exists that could be closed.
-        let _ = self.driver.clone().leak();
+        let browser = self.browser.take();
+        // A browser in an unknown state ends with its test.
+        if let Some(browser) = browser
+            && !std::thread::panicking()
+        {
+            browser.release(&self.base);
+        }
     }
-}
-
-fn capabilities(profile: &TempDir) -> ChromeCapabilities {
-    let mut wanted = DesiredCapabilities::chrome();
-    let folder = format!("--user-data-dir={}", profile.path().display());
-    let arguments = [
-        "--headless=new",
-        "--no-sandbox",
-        "--disable-gpu",
-        "--disable-dev-shm-usage",
-        "--disable-background-networking",
-        "--no-first-run",
-        "--hide-scrollbars",
-        "--lang=en-US",
-        "--window-size=1280,900",
-        folder.as_str(),
-    ];
-    for argument in arguments {
-        wanted.add_arg(argument).expect("an argument is text");
-    }
-    wanted
-}
-
-async fn start_chromedriver() -> (Child, String) {
-    let port = TcpListener::bind("127.0.0.1:0")
-        .and_then(|listener| listener.local_addr())
-        .expect("a free port")
-        .port();
-    let child = Command::new("chromedriver")
-        .arg(format!("--port={port}"))
-        .stdin(Stdio::null())
-        .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        .process_group(0)
-        .spawn()
-        .expect("chromedriver is on the PATH");
-    let address = format!("http://127.0.0.1:{port}");
-    let client = http_client();
-    poll::until("chromedriver listens", async || {
-        let status = client.get(format!("{address}/status")).send().await.ok()?;
-        status.status().is_success().then_some(())
-    })
-    .await;
-    (child, address)
 }

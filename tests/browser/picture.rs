@@ -1,4 +1,4 @@
-//! Takes the picture in the README from the running program.
+//! Takes the screenshot of the README from the running program.
 
 use std::path::Path;
 use std::{env, fs};
@@ -20,7 +20,7 @@ const WREN: &str = "*She turns the sheet around and taps an empty corner.* \"Her
     guessing.\"";
 
 #[tokio::test]
-async fn the_picture_of_the_readme_can_be_taken() {
+async fn the_screenshot_of_the_readme_can_be_taken() {
     let test_server = TestServer::open().await;
     test_server.upstream.next(ResponseScript::say(MARLO));
     let page = test_server.visitor().await;
@@ -42,7 +42,7 @@ async fn the_picture_of_the_readme_can_be_taken() {
     }
     page.see_text(".message[data-state=streaming]", "old ferry")
         .await;
-    // The pointer leaves the messages, and with it their toolbar.
+    // Without the pointer on a message its toolbar is hidden.
     let aside = json!({"type": "mouseMoved", "x": 120, "y": 500});
     page.cdp("Input.dispatchMouseEvent", aside).await;
     page.gone(".message__tools").await;
@@ -51,7 +51,7 @@ async fn the_picture_of_the_readme_can_be_taken() {
     assert!(picture.starts_with(PNG));
     if env::var("TROUPE_RENEW_SCREENSHOT").is_ok_and(|it| it == "1") {
         let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/screenshot.png");
-        fs::write(file, picture).expect("the picture can be kept");
+        fs::write(file, picture).expect("write the screenshot");
     }
     gate.open();
     page.answered_by("Wren").await;

@@ -11,16 +11,16 @@ use crate::support::ws_client::WsClient;
 
 #[tokio::test]
 async fn the_typing_indicator_appears_and_disappears() {
-    let company = SeveralUsers::with("member").await;
-    let ann = company.room.page().await;
-    let bob = company.bobs_page().await;
+    let users = SeveralUsers::with("member").await;
+    let ann = users.test_space.page().await;
+    let bob = users.bobs_page().await;
     ann.see(".presence-list").await;
 
     bob.write(FIELD, "I was just about to").await;
     ann.see_text(".typing-indicator", "bob is typing").await;
     let since = Instant::now();
     ann.truth(
-        "the line is gone",
+        "the typing indicator is empty",
         "document.querySelector('.typing-indicator').innerText === ''",
     )
     .await;
@@ -31,7 +31,7 @@ async fn the_typing_indicator_appears_and_disappears() {
 
     ann.see_text(".message", "about to say").await;
     ann.truth(
-        "who has spoken types no more",
+        "a user whose message arrived does not type",
         "document.querySelector('.typing-indicator').innerText === ''",
     )
     .await;
@@ -39,23 +39,23 @@ async fn the_typing_indicator_appears_and_disappears() {
 
 #[tokio::test]
 async fn the_typing_indicator_summarizes_several_users() {
-    let company = SeveralUsers::with("member").await;
-    let ann = company.room.page().await;
-    let conversation = company.room.conversation;
-    let mut ears = vec![WsClient::subscribed(&company.bob, conversation).await];
+    let users = SeveralUsers::with("member").await;
+    let ann = users.test_space.page().await;
+    let conversation = users.test_space.conversation;
+    let mut writers = vec![WsClient::subscribed(&users.bob, conversation).await];
     for name in ["cleo", "dora", "emil"] {
-        let person = company.guest(name).await;
-        ears.push(WsClient::subscribed(&person, conversation).await);
+        let person = users.guest(name).await;
+        writers.push(WsClient::subscribed(&person, conversation).await);
     }
     let typing = json!({"op": "typing", "conversation_id": conversation, "active": true});
 
-    for ear in &ears[..2] {
-        ear.call(typing.clone()).await;
+    for writer in &writers[..2] {
+        writer.call(typing.clone()).await;
     }
     ann.see_text(".typing-indicator", "bob and cleo are typing")
         .await;
-    for ear in &ears[2..] {
-        ear.call(typing.clone()).await;
+    for writer in &writers[2..] {
+        writer.call(typing.clone()).await;
     }
 
     ann.see_text(".typing-indicator", "Several people").await;
@@ -63,20 +63,20 @@ async fn the_typing_indicator_summarizes_several_users() {
 
 #[tokio::test]
 async fn the_typing_indicator_names_a_character() {
-    let company = SeveralUsers::with("guest").await;
-    company
+    let users = SeveralUsers::with("guest").await;
+    users
         .test_server
         .upstream
         .reply_with("One two three four five.");
-    let gate = company.test_server.upstream.gate();
-    let page = company.bobs_page().await;
+    let gate = users.test_server.upstream.gate();
+    let page = users.bobs_page().await;
     page.see(".composer__field").await;
 
-    let speaker = company.room.cast[0]["id"].as_i64();
-    company
-        .room
+    let speaker = users.test_space.memberships[0]["id"].as_i64();
+    users
+        .test_space
         .ann
-        .generate(company.room.conversation, speaker)
+        .generate(users.test_space.conversation, speaker)
         .await;
 
     page.see_text(".queue", "Mina is writing").await;
@@ -87,24 +87,27 @@ async fn the_typing_indicator_names_a_character() {
 
 #[tokio::test]
 async fn unread_messages_are_marked_until_seen_in_every_window() {
-    let company = SeveralUsers::with("member").await;
-    let side = company.conversation("Side stage").await;
-    company.room.post("Before").await;
-    let first = company.bobs_page().await;
+    let users = SeveralUsers::with("member").await;
+    let side = users.conversation("Side stage").await;
+    users.test_space.post("Before").await;
+    let first = users.bobs_page().await;
     first.see_text(".message", "Before").await;
     first.click_text("#sidebar a", "Side stage").await;
     first.see_text(".main__title", "Side stage").await;
-    let second = page_of(&company.bob, &format!("/c/{side}")).await;
+    let second = page_of(&users.bob, &format!("/c/{side}")).await;
     second.see_text(".main__title", "Side stage").await;
 
     for text in ["one", "two"] {
-        company.room.post(text).await;
+        users.test_space.post(text).await;
     }
     for page in [&first, &second] {
         page.see_text(".sidebar-item--unread .badge", "2").await;
         page.see_text(".space__name .badge", "2").await;
-        page.truth("the title says it", "document.title.startsWith('(2) ')")
-            .await;
+        page.truth(
+            "the title shows the number of unread messages",
+            "document.title.startsWith('(2) ')",
+        )
+        .await;
     }
     first.click_text("#sidebar a", "Main").await;
 
@@ -112,50 +115,59 @@ async fn unread_messages_are_marked_until_seen_in_every_window() {
     let after = "document.querySelector('.divider--unread').nextElementSibling.innerText";
     first
         .truth(
-            "the line is above the first",
+            "the divider is above the first unread message",
             &format!("{after}.includes('one')"),
         )
         .await;
     for page in [&first, &second] {
         page.gone(".badge").await;
-        page.truth("the title is quiet", "!document.title.startsWith('(')")
-            .await;
+        page.truth(
+            "the title shows no unread messages",
+            "!document.title.startsWith('(')",
+        )
+        .await;
     }
 }
 
 #[tokio::test]
 async fn messages_received_in_the_background_appear_below_a_divider() {
-    let company = SeveralUsers::with("member").await;
-    company.room.post("Before").await;
-    let page = company.bobs_page().await;
+    let users = SeveralUsers::with("member").await;
+    users.test_space.post("Before").await;
+    let page = users.bobs_page().await;
     page.see_text(".message", "Before").await;
     page.gone(".badge").await;
-    look(&page, false).await;
+    set_visible(&page, false).await;
 
-    company.room.post("While you were away").await;
+    users.test_space.post("While you were away").await;
     page.see_text(".divider--unread", "New").await;
-    page.truth("the title says it", "document.title.startsWith('(1) ')")
-        .await;
-    look(&page, true).await;
+    page.truth(
+        "the title shows the number of unread messages",
+        "document.title.startsWith('(1) ')",
+    )
+    .await;
+    set_visible(&page, true).await;
 
-    page.truth("the title is quiet", "!document.title.startsWith('(')")
-        .await;
+    page.truth(
+        "the title shows no unread messages",
+        "!document.title.startsWith('(')",
+    )
+    .await;
 }
 
 #[tokio::test]
 async fn a_hidden_tab_is_away_and_a_closed_one_offline() {
-    let company = SeveralUsers::with("member").await;
-    let ann = company.room.page().await;
-    let bob = company.bobs_page().await;
-    let row = format!("[data-membership-id='{}']", company.seat);
+    let users = SeveralUsers::with("member").await;
+    let ann = users.test_space.page().await;
+    let bob = users.bobs_page().await;
+    let row = format!("[data-membership-id='{}']", users.membership);
     ann.see_text(&row, "online").await;
     ann.see(&format!("{row} .avatar__presence--online")).await;
     ann.see("[aria-label='Online: bob']").await;
 
-    look(&bob, false).await;
+    set_visible(&bob, false).await;
     ann.see_text(&row, "away").await;
     ann.see("[aria-label='Online: bob (away)']").await;
-    look(&bob, true).await;
+    set_visible(&bob, true).await;
     ann.see_text(&row, "online").await;
     drop(bob);
 
@@ -164,7 +176,7 @@ async fn a_hidden_tab_is_away_and_a_closed_one_offline() {
 }
 
 /// Shows or hides the tab, as far as the page can detect it.
-async fn look(page: &Page, is_visible: bool) {
+async fn set_visible(page: &Page, is_visible: bool) {
     let script = format!(
         "Object.defineProperty(document, 'hidden', {{ value: {}, configurable: true }});
         document.dispatchEvent(new Event('visibilitychange'))",

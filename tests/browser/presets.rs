@@ -22,11 +22,14 @@ const FILE: &str = r#"{
   ]
 }"#;
 
-/// What would be sent: the place of the main prompt and that of what was said.
-async fn places(room: &SpaceFixture) -> (Option<usize>, Option<usize>) {
-    let path = format!("/api/conversations/{}/prompt", room.conversation);
-    let prompt = expect(200, room.ann.get(&path).await);
-    let messages: Vec<Value> = prompt["messages"].as_array().expect("messages").clone();
+/// The positions of the main prompt and of the posted message in the prompt.
+async fn places(test_space: &SpaceFixture) -> (Option<usize>, Option<usize>) {
+    let path = format!("/api/conversations/{}/prompt", test_space.conversation);
+    let prompt = expect(200, test_space.ann.get(&path).await);
+    let messages: Vec<Value> = prompt["messages"]
+        .as_array()
+        .expect("the prompt has messages")
+        .clone();
     let of = |text: &str| {
         let says = |it: &Value| it["content"].as_str().is_some_and(|it| it.contains(text));
         messages.iter().position(says)
@@ -39,7 +42,7 @@ async fn choose(page: &Page, label: &str) {
     let select = "#panel .panel__section select";
     page.see_text(select, label).await;
     page.truth(
-        "the choice is open to me",
+        "the preset can be selected",
         &format!("!document.querySelector('{select}').disabled"),
     )
     .await;
@@ -55,16 +58,16 @@ async fn choose(page: &Page, label: &str) {
 #[tokio::test]
 async fn a_preset_is_dropped_rearranged_and_chosen_and_the_prompt_follows() {
     let test_server = TestServer::open().await;
-    let room = test_server.room(manual(), &["Mina"]).await;
-    room.post("Good evening.").await;
-    let page = room.page().await;
+    let test_space = test_server.create_space(manual(), &["Mina"]).await;
+    test_space.post("Good evening.").await;
+    let page = test_space.page().await;
 
     page.drop_file("Sea.json", FILE.as_bytes()).await;
     page.see(".preset__entries [data-key=main]").await;
     page.press(Key::Escape).await;
     page.gone("dialog").await;
     choose(&page, "Sea").await;
-    let before = places(&room).await;
+    let before = places(&test_space).await;
     page.click("#panel [data-act=preset]").await;
     let main = ".preset__entries [data-key=main] [data-act=open]";
     page.see(main).await;
@@ -72,7 +75,7 @@ async fn a_preset_is_dropped_rearranged_and_chosen_and_the_prompt_follows() {
         .await;
     page.press(Key::Alt + Key::Down).await;
     page.truth(
-        "the main prompt stands last",
+        "the main prompt is the last entry",
         "document.querySelector('.preset__entries').lastElementChild.dataset.key === 'main'",
     )
     .await;
@@ -80,6 +83,6 @@ async fn a_preset_is_dropped_rearranged_and_chosen_and_the_prompt_follows() {
     page.gone("dialog").await;
 
     assert_eq!(before, (Some(0), Some(1)));
-    let (main, said) = places(&room).await;
-    assert!(main > said && said.is_some(), "{main:?} {said:?}");
+    let (main, chat) = places(&test_space).await;
+    assert!(main > chat && chat.is_some(), "{main:?} {chat:?}");
 }

@@ -10,7 +10,7 @@ const THOUGHTS: &str = "<img src=x onerror=alert(1)> **Eve** greets me.\nSo do I
 #[tokio::test]
 async fn reasoning_is_collapsed_labelled_and_plain_text() {
     let test_server = TestServer::open().await;
-    let room = test_server.room(list(), &["Mina"]).await;
+    let test_space = test_server.create_space(list(), &["Mina"]).await;
     let thought =
         json!({ "choices": [{ "index": 0, "delta": { "reasoning_content": THOUGHTS } }] });
     let thinks = ResponseScript::stream()
@@ -18,7 +18,7 @@ async fn reasoning_is_collapsed_labelled_and_plain_text() {
         .event(&thought)
         .words("Hi, Eve.");
     test_server.upstream.next(thinks.finish("stop").done());
-    let page = room.page().await;
+    let page = test_space.page().await;
 
     page.send_message("Hi.").await;
     page.see_text(".message[data-state=final]", "Hi, Eve.")

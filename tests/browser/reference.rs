@@ -6,12 +6,12 @@ use thirtyfour::Key;
 use crate::device::SMALL_TARGETS;
 use crate::test_server::TestServer;
 
-/// How much of the page there is, sideways.
+/// The width of the page, including what is scrolled out of view.
 const WIDTH: &str =
     "Math.max(document.documentElement.scrollWidth, document.getElementById('docs').scrollWidth)";
 
 #[tokio::test]
-async fn the_api_is_found_by_search_and_read_by_keyboard() {
+async fn the_api_reference_can_be_searched_and_read_by_keyboard() {
     let test_server = TestServer::open().await;
     let page = test_server.visitor().await;
     page.go("/docs").await;
@@ -25,7 +25,7 @@ async fn the_api_is_found_by_search_and_read_by_keyboard() {
     assert_eq!(page.n(".operation").await, 1);
     page.press(Key::Escape).await;
     let everything = format!("document.querySelectorAll('.operation').length === {all}");
-    page.truth("everything is back", &everything).await;
+    page.truth("all operations are shown", &everything).await;
 
     page.run("location.hash = 'messages_create'").await;
     page.see("#messages_create[open] .operation__body").await;
@@ -34,13 +34,14 @@ async fn the_api_is_found_by_search_and_read_by_keyboard() {
     page.see_text("#messages_create .schema__fields", "conversation_id")
         .await;
     let focus = "document.activeElement.matches('#messages_create > summary')";
-    page.truth("its line has the focus", focus).await;
+    page.truth("the line of the operation has the focus", focus)
+        .await;
     page.press(Key::Enter).await;
     page.gone("#messages_create[open]").await;
 }
 
 #[tokio::test]
-async fn the_api_fits_a_phone_and_speaks_the_language_of_the_device() {
+async fn the_api_reference_fits_a_phone_and_has_the_language_of_the_device() {
     let test_server = TestServer::open().await;
     let page = test_server.visitor().await;
     page.resize(390, 844, true).await;

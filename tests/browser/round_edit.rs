@@ -13,11 +13,11 @@ use crate::test_server::TestServer;
 #[tokio::test]
 async fn the_rest_of_a_round_is_rearranged_with_the_keyboard() {
     let test_server = TestServer::open().await;
-    let room = test_server
-        .room(list_order(), &["Mina", "Rook", "Iris"])
+    let test_space = test_server
+        .create_space(list_order(), &["Mina", "Rook", "Iris"])
         .await;
     let gate = next_waits(&test_server, "Mina here.");
-    let page = room.page().await;
+    let page = test_space.page().await;
 
     page.send_message("All of you").await;
     places(&page, "speaking pending pending").await;
@@ -45,18 +45,18 @@ async fn the_rest_of_a_round_is_rearranged_with_the_keyboard() {
 #[tokio::test]
 async fn the_rest_of_a_round_is_rearranged_with_the_mouse() {
     let test_server = TestServer::open().await;
-    let room = test_server
-        .room(list_order(), &["Mina", "Rook", "Iris"])
+    let test_space = test_server
+        .create_space(list_order(), &["Mina", "Rook", "Iris"])
         .await;
     let gate = next_waits(&test_server, "Mina here.");
-    let page = room.page().await;
+    let page = test_space.page().await;
 
     page.send_message("All of you").await;
     places(&page, "speaking pending pending").await;
     page.click(".queue [data-act=round]").await;
     page.see_text(".round", "Iris").await;
     page.truth(
-        "the dialog stands still",
+        "the animation of the dialog has ended",
         "document.querySelector('dialog').getAnimations().length === 0",
     )
     .await;
@@ -81,11 +81,11 @@ async fn focus(page: &Page, css: &str) {
 #[tokio::test]
 async fn a_slot_that_starts_leaves_the_list_being_edited() {
     let test_server = TestServer::open().await;
-    let room = test_server
-        .room(list_order(), &["Mina", "Rook", "Iris"])
+    let test_space = test_server
+        .create_space(list_order(), &["Mina", "Rook", "Iris"])
         .await;
     let gates = ["Mina here.", "Rook here."].map(|it| next_waits(&test_server, it));
-    let page = room.page().await;
+    let page = test_space.page().await;
 
     page.send_message("All of you").await;
     places(&page, "speaking pending pending").await;
@@ -103,11 +103,13 @@ async fn a_slot_that_starts_leaves_the_list_being_edited() {
 #[tokio::test]
 async fn an_edit_of_a_replaced_round_is_rejected_with_an_explanation() {
     let test_server = TestServer::open().await;
-    let room = test_server.room(list_order(), &["Mina", "Rook"]).await;
+    let test_space = test_server
+        .create_space(list_order(), &["Mina", "Rook"])
+        .await;
     let gate = test_server.upstream.gate();
-    let page = room.page().await;
+    let page = test_space.page().await;
     // Another user posts a message while the new order is being sent.
-    let path = format!("/api/conversations/{}/messages", room.conversation);
+    let path = format!("/api/conversations/{}/messages", test_space.conversation);
     let source = format!(
         "const ask = fetch
         window.fetch = async (url, how) => {{
@@ -145,13 +147,13 @@ async fn an_edit_of_a_replaced_round_is_rejected_with_an_explanation() {
 
 #[tokio::test]
 async fn a_guest_sees_the_round_and_cannot_edit_it() {
-    let company = SeveralUsers::with("guest").await;
-    let space = format!("/api/spaces/{}", company.space);
+    let users = SeveralUsers::with("guest").await;
+    let space = format!("/api/spaces/{}", users.space);
     let mut rules = list_order();
     rules["auto_mode_enabled"] = json!(true);
-    expect(200, company.room.ann.patch(&space, rules).await);
-    let gate = next_waits(&company.test_server, "Mina here.");
-    let page = company.bobs_page().await;
+    expect(200, users.test_space.ann.patch(&space, rules).await);
+    let gate = next_waits(&users.test_server, "Mina here.");
+    let page = users.bobs_page().await;
 
     page.send_message("Both of you").await;
     places(&page, "speaking pending").await;
@@ -161,20 +163,24 @@ async fn a_guest_sees_the_round_and_cannot_edit_it() {
     let controls = page.texts(".round button").await;
     page.click_text(".round button", "Close").await;
     let buttons = page.texts(".queue__actions button").await;
-    let path = format!("/api/conversations/{}/round", company.room.conversation);
-    let round = company
-        .room
+    let path = format!("/api/conversations/{}/round", users.test_space.conversation);
+    let round = users
+        .test_space
         .ann
-        .conversation(company.room.conversation)
+        .conversation(users.test_space.conversation)
         .await["round"]["id"]
         .clone();
-    let refused = company
+    let refused = users
         .bob
         .patch(&path, json!({"round_id": round, "slots": []}))
         .await;
     gate.open();
 
     assert_eq!(controls, ["Close"]);
-    assert_eq!(buttons, [""], "only the button that shows the round");
+    assert_eq!(
+        buttons,
+        [""],
+        "a guest has another button than the one that shows the round"
+    );
     assert_eq!(refused.0, 403, "{}", refused.1);
 }

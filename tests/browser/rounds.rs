@@ -8,21 +8,21 @@ use crate::support::fake_provider::script::{HoldPoint, ResponseScript};
 use crate::support::http_client::expect;
 use crate::test_server::{SpaceFixture, TestServer};
 
-/// Who said what is on the page, in order.
+/// The authors of the shown messages, in order.
 const AUTHORS: &str = "[...document.querySelectorAll('.message:not(.message--own)')]
     .map((it) => it.querySelector('.message__author')?.innerText)";
 
-/// A room in which everybody answers, in the order of the cast.
+/// Sets the reply order to list and lets every character answer.
 pub fn list_order() -> Value {
     json!({"reply_order": "list", "replies_per_turn": "activated"})
 }
 
-/// A space in natural order: a member answers when it is named, the others by their talkativeness.
+/// A space in natural order: a mentioned member answers, the others by their talkativeness.
 fn natural_order() -> Value {
     json!({"reply_order": "natural", "replies_per_turn": "activated"})
 }
 
-/// The next answer waits until its gate is opened.
+/// The next response waits until its hold point is opened.
 pub fn next_waits(test_server: &TestServer, text: &str) -> HoldPoint {
     let gate = HoldPoint::closed();
     test_server
@@ -31,7 +31,7 @@ pub fn next_waits(test_server: &TestServer, text: &str) -> HoldPoint {
     gate
 }
 
-/// Waits until the places of the round stand so: "spoken speaking pending".
+/// Waits until the slots of the round have these states, such as "spoken speaking pending".
 pub async fn places(page: &Page, standing: &str) {
     let found =
         "[...document.querySelectorAll('.queue .slot')].map((it) => it.dataset.slot).join(' ')";
@@ -40,7 +40,7 @@ pub async fn places(page: &Page, standing: &str) {
         .await;
 }
 
-/// Waits until exactly these have spoken, in this order.
+/// Waits until exactly these members have spoken, in this order.
 pub async fn have_spoken(page: &Page, names: &[&str]) {
     let what = format!("{names:?} have spoken");
     let finished =
@@ -52,23 +52,29 @@ pub async fn have_spoken(page: &Page, names: &[&str]) {
     page.truth(&what, &wanted).await;
 }
 
-/// How readily a character joins in.
-async fn talkativeness(room: &SpaceFixture, character: usize, value: f64) {
-    let path = format!("/api/memberships/{}", room.cast[character]["id"]);
+/// Sets the talkativeness of a character.
+async fn talkativeness(test_space: &SpaceFixture, character: usize, value: f64) {
+    let path = format!(
+        "/api/memberships/{}",
+        test_space.memberships[character]["id"]
+    );
     expect(
         200,
-        room.ann.patch(&path, json!({"talkativeness": value})).await,
+        test_space
+            .ann
+            .patch(&path, json!({"talkativeness": value}))
+            .await,
     );
 }
 
 #[tokio::test]
 async fn in_a_round_of_three_the_bar_shows_each_slot_in_order() {
     let test_server = TestServer::open().await;
-    let room = test_server
-        .room(list_order(), &["Mina", "Rook", "Iris"])
+    let test_space = test_server
+        .create_space(list_order(), &["Mina", "Rook", "Iris"])
         .await;
     let gates = ["Mina here.", "Rook here.", "Iris here."].map(|it| next_waits(&test_server, it));
-    let page = room.page().await;
+    let page = test_space.page().await;
 
     page.send_message("All of you").await;
     places(&page, "speaking pending pending").await;
@@ -88,13 +94,13 @@ async fn in_a_round_of_three_the_bar_shows_each_slot_in_order() {
 #[tokio::test]
 async fn in_a_round_mentioned_speakers_come_before_talkative_ones() {
     let test_server = TestServer::open().await;
-    let room = test_server
-        .room(natural_order(), &["Mina", "Rook", "Iris"])
+    let test_space = test_server
+        .create_space(natural_order(), &["Mina", "Rook", "Iris"])
         .await;
-    talkativeness(&room, 0, 1.0).await;
-    talkativeness(&room, 1, 0.0).await;
-    talkativeness(&room, 2, 0.0).await;
-    let page = room.page().await;
+    talkativeness(&test_space, 0, 1.0).await;
+    talkativeness(&test_space, 1, 0.0).await;
+    talkativeness(&test_space, 2, 0.0).await;
+    let page = test_space.page().await;
 
     page.send_message("Iris, what now?").await;
 
@@ -104,9 +110,11 @@ async fn in_a_round_mentioned_speakers_come_before_talkative_ones() {
 #[tokio::test]
 async fn your_turn_is_a_hint_and_blocks_no_speaker() {
     let test_server = TestServer::open().await;
-    let room = test_server.room(list_order(), &["Mina", "Rook"]).await;
+    let test_space = test_server
+        .create_space(list_order(), &["Mina", "Rook"])
+        .await;
     let gate = next_waits(&test_server, "Mina here.");
-    let page = room.page().await;
+    let page = test_space.page().await;
 
     page.send_message("Both of you").await;
     places(&page, "speaking pending").await;
@@ -117,17 +125,19 @@ async fn your_turn_is_a_hint_and_blocks_no_speaker() {
 
     assert!(!during[0].contains("Your turn"), "{during:?}");
     have_spoken(&page, &["Mina", "Rook"]).await;
-    let conversation = room.ann.conversation(room.conversation).await;
-    assert_eq!(conversation["round"], Value::Null, "people have no slots");
+    let conversation = test_space.ann.conversation(test_space.conversation).await;
+    assert_eq!(conversation["round"], Value::Null, "a user has a slot");
 }
 
 #[tokio::test]
 async fn each_slot_shows_why_it_was_chosen() {
     let test_server = TestServer::open().await;
-    let room = test_server.room(natural_order(), &["Mina", "Rook"]).await;
-    talkativeness(&room, 0, 1.0).await;
+    let test_space = test_server
+        .create_space(natural_order(), &["Mina", "Rook"])
+        .await;
+    talkativeness(&test_space, 0, 1.0).await;
     let gate = next_waits(&test_server, "Rook here.");
-    let page = room.page().await;
+    let page = test_space.page().await;
 
     page.send_message("Rook, what now?").await;
     places(&page, "speaking pending").await;
@@ -138,7 +148,7 @@ async fn each_slot_shows_why_it_was_chosen() {
     gate.open();
 
     assert_eq!(reasons[0], "Rook: writing · “Rook” was mentioned");
-    let drawn = reasons[1].as_str().expect("a text");
+    let drawn = reasons[1].as_str().expect("the reason is text");
     assert!(drawn.starts_with("Mina: pending · joined by talkativeness (rolled 0."));
     assert!(drawn.ends_with("needed ≤ 1.00)"), "{drawn}");
     assert_eq!(json!(read_out), reasons);
@@ -153,17 +163,17 @@ async fn each_slot_shows_why_it_was_chosen() {
 #[tokio::test]
 async fn a_message_during_a_round_comes_first_and_the_bar_names_dropped_speakers() {
     let test_server = TestServer::open().await;
-    let room = test_server
-        .room(natural_order(), &["Mina", "Rook", "Iris"])
+    let test_space = test_server
+        .create_space(natural_order(), &["Mina", "Rook", "Iris"])
         .await;
     for character in 0..3 {
-        talkativeness(&room, character, 0.0).await;
+        talkativeness(&test_space, character, 0.0).await;
     }
     let (first, second) = (
         next_waits(&test_server, "Mina here."),
         next_waits(&test_server, "Iris here."),
     );
-    let page = room.page().await;
+    let page = test_space.page().await;
 
     page.send_message("Mina and Rook, good evening").await;
     places(&page, "speaking pending").await;
@@ -188,14 +198,14 @@ async fn a_rejected_message_is_explained_in_the_language_of_the_page() {
     let test_server = TestServer::open().await;
     let mut rules = list_order();
     rules["during_generation_user_input_policy"] = json!("reject");
-    let room = test_server.room(rules, &["Mina"]).await;
-    let language = room
+    let test_space = test_server.create_space(rules, &["Mina"]).await;
+    let language = test_space
         .ann
         .patch("/api/users/me", json!({"locale": "zh-CN"}))
         .await;
     expect(200, language);
     let gate = next_waits(&test_server, "Mina here.");
-    let page = room.page().await;
+    let page = test_space.page().await;
 
     page.send_message("First").await;
     page.see_text(".queue__now", "Mina").await;
@@ -213,17 +223,20 @@ async fn a_rejected_message_is_explained_in_the_language_of_the_page() {
 #[tokio::test]
 async fn when_all_are_muted_no_speaker_is_due_and_one_can_be_chosen() {
     let test_server = TestServer::open().await;
-    let room = test_server.room(natural_order(), &["Mina", "Rook"]).await;
-    for seat in &room.cast {
-        let path = format!("/api/memberships/{}", seat["id"]);
+    let test_space = test_server
+        .create_space(natural_order(), &["Mina", "Rook"])
+        .await;
+    for membership in &test_space.memberships {
+        let path = format!("/api/memberships/{}", membership["id"]);
         expect(
             200,
-            room.ann
+            test_space
+                .ann
                 .patch(&path, json!({"participation": "muted"}))
                 .await,
         );
     }
-    let page = room.page().await;
+    let page = test_space.page().await;
 
     page.send_message("Is nobody there?").await;
     page.see_text(".queue", "No reply is queued. Choose a character.")
@@ -237,11 +250,11 @@ async fn when_all_are_muted_no_speaker_is_due_and_one_can_be_chosen() {
 #[tokio::test]
 async fn a_round_can_be_paused_resumed_and_skip_a_speaker() {
     let test_server = TestServer::open().await;
-    let room = test_server
-        .room(list_order(), &["Mina", "Rook", "Iris"])
+    let test_space = test_server
+        .create_space(list_order(), &["Mina", "Rook", "Iris"])
         .await;
     let gates = ["Mina here.", "Rook here.", "Iris here."].map(|it| next_waits(&test_server, it));
-    let page = room.page().await;
+    let page = test_space.page().await;
 
     page.send_message("All of you").await;
     places(&page, "speaking pending pending").await;
@@ -265,15 +278,15 @@ async fn a_round_can_be_paused_resumed_and_skip_a_speaker() {
 }
 
 #[tokio::test]
-async fn a_round_that_fails_midway_says_so_and_can_be_retried() {
+async fn a_round_that_fails_midway_shows_its_failure_and_can_be_retried() {
     let test_server = TestServer::open().await;
-    let room = test_server
-        .room(list_order(), &["Mina", "Rook", "Iris"])
+    let test_space = test_server
+        .create_space(list_order(), &["Mina", "Rook", "Iris"])
         .await;
     test_server.upstream.next(ResponseScript::say("Mina here."));
     test_server.upstream.next(ResponseScript::status(400));
     test_server.upstream.next(ResponseScript::status(400));
-    let page = room.page().await;
+    let page = test_space.page().await;
 
     page.send_message("All of you").await;
     page.see_text(".queue__now", "Rook could not reply").await;
@@ -290,24 +303,24 @@ async fn a_round_that_fails_midway_says_so_and_can_be_retried() {
 }
 
 #[tokio::test]
-async fn on_a_phone_the_bar_of_a_round_leaves_room_to_write() {
+async fn on_a_phone_the_queue_bar_leaves_space_for_the_composer() {
     let test_server = TestServer::open().await;
     let names = ["Mina", "Rook", "Iris", "Captain Barnaby", "Ottoline"];
-    let room = test_server.room(list_order(), &names).await;
+    let test_space = test_server.create_space(list_order(), &names).await;
     let gate = next_waits(&test_server, "Mina here.");
-    let page = room.page_on(Viewport::Phone).await;
+    let page = test_space.page_on(Viewport::Phone).await;
 
     page.write(FIELD, "All of you").await;
     page.click("[aria-label=Send]").await;
     places(&page, "speaking pending pending pending pending").await;
-    // The keyboard of the phone covers half of it.
+    // The keyboard of the phone covers half of the screen.
     page.resize(390, 450, true).await;
     let is_usable = "document.documentElement.scrollWidth === 390
         && document.querySelector('.composer__field').getBoundingClientRect().bottom <= innerHeight
         && document.querySelector('.queue').getBoundingClientRect().bottom <= document.querySelector('.composer').getBoundingClientRect().top
         && document.querySelector('.timeline').getBoundingClientRect().height > 100
         && [...document.querySelectorAll('.queue button')].every((it) => it.getBoundingClientRect().height >= 44)";
-    page.truth("there is room to write and to read", is_usable)
+    page.truth("the composer and the messages have enough space", is_usable)
         .await;
     page.click(".queue [data-act=round]").await;
     page.click(".round [aria-label='Add Mina']").await;

@@ -9,13 +9,13 @@ use crate::test_server::{TestServer, list, manual};
 #[tokio::test]
 async fn in_manual_order_no_speaker_answers_unless_asked() {
     let test_server = TestServer::open().await;
-    let room = test_server.room(manual(), &["Mina", "Rook"]).await;
-    let page = room.page().await;
+    let test_space = test_server.create_space(manual(), &["Mina", "Rook"]).await;
+    let page = test_space.page().await;
 
     page.send_message("Hello").await;
     page.see_text(".message[data-state=final]", "Hello").await;
     page.see_text(".queue", "No reply is queued").await;
-    let n_runs = room.ann.runs(room.conversation).await.len();
+    let n_runs = test_space.ann.runs(test_space.conversation).await.len();
     page.click(".queue [aria-label='Trigger Rook']").await;
 
     assert_eq!(n_runs, 0);
@@ -28,8 +28,10 @@ async fn in_manual_order_no_speaker_answers_unless_asked() {
 #[tokio::test]
 async fn in_list_order_speakers_answer_in_turn() {
     let test_server = TestServer::open().await;
-    let room = test_server.room(list(), &["Mina", "Rook", "Iris"]).await;
-    let page = room.page().await;
+    let test_space = test_server
+        .create_space(list(), &["Mina", "Rook", "Iris"])
+        .await;
+    let page = test_space.page().await;
 
     for name in ["Mina", "Rook", "Iris"] {
         page.send_message("Next, please").await;
@@ -39,7 +41,7 @@ async fn in_list_order_speakers_answer_in_turn() {
     page.see(".member--open").await;
     page.press(Key::Alt + Key::Down).await;
     page.truth(
-        "Rook stands first",
+        "Rook is the first member",
         "document.querySelector('.member__name').innerText === 'Rook'",
     )
     .await;
@@ -51,9 +53,9 @@ async fn in_list_order_speakers_answer_in_turn() {
 #[tokio::test]
 async fn the_queue_bar_shows_the_speaker_and_the_reason() {
     let test_server = TestServer::open().await;
-    let room = test_server.room(list(), &["Mina"]).await;
+    let test_space = test_server.create_space(list(), &["Mina"]).await;
     let gate = test_server.upstream.gate();
-    let page = room.page().await;
+    let page = test_space.page().await;
 
     page.send_message("Hello").await;
     page.see_text(".queue__now", "Mina is writing").await;
@@ -75,10 +77,10 @@ async fn the_queue_bar_shows_the_speaker_and_the_reason() {
 #[tokio::test]
 async fn in_natural_order_the_mentioned_speaker_answers() {
     let test_server = TestServer::open().await;
-    let room = test_server
-        .room(json!({"reply_order": "natural"}), &["Mina", "Rook"])
+    let test_space = test_server
+        .create_space(json!({"reply_order": "natural"}), &["Mina", "Rook"])
         .await;
-    let page = room.page().await;
+    let page = test_space.page().await;
 
     page.send_message("Rook, what now?").await;
     page.answered_by("Rook").await;
@@ -95,15 +97,15 @@ async fn in_natural_order_the_mentioned_speaker_answers() {
 #[tokio::test]
 async fn in_pooled_order_one_message_selects_exactly_one_speaker() {
     let test_server = TestServer::open().await;
-    let room = test_server
-        .room(json!({"reply_order": "pooled"}), &["Mina", "Rook"])
+    let test_space = test_server
+        .create_space(json!({"reply_order": "pooled"}), &["Mina", "Rook"])
         .await;
-    let page = room.page().await;
+    let page = test_space.page().await;
 
     for n in 1..=3 {
         page.send_message("Somebody").await;
         page.truth(
-            "somebody has answered",
+            "a character has answered",
             &format!(
                 "document.querySelectorAll('.message[data-state=final]').length === {}",
                 2 * n
@@ -113,14 +115,14 @@ async fn in_pooled_order_one_message_selects_exactly_one_speaker() {
         page.see_text(".queue", "Your turn").await;
     }
 
-    assert_eq!(room.texts().await.len(), 6);
+    assert_eq!(test_space.texts().await.len(), 6);
 }
 
 #[tokio::test]
 async fn a_muted_character_is_skipped_and_can_still_be_asked() {
     let test_server = TestServer::open().await;
-    let room = test_server.room(list(), &["Mina", "Rook"]).await;
-    let page = room.page().await;
+    let test_space = test_server.create_space(list(), &["Mina", "Rook"]).await;
+    let page = test_space.page().await;
 
     page.click(".member__button").await;
     page.click_text(".member--open button", "Mute").await;
@@ -136,9 +138,9 @@ async fn a_muted_character_is_skipped_and_can_still_be_asked() {
 #[tokio::test]
 async fn a_stopped_round_waits_and_is_resumed() {
     let test_server = TestServer::open().await;
-    let room = test_server.room(list(), &["Mina"]).await;
+    let test_space = test_server.create_space(list(), &["Mina"]).await;
     let gate = test_server.upstream.gate();
-    let page = room.page().await;
+    let page = test_space.page().await;
 
     page.send_message("Hello").await;
     page.see_text(".queue__now", "Mina is writing").await;
@@ -153,10 +155,10 @@ async fn a_stopped_round_waits_and_is_resumed() {
 #[tokio::test]
 async fn a_failed_round_is_retried_or_skipped() {
     let test_server = TestServer::open().await;
-    let room = test_server.room(list(), &["Mina"]).await;
+    let test_space = test_server.create_space(list(), &["Mina"]).await;
     test_server.upstream.next(ResponseScript::status(400));
     test_server.upstream.next(ResponseScript::status(400));
-    let page = room.page().await;
+    let page = test_space.page().await;
 
     page.send_message("Hello").await;
     page.click(".queue [aria-label=Retry]").await;

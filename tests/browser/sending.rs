@@ -9,8 +9,8 @@ use crate::test_server::{TestServer, manual};
 #[tokio::test]
 async fn enter_sends_and_shift_enter_begins_a_line() {
     let test_server = TestServer::open().await;
-    let room = test_server.room(manual(), &["Mina"]).await;
-    let page = room.page().await;
+    let test_space = test_server.create_space(manual(), &["Mina"]).await;
+    let page = test_space.page().await;
 
     page.write(FIELD, "one").await;
     page.write(FIELD, Key::Shift + Key::Enter).await;
@@ -18,14 +18,14 @@ async fn enter_sends_and_shift_enter_begins_a_line() {
     page.write(FIELD, Key::Enter).await;
 
     page.see_text(".message[data-state=final]", "two").await;
-    assert_eq!(room.texts().await, ["one\ntwo"]);
+    assert_eq!(test_space.texts().await, ["one\ntwo"]);
 }
 
 #[tokio::test]
 async fn enter_that_ends_a_composition_sends_nothing() {
     let test_server = TestServer::open().await;
-    let room = test_server.room(manual(), &["Mina"]).await;
-    let page = room.page().await;
+    let test_space = test_server.create_space(manual(), &["Mina"]).await;
+    let page = test_space.page().await;
     page.write(FIELD, "ni hao").await;
 
     let was_taken = page
@@ -46,8 +46,8 @@ async fn enter_that_ends_a_composition_sends_nothing() {
 #[tokio::test]
 async fn on_a_phone_enter_begins_a_line() {
     let test_server = TestServer::open().await;
-    let room = test_server.room(manual(), &["Mina"]).await;
-    let page = room.page_on(Viewport::Phone).await;
+    let test_space = test_server.create_space(manual(), &["Mina"]).await;
+    let page = test_space.page_on(Viewport::Phone).await;
 
     page.write(FIELD, "one").await;
     page.write(FIELD, Key::Enter).await;
@@ -55,14 +55,14 @@ async fn on_a_phone_enter_begins_a_line() {
     page.click("[aria-label=Send]").await;
 
     page.see_text(".message[data-state=final]", "two").await;
-    assert_eq!(room.texts().await, ["one\ntwo"]);
+    assert_eq!(test_space.texts().await, ["one\ntwo"]);
 }
 
 #[tokio::test]
-async fn a_message_is_there_at_once_and_becomes_final_in_the_same_node() {
+async fn a_message_is_shown_at_once_and_becomes_final_in_the_same_dom_node() {
     let test_server = TestServer::open().await;
-    let room = test_server.room(manual(), &["Mina"]).await;
-    let page = room.page().await;
+    let test_space = test_server.create_space(manual(), &["Mina"]).await;
+    let page = test_space.page().await;
     page.run(WATCH_FOR_PENDING).await;
 
     page.send_message("Hello there").await;
@@ -75,8 +75,8 @@ async fn a_message_is_there_at_once_and_becomes_final_in_the_same_node() {
     assert_eq!(page.n(".message").await, 1);
 }
 
-/// Notes the node that is pending first, and whether it came in the very task of the key: before
-/// the next frame, whatever the server does.
+/// Records the first pending node, and whether it was added in the task of the key press, that is
+/// before the next frame and independent of the server.
 const WATCH_FOR_PENDING: &str = "
     let isInTask = false
     addEventListener('keydown', (event) => {
@@ -93,10 +93,10 @@ const WATCH_FOR_PENDING: &str = "
 ";
 
 #[tokio::test]
-async fn a_message_that_failed_is_sent_again_as_the_same_one() {
+async fn a_failed_message_is_sent_again_without_a_duplicate() {
     let mut test_server = TestServer::open().await;
-    let room = test_server.room(manual(), &["Mina"]).await;
-    let page = room.page().await;
+    let test_space = test_server.create_space(manual(), &["Mina"]).await;
+    let page = test_space.page().await;
 
     test_server.server.kill9();
     page.send_message("Is anybody there?").await;
@@ -110,15 +110,15 @@ async fn a_message_that_failed_is_sent_again_as_the_same_one() {
 
     page.see_text(".message[data-state=final]", "Is anybody there?")
         .await;
-    assert_eq!(room.texts().await, ["Is anybody there?"]);
+    assert_eq!(test_space.texts().await, ["Is anybody there?"]);
     assert_eq!(page.n(".message").await, 1);
 }
 
 #[tokio::test]
-async fn a_message_that_failed_can_be_discarded() {
+async fn a_failed_message_can_be_discarded() {
     let mut test_server = TestServer::open().await;
-    let room = test_server.room(manual(), &["Mina"]).await;
-    let page = room.page().await;
+    let test_space = test_server.create_space(manual(), &["Mina"]).await;
+    let page = test_space.page().await;
 
     test_server.server.kill9();
     page.send_message("Never mind").await;
@@ -131,14 +131,14 @@ async fn a_message_that_failed_can_be_discarded() {
 #[tokio::test]
 async fn a_draft_survives_a_reload_and_ends_with_sending() {
     let test_server = TestServer::open().await;
-    let room = test_server.room(manual(), &["Mina"]).await;
-    let page = room.page().await;
+    let test_space = test_server.create_space(manual(), &["Mina"]).await;
+    let page = test_space.page().await;
     let field = format!("document.querySelector('{FIELD}')?.value");
 
     page.write(FIELD, "half a thought").await;
     page.reload().await;
     page.truth(
-        "the draft is there",
+        "the draft is kept",
         &format!("{field} === 'half a thought'"),
     )
     .await;

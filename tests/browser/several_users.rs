@@ -7,18 +7,18 @@ use crate::support::fake_provider::server::FakeProvider;
 use crate::support::http_client::{HttpClient, expect, id};
 use crate::test_server::{SpaceFixture, TestServer, manual};
 
-/// Ann's room with Mina and Rook in it, and Bob, who has a seat there too.
+/// Ann's space with the characters Mina and Rook, and Bob as a member.
 pub struct SeveralUsers {
     pub test_server: TestServer,
-    pub room: SpaceFixture,
+    pub test_space: SpaceFixture,
     pub bob: HttpClient,
     pub space: i64,
     /// Bob's membership.
-    pub seat: i64,
+    pub membership: i64,
 }
 
 impl SeveralUsers {
-    /// Bob sits there in this role.
+    /// Starts a server whose member Bob has this role.
     pub async fn with(role: &str) -> SeveralUsers {
         let upstream = FakeProvider::start().await;
         let url = upstream.base_url();
@@ -32,43 +32,47 @@ impl SeveralUsers {
 
     /// The same on a server with these settings and open registration.
     pub async fn of(test_server: TestServer, role: &str) -> SeveralUsers {
-        let room = test_server.room(manual(), &["Mina", "Rook"]).await;
-        let space = room.cast[0]["space_id"].as_i64().expect("a number");
-        let (bob, seat) = add_member(&room, space, "bob", role).await;
+        let test_space = test_server.create_space(manual(), &["Mina", "Rook"]).await;
+        let space = test_space.memberships[0]["space_id"]
+            .as_i64()
+            .expect("the id is a number");
+        let (bob, membership) = add_member(&test_space, space, "bob", role).await;
         SeveralUsers {
             test_server,
-            room,
+            test_space,
             bob,
             space,
-            seat,
+            membership,
         }
     }
 
-    /// One more person, who sits there as a guest.
+    /// Adds another user as a guest.
     pub async fn guest(&self, name: &str) -> HttpClient {
-        add_member(&self.room, self.space, name, "guest").await.0
+        add_member(&self.test_space, self.space, name, "guest")
+            .await
+            .0
     }
 
     /// Bob's browser, in the conversation.
     pub async fn bobs_page(&self) -> Page {
-        page_of(&self.bob, &self.room.path()).await
+        page_of(&self.bob, &self.test_space.path()).await
     }
 
-    /// Ann changes Bob's seat.
+    /// Ann changes Bob's membership.
     pub async fn change_bob(&self, change: Value) {
-        let path = format!("/api/memberships/{}", self.seat);
-        expect(200, self.room.ann.patch(&path, change).await);
+        let path = format!("/api/memberships/{}", self.membership);
+        expect(200, self.test_space.ann.patch(&path, change).await);
     }
 
-    /// One more conversation of the space.
+    /// Creates another conversation of the space.
     pub async fn conversation(&self, title: &str) -> i64 {
         let path = format!("/api/spaces/{}/conversations", self.space);
         let body = json!({"title": title});
-        id(&expect(201, self.room.ann.post(&path, body).await))
+        id(&expect(201, self.test_space.ann.post(&path, body).await))
     }
 }
 
-/// A person's browser at an address.
+/// Opens a browser of this user at a path.
 pub async fn page_of(person: &HttpClient, path: &str) -> Page {
     let page = Page::open(person.base(), Viewport::Desktop).await;
     page.set_cookie(person.cookie()).await;
@@ -79,8 +83,13 @@ pub async fn page_of(person: &HttpClient, path: &str) -> Page {
 
 /// Adds a user with an account as a member of Ann's space; returns the client and the membership
 /// id.
-async fn add_member(room: &SpaceFixture, space: i64, name: &str, role: &str) -> (HttpClient, i64) {
-    let person = HttpClient::register(room.ann.base(), name).await;
-    let seat = id(&room.ann.add_member(space, &person, role).await);
-    (person, seat)
+async fn add_member(
+    test_space: &SpaceFixture,
+    space: i64,
+    name: &str,
+    role: &str,
+) -> (HttpClient, i64) {
+    let person = HttpClient::register(test_space.ann.base(), name).await;
+    let membership = id(&test_space.ann.add_member(space, &person, role).await);
+    (person, membership)
 }

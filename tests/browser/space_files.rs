@@ -6,7 +6,7 @@ use crate::page::{Page, Viewport};
 use crate::support::http_client::{HttpClient, expect, root_of};
 use crate::test_server::{TestServer, manual};
 
-/// The file of a space, as text that a script can hold.
+/// Exports a space; returns the file as a data URL.
 async fn exported(page: &Page, space: &Value) -> String {
     let script = format!(
         "window.packed = null
@@ -17,7 +17,7 @@ async fn exported(page: &Page, space: &Value) -> String {
          }})"
     );
     page.run(&script).await;
-    page.truth("the file is here", "window.packed !== null")
+    page.truth("the file is downloaded", "window.packed !== null")
         .await;
     let packed = page.value("window.packed").await;
     packed.as_str().expect("a data URL").to_owned()
@@ -41,23 +41,24 @@ async fn give_files(page: &Page, name: &str, packed: &str) {
 #[tokio::test]
 async fn an_exported_space_is_the_same_on_an_empty_installation() {
     let old = TestServer::open().await;
-    let room = old.room(manual(), &["Mina", "Otto"]).await;
+    let test_space = old.create_space(manual(), &["Mina", "Otto"]).await;
     for text in ["Good evening.", "The tide is low.", "We wait."] {
-        room.post(text).await;
+        test_space.post(text).await;
     }
-    let book =
+    let lorebook =
         json!({"name": "The coast", "entries": [{"keys": ["tide"], "content": "Twice a day."}]});
-    let book = expect(201, room.ann.post("/api/lorebooks", book).await);
-    let space = &room.cast[0]["space_id"];
-    let links = json!({"lorebook_ids": [book["id"]]});
+    let lorebook = expect(201, test_space.ann.post("/api/lorebooks", lorebook).await);
+    let space = &test_space.memberships[0]["space_id"];
+    let links = json!({"lorebook_ids": [lorebook["id"]]});
     expect(
         200,
-        room.ann
+        test_space
+            .ann
             .put(&format!("/api/spaces/{space}/lorebooks"), links)
             .await,
     );
-    let before = room.texts().await;
-    let page = room.page_on(Viewport::Desktop).await;
+    let before = test_space.texts().await;
+    let page = test_space.page_on(Viewport::Desktop).await;
     let packed = exported(&page, space).await;
 
     let new = TestServer::open().await;
@@ -77,7 +78,10 @@ async fn an_exported_space_is_the_same_on_an_empty_installation() {
     page.click("#panel-tab-lore").await;
     page.see_text("[data-lore=spaces]", "The coast").await;
     let spaces = expect(200, ann.get("/api/spaces").await);
-    let arrived = spaces["data"].as_array().expect("spaces").iter();
+    let arrived = spaces["data"]
+        .as_array()
+        .expect("the response has spaces")
+        .iter();
     let arrived = arrived
         .filter(|it| it["name"] == "Harbor Lights")
         .collect::<Vec<_>>();
@@ -88,22 +92,22 @@ async fn an_exported_space_is_the_same_on_an_empty_installation() {
 }
 
 #[tokio::test]
-async fn an_address_of_a_message_opens_around_it() {
+async fn the_address_of_a_message_opens_the_conversation_at_the_message() {
     let test_server = TestServer::open().await;
-    let room = test_server.room(manual(), &["Mina"]).await;
+    let test_space = test_server.create_space(manual(), &["Mina"]).await;
     for n in 0..120 {
-        room.post(&format!("Line {n}.")).await;
+        test_space.post(&format!("Line {n}.")).await;
     }
-    let third = room.ann.messages(room.conversation).await[3]["id"].clone();
-    let page = room.page_on(Viewport::Phone).await;
+    let third = test_space.ann.messages(test_space.conversation).await[3]["id"].clone();
+    let page = test_space.page_on(Viewport::Phone).await;
     page.see_text(".message", "Line 119.").await;
 
     page.go("/").await;
-    page.go(&format!("{}#m-{third}", room.path())).await;
+    page.go(&format!("{}#m-{third}", test_space.path())).await;
 
     page.see_text(&format!("#m-{third}"), "Line 3.").await;
     page.truth(
-        "it is in sight",
+        "the message is in view",
         &format!(
             "(() => {{ const it = document.querySelector('#m-{third}').getBoundingClientRect()
              return it.top >= 0 && it.bottom <= innerHeight }})()"

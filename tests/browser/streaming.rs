@@ -10,11 +10,11 @@ use crate::test_server::{TestServer, list, manual};
 const TEXT: &str = "Well now, that is a question one does not hear every evening.";
 const STREAMING: &str = ".message[data-state=streaming]";
 
-/// Waits until the text so far has grown past `n` signs, and gives it.
+/// Waits until the streamed text is longer than `n` characters, and returns it.
 async fn grown_past(page: &Page, n: usize) -> String {
     let body = format!("document.querySelector('{STREAMING} .message__body')?.innerText");
     page.truth(
-        "more text is there",
+        "more text is shown",
         &format!("({body} ?? '').length > {n}"),
     )
     .await;
@@ -25,9 +25,9 @@ async fn grown_past(page: &Page, n: usize) -> String {
 #[tokio::test]
 async fn text_grows_and_earlier_messages_keep_their_distance() {
     let test_server = TestServer::open().await;
-    let room = test_server.room(list(), &["Mina"]).await;
+    let test_space = test_server.create_space(list(), &["Mina"]).await;
     test_server.upstream.reply_with(TEXT);
-    let page = room.page().await;
+    let page = test_space.page().await;
     page.send_message("First").await;
     page.answered_by("Mina").await;
     let gate = test_server.upstream.gate();
@@ -41,7 +41,7 @@ async fn text_grows_and_earlier_messages_keep_their_distance() {
         let text = grown_past(&page, shown.len()).await;
         assert!(
             text.starts_with(shown.trim_end()),
-            "{text:?} does not go on from {shown:?}"
+            "{text:?} does not begin with {shown:?}"
         );
         shown = text;
         assert_eq!(page.value(distance).await, before);
@@ -52,12 +52,12 @@ async fn text_grows_and_earlier_messages_keep_their_distance() {
 }
 
 #[tokio::test]
-async fn the_text_that_was_written_becomes_the_message_in_the_same_node() {
+async fn the_streamed_text_becomes_the_message_in_the_same_dom_node() {
     let test_server = TestServer::open().await;
-    let room = test_server.room(list(), &["Mina"]).await;
+    let test_space = test_server.create_space(list(), &["Mina"]).await;
     test_server.upstream.reply_with(TEXT);
     let gate = test_server.upstream.gate();
-    let page = room.page().await;
+    let page = test_space.page().await;
 
     page.send_message("Hello").await;
     gate.step();
@@ -74,12 +74,12 @@ async fn the_text_that_was_written_becomes_the_message_in_the_same_node() {
 }
 
 #[tokio::test]
-async fn a_reload_in_the_middle_finds_the_text_so_far() {
+async fn a_reload_during_a_stream_shows_the_text_so_far() {
     let test_server = TestServer::open().await;
-    let room = test_server.room(list(), &["Mina"]).await;
+    let test_space = test_server.create_space(list(), &["Mina"]).await;
     test_server.upstream.reply_with(TEXT);
     let gate = test_server.upstream.gate();
-    let page = room.page().await;
+    let page = test_space.page().await;
     page.send_message("Hello").await;
     gate.step();
     gate.step();
@@ -91,19 +91,19 @@ async fn a_reload_in_the_middle_finds_the_text_so_far() {
 
     assert!(
         after.starts_with(before.trim_end()),
-        "{after:?} lost some of {before:?}"
+        "{after:?} does not contain all of {before:?}"
     );
     assert_eq!(page.answered_by("Mina").await, TEXT);
-    assert_eq!(room.texts().await, ["Hello", TEXT]);
+    assert_eq!(test_space.texts().await, ["Hello", TEXT]);
 }
 
 #[tokio::test]
 async fn a_reply_finishes_without_a_viewer() {
     let test_server = TestServer::open().await;
-    let room = test_server.room(list(), &["Mina"]).await;
+    let test_space = test_server.create_space(list(), &["Mina"]).await;
     test_server.upstream.reply_with(TEXT);
     let gate = test_server.upstream.gate();
-    let page = room.page().await;
+    let page = test_space.page().await;
     page.send_message("Hello").await;
     gate.step();
     grown_past(&page, 0).await;
@@ -111,7 +111,7 @@ async fn a_reply_finishes_without_a_viewer() {
     drop(page);
     gate.open();
     test_server.upstream.finished(0).await;
-    let page = room.page().await;
+    let page = test_space.page().await;
 
     assert_eq!(page.answered_by("Mina").await, TEXT);
 }
@@ -119,10 +119,10 @@ async fn a_reply_finishes_without_a_viewer() {
 #[tokio::test]
 async fn a_lost_connection_leaves_no_gap_and_no_duplicate() {
     let test_server = TestServer::open().await;
-    let room = test_server.room(list(), &["Mina"]).await;
+    let test_space = test_server.create_space(list(), &["Mina"]).await;
     test_server.upstream.reply_with(TEXT);
     let gate = test_server.upstream.gate();
-    let page = room.page().await;
+    let page = test_space.page().await;
     page.send_message("Hello").await;
     gate.step();
     grown_past(&page, 0).await;
@@ -138,17 +138,17 @@ async fn a_lost_connection_leaves_no_gap_and_no_duplicate() {
 
     assert_eq!(page.answered_by("Mina").await, TEXT);
     assert_eq!(page.n(".message").await, 2);
-    assert_eq!(room.texts().await, ["Hello", TEXT]);
+    assert_eq!(test_space.texts().await, ["Hello", TEXT]);
 }
 
 #[tokio::test]
 async fn stop_keeps_the_text_so_far_and_others_see_it() {
     let test_server = TestServer::open().await;
-    let room = test_server.room(list(), &["Mina"]).await;
+    let test_space = test_server.create_space(list(), &["Mina"]).await;
     test_server.upstream.reply_with(TEXT);
     let gate = test_server.upstream.gate();
-    let page = room.page().await;
-    let other = room.page().await;
+    let page = test_space.page().await;
+    let other = test_space.page().await;
     page.send_message("Hello").await;
     gate.step();
     let shown = grown_past(&page, 0).await;
@@ -160,7 +160,7 @@ async fn stop_keeps_the_text_so_far_and_others_see_it() {
     let kept = other.answered_by("Mina").await;
     assert!(
         kept.starts_with(shown.trim_end()),
-        "{kept:?} lost some of {shown:?}"
+        "{kept:?} does not contain all of {shown:?}"
     );
     page.gone("[aria-label=Stop]").await;
     test_server.upstream.wait_for_disconnect(0).await;
@@ -169,9 +169,9 @@ async fn stop_keeps_the_text_so_far_and_others_see_it() {
 #[tokio::test]
 async fn a_failed_reply_is_a_card_and_posting_still_works() {
     let test_server = TestServer::open().await;
-    let room = test_server.room(list(), &["Mina"]).await;
+    let test_space = test_server.create_space(list(), &["Mina"]).await;
     test_server.upstream.next(ResponseScript::status(400));
-    let page = room.page().await;
+    let page = test_space.page().await;
 
     page.send_message("Hello").await;
     page.see_text("[data-card=failed]", "Mina could not reply")
@@ -185,7 +185,7 @@ async fn a_failed_reply_is_a_card_and_posting_still_works() {
     page.send_message("And on we go").await;
     page.answered_by("Mina").await;
     assert_eq!(
-        room.texts().await,
+        test_space.texts().await,
         ["Hello", "Hello.", "And on we go", "Hello."]
     );
 }
@@ -193,9 +193,9 @@ async fn a_failed_reply_is_a_card_and_posting_still_works() {
 #[tokio::test]
 async fn the_failure_card_is_shown_to_later_visitors() {
     let test_server = TestServer::open().await;
-    let room = test_server.room(list(), &["Mina"]).await;
+    let test_space = test_server.create_space(list(), &["Mina"]).await;
     test_server.upstream.next(ResponseScript::status(400));
-    let page = room.page().await;
+    let page = test_space.page().await;
     page.send_message("Hello").await;
     page.see("[data-card=failed]").await;
 
@@ -206,12 +206,15 @@ async fn the_failure_card_is_shown_to_later_visitors() {
 }
 
 #[tokio::test]
-async fn a_failed_generate_in_manual_order_is_seen_after_a_reload_and_tried_again() {
+async fn a_failed_generate_in_manual_order_is_shown_after_a_reload_and_can_be_retried() {
     let test_server = TestServer::open().await;
-    let room = test_server.room(manual(), &["Mina"]).await;
-    let page = room.page().await;
+    let test_space = test_server.create_space(manual(), &["Mina"]).await;
+    let page = test_space.page().await;
     test_server.upstream.next(ResponseScript::status(400));
-    expect(202, room.ann.generate(room.conversation, None).await);
+    expect(
+        202,
+        test_space.ann.generate(test_space.conversation, None).await,
+    );
     page.see_text("[data-card=failed]", "Mina could not reply")
         .await;
 
@@ -225,16 +228,16 @@ async fn a_failed_generate_in_manual_order_is_seen_after_a_reload_and_tried_agai
 }
 
 #[tokio::test]
-async fn a_server_that_died_in_the_middle_leaves_nothing_generating() {
+async fn after_a_crash_during_a_reply_nothing_is_generating() {
     let mut test_server = TestServer::open().await;
-    let room = test_server.room(list(), &["Mina"]).await;
+    let test_space = test_server.create_space(list(), &["Mina"]).await;
     test_server.upstream.next(
         ResponseScript::stream()
             .role()
             .words("Once upon a time ")
             .hang(),
     );
-    let page = room.page().await;
+    let page = test_space.page().await;
     page.send_message("Hello").await;
     grown_past(&page, 0).await;
 

@@ -9,7 +9,7 @@ use crate::support::fake_provider::server::FakeProvider;
 use crate::support::http_client::{HttpClient, expect, root_of};
 use crate::support::process::Server;
 
-/// The server of one test, with what it speaks through.
+/// The server of one test, with its database and fake provider.
 pub struct TestServer {
     pub server: Server,
     /// The fake provider, if this server has one.
@@ -17,12 +17,12 @@ pub struct TestServer {
     database: TestDatabase,
 }
 
-/// A room with its cast, and the one who opened it.
+/// A space with its characters, and its owner.
 pub struct SpaceFixture {
     pub ann: HttpClient,
     pub conversation: i64,
     /// The memberships of the characters, in order.
-    pub cast: Vec<Value>,
+    pub memberships: Vec<Value>,
 }
 
 impl TestServer {
@@ -70,7 +70,7 @@ impl TestServer {
         Server::start(&self.database, env).await
     }
 
-    /// A connection to what the server keeps, past it.
+    /// Opens a connection to the database of the server.
     pub async fn facts(&self) -> DatabaseFacts {
         DatabaseFacts::open(&self.database).await
     }
@@ -80,20 +80,20 @@ impl TestServer {
         Page::open(&self.server.url(), Viewport::Desktop).await
     }
 
-    /// Ann's room: a space with these columns, its characters in order.
-    pub async fn room(&self, columns: Value, names: &[&str]) -> SpaceFixture {
+    /// Creates a space of Ann with these columns and, in order, these characters.
+    pub async fn create_space(&self, columns: Value, names: &[&str]) -> SpaceFixture {
         let ann = HttpClient::set_up(&self.server.url(), "ann").await;
         let space = ann.create_space("Harbor Lights", columns).await;
-        let mut cast = Vec::new();
+        let mut memberships = Vec::new();
         for name in names {
             let character = ann.create_character(name, None).await;
-            cast.push(ann.add_character(&space, &character).await);
+            memberships.push(ann.add_character(&space, &character).await);
         }
         let conversation = root_of(&space);
         SpaceFixture {
             ann,
             conversation,
-            cast,
+            memberships,
         }
     }
 }
@@ -111,7 +111,7 @@ impl SpaceFixture {
         page.go(&self.path()).await;
         page.see(".composer__field").await;
         page.truth(
-            "the conversation is there",
+            "the conversation is shown",
             "document.querySelector('.intro') !== null || document.querySelector('.message') !== null",
         )
         .await;
@@ -123,7 +123,7 @@ impl SpaceFixture {
         format!("/c/{}", self.conversation)
     }
 
-    /// What was said, as the database has it.
+    /// Returns the texts of the stored messages.
     pub async fn texts(&self) -> Vec<String> {
         let messages = self.ann.messages(self.conversation).await;
         messages
@@ -132,7 +132,7 @@ impl SpaceFixture {
             .collect()
     }
 
-    /// Says something without a browser.
+    /// Posts a message of Ann without a browser.
     pub async fn post(&self, text: &str) {
         let answer = self.ann.post_message(self.conversation, text, None).await;
         expect(201, answer);
@@ -144,7 +144,7 @@ pub fn manual() -> Value {
     json!({"reply_order": "manual"})
 }
 
-/// One after the other.
+/// Sets the reply order to list: all characters answer in order.
 pub fn list() -> Value {
     json!({"reply_order": "list"})
 }

@@ -4,27 +4,28 @@ use serde_json::json;
 
 use crate::test_server::{SpaceFixture, TestServer, manual};
 
-async fn fill(room: &SpaceFixture, n: usize) {
+async fn fill(test_space: &SpaceFixture, n: usize) {
     for i in 0..n {
-        room.post(&format!(
-            "Line number {i}, and a few more words to fill it."
-        ))
-        .await;
+        test_space
+            .post(&format!(
+                "Line number {i}, and a few more words to fill it."
+            ))
+            .await;
     }
 }
 
 #[tokio::test]
 async fn a_long_conversation_keeps_few_nodes_and_a_stable_place() {
     let test_server = TestServer::open().await;
-    let room = test_server.room(manual(), &["Mina"]).await;
-    fill(&room, 400).await;
-    let page = room.page().await;
+    let test_space = test_server.create_space(manual(), &["Mina"]).await;
+    fill(&test_space, 400).await;
+    let page = test_space.page().await;
     page.see_text(".message", "Line number 399").await;
 
     for target in [340, 280, 220, 160, 100, 40] {
         let oldest = "Number(document.querySelector('.message').dataset.seq)";
         page.truth(
-            "older messages come",
+            "older messages are loaded",
             &format!("(document.querySelector('.timeline').scrollTop = 300, {oldest} <= {target})"),
         )
         .await;
@@ -65,9 +66,9 @@ const MEASURE_SHIFT: &str = "
 #[tokio::test]
 async fn a_reader_further_up_is_notified_and_not_scrolled() {
     let test_server = TestServer::open().await;
-    let room = test_server.room(manual(), &["Mina"]).await;
-    fill(&room, 60).await;
-    let page = room.page().await;
+    let test_space = test_server.create_space(manual(), &["Mina"]).await;
+    fill(&test_space, 60).await;
+    let page = test_space.page().await;
     page.see_text(".message", "Line number 59").await;
     page.run("document.querySelector('.timeline').scrollTop -= 900")
         .await;
@@ -75,8 +76,11 @@ async fn a_reader_further_up_is_notified_and_not_scrolled() {
     let place = "document.querySelector('.timeline').scrollTop";
     let before = page.value(place).await;
 
-    let speaker = room.cast[0]["id"].as_i64();
-    room.ann.generate(room.conversation, speaker).await;
+    let speaker = test_space.memberships[0]["id"].as_i64();
+    test_space
+        .ann
+        .generate(test_space.conversation, speaker)
+        .await;
     page.see_text(".jump", "1 new").await;
     let after = page.value(place).await;
     page.click(".jump").await;
@@ -89,9 +93,9 @@ async fn a_reader_further_up_is_notified_and_not_scrolled() {
 #[tokio::test]
 async fn messages_of_one_author_are_grouped_and_days_are_separated() {
     let test_server = TestServer::open().await;
-    let room = test_server.room(manual(), &["Mina"]).await;
-    fill(&room, 3).await;
-    let page = room.page().await;
+    let test_space = test_server.create_space(manual(), &["Mina"]).await;
+    fill(&test_space, 3).await;
+    let page = test_space.page().await;
     page.see_text(".message", "Line number 2").await;
 
     let names = "[...document.querySelectorAll('.message__head')].filter((it) => it.checkVisibility()).length";

@@ -1,8 +1,8 @@
-//! Records when this machine had no CPU time for a thread: such a delay is no fault of the server,
-//! and other nodes may rightly consider a node without CPU time dead.
+//! Records when a thread got no CPU time: the server does not cause such a delay, and other nodes
+//! may rightly consider a node without CPU time dead.
 //!
-//! The system itself counts how long each thread was ready and not let in. A node that waits for a
-//! lock, for the database or for its own work is not starved.
+//! Linux counts how long each thread was runnable without a CPU. A node that waits for a lock, the
+//! database or its own work is not starved.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -15,10 +15,10 @@ use crate::fault_injectors::FaultLog;
 use crate::node::Node;
 use crate::record::{Evidence, Fault, Micros, now};
 
-/// No fault that was done, but one that was found.
+/// A fault that was observed, not injected.
 pub const STARVED: &str = "the machine was busy";
 
-/// How often one looks at a node.
+/// The interval between two samples of a node.
 const SAMPLE_INTERVAL: Duration = Duration::from_millis(200);
 
 /// Records when the harness itself, and with it other threads, was scheduled late.
@@ -33,7 +33,7 @@ pub async fn watch_the_clock(done: FaultLog) {
     }
 }
 
-/// Notes when a node was kept from its turn for half of the time or more.
+/// Records when a node lacked CPU time for half of an interval or more.
 pub async fn watch_a_node(node: Arc<Node>, done: FaultLog) {
     let mut last: Option<usize> = None;
     loop {
@@ -45,7 +45,7 @@ pub async fn watch_a_node(node: Arc<Node>, done: FaultLog) {
             continue;
         }
         let mut done = done.lock();
-        // Several looks in a row are one hunger.
+        // Adjacent samples are one period of starvation.
         match last {
             Some(at) if done[at].worker == worker => done[at].until = now(),
             _ => {
@@ -67,7 +67,7 @@ fn found(node: Option<usize>, worker: String, at: Micros) -> Fault {
     }
 }
 
-/// How long a process, or all of them, was kept from its turn in between.
+/// Returns how long a process, or all of them, lacked CPU time in this period.
 pub fn starved_for(faults: &[Fault], worker: &str, from: Micros, to: Micros) -> Micros {
     let theirs = |it: &&Fault| it.kind == STARVED && (it.node.is_none() || it.worker == worker);
     let within = |it: &Fault| (it.until.min(to) - it.at.max(from)).max(0);
@@ -80,22 +80,22 @@ pub fn starved_for(faults: &[Fault], worker: &str, from: Micros, to: Micros) -> 
         };
         *sum += within(fault);
     }
-    // The same hunger is seen from both sides.
+    // Both recorders may have recorded the same period.
     of_all.max(own)
 }
 
-/// How long the machine kept each node from its turn, all nodes together.
+/// Describes how often and how long nodes lacked CPU time.
 pub fn describe(evidence: &Evidence) -> String {
     let hungry = evidence.faults.iter().filter(|it| it.kind == STARVED);
     let lasted: Micros = hungry.clone().map(|it| it.until - it.at).sum();
     let seconds = lasted / 1_000_000;
     format!(
-        "the machine kept somebody from their turn {} times, {seconds} s in all",
+        "threads got no CPU time {} times, {seconds} s in total",
         hungry.count()
     )
 }
 
-/// How long each thread of a process has been ready and not let in, in nanoseconds.
+/// How long each thread of a process has been runnable without a CPU, in nanoseconds.
 fn waits(pid: Option<u32>) -> BTreeMap<String, i64> {
     let Some(pid) = pid else {
         return BTreeMap::new();
@@ -109,12 +109,12 @@ fn waits(pid: Option<u32>) -> BTreeMap<String, i64> {
     waits.collect()
 }
 
-/// Of `time on a processor, time of waiting for one, turns` the second.
+/// Parses the second of the three values `CPU time, waiting time, time slices`.
 fn waited(counted: &str) -> Option<i64> {
     counted.split_whitespace().nth(1)?.parse().ok()
 }
 
-/// How long the one that waited longest did between two looks.
+/// Returns the longest waiting time of a thread between two samples.
 fn longest(before: &BTreeMap<String, i64>, after: &BTreeMap<String, i64>) -> Micros {
     let waited = after.iter().filter_map(|(thread, at)| {
         let was = before.get(thread)?;
@@ -129,7 +129,7 @@ mod tests {
     use crate::checks::check::example::fault;
 
     #[test]
-    fn what_the_system_counts_is_read() {
+    fn the_waiting_time_of_a_thread_is_parsed() {
         assert_eq!(waited("234559417 927041215 473\n"), Some(927_041_215));
         assert_eq!(waited(""), None);
     }

@@ -18,11 +18,11 @@ use crate::record::{Fault, Micros, now};
 use crate::settings::STALE_AFTER;
 use crate::support::test_postgres::Postgres;
 
-/// All that was done so far.
+/// All faults so far.
 pub type FaultLog = Arc<Mutex<Vec<Fault>>>;
 
-/// Where a node can be hit from inside: every step of a post, a claim, a reply and a sweep.
-const PLACES: &[&str] = &[
+/// Fail points at every step of a post, a claim, a reply and a recovery.
+const FAIL_POINTS: &[&str] = &[
     "post.begin",
     "post.after_commit",
     "step.between",
@@ -40,7 +40,7 @@ const PLACES: &[&str] = &[
     "reap.mid",
 ];
 
-/// Where a panic affects only a run or a step, not the node.
+/// Fail points where a panic affects only a run or a step, not the node.
 const PANICS: &[&str] = &[
     "exec.after_claim",
     "exec.after_connect",
@@ -51,7 +51,7 @@ const PANICS: &[&str] = &[
     "step.after_commit",
 ];
 
-/// Where the database can seem to fail. After a commit, that is an answer which got lost.
+/// Fail points that return a database error. After a commit that is a lost response.
 const ERRORS: &[&str] = &[
     "post.begin",
     "post.after_commit",
@@ -62,15 +62,15 @@ const ERRORS: &[&str] = &[
     "reap.begin",
 ];
 
-/// How long one waits for a node to come to the place where it shall fall.
+/// The limit for a node to reach a fail point.
 const FAIL_POINT_TIMEOUT: Duration = Duration::from_millis(2_500);
-/// Longer than any node may take to stand again.
+/// The limit for a node to be ready again.
 const RECOVERY_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// Hits one node again and again until the end.
+/// Injects faults into one node until the end.
 pub async fn inject_node_faults(
     node: Arc<Node>,
-    mut dice: ChaCha8Rng,
+    mut rng: ChaCha8Rng,
     peace: Duration,
     end: Instant,
     done: FaultLog,
@@ -78,7 +78,7 @@ pub async fn inject_node_faults(
     let mut stood = now();
     loop {
         let longest = peace.as_millis() as u64 * 2;
-        sleep(Duration::from_millis(dice.random_range(0..=longest))).await;
+        sleep(Duration::from_millis(rng.random_range(0..=longest))).await;
         if Instant::now() >= end {
             return;
         }
@@ -86,7 +86,7 @@ pub async fn inject_node_faults(
         let (mut at, mut kind) = (stood, exited_at_fail_point(&node));
         if kind.is_none() {
             at = now();
-            kind = inject_fault(&node, &mut dice).await;
+            kind = inject_fault(&node, &mut rng).await;
         }
         let Some(kind) = kind else { continue };
         let until = now();
@@ -105,7 +105,7 @@ pub async fn inject_node_faults(
     }
 }
 
-/// On a busy machine a node may reach the place of its crash after the wait for it has ended.
+/// On a busy machine a node may reach its fail point after [`FAIL_POINT_TIMEOUT`].
 pub fn exited_at_fail_point(node: &Node) -> Option<String> {
     if node.is_stopped() {
         node.signal("CONT");
@@ -115,57 +115,57 @@ pub fn exited_at_fail_point(node: &Node) -> Option<String> {
         .then(|| "kill at its place, seen late".to_owned())
 }
 
-/// Does one fault; says what it was. `None`: the node never came to the place.
-pub async fn inject_fault(node: &Node, dice: &mut ChaCha8Rng) -> Option<String> {
-    let place = PLACES[dice.random_range(0..PLACES.len())];
-    match dice.random_range(0..100) {
+/// Injects one fault and returns its kind; `None` if the node did not reach the fail point.
+pub async fn inject_fault(node: &Node, rng: &mut ChaCha8Rng) -> Option<String> {
+    let fail_point = FAIL_POINTS[rng.random_range(0..FAIL_POINTS.len())];
+    match rng.random_range(0..100) {
         0..28 => {
             node.kill();
             Some("kill -9".to_owned())
         }
         28..34 => Some(fail_commits(node).await),
         34..58 => {
-            node.arm(place, "1*return(kill)");
-            let fell = wait_until(FAIL_POINT_TIMEOUT, || node.is_gone()).await;
-            node.arm(place, "off");
-            fell.then(|| format!("kill at {place}"))
+            node.arm(fail_point, "1*return(kill)");
+            let is_killed = wait_until(FAIL_POINT_TIMEOUT, || node.is_gone()).await;
+            node.arm(fail_point, "off");
+            is_killed.then(|| format!("kill at {fail_point}"))
         }
         58..68 => {
-            let long = dice.random_range(0..3) > 0;
+            let long = rng.random_range(0..3) > 0;
             node.signal("STOP");
-            sleep(if long { above(dice) } else { below(dice) }).await;
+            sleep(if long { above(rng) } else { below(rng) }).await;
             node.signal("CONT");
             Some(if long { "stop, long" } else { "stop, short" }.to_owned())
         }
         68..82 => {
-            node.arm(place, "1*return(stop)");
-            let stands = wait_until(FAIL_POINT_TIMEOUT, || node.is_stopped()).await;
-            if stands {
-                sleep(above(dice)).await;
+            node.arm(fail_point, "1*return(stop)");
+            let is_stopped = wait_until(FAIL_POINT_TIMEOUT, || node.is_stopped()).await;
+            if is_stopped {
+                sleep(above(rng)).await;
                 node.signal("CONT");
             }
-            node.arm(place, "off");
-            stands.then(|| format!("stop at {place}"))
+            node.arm(fail_point, "off");
+            is_stopped.then(|| format!("stop at {fail_point}"))
         }
         82..87 => {
-            let place = PANICS[dice.random_range(0..PANICS.len())];
-            node.arm(place, "1*panic");
+            let fail_point = PANICS[rng.random_range(0..PANICS.len())];
+            node.arm(fail_point, "1*panic");
             sleep(Duration::from_millis(700)).await;
-            node.arm(place, "off");
-            Some(format!("panic at {place}"))
+            node.arm(fail_point, "off");
+            Some(format!("panic at {fail_point}"))
         }
         87..93 => {
-            let place = ERRORS[dice.random_range(0..ERRORS.len())];
-            node.arm(place, "2*return(error)");
+            let fail_point = ERRORS[rng.random_range(0..ERRORS.len())];
+            node.arm(fail_point, "2*return(error)");
             sleep(Duration::from_millis(700)).await;
-            node.arm(place, "off");
-            Some(format!("error at {place}"))
+            node.arm(fail_point, "off");
+            Some(format!("error at {fail_point}"))
         }
         93..96 => {
-            node.arm(place, "1*sleep(900)");
+            node.arm(fail_point, "1*sleep(900)");
             sleep(Duration::from_millis(1_200)).await;
-            node.arm(place, "off");
-            Some(format!("sleep at {place}"))
+            node.arm(fail_point, "off");
+            Some(format!("sleep at {fail_point}"))
         }
         kind => {
             node.signal("TERM");
@@ -188,7 +188,7 @@ pub async fn inject_fault(node: &Node, dice: &mut ChaCha8Rng) -> Option<String> 
     }
 }
 
-/// The database itself refuses some COMMITs; what follows meets their connections.
+/// The database rejects some COMMITs; later statements use the same connections.
 pub async fn fail_commits(node: &Node) -> String {
     node.arm("write.in_commit", "3*return(error)");
     sleep(Duration::from_millis(700)).await;
@@ -196,14 +196,14 @@ pub async fn fail_commits(node: &Node) -> String {
     "COMMIT failed in the database".to_owned()
 }
 
-/// Long enough that others take its runs.
-fn above(dice: &mut ChaCha8Rng) -> Duration {
-    STALE_AFTER + Duration::from_millis(dice.random_range(400..1_500))
+/// Long enough for other nodes to recover its runs.
+fn above(rng: &mut ChaCha8Rng) -> Duration {
+    STALE_AFTER + Duration::from_millis(rng.random_range(400..1_500))
 }
 
-/// Short enough that nothing must happen.
-fn below(dice: &mut ChaCha8Rng) -> Duration {
-    Duration::from_millis(dice.random_range(100..700))
+/// Too short for a recovery.
+fn below(rng: &mut ChaCha8Rng) -> Duration {
+    Duration::from_millis(rng.random_range(100..700))
 }
 
 pub async fn wait_until(within: Duration, is_so: impl Fn() -> bool) -> bool {
@@ -217,8 +217,8 @@ pub async fn wait_until(within: Duration, is_so: impl Fn() -> bool) -> bool {
     is_so()
 }
 
-/// Replaces one node after another, as an upgrade does, and again from the first until the end: it
-/// receives the signal to stop, releases its runs, and the next one follows when it is back.
+/// Replaces one node after another until the end, as an upgrade does: a node receives the signal
+/// to stop and releases its runs; the next one follows when it is ready again.
 pub async fn replace_nodes(nodes: Vec<Arc<Node>>, end: Instant, done: FaultLog) {
     for (n, node) in nodes.iter().cycle().enumerate() {
         if Instant::now() >= end && n >= ROUNDS * nodes.len() {
@@ -252,10 +252,10 @@ pub const ROUNDS: usize = 2;
 const DRAIN_TIMEOUT: Duration = Duration::from_secs(15);
 /// The factor on that limit while the machine has none.
 const MAX_STARVED_THREADS: u32 = 4;
-/// A node that received the signal to stop and is back.
+/// The kind of fault of a node that was stopped by the signal and started again.
 pub const REPLACED: &str = "replaced";
 
-/// What all nodes stand on.
+/// The services that all nodes share.
 pub struct SharedFaults {
     pub postgres: Postgres,
     pub nodes: Vec<Arc<Node>>,
@@ -263,22 +263,22 @@ pub struct SharedFaults {
     pub cut: watch::Sender<u64>,
 }
 
-/// Hits the ground until the end.
+/// Injects faults into the shared services until the end.
 pub async fn inject_shared_faults(
-    ground: Arc<SharedFaults>,
-    mut dice: ChaCha8Rng,
+    targets: Arc<SharedFaults>,
+    mut rng: ChaCha8Rng,
     end: Instant,
     done: FaultLog,
 ) {
     loop {
-        sleep(Duration::from_millis(dice.random_range(1_500..6_000))).await;
+        sleep(Duration::from_millis(rng.random_range(1_500..6_000))).await;
         if Instant::now() >= end {
             return;
         }
         let at = now();
-        let kind = inject_shared_fault(&ground, &mut dice).await;
+        let kind = inject_shared_fault(&targets, &mut rng).await;
         let until = now();
-        let healed = timeout(RECOVERY_TIMEOUT, answers(&ground.postgres.url()))
+        let healed = timeout(RECOVERY_TIMEOUT, answers(&targets.postgres.url()))
             .await
             .is_ok();
         done.lock().push(Fault {
@@ -292,49 +292,49 @@ pub async fn inject_shared_faults(
     }
 }
 
-async fn inject_shared_fault(ground: &Arc<SharedFaults>, dice: &mut ChaCha8Rng) -> String {
-    match dice.random_range(0..11) {
-        10 => fill_the_disk(ground, dice).await,
+async fn inject_shared_fault(targets: &Arc<SharedFaults>, rng: &mut ChaCha8Rng) -> String {
+    match rng.random_range(0..11) {
+        10 => fill_the_disk(targets, rng).await,
         0..4 => {
-            let n = dice.random_range(1..12);
-            terminate(&ground.postgres.url(), n).await;
+            let n = rng.random_range(1..12);
+            terminate(&targets.postgres.url(), n).await;
             "connections to the database cut".to_owned()
         }
         4..6 => {
-            ground.cut.send_modify(|n| *n += 1);
+            targets.cut.send_modify(|n| *n += 1);
             "connections of clients cut".to_owned()
         }
         6 => {
-            let ground = Arc::clone(ground);
-            let restart = move || ground.postgres.restart_immediately();
+            let targets = Arc::clone(targets);
+            let restart = move || targets.postgres.restart_immediately();
             let _ = tokio::task::spawn_blocking(restart).await;
             "database restarted at once".to_owned()
         }
         kind => {
             let long = kind == 9;
-            ground.postgres.signal("STOP");
-            sleep(if long { above(dice) * 2 } else { below(dice) }).await;
-            ground.postgres.signal("CONT");
+            targets.postgres.signal("STOP");
+            sleep(if long { above(rng) * 2 } else { below(rng) }).await;
+            targets.postgres.signal("CONT");
             let kind = if long { "long" } else { "short" };
             format!("database stopped, {kind}")
         }
     }
 }
 
-async fn fill_the_disk(ground: &Arc<SharedFaults>, dice: &mut ChaCha8Rng) -> String {
-    let lasts = Duration::from_millis(dice.random_range(300..2_000));
-    let ground = Arc::clone(ground);
+async fn fill_the_disk(targets: &Arc<SharedFaults>, rng: &mut ChaCha8Rng) -> String {
+    let lasts = Duration::from_millis(rng.random_range(300..2_000));
+    let targets = Arc::clone(targets);
     let filled = tokio::task::spawn_blocking(move || {
-        let Some(disk) = &ground.postgres.disk else {
-            return "database disk full: not tried, it takes root";
+        let Some(disk) = &targets.postgres.disk else {
+            return "database disk full: not tried, it requires root";
         };
         disk.fill();
         std::thread::sleep(lasts);
         disk.empty();
-        ground.postgres.revive();
+        targets.postgres.revive();
         "database disk full"
     });
-    let kind = filled.await.expect("the harness itself does not break");
+    let kind = filled.await.expect("the harness does not panic");
     kind.to_owned()
 }
 
@@ -344,12 +344,12 @@ async fn terminate(url: &str, n: u32) {
          AND backend_type = 'client backend' ORDER BY random() LIMIT {n}"
     );
     if let Ok(mut db) = PgConnection::connect(url).await {
-        // Cut while it is cutting: just as well.
+        // Its own connection may be terminated too.
         let _ = sqlx::raw_sql(AssertSqlSafe(sql)).execute(&mut db).await;
     }
 }
 
-/// Waits until the database answers.
+/// Waits until the database responds.
 pub async fn answers(url: &str) {
     loop {
         if let Ok(db) = PgConnection::connect(url).await {

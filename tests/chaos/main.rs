@@ -1,9 +1,9 @@
 //! The chaos run: three nodes, one database, fifty users and a faulty model provider, under
-//! continuous faults. In the end all invariants must hold.
+//! continuous faults. All invariants must hold at the end.
 //!
 //! `bin/test --slow` runs it; alone: `TROUPE_SLOW_TESTS=1 cargo test --features failpoints --test
-//! chaos -- --nocapture`. The settings are in `settings.rs`. What it all came to is judged by the
-//! pure functions in `checks/`, each of which is seen to fail on a bad log, also without the rest.
+//! chaos -- --nocapture`. The settings are in `settings.rs`. The pure functions in `checks/`
+//! evaluate the record; each has a unit test in which it detects a violation.
 #![allow(clippy::unwrap_used)]
 
 mod checks;
@@ -13,7 +13,7 @@ mod node;
 mod silent_clients;
 mod spaces;
 mod user_actions;
-// Some fields are only read by a person who examines a violation.
+// Some fields are read only in the debug output of a violation.
 mod cpu_starvation;
 #[allow(dead_code)]
 mod record;
@@ -37,7 +37,7 @@ async fn nothing_is_lost_or_duplicated_under_faults() {
     }
 }
 
-/// One node on an SQLite file, whose disk is full, fails and damages the file.
+/// One node on an SQLite file, with a full disk, I/O errors and a damaged file.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn on_sqlite_nothing_is_lost_or_duplicated_under_faults() {
     if is_wanted() {
@@ -45,11 +45,15 @@ async fn on_sqlite_nothing_is_lost_or_duplicated_under_faults() {
         eprintln!("CHAOS_SEED={}", settings.seed);
         let verdict = sqlite::run(&settings).await;
         eprintln!("{verdict}");
-        assert!(verdict.holds(), "broken with CHAOS_SEED={}", settings.seed);
+        assert!(
+            verdict.holds(),
+            "an invariant was violated with CHAOS_SEED={}",
+            settings.seed
+        );
     }
 }
 
-/// Each of three nodes is replaced again and again while the users continue.
+/// Each of three nodes is replaced repeatedly while the users continue.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_upgrade_of_one_node_after_another_loses_nothing_and_fails_no_run() {
     if is_wanted() {
@@ -87,6 +91,10 @@ async fn judge(settings: &settings::Settings) -> record::Evidence {
 
     let report = report::Report::of(&evidence);
     eprintln!("{report}");
-    assert!(report.holds(), "broken with CHAOS_SEED={}", settings.seed);
+    assert!(
+        report.holds(),
+        "an invariant was violated with CHAOS_SEED={}",
+        settings.seed
+    );
     evidence
 }

@@ -1,5 +1,5 @@
-//! A model provider with faults: the scripted upstream with every kind of misbehavior that a server
-//! of chat completions can show.
+//! A model provider with faults: the scripted upstream with every kind of faulty response of a chat
+//! completions server.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,13 +13,13 @@ use crate::support::fake_provider::fault;
 use crate::support::fake_provider::script::{ResponseScript, text_event};
 use crate::support::fake_provider::server::FakeProvider;
 
-/// The percentage of answers that are faulty.
+/// The percentage of faulty responses.
 const FAULT_PERCENT: u32 = 20;
 
-/// The provider, and what it said whole.
+/// The provider, and the complete texts that it has sent.
 pub struct Model {
     pub upstream: FakeProvider,
-    said: Arc<Mutex<RepliesSent>>,
+    sent: Arc<Mutex<RepliesSent>>,
 }
 
 #[derive(Default)]
@@ -29,62 +29,62 @@ struct RepliesSent {
 }
 
 impl Model {
-    /// Listens, and answers by dice.
+    /// Starts the provider; its responses are random.
     pub async fn start(seed: u64) -> Model {
         let upstream = FakeProvider::start().await;
-        let said = Arc::<Mutex<RepliesSent>>::default();
-        let mut dice = ChaCha8Rng::seed_from_u64(seed);
+        let sent = Arc::<Mutex<RepliesSent>>::default();
+        let mut rng = ChaCha8Rng::seed_from_u64(seed);
         let mut n = 0;
-        let note = Arc::clone(&said);
+        let note = Arc::clone(&sent);
         upstream.answer_with(move |_| {
             n += 1;
-            if dice.random_range(0..100) < FAULT_PERCENT {
+            if rng.random_range(0..100) < FAULT_PERCENT {
                 note.lock().n_faults += 1;
-                return spoilt(&mut dice, n);
+                return faulty_response(&mut rng, n);
             }
-            let text = reply(&mut dice, n);
+            let text = reply(&mut rng, n);
             note.lock().texts.push(text.clone());
-            slowly(&mut dice, &text)
+            slowly(&mut rng, &text)
         });
-        Model { upstream, said }
+        Model { upstream, sent }
     }
 
-    /// Every text that it was willing to say whole.
-    pub fn said(&self) -> Vec<String> {
-        self.said.lock().texts.clone()
+    /// Returns every text that it was scripted to send completely.
+    pub fn sent_texts(&self) -> Vec<String> {
+        self.sent.lock().texts.clone()
     }
 
-    /// How many answers were spoilt.
+    /// Returns the number of faulty responses.
     pub fn n_faults(&self) -> usize {
-        self.said.lock().n_faults
+        self.sent.lock().n_faults
     }
 }
 
-/// Never the same text twice.
-fn reply(dice: &mut ChaCha8Rng, n: usize) -> String {
+/// Returns a unique text.
+fn reply(rng: &mut ChaCha8Rng, n: usize) -> String {
     let words = [
         "the", "stage", "is", "dark", "and", "a", "lamp", "burns", "🎭", "low",
     ];
-    let n_words = dice.random_range(4..16);
-    let words = (0..n_words).map(|_| words[dice.random_range(0..words.len())]);
+    let n_words = rng.random_range(4..16);
+    let words = (0..n_words).map(|_| words[rng.random_range(0..words.len())]);
     format!("reply{n} {}", words.collect::<Vec<_>>().join(" "))
 }
 
-/// Word by word, at a pace of its own.
-fn slowly(dice: &mut ChaCha8Rng, text: &str) -> ResponseScript {
-    let pace = Duration::from_millis(dice.random_range(0..70));
+/// Sends the text word by word at a random pace.
+fn slowly(rng: &mut ChaCha8Rng, text: &str) -> ResponseScript {
+    let pace = Duration::from_millis(rng.random_range(0..70));
     let begun = ResponseScript::stream().role();
     let words = text.split_inclusive(' ');
     let spoken = words.fold(begun, |script, word| script.text(word).pause(pace));
     spoken.finish("stop").usage(7, 9).done()
 }
 
-/// One of the rows U1 to U35; half of them are drawn from the common list of the tests.
-fn spoilt(dice: &mut ChaCha8Rng, n: usize) -> ResponseScript {
+/// One of the faults U1 to U35; half of them are drawn from the list shared with other tests.
+fn faulty_response(rng: &mut ChaCha8Rng, n: usize) -> ResponseScript {
     let text = format!("odd{n} and not to be trusted");
     let begun = ResponseScript::stream().role();
     let whole = |script: ResponseScript| script.finish("stop").usage(7, 9).done();
-    match dice.random_range(0..36) {
+    match rng.random_range(0..36) {
         0 => ResponseScript::status(401),
         1 => ResponseScript::status(404),
         2 => ResponseScript::status(302)
@@ -122,7 +122,7 @@ fn spoilt(dice: &mut ChaCha8Rng, n: usize) -> ResponseScript {
             .words(&text),
         20 => whole(ResponseScript::json(200, &json!({"choices": []}))),
         21 => whole(begun.comment().empty().words(&text)),
-        _ => fault::draw(dice),
+        _ => fault::draw(rng),
     }
 }
 
@@ -134,7 +134,7 @@ fn bytewise(script: ResponseScript, text: &str) -> ResponseScript {
         .fold(script, |script, byte| script.raw([byte]))
 }
 
-/// Without a blank, with CRLF, a mark at the beginning, and a name of the event.
+/// A stream without spaces after colons, with CRLF, a byte order mark, and event names.
 fn odd_frames(text: &str) -> ResponseScript {
     let chunk =
         json!({"choices": [{"index": 0, "delta": {"content": text}, "finish_reason": null}]});

@@ -14,7 +14,7 @@ use tokio::time::{Instant, sleep, timeout};
 use crate::support::http_client::http_client;
 use crate::support::ports::lasting_port;
 
-/// The limit for a start.
+/// The limit for one start.
 const START_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// One server. Dropping it kills it.
@@ -25,10 +25,10 @@ pub struct Node {
     env: Vec<(String, String)>,
     http: Client,
     process: Mutex<Option<Child>>,
-    heard: Arc<Mutex<Output>>,
+    output: Arc<Mutex<Output>>,
 }
 
-/// What it said, as far as it matters.
+/// The parts of its output that the run evaluates.
 #[derive(Default)]
 struct Output {
     worker: String,
@@ -37,9 +37,9 @@ struct Output {
 }
 
 impl Node {
-    /// One that is not started yet.
+    /// Returns a node that is not started yet.
     pub fn new(index: usize, mut env: Vec<(String, String)>) -> Node {
-        let folder = tempfile::tempdir().expect("a temporary folder can be made");
+        let folder = tempfile::tempdir().expect("create a temporary folder");
         let bind = format!("127.0.0.1:{}", lasting_port());
         env.push(("TROUPE_BIND".to_owned(), bind.clone()));
         let data = folder.path().join("data").display().to_string();
@@ -51,11 +51,11 @@ impl Node {
             env,
             http: http_client(),
             process: Mutex::default(),
-            heard: Arc::default(),
+            output: Arc::default(),
         }
     }
 
-    /// Starts it, again and again while what it stands on is away; says whether it is ready at last.
+    /// Starts it, repeatedly while a shared service is unavailable; returns whether it is ready.
     pub async fn start(&self) -> bool {
         let end = Instant::now() + START_TIMEOUT;
         while Instant::now() < end {
@@ -70,17 +70,17 @@ impl Node {
         false
     }
 
-    /// Whether it answers that it is ready.
+    /// Whether it responds that it is ready.
     pub async fn is_ready(&self) -> bool {
         let asked = self.http.get(format!("{}/readyz", self.url)).send();
         let answer = timeout(Duration::from_secs(1), asked).await;
         answer.is_ok_and(|it| it.is_ok_and(|it| it.status() == 200))
     }
 
-    /// Starts the process and waits for nothing.
+    /// Starts the process without waiting.
     pub fn spawn(&self) {
-        // Through a shell that ignores the signal: a write beyond the limit of file sizes is an
-        // error then, and not the end of the process.
+        // Started by a shell that ignores SIGXFSZ, so that a write beyond the limit of file sizes
+        // fails instead of ending the process.
         let mut command = Command::new("sh");
         let binary = env!("CARGO_BIN_EXE_troupe");
         command.args(["-c", "trap '' XFSZ; exec \"$0\"", binary]);
@@ -88,15 +88,15 @@ impl Node {
         command.envs(self.env.iter().map(|(name, value)| (name, value)));
         command.stdin(Stdio::piped());
         command.stdout(Stdio::piped()).stderr(Stdio::piped());
-        let mut child = command.spawn().expect("the binary can be started");
-        follow(&self.heard, child.stdout.take());
-        follow(&self.heard, child.stderr.take());
+        let mut child = command.spawn().expect("start the server binary");
+        follow(&self.output, child.stdout.take());
+        follow(&self.output, child.stderr.take());
         *self.process.lock() = Some(child);
     }
 
-    /// Under which name it holds its runs.
+    /// The worker name under which it claims runs.
     pub fn worker(&self) -> String {
-        self.heard.lock().worker.clone()
+        self.output.lock().worker.clone()
     }
 
     /// `kill -9`.
@@ -107,7 +107,7 @@ impl Node {
         }
     }
 
-    /// Whether no process is there any more.
+    /// Whether the process has ended.
     pub fn is_gone(&self) -> bool {
         let mut process = self.process.lock();
         let ended = process
@@ -119,7 +119,7 @@ impl Node {
         ended
     }
 
-    /// Whether the system has stopped it.
+    /// Whether the process is stopped by a signal.
     pub fn is_stopped(&self) -> bool {
         let Some(pid) = self.pid() else { return false };
         let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
@@ -128,7 +128,7 @@ impl Node {
             .is_some_and(|it| it.trim_start().starts_with('T'))
     }
 
-    /// STOP, CONT, TERM.
+    /// Sends a signal: STOP, CONT or TERM.
     pub fn signal(&self, name: &str) {
         if let Some(pid) = self.pid() {
             let mut kill = Command::new("kill");
@@ -146,36 +146,36 @@ impl Node {
             .status();
     }
 
-    /// Its process, while there is one.
+    /// The id of its process, if it is running.
     pub fn pid(&self) -> Option<u32> {
         self.process.lock().as_ref().map(Child::id)
     }
 
-    /// Has it do something at one of its fail points.
-    pub fn arm(&self, place: &str, deed: &str) {
+    /// Sets the action of one of its fail points.
+    pub fn arm(&self, fail_point: &str, action: &str) {
         let mut process = self.process.lock();
-        let door = process.as_mut().and_then(|it| it.stdin.as_mut());
-        if let Some(door) = door {
-            // A process that died meanwhile needs no orders.
-            let _ = writeln!(door, "{place}={deed}");
+        let stdin = process.as_mut().and_then(|it| it.stdin.as_mut());
+        if let Some(stdin) = stdin {
+            // The write fails if the process has ended.
+            let _ = writeln!(stdin, "{fail_point}={action}");
         }
     }
 
     /// Places where the code panicked without a fail point.
     pub fn panics(&self) -> Vec<String> {
-        self.heard.lock().panics.clone()
+        self.output.lock().panics.clone()
     }
 
-    /// Its last words.
+    /// The last `n` lines of its output.
     pub fn tail(&self, n: usize) -> String {
-        let said = self.heard.lock();
-        said.lines[said.lines.len().saturating_sub(n)..].join("\n")
+        let output = self.output.lock();
+        output.lines[output.lines.len().saturating_sub(n)..].join("\n")
     }
 
-    /// Keeps all it said.
+    /// Writes its output to a file of this folder.
     pub fn write_log(&self, folder: &std::path::Path) {
         let file = folder.join(format!("node-{}.log", self.index));
-        let _ = fs::write(file, self.heard.lock().lines.join("\n"));
+        let _ = fs::write(file, self.output.lock().lines.join("\n"));
     }
 }
 
@@ -185,22 +185,22 @@ impl Drop for Node {
     }
 }
 
-fn follow(said: &Arc<Mutex<Output>>, stream: Option<impl Read + Send + 'static>) {
-    let (said, stream) = (Arc::clone(said), stream.expect("its output is ours"));
+fn follow(output: &Arc<Mutex<Output>>, stream: Option<impl Read + Send + 'static>) {
+    let (output, stream) = (Arc::clone(output), stream.expect("its output is piped"));
     thread::spawn(move || {
         let mut panicked = false;
         for line in BufReader::new(stream).lines().map_while(Result::ok) {
-            let mut said = said.lock();
+            let mut output = output.lock();
             if let Some(worker) = worker_in(&line) {
-                said.worker = worker;
+                output.worker = worker;
             }
-            // A panic says where in one line and why in the next.
+            // A panic prints its location in one line and its message in the next.
             if panicked && !line.contains("failpoint") {
-                let place = said.lines.last().cloned().unwrap_or_default();
-                said.panics.push(format!("{place} {line}"));
+                let location = output.lines.last().cloned().unwrap_or_default();
+                output.panics.push(format!("{location} {line}"));
             }
             panicked = line.contains("panicked at") && !line.contains("fail-0.5");
-            said.lines.push(line);
+            output.lines.push(line);
         }
     });
 }

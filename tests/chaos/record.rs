@@ -1,22 +1,21 @@
-//! The types of what is recorded during the run: by the database, by the clients, by the fault
-//! injectors.
+//! The types of the records of a chaos run, from the database, the clients and the fault injectors.
 //!
-//! Instants are microseconds after 1970; all processes run on one machine and share its clock.
+//! Instants are microseconds since 1970; all processes run on one machine and share its clock.
 
 use std::collections::BTreeMap;
 use std::time::SystemTime;
 
-/// An instant.
+/// An instant or a duration.
 pub type Micros = i64;
 
-/// Now.
+/// Returns the current time.
 pub fn now() -> Micros {
     let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
-    since.expect("this is after 1970").as_micros() as Micros
+    since.expect("the clock is after 1970").as_micros() as Micros
 }
 
-/// One change of a run, as a trigger saw it. `n` orders what happened in one conversation, since
-/// every change is made under its lock; what one transaction did shares `tx`.
+/// One change of a run, recorded by a trigger. `n` orders the changes of one conversation, because
+/// each is made under its lock; the changes of one transaction share `tx`.
 #[derive(Clone, Debug, Default)]
 pub struct Move {
     pub n: i64,
@@ -24,7 +23,7 @@ pub struct Move {
     pub tx: i64,
     pub conversation: i64,
     pub run: String,
-    /// Empty for a run that was made.
+    /// Empty for a new run.
     pub was: String,
     pub became: String,
     pub lease_was: i64,
@@ -41,19 +40,19 @@ pub struct Move {
     pub run_after: i64,
     /// In milliseconds, 0 for none.
     pub burst: i64,
-    /// Milliseconds from the last heartbeat to this change, when there was one.
+    /// Milliseconds from the last heartbeat, if any, to this change.
     pub silence: i64,
-    /// The code of the error, empty for none.
+    /// The error code, empty for none.
     pub error: String,
-    /// The request to cancel asked to keep the partial text.
+    /// The cancellation requested to keep the partial text.
     pub kept: bool,
-    /// Who speaks.
-    pub seat: i64,
-    /// That is a person, for whom a copilot speaks.
+    /// The membership that speaks.
+    pub membership: i64,
+    /// The membership is that of a user, for whom the copilot writes.
     pub by_copilot: bool,
 }
 
-/// One writing of a message, as a trigger saw it.
+/// One insert or update of a message, recorded by a trigger.
 #[derive(Clone, Debug, Default)]
 pub struct Writing {
     pub n: i64,
@@ -73,32 +72,32 @@ pub struct Writing {
     pub content: String,
     /// In milliseconds.
     pub created: i64,
-    /// The message of which it is a clone, 0 for none.
+    /// The message that it was cloned from, 0 for none.
     pub origin: i64,
-    pub seat: i64,
+    pub membership: i64,
 }
 
-/// One more text of a message, as a trigger saw it.
+/// A new swipe of a message, recorded by a trigger.
 #[derive(Clone, Debug, Default)]
 pub struct Version {
     pub n: i64,
     pub tx: i64,
     pub conversation: i64,
     pub message: i64,
-    /// 0 is the text that the message had before it had several.
+    /// 0 is the text that the message had before its first swipe.
     pub position: i64,
     /// Empty for none.
     pub run: String,
     pub content: String,
 }
 
-/// One change of a copilot, as a trigger saw it.
+/// One change of a copilot, recorded by a trigger.
 #[derive(Clone, Debug, Default)]
-pub struct SeatMove {
+pub struct CopilotChange {
     pub n: i64,
     pub tx: i64,
-    pub seat: i64,
-    /// How many texts it may still write; 0: it is off.
+    pub membership: i64,
+    /// How many texts it may still write; 0 if it is off.
     pub steps: i64,
 }
 
@@ -109,8 +108,8 @@ pub struct Post {
     pub conversation: i64,
     pub key: String,
     pub content: String,
-    /// Whether it must get an answer.
-    pub asks: bool,
+    /// Whether it must get a reply.
+    pub expects_reply: bool,
     pub tries: Vec<PostAttempt>,
 }
 
@@ -120,30 +119,30 @@ pub struct PostAttempt {
     pub node: usize,
     pub at: Micros,
     pub answered_at: Micros,
-    /// 0: no answer came.
+    /// 0 if there was no response.
     pub status: u16,
-    /// The code of the error.
+    /// The error code.
     pub code: String,
     pub message: i64,
     pub seq: i64,
 }
 
 impl Post {
-    /// The first answer that promised that it is stored.
+    /// The first response that confirmed that it is stored.
     pub fn acknowledged(&self) -> Option<&PostAttempt> {
         self.tries
             .iter()
             .find(|it| (200..300).contains(&it.status) && it.message != 0)
     }
 
-    /// Every request was answered, each time with a refusal that stores nothing.
+    /// Every request had a response, and all of them rejected the message.
     pub fn refused(&self) -> bool {
         let is_refusal = |it: &PostAttempt| (400..500).contains(&it.status);
         !self.tries.is_empty() && self.tries.iter().all(is_refusal)
     }
 }
 
-/// A look for an acknowledged message through another node.
+/// A read of an acknowledged message through another node.
 #[derive(Clone, Debug, Default)]
 pub struct ReadBack {
     pub conversation: i64,
@@ -156,24 +155,24 @@ pub struct ReadBack {
 #[derive(Clone, Debug, Default)]
 pub struct PromisedText {
     pub what: &'static str,
-    /// The run that is to write it, empty for none.
+    /// The run that will write it, empty for none.
     pub run: String,
-    /// Where it is to be found.
+    /// The conversation of the text.
     pub conversation: i64,
 }
 
-/// A client whose connection stayed open and that never sent another frame.
+/// A client that stopped sending frames but kept its connection open.
 #[derive(Clone, Debug, Default)]
 pub struct SilentClient {
     pub node: usize,
     pub silent_at: Micros,
-    /// When the server hung up; 0: it did not.
+    /// When the server closed the connection; 0 if it did not.
     pub closed_at: Micros,
-    /// Whether others saw the user as present after the connection was gone.
+    /// Whether others saw the user as present after the connection was closed.
     pub is_shown: bool,
 }
 
-/// A stop that was acknowledged.
+/// An acknowledged stop.
 #[derive(Clone, Debug, Default)]
 pub struct Stop {
     pub conversation: i64,
@@ -181,16 +180,16 @@ pub struct Stop {
     pub at: Micros,
 }
 
-/// What a tab heard about one conversation.
+/// An event of one conversation that a tab received.
 #[derive(Clone, Debug)]
 pub struct Note {
     pub at: Micros,
-    pub heard: ReceivedEvent,
+    pub event: ReceivedEvent,
 }
 
 #[derive(Clone, Debug)]
 pub enum ReceivedEvent {
-    /// A new connection, to this node.
+    /// A new connection to this node.
     Connected(usize),
     Snapshot {
         asked_at: Micros,
@@ -199,20 +198,20 @@ pub enum ReceivedEvent {
         reset: bool,
         /// Id and `rev` of each message in it.
         messages: Vec<(i64, i64)>,
-        /// The run that is being written, and its text.
+        /// The streaming run, and its text.
         stream: Option<(String, String)>,
     },
     Durable {
         rev: i64,
         kind: String,
-        /// Of the whole frame.
+        /// The hash of the whole frame.
         digest: u64,
         /// The run that this event ends, if it does.
         ends: Option<String>,
         /// Id and `rev` of the message that it contains, if any.
         message: Option<(i64, i64)>,
     },
-    /// A text for this seat alone.
+    /// A suggestion for this membership only.
     Candidate(i64),
     TypingStart(String),
     Chunk {
@@ -229,18 +228,18 @@ pub enum ReceivedEvent {
 /// `(seq, role, content)`.
 pub type Line = (i64, String, String);
 
-/// All that one tab heard about one conversation, and what it shows in the end.
+/// All events of one conversation that a tab received, and what it shows in the end.
 #[derive(Clone, Debug, Default)]
 pub struct ClientLog {
     pub client: usize,
     pub conversation: i64,
-    /// As whom.
-    pub seat: i64,
+    /// The membership of the tab's user.
+    pub membership: i64,
     pub notes: Vec<Note>,
     pub lines: Vec<Line>,
-    /// Id and `rev` of each message that is shown.
+    /// Id and `rev` of each shown message.
     pub revs: Vec<(i64, i64)>,
-    /// The snapshot came after many events, or after a reset: it shows the newest ones.
+    /// The snapshot followed many events or a reset: the tab shows only the newest messages.
     pub is_late: bool,
     pub complaints: Vec<String>,
 }
@@ -249,12 +248,12 @@ pub struct ClientLog {
 #[derive(Clone, Debug, Default)]
 pub struct Fault {
     pub kind: String,
-    /// Which node it hit; none: something that all of them stand on.
+    /// The affected node, `None` for a shared service.
     pub node: Option<usize>,
-    /// The name under which that node held its runs.
+    /// The worker name of that node.
     pub worker: String,
     pub at: Micros,
-    /// When whatever was hit went on, or was started again.
+    /// When the affected process continued or was started again.
     pub until: Micros,
     pub healed: bool,
 }
@@ -266,7 +265,7 @@ pub struct DatabaseSample {
     pub counts: Vec<(i64, i64, i64)>,
 }
 
-/// The rules of one conversation.
+/// The settings of one conversation.
 #[derive(Clone, Debug, Default)]
 pub struct Rules {
     pub space: i64,
@@ -274,38 +273,38 @@ pub struct Rules {
     pub max_auto: i64,
 }
 
-/// Everything.
+/// All records of a chaos run.
 #[derive(Clone, Debug, Default)]
 pub struct Evidence {
     pub moves: Vec<Move>,
     pub writings: Vec<Writing>,
     pub versions: Vec<Version>,
-    pub seats: Vec<SeatMove>,
+    pub copilot_changes: Vec<CopilotChange>,
     pub posts: Vec<Post>,
-    pub wishes: Vec<PromisedText>,
-    /// How many candidates were asked for.
+    pub promises: Vec<PromisedText>,
+    /// How many candidates were requested.
     pub n_candidates: usize,
-    pub ghosts: Vec<SilentClient>,
+    pub silent_clients: Vec<SilentClient>,
     pub read_backs: Vec<ReadBack>,
     pub stops: Vec<Stop>,
-    pub ears: Vec<ClientLog>,
+    pub client_logs: Vec<ClientLog>,
     pub faults: Vec<Fault>,
-    pub looks: Vec<DatabaseSample>,
+    pub samples: Vec<DatabaseSample>,
     pub rules: BTreeMap<i64, Rules>,
-    /// What the database shows of each conversation in the end.
+    /// The stored messages of each conversation in the end.
     pub timelines: BTreeMap<i64, Vec<Line>>,
     /// Each conversation's `rev` and `last_seq` in the end.
     pub heads: BTreeMap<i64, (i64, i64)>,
-    /// Messages that show a text which is none of theirs.
-    pub strangers: Vec<i64>,
+    /// Messages whose text equals none of their swipes.
+    pub wrong_texts: Vec<i64>,
     /// Requests that reached the model.
     pub n_calls: usize,
-    /// How many of them were answered badly.
-    pub n_spoilt: usize,
-    /// What the model said whole.
-    pub said: Vec<String>,
-    /// How many tabs there are, and which of their timelines were behind ten seconds after all
-    /// rested, without having come back.
+    /// How many of them got a faulty response.
+    pub n_faulty: usize,
+    /// The texts that the model has sent completely.
+    pub sent_texts: Vec<String>,
+    /// The number of tabs, and which of their timelines were behind ten seconds after the last run,
+    /// before the tabs connected again.
     pub n_tabs: usize,
     pub behind: Vec<String>,
     /// Places in the code that panicked without a fail point.

@@ -1,5 +1,5 @@
-//! Injects faults into the Redis between the nodes: it dies, freezes, is disconnected from one
-//! node, and loses, repeats, swaps or corrupts messages.
+//! Injects faults into the Redis between the nodes: it is killed, frozen or disconnected from one
+//! node, and messages are lost, repeated, swapped or corrupted.
 
 use std::time::Duration;
 
@@ -12,14 +12,14 @@ use crate::record::{Fault, now};
 use crate::support::redis::RedisServer;
 use crate::support::redis_proxy::{ProxyFault, RedisProxy};
 
-/// A Redis, and a line to it for each node.
+/// A Redis, and a proxy to it for each node.
 pub struct Redis {
     server: RedisServer,
     pub lines: Vec<RedisProxy>,
 }
 
 impl Redis {
-    /// Starts it.
+    /// Starts Redis and its proxies.
     pub async fn start(n_nodes: usize) -> Redis {
         let server = RedisServer::start().await;
         let mut lines = Vec::new();
@@ -29,20 +29,20 @@ impl Redis {
         Redis { server, lines }
     }
 
-    /// Hits it until the end; gives it back in good order.
+    /// Injects faults until the end; returns it without a fault.
     pub async fn inject_faults(
         mut self,
-        mut dice: ChaCha8Rng,
+        mut rng: ChaCha8Rng,
         end: Instant,
         done: FaultLog,
     ) -> Redis {
         loop {
-            sleep(Duration::from_millis(dice.random_range(800..4_000))).await;
+            sleep(Duration::from_millis(rng.random_range(800..4_000))).await;
             if Instant::now() >= end {
                 return self;
             }
             let at = now();
-            let kind = self.inject_fault(&mut dice).await;
+            let kind = self.inject_fault(&mut rng).await;
             let healed = self.server.ask(&["PING"]).await.is_ok();
             done.lock().push(Fault {
                 kind,
@@ -56,10 +56,10 @@ impl Redis {
     }
 
     /// Applies one fault and reverts it.
-    async fn inject_fault(&mut self, dice: &mut ChaCha8Rng) -> String {
-        let lasts = Duration::from_millis(dice.random_range(200..3_000));
-        let one = dice.random_range(0..self.lines.len());
-        match dice.random_range(0..10) {
+    async fn inject_fault(&mut self, rng: &mut ChaCha8Rng) -> String {
+        let lasts = Duration::from_millis(rng.random_range(200..3_000));
+        let one = rng.random_range(0..self.lines.len());
+        match rng.random_range(0..10) {
             0..3 => {
                 self.lines[one].cut();
                 sleep(lasts).await;
@@ -90,7 +90,7 @@ impl Redis {
                     ProxyFault::Swap,
                     ProxyFault::Garble,
                 ];
-                let harm = harms[dice.random_range(0..harms.len())];
+                let harm = harms[rng.random_range(0..harms.len())];
                 self.lines.iter().for_each(|it| it.inject_fault(harm));
                 sleep(lasts).await;
                 self.lines

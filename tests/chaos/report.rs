@@ -12,7 +12,7 @@ use crate::cpu_starvation;
 use crate::cpu_starvation::STARVED;
 use crate::record::Evidence;
 
-/// Everything that must hold.
+/// All checks.
 const CHECKS: &[fn(&Evidence) -> Check] = &[
     runs::at_most_one_run_is_running,
     runs::at_most_one_run_is_queued,
@@ -62,23 +62,23 @@ const CHECKS: &[fn(&Evidence) -> Check] = &[
     nothing_panics,
 ];
 
-/// So much evidence for each broken rule is enough.
+/// The number of violations that are printed for each rule.
 const SHOWN: usize = 4;
 
-/// The verdict on one run.
+/// The result of one run.
 pub struct Report {
     kinds: BTreeMap<String, (usize, usize)>,
     n_faults: usize,
     n_survived: usize,
     n_acknowledged: usize,
-    n_spoilt: usize,
+    n_faulty: usize,
     n_succeeded: usize,
     starved: String,
     checks: Vec<Check>,
 }
 
 impl Report {
-    /// Judges.
+    /// Runs all checks.
     pub fn of(evidence: &Evidence) -> Report {
         let mut kinds: BTreeMap<String, (usize, usize)> = BTreeMap::new();
         let done = evidence.faults.iter().filter(|it| it.kind != STARVED);
@@ -97,14 +97,14 @@ impl Report {
             n_faults: done.clone().count(),
             n_survived: done.filter(|it| it.healed).count(),
             n_acknowledged: acknowledged.count(),
-            n_spoilt: evidence.n_spoilt,
+            n_faulty: evidence.n_faulty,
             n_succeeded: succeeded.count(),
             starved: cpu_starvation::describe(evidence),
             checks: CHECKS.iter().map(|check| check(evidence)).collect(),
         }
     }
 
-    /// Whether every rule held, and everything stood again.
+    /// Whether every rule holds, and every node recovered from each fault.
     pub fn holds(&self) -> bool {
         self.n_survived == self.n_faults && self.checks.iter().all(|it| it.broken.is_empty())
     }
@@ -119,7 +119,7 @@ impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(
             f,
-            "faults tried {}, survived {}; messages acknowledged {}, lost {}, doubled {}; stuck {}",
+            "faults tried {}, survived {}; messages acknowledged {}, lost {}, duplicated {}; stuck {}",
             self.n_faults,
             self.n_survived,
             self.n_acknowledged,
@@ -129,12 +129,12 @@ impl fmt::Display for Report {
         )?;
         writeln!(
             f,
-            "replies {}, answers of the model spoilt {}",
-            self.n_succeeded, self.n_spoilt
+            "replies {}, faulty responses of the model {}",
+            self.n_succeeded, self.n_faulty
         )?;
         writeln!(f, "{}", self.starved)?;
         for (kind, (n, healed)) in &self.kinds {
-            writeln!(f, "  {n:5} {kind}, healed {healed}")?;
+            writeln!(f, "  {n:5} {kind}, recovered {healed}")?;
         }
         for check in &self.checks {
             let Check {
@@ -145,20 +145,20 @@ impl fmt::Display for Report {
             } = check;
             writeln!(
                 f,
-                "  {id:4} looked at {n:7} times, broken {:3}: {rule}",
+                "  {id:4} checked {n:7} times, violated {:3}: {rule}",
                 broken.len()
             )?;
-            for told in broken.iter().take(SHOWN) {
-                writeln!(f, "         {told}")?;
+            for violation in broken.iter().take(SHOWN) {
+                writeln!(f, "         {violation}")?;
             }
         }
         Ok(())
     }
 }
 
-/// The server's code panics only at fail points.
+/// Checks that the server panics only at fail points.
 fn nothing_panics(evidence: &Evidence) -> Check {
-    let mut check = Check::of("P", "nothing panics that was not told to");
+    let mut check = Check::of("P", "the server panics only at fail points");
     check.n = evidence.faults.len();
     check.broken = evidence.panics.clone();
     check
@@ -170,7 +170,7 @@ mod tests {
     use crate::checks::check::example::{fault, good};
 
     #[test]
-    fn a_good_run_holds_and_says_so_in_one_line() {
+    fn the_report_of_a_good_run_is_one_line() {
         let mut evidence = good();
         evidence.faults = vec![fault("kill -9", 1, 2)];
 
@@ -178,12 +178,12 @@ mod tests {
 
         assert!(report.holds(), "{report}");
         let line =
-            "faults tried 1, survived 1; messages acknowledged 1, lost 0, doubled 0; stuck 0\n";
+            "faults tried 1, survived 1; messages acknowledged 1, lost 0, duplicated 0; stuck 0\n";
         assert!(report.to_string().starts_with(line), "{report}");
     }
 
     #[test]
-    fn a_lost_message_a_stuck_run_and_a_node_that_stays_down_do_not_hold() {
+    fn a_lost_message_a_stuck_run_or_a_node_that_stays_down_is_a_violation() {
         let mut lost = good();
         lost.writings.remove(0);
         let mut stuck = good();

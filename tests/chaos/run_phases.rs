@@ -26,87 +26,90 @@ use crate::tabs::Tab;
 use crate::user_actions::{ActionLog, SimulatedUser, rng_for};
 use crate::{cpu_starvation, fault_injectors, settings, silent_clients, spaces, triggers};
 
-/// How long what is left may take once everything is healed.
+/// The limit for pending runs after the last fault is reverted.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(90);
-/// How long tabs may take until they show what is stored.
+/// The limit for tabs to show what is stored.
 const CONVERGENCE_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Plays it; answers with everything that was written down.
+/// Executes the phases and returns all records.
 pub async fn run(settings: &Settings) -> Evidence {
     let model = Model::start(settings.seed).await;
     let mut redis = None;
     if settings.has_redis {
         redis = Some(Redis::start(settings::N_NODES).await);
     }
-    let ground = build(settings, &model, redis.as_ref());
-    let house = open(settings, &ground).await;
-    let urls: Vec<String> = ground.nodes.iter().map(|it| it.url.clone()).collect();
-    let tabs: Vec<Arc<Tab>> = house
+    let targets = build(settings, &model, redis.as_ref());
+    let population = open(settings, &targets).await;
+    let urls: Vec<String> = targets.nodes.iter().map(|it| it.url.clone()).collect();
+    let tabs: Vec<Arc<Tab>> = population
         .users
         .iter()
         .map(|guest| {
-            let dice = rng_for(settings.seed, 1_000 + guest.index);
-            Tab::open(guest, urls.clone(), dice, ground.cut.subscribe())
+            let rng = rng_for(settings.seed, 1_000 + guest.index);
+            Tab::open(guest, urls.clone(), rng, targets.cut.subscribe())
         })
         .collect();
 
-    let (done, looks) = (
+    let (done, samples) = (
         FaultLog::default(),
         Arc::<Mutex<Vec<DatabaseSample>>>::default(),
     );
     let mut watching = vec![
         tokio::spawn(cpu_starvation::watch_the_clock(Arc::clone(&done))),
-        tokio::spawn(sample_database(ground.postgres.url(), Arc::clone(&looks))),
+        tokio::spawn(sample_database(
+            targets.postgres.url(),
+            Arc::clone(&samples),
+        )),
     ];
-    for node in &ground.nodes {
+    for node in &targets.nodes {
         let watch = cpu_starvation::watch_a_node(Arc::clone(node), Arc::clone(&done));
         watching.push(tokio::spawn(watch));
     }
-    let (deeds, _redis) = run_load(settings, &ground, redis, &house, &tabs, &done).await;
-    end_all_faults(&ground).await;
-    let witness = house.users[0].clone();
-    let ghosts = tokio::spawn(silent_clients::run_silent_clients(
-        house.silent_users,
+    let (actions, _redis) = run_load(settings, &targets, redis, &population, &tabs, &done).await;
+    end_all_faults(&targets).await;
+    let witness = population.users[0].clone();
+    let silent_clients = tokio::spawn(silent_clients::run_silent_clients(
+        population.silent_users,
         witness,
         urls,
     ));
-    wait_until_idle(&ground).await;
+    wait_until_idle(&targets).await;
     let mut evidence = Evidence::default();
-    triggers::read(&ground.postgres.url(), &mut evidence)
+    triggers::read(&targets.postgres.url(), &mut evidence)
         .await
-        .expect("the database answers again");
+        .expect("the database is available again");
     let mut behind = catch_up(&tabs, &evidence).await;
     if !behind.is_empty() {
-        ground.cut.send_modify(|n| *n += 1);
+        targets.cut.send_modify(|n| *n += 1);
         catch_up(&tabs, &evidence).await;
     }
     evidence.n_tabs = tabs.len();
     evidence.behind.append(&mut behind);
     watching.iter().for_each(|it| it.abort());
 
-    let deeds = std::mem::take(&mut *deeds.lock());
-    evidence.posts = deeds.posts;
-    evidence.read_backs = deeds.read_backs;
-    evidence.stops = deeds.stops;
-    evidence.wishes = deeds.promised_texts;
-    evidence.n_candidates = deeds.n_candidates;
-    evidence.ghosts = ghosts.await.expect("the harness itself does not break");
+    let actions = std::mem::take(&mut *actions.lock());
+    evidence.posts = actions.posts;
+    evidence.read_backs = actions.read_backs;
+    evidence.stops = actions.stops;
+    evidence.promises = actions.promised_texts;
+    evidence.n_candidates = actions.n_candidates;
+    evidence.silent_clients = silent_clients.await.expect("the harness does not panic");
     evidence.faults = done.lock().clone();
-    evidence.looks = std::mem::take(&mut *looks.lock());
-    evidence.ears = tabs.iter().flat_map(|it| it.client_logs()).collect();
+    evidence.samples = std::mem::take(&mut *samples.lock());
+    evidence.client_logs = tabs.iter().flat_map(|it| it.client_logs()).collect();
     evidence.n_calls = model.upstream.n_requests();
-    evidence.n_spoilt = model.n_faults();
-    evidence.said = model.said();
-    evidence.panics = ground.nodes.iter().flat_map(|it| it.panics()).collect();
+    evidence.n_faulty = model.n_faults();
+    evidence.sent_texts = model.sent_texts();
+    evidence.panics = targets.nodes.iter().flat_map(|it| it.panics()).collect();
     evidence.stale_ms = settings.stale_after.as_millis() as i64;
     evidence.heartbeat_ms = settings::HEARTBEAT.as_millis() as i64;
     evidence.run_timeout_ms = settings::RUN_TIMEOUT.as_millis() as i64;
-    keep_logs(&ground);
+    keep_logs(&targets);
     evidence
 }
 
 fn build(settings: &Settings, model: &Model, redis: Option<&Redis>) -> Arc<SharedFaults> {
-    // Its log of changes must not grow to the size of the disk by itself.
+    // The write-ahead log alone must not fill the disk.
     let setting = "max_connections = 200\nmax_wal_size = 64MB\nmin_wal_size = 32MB";
     let disk = SmallDisk::mount(settings::DISK_MIB);
     let postgres = Postgres::start_on(setting, disk);
@@ -132,112 +135,112 @@ fn build(settings: &Settings, model: &Model, redis: Option<&Redis>) -> Arc<Share
     })
 }
 
-async fn open(settings: &Settings, ground: &SharedFaults) -> Population {
-    for node in &ground.nodes {
+async fn open(settings: &Settings, targets: &SharedFaults) -> Population {
+    for node in &targets.nodes {
         assert!(node.start().await, "{}", node.tail(40));
     }
-    triggers::record(&ground.postgres.url())
+    triggers::record(&targets.postgres.url())
         .await
-        .expect("the triggers can be made");
-    spaces::create_spaces(&ground.nodes[0].url, settings.n_clients, settings.seed).await
+        .expect("create the triggers");
+    spaces::create_spaces(&targets.nodes[0].url, settings.n_clients, settings.seed).await
 }
 
-/// People and tormentors, until the time is over and everybody has the last answer.
+/// Runs the users and the fault injectors until the time is over and every user has ended.
 async fn run_load(
     settings: &Settings,
-    ground: &Arc<SharedFaults>,
+    targets: &Arc<SharedFaults>,
     redis: Option<Redis>,
-    house: &Population,
+    population: &Population,
     tabs: &[Arc<Tab>],
     done: &FaultLog,
 ) -> (Arc<Mutex<ActionLog>>, Option<Redis>) {
     let end = Instant::now() + settings.lasts;
-    let deeds = Arc::<Mutex<ActionLog>>::default();
+    let actions = Arc::<Mutex<ActionLog>>::default();
     let mut all = JoinSet::new();
     let http = http_client();
-    let urls: Vec<String> = ground.nodes.iter().map(|it| it.url.clone()).collect();
-    for (guest, tab) in house.users.iter().zip(tabs) {
+    let urls: Vec<String> = targets.nodes.iter().map(|it| it.url.clone()).collect();
+    for (guest, tab) in population.users.iter().zip(tabs) {
         let visitor = SimulatedUser {
             at: guest.index % urls.len(),
             guest: guest.clone(),
             nodes: urls.clone(),
             tab: Arc::clone(tab),
             http: http.clone(),
-            dice: rng_for(settings.seed, guest.index),
+            rng: rng_for(settings.seed, guest.index),
             think: settings.think,
             last: None,
-            actions: Arc::clone(&deeds),
+            actions: Arc::clone(&actions),
         };
         all.spawn(visitor.run(end));
     }
     if settings.only_replaces {
-        let nodes = ground.nodes.clone();
+        let nodes = targets.nodes.clone();
         all.spawn(fault_injectors::replace_nodes(nodes, end, Arc::clone(done)));
     } else {
-        start_fault_injectors(settings, ground, end, done, &mut all);
+        start_fault_injectors(settings, targets, end, done, &mut all);
     }
-    let tormenting = async {
-        let dice = rng_for(settings.seed, 4_000);
+    let fault_injection = async {
+        let rng = rng_for(settings.seed, 4_000);
         match redis {
             Some(it) if !settings.only_replaces => {
-                Some(it.inject_faults(dice, end, Arc::clone(done)).await)
+                Some(it.inject_faults(rng, end, Arc::clone(done)).await)
             }
             it => it,
         }
     };
-    let everybody = async {
+    let all_users = async {
         while let Some(ended) = all.join_next().await {
-            ended.expect("the harness itself does not break");
+            ended.expect("the harness does not panic");
         }
     };
-    let (redis, ()) = tokio::join!(tormenting, everybody);
-    (deeds, redis)
+    let (redis, ()) = tokio::join!(fault_injection, all_users);
+    (actions, redis)
 }
 
-/// One task for each node, and one for what they share.
+/// Starts one fault injector for each node, and one for the shared services.
 fn start_fault_injectors(
     settings: &Settings,
-    ground: &Arc<SharedFaults>,
+    targets: &Arc<SharedFaults>,
     end: Instant,
     done: &FaultLog,
     all: &mut JoinSet<()>,
 ) {
-    for node in &ground.nodes {
-        let dice = rng_for(settings.seed, 2_000 + node.index);
+    for node in &targets.nodes {
+        let rng = rng_for(settings.seed, 2_000 + node.index);
         let (node, done) = (Arc::clone(node), Arc::clone(done));
         all.spawn(fault_injectors::inject_node_faults(
             node,
-            dice,
+            rng,
             settings.peace,
             end,
             done,
         ));
     }
-    let dice = rng_for(settings.seed, 3_000);
-    let (ground, done) = (Arc::clone(ground), Arc::clone(done));
+    let rng = rng_for(settings.seed, 3_000);
+    let (targets, done) = (Arc::clone(targets), Arc::clone(done));
     all.spawn(fault_injectors::inject_shared_faults(
-        ground, dice, end, done,
+        targets, rng, end, done,
     ));
 }
 
-/// All nodes are started and ready.
-async fn end_all_faults(ground: &SharedFaults) {
-    ground.postgres.signal("CONT");
-    fault_injectors::answers(&ground.postgres.url()).await;
-    for node in &ground.nodes {
+/// Reverts all faults and waits until all nodes are ready.
+async fn end_all_faults(targets: &SharedFaults) {
+    targets.postgres.signal("CONT");
+    fault_injectors::answers(&targets.postgres.url()).await;
+    for node in &targets.nodes {
         node.signal("CONT");
         assert!(node.start().await, "node {}\n{}", node.index, node.tail(40));
     }
 }
 
 /// Waits until nothing is running or due. The checks report what is stuck.
-async fn wait_until_idle(ground: &SharedFaults) {
+async fn wait_until_idle(targets: &SharedFaults) {
     let end = Instant::now() + IDLE_TIMEOUT;
     while Instant::now() < end {
-        // Twice in a row: between two turns nothing is to be seen for a moment.
+        // Twice in a row, because for a moment between two turns no run is unfinished.
         let mut n = 0;
         for _ in 0..2 {
-            n += triggers::unfinished(&ground.postgres.url())
+            n += triggers::unfinished(&targets.postgres.url())
                 .await
                 .unwrap_or(1);
             sleep(Duration::from_millis(300)).await;
@@ -246,25 +249,25 @@ async fn wait_until_idle(ground: &SharedFaults) {
             return;
         }
     }
-    let stuck = triggers::stuck(&ground.postgres.url()).await;
+    let stuck = triggers::stuck(&targets.postgres.url()).await;
     eprintln!("stuck: {:#?}", stuck.unwrap_or_default());
 }
 
-/// Waits until each tab shows what is stored; which of them still do not after a while.
+/// Waits until each tab shows what is stored; returns those that do not in time.
 async fn catch_up(tabs: &[Arc<Tab>], evidence: &Evidence) -> Vec<String> {
     let end = Instant::now() + CONVERGENCE_TIMEOUT;
     let nothing = Vec::new();
     loop {
         let mut behind = Vec::new();
         for (n, tab) in tabs.iter().enumerate() {
-            for ear in tab.shown() {
-                let stored = evidence.timelines.get(&ear.conversation);
-                let stored = visible_part(&ear, stored.unwrap_or(&nothing));
-                if stored != ear.lines {
-                    let (shows, of) = (ear.lines.len(), stored.len());
+            for client_log in tab.shown() {
+                let stored = evidence.timelines.get(&client_log.conversation);
+                let stored = visible_part(&client_log, stored.unwrap_or(&nothing));
+                if stored != client_log.lines {
+                    let (shows, of) = (client_log.lines.len(), stored.len());
                     behind.push(format!(
                         "tab {n} shows {shows} of {of} lines of conversation {}",
-                        ear.conversation
+                        client_log.conversation
                     ));
                 }
             }
@@ -276,12 +279,12 @@ async fn catch_up(tabs: &[Arc<Tab>], evidence: &Evidence) -> Vec<String> {
     }
 }
 
-/// Looks at all timelines again and again, as a reader would.
-async fn sample_database(url: String, looks: Arc<Mutex<Vec<DatabaseSample>>>) {
+/// Reads all timelines repeatedly, as a reader would.
+async fn sample_database(url: String, samples: Arc<Mutex<Vec<DatabaseSample>>>) {
     loop {
         if let Ok(mut db) = PgConnection::connect(&url).await {
-            while let Ok(look) = triggers::sample(&mut db).await {
-                looks.lock().push(look);
+            while let Ok(sample) = triggers::sample(&mut db).await {
+                samples.lock().push(sample);
                 sleep(Duration::from_millis(200)).await;
             }
         }
@@ -289,10 +292,10 @@ async fn sample_database(url: String, looks: Arc<Mutex<Vec<DatabaseSample>>>) {
     }
 }
 
-/// `CHAOS_LOGS` names a folder for what the nodes said.
-fn keep_logs(ground: &SharedFaults) {
+/// Writes the output of the nodes to the folder `CHAOS_LOGS`.
+fn keep_logs(targets: &SharedFaults) {
     if let Ok(folder) = std::env::var("CHAOS_LOGS") {
         let folder = std::path::PathBuf::from(folder);
-        ground.nodes.iter().for_each(|it| it.write_log(&folder));
+        targets.nodes.iter().for_each(|it| it.write_log(&folder));
     }
 }

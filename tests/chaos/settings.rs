@@ -7,20 +7,20 @@ use std::time::Duration;
 /// The settings of one run.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// How long faults happen (`CHAOS_SECONDS`, 600).
+    /// How long faults are injected (`CHAOS_SECONDS`, 600).
     pub lasts: Duration,
     /// The same seed draws the same faults (`CHAOS_SEED`, random).
     pub seed: u64,
-    /// How many people there are (`CHAOS_CLIENTS`, 50).
+    /// The number of users (`CHAOS_CLIENTS`, 50).
     pub n_clients: usize,
-    /// How long each of them thinks between two messages, on average (`CHAOS_THINK_MS`, 1200).
+    /// The average pause of a user between two messages (`CHAOS_THINK_MS`, 1200).
     pub think: Duration,
-    /// How long a node is left in peace between two faults, on average (`CHAOS_PEACE_MS`, 1000).
+    /// The average pause of a node between two faults (`CHAOS_PEACE_MS`, 1000).
     pub peace: Duration,
-    /// Whether a Redis stands between the nodes (`CHAOS_REDIS`, 1); without one they find out what
-    /// others did by looking.
+    /// Whether the nodes use a Redis (`CHAOS_REDIS`, 1); without one they poll the database for the
+    /// changes of other nodes.
     pub has_redis: bool,
-    /// Nothing breaks; one node after another is replaced.
+    /// No faults are injected; one node after another is replaced.
     pub only_replaces: bool,
     /// The time without a heartbeat after which a run is recovered.
     pub stale_after: Duration,
@@ -28,7 +28,7 @@ pub struct Settings {
 
 /// The size of the disk that is filled.
 pub const DISK_MIB: u32 = 512;
-/// How many servers there are.
+/// The number of nodes.
 pub const N_NODES: usize = 3;
 
 pub const HEARTBEAT: Duration = Duration::from_millis(250);
@@ -40,7 +40,7 @@ pub const RUN_TIMEOUT: Duration = Duration::from_millis(8_000);
 pub const GRACE: Duration = Duration::from_millis(400);
 
 impl Settings {
-    /// What the environment says.
+    /// Reads the settings from the environment.
     pub fn read() -> Settings {
         Settings {
             lasts: Duration::from_secs(number("CHAOS_SECONDS", 600)),
@@ -54,14 +54,13 @@ impl Settings {
         }
     }
 
-    /// An upgrade under load, as long as a tenth of that (`CHAOS_SECONDS`), and a minute at least.
+    /// Settings of an upgrade under load: a tenth of `CHAOS_SECONDS`, at least a minute.
     pub fn of_an_upgrade() -> Settings {
         let all = Settings::read();
         Settings {
             lasts: (all.lasts / 10).max(Duration::from_secs(60)),
             only_replaces: true,
-            // A node that stops releases its runs: none has to be recovered, and on a busy machine
-            // none may be.
+            // A stopping node releases its runs, so none may be recovered, even on a busy machine.
             stale_after: STALE_AFTER * 20,
             ..all
         }
@@ -73,10 +72,10 @@ fn number<T: FromStr>(name: &str, default: T) -> T {
         return default;
     };
     let parsed = text.parse().ok();
-    parsed.unwrap_or_else(|| panic!("{name} is {text:?}, but takes a number"))
+    parsed.unwrap_or_else(|| panic!("{name} is {text:?}, but must be a number"))
 }
 
-/// The settings of every node.
+/// Returns the environment variables of every node.
 pub fn of_a_node(settings: &Settings) -> Vec<(String, String)> {
     let ms = |it: Duration| it.as_millis().to_string();
     let all = [

@@ -9,22 +9,22 @@ use crate::support::http_client::{HttpClient, expect, id, root_of, token_of};
 
 /// The number of spaces, apart from the one with all users.
 const N_SPACES: usize = 15;
-/// In how many of them each person sits.
-const N_SEATS: usize = 3;
+/// The number of these spaces that each user joins.
+const N_MEMBERSHIPS: usize = 3;
 
-/// A conversation, as its people know it.
+/// A conversation as its users see it.
 #[derive(Clone, Debug)]
 pub struct SpaceConversation {
     pub conversation: i64,
-    /// As whom one sits there.
-    pub seat: i64,
-    /// A message asks for an answer.
-    pub asks: bool,
+    /// The membership of the user.
+    pub membership: i64,
+    /// A message must get a reply.
+    pub expects_reply: bool,
     /// A user created it during the faults.
     pub is_branch: bool,
 }
 
-/// One of the people.
+/// A user with a session.
 #[derive(Clone, Debug)]
 pub struct SignedInUser {
     pub index: usize,
@@ -32,79 +32,79 @@ pub struct SignedInUser {
     pub conversations: Vec<SpaceConversation>,
 }
 
-/// What was furnished.
+/// The users that were created.
 pub struct Population {
     pub users: Vec<SignedInUser>,
-    /// They will sit there and never say a word.
+    /// Users for the clients that stop sending frames.
     pub silent_users: Vec<SignedInUser>,
 }
 
 /// Creates all users and spaces on one node before the faults begin.
 pub async fn create_spaces(base: &str, n_guests: usize, seed: u64) -> Population {
     let owner = HttpClient::set_up(base, "ann").await;
-    let mut dice = ChaCha8Rng::seed_from_u64(seed);
-    let mut cast = Vec::new();
+    let mut rng = ChaCha8Rng::seed_from_u64(seed);
+    let mut characters = Vec::new();
     for name in ["Ada", "Bob", "Cleo"] {
-        cast.push(owner.create_character(name, None).await);
+        characters.push(owner.create_character(name, None).await);
     }
-    let mut doors = Vec::new();
+    let mut invites = Vec::new();
     for n in 0..=N_SPACES {
         let space = space(&owner, n).await;
-        for character in &cast {
+        for character in &characters {
             owner.add_character(&space, character).await;
         }
         let invite = owner.invite(id(&space), json!({"role": "member"})).await;
-        let room = SpaceConversation {
+        let space_conversation = SpaceConversation {
             conversation: root_of(&space),
-            seat: 0,
-            asks: space["reply_order"] != "manual",
+            membership: 0,
+            expects_reply: space["reply_order"] != "manual",
             is_branch: false,
         };
-        doors.push((token_of(&invite).to_owned(), room));
+        invites.push((token_of(&invite).to_owned(), space_conversation));
     }
     let mut guests = Vec::new();
     for index in 0..n_guests {
         let mut chosen: Vec<usize> = (1..=N_SPACES).collect();
-        while chosen.len() > N_SEATS {
-            chosen.swap_remove(dice.random_range(0..chosen.len()));
+        while chosen.len() > N_MEMBERSHIPS {
+            chosen.swap_remove(rng.random_range(0..chosen.len()));
         }
-        // Some of them meet in the first one, the hot one.
+        // A third of them join the first space, which has the most users.
         if index % 3 == 0 {
             chosen.push(0);
         }
-        guests.push(guest(base, index, &doors, &chosen).await);
+        guests.push(guest(base, index, &invites, &chosen).await);
     }
-    let mut ghosts = Vec::new();
+    let mut silent_users = Vec::new();
     for n in 0..N_NODES {
-        ghosts.push(guest(base, n_guests + n, &doors, &[0]).await);
+        silent_users.push(guest(base, n_guests + n, &invites, &[0]).await);
     }
     Population {
         users: guests,
-        silent_users: ghosts,
+        silent_users,
     }
 }
 
 async fn guest(
     base: &str,
     index: usize,
-    doors: &[(String, SpaceConversation)],
+    invites: &[(String, SpaceConversation)],
     chosen: &[usize],
 ) -> SignedInUser {
-    let person = HttpClient::register(base, &name(index)).await;
-    let mut rooms = Vec::new();
+    let user = HttpClient::register(base, &name(index)).await;
+    let mut space_conversations = Vec::new();
     for at in chosen {
-        let (token, room) = &doors[*at];
-        let (status, answer) = person.join(token).await;
+        let (token, space_conversation) = &invites[*at];
+        let (status, answer) = user.join(token).await;
         assert!(status < 300, "{answer}");
-        rooms.push(SpaceConversation {
-            seat: id(&answer["membership"]),
-            ..room.clone()
+        space_conversations.push(SpaceConversation {
+            membership: id(&answer["membership"]),
+            ..space_conversation.clone()
         });
     }
     SignedInUser {
         index,
-        cookie: person.cookie().to_owned(),
-        conversations: rooms,
+        cookie: user.cookie().to_owned(),
+        conversations: space_conversations,
     }
 }
 
@@ -119,7 +119,8 @@ fn name(index: usize) -> String {
     )
 }
 
-/// The n-th space: every policy meets every order, and some let several speak.
+/// Creates the n-th space: every policy is combined with every order, and some spaces let several
+/// characters speak.
 async fn space(owner: &HttpClient, n: usize) -> Value {
     let policies = ["queue", "restart", "reject"];
     let orders = ["natural", "list", "pooled", "natural", "manual"];

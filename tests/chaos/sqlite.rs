@@ -1,4 +1,4 @@
-//! The chaos run on SQLite: one node, the same users and the same model. In the end another process
+//! The chaos run on SQLite: one node, the same users and the same model. In the end the harness
 //! reads and checks the file.
 
 use std::collections::BTreeMap;
@@ -26,7 +26,7 @@ use crate::tabs::Tab;
 use crate::user_actions::{ActionLog, SimulatedUser, rng_for};
 use crate::{settings, spaces, sqlite_faults};
 
-/// How long what is left may take once everything is healed.
+/// The limit for pending runs after the last fault is reverted.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(90);
 
 /// The result of the run.
@@ -36,7 +36,7 @@ pub struct Verdict {
     lost: Vec<String>,
     doubled: Vec<String>,
     stuck: Vec<String>,
-    /// Broken laws, illegal moves of runs, and panics.
+    /// Violated invariants, illegal transitions of runs, and panics.
     broken: Vec<String>,
 }
 
@@ -54,7 +54,7 @@ impl fmt::Display for Verdict {
         let sum = |of: fn(&(usize, usize)) -> usize| self.kinds.values().map(of).sum::<usize>();
         writeln!(
             f,
-            "SQLite, one node: faults tried {}, survived {}; messages acknowledged {}, lost {}, doubled {}; stuck {}",
+            "SQLite, one node: faults tried {}, survived {}; messages acknowledged {}, lost {}, duplicated {}; stuck {}",
             sum(|it| it.0),
             sum(|it| it.1),
             self.n_acknowledged,
@@ -63,7 +63,7 @@ impl fmt::Display for Verdict {
             self.stuck.len(),
         )?;
         for (kind, (n, healed)) in &self.kinds {
-            writeln!(f, "  {n:5} {kind}, healed {healed}")?;
+            writeln!(f, "  {n:5} {kind}, recovered {healed}")?;
         }
         for found in [&self.lost, &self.doubled, &self.stuck, &self.broken] {
             for line in found.iter().take(8) {
@@ -74,10 +74,10 @@ impl fmt::Display for Verdict {
     }
 }
 
-/// Plays it and reads the file.
+/// Executes the run and checks the file.
 pub async fn run(settings: &Settings) -> Verdict {
     let disk = SmallDisk::mount(settings::DISK_MIB).map(Arc::new);
-    let spare = tempfile::tempdir().expect("a temporary folder can be made");
+    let spare = tempfile::tempdir().expect("create a temporary folder");
     let folder = disk.as_ref().map_or(spare.path(), |it| it.path());
     let database = TestDatabase::in_folder(folder);
     let model = Model::start(settings.seed).await;
@@ -93,18 +93,18 @@ pub async fn run(settings: &Settings) -> Verdict {
     assert!(node.start().await, "{}", node.tail(40));
     transitions::record(&mut DatabaseFacts::open(&database).await).await;
 
-    let ground = SqliteFaults {
+    let targets = SqliteFaults {
         node: Arc::clone(&node),
         file: folder.join("troupe.db"),
         disk: disk.clone(),
     };
     let done = FaultLog::default();
-    let posts = run_load(settings, ground, &done).await;
+    let posts = run_load(settings, targets, &done).await;
     node.signal("CONT");
     node.limit_files(None);
     let is_ready = node.start().await;
     let stuck = wait_until_idle(&database).await;
-    // Only what the file itself holds counts.
+    // Only the content of the file counts.
     node.kill();
     let mut verdict = judge(&database, &posts).await;
     verdict.stuck = stuck;
@@ -125,38 +125,38 @@ pub async fn run(settings: &Settings) -> Verdict {
     verdict
 }
 
-async fn run_load(settings: &Settings, ground: SqliteFaults, done: &FaultLog) -> Vec<Post> {
-    let urls = vec![ground.node.url.clone()];
-    let house = spaces::create_spaces(&urls[0], settings.n_clients, settings.seed).await;
+async fn run_load(settings: &Settings, targets: SqliteFaults, done: &FaultLog) -> Vec<Post> {
+    let urls = vec![targets.node.url.clone()];
+    let population = spaces::create_spaces(&urls[0], settings.n_clients, settings.seed).await;
     let end = Instant::now() + settings.lasts;
-    let (deeds, http) = (Arc::<Mutex<ActionLog>>::default(), http_client());
+    let (actions, http) = (Arc::<Mutex<ActionLog>>::default(), http_client());
     let cut = watch::Sender::new(0);
     let mut all = JoinSet::new();
-    for guest in &house.users {
-        let dice = rng_for(settings.seed, 1_000 + guest.index);
+    for guest in &population.users {
+        let rng = rng_for(settings.seed, 1_000 + guest.index);
         let visitor = SimulatedUser {
             at: 0,
             guest: guest.clone(),
             nodes: urls.clone(),
-            tab: Tab::open(guest, urls.clone(), dice, cut.subscribe()),
+            tab: Tab::open(guest, urls.clone(), rng, cut.subscribe()),
             http: http.clone(),
-            dice: rng_for(settings.seed, guest.index),
+            rng: rng_for(settings.seed, guest.index),
             think: settings.think,
             last: None,
-            actions: Arc::clone(&deeds),
+            actions: Arc::clone(&actions),
         };
         all.spawn(visitor.run(end));
     }
-    let dice = rng_for(settings.seed, 2_000);
+    let rng = rng_for(settings.seed, 2_000);
     let (peace, done) = (settings.peace, Arc::clone(done));
-    all.spawn(sqlite_faults::inject_faults(ground, dice, peace, end, done));
+    all.spawn(sqlite_faults::inject_faults(targets, rng, peace, end, done));
     while let Some(ended) = all.join_next().await {
-        ended.expect("the harness itself does not break");
+        ended.expect("the harness does not panic");
     }
-    std::mem::take(&mut deeds.lock().posts)
+    std::mem::take(&mut actions.lock().posts)
 }
 
-/// Waits until nothing is queued or running; what still is afterwards.
+/// Waits until nothing is queued or running; returns what still is after the limit.
 async fn wait_until_idle(database: &TestDatabase) -> Vec<String> {
     let end = Instant::now() + IDLE_TIMEOUT;
     let mut facts = DatabaseFacts::open(database).await;
@@ -165,7 +165,7 @@ async fn wait_until_idle(database: &TestDatabase) -> Vec<String> {
         facts.hex("id")
     );
     loop {
-        // Twice in a row: between two turns nothing is to be seen for a moment.
+        // Twice in a row, because for a moment between two turns no run is unfinished.
         let mut found = facts.rows(&sql).await;
         sleep(Duration::from_millis(500)).await;
         found.extend(facts.rows(&sql).await);

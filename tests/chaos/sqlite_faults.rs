@@ -18,40 +18,40 @@ use crate::node::Node;
 use crate::record::{Fault, now};
 use crate::support::small_disk::SmallDisk;
 
-/// Longer than the node may take to be ready again: a write probe is written every 5 s.
+/// The limit for the node to be ready again; it probes a write every 5 s.
 const RECOVERY_TIMEOUT: Duration = Duration::from_secs(60);
-/// Longer than a start needs to reject a file.
+/// The limit for a start to reject a file.
 const REFUSAL_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// The node and its file.
 pub struct SqliteFaults {
     pub node: Arc<Node>,
     pub file: PathBuf,
-    /// `None` where none can be mounted.
+    /// `None` if the process may not mount a disk.
     pub disk: Option<Arc<SmallDisk>>,
 }
 
-/// One fault after another until the end; the node is ready between them.
+/// Injects one fault after another until the end, and waits until the node is ready in between.
 pub async fn inject_faults(
-    ground: SqliteFaults,
-    mut dice: ChaCha8Rng,
+    targets: SqliteFaults,
+    mut rng: ChaCha8Rng,
     peace: Duration,
     end: Instant,
     done: FaultLog,
 ) {
     while Instant::now() < end {
         let longest = peace.as_millis() as u64 * 2;
-        sleep(Duration::from_millis(dice.random_range(0..=longest))).await;
-        let (at, worker) = (now(), ground.node.worker());
-        let outcome = match fault_injectors::exited_at_fail_point(&ground.node) {
+        sleep(Duration::from_millis(rng.random_range(0..=longest))).await;
+        let (at, worker) = (now(), targets.node.worker());
+        let outcome = match fault_injectors::exited_at_fail_point(&targets.node) {
             Some(kind) => Some((kind, true)),
-            None => inject_fault(&ground, &mut dice).await,
+            None => inject_fault(&targets, &mut rng).await,
         };
         let Some((kind, is_right)) = outcome else {
             continue;
         };
         let until = now();
-        let healed = timeout(RECOVERY_TIMEOUT, ground.node.start())
+        let healed = timeout(RECOVERY_TIMEOUT, targets.node.start())
             .await
             .unwrap_or(false);
         done.lock().push(Fault {
@@ -65,60 +65,60 @@ pub async fn inject_faults(
     }
 }
 
-/// Does one fault; says what it was, and whether the node did what it must meanwhile.
-async fn inject_fault(ground: &SqliteFaults, dice: &mut ChaCha8Rng) -> Option<(String, bool)> {
-    let lasts = Duration::from_millis(dice.random_range(300..2_500));
-    match dice.random_range(0..10) {
+/// Injects one fault; returns its kind, and whether the node reacted to it as required.
+async fn inject_fault(targets: &SqliteFaults, rng: &mut ChaCha8Rng) -> Option<(String, bool)> {
+    let lasts = Duration::from_millis(rng.random_range(300..2_500));
+    match rng.random_range(0..10) {
         0 | 1 => {
-            let disk = Arc::clone(ground.disk.as_ref()?);
+            let disk = Arc::clone(targets.disk.as_ref()?);
             let filled = tokio::task::spawn_blocking(move || {
                 disk.fill();
                 std::thread::sleep(lasts);
                 disk.empty();
             });
-            filled.await.expect("the harness itself does not break");
+            filled.await.expect("the harness does not panic");
             Some(("disk full".to_owned(), true))
         }
         2 => {
-            ground.node.limit_files(Some(4096));
+            targets.node.limit_files(Some(4096));
             sleep(lasts).await;
-            ground.node.limit_files(None);
+            targets.node.limit_files(None);
             Some(("I/O errors of the disk".to_owned(), true))
         }
         3 => {
-            let refused = damage(ground, dice).await.unwrap_or(false);
+            let refused = damage(targets, rng).await.unwrap_or(false);
             Some(("file damaged while stopped".to_owned(), refused))
         }
-        4 => Some((fault_injectors::fail_commits(&ground.node).await, true)),
+        4 => Some((fault_injectors::fail_commits(&targets.node).await, true)),
         _ => Some((
-            fault_injectors::inject_fault(&ground.node, dice).await?,
+            fault_injectors::inject_fault(&targets.node, rng).await?,
             true,
         )),
     }
 }
 
-/// Damages a page that is in use; whether the node refuses the file and leaves it as it is. Then the
-/// page is put back, as from a backup.
-async fn damage(ground: &SqliteFaults, dice: &mut ChaCha8Rng) -> Result<bool, sqlx::Error> {
-    ground.node.kill();
-    let roots = roots(&ground.file).await?;
-    let root = roots[dice.random_range(0..roots.len())] as usize;
-    let sound = fs::read(&ground.file)?;
+/// Damages a page that is in use; returns whether the node rejected the file and left it unchanged.
+/// Then restores the page, as from a backup.
+async fn damage(targets: &SqliteFaults, rng: &mut ChaCha8Rng) -> Result<bool, sqlx::Error> {
+    targets.node.kill();
+    let roots = roots(&targets.file).await?;
+    let root = roots[rng.random_range(0..roots.len())] as usize;
+    let sound = fs::read(&targets.file)?;
     let mut damaged = sound.clone();
     let page = (root - 1) * 4096..root * 4096;
     damaged[page].iter_mut().for_each(|it| *it ^= 0x5a);
-    fs::write(&ground.file, &damaged)?;
+    fs::write(&targets.file, &damaged)?;
 
-    ground.node.spawn();
-    let ended = fault_injectors::wait_until(REFUSAL_TIMEOUT, || ground.node.is_gone()).await;
-    let refused = ended && ground.node.tail(5).contains("is damaged");
-    let kept = fs::read(&ground.file)? == damaged;
-    ground.node.kill();
-    fs::write(&ground.file, &sound)?;
+    targets.node.spawn();
+    let ended = fault_injectors::wait_until(REFUSAL_TIMEOUT, || targets.node.is_gone()).await;
+    let refused = ended && targets.node.tail(5).contains("is damaged");
+    let kept = fs::read(&targets.file)? == damaged;
+    targets.node.kill();
+    fs::write(&targets.file, &sound)?;
     Ok(refused && kept)
 }
 
-/// The first page of each table and index, with everything in the file itself.
+/// Writes the WAL to the file and returns the first page of each table and index.
 async fn roots(file: &std::path::Path) -> Result<Vec<i64>, sqlx::Error> {
     let options = SqliteConnectOptions::new().filename(file);
     let mut connection = SqliteConnection::connect_with(&options).await?;

@@ -1,6 +1,6 @@
 //! Actions of users on existing texts: regenerate, select a swipe, branch, request suggestions.
 //!
-//! Whatever of it is refused (409, 422, 423) is refused; what was promised has to be there.
+//! A request may be rejected (409, 422, 423); the result of an accepted one must exist.
 
 use rand::RngExt;
 use reqwest::Method;
@@ -15,66 +15,72 @@ const MAX_BRANCHES: usize = 3;
 const MAX_TRIES: usize = 5;
 
 impl SimulatedUser {
-    /// Wants one of these things.
-    pub async fn request_text(&mut self, room: &SpaceConversation) {
-        // In a branch it is quiet: there the last word is more often that of a character.
+    /// Performs a random one of these actions.
+    pub async fn request_text(&mut self, space_conversation: &SpaceConversation) {
+        // In a branch fewer users post, so the newest message is more often that of a character.
         let branch = self.guest.conversations.iter().rfind(|it| it.is_branch);
-        let branch = branch.filter(|_| self.dice.random_range(0..2) == 0);
-        let room = &branch.unwrap_or(room).clone();
-        match self.dice.random_range(0..8) {
-            0..2 => self.regenerate(room, None).await,
+        let branch = branch.filter(|_| self.rng.random_range(0..2) == 0);
+        let space_conversation = &branch.unwrap_or(space_conversation).clone();
+        match self.rng.random_range(0..8) {
+            0..2 => self.regenerate(space_conversation, None).await,
             2 => {
-                let message = self.some_message(room, "assistant").await;
-                self.regenerate(room, message).await;
+                let message = self.some_message(space_conversation, "assistant").await;
+                self.regenerate(space_conversation, message).await;
             }
-            3 => self.switch(room).await,
-            4 => self.branch(room).await,
-            5 => self.lend_voice(room).await,
-            6 => self.speak_for_oneself(room).await,
-            _ => self.request_suggestions(room).await,
+            3 => self.switch(space_conversation).await,
+            4 => self.branch(space_conversation).await,
+            5 => self.enable_copilot(space_conversation).await,
+            6 => self.disable_copilot(space_conversation).await,
+            _ => self.request_suggestions(space_conversation).await,
         }
     }
 
-    async fn regenerate(&mut self, room: &SpaceConversation, message: Option<i64>) {
-        let path = format!("/api/conversations/{}/regenerate", room.conversation);
+    async fn regenerate(&mut self, space_conversation: &SpaceConversation, message: Option<i64>) {
+        let path = format!(
+            "/api/conversations/{}/regenerate",
+            space_conversation.conversation
+        );
         let body = message.map_or_else(|| json!({}), |it| json!({"message_id": it}));
         let (status, answer) = self
             .request_with_retry(Method::POST, &path, Some(&body))
             .await;
-        // Without a run it is a job that continues: its branch is hidden until it is whole.
+        // Without a run it is a job: its branch is hidden until it is complete.
         if let (202, Some(run)) = (status, answer["run"]["id"].as_str()) {
             let conversation = answer["conversation_id"].as_i64();
             self.promised("another text", run, conversation);
         }
     }
 
-    /// Shows another text of the newest message that has several.
-    async fn switch(&mut self, room: &SpaceConversation) {
-        let messages = self.messages(room).await;
+    /// Selects another swipe of the newest message with several.
+    async fn switch(&mut self, space_conversation: &SpaceConversation) {
+        let messages = self.messages(space_conversation).await;
         let several = |it: &&Value| it["swipes"]["count"].as_i64().unwrap_or(0) > 1;
         let Some(message) = messages.iter().rfind(several) else {
             return;
         };
         let n = message["swipes"]["count"].as_i64().unwrap_or(1);
         let path = format!("/api/messages/{}/swipes/select", message["id"]);
-        let body = json!({"position": self.dice.random_range(0..n)});
+        let body = json!({"position": self.rng.random_range(0..n)});
         self.request_with_retry(Method::POST, &path, Some(&body))
             .await;
     }
 
-    /// Continues from some message in a branch: reads there, and posts there.
-    async fn branch(&mut self, room: &SpaceConversation) {
+    /// Creates a branch from a message; from then on the user reads and posts there too.
+    async fn branch(&mut self, space_conversation: &SpaceConversation) {
         let n = self
             .guest
             .conversations
             .iter()
             .filter(|it| it.is_branch)
             .count();
-        let message = self.some_message(room, "").await;
+        let message = self.some_message(space_conversation, "").await;
         let Some(message) = message.filter(|_| n < MAX_BRANCHES) else {
             return;
         };
-        let path = format!("/api/conversations/{}/branch", room.conversation);
+        let path = format!(
+            "/api/conversations/{}/branch",
+            space_conversation.conversation
+        );
         let body = json!({"message_id": message});
         let (status, answer) = self
             .request_with_retry(Method::POST, &path, Some(&body))
@@ -85,50 +91,50 @@ impl SimulatedUser {
         }
         self.promised("a branch", "", branch);
         if let Some(conversation) = branch {
-            let room = SpaceConversation {
+            let space_conversation = SpaceConversation {
                 conversation,
                 is_branch: true,
-                ..room.clone()
+                ..space_conversation.clone()
             };
-            self.tab.enter(&room);
-            self.guest.conversations.push(room);
+            self.tab.enter(&space_conversation);
+            self.guest.conversations.push(space_conversation);
         }
     }
 
-    /// Has the copilot speak in its place for a while.
-    async fn lend_voice(&mut self, room: &SpaceConversation) {
+    /// Lets the copilot write for the user for some steps.
+    async fn enable_copilot(&mut self, space_conversation: &SpaceConversation) {
         let body = json!({
             "copilot_mode": "full",
-            "copilot_remaining_steps": self.dice.random_range(1..4),
-            "copilot_conversation_id": room.conversation,
+            "copilot_remaining_steps": self.rng.random_range(1..4),
+            "copilot_conversation_id": space_conversation.conversation,
         });
-        let path = format!("/api/memberships/{}", room.seat);
+        let path = format!("/api/memberships/{}", space_conversation.membership);
         self.request_with_retry(Method::PATCH, &path, Some(&body))
             .await;
     }
 
     /// Turns the copilot off.
-    pub async fn speak_for_oneself(&mut self, room: &SpaceConversation) {
-        let path = format!("/api/memberships/{}", room.seat);
+    pub async fn disable_copilot(&mut self, space_conversation: &SpaceConversation) {
+        let path = format!("/api/memberships/{}", space_conversation.membership);
         let body = json!({"copilot_mode": "none"});
         self.request_with_retry(Method::PATCH, &path, Some(&body))
             .await;
     }
 
-    async fn request_suggestions(&mut self, room: &SpaceConversation) {
-        let count = self.dice.random_range(1..3);
+    async fn request_suggestions(&mut self, space_conversation: &SpaceConversation) {
+        let count = self.rng.random_range(1..3);
         let path = format!(
             "/api/conversations/{}/copilot_candidates",
-            room.conversation
+            space_conversation.conversation
         );
-        let body = json!({"membership_id": room.seat, "count": count});
+        let body = json!({"membership_id": space_conversation.membership, "count": count});
         self.request(Method::POST, &path, Some(&body)).await;
-        // Where no answer came they may be written all the same.
+        // Without a response they may still have been generated.
         self.actions.lock().n_candidates += count;
     }
 
-    /// Repeats a request a few times until a node answers: these are rare, and nodes are often
-    /// down.
+    /// Repeats a request a few times until a node responds, because these requests are rare and
+    /// nodes are often down.
     async fn request_with_retry(
         &mut self,
         method: Method,
@@ -155,19 +161,26 @@ impl SimulatedUser {
         });
     }
 
-    /// One of the newest, of this role, if that matters.
-    async fn some_message(&mut self, room: &SpaceConversation, role: &str) -> Option<i64> {
-        let mut messages = self.messages(room).await;
+    /// Returns one of the newest messages, of this role unless it is empty.
+    async fn some_message(
+        &mut self,
+        space_conversation: &SpaceConversation,
+        role: &str,
+    ) -> Option<i64> {
+        let mut messages = self.messages(space_conversation).await;
         messages.retain(|it| role.is_empty() || it["role"] == role);
         if messages.is_empty() {
             return None;
         }
-        let at = self.dice.random_range(0..messages.len());
+        let at = self.rng.random_range(0..messages.len());
         messages[at]["id"].as_i64()
     }
 
-    async fn messages(&mut self, room: &SpaceConversation) -> Vec<Value> {
-        let path = format!("/api/conversations/{}/messages?limit=10", room.conversation);
+    async fn messages(&mut self, space_conversation: &SpaceConversation) -> Vec<Value> {
+        let path = format!(
+            "/api/conversations/{}/messages?limit=10",
+            space_conversation.conversation
+        );
         let (_, answer) = self.request_with_retry(Method::GET, &path, None).await;
         answer["data"].as_array().cloned().unwrap_or_default()
     }

@@ -1,5 +1,4 @@
-//! Simulated browser tabs on the socket: each folds the frames that it receives, detects gaps, and
-//! reconnects.
+//! Simulated browser tabs: each applies the frames of its socket, detects gaps, and reconnects.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
@@ -28,87 +27,91 @@ pub type Socket = WebSocketStream<MaybeTlsStream<TcpStream>>;
 /// The limit for a node to accept a connection.
 const REPLY_TIMEOUT: Duration = Duration::from_secs(3);
 
-/// By how many events some tabs claim to be ahead.
+/// How many events some tabs claim to be ahead of the server.
 const AHEAD: i64 = 1_000_000;
-/// One tab in this many does.
+/// One tab in this many claims that.
 const N_AHEAD_CLIENTS: usize = 10;
 
-/// Between two connections of one tab.
+/// The limits of the delay between two connections of one tab.
 const SHORTEST: Duration = Duration::from_millis(100);
 const LONGEST: Duration = Duration::from_secs(3);
 
 /// One conversation in a tab.
 struct TabConversation {
     conversation: i64,
-    seat: i64,
+    membership: i64,
     timeline: Timeline,
     notes: Vec<Note>,
-    /// The subscribe that is not answered yet.
+    /// The pending subscribe request.
     asked: Option<Asked>,
-    /// It shows only the newest, and what followed.
+    /// It shows only the newest messages and those after them.
     is_late: bool,
 }
 
-/// A subscribe: its id, when it was sent, and with which `rev`.
+/// A subscribe request: its id, when it was sent, and with which `rev`.
 struct Asked {
     id: i64,
     at: Micros,
     after: Option<i64>,
 }
 
-/// What a frame asks of the tab.
+/// How the tab reacts to a frame.
 enum Answer {
     Nothing,
     Send(Value),
-    /// The tab leaves a node that refuses a snapshot.
+    /// The tab disconnects, because the node refused the subscription.
     Leave,
 }
 
 /// What a tab shows, for readers outside its task.
 pub struct Tab {
     client: usize,
-    rooms: Mutex<Vec<TabConversation>>,
+    tab_conversations: Mutex<Vec<TabConversation>>,
 }
 
 impl Tab {
-    /// Opens one; `cut` breaks its connection each time it changes.
+    /// Opens a tab; each change of `cut` breaks its connection.
     pub fn open(
         guest: &SignedInUser,
         nodes: Vec<String>,
-        dice: ChaCha8Rng,
+        rng: ChaCha8Rng,
         cut: watch::Receiver<u64>,
     ) -> Arc<Tab> {
-        let rooms = guest.conversations.iter().map(TabConversation::of);
+        let tab_conversations = guest.conversations.iter().map(TabConversation::of);
         let tab = Arc::new(Tab {
             client: guest.index,
-            rooms: Mutex::new(rooms.collect()),
+            tab_conversations: Mutex::new(tab_conversations.collect()),
         });
         let cookie = guest.cookie.clone();
-        tokio::spawn(run(Arc::clone(&tab), cookie, nodes, dice, cut));
+        tokio::spawn(run(Arc::clone(&tab), cookie, nodes, rng, cut));
         tab
     }
 
-    /// From its next connection on it shows one conversation more.
-    pub fn enter(&self, room: &crate::spaces::SpaceConversation) {
-        let room = TabConversation {
+    /// Adds a conversation, which is shown from the next connection on.
+    pub fn enter(&self, tab_conversation: &crate::spaces::SpaceConversation) {
+        let tab_conversation = TabConversation {
             is_late: true,
-            ..TabConversation::of(room)
+            ..TabConversation::of(tab_conversation)
         };
-        self.rooms.lock().push(room);
+        self.tab_conversations.lock().push(tab_conversation);
     }
 
-    /// What it shows of each conversation.
+    /// Returns what it shows of each conversation.
     pub fn shown(&self) -> Vec<ClientLog> {
-        let rooms = self.rooms.lock();
-        // One that was entered a moment ago shows nothing yet.
-        let open = rooms.iter().filter(|it| it.timeline.rev().is_some());
+        let tab_conversations = self.tab_conversations.lock();
+        // Omits conversations without a snapshot.
+        let open = tab_conversations
+            .iter()
+            .filter(|it| it.timeline.rev().is_some());
         open.map(|it| it.client_log(self.client)).collect()
     }
 
-    /// All that it heard.
+    /// Returns all events that it received.
     pub fn client_logs(&self) -> Vec<ClientLog> {
-        let rooms = self.rooms.lock();
-        let open = rooms.iter().filter(|it| it.timeline.rev().is_some());
+        let tab_conversations = self.tab_conversations.lock();
+        let open = tab_conversations
+            .iter()
+            .filter(|it| it.timeline.rev().is_some());
         open.map(|it| ClientLog {
             notes: it.notes.clone(),
             ..it.client_log(self.client)
@@ -116,39 +119,49 @@ impl Tab {
         .collect()
     }
 
-    /// What to send when a connection is there.
-    fn subscribe_all(&self, node: usize, next_id: &mut i64, dreams: bool) -> Vec<Value> {
-        let mut rooms = self.rooms.lock();
-        let greeting = |room: &mut TabConversation| {
-            room.note(ReceivedEvent::Connected(node));
-            room.subscribe(next_id, if dreams { AHEAD } else { 0 })
+    /// Returns the requests to send on a new connection.
+    fn subscribe_all(&self, node: usize, next_id: &mut i64, claims_ahead: bool) -> Vec<Value> {
+        let mut tab_conversations = self.tab_conversations.lock();
+        let request = |tab_conversation: &mut TabConversation| {
+            tab_conversation.note(ReceivedEvent::Connected(node));
+            tab_conversation.subscribe(next_id, if claims_ahead { AHEAD } else { 0 })
         };
-        rooms.iter_mut().map(greeting).collect()
+        tab_conversations.iter_mut().map(request).collect()
     }
 
     /// Applies a frame and returns the frame to send.
     fn apply(&self, frame: &Value, next_id: &mut i64) -> Answer {
-        let mut rooms = self.rooms.lock();
+        let mut tab_conversations = self.tab_conversations.lock();
         if frame["type"] == "copilot_candidate" {
-            // It names a seat and no conversation. One for a stranger is noted all the same.
-            let seat = frame["membership_id"].as_i64().unwrap_or(0);
-            let at = rooms.iter().position(|it| it.seat == seat);
-            rooms[at.unwrap_or(0)].note(ReceivedEvent::Candidate(seat));
+            // It contains a membership but no conversation. One for another user is recorded too.
+            let membership = frame["membership_id"].as_i64().unwrap_or(0);
+            let at = tab_conversations
+                .iter()
+                .position(|it| it.membership == membership);
+            tab_conversations[at.unwrap_or(0)].note(ReceivedEvent::Candidate(membership));
             return Answer::Nothing;
         }
-        let room = rooms.iter_mut().find(|room| match frame["re"].as_i64() {
-            Some(re) => room.asked.as_ref().is_some_and(|it| it.id == re),
-            None => frame["conversation_id"] == room.conversation,
-        });
-        room.map_or(Answer::Nothing, |room| room.apply(frame, next_id))
+        let tab_conversation =
+            tab_conversations
+                .iter_mut()
+                .find(|tab_conversation| match frame["re"].as_i64() {
+                    Some(re) => tab_conversation
+                        .asked
+                        .as_ref()
+                        .is_some_and(|it| it.id == re),
+                    None => frame["conversation_id"] == tab_conversation.conversation,
+                });
+        tab_conversation.map_or(Answer::Nothing, |tab_conversation| {
+            tab_conversation.apply(frame, next_id)
+        })
     }
 }
 
 impl TabConversation {
-    fn of(room: &crate::spaces::SpaceConversation) -> TabConversation {
+    fn of(tab_conversation: &crate::spaces::SpaceConversation) -> TabConversation {
         TabConversation {
-            conversation: room.conversation,
-            seat: room.seat,
+            conversation: tab_conversation.conversation,
+            membership: tab_conversation.membership,
             timeline: Timeline::default(),
             notes: Vec::new(),
             asked: None,
@@ -156,7 +169,7 @@ impl TabConversation {
         }
     }
 
-    /// What it shows.
+    /// Returns what it shows.
     fn client_log(&self, client: usize) -> ClientLog {
         let number = |it: &Value| it.as_i64().unwrap_or(0);
         let messages = self.timeline.messages();
@@ -166,7 +179,7 @@ impl TabConversation {
         ClientLog {
             client,
             conversation: self.conversation,
-            seat: self.seat,
+            membership: self.membership,
             notes: Vec::new(),
             lines: self.timeline.lines(),
             revs: revs.collect(),
@@ -175,8 +188,8 @@ impl TabConversation {
         }
     }
 
-    fn note(&mut self, heard: ReceivedEvent) {
-        self.notes.push(Note { at: now(), heard });
+    fn note(&mut self, event: ReceivedEvent) {
+        self.notes.push(Note { at: now(), event });
     }
 
     fn subscribe(&mut self, next_id: &mut i64, ahead: i64) -> Value {
@@ -205,8 +218,8 @@ impl TabConversation {
             self.timeline.take_snapshot(&light(frame));
             return Answer::Nothing;
         }
-        if let Some(heard) = heard(frame) {
-            self.note(heard);
+        if let Some(event) = event_in(frame) {
+            self.note(event);
         }
         let then = self.timeline.apply(&light(frame));
         if then == Then::SubscribeAgain && self.asked.is_none() {
@@ -220,32 +233,32 @@ async fn run(
     tab: Arc<Tab>,
     cookie: String,
     nodes: Vec<String>,
-    mut dice: ChaCha8Rng,
+    mut rng: ChaCha8Rng,
     mut cut: watch::Receiver<u64>,
 ) {
     let mut next_id = 0;
-    // As browsers do: who is refused again and again asks less and less often.
-    let mut patience = SHORTEST;
+    // As in a browser, the delay grows while connections are refused.
+    let mut delay = SHORTEST;
     loop {
         let began = Instant::now();
-        let node = dice.random_range(0..nodes.len());
+        let node = rng.random_range(0..nodes.len());
         if let Ok(Some(socket)) = timeout(REPLY_TIMEOUT, connect(&nodes[node], &cookie)).await {
-            let tired = Duration::from_secs(dice.random_range(5..60));
-            let dreams = tab.client % N_AHEAD_CLIENTS == 3 && dice.random_range(0..4) == 0;
+            let connected_for = Duration::from_secs(rng.random_range(5..60));
+            let claims_ahead = tab.client % N_AHEAD_CLIENTS == 3 && rng.random_range(0..4) == 0;
             tokio::select! {
-                _ = listen(&tab, socket, node, &mut next_id, dreams) => {}
+                _ = listen(&tab, socket, node, &mut next_id, claims_ahead) => {}
                 changed = cut.changed() => if changed.is_err() { return },
-                () = sleep(tired) => {}
+                () = sleep(connected_for) => {}
             }
         }
         let stayed = began.elapsed() > LONGEST;
-        patience = if stayed {
+        delay = if stayed {
             SHORTEST
         } else {
-            (patience * 2).min(LONGEST)
+            (delay * 2).min(LONGEST)
         };
-        let part = dice.random_range(0.5..1.0);
-        sleep(patience.mul_f64(part)).await;
+        let part = rng.random_range(0.5..1.0);
+        sleep(delay.mul_f64(part)).await;
     }
 }
 
@@ -254,13 +267,13 @@ async fn listen(
     mut socket: Socket,
     node: usize,
     next_id: &mut i64,
-    dreams: bool,
+    claims_ahead: bool,
 ) -> Option<()> {
-    for frame in tab.subscribe_all(node, next_id, dreams) {
+    for frame in tab.subscribe_all(node, next_id, claims_ahead) {
         socket.send(Message::text(frame.to_string())).await.ok()?;
     }
     loop {
-        // A stopped node says nothing: who waits too long for its ping goes elsewhere.
+        // A stopped node sends nothing: after too long without a ping the tab reconnects.
         let frame = timeout(Duration::from_secs(25), socket.next()).await;
         let Message::Text(text) = frame.ok()??.ok()? else {
             continue;
@@ -284,7 +297,7 @@ pub async fn connect(base: &str, cookie: &str) -> Option<Socket> {
     Some(connect_async(request).await.ok()?.0)
 }
 
-/// Only what a timeline reads: the rest would fill the memory.
+/// Keeps only the fields that a timeline reads, to save memory.
 fn light(frame: &Value) -> Value {
     let mut frame = frame.clone();
     strip(&mut frame["message"]);
@@ -324,7 +337,7 @@ fn snapshot(frame: &Value, asked: &Asked) -> ReceivedEvent {
     }
 }
 
-fn heard(frame: &Value) -> Option<ReceivedEvent> {
+fn event_in(frame: &Value) -> Option<ReceivedEvent> {
     let run = || text(&frame["run_id"]);
     let kind = frame["type"].as_str()?;
     if let Some(rev) = frame["rev"].as_i64() {
@@ -333,8 +346,8 @@ fn heard(frame: &Value) -> Option<ReceivedEvent> {
             "message_created" => frame["message"]["conversation_run_id"].as_str(),
             _ => None,
         };
-        let told = frame["message"].as_object();
-        let message = told.and_then(|it| Some((it["id"].as_i64()?, it["rev"].as_i64()?)));
+        let object = frame["message"].as_object();
+        let message = object.and_then(|it| Some((it["id"].as_i64()?, it["rev"].as_i64()?)));
         let mut hasher = DefaultHasher::new();
         frame.to_string().hash(&mut hasher);
         return Some(ReceivedEvent::Durable {

@@ -1,10 +1,9 @@
-//! Database triggers that log every transition while the server works; the log is read when nothing
-//! runs any more.
+//! Database triggers that log every transition; the log is read when no run is unfinished.
 
 use sqlx::postgres::{PgConnection, PgRow};
 use sqlx::{AssertSqlSafe, Connection, Row};
 
-use crate::record::{DatabaseSample, Evidence, Move, Rules, SeatMove, Version, Writing};
+use crate::record::{CopilotChange, DatabaseSample, Evidence, Move, Rules, Version, Writing};
 
 const TRIGGERS: &str = "
 CREATE SEQUENCE chk_n;
@@ -55,12 +54,12 @@ CREATE TRIGGER chk_seat AFTER UPDATE ON space_memberships FOR EACH ROW
   WHEN ((OLD.copilot_mode, OLD.copilot_remaining_steps) IS DISTINCT FROM (NEW.copilot_mode, NEW.copilot_remaining_steps))
   EXECUTE FUNCTION chk_seat();";
 
-/// Messages of several texts that show none of them.
+/// Messages with swipes whose text equals none of them.
 const STRANGERS: &str = "SELECT m.id FROM messages m \
     WHERE EXISTS (SELECT 1 FROM message_swipes s WHERE s.message_id = m.id) \
     AND NOT EXISTS (SELECT 1 FROM message_swipes s WHERE s.message_id = m.id AND s.position = m.active_swipe AND s.content = m.content)";
 
-/// From now on the database writes every change down.
+/// Creates the triggers; from then on the database records every change.
 pub async fn record(url: &str) -> Result<(), sqlx::Error> {
     let mut connection = PgConnection::connect(url).await?;
     let triggers = AssertSqlSafe(TRIGGERS.to_owned());
@@ -68,7 +67,7 @@ pub async fn record(url: &str) -> Result<(), sqlx::Error> {
     connection.close().await
 }
 
-/// Reads what was written down, and what the tables hold in the end.
+/// Reads the records, and the final content of the tables.
 pub async fn read(url: &str, evidence: &mut Evidence) -> Result<(), sqlx::Error> {
     let mut db = PgConnection::connect(url).await?;
     let moves = sqlx::query("SELECT * FROM chk_moves ORDER BY n");
@@ -84,9 +83,14 @@ pub async fn read(url: &str, evidence: &mut Evidence) -> Result<(), sqlx::Error>
     let versions = sqlx::query("SELECT * FROM chk_versions ORDER BY n");
     let versions = versions.fetch_all(&mut db).await?;
     evidence.versions = versions.iter().map(version).collect();
-    let seats = sqlx::query("SELECT * FROM chk_seats ORDER BY n");
-    evidence.seats = seats.fetch_all(&mut db).await?.iter().map(seat).collect();
-    evidence.strangers = sqlx::query_scalar(STRANGERS).fetch_all(&mut db).await?;
+    let copilot_changes = sqlx::query("SELECT * FROM chk_seats ORDER BY n");
+    evidence.copilot_changes = copilot_changes
+        .fetch_all(&mut db)
+        .await?
+        .iter()
+        .map(copilot_change)
+        .collect();
+    evidence.wrong_texts = sqlx::query_scalar(STRANGERS).fetch_all(&mut db).await?;
     let heads = "SELECT c.id, c.rev, c.last_seq, c.space_id, s.user_turn_debounce_ms, s.auto_mode_max_turns \
         FROM conversations c JOIN spaces s ON s.id = c.space_id";
     for row in sqlx::query(heads).fetch_all(&mut db).await? {
@@ -108,7 +112,7 @@ pub async fn read(url: &str, evidence: &mut Evidence) -> Result<(), sqlx::Error>
     db.close().await
 }
 
-/// How many runs are not over, and how many rounds go on.
+/// Returns the number of unfinished runs plus that of active rounds.
 pub async fn unfinished(url: &str) -> Result<i64, sqlx::Error> {
     let mut db = PgConnection::connect(url).await?;
     let sql = "SELECT (SELECT count(*) FROM conversation_runs WHERE status IN ('queued', 'running')) \
@@ -116,7 +120,7 @@ pub async fn unfinished(url: &str) -> Result<i64, sqlx::Error> {
     sqlx::query_scalar(sql).fetch_one(&mut db).await
 }
 
-/// Why they are not, for the report.
+/// Describes what is unfinished, for the report.
 pub async fn stuck(url: &str) -> Result<Vec<String>, sqlx::Error> {
     let mut db = PgConnection::connect(url).await?;
     let sql = "SELECT concat('run ', id, ' of conversation ', conversation_id, ' is ', status, ', lease ', lease, ' of ', worker_id, \
@@ -125,9 +129,9 @@ pub async fn stuck(url: &str) -> Result<Vec<String>, sqlx::Error> {
     sqlx::query_scalar(sql).fetch_all(&mut db).await
 }
 
-/// All timelines at this instant.
+/// Reads the sizes of all timelines at one instant.
 pub async fn sample(db: &mut PgConnection) -> Result<DatabaseSample, sqlx::Error> {
-    // A branch begins with clones, without those that were hidden.
+    // A branch begins with clones of the visible messages.
     let sql = "SELECT conversation_id, count(*) FILTER (WHERE origin_message_id IS NULL), \
         max(seq) - coalesce(max(seq) FILTER (WHERE origin_message_id IS NOT NULL), 0) \
         FROM messages GROUP BY conversation_id";
@@ -160,7 +164,7 @@ fn move_from_row(row: &PgRow) -> Move {
         silence: row.get("silence"),
         error: row.get("error"),
         kept: row.get("kept"),
-        seat: row.get("seat"),
+        membership: row.get("seat"),
         by_copilot: row.get("by_copilot"),
     }
 }
@@ -177,11 +181,11 @@ fn version(row: &PgRow) -> Version {
     }
 }
 
-fn seat(row: &PgRow) -> SeatMove {
-    SeatMove {
+fn copilot_change(row: &PgRow) -> CopilotChange {
+    CopilotChange {
         n: row.get("n"),
         tx: row.get("tx"),
-        seat: row.get("seat"),
+        membership: row.get("seat"),
         steps: row.get("steps"),
     }
 }
@@ -203,6 +207,6 @@ fn writing(row: &PgRow) -> Writing {
         content: row.get("content"),
         created: row.get("created"),
         origin: row.get("origin"),
-        seat: row.get("seat"),
+        membership: row.get("seat"),
     }
 }

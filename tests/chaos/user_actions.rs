@@ -16,73 +16,76 @@ use crate::tabs::Tab;
 
 /// The time without an event after which a user connects to another node.
 const REPLY_TIMEOUT: Duration = Duration::from_millis(2_500);
-/// The time without a response after which a user gives up; the message may or may not be stored.
+/// The time without a response after which a user stops repeating a request.
 const GIVE_UP_AFTER: Duration = Duration::from_secs(45);
 
-/// What they all did.
+/// The actions of all users.
 #[derive(Default)]
 pub struct ActionLog {
     pub posts: Vec<Post>,
     pub read_backs: Vec<ReadBack>,
     pub stops: Vec<Stop>,
     pub promised_texts: Vec<PromisedText>,
-    /// How many texts for one's own eyes were asked for.
+    /// How many candidates were requested.
     pub n_candidates: usize,
 }
 
-/// One of them.
+/// One simulated user.
 pub struct SimulatedUser {
     pub guest: SignedInUser,
     pub nodes: Vec<String>,
     pub http: Client,
-    pub dice: ChaCha8Rng,
-    /// The node it speaks to.
+    pub rng: ChaCha8Rng,
+    /// The node that it sends requests to.
     pub at: usize,
     pub think: Duration,
-    /// The newest message of its own that was acknowledged, with its version as far as is known.
+    /// Its newest acknowledged message, with the last known version.
     pub last: Option<(i64, i64)>,
-    /// The tab of its own in which it reads along.
+    /// Its tab.
     pub tab: Arc<Tab>,
     pub actions: Arc<Mutex<ActionLog>>,
 }
 
 impl SimulatedUser {
-    /// Speaks until the end.
+    /// Performs random actions until the end.
     pub async fn run(mut self, end: Instant) {
         let mut n = 0;
         while Instant::now() < end {
             let longest = self.think.as_millis() as u64 * 2;
-            sleep(Duration::from_millis(self.dice.random_range(0..=longest))).await;
-            let room = self.dice.random_range(0..self.guest.conversations.len());
-            let room = self.guest.conversations[room].clone();
-            match self.dice.random_range(0..200) {
+            sleep(Duration::from_millis(self.rng.random_range(0..=longest))).await;
+            let index = self.rng.random_range(0..self.guest.conversations.len());
+            let space_conversation = self.guest.conversations[index].clone();
+            match self.rng.random_range(0..200) {
                 0..172 => {
                     n += 1;
-                    self.post(&room, n).await;
+                    self.post(&space_conversation, n).await;
                 }
                 172..175 => self.edit(format!("said better, {n}")).await,
                 175..177 => self.hide().await,
-                177..182 => self.stop(&room).await,
-                182..185 => self.press_button(&room, "retry").await,
-                185..187 => self.press_button(&room, "skip").await,
-                187..189 => self.press_button(&room, "resume").await,
-                189..192 => self.press_button(&room, "generate").await,
-                _ => self.request_text(&room).await,
+                177..182 => self.stop(&space_conversation).await,
+                182..185 => self.press_button(&space_conversation, "retry").await,
+                185..187 => self.press_button(&space_conversation, "skip").await,
+                187..189 => self.press_button(&space_conversation, "resume").await,
+                189..192 => self.press_button(&space_conversation, "generate").await,
+                _ => self.request_text(&space_conversation).await,
             }
         }
     }
 
-    async fn post(&mut self, room: &SpaceConversation, n: usize) {
+    async fn post(&mut self, space_conversation: &SpaceConversation, n: usize) {
         let key = format!("c{}-{n}", self.guest.index);
         let mut post = Post {
             client: self.guest.index,
-            conversation: room.conversation,
+            conversation: space_conversation.conversation,
             content: format!("{key} says something of its own"),
             key,
-            asks: room.asks,
+            expects_reply: space_conversation.expects_reply,
             tries: Vec::new(),
         };
-        let path = format!("/api/conversations/{}/messages", room.conversation);
+        let path = format!(
+            "/api/conversations/{}/messages",
+            space_conversation.conversation
+        );
         let body = json!({"content": post.content, "client_id": post.key});
         let resigns = Instant::now() + GIVE_UP_AFTER;
         while Instant::now() < resigns {
@@ -100,8 +103,8 @@ impl SimulatedUser {
             });
             match status {
                 200..300 => {
-                    // Some say it twice: it counts once.
-                    if self.dice.random_range(0..20) > 0 || post.tries.len() > 1 {
+                    // Sometimes the message is posted again; it must be stored once.
+                    if self.rng.random_range(0..20) > 0 || post.tries.len() > 1 {
                         break;
                     }
                 }
@@ -114,30 +117,30 @@ impl SimulatedUser {
             .last()
             .is_some_and(|it| it.code == "copilot_active");
         if is_lent {
-            self.speak_for_oneself(room).await;
+            self.disable_copilot(space_conversation).await;
         }
         let stored = post.acknowledged().map(|it| it.message);
         self.last = stored.map(|id| (id, 1)).or(self.last);
         self.actions.lock().posts.push(post);
-        if let Some(message) = stored.filter(|_| self.dice.random_range(0..5) == 0) {
-            self.read_back(room, message).await;
+        if let Some(message) = stored.filter(|_| self.rng.random_range(0..5) == 0) {
+            self.read_back(space_conversation, message).await;
         }
     }
 
-    /// Looks through another node for what was acknowledged by this one.
-    async fn read_back(&mut self, room: &SpaceConversation, message: i64) {
+    /// Reads through another node a message that this node acknowledged.
+    async fn read_back(&mut self, space_conversation: &SpaceConversation, message: i64) {
         let here = self.at;
         self.at = (here + 1) % self.nodes.len();
         let path = format!(
             "/api/conversations/{}/messages?limit=200",
-            room.conversation
+            space_conversation.conversation
         );
         let (status, answer) = self.request(Method::GET, &path, None).await;
         if status == 200 {
             let data = answer["data"].as_array();
             let found = data.is_some_and(|all| all.iter().any(|it| it["id"] == message));
             self.actions.lock().read_backs.push(ReadBack {
-                conversation: room.conversation,
+                conversation: space_conversation.conversation,
                 message,
                 node: self.at,
                 found,
@@ -146,14 +149,17 @@ impl SimulatedUser {
         self.at = here;
     }
 
-    async fn stop(&mut self, room: &SpaceConversation) {
+    async fn stop(&mut self, space_conversation: &SpaceConversation) {
         let asked_at = now();
-        let path = format!("/api/conversations/{}/stop", room.conversation);
-        let body = json!({"keep_partial": self.dice.random_range(0..2) == 0});
+        let path = format!(
+            "/api/conversations/{}/stop",
+            space_conversation.conversation
+        );
+        let body = json!({"keep_partial": self.rng.random_range(0..2) == 0});
         let (status, _) = self.request(Method::POST, &path, Some(&body)).await;
         if status == 202 {
             self.actions.lock().stops.push(Stop {
-                conversation: room.conversation,
+                conversation: space_conversation.conversation,
                 asked_at,
                 at: now(),
             });
@@ -166,7 +172,7 @@ impl SimulatedUser {
             let path = format!("/api/messages/{message}");
             let change = json!({"content": content, "expected_version": version});
             let (_, answer) = self.request(Method::PATCH, &path, Some(&change)).await;
-            // An edit whose answer was lost shows up as a conflict with the next one.
+            // If the response to an edit is lost, the next edit is rejected as a conflict.
             let present = answer["version"].as_i64();
             let present = present.or(answer["error"]["current"]["version"].as_i64());
             self.last = Some((message, present.unwrap_or(version)));
@@ -182,12 +188,15 @@ impl SimulatedUser {
         }
     }
 
-    async fn press_button(&mut self, room: &SpaceConversation, button: &str) {
-        let path = format!("/api/conversations/{}/{button}", room.conversation);
+    async fn press_button(&mut self, space_conversation: &SpaceConversation, button: &str) {
+        let path = format!(
+            "/api/conversations/{}/{button}",
+            space_conversation.conversation
+        );
         self.request(Method::POST, &path, Some(&json!({}))).await;
     }
 
-    /// 0: no answer, or half of one.
+    /// Returns status 0 if the response is missing or incomplete.
     pub async fn request(
         &mut self,
         method: Method,
@@ -212,15 +221,15 @@ impl SimulatedUser {
         }
     }
 
-    /// Another node may be better, and later may be.
+    /// Selects another node and waits, longer after more tries.
     pub async fn move_on(&mut self, n_tries: usize) {
-        self.at = self.dice.random_range(0..self.nodes.len());
+        self.at = self.rng.random_range(0..self.nodes.len());
         let most = 250 * n_tries.min(8) as u64;
-        sleep(Duration::from_millis(self.dice.random_range(50..=most))).await;
+        sleep(Duration::from_millis(self.rng.random_range(50..=most))).await;
     }
 }
 
-/// The dice of one of many, from the seed of all.
+/// Returns the random generator of one user or task, derived from the seed.
 pub fn rng_for(seed: u64, index: usize) -> ChaCha8Rng {
     ChaCha8Rng::seed_from_u64(seed.wrapping_mul(1_000_003).wrapping_add(index as u64))
 }

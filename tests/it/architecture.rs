@@ -1,31 +1,31 @@
-//! Checks the layers of the modules and rules of form in the source code.
+//! Checks the layers of the modules and the style rules of the source code.
 //!
-//! Each rule is shown to fail on a small bad input and to hold in the real tree.
+//! Each rule must reject a small invalid input and accept the repository.
 
 use std::fs;
 use std::path::Path;
 
 use crate::support::shape_rules::check;
 
-/// Every file of these folders that a person reads, with its path from the root.
+/// Returns the path and the text of every source file in these folders.
 fn files(folders: &[&str]) -> Vec<(String, String)> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let mut waiting: Vec<_> = folders
+    let mut pending: Vec<_> = folders
         .iter()
         .map(|folder| root.join(folder))
         .filter(|folder| folder.exists())
         .collect();
     let mut files = Vec::new();
-    while let Some(folder) = waiting.pop() {
-        for entry in fs::read_dir(&folder).expect("a folder of the repository can be listed") {
-            let path = entry.expect("an entry of a folder can be read").path();
+    while let Some(folder) = pending.pop() {
+        for entry in fs::read_dir(&folder).expect("the folder can be listed") {
+            let path = entry.expect("the folder entry can be read").path();
             let name = path
                 .strip_prefix(root)
-                .expect("we began at the root")
+                .expect("the path is below the root")
                 .to_string_lossy()
                 .replace('\\', "/");
             if path.is_dir() {
-                waiting.push(path);
+                pending.push(path);
             } else if [".rs", ".js", ".mjs", ".css", ".html"]
                 .iter()
                 .any(|end| name.ends_with(end))
@@ -52,7 +52,7 @@ fn the_repository_follows_the_shape_rules() {
 
     assert!(
         files.iter().any(|(path, _)| path == "src/lib.rs"),
-        "the walk found no source at all"
+        "no source files were found"
     );
     assert!(
         found.is_empty(),
@@ -62,7 +62,7 @@ fn the_repository_follows_the_shape_rules() {
     );
 }
 
-/// The rules that a small input breaks, as `line: rule`.
+/// Returns the rules that an input violates, as `line: rule`.
 fn broken(path: &str, text: &str) -> Vec<String> {
     check(path, text)
         .iter()
@@ -272,7 +272,7 @@ fn http_clients_are_built_in_one_place() {
 }
 
 #[test]
-fn a_crate_knows_neither_the_application_nor_the_web_framework() {
+fn a_crate_uses_neither_the_application_nor_the_web_framework() {
     let text = "//! Doc.\nuse troupe::db::write;\nuse actix_web::web::Bytes;\n";
 
     assert_eq!(broken("crates/llm/src/request.rs", text).len(), 2);

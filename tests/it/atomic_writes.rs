@@ -1,6 +1,5 @@
-//! What must be atomic: message numbers are assigned under the conversation's lock, a message is
-//! stored with its plan, and a writer locks before it reads. Each incorrect order is also shown to
-//! fail.
+//! Tests of atomic writes: message numbers are assigned under the conversation's lock, a message is
+//! stored with its queued run, and a writer locks before it reads. Each incorrect order must fail.
 
 use base::clock::Timestamp;
 use base::ids::{ConversationId, MembershipId};
@@ -29,7 +28,7 @@ use crate::support::queue_fixture::QueueFixture;
 /// How a message gets its number.
 #[derive(Clone, Copy)]
 enum Number {
-    /// As the server does: the conversation's row is locked and its counter incremented.
+    /// Locks the conversation's row and increments its counter, as the server does.
     UnderTheLock,
     /// One more than the greatest existing number.
     ByTheGreatest,
@@ -42,16 +41,16 @@ struct NewText {
     now: Timestamp,
 }
 
-async fn append(db: &Db, new: NewText, how: Number) -> Result<i64, DbErr> {
-    db.write(move |tx| Box::pin(async move { append_in(tx, new, how).await }))
+async fn append(db: &Db, new: NewText, method: Number) -> Result<i64, DbErr> {
+    db.write(move |tx| Box::pin(async move { append_in(tx, new, method).await }))
         .await
 }
 
-async fn append_in(tx: &DatabaseTransaction, new: NewText, how: Number) -> Result<i64, DbErr> {
-    let seq = match how {
+async fn append_in(tx: &DatabaseTransaction, new: NewText, method: Number) -> Result<i64, DbErr> {
+    let seq = match method {
         Number::UnderTheLock => {
             let row = conversation::lock(tx, new.conversation).await?;
-            let seq = row.expect("the conversation").last_seq + 1;
+            let seq = row.expect("the conversation exists").last_seq + 1;
             conversation::Entity::update_many()
                 .col_expr(conversation::Column::LastSeq, Expr::value(seq))
                 .col_expr(conversation::Column::LastUserSeq, Expr::value(seq))
@@ -80,26 +79,26 @@ async fn append_in(tx: &DatabaseTransaction, new: NewText, how: Number) -> Resul
 
 /// Lets four writers append concurrently for `n_rounds`; returns the numbers and the count of
 /// failures.
-async fn numbers(room: &EngineTest, n_rounds: usize, how: Number) -> (Vec<i64>, usize) {
+async fn numbers(app: &EngineTest, n_rounds: usize, method: Number) -> (Vec<i64>, usize) {
     let new = NewText {
-        conversation: room.conversation,
-        author: room.user.membership,
-        now: room.clock.now(),
+        conversation: app.conversation,
+        author: app.user.membership,
+        now: app.clock.now(),
     };
     let mut writers = Vec::new();
     for _ in 0..4 {
-        writers.push(room.another_db().await);
+        writers.push(app.another_db().await);
     }
-    let (mut given, mut n_refused) = (Vec::new(), 0);
+    let (mut assigned, mut n_refused) = (Vec::new(), 0);
     for _ in 0..n_rounds {
         let barrier = Barrier::new(writers.len());
         let all = writers.iter().map(async |db| {
             barrier.wait().await;
-            append(db, new, how).await
+            append(db, new, method).await
         });
         for outcome in join_all(all).await {
             match outcome {
-                Ok(seq) => given.push(seq),
+                Ok(seq) => assigned.push(seq),
                 Err(_) => n_refused += 1,
             }
         }
@@ -107,8 +106,8 @@ async fn numbers(room: &EngineTest, n_rounds: usize, how: Number) -> (Vec<i64>, 
     for db in writers {
         db.close().await;
     }
-    given.sort_unstable();
-    (given, n_refused)
+    assigned.sort_unstable();
+    (assigned, n_refused)
 }
 
 /// Reads, waits until the other writer has read too, then writes. On SQLite the transaction begins
@@ -117,7 +116,7 @@ async fn reads_then_writes(db: &Db, id: ConversationId, both_read: &Barrier) -> 
     let tx = db.heartbeat_connection().begin().await?;
     let row = conversation::Entity::find_by_id(id).one(&tx).await?;
     both_read.wait().await;
-    let rev = row.expect("the conversation").rev + 1;
+    let rev = row.expect("the conversation exists").rev + 1;
     conversation::Entity::update_many()
         .col_expr(conversation::Column::Rev, Expr::value(rev))
         .filter(conversation::Column::Id.eq(id))
@@ -157,7 +156,7 @@ const NO_RUN_ON_POSTGRES: &str = "CREATE FUNCTION no_run() RETURNS trigger LANGU
     $$ BEGIN RAISE EXCEPTION 'no run today'; END $$; \
     CREATE TRIGGER no_run BEFORE INSERT ON conversation_runs FOR EACH ROW EXECUTE FUNCTION no_run()";
 
-fn written(text: &str) -> GeneratedText {
+fn generated_text(text: &str) -> GeneratedText {
     GeneratedText {
         content: text.to_owned(),
         token_count: 1,
@@ -167,74 +166,74 @@ fn written(text: &str) -> GeneratedText {
     }
 }
 
-async fn allow_runs(room: &EngineTest) {
-    let trigger = match room.db.backend() {
+async fn allow_runs(app: &EngineTest) {
+    let trigger = match app.db.backend() {
         Backend::Sqlite => "DROP TRIGGER no_run",
         Backend::Postgres => "DROP TRIGGER no_run ON conversation_runs",
     };
-    room.facts().await.execute(trigger).await;
+    app.facts().await.execute(trigger).await;
 }
 
-async fn forbid_runs(room: &EngineTest) {
-    let trigger = match room.db.backend() {
+async fn forbid_runs(app: &EngineTest) {
+    let trigger = match app.db.backend() {
         Backend::Sqlite => NO_RUN_ON_SQLITE,
         Backend::Postgres => NO_RUN_ON_POSTGRES,
     };
-    room.facts().await.execute(trigger).await;
+    app.facts().await.execute(trigger).await;
 }
 
 on_both! {
-    async fn messages_at_once_are_numbered_without_gaps(backend) {
-        let room = EngineTest::builder(backend).not_started().open().await;
+    async fn concurrent_messages_are_numbered_without_gaps(backend) {
+        let app = EngineTest::builder(backend).not_started().open().await;
 
-        let (given, n_refused) = numbers(&room, 25, Number::UnderTheLock).await;
+        let (assigned, n_refused) = numbers(&app, 25, Number::UnderTheLock).await;
 
         assert_eq!(n_refused, 0);
-        assert_eq!(given, (1..=100).collect::<Vec<_>>());
-        room.close_without_events().await;
+        assert_eq!(assigned, (1..=100).collect::<Vec<_>>());
+        app.close_without_events().await;
     }
 
-    async fn posts_at_once_at_several_nodes_are_numbered_without_gaps(backend) {
-        let room = EngineTest::builder(backend).not_started().open().await;
-        let nodes = [room.another_node(), room.another_node(), room.another_node()];
-        let humans: Vec<_> = nodes.iter().map(|it| room.user_at_node(it)).collect();
+    async fn concurrent_posts_at_several_nodes_are_numbered_without_gaps(backend) {
+        let app = EngineTest::builder(backend).not_started().open().await;
+        let nodes = [app.another_node(), app.another_node(), app.another_node()];
+        let users: Vec<_> = nodes.iter().map(|it| app.user_at_node(it)).collect();
 
-        let posts = (0..30).map(async |n| humans[n % 3].post("Hi.").await.message.seq);
-        let mut given = join_all(posts).await;
+        let posts = (0..30).map(async |n| users[n % 3].post("Hi.").await.message.seq);
+        let mut assigned = join_all(posts).await;
 
-        given.sort_unstable();
-        assert_eq!(given, (1..=30).collect::<Vec<_>>());
-        room.close_without_events().await;
+        assigned.sort_unstable();
+        assert_eq!(assigned, (1..=30).collect::<Vec<_>>());
+        app.close_without_events().await;
     }
 
-    async fn an_upsert_finds_the_queued_place_only_by_the_literal(backend) {
-        let bench = QueueFixture::new(backend).await;
-        if bench.dialect() == Backend::Postgres {
-            // PostgreSQL chooses this itself from the sixth execution on by default.
+    async fn an_upsert_finds_the_queued_run_only_if_the_index_condition_is_a_literal(backend) {
+        let fixture = QueueFixture::new(backend).await;
+        if fixture.dialect() == Backend::Postgres {
+            // PostgreSQL may choose this by itself from the sixth execution on.
             let generic = "SET plan_cache_mode = force_generic_plan";
-            bench.db().execute_unprepared(generic).await.unwrap();
+            fixture.db().execute_unprepared(generic).await.unwrap();
         }
 
-        enqueue_by_parameter(bench.db(), bench.new_run()).await.unwrap_err();
-        enqueue_by_column(bench.db(), bench.new_run()).await.unwrap_err();
+        enqueue_by_parameter(fixture.db(), fixture.new_run()).await.unwrap_err();
+        enqueue_by_column(fixture.db(), fixture.new_run()).await.unwrap_err();
 
-        troupe::runs::store::queue::enqueue(bench.db(), bench.new_run()).await.unwrap();
+        troupe::runs::store::queue::enqueue(fixture.db(), fixture.new_run()).await.unwrap();
     }
 
-    async fn a_message_is_stored_with_its_plan_or_not_at_all(backend) {
-        let room = EngineTest::builder(backend).not_started().open().await;
-        forbid_runs(&room).await;
+    async fn a_message_is_not_stored_if_its_run_cannot_be_queued(backend) {
+        let app = EngineTest::builder(backend).not_started().open().await;
+        forbid_runs(&app).await;
 
-        let refused = room.user.try_post("Hi.").await;
+        let refused = app.user.try_post("Hi.").await;
 
         assert!(matches!(refused, Err(EngineError::Database(_))), "{refused:?}");
-        assert!(room.messages().await.is_empty(), "it waits for an answer that nobody planned");
-        assert_eq!(room.row().await.last_seq, 0);
-        room.close_without_events().await;
+        assert!(app.messages().await.is_empty(), "the message was stored without a run");
+        assert_eq!(app.row().await.last_seq, 0);
+        app.close_without_events().await;
     }
 
-    async fn a_reply_and_what_follows_it_are_stored_together_or_not_at_all(backend) {
-        let room = EngineTest::builder(backend)
+    async fn a_reply_is_not_stored_if_the_next_run_cannot_be_queued(backend) {
+        let app = EngineTest::builder(backend)
             .cast(&["Ada", "Bob"])
             .rules(|it| {
                 it.reply_order = ReplyOrder::List;
@@ -243,35 +242,35 @@ on_both! {
             .not_started()
             .open()
             .await;
-        let step = |command| scheduler::step(room.engine.context(), room.conversation, command);
-        let run = room.user.post("Hi.").await.run.expect("Ada will answer").id;
-        let claimed = step(Command::Claim { run }).await.unwrap().claimed.expect("it is due");
+        let step = |command| scheduler::step(app.engine.context(), app.conversation, command);
+        let run = app.user.post("Hi.").await.run.expect("a reply is queued").id;
+        let claimed = step(Command::Claim { run }).await.unwrap().claimed.expect("the run is due");
         let ended = Command::RunEnded {
             run: claimed.id,
             lease: claimed.lease,
-            end: Box::new(ExecutionEnd::Succeeded(written("Hello."))),
+            end: Box::new(ExecutionEnd::Succeeded(generated_text("Hello."))),
         };
 
-        forbid_runs(&room).await;
+        forbid_runs(&app).await;
         let refused = step(ended.clone()).await;
 
         assert!(matches!(refused, Err(EngineError::Database(_))), "{refused:?}");
-        assert_eq!(room.only_run().await.status, RunStatus::Running, "nor has it ended");
-        assert!(room.answers().await.is_empty(), "nor is its text there");
+        assert_eq!(app.only_run().await.status, RunStatus::Running, "the run ended");
+        assert!(app.answers().await.is_empty(), "the text was stored");
 
-        allow_runs(&room).await;
+        allow_runs(&app).await;
         step(ended).await.unwrap();
 
-        assert_eq!(room.answers().await, ["Hello."]);
-        let statuses: Vec<_> = room.runs().await.iter().map(|it| it.status).collect();
-        assert_eq!(statuses, [RunStatus::Succeeded, RunStatus::Queued], "Bob is next");
-        room.close_without_events().await;
+        assert_eq!(app.answers().await, ["Hello."]);
+        let statuses: Vec<_> = app.runs().await.iter().map(|it| it.status).collect();
+        assert_eq!(statuses, [RunStatus::Succeeded, RunStatus::Queued], "the run of Bob is queued");
+        app.close_without_events().await;
     }
 
-    async fn a_plan_apart_from_its_round_is_seen_to_leave_it_adrift(backend) {
-        let room = EngineTest::builder(backend).not_started().open().await;
-        room.user.post("Hi.").await;
-        let mut facts = room.facts().await;
+    async fn a_run_ended_without_advancing_its_round_violates_an_invariant(backend) {
+        let app = EngineTest::builder(backend).not_started().open().await;
+        app.user.post("Hi.").await;
+        let mut facts = app.facts().await;
         assert_eq!(invariants::at_any_instant(&mut facts).await, Vec::<String>::new());
 
         // The state after a crash between two transactions: the run has ended, but nothing follows.
@@ -280,19 +279,21 @@ on_both! {
 
         let found = invariants::at_any_instant(&mut facts).await;
         assert!(found.len() == 1 && found[0].starts_with("I2"), "{found:?}");
-        room.close_broken().await;
+        app.close_broken().await;
     }
 
-    async fn writers_that_read_first_wait_for_each_other(backend) {
-        let room = EngineTest::builder(backend).not_started().open().await;
-        let id = room.conversation;
-        let writers = [room.another_db().await, room.another_db().await];
+    async fn writers_that_lock_before_reading_lose_no_change(backend) {
+        let app = EngineTest::builder(backend).not_started().open().await;
+        let id = app.conversation;
+        let writers = [app.another_db().await, app.another_db().await];
 
         for n in 1..=25 {
             let all = writers.iter().map(async |db| {
                 db.write(move |tx| {
                     Box::pin(async move {
-                        let row = conversation::lock(tx, id).await?.expect("the conversation");
+                        let row = conversation::lock(tx, id)
+                            .await?
+                            .expect("the conversation exists");
                         conversation::Entity::update_many()
                             .col_expr(conversation::Column::Rev, Expr::value(row.rev + 1))
                             .filter(conversation::Column::Id.eq(id))
@@ -305,20 +306,20 @@ on_both! {
             for outcome in join_all(all).await {
                 outcome.unwrap_or_else(|it: DbErr| panic!("{it}"));
             }
-            assert_eq!(room.row().await.rev, 2 * n, "no change is lost");
+            assert_eq!(app.row().await.rev, 2 * n, "a change was lost");
         }
         for db in writers {
             db.close().await;
         }
-        room.close_without_events().await;
+        app.close_without_events().await;
     }
 
-    async fn writers_that_lock_too_late_are_seen_to_lose_a_change(backend) {
-        let room = EngineTest::builder(backend).not_started().open().await;
-        let writers = [room.another_db().await, room.another_db().await];
+    async fn writers_that_read_before_locking_lose_a_change(backend) {
+        let app = EngineTest::builder(backend).not_started().open().await;
+        let writers = [app.another_db().await, app.another_db().await];
         let both_read = Barrier::new(2);
 
-        let all = writers.iter().map(|db| reads_then_writes(db, room.conversation, &both_read));
+        let all = writers.iter().map(|db| reads_then_writes(db, app.conversation, &both_read));
         let n_done = join_all(all).await.into_iter().filter(Result::is_ok).count();
 
         match backend {
@@ -327,27 +328,27 @@ on_both! {
             // The second write overwrites the first.
             TestBackend::Postgres => assert_eq!(n_done, 2),
         }
-        assert_eq!(room.row().await.rev, 1, "two writers, one change");
+        assert_eq!(app.row().await.rev, 1, "expected one change of two writers");
         for db in writers {
             db.close().await;
         }
-        room.close_without_events().await;
+        app.close_without_events().await;
     }
 }
 
 /// PostgreSQL only: on SQLite a writing transaction locks the whole file.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn numbers_by_the_greatest_are_seen_to_collide() {
+async fn numbers_assigned_from_the_maximum_collide() {
     if !TestBackend::Postgres.is_available() {
         return;
     }
-    let room = EngineTest::builder(TestBackend::Postgres)
+    let app = EngineTest::builder(TestBackend::Postgres)
         .not_started()
         .open()
         .await;
 
-    let (_, n_refused) = numbers(&room, 25, Number::ByTheGreatest).await;
+    let (_, n_refused) = numbers(&app, 25, Number::ByTheGreatest).await;
 
-    assert!(n_refused > 0, "four writers never asked at once");
-    room.close_broken().await;
+    assert!(n_refused > 0, "the writers never collided");
+    app.close_broken().await;
 }

@@ -14,8 +14,8 @@ use crate::support::process::Server;
 /// The result of a finished command.
 struct CommandOutput {
     ok: bool,
-    said: String,
-    complained: String,
+    stdout: String,
+    stderr: String,
 }
 
 /// Runs the binary in a folder with only these settings until it exits.
@@ -29,22 +29,22 @@ async fn troupe(folder: &Path, arguments: &[&str], env: &[(&str, &str)]) -> Comm
         .kill_on_drop(true);
     let ended = timeout(poll::DEADLINE, command.output())
         .await
-        .expect("the command comes to its end")
-        .expect("the binary under test can be started");
-    let text = |bytes| String::from_utf8(bytes).expect("it writes UTF-8");
+        .expect("the command exits in time")
+        .expect("the binary can be started");
+    let text = |bytes| String::from_utf8(bytes).expect("the output is UTF-8");
     CommandOutput {
         ok: ended.status.success(),
-        said: text(ended.stdout),
-        complained: text(ended.stderr),
+        stdout: text(ended.stdout),
+        stderr: text(ended.stderr),
     }
 }
 
 impl CommandOutput {
-    /// Asserts that it failed and that one line of standard error contains all these words.
+    /// Asserts that the command failed and that its one line of standard error contains all words.
     fn failed_with(&self, words: &[&str]) {
-        assert!(!self.ok, "it must fail: {}", self.said);
-        let line = self.complained.trim_end();
-        assert_eq!(line.lines().count(), 1, "one sentence: {line}");
+        assert!(!self.ok, "the command succeeded: {}", self.stdout);
+        let line = self.stderr.trim_end();
+        assert_eq!(line.lines().count(), 1, "expected one line: {line}");
         assert!(line.starts_with("troupe: "), "{line}");
         for word in words {
             assert!(line.contains(word), "{word:?} is not in: {line}");
@@ -53,38 +53,46 @@ impl CommandOutput {
 }
 
 fn empty_folder() -> TempDir {
-    tempfile::tempdir().expect("a temporary folder can be made")
+    tempfile::tempdir().expect("a temporary folder can be created")
 }
 
 #[tokio::test]
-async fn check_says_of_each_part_whether_it_works() {
+async fn check_reports_for_each_component_whether_it_works() {
     let folder = empty_folder();
     troupe(folder.path(), &["migrate"], &[]).await;
     let redis = [("REDIS_URL", "redis://127.0.0.1:9")];
 
-    let well = troupe(folder.path(), &["check"], &[]).await;
-    let wrong = troupe(folder.path(), &["check"], &redis).await;
+    let valid = troupe(folder.path(), &["check"], &[]).await;
+    let invalid = troupe(folder.path(), &["check"], &redis).await;
 
-    assert!(well.ok, "{}{}", well.said, well.complained);
+    assert!(valid.ok, "{}{}", valid.stdout, valid.stderr);
     for part in ["settings", "database", "migrations", "provider"] {
         assert!(
-            well.said.contains(&format!("ok    {part}: ")),
+            valid.stdout.contains(&format!("ok    {part}: ")),
             "{}",
-            well.said
+            valid.stdout
         );
     }
-    assert!(!wrong.ok);
+    assert!(!invalid.ok);
     assert!(
-        wrong.said.contains("wrong settings: REDIS_URL"),
+        invalid.stdout.contains("wrong settings: REDIS_URL"),
         "{}",
-        wrong.said
+        invalid.stdout
     );
-    assert!(wrong.said.contains("wrong redis: "), "{}", wrong.said);
-    assert!(wrong.said.contains("ok    database: "), "{}", wrong.said);
+    assert!(
+        invalid.stdout.contains("wrong redis: "),
+        "{}",
+        invalid.stdout
+    );
+    assert!(
+        invalid.stdout.contains("ok    database: "),
+        "{}",
+        invalid.stdout
+    );
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn check_says_that_the_model_does_not_answer() {
+async fn check_reports_that_the_model_does_not_answer() {
     let database = fresh_database(&TestBackend::Sqlite).await;
     let model = [
         ("TROUPE_LLM_BASE_URL", "http://127.0.0.1:9/v1"),
@@ -100,9 +108,17 @@ async fn check_says_that_the_model_does_not_answer() {
     let ended = troupe(server.folder(), &["check"], &env).await;
 
     assert!(!ended.ok);
-    assert!(ended.said.contains("ok    database: "), "{}", ended.said);
-    assert!(ended.said.contains("wrong provider: "), "{}", ended.said);
-    assert!(ended.said.contains("does not answer"), "{}", ended.said);
+    assert!(
+        ended.stdout.contains("ok    database: "),
+        "{}",
+        ended.stdout
+    );
+    assert!(
+        ended.stdout.contains("wrong provider: "),
+        "{}",
+        ended.stdout
+    );
+    assert!(ended.stdout.contains("does not answer"), "{}", ended.stdout);
 }
 
 #[tokio::test]
@@ -117,7 +133,7 @@ async fn the_password_of_an_unknown_user_cannot_be_reset() {
 
 #[tokio::test]
 async fn an_invalid_setting_is_named_with_its_value_and_the_allowed_values() {
-    let wrong = [
+    let invalid = [
         ("RUN_HEARTBEAT_MS", "abc", "integer"),
         ("TROUPE_BIND", "here", "address and a port"),
         ("TROUPE_PUBLIC_URL", "troupe.example", "https://"),
@@ -126,14 +142,14 @@ async fn an_invalid_setting_is_named_with_its_value_and_the_allowed_values() {
         ("LOG_FORMAT", "xml", "pretty or json"),
     ];
 
-    for (name, got, takes) in wrong {
+    for (name, got, expected) in invalid {
         let folder = empty_folder();
         let env = [("TROUPE_BIND", "127.0.0.1:0"), (name, got)];
         for arguments in [&["serve"][..], &["check"][..], &[][..]] {
             let ended = troupe(folder.path(), arguments, &env).await;
-            ended.failed_with(&[name, got, takes]);
+            ended.failed_with(&[name, got, expected]);
         }
-        assert!(!folder.path().join("data").exists(), "nothing was begun");
+        assert!(!folder.path().join("data").exists(), "files were created");
     }
 }
 
@@ -148,7 +164,7 @@ async fn redis_with_sqlite_is_rejected_before_anything_starts() {
     let ended = troupe(folder.path(), &[], &env).await;
 
     ended.failed_with(&["REDIS_URL", "SQLite", "PostgreSQL"]);
-    assert!(!folder.path().join("data").exists(), "nothing was begun");
+    assert!(!folder.path().join("data").exists(), "files were created");
 }
 
 #[tokio::test]
@@ -159,11 +175,11 @@ async fn postgres_without_a_secret_is_refused_and_its_password_is_not_shown() {
     let ended = troupe(folder.path(), &[], &env).await;
 
     ended.failed_with(&["TROUPE_SECRET_KEY", "16 characters"]);
-    assert!(!ended.complained.contains("hush"), "{}", ended.complained);
+    assert!(!ended.stderr.contains("hush"), "{}", ended.stderr);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_second_start_in_the_same_folder_is_refused_and_the_first_goes_on() {
+async fn a_second_start_in_the_same_folder_fails_and_the_first_server_continues() {
     let mut server = Server::fresh();
     server.launch().await;
     let env = [("TROUPE_BIND", "127.0.0.1:0")];
@@ -177,7 +193,7 @@ async fn a_second_start_in_the_same_folder_is_refused_and_the_first_goes_on() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_address_that_is_taken_is_named() {
+async fn an_address_in_use_is_named_in_the_error() {
     let mut server = Server::fresh();
     server.launch().await;
     let folder = empty_folder();

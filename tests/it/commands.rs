@@ -1,4 +1,4 @@
-//! Tests of the binary: its commands, and when it starts or refuses to start.
+//! Tests of the commands of the binary, and of when the server starts or fails to start.
 
 use std::path::Path;
 use std::process::{Command, Output};
@@ -17,46 +17,46 @@ fn troupe(folder: &Path, env: &[(&str, &str)], arguments: &[&str]) -> Output {
         .envs(env.iter().copied())
         .args(arguments)
         .output()
-        .expect("the binary under test can be started")
+        .expect("the binary can be started")
 }
 
-fn told(output: &Output) -> String {
+fn output_text(output: &Output) -> String {
     let both = [output.stdout.as_slice(), &output.stderr].concat();
-    String::from_utf8(both).expect("it speaks UTF-8")
+    String::from_utf8(both).expect("the output is UTF-8")
 }
 
-fn on(database: &TestDatabase) -> Vec<(&'static str, String)> {
+fn env_for(database: &TestDatabase) -> Vec<(&'static str, String)> {
     vec![
         ("DATABASE_URL", database.url().to_owned()),
         ("TROUPE_SECRET_KEY", "5e".repeat(32)),
     ]
 }
 
-fn borrowed<'a>(env: &'a [(&'static str, String)]) -> Vec<(&'static str, &'a str)> {
+fn as_str_pairs<'a>(env: &'a [(&'static str, String)]) -> Vec<(&'static str, &'a str)> {
     env.iter()
         .map(|(name, value)| (*name, value.as_str()))
         .collect()
 }
 
 #[test]
-fn only_a_build_with_its_feature_holds_fail_points() {
+fn only_a_build_with_the_feature_contains_fail_points() {
     let binary = env!("CARGO_BIN_EXE_troupe");
-    let holds = |word: &str| {
-        let looked = Command::new("grep").args(["-qF", word, binary]).status();
-        looked.expect("grep is there").success()
+    let contains = |word: &str| {
+        let status = Command::new("grep").args(["-qF", word, binary]).status();
+        status.expect("grep can be started").success()
     };
 
     assert!(
-        holds("TROUPE_BIND"),
-        "words of the code are found in {binary}"
+        contains("TROUPE_BIND"),
+        "strings of the code are not found in {binary}"
     );
     for word in ["FAILPOINTS", "exec.after_claim", "write.after_commit"] {
-        assert_eq!(holds(word), cfg!(feature = "failpoints"), "{word}");
+        assert_eq!(contains(word), cfg!(feature = "failpoints"), "{word}");
     }
 }
 
 #[test]
-fn a_wrong_setting_ends_the_start_and_is_named() {
+fn an_invalid_setting_prevents_the_start_and_is_named() {
     let folder = tempfile::tempdir().unwrap();
     let cases = [
         (
@@ -81,7 +81,11 @@ fn a_wrong_setting_ends_the_start_and_is_named() {
     for (name, value, expected) in cases {
         let output = troupe(folder.path(), &[(name, value)], &[]);
         assert!(!output.status.success(), "{name}");
-        assert!(told(&output).contains(expected), "{}", told(&output));
+        assert!(
+            output_text(&output).contains(expected),
+            "{}",
+            output_text(&output)
+        );
     }
 }
 
@@ -93,36 +97,40 @@ fn settings_are_read_from_a_file_too() {
     let output = troupe(folder.path(), &[], &["check"]);
 
     assert!(
-        told(&output).contains("TROUPE_WORKERS is \"many\""),
+        output_text(&output).contains("TROUPE_WORKERS is \"many\""),
         "{}",
-        told(&output)
+        output_text(&output)
     );
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn migrate_then_check_says_what_works() {
+async fn check_succeeds_after_migrate() {
     for backend in TestBackend::all() {
         let folder = tempfile::tempdir().unwrap();
         let database = fresh_database(&backend).await;
-        let env = on(&database);
-        let env = borrowed(&env);
+        let env = env_for(&database);
+        let env = as_str_pairs(&env);
 
         let before = troupe(folder.path(), &env, &["check"]);
         let migrated = troupe(folder.path(), &env, &["migrate"]);
         let after = troupe(folder.path(), &env, &["check"]);
 
-        let (is_well, line) = match backend {
+        let (succeeds, line) = match backend {
             TestBackend::Sqlite => (true, "does not exist yet; the first start creates it"),
             TestBackend::Postgres => (false, "wrong migrations:"),
         };
-        assert_eq!(before.status.success(), is_well);
-        assert!(told(&before).contains(line), "{}", told(&before));
-        assert!(migrated.status.success(), "{}", told(&migrated));
-        assert!(after.status.success(), "{}", told(&after));
+        assert_eq!(before.status.success(), succeeds);
         assert!(
-            told(&after).contains("ok    migrations: all applied"),
+            output_text(&before).contains(line),
             "{}",
-            told(&after)
+            output_text(&before)
+        );
+        assert!(migrated.status.success(), "{}", output_text(&migrated));
+        assert!(after.status.success(), "{}", output_text(&after));
+        assert!(
+            output_text(&after).contains("ok    migrations: all applied"),
+            "{}",
+            output_text(&after)
         );
     }
 }
@@ -132,17 +140,17 @@ async fn a_forgotten_password_is_replaced_and_every_session_ends() {
     let database = fresh_database(&TestBackend::Sqlite).await;
     let server = Server::start(&database, &[]).await;
     let admin = HttpClient::set_up(&server.url(), "admin").await;
-    let env = on(&database);
+    let env = env_for(&database);
 
     let output = troupe(
         server.folder(),
-        &borrowed(&env),
+        &as_str_pairs(&env),
         &["reset-password", "ADMIN"],
     );
 
-    assert!(output.status.success(), "{}", told(&output));
-    let said = told(&output);
-    let password = said.trim().rsplit(' ').next().unwrap();
+    assert!(output.status.success(), "{}", output_text(&output));
+    let text = output_text(&output);
+    let password = text.trim().rsplit(' ').next().unwrap();
     assert_eq!(admin.get("/api/session").await.0, 401);
     let body = json!({"username": "admin", "password": password});
     expect(
@@ -151,34 +159,34 @@ async fn a_forgotten_password_is_replaced_and_every_session_ends() {
             .post("/api/session", body)
             .await,
     );
-    let nobody = troupe(
+    let unknown_user = troupe(
         server.folder(),
-        &borrowed(&env),
+        &as_str_pairs(&env),
         &["reset-password", "nobody"],
     );
-    assert!(!nobody.status.success());
+    assert!(!unknown_user.status.success());
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn one_sqlite_file_has_one_server() {
+async fn a_sqlite_file_is_used_by_only_one_server() {
     let database = fresh_database(&TestBackend::Sqlite).await;
     let server = Server::start(&database, &[]).await;
-    let env = on(&database);
-    let mut env = borrowed(&env);
+    let env = env_for(&database);
+    let mut env = as_str_pairs(&env);
     env.push(("TROUPE_BIND", "127.0.0.1:0"));
 
     let second = troupe(server.folder(), &env, &["serve"]);
 
     assert!(!second.status.success());
     assert!(
-        told(&second).contains("in use by another troupe process"),
+        output_text(&second).contains("in use by another troupe process"),
         "{}",
-        told(&second)
+        output_text(&second)
     );
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_key_that_cannot_be_opened_ends_the_start() {
+async fn a_stored_key_that_cannot_be_decrypted_prevents_the_start() {
     let database = fresh_database(&TestBackend::Sqlite).await;
     let mut server = Server::start(&database, &[]).await;
     let admin = HttpClient::set_up(&server.url(), "admin").await;
@@ -193,20 +201,20 @@ async fn a_key_that_cannot_be_opened_ends_the_start() {
         ),
     ];
 
-    let output = troupe(server.folder(), &borrowed(&env), &["serve"]);
+    let output = troupe(server.folder(), &as_str_pairs(&env), &["serve"]);
 
     assert!(!output.status.success());
     assert!(
-        told(&output).contains("cannot be decrypted")
-            && told(&output).contains("TROUPE_SECRET_KEY"),
+        output_text(&output).contains("cannot be decrypted")
+            && output_text(&output).contains("TROUPE_SECRET_KEY"),
         "{}",
-        told(&output)
+        output_text(&output)
     );
-    assert!(!told(&output).contains("planted"));
+    assert!(!output_text(&output).contains("planted"));
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_environments_provider_is_the_default_at_every_start() {
+async fn the_provider_from_the_environment_is_the_default_at_every_start() {
     let database = fresh_database(&TestBackend::Sqlite).await;
     let env = [
         ("TROUPE_LLM_BASE_URL", "http://127.0.0.1:1/v1"),
@@ -249,7 +257,7 @@ async fn the_environments_provider_is_the_default_at_every_start() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_idle_server_ends_in_order_when_it_is_asked_to() {
+async fn an_idle_server_shuts_down_cleanly_on_sigterm() {
     let database = fresh_database(&TestBackend::Sqlite).await;
     let mut server = Server::start(&database, &[]).await;
 

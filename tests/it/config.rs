@@ -6,18 +6,18 @@ use troupe::config::Config;
 
 const EXAMPLE: &str = include_str!("../../.env.example");
 
-/// Returns the settings of the example, uncommented as a user who copies it would do.
-fn shown() -> HashMap<String, String> {
+/// Returns the settings of the example, uncommented.
+fn example_settings() -> HashMap<String, String> {
     EXAMPLE
         .lines()
         .filter_map(|line| line.strip_prefix('#'))
         .filter_map(|line| line.split_once('='))
-        .filter(|(name, _)| is_a_name(name))
+        .filter(|(name, _)| is_setting_name(name))
         .map(|(name, value)| (name.to_owned(), value.to_owned()))
         .collect()
 }
 
-fn is_a_name(text: &str) -> bool {
+fn is_setting_name(text: &str) -> bool {
     !text.is_empty()
         && text
             .chars()
@@ -26,37 +26,37 @@ fn is_a_name(text: &str) -> bool {
 
 #[test]
 fn the_example_names_every_setting_and_no_other() {
-    let shown: BTreeSet<String> = shown().into_keys().collect();
-    let known: BTreeSet<String> = Config::names().into_iter().map(str::to_owned).collect();
+    let example_settings: BTreeSet<String> = example_settings().into_keys().collect();
+    let expected: BTreeSet<String> = Config::names().into_iter().map(str::to_owned).collect();
 
-    assert_eq!(shown, known);
+    assert_eq!(example_settings, expected);
 }
 
 #[test]
-fn every_name_stands_in_the_example_once() {
+fn every_setting_is_in_the_example_once() {
     let lines = EXAMPLE.lines().filter(|line| {
         line.strip_prefix('#')
             .and_then(|it| it.split_once('='))
-            .is_some_and(|(name, _)| is_a_name(name))
+            .is_some_and(|(name, _)| is_setting_name(name))
     });
 
-    assert_eq!(lines.count(), shown().len());
+    assert_eq!(lines.count(), example_settings().len());
 }
 
 #[test]
 fn the_example_shows_the_defaults() {
-    let shown = shown();
+    let example_settings = example_settings();
 
-    let from_example = Config::read(|name| shown.get(name).cloned()).unwrap();
+    let from_example = Config::read(|name| example_settings.get(name).cloned()).unwrap();
 
     assert_eq!(from_example, Config::read(|_| None).unwrap());
 }
 
 #[test]
-fn the_example_as_it_is_can_be_read_as_a_file() {
+fn the_example_is_a_valid_env_file() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join(".env");
-    let uncommented: String = shown()
+    let uncommented: String = example_settings()
         .iter()
         .map(|(name, value)| format!("{name}={value}\n"))
         .collect();
@@ -67,12 +67,12 @@ fn the_example_as_it_is_can_be_read_as_a_file() {
         .map(Result::unwrap)
         .collect();
 
-    assert_eq!(read, shown());
+    assert_eq!(read, example_settings());
 }
 
 #[test]
 fn an_invalid_setting_is_named_with_its_value_and_the_allowed_values() {
-    let wrong = [
+    let invalid = [
         ("TROUPE_BIND", "nowhere"),
         ("TROUPE_PUBLIC_URL", "troupe.example"),
         ("DATABASE_URL", "mysql://x"),
@@ -89,8 +89,8 @@ fn an_invalid_setting_is_named_with_its_value_and_the_allowed_values() {
         ("LOG_FORMAT", "xml"),
     ];
 
-    for (name, got) in wrong {
-        let error = Config::read(|it| (it == name).then(|| got.to_owned())).unwrap_err();
+    for (name, value) in invalid {
+        let error = Config::read(|it| (it == name).then(|| value.to_owned())).unwrap_err();
         assert_eq!(error.name, name);
         assert!(!error.takes.is_empty());
     }

@@ -1,5 +1,5 @@
-//! Background jobs survive `kill -9`: partial results are never visible, and the job completes in
-//! the end.
+//! Background jobs survive `kill -9`: partial results are never visible, and the job completes
+//! eventually.
 
 use serde_json::{Value, json};
 
@@ -13,11 +13,12 @@ const N: i64 = 20_000;
 const N_KILLS: usize = 3;
 
 /// Fills the conversation of a space; returns its last message.
-async fn fill(room: &TestSpace, facts: &mut DatabaseFacts) -> i64 {
-    let conversation = room.conversation;
+async fn fill(space: &TestSpace, facts: &mut DatabaseFacts) -> i64 {
+    let conversation = space.conversation;
     expect(
         201,
-        room.person
+        space
+            .person
             .post_message(conversation, "Once upon a time.", None)
             .await,
     );
@@ -34,7 +35,7 @@ async fn fill(room: &TestSpace, facts: &mut DatabaseFacts) -> i64 {
             "UPDATE conversations SET last_seq = {N}, last_user_seq = {N}, rev = {N}, text_bytes = 400000 WHERE id = {conversation}"
         ))
         .await;
-    id(room.person.messages(conversation).await.last().unwrap())
+    id(space.person.messages(conversation).await.last().unwrap())
 }
 
 async fn count(facts: &mut DatabaseFacts, from: &str) -> i64 {
@@ -47,59 +48,59 @@ async fn job(person: &HttpClient, job: &Value) -> Value {
     expect(200, person.get(&format!("/api/jobs/{}", job["id"])).await)
 }
 
-async fn ends(person: &HttpClient, begun: &Value) -> Value {
+async fn wait_until_ended(person: &HttpClient, started: &Value) -> Value {
     // 20,000 messages, and a node pauses after each batch for as long as the batch took.
     poll::until_within(4 * poll::DEADLINE, "the job has ended", async || {
-        let now = job(person, begun).await;
+        let now = job(person, started).await;
         (now["status"] != "running").then_some(now)
     })
     .await
 }
 
 on_both! {
-    async fn a_branch_is_whole_or_not_there_through_kills(backend) {
-        let mut room = TestSpace::open(backend, json!({"reply_order": "manual"}), &["Ada"]).await;
-        let mut facts = DatabaseFacts::open(&room.database).await;
-        let last = fill(&room, &mut facts).await;
-        let path = format!("/api/conversations/{}/branch", room.conversation);
+    async fn an_incomplete_branch_is_never_visible_when_the_server_is_killed(backend) {
+        let mut space = TestSpace::open(backend, json!({"reply_order": "manual"}), &["Ada"]).await;
+        let mut facts = DatabaseFacts::open(&space.database).await;
+        let last = fill(&space, &mut facts).await;
+        let path = format!("/api/conversations/{}/branch", space.conversation);
 
-        let begun = expect(202, room.person.post(&path, json!({"message_id": last})).await)["job"].clone();
-        let branch = begun["conversation_id"].as_i64().unwrap();
+        let started = expect(202, space.person.post(&path, json!({"message_id": last})).await)["job"].clone();
+        let branch = started["conversation_id"].as_i64().unwrap();
         for _ in 0..N_KILLS {
-            room.server.kill9();
-            let is_seen = count(&mut facts, &format!("conversations WHERE id = {branch} AND NOT is_hidden")).await == 1;
+            space.server.kill9();
+            let is_visible = count(&mut facts, &format!("conversations WHERE id = {branch} AND NOT is_hidden")).await == 1;
             let n = count(&mut facts, &format!("messages WHERE conversation_id = {branch}")).await;
-            assert!(!is_seen || n == N, "{n} messages of a branch that is seen");
-            room.server.restart().await;
+            assert!(!is_visible || n == N, "the visible branch has {n} messages");
+            space.server.restart().await;
         }
-        let ended = ends(&room.person, &begun).await;
+        let ended = wait_until_ended(&space.person, &started).await;
 
         assert_eq!(ended["status"], "succeeded", "{ended}");
-        assert_eq!(room.person.conversation(branch).await["last_seq"], N);
+        assert_eq!(space.person.conversation(branch).await["last_seq"], N);
         assert_eq!(count(&mut facts, &format!("messages WHERE conversation_id = {branch}")).await, N);
-        room.settle().await;
+        space.settle().await;
     }
 
-    async fn a_deletion_is_finished_through_kills(backend) {
-        let mut room = TestSpace::open(backend, json!({"reply_order": "manual"}), &["Ada"]).await;
-        let mut facts = DatabaseFacts::open(&room.database).await;
-        let last = fill(&room, &mut facts).await;
-        let path = format!("/api/conversations/{}/branch", room.conversation);
-        let begun = expect(202, room.person.post(&path, json!({"message_id": last})).await)["job"].clone();
-        let branch = ends(&room.person, &begun).await["conversation_id"].clone();
+    async fn a_deletion_completes_although_the_server_is_killed(backend) {
+        let mut space = TestSpace::open(backend, json!({"reply_order": "manual"}), &["Ada"]).await;
+        let mut facts = DatabaseFacts::open(&space.database).await;
+        let last = fill(&space, &mut facts).await;
+        let path = format!("/api/conversations/{}/branch", space.conversation);
+        let started = expect(202, space.person.post(&path, json!({"message_id": last})).await)["job"].clone();
+        let branch = wait_until_ended(&space.person, &started).await["conversation_id"].clone();
         let path = format!("/api/conversations/{branch}");
 
-        let begun = expect(202, room.person.delete(&path).await)["job"].clone();
+        let started = expect(202, space.person.delete(&path).await)["job"].clone();
         for _ in 0..N_KILLS {
-            assert_eq!(room.person.get(&path).await.0, 404);
-            room.server.kill9();
-            room.server.restart().await;
+            assert_eq!(space.person.get(&path).await.0, 404);
+            space.server.kill9();
+            space.server.restart().await;
         }
 
-        assert_eq!(ends(&room.person, &begun).await["status"], "succeeded");
+        assert_eq!(wait_until_ended(&space.person, &started).await["status"], "succeeded");
         assert_eq!(count(&mut facts, &format!("conversations WHERE id = {branch}")).await, 0);
         assert_eq!(count(&mut facts, &format!("messages WHERE conversation_id = {branch}")).await, 0);
-        assert_eq!(count(&mut facts, &format!("messages WHERE conversation_id = {}", room.conversation)).await, N);
-        room.settle().await;
+        assert_eq!(count(&mut facts, &format!("messages WHERE conversation_id = {}", space.conversation)).await, N);
+        space.settle().await;
     }
 }

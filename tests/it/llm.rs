@@ -1,4 +1,5 @@
-//! Tests of the provider for OpenAI-compatible endpoints: its requests, and what it never reveals.
+//! Tests of the provider for OpenAI-compatible endpoints: requests, responses, errors, and that the
+//! key is never revealed.
 
 use std::time::Duration;
 
@@ -14,23 +15,23 @@ use crate::support::fake_provider::server::FakeProvider;
 use crate::support::model_call;
 use crate::support::model_call::{KEY, provider, registry, request};
 
-async fn refusal(upstream: &FakeProvider) -> LlmError {
+async fn request_error(upstream: &FakeProvider) -> LlmError {
     match provider(upstream).stream(&request()).await {
         Err(error) => error,
-        Ok(_) => panic!("expected a refusal"),
+        Ok(_) => panic!("the request succeeded"),
     }
 }
 
 #[tokio::test]
-async fn a_request_says_what_was_asked_and_carries_the_key_in_its_header() {
+async fn a_request_contains_its_parameters_and_the_key_in_its_header() {
     let upstream = FakeProvider::start().await;
-    let asked = Request {
+    let custom_request = Request {
         temperature: Some(0.5),
         max_tokens: Some(9),
         ..request()
     };
 
-    let sent = provider(&upstream).stream(&asked).await;
+    let sent = provider(&upstream).stream(&custom_request).await;
 
     assert!(sent.is_ok());
     let seen = upstream.seen(0);
@@ -53,7 +54,7 @@ async fn a_request_says_what_was_asked_and_carries_the_key_in_its_header() {
 }
 
 #[tokio::test]
-async fn an_answer_that_is_not_streamed_is_taken_whole() {
+async fn a_response_that_is_not_streamed_is_accepted() {
     let upstream = FakeProvider::start().await;
     upstream.always(ResponseScript::json(
         200,
@@ -70,12 +71,12 @@ async fn an_answer_that_is_not_streamed_is_taken_whole() {
         prompt_tokens: 3,
         completion_tokens: 2,
     };
-    let said: Vec<Delta> = deltas
+    let received: Vec<Delta> = deltas
         .into_iter()
         .filter(|it| *it != Delta::KeepAlive)
         .collect();
     assert_eq!(
-        said,
+        received,
         [
             Delta::Text("Hello.".to_owned()),
             Delta::End(FinishReason::Stop),
@@ -85,7 +86,7 @@ async fn an_answer_that_is_not_streamed_is_taken_whole() {
 }
 
 #[tokio::test]
-async fn an_answer_read_to_its_end_leaves_its_connection_to_the_next() {
+async fn a_completely_read_response_leaves_its_connection_for_reuse() {
     let upstream = FakeProvider::start().await;
     let provider = provider(&upstream);
 
@@ -120,7 +121,7 @@ async fn the_key_appears_in_no_message_and_in_no_debug_output() {
     for status in [400, 401, 403, 429, 500] {
         upstream.next(ResponseScript::json(status, &echo));
 
-        let error = refusal(&upstream).await;
+        let error = request_error(&upstream).await;
 
         assert!(!format!("{error} {error:?}").contains(KEY), "{error:?}");
     }
@@ -138,13 +139,13 @@ async fn a_redirect_is_not_followed() {
         let target = format!("{}/chat/completions", elsewhere.base_url());
         upstream.next(ResponseScript::status(status).header("Location", &target));
 
-        assert_eq!(refusal(&upstream).await.status(), Some(status));
+        assert_eq!(request_error(&upstream).await.status(), Some(status));
     }
     assert_eq!(elsewhere.n_requests(), 0);
 }
 
 #[tokio::test]
-async fn absurd_headers_and_endless_reasons_are_not_swallowed() {
+async fn excessive_headers_and_endless_error_bodies_are_rejected() {
     let upstream = FakeProvider::start().await;
     let many = (0..1_000).fold(ResponseScript::say("Hello."), |it, i| {
         it.header(&format!("X-{i}"), "x")
@@ -156,14 +157,14 @@ async fn absurd_headers_and_endless_reasons_are_not_swallowed() {
     );
 
     assert!(matches!(
-        refusal(&upstream).await,
+        request_error(&upstream).await,
         LlmError::Unreachable { .. }
     ));
     assert!(matches!(
-        refusal(&upstream).await,
+        request_error(&upstream).await,
         LlmError::Upstream { .. }
     ));
-    assert_eq!(refusal(&upstream).await.status(), Some(500));
+    assert_eq!(request_error(&upstream).await.status(), Some(500));
     upstream.wait_for_disconnect(2).await;
 }
 
@@ -201,11 +202,11 @@ async fn a_probe_requests_one_word_and_reports_errors() {
     upstream.next(ResponseScript::stream().role());
     let provider = provider(&upstream);
 
-    let well = model_list::probe(&*provider, "scripted").await;
+    let latency = model_list::probe(&*provider, "scripted").await;
     let unknown = model_list::probe(&*provider, "scripted").await.unwrap_err();
     let cut = model_list::probe(&*provider, "scripted").await.unwrap_err();
 
-    assert!(well.is_ok_and(|it| it > Duration::ZERO));
+    assert!(latency.is_ok_and(|it| it > Duration::ZERO));
     assert_eq!(upstream.body(0)["max_tokens"], 16);
     assert_eq!(
         unknown.to_string(),

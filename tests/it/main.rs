@@ -1,5 +1,5 @@
-//! Integration tests over the real interfaces, in one binary so that it is linked once.
-// All of this, including the support code, is test code, which fails by a panic.
+//! Integration tests through the public interfaces, in one binary so that it is linked once.
+// Test code, including the support modules, fails by a panic.
 #![allow(clippy::unwrap_used)]
 
 mod api;

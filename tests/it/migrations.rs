@@ -5,59 +5,60 @@ use std::time::Instant;
 
 use futures::future::join_all;
 use migration::{Migrator, MigratorTrait};
-use sea_orm::{ConnectionTrait, Database, Statement};
+use sea_orm::{ConnectionTrait, Database, Statement, TransactionTrait};
 use troupe::db::connect::Db;
 
 use crate::support::backends::{TestBackend, TestDatabase, fresh_database, on_both};
 use crate::support::database_facts::{DatabaseFacts, word};
 use crate::support::engine_test_builder::connect;
+use crate::support::poll;
 
 on_both! {
-    async fn every_step_goes_forward_and_back(backend) {
+    async fn every_migration_can_be_applied_and_reverted(backend) {
         let database = fresh_database(&backend).await;
-        let connection = Database::connect(database.url()).await.expect("the test database answers");
+        let connection = Database::connect(database.url()).await.expect("the test database is reachable");
         let mut facts = DatabaseFacts::open(&database).await;
 
-        Migrator::up(&connection, None).await.expect("every step goes forward");
+        Migrator::up(&connection, None).await.expect("all migrations are applied");
         let first = tables(&mut facts, backend).await;
-        Migrator::down(&connection, None).await.expect("every step goes back");
+        Migrator::down(&connection, None).await.expect("all migrations are reverted");
         let between = tables(&mut facts, backend).await;
-        Migrator::up(&connection, None).await.expect("and forward again");
+        Migrator::up(&connection, None).await.expect("all migrations are applied again");
 
         assert!(first.iter().any(|table| table == "conversation_runs"), "{first:?}");
-        assert_eq!(between, ["seaql_migrations"], "a step back leaves nothing of its own");
+        assert_eq!(between, ["seaql_migrations"], "a reverted migration left tables");
         assert_eq!(tables(&mut facts, backend).await, first);
     }
 
-    async fn a_conversation_has_one_place_for_a_queued_and_one_for_a_running_run(backend) {
+    async fn unique_indexes_allow_one_queued_and_one_running_run_per_conversation(backend) {
         let database = fresh_database(&backend).await;
-        let connection = Database::connect(database.url()).await.expect("the test database answers");
-        Migrator::up(&connection, None).await.expect("every step goes forward");
+        let connection = Database::connect(database.url()).await.expect("the test database is reachable");
+        Migrator::up(&connection, None).await.expect("all migrations are applied");
         let mut facts = DatabaseFacts::open(&database).await;
 
-        let guards = match backend {
+        let indexes = match backend {
             TestBackend::Sqlite => "SELECT sql FROM sqlite_master WHERE type = 'index' AND sql LIKE '%UNIQUE%WHERE%' ORDER BY name",
             TestBackend::Postgres => "SELECT indexdef FROM pg_indexes WHERE indexdef LIKE '%UNIQUE%WHERE%' ORDER BY indexname",
         };
-        let guards: Vec<String> = facts.rows(guards).await.iter().map(|row| word(&row[0])).collect();
+        let indexes: Vec<String> = facts.rows(indexes).await.iter().map(|row| word(&row[0])).collect();
 
         for name in ["one_running_run_per_conversation", "one_queued_run_per_conversation", "one_active_round_per_conversation", "one_message_per_run"] {
-            assert!(guards.iter().any(|guard| guard.contains(name)), "{name} is missing in {guards:?}");
+            assert!(indexes.iter().any(|index| index.contains(name)), "{name} is missing in {indexes:?}");
         }
     }
 
-    async fn the_newest_messages_of_conversations_that_exist_are_stored(backend) {
+    async fn a_migration_stores_the_newest_messages_of_existing_conversations(backend) {
         let database = fresh_database(&backend).await;
-        let connection = Database::connect(database.url()).await.expect("the test database answers");
-        Migrator::up(&connection, None).await.expect("every step goes forward");
+        let connection = Database::connect(database.url()).await.expect("the test database is reachable");
+        Migrator::up(&connection, None).await.expect("all migrations are applied");
         let newest = "m20261123_000054_store_newest_messages";
         let steps = Migrator::migrations();
         let n_later = steps.iter().rev().take_while(|step| step.name() != newest).count();
-        let n_later = u32::try_from(n_later).expect("few steps") + 1;
-        Migrator::down(&connection, Some(n_later)).await.expect("the steps go back");
-        connection.execute_unprepared(MESSAGES_THAT_EXIST).await.expect("they can be inserted");
+        let n_later = u32::try_from(n_later).expect("the number of migrations fits into u32") + 1;
+        Migrator::down(&connection, Some(n_later)).await.expect("the migrations are reverted");
+        connection.execute_unprepared(EXISTING_MESSAGES).await.expect("the rows are inserted");
 
-        Migrator::up(&connection, None).await.expect("the step goes forward");
+        Migrator::up(&connection, None).await.expect("the migrations are applied");
 
         let mut facts = DatabaseFacts::open(&database).await;
         let stored = "SELECT CAST(last_speaker_membership_id AS TEXT), CAST(last_assistant_seq AS TEXT), \
@@ -67,71 +68,121 @@ on_both! {
         assert_eq!(stored, [vec![text("2"), text("3"), text("4")], vec![None, None, None]]);
     }
 
-    async fn a_run_that_goes_finds_its_messages_without_reading_all(backend) {
+    async fn deleting_a_run_finds_its_messages_by_an_index(backend) {
         let database = fresh_database(&backend).await;
-        let connection = Database::connect(database.url()).await.expect("the test database answers");
-        Migrator::up(&connection, None).await.expect("every step goes forward");
+        let connection = Database::connect(database.url()).await.expect("the test database is reachable");
+        Migrator::up(&connection, None).await.expect("all migrations are applied");
 
         // The statement that both databases run for each deleted run. An empty table is scanned
         // unless that is disabled.
-        let forget = "UPDATE messages SET conversation_run_id = NULL WHERE conversation_run_id =";
+        let unlink =
+            "UPDATE messages SET conversation_run_id = NULL WHERE conversation_run_id =";
         let (explain, column) = match backend {
-            TestBackend::Sqlite => (format!("EXPLAIN QUERY PLAN {forget} x'00'"), "detail"),
+            TestBackend::Sqlite => (format!("EXPLAIN QUERY PLAN {unlink} x'00'"), "detail"),
             TestBackend::Postgres => {
-                let forbid = format!("ALTER DATABASE {} SET enable_seqscan = off", name_of(&database));
-                connection.execute_unprepared(&forbid).await.expect("it is ours");
-                (format!("EXPLAIN {forget} gen_random_uuid()"), "QUERY PLAN")
+                let disable_scans = format!("ALTER DATABASE {} SET enable_seqscan = off", name_of(&database));
+                connection
+                    .execute_unprepared(&disable_scans)
+                    .await
+                    .expect("the setting is changed");
+                (format!("EXPLAIN {unlink} gen_random_uuid()"), "QUERY PLAN")
             }
         };
-        let fresh = Database::connect(database.url()).await.expect("the test database answers");
+        let fresh = Database::connect(database.url())
+            .await
+            .expect("the test database is reachable");
         let explain = Statement::from_string(fresh.get_database_backend(), explain);
-        let plan = fresh.query_all_raw(explain).await.expect("it is explained");
+        let plan = fresh.query_all_raw(explain).await.expect("EXPLAIN succeeds");
 
-        let plan: Vec<String> = plan.iter().map(|row| row.try_get("", column).expect("it is text")).collect();
+        let plan: Vec<String> = plan.iter().map(|row| row.try_get("", column).expect("the column is text")).collect();
         assert!(plan.join(" ").contains("messages_of_a_run"), "{plan:?}");
     }
 
-    async fn what_goes_with_something_else_is_found_without_reading_all(backend) {
+    async fn every_foreign_key_except_the_listed_ones_has_an_index(backend) {
         let database = fresh_database(&backend).await;
-        let connection = Database::connect(database.url()).await.expect("the test database answers");
-        Migrator::up(&connection, None).await.expect("every step goes forward");
+        let connection = Database::connect(database.url()).await.expect("the test database is reachable");
+        Migrator::up(&connection, None).await.expect("all migrations are applied");
         let mut facts = DatabaseFacts::open(&database).await;
 
-        let sought = match backend {
-            TestBackend::Sqlite => SOUGHT_ON_SQLITE,
-            TestBackend::Postgres => SOUGHT_ON_POSTGRES,
+        let without_index = match backend {
+            TestBackend::Sqlite => WITHOUT_INDEX_ON_SQLITE,
+            TestBackend::Postgres => WITHOUT_INDEX_ON_POSTGRES,
         };
-        let sought: Vec<String> = facts.rows(sought).await.iter().map(|row| word(&row[0])).collect();
+        let without_index: Vec<String> = facts.rows(without_index).await.iter().map(|row| word(&row[0])).collect();
 
-        assert_eq!(sought, READ_WHOLE, "each of these has its table read whole for each row that goes");
+        assert_eq!(without_index, ALLOWED_WITHOUT_INDEX, "deleting a referenced row scans the tables of these columns");
     }
 
-    // The kill may happen at any moment: the next start must find or complete a whole schema.
+    // The kill may happen at any moment: the next start must find or complete a valid schema.
     async fn a_killed_migration_leaves_complete_steps(backend) {
-        let whole = fresh_database(&backend).await;
-        let begun = Instant::now();
-        finish(migrates(&whole));
-        let takes = begun.elapsed();
-        let wanted = schema(&whole).await;
+        let complete = fresh_database(&backend).await;
+        let started = Instant::now();
+        wait_for_success(start_migration(&complete));
+        let duration = started.elapsed();
+        let expected = schema(&complete).await;
         let mut n_killed = 0;
         for n in 1..=KILLS {
             let database = fresh_database(&backend).await;
-            let mut process = migrates(&database);
-            tokio::time::sleep(takes * n / KILLS).await;
+            let mut process = start_migration(&database);
+            tokio::time::sleep(duration * n / KILLS).await;
             n_killed += usize::from(matches!(process.try_wait(), Ok(None)));
-            process.kill().expect("it is ours");
-            process.wait().expect("it is ours");
+            process.kill().expect("the process can be killed");
+            process.wait().expect("the process has exited");
 
-            finish(migrates(&database));
+            wait_for_success(start_migration(&database));
 
-            assert_eq!(schema(&database).await, wanted, "killed after {n}/{KILLS} of {takes:?}");
+            assert_eq!(
+                schema(&database).await,
+                expected,
+                "killed after {n}/{KILLS} of {duration:?}"
+            );
         }
-        assert!(n_killed > 0, "each was done before it could be killed");
+        assert!(n_killed > 0, "every migration ended before it could be killed");
     }
 }
 
+/// PostgreSQL ends the last statement of a killed process, which may commit a step.
+#[tokio::test]
+async fn a_migration_waits_for_the_last_statement_of_a_killed_one() {
+    if !TestBackend::Postgres.is_available() {
+        return; // an SQLite transaction ends with its process
+    }
+    let database = fresh_database(&TestBackend::Postgres).await;
+    wait_for_success(start_migration(&database));
+    let connection = Database::connect(database.url()).await;
+    let connection = connection.expect("the test database is unreachable");
+    let undone = Migrator::down(&connection, Some(1)).await;
+    undone.expect("the last step could not be undone");
+    let reader = connection.begin().await.expect("BEGIN failed");
+    let locked = reader.execute_unprepared("LOCK TABLE jobs IN ACCESS SHARE MODE");
+    locked.await.expect("LOCK failed");
+
+    let mut killed = start_migration(&database);
+    wait_for_lock(&database, "relation").await;
+    killed.kill().expect("the process could not be killed");
+    killed.wait().expect("the process could not be awaited");
+    let next = start_migration(&database);
+    wait_for_lock(&database, "advisory").await;
+
+    reader.rollback().await.expect("ROLLBACK failed");
+    wait_for_success(next);
+}
+
+/// Waits until a statement waits for a lock of this type.
+async fn wait_for_lock(database: &TestDatabase, kind: &str) {
+    let mut facts = DatabaseFacts::open(database).await;
+    let waiting = format!(
+        "SELECT CAST(pid AS TEXT) FROM pg_locks WHERE NOT granted AND locktype = '{kind}' \
+         AND database = (SELECT oid FROM pg_database WHERE datname = current_database())"
+    );
+    poll::until("a statement waits for the lock", async || {
+        (!facts.rows(&waiting).await.is_empty()).then_some(())
+    })
+    .await;
+}
+
 /// Two conversations: one with visible and hidden messages of each role, and one without messages.
-const MESSAGES_THAT_EXIST: &str = "\
+const EXISTING_MESSAGES: &str = "\
     INSERT INTO spaces (id, name, description, settings, created_at) VALUES (1, 'Inn', '', '{}', 0); \
     INSERT INTO space_memberships (id, space_id, kind, cached_display_name, aliases, settings, created_at) \
       VALUES (1, 1, 'human', 'Eve', '[]', '{}', 0), (2, 1, 'character', 'Ada', '[]', '{}', 0), \
@@ -145,10 +196,10 @@ const MESSAGES_THAT_EXIST: &str = "\
         (1, 7, 1, 'system', 'g', 'normal', 0, 1, '{}')";
 
 /// References without an index. Only admins delete providers, and memberships are few.
-const READ_WHOLE: &[&str] = &["space_memberships.llm_provider_id"];
+const ALLOWED_WITHOUT_INDEX: &[&str] = &["space_memberships.llm_provider_id"];
 
 /// An index is usable if the column comes first and the index omits no row with a reference.
-const SOUGHT_ON_POSTGRES: &str = "\
+const WITHOUT_INDEX_ON_POSTGRES: &str = "\
     SELECT c.conrelid::regclass || '.' || a.attname FROM pg_constraint c \
     JOIN pg_attribute a ON a.attrelid = c.conrelid AND a.attnum = c.conkey[1] \
     WHERE c.contype = 'f' AND NOT EXISTS (SELECT 1 FROM pg_index i \
@@ -156,7 +207,7 @@ const SOUGHT_ON_POSTGRES: &str = "\
         OR pg_get_expr(i.indpred, i.indrelid) = '(' || a.attname || ' IS NOT NULL)')) \
     ORDER BY 1";
 
-const SOUGHT_ON_SQLITE: &str = "\
+const WITHOUT_INDEX_ON_SQLITE: &str = "\
     SELECT t.name || '.' || f.\"from\" FROM sqlite_master t, pragma_foreign_key_list(t.name) f \
     WHERE t.type = 'table' AND NOT EXISTS (SELECT 1 FROM pragma_index_list(t.name) i \
       JOIN pragma_index_info(i.name) c LEFT JOIN sqlite_master m ON m.name = i.name \
@@ -169,13 +220,13 @@ fn name_of(database: &TestDatabase) -> &str {
         .url()
         .rsplit('/')
         .next()
-        .expect("a URL ends with a name")
+        .expect("the URL ends with a database name")
 }
 
-/// At how many moments of a migration the process is killed.
+/// The number of moments of a migration at which the process is killed.
 const KILLS: u32 = 8;
 
-fn migrates(database: &TestDatabase) -> Child {
+fn start_migration(database: &TestDatabase) -> Child {
     let folder = std::env::temp_dir();
     let mut command = Command::new(env!("CARGO_BIN_EXE_troupe"));
     command.env_clear().current_dir(folder).arg("migrate");
@@ -185,15 +236,15 @@ fn migrates(database: &TestDatabase) -> Child {
     command.spawn().expect("the binary can be started")
 }
 
-fn finish(mut process: Child) {
-    let ended = process.wait().expect("it is ours");
-    assert!(ended.success(), "the next start ends with {ended}");
+fn wait_for_success(mut process: Child) {
+    let ended = process.wait().expect("the process has exited");
+    assert!(ended.success(), "the migration failed: {ended}");
 }
 
 /// Returns every column, index and constraint, and the applied migrations.
 async fn schema(database: &TestDatabase) -> Vec<String> {
     let mut facts = DatabaseFacts::open(database).await;
-    let questions: &[&str] = match database.backend() {
+    let queries: &[&str] = match database.backend() {
         TestBackend::Sqlite => &[
             "SELECT type || ' ' || name || ' ' || coalesce(sql, '') FROM sqlite_master ORDER BY 1",
             "SELECT version FROM seaql_migrations ORDER BY 1",
@@ -208,8 +259,8 @@ async fn schema(database: &TestDatabase) -> Vec<String> {
         ],
     };
     let mut schema = Vec::new();
-    for question in questions {
-        let rows = facts.rows(question).await;
+    for query in queries {
+        let rows = facts.rows(query).await;
         schema.extend(rows.iter().map(|row| word(&row[0])));
     }
     schema
@@ -217,9 +268,9 @@ async fn schema(database: &TestDatabase) -> Vec<String> {
 
 /// On SQLite, the lock next to the file stops a second process before this point.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn nodes_that_start_at_once_on_an_empty_database_bring_it_up_to_date_together() {
+async fn nodes_that_start_concurrently_on_an_empty_database_all_succeed() {
     if !TestBackend::Postgres.is_available() {
-        eprintln!("no PostgreSQL is given: not tested");
+        eprintln!("skipped: PostgreSQL is not configured");
         return;
     }
     for _ in 0..5 {

@@ -20,8 +20,7 @@ use crate::support::test_space::TestSpace;
 use crate::support::timeline_model::Timeline;
 use crate::support::{event_invariants, invariants, poll};
 
-/// The stale time and one sweep with the short leases of the fixture, and a margin for a busy
-/// machine.
+/// The stale time and one recovery interval of the fixture, with a margin for a busy machine.
 const RECOVERY_TIME: Duration = Duration::from_millis(1500 + 300 + 5_000);
 
 /// A call that hangs times out soon, so that the test ends.
@@ -31,32 +30,32 @@ const SHORT_TIMEOUTS: &[(&str, &str)] = &[
     ("RUN_TIMEOUT_MS", "4000"),
 ];
 
-/// The seed of the faults: a broken connection early, a failure in the middle of a text later.
+/// The seed of the faults: an early broken connection and a later failure in the middle of a text.
 const SEED: u64 = 8;
 
 /// The moment at which the server is killed.
 #[derive(Clone, Copy, Debug)]
 enum Moment {
-    /// A post is sent and not answered yet.
-    BeforeTheAnswer,
+    /// A post is sent and not yet acknowledged.
+    BeforeTheResponse,
     /// The post is acknowledged.
-    AfterTheAnswer,
+    AfterTheResponse,
     /// The reply is being generated.
-    InTheReply,
+    DuringTheReply,
     /// The reply has just been shown.
     AfterTheReply,
     /// Nothing is running.
-    InTheSilence,
+    WhileIdle,
 }
 
-/// Returns when the server is killed in this exchange of twenty, if it is.
+/// Returns the moment at which the server is killed in exchange `n`, if it is.
 fn moment_of(n: usize) -> Option<Moment> {
     match n % 20 {
-        2 => Some(Moment::InTheReply),
-        5 => Some(Moment::BeforeTheAnswer),
-        8 => Some(Moment::AfterTheAnswer),
+        2 => Some(Moment::DuringTheReply),
+        5 => Some(Moment::BeforeTheResponse),
+        8 => Some(Moment::AfterTheResponse),
         13 => Some(Moment::AfterTheReply),
-        19 => Some(Moment::InTheSilence),
+        19 => Some(Moment::WhileIdle),
         _ => None,
     }
 }
@@ -70,33 +69,33 @@ fn n_posts() -> usize {
 on_sqlite! {
     async fn a_session_with_five_kills_loses_and_duplicates_nothing(backend) {
         let settings = json!({"reply_order": "list", "user_turn_debounce_ms": 20});
-        let mut room = TestSpace::open_with(backend, settings, &["Ada", "Bob"], SHORT_TIMEOUTS).await;
-        room.upstream.inject_faults(SEED, 5);
-        let tabs = [ClientModel::open(&room.person, room.conversation).await, ClientModel::open(&room.person, room.conversation).await];
-        let over = CancellationToken::new();
-        let watch = tokio::spawn(watch_invariants(room.facts().await, over.clone()));
+        let mut space = TestSpace::open_with(backend, settings, &["Ada", "Bob"], SHORT_TIMEOUTS).await;
+        space.upstream.inject_faults(SEED, 5);
+        let tabs = [ClientModel::open(&space.person, space.conversation).await, ClientModel::open(&space.person, space.conversation).await];
+        let done = CancellationToken::new();
+        let watch = tokio::spawn(watch_invariants(space.facts().await, done.clone()));
 
         for n in 1..=n_posts() {
             // One tab is disconnected during some exchanges, including kills, and catches up.
             if n % 4 == 3 {
                 tabs[1].disconnect().await;
             }
-            one_exchange(&mut room, &tabs, n, moment_of(n)).await;
+            one_exchange(&mut space, &tabs, n, moment_of(n)).await;
             tabs[1].reconnect();
         }
 
-        let mut facts = room.settle().await;
-        over.cancel();
-        let (broken, n_looks) = watch.await.expect("the watch ends by itself");
-        assert!(broken.is_empty() && n_looks > 0, "broken on the way, in {n_looks} looks: {broken:?}");
-        nothing_is_lost_or_doubled(&facts.timeline(room.conversation).await);
+        let mut facts = space.settle().await;
+        done.cancel();
+        let (violations, n_checks) = watch.await.expect("the watch task does not panic");
+        assert!(violations.is_empty() && n_checks > 0, "violations in {n_checks} checks: {violations:?}");
+        assert_nothing_lost_or_duplicated(&facts.timeline(space.conversation).await);
         for tab in &tabs {
-            assert_shows_stored(&room, &mut facts, tab).await;
+            assert_shows_stored(&space, &mut facts, tab).await;
         }
         let n_kills = (1..=n_posts()).filter_map(moment_of).count();
-        assert!(tabs.iter().all(|tab| tab.n_connections() > n_kills), "every kill was felt in both tabs");
+        assert!(tabs.iter().all(|tab| tab.n_connections() > n_kills), "a tab did not reconnect after each kill");
         let failed_by_the_model = "SELECT CAST(count(*) AS TEXT) FROM conversation_runs WHERE status = 'failed' AND CAST(error AS TEXT) LIKE '%upstream%'";
-        assert!(facts.number(failed_by_the_model).await > 0, "the model never failed: draw another seed");
+        assert!(facts.number(failed_by_the_model).await > 0, "the model never failed: choose another seed");
     }
 }
 
@@ -107,46 +106,46 @@ fn line(n: usize) -> String {
 
 /// Runs one post and its reply, with a kill and a restart at the given moment.
 async fn one_exchange(
-    room: &mut TestSpace,
+    space: &mut TestSpace,
     tabs: &[ClientModel; 2],
     n: usize,
     moment: Option<Moment>,
 ) {
     let n_shown = tabs[0].timeline().lines().len();
-    let gate = matches!(moment, Some(Moment::InTheReply)).then(|| room.hold_next_reply());
-    if matches!(moment, Some(Moment::BeforeTheAnswer)) {
-        post_into_a_kill(room, n).await;
+    let gate = matches!(moment, Some(Moment::DuringTheReply)).then(|| space.hold_next_reply());
+    if matches!(moment, Some(Moment::BeforeTheResponse)) {
+        post_and_kill(space, n).await;
     }
-    post(room, n).await;
+    post(space, n).await;
     match moment {
-        Some(Moment::AfterTheAnswer) => kill_and_restart(room).await,
-        Some(Moment::InTheReply) => {
+        Some(Moment::AfterTheResponse) => kill_and_restart(space).await,
+        Some(Moment::DuringTheReply) => {
             tabs[1]
                 .wait_until("the first words", |shown| {
                     shown.stream().is_some_and(|stream| !stream.text.is_empty())
                 })
                 .await;
-            kill_and_restart(room).await;
+            kill_and_restart(space).await;
         }
         Some(Moment::AfterTheReply) => {
-            wait_for_the_reply(room, &tabs[1], n_shown).await;
-            kill_and_restart(room).await;
+            wait_for_the_reply(space, &tabs[1], n_shown).await;
+            kill_and_restart(space).await;
         }
-        Some(Moment::BeforeTheAnswer | Moment::InTheSilence) | None => {}
+        Some(Moment::BeforeTheResponse | Moment::WhileIdle) | None => {}
     }
     drop(gate);
-    wait_for_the_reply(room, &tabs[0], n_shown).await;
-    if matches!(moment, Some(Moment::InTheSilence)) {
-        kill_and_restart(room).await;
+    wait_for_the_reply(space, &tabs[0], n_shown).await;
+    if matches!(moment, Some(Moment::WhileIdle)) {
+        kill_and_restart(space).await;
     }
 }
 
-/// Posts a line under its key until it is acknowledged, as the client does.
-async fn post(room: &TestSpace, n: usize) {
-    let path = format!("/api/conversations/{}/messages", room.conversation);
+/// Posts a line with its `client_id` until it is acknowledged, as the client does.
+async fn post(space: &TestSpace, n: usize) {
+    let path = format!("/api/conversations/{}/messages", space.conversation);
     let body = json!({"content": line(n), "client_id": format!("line-{n}")});
     poll::until("the line is acknowledged", async || {
-        let (status, answer) = room
+        let (status, answer) = space
             .person
             .attempt(Method::POST, &path, Some(&body))
             .await
@@ -157,28 +156,28 @@ async fn post(room: &TestSpace, n: usize) {
     .await;
 }
 
-/// Sends a post and kills the server meanwhile: whether it was stored is unknown.
-async fn post_into_a_kill(room: &mut TestSpace, n: usize) {
-    let person = room.person.clone();
-    let path = format!("/api/conversations/{}/messages", room.conversation);
+/// Sends a post and kills the server before the response; the post may or may not be stored.
+async fn post_and_kill(space: &mut TestSpace, n: usize) {
+    let person = space.person.clone();
+    let path = format!("/api/conversations/{}/messages", space.conversation);
     let body = json!({"content": line(n), "client_id": format!("line-{n}")});
     let posting =
         tokio::spawn(async move { person.attempt(Method::POST, &path, Some(&body)).await });
     tokio::task::yield_now().await;
-    room.server.kill9();
-    // The result, an answer or a broken connection, is what the user cannot rely on.
+    space.server.kill9();
+    // The result, a response or a broken connection, is irrelevant.
     let _ = posting.await;
-    restart_unstuck(room).await;
+    restart_and_wait_for_recovery(space).await;
 }
 
-async fn kill_and_restart(room: &mut TestSpace) {
-    room.server.kill9();
-    restart_unstuck(room).await;
+async fn kill_and_restart(space: &mut TestSpace) {
+    space.server.kill9();
+    restart_and_wait_for_recovery(space).await;
 }
 
 /// Restarts the server; runs of the killed process must end within their stale time.
-async fn restart_unstuck(room: &mut TestSpace) {
-    let mut facts = room.facts().await;
+async fn restart_and_wait_for_recovery(space: &mut TestSpace) {
+    let mut facts = space.facts().await;
     let running = facts.hex("id");
     let left: Vec<Option<String>> = facts
         .rows(&format!(
@@ -188,14 +187,14 @@ async fn restart_unstuck(room: &mut TestSpace) {
         .into_iter()
         .flatten()
         .collect();
-    room.server.restart().await;
+    space.server.restart().await;
     for run in left.into_iter().flatten() {
         let still = format!(
             "SELECT CAST(count(*) AS TEXT) FROM conversation_runs WHERE {running} = '{run}' AND status = 'running'"
         );
         poll::until_within(
             RECOVERY_TIME,
-            "the run of the dead server ends",
+            "the run of the killed server ends",
             async || (facts.number(&still).await == 0).then_some(()),
         )
         .await;
@@ -203,7 +202,7 @@ async fn restart_unstuck(room: &mut TestSpace) {
 }
 
 /// Waits for one more reply; if a reply failed, the user retries.
-async fn wait_for_the_reply(room: &TestSpace, tab: &ClientModel, n_shown: usize) {
+async fn wait_for_the_reply(space: &TestSpace, tab: &ClientModel, n_shown: usize) {
     let is_answered = |shown: &Timeline| {
         let lines = shown.lines();
         lines.len() >= n_shown + 2 && lines.last().is_some_and(|(_, role, _)| role == "assistant")
@@ -217,7 +216,7 @@ async fn wait_for_the_reply(room: &TestSpace, tab: &ClientModel, n_shown: usize)
         if is_answered(&shown) {
             return Some(());
         }
-        let (status, answer) = room.person.retry(room.conversation).await;
+        let (status, answer) = space.person.retry(space.conversation).await;
         // 409: the failed run has been retried in the meantime.
         assert!(status == 202 || status == 409, "{status} {answer}");
         None
@@ -229,60 +228,60 @@ async fn wait_for_the_reply(room: &TestSpace, tab: &ClientModel, n_shown: usize)
 /// number of checks.
 async fn watch_invariants(
     mut facts: DatabaseFacts,
-    over: CancellationToken,
+    done: CancellationToken,
 ) -> (BTreeSet<String>, usize) {
-    let mut broken = BTreeSet::new();
-    let mut n_looks = 0;
-    while !over.is_cancelled() {
-        broken.extend(invariants::at_any_instant(&mut facts).await);
-        n_looks += 1;
-        let _ = timeout(Duration::from_millis(25), over.cancelled()).await;
+    let mut violations = BTreeSet::new();
+    let mut n_checks = 0;
+    while !done.is_cancelled() {
+        violations.extend(invariants::at_any_instant(&mut facts).await);
+        n_checks += 1;
+        let _ = timeout(Duration::from_millis(25), done.cancelled()).await;
     }
-    (broken, n_looks)
+    (violations, n_checks)
 }
 
-fn nothing_is_lost_or_doubled(timeline: &[(i64, String, String)]) {
-    let said: Vec<&str> = timeline
+fn assert_nothing_lost_or_duplicated(timeline: &[(i64, String, String)]) {
+    let posted: Vec<&str> = timeline
         .iter()
         .filter(|(_, role, _)| role == "user")
         .map(|(_, _, content)| content.as_str())
         .collect();
     let expected: Vec<String> = (1..=n_posts()).map(line).collect();
     assert_eq!(
-        said, expected,
-        "every acknowledged line is there once, in order"
+        posted, expected,
+        "acknowledged lines are missing, duplicated or out of order"
     );
     let roles: Vec<&str> = timeline.iter().map(|(_, role, _)| role.as_str()).collect();
     assert_eq!(
         roles,
         ["user", "assistant"].repeat(n_posts()),
-        "every line has exactly one reply"
+        "a line does not have exactly one reply"
     );
     let replies: BTreeSet<&str> = timeline
         .iter()
         .filter(|(_, role, _)| role == "assistant")
         .map(|(_, _, content)| content.as_str())
         .collect();
-    assert_eq!(replies.len(), n_posts(), "no reply is stored twice");
+    assert_eq!(replies.len(), n_posts(), "a reply is stored twice");
 }
 
-/// Asserts that the tab, which was never reloaded, shows what the database and the message list
-/// hold.
-async fn assert_shows_stored(room: &TestSpace, facts: &mut DatabaseFacts, tab: &ClientModel) {
-    let truth = facts.timeline(room.conversation).await;
+/// Asserts that the tab, which was never reloaded, shows the messages of the database and of the
+/// message list.
+async fn assert_shows_stored(space: &TestSpace, facts: &mut DatabaseFacts, tab: &ClientModel) {
+    let stored = facts.timeline(space.conversation).await;
     let shown = tab
-        .wait_until("the truth", |shown| {
-            shown.lines() == truth && shown.state() == "idle" && shown.stream().is_none()
+        .wait_until("the stored timeline", |shown| {
+            shown.lines() == stored && shown.state() == "idle" && shown.stream().is_none()
         })
         .await;
-    let listed: Vec<Value> = room.person.messages(room.conversation).await;
+    let listed: Vec<Value> = space.person.messages(space.conversation).await;
     let newest = shown
         .messages()
         .split_off(shown.messages().len() - listed.len());
     for (in_the_tab, in_the_list) in newest.iter().zip(&listed) {
         assert_eq!(
             in_the_tab, in_the_list,
-            "events, snapshots and the list carry the same documents"
+            "the document of the tab differs from the list"
         );
     }
     assert_eq!(shown.complaints(), Vec::<String>::new());

@@ -1,5 +1,5 @@
-//! Tests races: two operations at the same time of which one must win, many times over. Where a
-//! wrong statement could pass by chance, it is raced as well, to show that the test detects it.
+//! Tests of races: of two concurrent operations exactly one must succeed, repeated many times.
+//! Wrong statements are raced as well, to show that the tests detect them.
 
 use std::sync::Arc;
 
@@ -26,19 +26,19 @@ use crate::support::queue_fixture::QueueFixture;
 enum Claim {
     /// The statement of the queue.
     Right,
-    /// Reads first whether it is queued, then claims it by its id alone.
-    LookThenTake,
+    /// Reads whether the run is queued, then claims it by its id alone.
+    ReadThenWrite,
 }
 
-async fn claim(db: &Db, id: RunId, how: Claim, bench: &QueueFixture) -> bool {
-    let (now, dialect) = (bench.now(), bench.dialect());
+async fn claim(db: &Db, id: RunId, method: Claim, fixture: &QueueFixture) -> bool {
+    let (now, dialect) = (fixture.now(), fixture.dialect());
     let claimed = db.write(move |tx| {
         Box::pin(async move {
-            match how {
+            match method {
                 Claim::Right => queue::claim(tx, id, "racer", now, dialect)
                     .await
                     .map(|it| it.is_some()),
-                Claim::LookThenTake => read_then_claim(tx, id, now).await,
+                Claim::ReadThenWrite => read_then_claim(tx, id, now).await,
             }
         })
     });
@@ -54,7 +54,7 @@ async fn read_then_claim(
     if found.is_none_or(|it| it.status != RunStatus::Queued) {
         return Ok(false);
     }
-    let taken = run::Entity::update_many()
+    let claimed = run::Entity::update_many()
         .col_expr(run::Column::Status, Expr::value(RunStatus::Running))
         .col_expr(run::Column::WorkerId, Expr::value("racer"))
         .col_expr(run::Column::Lease, Expr::col(run::Column::Lease).add(1))
@@ -63,29 +63,29 @@ async fn read_then_claim(
         .filter(run::Column::Id.eq(id))
         .exec(tx)
         .await?;
-    Ok(taken.rows_affected == 1)
+    Ok(claimed.rows_affected == 1)
 }
 
-/// Lets four nodes claim the same run concurrently, `n` times; counts the claims after the first.
-async fn double_claims(bench: &QueueFixture, n_rounds: usize, how: Claim) -> usize {
+/// Lets four nodes claim one run concurrently, `n_rounds` times; counts the claims after the first.
+async fn double_claims(fixture: &QueueFixture, n_rounds: usize, method: Claim) -> usize {
     let mut nodes = Vec::new();
     for _ in 0..4 {
-        nodes.push(bench.engine_test.another_db().await);
+        nodes.push(fixture.engine_test.another_db().await);
     }
     let mut n_double = 0;
     for _ in 0..n_rounds {
-        let run = bench.new_run();
-        bench.insert(&run).await;
+        let run = fixture.new_run();
+        fixture.insert(&run).await;
         let barrier = Barrier::new(nodes.len());
         let racers = nodes.iter().map(async |db| {
             barrier.wait().await;
-            claim(db, run.id, how, bench).await
+            claim(db, run.id, method, fixture).await
         });
-        let won = join_all(racers).await;
-        let n_winners = won.iter().filter(|it| **it).count();
-        assert!(n_winners >= 1, "somebody takes it");
+        let results = join_all(racers).await;
+        let n_winners = results.iter().filter(|it| **it).count();
+        assert!(n_winners >= 1, "no node succeeded");
         n_double += n_winners - 1;
-        bench.clear().await;
+        fixture.clear().await;
     }
     for db in nodes {
         db.close().await;
@@ -93,18 +93,18 @@ async fn double_claims(bench: &QueueFixture, n_rounds: usize, how: Claim) -> usi
     n_double
 }
 
-/// When a claimer looks for the newest message.
+/// How a node reads the newest message.
 #[derive(Clone, Copy)]
 enum Cutoff {
-    /// As the queue does: the run is ours first.
-    AfterTheClaim,
-    /// Before the run is ours; no lock of the conversation is held.
-    BeforeTheClaim,
+    /// With the statement that claims the run, under the lock of the conversation.
+    UnderTheLock,
+    /// Before the node claims the run; the conversation is not locked.
+    WithoutLock,
 }
 
-/// What a post does to the schedule: the next number, and the queued place. Gives both.
-async fn post(bench: &QueueFixture, db: &Db) -> (RunId, i64) {
-    let plan = bench.new_run();
+/// Increments the message number and enqueues a run, as a post does; returns both.
+async fn post(fixture: &QueueFixture, db: &Db) -> (RunId, i64) {
+    let plan = fixture.new_run();
     let posted = db.write(move |tx| {
         Box::pin(async move {
             let row = conversation::Entity::update_many()
@@ -122,8 +122,8 @@ async fn post(bench: &QueueFixture, db: &Db) -> (RunId, i64) {
     posted.await.unwrap_or_else(|it: DbErr| panic!("{it}"))
 }
 
-/// Claims every queued run and ends it.
-async fn claim_queued(bench: &QueueFixture, db: &Db, order: Cutoff) {
+/// Claims the queued run, if there is one, and ends it.
+async fn claim_queued(fixture: &QueueFixture, db: &Db, order: Cutoff) {
     let queued = run::Entity::find()
         .filter(run::Column::Status.eq(RunStatus::Queued))
         .one(db.reader())
@@ -131,24 +131,25 @@ async fn claim_queued(bench: &QueueFixture, db: &Db, order: Cutoff) {
     let Some(queued) = queued.expect("the database answers") else {
         return;
     };
-    let (now, dialect) = (bench.now(), bench.dialect());
-    let taken = db.write(move |tx| {
+    let (now, dialect) = (fixture.now(), fixture.dialect());
+    let claimed = db.write(move |tx| {
         Box::pin(async move {
+            if let Cutoff::UnderTheLock = order {
+                conversation::lock(tx, queued.conversation_id).await?;
+            }
             let early = newest(tx, queued.conversation_id).await?;
             let Some(mut run) = queue::claim(tx, queued.id, "racer", now, dialect).await? else {
                 return Ok(());
             };
-            let late = queue::set_cutoff(tx, run.id).await?;
-            run.cutoff_seq = Some(match order {
-                Cutoff::AfterTheClaim => late,
-                Cutoff::BeforeTheClaim => early,
-            });
+            if let Cutoff::WithoutLock = order {
+                run.cutoff_seq = Some(early);
+            }
             let ended = queue::finish(tx, &run, run.lease, &RunEnd::Succeeded, now).await?;
-            assert!(ended, "nobody else holds it");
+            assert!(ended, "the claimed run was not ended");
             Ok(())
         })
     });
-    taken.await.unwrap_or_else(|it: DbErr| panic!("{it}"));
+    claimed.await.unwrap_or_else(|it: DbErr| panic!("{it}"));
 }
 
 async fn newest(tx: &DatabaseTransaction, id: ConversationId) -> Result<i64, DbErr> {
@@ -156,13 +157,13 @@ async fn newest(tx: &DatabaseTransaction, id: ConversationId) -> Result<i64, DbE
     Ok(row.map_or(0, |it| it.last_seq))
 }
 
-/// Races posts against claims; counts the messages that were planned into a run which does not
-/// have them in sight.
+/// Races posts against claims; counts the messages that are newer than the cutoff of the run that
+/// they queued.
 async fn lost_messages(backend: TestBackend, n_posts: usize, order: Cutoff) -> usize {
-    let bench = QueueFixture::new(backend).await;
-    let (posting, taking) = (
-        bench.engine_test.another_db().await,
-        bench.engine_test.another_db().await,
+    let fixture = QueueFixture::new(backend).await;
+    let (posting, claiming) = (
+        fixture.engine_test.another_db().await,
+        fixture.engine_test.another_db().await,
     );
     let mut planned = Vec::new();
     for _ in 0..n_posts {
@@ -170,39 +171,43 @@ async fn lost_messages(backend: TestBackend, n_posts: usize, order: Cutoff) -> u
         let (posted, ()) = tokio::join!(
             async {
                 barrier.wait().await;
-                post(&bench, &posting).await
+                post(&fixture, &posting).await
             },
             async {
                 barrier.wait().await;
-                claim_queued(&bench, &taking, order).await;
+                claim_queued(&fixture, &claiming, order).await;
             }
         );
         planned.push(posted);
     }
-    claim_queued(&bench, &taking, order).await;
+    claim_queued(&fixture, &claiming, order).await;
     let mut n_lost = 0;
     for (id, seq) in planned {
-        let cutoff = bench.row(id).await.cutoff_seq.expect("every run was taken");
+        let cutoff = fixture
+            .row(id)
+            .await
+            .cutoff_seq
+            .expect("every run was claimed");
         n_lost += usize::from(cutoff < seq);
     }
     posting.close().await;
-    taking.close().await;
+    claiming.close().await;
     n_lost
 }
 
 /// How an endpoint consumes a use of an invite.
 #[derive(Clone, Copy)]
 enum Use {
-    /// The statement of the invites.
+    /// The statement of the invites table.
     Right,
-    /// Looks first whether one is left, then counts it by the id alone.
-    LookThenTake,
+    /// Reads whether a use is left, then counts the use by the id alone.
+    ReadThenWrite,
 }
 
-async fn claim_use(db: &Db, id: InviteId, how: Use, now: Timestamp) -> bool {
-    let taken = db.write(move |tx| {
+async fn claim_use(db: &Db, id: InviteId, method: Use, now: Timestamp) -> bool {
+    let claimed = db.write(move |tx| {
         Box::pin(async move {
-            if let Use::Right = how {
+            if let Use::Right = method {
                 return invite::consume_use(tx, id, now).await;
             }
             let found = invite::Entity::find_by_id(id).one(tx).await?;
@@ -210,43 +215,43 @@ async fn claim_use(db: &Db, id: InviteId, how: Use, now: Timestamp) -> bool {
                 return Ok(false);
             }
             let count = Expr::col(invite::Column::Uses).add(1);
-            let taken = invite::Entity::update_many()
+            let claimed = invite::Entity::update_many()
                 .col_expr(invite::Column::Uses, count)
                 .filter(invite::Column::Id.eq(id))
                 .exec(tx)
                 .await?;
-            Ok(taken.rows_affected == 1)
+            Ok(claimed.rows_affected == 1)
         })
     });
-    taken.await.unwrap_or_else(|it: DbErr| panic!("{it}"))
+    claimed.await.unwrap_or_else(|it: DbErr| panic!("{it}"))
 }
 
-/// Lets four nodes consume the last use of an invite concurrently, `n` times; counts the uses
-/// beyond the last. Nothing else separates them: no lock of the space is held here.
-async fn uses_too_many(bench: &QueueFixture, n_rounds: usize, how: Use) -> usize {
+/// Lets four nodes consume the last use of an invite concurrently, `n_rounds` times; counts the
+/// excess uses. The space is not locked.
+async fn uses_too_many(fixture: &QueueFixture, n_rounds: usize, method: Use) -> usize {
     let mut nodes = Vec::new();
     for _ in 0..4 {
-        nodes.push(bench.engine_test.another_db().await);
+        nodes.push(fixture.engine_test.another_db().await);
     }
     let mut n_too_many = 0;
     for _ in 0..n_rounds {
         let new = NewInvite {
-            space: bench.engine_test.space,
+            space: fixture.engine_test.space,
             role: MembershipRole::Guest,
             max_uses: Some(1),
-            expires_at: bench.now().plus_ms(1),
+            expires_at: fixture.now().plus_ms(1),
             created_by: UserId(1),
         };
-        let made = invite::create(&bench.engine_test.db, new, bench.now()).await;
-        let (made, _) = made.expect("an invite can be made");
+        let created = invite::create(&fixture.engine_test.db, new, fixture.now()).await;
+        let (created, _) = created.expect("the invite is created");
         let barrier = Barrier::new(nodes.len());
         let racers = nodes.iter().map(async |db| {
             barrier.wait().await;
-            claim_use(db, made.id, how, bench.now()).await
+            claim_use(db, created.id, method, fixture.now()).await
         });
-        let won = join_all(racers).await;
-        let n_winners = won.iter().filter(|it| **it).count();
-        assert!(n_winners >= 1, "somebody takes it");
+        let results = join_all(racers).await;
+        let n_winners = results.iter().filter(|it| **it).count();
+        assert!(n_winners >= 1, "no node succeeded");
         n_too_many += n_winners - 1;
     }
     for db in nodes {
@@ -256,79 +261,79 @@ async fn uses_too_many(bench: &QueueFixture, n_rounds: usize, how: Use) -> usize
 }
 
 on_both! {
-    async fn the_last_use_of_an_invite_is_taken_once(backend) {
-        let bench = QueueFixture::new(backend).await;
+    async fn the_last_use_of_an_invite_is_consumed_once(backend) {
+        let fixture = QueueFixture::new(backend).await;
 
-        assert_eq!(uses_too_many(&bench, 50, Use::Right).await, 0);
+        assert_eq!(uses_too_many(&fixture, 50, Use::Right).await, 0);
     }
 
-    async fn a_run_is_claimed_once_however_many_want_it(backend) {
-        let bench = QueueFixture::new(backend).await;
+    async fn a_run_is_claimed_once_by_concurrent_nodes(backend) {
+        let fixture = QueueFixture::new(backend).await;
 
-        assert_eq!(double_claims(&bench, 100, Claim::Right).await, 0);
+        assert_eq!(double_claims(&fixture, 100, Claim::Right).await, 0);
     }
 
     async fn two_runs_of_a_conversation_are_never_claimed_at_once(backend) {
-        let bench = QueueFixture::new(backend).await;
-        let (one, two) = (bench.engine_test.another_db().await, bench.engine_test.another_db().await);
+        let fixture = QueueFixture::new(backend).await;
+        let (one, two) = (fixture.engine_test.another_db().await, fixture.engine_test.another_db().await);
 
         for _ in 0..50 {
-            // The second run can be queued as soon as the first is taken, not before.
-            let first = bench.new_run();
-            bench.insert(&first).await;
+            // The second run can be queued only after the first is claimed.
+            let first = fixture.new_run();
+            fixture.insert(&first).await;
             let (_, second) = tokio::join!(
-                claim(&one, first.id, Claim::Right, &bench),
-                post(&bench, &two)
+                claim(&one, first.id, Claim::Right, &fixture),
+                post(&fixture, &two)
             );
-            let racers = [&one, &two].map(|db| claim(db, second.0, Claim::Right, &bench));
+            let racers = [&one, &two].map(|db| claim(db, second.0, Claim::Right, &fixture));
             join_all(racers).await;
 
             let running = run::Entity::find()
                 .filter(run::Column::Status.eq(RunStatus::Running))
-                .all(bench.db())
+                .all(fixture.db())
                 .await
                 .unwrap();
             assert_eq!(running.len(), 1, "{running:?}");
-            bench.clear().await;
+            fixture.clear().await;
         }
         one.close().await;
         two.close().await;
     }
 
-    async fn a_message_is_in_sight_of_the_run_it_was_planned_into(backend) {
-        assert_eq!(lost_messages(backend, 300, Cutoff::AfterTheClaim).await, 0);
+    async fn a_message_is_within_the_cutoff_of_the_run_that_it_queued(backend) {
+        assert_eq!(lost_messages(backend, 300, Cutoff::UnderTheLock).await, 0);
     }
 }
 
-/// Only on PostgreSQL: a writing SQLite transaction locks the whole file from its first statement
-/// on, so no other can come between the read and the write.
+/// PostgreSQL only: a writing SQLite transaction locks the whole file from its first statement on,
+/// so no other transaction can run between its read and its write.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_claim_that_looks_first_is_seen_to_claim_twice() {
+async fn a_claim_that_reads_before_it_writes_succeeds_twice() {
     if !TestBackend::Postgres.is_available() {
         return;
     }
-    let bench = QueueFixture::new(TestBackend::Postgres).await;
+    let fixture = QueueFixture::new(TestBackend::Postgres).await;
 
-    assert!(double_claims(&bench, 100, Claim::LookThenTake).await > 0);
+    assert!(double_claims(&fixture, 100, Claim::ReadThenWrite).await > 0);
 }
 
-/// On PostgreSQL alone, for the same reason.
+/// PostgreSQL only, for the same reason.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_cutoff_that_is_read_first_is_seen_to_lose_messages() {
+async fn a_cutoff_read_without_the_lock_loses_messages() {
     if !TestBackend::Postgres.is_available() {
         return;
     }
 
-    assert!(lost_messages(TestBackend::Postgres, 300, Cutoff::BeforeTheClaim).await > 0);
+    assert!(lost_messages(TestBackend::Postgres, 300, Cutoff::WithoutLock).await > 0);
 }
 
-/// On PostgreSQL alone, for the same reason.
+/// PostgreSQL only, for the same reason.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_use_that_is_looked_at_first_is_seen_to_be_taken_twice() {
+async fn an_invite_use_read_before_it_is_counted_is_consumed_twice() {
     if !TestBackend::Postgres.is_available() {
         return;
     }
-    let bench = QueueFixture::new(TestBackend::Postgres).await;
+    let fixture = QueueFixture::new(TestBackend::Postgres).await;
 
-    assert!(uses_too_many(&bench, 50, Use::LookThenTake).await > 0);
+    assert!(uses_too_many(&fixture, 50, Use::ReadThenWrite).await > 0);
 }

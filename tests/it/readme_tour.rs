@@ -1,4 +1,4 @@
-//! Runs the README's first tour literally, on a fresh server.
+//! Runs the commands of the README's first tour unchanged on a fresh server.
 
 use std::path::Path;
 
@@ -13,16 +13,16 @@ use crate::support::{api_contract, poll};
 
 const README: &str = include_str!("../../README.md");
 
-/// What stands under a heading, up to the next one of its rank.
+/// Returns the text between a heading and the next second-level heading.
 fn section(heading: &str) -> &'static str {
     let from = README
         .find(heading)
-        .unwrap_or_else(|| panic!("the README has {heading:?}"));
+        .unwrap_or_else(|| panic!("the README does not contain {heading:?}"));
     let text = &README[from + heading.len()..];
     text.find("\n## ").map_or(text, |to| &text[..to])
 }
 
-/// The shell blocks of a text, in order.
+/// Returns the shell blocks of a text, in order.
 fn shell_blocks(text: &str) -> Vec<&str> {
     let fences = text.split("```").skip(1).step_by(2);
     fences
@@ -32,7 +32,7 @@ fn shell_blocks(text: &str) -> Vec<&str> {
         .collect()
 }
 
-/// Runs a script in a folder; answers what it printed, which must be nothing but JSON.
+/// Runs a script in a folder; returns the JSON values that it printed.
 async fn run(script: &str, folder: &Path) -> Vec<Value> {
     let mut bash = Command::new("bash");
     bash.args(["-eu", "-o", "pipefail", "-c", script])
@@ -42,18 +42,18 @@ async fn run(script: &str, folder: &Path) -> Vec<Value> {
         .kill_on_drop(true);
     let ended = timeout(poll::DEADLINE, bash.output())
         .await
-        .expect("the script comes to its end")
-        .expect("bash is there");
-    let printed = String::from_utf8(ended.stdout).expect("answers are UTF-8");
-    let complaints = String::from_utf8_lossy(&ended.stderr);
-    assert!(ended.status.success(), "{complaints}\n{printed}");
+        .expect("the script exits in time")
+        .expect("bash can be started");
+    let printed = String::from_utf8(ended.stdout).expect("the output is UTF-8");
+    let stderr = String::from_utf8_lossy(&ended.stderr);
+    assert!(ended.status.success(), "{stderr}\n{printed}");
     Deserializer::from_str(&printed)
         .into_iter()
         .map(|answer| answer.unwrap_or_else(|error| panic!("{error} in: {printed}")))
         .collect()
 }
 
-/// What the tour left behind for its live part.
+/// The server after the tour, and the commands of its WebSocket part.
 struct TourResult {
     server: Server,
     key: String,
@@ -66,21 +66,21 @@ impl TourResult {
         let answer = request.bearer_auth(&self.key).send().await;
         let answer = answer.expect("the server answers");
         assert_eq!(answer.status(), 200, "GET {path}");
-        answer.json().await.expect("an answer is JSON")
+        answer.json().await.expect("the response is JSON")
     }
 
-    async fn say(&self, content: &str) {
+    async fn post(&self, content: &str) {
         let address = format!("{}/api/conversations/2/messages", self.server.url());
         let request = http_client().post(address).bearer_auth(&self.key);
         let answer = request.json(&json!({ "content": content })).send().await;
         assert_eq!(answer.expect("the server answers").status(), 201);
     }
 
-    /// Waits until the conversation shows `n` messages and nothing is due.
+    /// Waits until the conversation has `n` messages and is idle.
     async fn messages(&self, n: usize) -> Vec<Value> {
         poll::until("the reply is stored", async || {
             let list = self.get("/api/conversations/2/messages?html=true").await;
-            let messages = list["data"].as_array().expect("a list").clone();
+            let messages = list["data"].as_array().expect("data is a list").clone();
             let state = self.get("/api/conversations/2").await["state"].clone();
             (messages.len() == n && state == "idle").then_some(messages)
         })
@@ -88,12 +88,12 @@ impl TourResult {
     }
 }
 
-/// Runs the blocks on a fresh server, checks each answer, and keeps the key.
+/// Runs the blocks on a fresh server, checks each response, and stores the API key.
 async fn run_tour() -> TourResult {
     let mut server = Server::fresh();
     server.launch().await;
     server.wait_ready().await;
-    let desk = tempfile::tempdir().expect("a temporary folder can be made");
+    let folder = tempfile::tempdir().expect("a temporary folder can be created");
     let address = server.url().replace("http://", "");
     let blocks = shell_blocks(section("## A first tour without the browser"));
     let (live, plain): (Vec<&str>, Vec<&str>) = blocks
@@ -102,12 +102,12 @@ async fn run_tour() -> TourResult {
     assert_eq!((plain.len(), live.len()), (2, 1));
 
     let script = format!("{}\nprintf %s \"$KEY\" > key", plain.join("\n"));
-    let answers = run(&script.replace("localhost:8080", &address), desk.path()).await;
+    let answers = run(&script.replace("localhost:8080", &address), folder.path()).await;
     check_the_answers(answers);
 
     TourResult {
         server,
-        key: std::fs::read_to_string(desk.path().join("key")).expect("the script wrote the key"),
+        key: std::fs::read_to_string(folder.path().join("key")).expect("the script wrote the key"),
         live_block: live[0].replace("localhost:8080", &address),
     }
 }
@@ -117,22 +117,22 @@ fn check_the_answers(answers: Vec<Value>) {
         setup,
         character,
         space,
-        seat,
+        membership,
         posted,
         invite,
         conversation,
         messages,
-    ] = <[Value; 8]>::try_from(answers).expect("eight calls print an answer");
+    ] = <[Value; 8]>::try_from(answers).expect("eight calls print a response");
     assert_eq!(setup["user"]["role"], "admin", "{setup}");
     assert!(
         README.contains("the character is 3, the space 2 and its conversation 2"),
-        "the text names the ids that the next block uses"
+        "the README names other ids than the next block uses"
     );
     assert_eq!(character["id"], 3, "{character}");
     assert_eq!(space["id"], 2, "{space}");
     assert_eq!(space["root_conversation_id"], 2, "{space}");
-    assert_eq!(seat["character_id"], 3, "{seat}");
-    assert_eq!(seat["space_id"], 2, "{seat}");
+    assert_eq!(membership["character_id"], 3, "{membership}");
+    assert_eq!(membership["space_id"], 2, "{membership}");
     assert_eq!(posted["message"]["content"], "Which clock is the oldest?");
     assert_eq!(posted["run"]["status"], "queued", "{posted}");
     let link = invite["url"].as_str().unwrap_or_default();
@@ -161,48 +161,54 @@ async fn the_readme_tour_works_as_described() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_live_part_of_the_tour_receives_every_event_that_it_names() {
+async fn the_websocket_part_of_the_tour_receives_every_event_that_it_names() {
     let tour = run_tour().await;
     let (command, frame) = tour
         .live_block
         .trim_end()
         .split_once('\n')
-        .expect("a command, and a frame to type");
-    let address = command.split(' ').next_back().expect("an address");
-    let told = section(
+        .expect("the block has a command and a frame");
+    let address = command
+        .split(' ')
+        .next_back()
+        .expect("the command has an address");
+    let description = section(
         "The server responds with a snapshot, and then sends an event for everything that happens:",
     );
-    let promised: Vec<&str> = told
+    let listed: Vec<&str> = description
         .lines()
         .next()
-        .expect("a line of events")
+        .expect("a line lists the events")
         .split('`')
         .skip(1)
         .step_by(2)
         .collect();
-    assert!(promised.len() > 4, "{promised:?}");
+    assert!(listed.len() > 4, "{listed:?}");
 
-    let ear = WsClient::at(
+    let client = WsClient::at(
         connect_with_key(address, &tour.key)
             .await
-            .expect("a key opens the socket"),
+            .expect("the socket accepts the API key"),
     );
-    ear.send_text(frame).await;
-    let answer = ear.wait_for("the answer", |frame| frame["re"] == 1).await;
+    client.send_text(frame).await;
+    let answer = client
+        .wait_for("the answer", |frame| frame["re"] == 1)
+        .await;
     assert_eq!(answer["ok"], true, "{answer}");
     assert_eq!(answer["snapshot"]["messages"][0]["author_name"], "Mina");
     tour.messages(3).await;
-    let here = ear.here();
-    tour.say("And the youngest?").await;
+    let position = client.here();
+    tour.post("And the youngest?").await;
 
-    for event in promised {
+    for event in listed {
         let is_it = |frame: &Value| type_of(frame).as_deref() == Some(event);
-        ear.wait_after(here, event, is_it).await;
+        client.wait_after(position, event, is_it).await;
     }
     let messages = tour.messages(5).await;
-    ear.wait_after(here, "the reply as it is stored", |frame| {
-        frame["type"] == "message_created" && frame["message"] == messages[4]
-    })
-    .await;
-    ear.log().iter().for_each(api_contract::check_frame);
+    client
+        .wait_after(position, "the reply as it is stored", |frame| {
+            frame["type"] == "message_created" && frame["message"] == messages[4]
+        })
+        .await;
+    client.log().iter().for_each(api_contract::check_frame);
 }

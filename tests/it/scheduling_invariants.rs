@@ -1,4 +1,4 @@
-//! Tests the invariants of scheduling: each detects the one row that breaks it, and only that.
+//! Tests that each scheduling invariant detects the row that violates it, and nothing else.
 
 use migration::{Migrator, MigratorTrait};
 use sea_orm::Database;
@@ -8,45 +8,45 @@ use crate::support::database_facts::DatabaseFacts;
 use crate::support::{invariants, transitions};
 
 on_both! {
-    async fn a_whole_conversation_breaks_no_law(backend) {
+    async fn a_valid_conversation_violates_no_invariant(backend) {
         let database = fresh_database(&backend).await;
-        let mut facts = bare_tables(&database).await;
+        let mut facts = empty_tables(&database).await;
 
         insert(&mut facts, &[conversation(), round("active", "generating", 1), slot(0, "spoken"), slot(1, "pending"), run(1, "succeeded"), message(1, 1, Some(1)), run(2, "queued")]).await;
         store_newest(&mut facts).await;
 
         assert_eq!(invariants::at_any_instant(&mut facts).await, Vec::<String>::new());
-        assert_eq!(invariants::at_rest(&mut facts).await.len(), 1, "at rest the queued run is one too many");
+        assert_eq!(invariants::at_rest(&mut facts).await.len(), 1, "a queued run at rest is a violation");
     }
 
-    async fn each_breach_is_found(backend) {
+    async fn each_violation_is_detected(backend) {
         let database = fresh_database(&backend).await;
-        let mut facts = bare_tables(&database).await;
+        let mut facts = empty_tables(&database).await;
         drop_constraint_indexes(&mut facts).await;
 
-        for (law, rows) in violations() {
+        for (invariant, rows) in violations() {
             for table in ["messages", "conversation_runs", "round_slots", "conversation_rounds", "conversations"] {
                 facts.execute(&format!("DELETE FROM {table}")).await;
             }
             insert(&mut facts, &[vec![conversation()], rows].concat()).await;
-            if law != NEWEST {
+            if invariant != NEWEST {
                 store_newest(&mut facts).await;
             }
 
             let found = invariants::at_any_instant(&mut facts).await;
 
-            assert_eq!(found.len(), 1, "{law}: {found:?}");
-            assert!(found[0].starts_with(law), "{law}: {found:?}");
+            assert_eq!(found.len(), 1, "{invariant}: {found:?}");
+            assert!(found[0].starts_with(invariant), "{invariant}: {found:?}");
         }
     }
 }
 
 on_both! {
-    async fn each_illegal_move_is_found(backend) {
+    async fn each_illegal_transition_is_detected(backend) {
         let database = fresh_database(&backend).await;
-        let mut facts = bare_tables(&database).await;
+        let mut facts = empty_tables(&database).await;
         transitions::record(&mut facts).await;
-        let moves = [
+        let transitions_to_try = [
             ("status = 'running', lease = lease + 1, worker_id = 'node', started_at = 1, heartbeat_at = 1", 0),
             ("status = 'queued'", 0),
             ("status = 'running', lease = lease + 2", 1),
@@ -56,10 +56,14 @@ on_both! {
 
         insert(&mut facts, &[conversation(), queued_run_without_a_claim()]).await;
         insert(&mut facts, &[run(2, "running")]).await;
-        assert_eq!(transitions::illegal(&mut facts).await.len(), 1, "a run begins queued");
+        assert_eq!(
+            transitions::illegal(&mut facts).await.len(),
+            1,
+            "a run was inserted as running"
+        );
         facts.execute("DELETE FROM conversation_runs WHERE status = 'running'").await;
         facts.execute("DELETE FROM run_moves WHERE became = 'running'").await;
-        for (change, n_illegal) in moves {
+        for (change, n_illegal) in transitions_to_try {
             facts.execute(&format!("UPDATE conversation_runs SET {change}")).await;
 
             assert_eq!(transitions::illegal(&mut facts).await.len(), n_illegal, "{change}");
@@ -83,10 +87,10 @@ fn queued_run_without_a_claim() -> Row {
     }
 }
 
-/// The law about what a conversation stores of its newest messages.
+/// The invariant of the newest messages that a conversation stores.
 const NEWEST: &str = "L22";
 
-/// Stores them, as the scheduler does with each message.
+/// Stores the newest messages, as the scheduler does with each message.
 async fn store_newest(facts: &mut DatabaseFacts) {
     let of_role = |role| {
         format!(
@@ -109,7 +113,7 @@ async fn store_newest(facts: &mut DatabaseFacts) {
         .await;
 }
 
-/// What must be found, and the rows that break it.
+/// Returns invariants, each with rows that violate it.
 fn violations() -> Vec<(&'static str, Vec<Row>)> {
     vec![
         (
@@ -165,7 +169,7 @@ fn violations() -> Vec<(&'static str, Vec<Row>)> {
     ]
 }
 
-/// A table, its columns, and their values as SQL; a round or a run is named by a small number.
+/// A row: its table, columns and values. Small numbers stand for the UUIDs of rounds and runs.
 #[derive(Clone)]
 struct Row {
     table: &'static str,
@@ -217,7 +221,7 @@ fn slot(position: i64, status: &'static str) -> Row {
     }
 }
 
-/// A run of round 1 as the queue would leave it in this status.
+/// Returns a run of round 1 as the queue would store it in this status.
 fn run(id: i64, status: &'static str) -> Row {
     let columns = "id, conversation_id, round_id, status, reason, speaker_space_membership_id, created_at, lease, worker_id, started_at, heartbeat_at, cutoff_seq, run_seq, finished_at, error, canceled_because";
     let is_over = !["queued", "running"].contains(&status);
@@ -251,7 +255,7 @@ fn run(id: i64, status: &'static str) -> Row {
     }
 }
 
-/// A failed run that says neither when nor why.
+/// Returns a failed run without an end time and an error.
 fn unfinished_failure() -> Row {
     let mut row = run(1, "failed");
     row.values.truncate(row.values.len() - 3);
@@ -259,7 +263,7 @@ fn unfinished_failure() -> Row {
     row
 }
 
-/// A canceled run that does not say why.
+/// Returns a canceled run without a reason.
 fn unexplained_cancel() -> Row {
     let mut row = run(1, "canceled");
     row.values.pop();
@@ -311,21 +315,21 @@ fn sql(facts: &DatabaseFacts, value: &Value) -> String {
     }
 }
 
-/// An empty database with all tables, in which a row may stand without its parents.
-async fn bare_tables(database: &TestDatabase) -> DatabaseFacts {
+/// Opens an empty database with all tables and without checks of foreign keys.
+async fn empty_tables(database: &TestDatabase) -> DatabaseFacts {
     let connection = Database::connect(database.url())
         .await
-        .expect("the test database answers");
+        .expect("the test database is reachable");
     Migrator::up(&connection, None)
         .await
-        .expect("every migration applies to an empty database");
-    connection.close().await.expect("a connection closes");
+        .expect("all migrations are applied");
+    connection.close().await.expect("the connection is closed");
     let mut facts = DatabaseFacts::open(database).await;
     facts.ignore_parents().await;
     facts
 }
 
-/// The first guard of a law is the database itself; here the second one is looked at.
+/// Drops unique indexes that would prevent the violations.
 async fn drop_constraint_indexes(facts: &mut DatabaseFacts) {
     for index in [
         "one_running_run_per_conversation",

@@ -8,7 +8,7 @@ use crate::support::http_client::{HttpClient, expect, id, token_of};
 use crate::support::poll;
 use crate::support::process::Server;
 
-/// The table and its columns that hold text; the store of a person who has the whole file.
+/// Tables and those of their columns that could contain a secret.
 const TABLES: &[(&str, &[&str])] = &[
     ("users", &["username", "display_name", "password_hash"]),
     ("sessions", &["token_hash", "user_agent"]),
@@ -17,7 +17,7 @@ const TABLES: &[(&str, &[&str])] = &[
 ];
 
 on_sqlite! {
-    async fn no_secret_is_in_the_log_at_its_loudest_nor_in_the_database(backend) {
+    async fn no_secret_is_in_the_log_at_trace_level_or_in_the_database(backend) {
         let database = fresh_database(&backend).await;
         let mut server = Server::start(&database, &[("RUST_LOG", "trace")]).await;
         let base = server.url();
@@ -51,9 +51,9 @@ on_sqlite! {
         ];
         server.sigterm();
         server.wait_exit().await;
-        poll::until("its last line", async || server.output().contains("shutdown complete").then_some(())).await;
+        poll::until("the last line of the log", async || server.output().contains("shutdown complete").then_some(())).await;
         let log = server.output();
-        assert!(log.contains("TRACE") || log.contains("DEBUG"), "it is loud: {} lines", log.lines().count());
+        assert!(log.contains("TRACE") || log.contains("DEBUG"), "the log has no debug lines: {} lines", log.lines().count());
         for secret in &secrets {
             let line = log.lines().find(|it| it.contains(secret));
             assert_eq!(line, None, "{secret} is in the log");

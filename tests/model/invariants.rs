@@ -5,19 +5,20 @@ use stateright::Property;
 use crate::steps::{FaultBudget, Schedule, World};
 use crate::world::{Kind, Policy, Run, State, Status, Text};
 
-pub const ONE_EACH: &str = "one run runs and one is queued, at most";
-pub const ENDS_ONCE: &str = "a run ends once and stays ended";
+pub const ONE_EACH: &str = "at most one run is running and one is queued";
+pub const ENDS_ONCE: &str = "a run ends once and keeps its final state";
 pub const FENCED: &str = "only the holder of the lease writes for a run";
-pub const ONE_TEXT: &str = "a run gives one text if it succeeded, or was asked to keep it";
-pub const NOTHING_LOST: &str = "a run has every message in sight that it was planned for";
-pub const SILENT: &str = "a stopped run stays silent";
-pub const STOP_HOLDS: &str = "after a stop nothing is queued until somebody does something";
-pub const ROUNDS_MOVE: &str = "a round that goes on has a run, one that rests has none queued";
-pub const NO_TURN_LOST: &str = "no round is closed for want of a run";
-pub const BUDGET: &str = "auto mode keeps its budget";
-pub const NEVER_WEDGES: &str = "it comes to rest, and every message is answered or seen not to be";
+pub const ONE_TEXT: &str = "a run has one text if it succeeded or was canceled with its text kept";
+pub const NOTHING_LOST: &str = "a run sees every message that it was planned for";
+pub const SILENT: &str = "a stopped run writes nothing";
+pub const STOP_HOLDS: &str = "after a stop nothing is queued until a user acts";
+pub const ROUNDS_MOVE: &str = "an active round has a run, a paused one has none queued";
+pub const NO_TURN_LOST: &str = "no round is closed because its run is missing";
+pub const BUDGET: &str = "auto mode does not exceed its budget";
+pub const NEVER_WEDGES: &str =
+    "all runs end, and every message is answered or its run was canceled";
 
-/// The laws, and the examples without which they would say nothing.
+/// The invariants, and the states that must be reachable.
 pub fn all(model: &Schedule) -> Vec<Property<Schedule>> {
     let mut all = vec![
         Property::always(ONE_EACH, |_: &Schedule, it: &World| one_each(it)),
@@ -42,7 +43,7 @@ pub fn all(model: &Schedule) -> Vec<Property<Schedule>> {
     all
 }
 
-/// What must be seen, as far as the model's bounds let it come about.
+/// The states that must be reachable within the bounds of the model.
 fn examples(model: &Schedule) -> Vec<Property<Schedule>> {
     let FaultBudget {
         posts,
@@ -53,10 +54,10 @@ fn examples(model: &Schedule) -> Vec<Property<Schedule>> {
         ..
     } = model.trouble;
     let mut all = vec![
-        Property::sometimes("everything comes to rest", |_: &Schedule, it: &World| {
+        Property::sometimes("all runs end", |_: &Schedule, it: &World| {
             is_at_rest(it) && it.left.posts == 0
         }),
-        Property::sometimes("a dead node's turn is taken by another", |_, it| {
+        Property::sometimes("the turn of a dead node is claimed by another", |_, it| {
             has_run(it, |run| {
                 run.attempt == 2 && run.status == Status::Succeeded
             })
@@ -69,37 +70,39 @@ fn examples(model: &Schedule) -> Vec<Property<Schedule>> {
     };
     see_if(
         sleeps > 0,
-        "a node believes in a turn that is over",
+        "a node executes a turn that has ended",
         |_, it| late(it),
     );
-    see_if(crashes + sleeps > 1, "a turn is given up", |_, it| {
+    see_if(crashes + sleeps > 1, "a turn is abandoned", |_, it| {
         has_run(it, |run| run.attempt == 2 && run.status == Status::Failed)
     });
     see_if(
         closes > 0,
-        "a turn is given back and taken again",
+        "a turn is released and claimed again",
         |_, it| has_run(it, |run| run.lease == 2 && run.status == Status::Succeeded),
     );
     see_if(stops > 0, "a stop ends a run", |_, it| {
         has_run(it, |run| run.was_stopped && run.status == Status::Canceled)
     });
-    see_if(stops > 0, "a stop keeps what there is", |_, it| {
+    see_if(stops > 0, "a stop keeps the partial text", |_, it| {
         it.rows.texts.iter().any(|text| match text {
             Text::OfRun(id) => it.rows.run(*id).status == Status::Canceled,
             Text::OfAPerson => false,
         })
     });
-    see_if(posts > 1, "a burst has one answer", |_, it| {
+    see_if(posts > 1, "a burst gets one reply", |_, it| {
         let planned = &it.rows.planned;
         planned.len() == 2 && planned[0].1 == planned[1].1
     });
     let waits = model.policy == Policy::Queue && posts > 1;
-    see_if(waits, "a reply comes after the next message", |_, it| {
-        answered_late(it)
-    });
+    see_if(
+        waits,
+        "a reply is stored after the next message",
+        |_, it| answered_late(it),
+    );
     see_if(
         model.auto_budget > 0,
-        "auto mode spends its budget",
+        "auto mode uses its whole budget",
         |model, it| it.rows.n_auto_turns(it.rows.epoch()) == model.auto_budget,
     );
     all
@@ -135,7 +138,7 @@ fn one_text(world: &World) -> bool {
 fn nothing_lost(world: &World) -> bool {
     world.rows.planned.iter().all(|(seq, run)| {
         let run = world.rows.run(*run);
-        // One that ended in the queue has seen nothing.
+        // A run that ended while queued has seen no message.
         let unclaimed = run.cutoff == 0 && run.status != Status::Running;
         unclaimed || run.cutoff >= *seq
     })
@@ -167,8 +170,8 @@ fn budget(model: &Schedule, world: &World) -> bool {
     (0..=world.rows.epoch()).all(|it| world.rows.n_auto_turns(it) <= model.auto_budget)
 }
 
-/// Nothing runs or waits, and each message has been in sight of a run that ended, or its run was
-/// taken out of the queue by a person.
+/// No run is queued or running, and each message was seen by a run that ended, or its queued run
+/// was canceled by a user.
 fn is_at_rest(world: &World) -> bool {
     let rows = &world.rows;
     let is_active = rows.runs.iter().any(|it| !it.status.is_final());
@@ -189,13 +192,13 @@ fn no_node_is_up(world: &World) -> bool {
     nodes.all(|it| !it.is_awake() || it.is_closing)
 }
 
-/// A node executes what is no longer its own.
+/// A node executes a run whose lease it has lost.
 fn late(world: &World) -> bool {
     let mut held = world.nodes.iter().flat_map(|it| &it.held);
     held.any(|it| !world.rows.is_held(it.run, it.lease))
 }
 
-/// A reply was committed after a message that it has not seen.
+/// A reply was committed after a message that its run has not seen.
 fn answered_late(world: &World) -> bool {
     has_run(world, |run| {
         run.kind == Kind::UserTurn

@@ -1,26 +1,25 @@
-//! Model checking of the schedule: planner, claim, executor, heartbeat, recovery, stop and auto
-//! mode on several nodes that crash, sleep and wake, in every interleaving.
+//! Model checking of the scheduling protocol: planner, claim, executor, heartbeat, recovery, stop
+//! and auto mode on several nodes that crash, sleep and wake, in every interleaving.
 //!
-//! The right model keeps every law; so that this says something, each flawed one is tried too, and
-//! a named law must catch it. It holds the *protocol*: which statements share a transaction and
-//! what their conditions are. That the statements are so is held elsewhere, by
-//! `tests/it/queue_contract.rs` and `tests/it/races.rs`.
+//! The correct model keeps every invariant; each flawed one must violate a named invariant. The
+//! model covers the *protocol*: which statements share a transaction, and their conditions.
+//! `tests/it/queue_contract.rs` and `tests/it/races.rs` test the statements themselves.
 //!
-//! What stands for what:
+//! The steps of the model in the sources:
 //!
 //! | step | in the sources |
 //! | --- | --- |
 //! | `Post` | `planner::posted`, in one `scheduler::step` with the append |
 //! | `Stop`, `StopKeeping`, `Resume` | `control::stop`, `control::resume` and `control::retry` |
-//! | `Look`, `Claim`, `ClaimUnheard` | `due::soonest`, then `endings::due`, `queue::claim`, `queue::set_cutoff` |
-//! | `Commit`, `CommitUnheard`, `Fail` | `executor::commit`: `endings::ended`, `queue::finish` |
-//! | `HandBack`, `HandBackUnheard` | `endings::handed_back`, `queue::hand_back` |
+//! | `Look`, `Claim`, `ClaimUnconfirmed` | `due::soonest`, then `endings::due`, `queue::claim` |
+//! | `Commit`, `CommitUnconfirmed`, `Fail` | `executor::commit`: `endings::ended`, `queue::finish` |
+//! | `HandBack`, `HandBackUnconfirmed` | `endings::handed_back`, `queue::hand_back` |
 //! | `FallSilent`, `Beat` | time without, and with, `lease::beat` and `queue::beat` |
 //! | `Suspect`, `Reap` | `queue::expired`, then `endings::abandoned`, `queue::expire` |
 //! | `Adrift` | `reaper::adrift`, `endings::adrift` |
 //! | `Crash`, `Sleep`, `Wake`, `Close` | `kill -9`, `SIGSTOP`, `SIGCONT`, `SIGTERM` |
 
-// What a model has to say is how many states it went through.
+// Each test prints how many states it explored.
 #![allow(clippy::print_stdout)]
 
 mod invariants;
@@ -50,7 +49,7 @@ fn one_speaker(policy: Policy) -> Schedule {
             stops: 1,
             resumes: 1,
             failures: 0,
-            unheard: 0,
+            unconfirmed: 0,
         },
     }
 }
@@ -63,45 +62,46 @@ fn two_speakers(policy: Policy) -> Schedule {
     model
 }
 
-/// Tries every interleaving; panics with a path when a law is broken or an example is missing.
+/// Tries every interleaving; panics with a path if an invariant is violated, or if a state that
+/// must be reachable is not.
 fn holds(model: Schedule) {
-    let told = format!("{model:?}");
+    let settings = format!("{model:?}");
     let checked = model.checker().threads(2).spawn_bfs().join();
     checked.assert_properties();
     let (n, depth) = (checked.unique_state_count(), checked.max_depth());
-    println!("{n} states, at most {depth} steps away: {told}");
+    println!("{n} states, at most {depth} steps from the start: {settings}");
 }
 
-/// Tries until a flaw breaks the law that is there for it.
+/// Explores until the flaw violates its invariant; panics if it never does.
 fn is_caught(flaw: Flaw, law: &'static str, model: Schedule) {
     let flawed = Schedule { flaw, ..model };
     let until = HasDiscoveries::AnyOf([law].into());
     let checked = flawed.checker().finish_when(until).spawn_bfs().join();
     let n = checked.unique_state_count();
     let Some(path) = checked.discovery(law) else {
-        panic!("{flaw:?} keeps the law that {law}, in {n} states");
+        panic!("{flaw:?} does not violate “{law}” in {n} states");
     };
     let steps = path.into_actions();
-    println!("{flaw:?}, after {n} states, breaks that {law}: {steps:?}");
+    println!("{flaw:?} violates “{law}” after {n} states: {steps:?}");
 }
 
 #[test]
-fn one_speaker_keeps_every_law_when_a_post_waits() {
+fn one_speaker_keeps_every_invariant_when_a_post_waits_for_the_running_reply() {
     holds(one_speaker(Policy::Queue));
 }
 
 #[test]
-fn one_speaker_keeps_every_law_when_a_post_restarts() {
+fn one_speaker_keeps_every_invariant_when_a_post_restarts_the_reply() {
     holds(one_speaker(Policy::Restart));
 }
 
 #[test]
-fn two_speakers_keep_every_law() {
+fn two_speakers_keep_every_invariant() {
     holds(two_speakers(Policy::Queue));
 }
 
 #[test]
-fn three_nodes_keep_every_law() {
+fn three_nodes_keep_every_invariant() {
     let mut model = one_speaker(Policy::Queue);
     model.n_nodes = 3;
     model.trouble.stops = 0;
@@ -110,9 +110,9 @@ fn three_nodes_keep_every_law() {
 }
 
 #[test]
-fn commits_whose_answer_is_lost_keep_every_law() {
+fn commits_whose_response_is_lost_keep_every_invariant() {
     let mut model = one_speaker(Policy::Queue);
-    model.trouble.unheard = 1;
+    model.trouble.unconfirmed = 1;
     model.trouble.failures = 1;
     model.trouble.stops = 0;
     model.trouble.sleeps = 0;
@@ -120,7 +120,7 @@ fn commits_whose_answer_is_lost_keep_every_law() {
 }
 
 #[test]
-fn an_end_by_the_id_alone_is_caught() {
+fn an_end_that_compares_only_the_id_is_detected() {
     is_caught(
         Flaw::FinishById,
         invariants::FENCED,
@@ -129,14 +129,14 @@ fn an_end_by_the_id_alone_is_caught() {
 }
 
 #[test]
-fn an_end_without_the_lease_is_caught() {
+fn an_end_that_does_not_compare_the_lease_is_detected() {
     let mut model = one_speaker(Policy::Queue);
-    model.trouble.unheard = 1;
+    model.trouble.unconfirmed = 1;
     is_caught(Flaw::FinishByState, invariants::FENCED, model);
 }
 
 #[test]
-fn a_lease_read_in_an_earlier_transaction_is_caught() {
+fn a_lease_compared_in_an_earlier_transaction_is_detected() {
     is_caught(
         Flaw::LeaseSeenBefore,
         invariants::FENCED,
@@ -145,7 +145,7 @@ fn a_lease_read_in_an_earlier_transaction_is_caught() {
 }
 
 #[test]
-fn a_cutoff_read_before_the_claim_is_caught() {
+fn a_cutoff_read_before_the_claim_is_detected() {
     is_caught(
         Flaw::CutoffFirst,
         invariants::NOTHING_LOST,
@@ -154,7 +154,7 @@ fn a_cutoff_read_before_the_claim_is_caught() {
 }
 
 #[test]
-fn a_claim_by_the_id_alone_is_caught() {
+fn a_claim_that_compares_only_the_id_is_detected() {
     is_caught(
         Flaw::ClaimById,
         invariants::ENDS_ONCE,
@@ -163,14 +163,14 @@ fn a_claim_by_the_id_alone_is_caught() {
 }
 
 #[test]
-fn a_heartbeat_for_whatever_names_the_node_is_caught() {
+fn a_heartbeat_for_every_run_of_the_node_is_detected() {
     let mut model = one_speaker(Policy::Queue);
-    model.trouble.unheard = 1;
+    model.trouble.unconfirmed = 1;
     is_caught(Flaw::BeatByName, invariants::NEVER_WEDGES, model);
 }
 
 #[test]
-fn a_reaper_that_puts_the_row_back_is_caught() {
+fn a_reaper_that_requeues_the_same_row_is_detected() {
     is_caught(
         Flaw::NaiveRequeue,
         invariants::NEVER_WEDGES,
@@ -179,7 +179,7 @@ fn a_reaper_that_puts_the_row_back_is_caught() {
 }
 
 #[test]
-fn a_reaper_that_does_not_compare_is_caught() {
+fn a_reaper_that_does_not_compare_the_lease_is_detected() {
     is_caught(
         Flaw::ReapById,
         invariants::ENDS_ONCE,
@@ -188,7 +188,7 @@ fn a_reaper_that_does_not_compare_is_caught() {
 }
 
 #[test]
-fn a_follow_up_in_another_transaction_is_caught() {
+fn a_follow_up_planned_in_another_transaction_is_detected() {
     is_caught(
         Flaw::FollowUpApart,
         invariants::ROUNDS_MOVE,
@@ -202,7 +202,7 @@ fn a_follow_up_in_another_transaction_is_caught() {
 }
 
 #[test]
-fn a_plan_apart_from_its_post_is_caught() {
+fn a_plan_in_another_transaction_than_its_post_is_detected() {
     is_caught(
         Flaw::PlanApart,
         invariants::NEVER_WEDGES,
@@ -211,7 +211,7 @@ fn a_plan_apart_from_its_post_is_caught() {
 }
 
 #[test]
-fn a_stop_that_only_asks_is_caught() {
+fn a_stop_that_only_flags_the_run_is_detected() {
     is_caught(
         Flaw::StopOnlyAsks,
         invariants::SILENT,
@@ -220,7 +220,7 @@ fn a_stop_that_only_asks_is_caught() {
 }
 
 #[test]
-fn a_follow_up_that_ignores_a_stop_is_caught() {
+fn a_follow_up_that_ignores_a_stop_is_detected() {
     is_caught(
         Flaw::DeafToStop,
         invariants::STOP_HOLDS,
@@ -229,7 +229,7 @@ fn a_follow_up_that_ignores_a_stop_is_caught() {
 }
 
 #[test]
-fn an_auto_mode_without_a_budget_is_caught() {
+fn an_auto_mode_without_a_budget_is_detected() {
     is_caught(
         Flaw::NoBudget,
         invariants::BUDGET,

@@ -1,21 +1,21 @@
 //! The memory of a node in the model: what it executes, and what it has read but not acted on.
 
-/// A process of Troupe.
+/// A server process.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Node {
     pub life: Life,
-    /// Claims no new work, releases what it has.
+    /// It claims no new runs and releases its own.
     pub is_closing: bool,
-    /// The turns it believes to be its own.
+    /// The turns that it executes, even if it has lost their lease.
     pub held: Vec<Held>,
-    /// What its reaper saw: a silent run under this lease.
+    /// The run without a heartbeat that its reaper has read, and the lease.
     pub suspect: Option<(u8, u8)>,
-    /// What its dispatcher saw: a queued run, and the newest message. Only where a flaw acts on it
-    /// later; the right claim looks again under the lock.
+    /// The queued run and the newest message that its dispatcher has read. Used only by a flaw; the
+    /// correct claim reads them again under the lock.
     pub seen: Option<(u8, u8)>,
-    /// A post it has stored and not planned. Only in a flaw.
+    /// A post that it has stored but not planned. Used only by a flaw.
     pub unplanned: Option<u8>,
-    /// The run whose row names this node, and its lease. Only where a flaw goes by it.
+    /// The run whose row names this node, and its lease. Used only by a flaw.
     pub named: Option<(u8, u8)>,
 }
 
@@ -36,13 +36,13 @@ pub struct Held {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Stage {
-    /// The model speaks, or has spoken.
+    /// The model is streaming or has finished.
     Speaking,
-    /// It is being given back.
+    /// It is being released.
     GivingBack,
-    /// The lease was looked at, and was right. Only in a flaw.
+    /// The lease was compared and was right. Used only by a flaw.
     Checked,
-    /// Committed; what follows is still to be planned. Only in a flaw.
+    /// Committed; the follow-up is not planned yet. Used only by a flaw.
     Followless,
 }
 
@@ -79,7 +79,7 @@ impl Node {
         self.held.sort();
     }
 
-    /// `kill -9`: nothing of its memory is left.
+    /// `kill -9`: its memory is lost.
     pub fn die(&mut self) {
         *self = Self {
             life: Life::Dead,

@@ -6,7 +6,7 @@ use crate::steps::{Flaw, Schedule, Step, World};
 use crate::world::Status;
 
 impl Schedule {
-    /// Whether the nodes that are awake can do anything by themselves.
+    /// Whether the nodes that are awake have a possible step.
     pub fn can_move(&self, world: &World) -> bool {
         let mut steps = Vec::new();
         self.steps_of_nodes(world, &mut steps);
@@ -67,7 +67,7 @@ impl Schedule {
         }
     }
 
-    /// What people do, and what goes wrong.
+    /// Actions of users, and faults.
     pub fn steps_from_outside(&self, world: &World, steps: &mut Vec<Step>) {
         let (rows, left) = (&world.rows, &world.left);
         let is_active = [Status::Queued, Status::Running]
@@ -103,18 +103,18 @@ impl Schedule {
             }
             let is_due = rows.in_status(Status::Queued).is_some()
                 && rows.in_status(Status::Running).is_none();
-            if left.unheard > 0 && is_due && !node.is_closing {
-                steps.push(Step::ClaimUnheard(n));
+            if left.unconfirmed > 0 && is_due && !node.is_closing {
+                steps.push(Step::ClaimUnconfirmed(n));
             }
             for held in node.held.iter().copied() {
                 if left.failures > 0 && held.stage == Stage::Speaking {
                     steps.push(Step::Fail(n, held));
                 }
-                if left.unheard > 0 && held.stage == Stage::Speaking {
-                    steps.push(Step::CommitUnheard(n, held));
+                if left.unconfirmed > 0 && held.stage == Stage::Speaking {
+                    steps.push(Step::CommitUnconfirmed(n, held));
                 }
-                if left.unheard > 0 && node.is_closing && held.stage != Stage::Followless {
-                    steps.push(Step::HandBackUnheard(n, held));
+                if left.unconfirmed > 0 && node.is_closing && held.stage != Stage::Followless {
+                    steps.push(Step::HandBackUnconfirmed(n, held));
                 }
             }
         }

@@ -6,27 +6,27 @@ use crate::nodes::{Held, Life, Node, Stage};
 use crate::transactions::SpaceRules;
 use crate::world::{Policy, Rows, Status};
 
-/// A wrong way to do it, one at a time.
+/// A flaw of the protocol; a model has at most one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Flaw {
     None,
-    /// An end names the run alone, neither state nor lease.
+    /// An end compares only the id of the run, neither state nor lease.
     FinishById,
-    /// An end names run and state, not the lease.
+    /// An end compares the id and the state of the run, not the lease.
     FinishByState,
-    /// The lease is compared in a transaction of its own, before the one that writes.
+    /// The lease is compared in a separate transaction before the one that writes.
     LeaseSeenBefore,
     /// The newest message is read before the run is claimed.
     CutoffFirst,
-    /// The dispatcher reads whether a run is queued, then claims it by its id.
+    /// The dispatcher reads a queued run, then claims it by its id only.
     ClaimById,
-    /// A heartbeat renews whatever the rows say is the node's, though it may not know of it.
+    /// A heartbeat renews every run whose row names the node, even one it does not execute.
     BeatByName,
-    /// The reaper queues the very row again.
+    /// The reaper queues the same row again.
     NaiveRequeue,
-    /// The reaper fails what it has seen, whatever has become of it.
+    /// The reaper fails the run that it has read without comparing its state and lease.
     ReapById,
-    /// What follows is planned after the commit.
+    /// The follow-up is planned after the commit.
     FollowUpApart,
     /// A message is stored in one transaction and planned in the next.
     PlanApart,
@@ -34,11 +34,11 @@ pub enum Flaw {
     StopOnlyAsks,
     /// The step after a text does not check whether a user stopped meanwhile.
     DeafToStop,
-    /// No step counts the turns of auto mode.
+    /// The turns of auto mode are not counted.
     NoBudget,
 }
 
-/// How often something may come from outside.
+/// The number of user actions and faults of each kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct FaultBudget {
     pub posts: u8,
@@ -49,8 +49,8 @@ pub struct FaultBudget {
     pub resumes: u8,
     /// Failures of a model.
     pub failures: u8,
-    /// Transactions whose answer is lost: an end is tried again, a claim is not known of.
-    pub unheard: u8,
+    /// Transactions whose response is lost: an end is retried, a claim is unknown to its node.
+    pub unconfirmed: u8,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -63,11 +63,11 @@ pub struct Schedule {
     pub trouble: FaultBudget,
 }
 
-/// The rows, the nodes, and what may still come from outside.
+/// The rows, the nodes, and the remaining user actions and faults.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct World {
     pub rows: Rows,
-    /// In order of what they hold: nodes that hold the same are the same.
+    /// Sorted by state, because nodes with the same state are interchangeable.
     pub nodes: Vec<Node>,
     pub left: FaultBudget,
 }
@@ -82,14 +82,14 @@ pub enum Step {
     Resume,
     Look(usize),
     Claim(usize),
-    ClaimUnheard(usize),
+    ClaimUnconfirmed(usize),
     Check(usize, Held),
     Commit(usize, Held),
-    CommitUnheard(usize, Held),
+    CommitUnconfirmed(usize, Held),
     Follow(usize, Held),
     Fail(usize, Held),
     HandBack(usize, Held),
-    HandBackUnheard(usize, Held),
+    HandBackUnconfirmed(usize, Held),
     Beat(usize),
     FallSilent(u8),
     Suspect(usize),
@@ -102,7 +102,7 @@ pub enum Step {
 }
 
 impl Schedule {
-    fn room(&self) -> SpaceRules {
+    fn rules(&self) -> SpaceRules {
         SpaceRules {
             n_slots: self.n_slots,
             auto_budget: (self.flaw != Flaw::NoBudget).then_some(self.auto_budget),
@@ -110,7 +110,7 @@ impl Schedule {
         }
     }
 
-    /// The world after a step; `None`: it would change nothing.
+    /// Returns the world after a step, or `None` if it would change nothing.
     pub fn after(&self, before: &World, step: Step) -> Option<World> {
         let mut world = before.clone();
         match step {
@@ -145,7 +145,7 @@ impl Schedule {
             of_a_node => self.work(&mut world, of_a_node),
         }
         for node in &mut world.nodes {
-            // A closing node with nothing left in its hands is gone.
+            // A closing node without turns exits.
             if node.is_closing && node.held.is_empty() && node.unplanned.is_none() {
                 node.die();
             }
@@ -155,7 +155,7 @@ impl Schedule {
     }
 
     fn post(&self, world: &mut World, n: usize) {
-        let seq = world.rows.append_post(&self.room());
+        let seq = world.rows.append_post(&self.rules());
         world.left.posts -= 1;
         match self.flaw {
             Flaw::PlanApart => world.nodes[n].unplanned = Some(seq),
@@ -167,19 +167,19 @@ impl Schedule {
         let World { rows, nodes, left } = world;
         match step {
             Step::Plan(n) => {
-                let seq = nodes[n].unplanned.take().expect("something to plan");
+                let seq = nodes[n].unplanned.take().expect("a post is unplanned");
                 rows.plan_post(seq);
             }
             Step::Look(n) => {
-                let queued = rows.in_status(Status::Queued).expect("something queued");
+                let queued = rows.in_status(Status::Queued).expect("a run is queued");
                 nodes[n].seen = Some((queued, rows.tail()));
             }
             Step::Claim(n) => self.claim(rows, &mut nodes[n]),
-            Step::ClaimUnheard(n) => {
+            Step::ClaimUnconfirmed(n) => {
                 self.claim(rows, &mut nodes[n]);
-                // It is not there before: a node claims where nothing runs.
+                // It is not checked earlier: a node claims only if nothing is running.
                 nodes[n].held.retain(|it| !rows.is_held(it.run, it.lease));
-                left.unheard -= 1;
+                left.unconfirmed -= 1;
             }
             Step::Check(n, held) => match rows.is_held(held.run, held.lease) {
                 true => nodes[n].set_stage(held, Stage::Checked),
@@ -192,9 +192,9 @@ impl Schedule {
                     false => nodes[n].release(held),
                 }
             }
-            Step::CommitUnheard(_, held) => {
+            Step::CommitUnconfirmed(_, held) => {
                 self.commit(rows, held);
-                left.unheard -= 1;
+                left.unconfirmed -= 1;
             }
             Step::Follow(n, held) => {
                 self.follow(rows, held);
@@ -211,14 +211,14 @@ impl Schedule {
                 self.hand_back(rows, held);
                 nodes[n].release(held);
             }
-            Step::HandBackUnheard(n, held) => {
+            Step::HandBackUnconfirmed(n, held) => {
                 self.hand_back(rows, held);
                 nodes[n].set_stage(held, Stage::GivingBack);
-                left.unheard -= 1;
+                left.unconfirmed -= 1;
             }
             Step::Beat(n) => beat(rows, &mut nodes[n]),
             Step::Suspect(n) => {
-                let run = rows.in_status(Status::Running).expect("a silent run");
+                let run = rows.in_status(Status::Running).expect("a run is running");
                 nodes[n].suspect = Some((run, rows.run(run).lease));
             }
             Step::Reap(n) => self.reap(rows, &mut nodes[n]),
@@ -237,12 +237,12 @@ impl Schedule {
             }
             (None, _) => (rows.in_status(Status::Queued), None),
         };
-        // The index of the one running run stands in every model.
+        // Every model has the unique index of the running run.
         let Some(run) = id.filter(|_| rows.in_status(Status::Running).is_none()) else {
             return;
         };
         if rows.is_out_of_date(run) {
-            return rows.skip(run, &self.room());
+            return rows.skip(run, &self.rules());
         }
         let lease = rows.claim(run, cutoff);
         if self.flaw == Flaw::BeatByName {
@@ -253,7 +253,7 @@ impl Schedule {
         node.held.sort();
     }
 
-    /// What a statement that ends a run compares.
+    /// Whether the condition of a statement that ends a run holds.
     fn may_write(&self, rows: &Rows, held: Held) -> bool {
         match self.flaw {
             Flaw::FinishById => true,
@@ -276,7 +276,7 @@ impl Schedule {
 
     fn follow(&self, rows: &mut Rows, held: Held) {
         let heeds = self.flaw != Flaw::DeafToStop;
-        rows.follow(held.run, heeds, &self.room());
+        rows.follow(held.run, heeds, &self.rules());
     }
 
     fn hand_back(&self, rows: &mut Rows, held: Held) {
@@ -286,12 +286,12 @@ impl Schedule {
     }
 
     fn reap(&self, rows: &mut Rows, node: &mut Node) {
-        let (run, lease) = node.suspect.take().expect("a suspect");
+        let (run, lease) = node.suspect.take().expect("a run is suspected");
         let is_silent = rows.is_held(run, lease) && rows.run(run).is_silent;
         match self.flaw {
             Flaw::ReapById => rows.abandon(run),
             Flaw::NaiveRequeue if is_silent => match rows.in_status(Status::Queued) {
-                // The index of the one queued run refuses; the reaper tries for ever.
+                // The unique index of the queued run rejects the row; the reaper retries for ever.
                 Some(_) => node.suspect = Some((run, lease)),
                 None => rows.put_back(run),
             },
@@ -301,7 +301,7 @@ impl Schedule {
     }
 }
 
-/// Renews what is the node's own, and lets go of what is not any more.
+/// Renews the leases of the node, and drops turns whose lease is lost.
 fn beat(rows: &mut Rows, node: &mut Node) {
     for it in &node.held {
         if rows.is_held(it.run, it.lease) {
@@ -337,7 +337,7 @@ impl Model for Schedule {
         crate::invariants::all(self)
     }
 
-    /// Only a flawed model gets there.
+    /// Only a flawed model exceeds the boundary.
     fn within_boundary(&self, world: &World) -> bool {
         world.rows.texts.len() <= 8
     }

@@ -2,10 +2,10 @@
 
 use crate::world::{Kind, Policy, Round, Rows, Run, State, Status, Text};
 
-/// A run is planned again at most so often, the first time included.
+/// The limit of attempts of a run, including the first.
 const MAX_ATTEMPTS: u8 = 2;
 
-/// What the room is set to.
+/// The settings of the space.
 #[derive(Clone, Copy, Debug)]
 pub struct SpaceRules {
     pub n_slots: u8,
@@ -14,11 +14,11 @@ pub struct SpaceRules {
 }
 
 impl Rows {
-    /// A person's message is stored. Gives its `seq`.
-    pub fn append_post(&mut self, room: &SpaceRules) -> u8 {
+    /// Stores a message of a user; returns its `seq`.
+    pub fn append_post(&mut self, rules: &SpaceRules) -> u8 {
         self.texts.push(Text::OfAPerson);
         self.is_stopped = false;
-        if room.policy == Policy::Restart
+        if rules.policy == Policy::Restart
             && let Some(running) = self.in_status(Status::Running)
         {
             self.run_mut(running).was_stopped = true;
@@ -27,14 +27,14 @@ impl Rows {
         self.tail()
     }
 
-    /// The plan for a person's message: what was is superseded, a new round answers.
+    /// Plans the reply to a user's message: a new round supersedes the previous one.
     pub fn plan_post(&mut self, seq: u8) {
         self.new_round(Kind::UserTurn);
         let run = self.enqueue(Kind::UserTurn, 1, 0);
         self.planned.push((seq, run));
     }
 
-    /// Everything rests. `only_asks`: the running run is flagged, not ended.
+    /// Stops the conversation. With `only_asks` the running run is flagged, not ended.
     pub fn stop(&mut self, only_asks: bool) {
         if let Some(running) = self.in_status(Status::Running) {
             self.run_mut(running).was_stopped = true;
@@ -45,7 +45,7 @@ impl Rows {
         self.stop_the_rest();
     }
 
-    /// The same, but the running run is asked to end and to keep what it has.
+    /// The same, but the running run is requested to end and to keep its partial text.
     pub fn stop_keeping(&mut self) {
         if let Some(running) = self.in_status(Status::Running) {
             self.run_mut(running).was_asked = true;
@@ -61,15 +61,15 @@ impl Rows {
         self.is_stopped = true;
     }
 
-    /// The cursor's slot gets its turn again.
+    /// Plans the current slot again.
     pub fn resume(&mut self) {
         self.is_stopped = false;
         self.set_state(State::Generating);
-        let round = self.round.as_ref().expect("a round rests");
+        let round = self.round.as_ref().expect("a round is paused");
         self.enqueue(round.kind, 1, 0);
     }
 
-    /// Claims a run that is allowed to start; `cutoff` is the one read before.
+    /// Claims a run that may start; `cutoff` is the one read before, if any.
     pub fn claim(&mut self, id: u8, cutoff: Option<u8>) -> u8 {
         let tail = self.tail();
         let run = self.run_mut(id);
@@ -80,25 +80,25 @@ impl Rows {
         run.lease
     }
 
-    /// The checks at the claim: a run whose tail is another makes no sense any more.
+    /// The check at the claim: a run is outdated if the tail has changed.
     pub fn is_out_of_date(&self, id: u8) -> bool {
         let expected = self.run(id).expected_tail;
         expected != 0 && expected != self.tail()
     }
 
-    pub fn skip(&mut self, id: u8, room: &SpaceRules) {
+    pub fn skip(&mut self, id: u8, rules: &SpaceRules) {
         self.end(id, Status::Skipped);
         if self.is_current_turn(id) {
-            self.advance(id, room);
+            self.advance(id, rules);
         }
     }
 
-    /// Every write on behalf of a run goes past here: was it theirs to write?
+    /// Called for every write for a run: records whether the writer held the lease.
     fn as_holder(&mut self, id: u8, lease: u8) {
         self.broke_the_fence |= !self.is_held(id, lease);
     }
 
-    /// The text becomes a message. What follows is [`Rows::follow`]'s.
+    /// Stores the text as a message; [`Rows::follow`] plans what follows.
     pub fn finish(&mut self, id: u8, lease: u8) {
         self.as_holder(id, lease);
         let end = match self.run(id).was_asked {
@@ -109,17 +109,17 @@ impl Rows {
         self.texts.push(Text::OfRun(id));
     }
 
-    /// What follows from a text: the next slot, or what auto mode makes of the end of the round.
-    /// `heeds`: whether a stop or a round that rests is looked at.
-    pub fn follow(&mut self, id: u8, heeds: bool, room: &SpaceRules) {
+    /// Plans what follows a text: the next slot, or auto mode at the end of the round.
+    /// `heeds`: whether a stop or a paused round is respected.
+    pub fn follow(&mut self, id: u8, heeds: bool, rules: &SpaceRules) {
         if !self.is_current_turn(id) {
             return;
         }
         let rests = heeds && !self.is_going_on();
         let was_asked = heeds && self.run(id).was_asked;
-        self.advance(id, room);
+        self.advance(id, rules);
         if self.round.is_none() && !was_asked {
-            self.continue_auto_mode(rests, room);
+            self.continue_auto_mode(rests, rules);
         }
     }
 
@@ -145,7 +145,7 @@ impl Rows {
         run.is_silent = false;
     }
 
-    /// A run whose heartbeat stopped: it failed, and its turn is planned once more.
+    /// Fails a run whose heartbeat stopped, and plans its turn once more.
     pub fn abandon(&mut self, id: u8) {
         if self.run(id).was_asked {
             return self.end(id, Status::Canceled);
@@ -162,7 +162,7 @@ impl Rows {
         }
     }
 
-    /// The naive way: the row is queued again.
+    /// The flawed recovery: the same row is queued again.
     pub fn put_back(&mut self, id: u8) {
         let run = self.run_mut(id);
         run.status = Status::Queued;
@@ -171,31 +171,31 @@ impl Rows {
         run.is_silent = false;
     }
 
-    /// A round that nothing moves is closed.
+    /// Closes a round without a run.
     pub fn close_round(&mut self) {
         self.round = None;
         self.was_adrift = true;
     }
 
-    /// The next slot, or the end of the round.
-    fn advance(&mut self, id: u8, room: &SpaceRules) {
+    /// Plans the next slot, or ends the round.
+    fn advance(&mut self, id: u8, rules: &SpaceRules) {
         let kind = self.run(id).kind;
         let expected = self.tail();
-        let may_take_a_turn = kind == Kind::UserTurn || self.has_turns_left(room);
+        let may_take_a_turn = kind == Kind::UserTurn || self.has_turns_left(rules);
         let Some(round) = self.round.as_mut() else {
             return;
         };
         round.cursor += 1;
-        if round.cursor == room.n_slots || !may_take_a_turn {
+        if round.cursor == rules.n_slots || !may_take_a_turn {
             self.round = None;
         } else if round.state == State::Generating {
             self.enqueue(kind, 1, expected);
         }
     }
 
-    /// A turn of auto mode, if there is one left. What follows a round that rests, rests.
-    fn continue_auto_mode(&mut self, rests: bool, room: &SpaceRules) {
-        if !self.has_turns_left(room) || self.in_status(Status::Queued).is_some() {
+    /// Plans a turn of auto mode if one is left; after a paused round it is paused too.
+    fn continue_auto_mode(&mut self, rests: bool, rules: &SpaceRules) {
+        if !self.has_turns_left(rules) || self.in_status(Status::Queued).is_some() {
             return;
         }
         self.new_round(Kind::AutoMode);
@@ -205,14 +205,17 @@ impl Rows {
         }
     }
 
-    fn has_turns_left(&self, room: &SpaceRules) -> bool {
+    fn has_turns_left(&self, rules: &SpaceRules) -> bool {
         let spent = self.n_auto_turns(self.epoch());
-        room.auto_budget.is_none_or(|it| spent < it)
+        rules.auto_budget.is_none_or(|it| spent < it)
     }
 
-    /// The upsert into the one queued place: the row that is there keeps its id and its lease.
+    /// Upserts the queued run: an existing row keeps its id and its lease.
     fn enqueue(&mut self, kind: Kind, attempt: u8, expected_tail: u8) -> u8 {
-        let round = self.round.as_ref().expect("runs of this model are turns");
+        let round = self
+            .round
+            .as_ref()
+            .expect("every run of this model belongs to a round");
         let plan = Run {
             status: Status::Queued,
             kind,

@@ -1,8 +1,8 @@
-//! The database in the model: the rows of one conversation. It knows nothing of nodes.
+//! The database in the model: the rows of one conversation, without the nodes.
 
 use std::collections::BTreeSet;
 
-/// What the room does with a message while a reply is under way.
+/// How the space handles a message during a reply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Policy {
     Queue,
@@ -31,32 +31,32 @@ pub enum Kind {
     AutoMode,
 }
 
-/// A row of `conversation_runs`; its id is its place.
+/// A row of `conversation_runs`; its id is its index.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Run {
     pub status: Status,
     pub kind: Kind,
     pub lease: u8,
     pub attempt: u8,
-    /// The newest message it has seen; 0: not claimed.
+    /// The newest message that it has seen; 0 if it is not claimed.
     pub cutoff: u8,
     pub round: u8,
     pub slot: u8,
-    /// The tail after which it makes sense; 0: any.
+    /// The tail that it requires; 0 for any.
     pub expected_tail: u8,
-    /// How many people's messages there were when it was planned.
+    /// The number of user messages when it was planned.
     pub epoch: u8,
-    /// Its heartbeat is too old.
+    /// Its heartbeat is overdue.
     pub is_silent: bool,
     /// A user got the response that it is stopped.
     pub was_stopped: bool,
-    /// A person asked it to end and to keep what it has.
+    /// A user requested it to end and to keep its partial text.
     pub was_asked: bool,
-    /// How often it came to an end.
+    /// How often it ended.
     pub n_ends: u8,
 }
 
-/// A message; its `seq` is its place, from 1 on.
+/// A message; its `seq` is its index, starting at 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Text {
     OfAPerson,
@@ -79,18 +79,18 @@ pub struct Round {
     pub state: State,
 }
 
-/// One conversation, as its rows say.
+/// The rows of one conversation.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Rows {
     pub texts: Vec<Text>,
     pub runs: Vec<Run>,
     pub round: Option<Round>,
     pub n_rounds: u8,
-    /// The run that was planned for each message of a person, with its `seq`.
+    /// The run that was planned for each user message, with its `seq`.
     pub planned: Vec<(u8, u8)>,
-    /// Something was written for a run by one who did not hold it at that instant.
+    /// A write for a run was made by a node that did not hold its lease.
     pub broke_the_fence: bool,
-    /// A round was closed because nothing moved it.
+    /// A round was closed because it had no run.
     pub was_adrift: bool,
     /// A user pressed stop, and no user has acted since.
     pub is_stopped: bool,
@@ -124,8 +124,8 @@ impl Rows {
         people.count() as u8
     }
 
-    /// How many turns auto mode took since the newest message of a person. Who tries a turn again
-    /// tries the same one: the second attempt after a crash, or a person by Resume.
+    /// How many turns auto mode used since the newest user message. A second attempt after a crash
+    /// or by Resume is the same turn.
     pub fn n_auto_turns(&self, epoch: u8) -> u8 {
         let turns: BTreeSet<_> = self
             .runs

@@ -72,42 +72,42 @@ const page = (ids, hasMore = false, more = {}) => ({
   data: ids.map((id) => ({ id, ...more })),
   has_more: hasMore,
 })
-const ids = (ledger) => ledger.runs.map(({ id }) => id).join("")
+const ids = (history) => history.runs.map(({ id }) => id).join("")
 
 test("a refresh replaces the runs that it covers and keeps older ones", () => {
-  const ledger = new RunHistory()
-  ledger.refresh(page(["f", "e"], true))
-  ledger.append(page(["d", "c"], true))
-  ledger.append(page(["c", "b"], false))
+  const history = new RunHistory()
+  history.refresh(page(["f", "e"], true))
+  history.append(page(["d", "c"], true))
+  history.append(page(["c", "b"], false))
 
-  ledger.refresh(page(["g", "f", "d"], true, { status: "succeeded" }))
+  history.refresh(page(["g", "f", "d"], true, { status: "succeeded" }))
 
-  assert.equal(ids(ledger), "gfdcb")
-  assert.equal(ledger.runs[1].status, "succeeded")
-  assert.equal(ledger.hasMore, false)
-  assert.equal(ledger.oldest, "b")
+  assert.equal(ids(history), "gfdcb")
+  assert.equal(history.runs[1].status, "succeeded")
+  assert.equal(history.hasMore, false)
+  assert.equal(history.oldest, "b")
 })
 
 test("a refresh that reaches the end drops older runs", () => {
-  const ledger = new RunHistory()
-  ledger.refresh(page(["c", "b"], true))
-  ledger.append(page(["a"], true))
+  const history = new RunHistory()
+  history.refresh(page(["c", "b"], true))
+  history.append(page(["a"], true))
 
-  ledger.refresh(page(["c"], false))
+  history.refresh(page(["c"], false))
 
-  assert.equal(ids(ledger), "c")
-  assert.equal(ledger.hasMore, false)
+  assert.equal(ids(history), "c")
+  assert.equal(history.hasMore, false)
 })
 
 test("a refresh asks for all shown runs, within the limits of the server", () => {
-  const ledger = new RunHistory()
-  assert.equal(ledger.refreshLimit, 50)
-  ledger.append(page(Array.from({ length: 120 }, (_, n) => `a${n}`)))
-  assert.equal(ledger.refreshLimit, 120)
-  ledger.append(page(Array.from({ length: 120 }, (_, n) => `b${n}`)))
-  assert.equal(ledger.refreshLimit, 200)
-  ledger.clear()
-  assert.deepEqual([ledger.runs, ledger.hasMore, ledger.oldest], [[], false, null])
+  const history = new RunHistory()
+  assert.equal(history.refreshLimit, 50)
+  history.append(page(Array.from({ length: 120 }, (_, n) => `a${n}`)))
+  assert.equal(history.refreshLimit, 120)
+  history.append(page(Array.from({ length: 120 }, (_, n) => `b${n}`)))
+  assert.equal(history.refreshLimit, 200)
+  history.clear()
+  assert.deepEqual([history.runs, history.hasMore, history.oldest], [[], false, null])
 })
 
 test("runs can be filtered by every error code", () => {

@@ -3,7 +3,7 @@ import assert from "node:assert/strict"
 import { test } from "node:test"
 import JobActions from "../../static/js/actions/jobs.js"
 
-function stage(jobs = []) {
+function createActions(jobs = []) {
   const taken = []
   const api = { jobs: async () => ({ data: jobs }) }
   const store = { updateJob: (job) => taken.push(job) }
@@ -12,7 +12,7 @@ function stage(jobs = []) {
 
 test("running jobs survive a reload of the page", async () => {
   const running = { id: 2, kind: "branch", status: "running" }
-  const { actions, taken } = stage([running, { id: 1, kind: "branch", status: "succeeded" }])
+  const { actions, taken } = createActions([running, { id: 1, kind: "branch", status: "succeeded" }])
 
   await actions.load()
 
@@ -20,7 +20,7 @@ test("running jobs survive a reload of the page", async () => {
 })
 
 test("only a branch that was started in this tab is opened, and once", () => {
-  const { actions } = stage()
+  const { actions } = createActions()
   const mine = { id: 2, kind: "branch", status: "running" }
 
   actions.follow(mine)
@@ -31,7 +31,7 @@ test("only a branch that was started in this tab is opened, and once", () => {
 })
 
 test("imports are not shown as jobs, and deletions cannot be canceled", () => {
-  const { actions } = stage()
+  const { actions } = createActions()
 
   assert.equal(actions.isShown({ kind: "import_chat" }), false)
   assert.equal(actions.isShown({ kind: "delete_space" }), true)

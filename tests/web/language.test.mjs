@@ -9,7 +9,7 @@ import zh from "../../static/js/strings/zh-CN.js"
 import { explain, explainSpeakerReason, explainRun } from "../../static/js/views/components/error_messages.js"
 
 // Sets this language until the test ends.
-async function speaking(context, tag) {
+async function useLanguage(context, tag) {
   context.after(() => setLocale("en"))
   await setLocale(tag)
 }
@@ -35,9 +35,9 @@ test("the language changes at once, also for times", async (context) => {
   const later = new Date(2026, 5, 5).getTime()
 
   assert.deepEqual([t("save"), dayName(noon, later)], ["Save", "Monday, January 5"])
-  await speaking(context, "zh-CN")
+  await useLanguage(context, "zh-CN")
 
-  assert.equal(locale, "zh-CN")
+  assert.equal(locale(), "zh-CN")
   assert.deepEqual([t("save"), dayName(noon, later), timeOfDay(noon)], ["保存", "1月5日星期一", "12:30"])
   assert.equal(dayName(later, later), "今天")
 })
@@ -49,7 +49,7 @@ test("a language whose table cannot be loaded changes nothing", async (context) 
 
   await assert.rejects(setLocale("xx"), { message: "offline" })
 
-  assert.deepEqual([locale, t("save")], ["en", "Save"])
+  assert.deepEqual([locale(), t("save")], ["en", "Save"])
 })
 
 test("a missing text is shown in English", async (context) => {
@@ -58,7 +58,7 @@ test("a missing text is shown in English", async (context) => {
   context.after(() => {
     zh.save = save
   })
-  await speaking(context, "zh-CN")
+  await useLanguage(context, "zh-CN")
 
   assert.deepEqual([t("save"), has("save")], ["Save", true])
   assert.deepEqual([t("no.such.key"), has("no.such.key")], ["no.such.key", false])
@@ -82,7 +82,7 @@ test("lists have the format of the language", async (context) => {
       .join(""),
     "Ann, Bob",
   )
-  await speaking(context, "zh-CN")
+  await useLanguage(context, "zh-CN")
 
   assert.equal(list(["甲", "乙", "丙"]), "甲、乙和丙")
   assert.equal(
@@ -99,7 +99,7 @@ test("a right-to-left name is isolated from the sentence around it", () => {
 })
 
 test("spaces are added between Chinese and Latin only", async (context) => {
-  await speaking(context, "zh-CN")
+  await useLanguage(context, "zh-CN")
 
   assert.equal(t("queue.trigger", { name: "Mina" }), "触发 Mina 发言")
   assert.equal(t("queue.trigger", { name: "米娜" }), "触发米娜发言")
@@ -124,7 +124,7 @@ test("an error is explained by its field, else by its code, else by the server's
 })
 
 test("a message of the server is introduced in the language of the page", async (context) => {
-  await speaking(context, "zh-CN")
+  await useLanguage(context, "zh-CN")
 
   const found = explain({ code: "invalid_value", param: "base_url", message: "This is no URL." })
 
@@ -137,7 +137,7 @@ test("a failed run is explained by its code", () => {
 })
 
 test("the reason of a speaker is shown in the language of the page", async (context) => {
-  await speaking(context, "zh-CN")
+  await useLanguage(context, "zh-CN")
 
   assert.equal(explainSpeakerReason("forced by Ann"), "由 Ann 触发")
   assert.equal(explainSpeakerReason('mentioned "米娜"'), "提到了“米娜”")

@@ -1,4 +1,5 @@
-// Every page lists the modules and stylesheets it needs, and no others.
+// Every page lists the stylesheets it needs, and starts the modules of the client. The build of the server
+// packs them.
 import assert from "node:assert/strict"
 import { readdirSync, readFileSync } from "node:fs"
 import test from "node:test"
@@ -20,43 +21,46 @@ function read(name) {
   return readFileSync(`${ROOT}${name}`, "utf8")
 }
 
-// Loaded on demand.
-function isOtherLanguage(name) {
-  return name.startsWith("/js/strings/") && !/^\/js\/strings\/en[./]/.test(name)
-}
-
 function named(html, pattern) {
   return [...html.matchAll(pattern)].map(([, name]) => name).sort()
 }
 
-const preloaded = (html) => named(html, /rel="modulepreload" href="([^"]+)"/g)
 const styles = (html) => named(html, /rel="stylesheet" href="([^"]+)"/g)
 
-// Returns the modules that a page imports, directly or indirectly.
-function reached(html) {
+const AT_ONCE = /^import [^"]*"(\.[^"]+)"/gms
+const LATER = /\bimport\("(\.[^"]+)"\)/g
+
+// Returns the modules that a page imports, directly or indirectly, by imports of these forms.
+function reached(html, forms = [AT_ONCE, LATER]) {
   const waiting = named(html, /<script type="module" src="([^"]+)"/g)
   const found = new Set()
   while (waiting.length > 0) {
     const name = waiting.pop()
     if (found.has(name)) continue
     found.add(name)
-    for (const [, path] of read(name).matchAll(/^(?:import|export) [^"]*"(\.[^"]+)"/gms)) {
-      waiting.push(new URL(path, `file://${name}`).pathname)
+    for (const form of forms) {
+      for (const [, path] of read(name).matchAll(form)) waiting.push(new URL(path, `file://${name}`).pathname)
     }
   }
   return [...found].sort()
 }
 
-test("every module is preloaded", () => {
-  for (const { name, html } of PAGES) assert.deepEqual(preloaded(html), reached(html), name)
-})
-
 test("every module and every stylesheet belongs to a page", () => {
-  const modules = files("js", ".js").filter((name) => name !== "/js/theme.js" && !isOtherLanguage(name))
+  const modules = files("js", ".js").filter((name) => name !== "/js/theme.js")
   const all = (of) => [...new Set(PAGES.flatMap(({ html }) => of(html)))].sort()
 
-  assert.deepEqual(all(reached), modules)
+  assert.deepEqual(all((html) => reached(html)), modules)
   assert.deepEqual(all(styles), files("css", ".css"))
+})
+
+test("the first screen needs no editor, no settings, no administration and no other language", () => {
+  const { html } = PAGES.find(({ name }) => name === "index.html")
+  const parts = /^\/js\/(admin|docs|strings\/zh-CN|views\/(lorebooks|presets|providers|prompt|settings))\b/
+
+  assert.deepEqual(
+    reached(html, [AT_ONCE]).filter((name) => parts.test(name)),
+    [],
+  )
 })
 
 test("the CSS layers are in order", () => {

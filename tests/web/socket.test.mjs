@@ -9,7 +9,8 @@ class FakeWebSocket {
   static all = []
   sent = []
 
-  constructor() {
+  constructor(url) {
+    this.url = url
     FakeWebSocket.all.push(this)
   }
   send(text) {
@@ -158,13 +159,81 @@ test("a subscription that is temporarily unavailable is requested again with inc
 test("events are emitted unchanged", (t) => {
   const { socket, connection } = connect(t)
   const seen = []
-  socket.on("event", ({ type }) => seen.push(type))
+  socket.on("event", (event) => seen.push(event))
+  connection().open()
+  const events = [{ type: "typing_start", conversation_id: 7, run_id: "a", h: 7 }, { type: "typing_stop" }]
+
+  for (const event of events) connection().push(event)
+
+  assert.deepEqual(seen, events)
+})
+
+function chunks(socket) {
+  const seen = []
+  socket.on("event", (event) => event.type === "stream_chunk" && seen.push(event))
+  return seen
+}
+
+const chunk = (conversation_id, run_id, offset, delta) => ({
+  type: "stream_chunk",
+  conversation_id,
+  run_id,
+  offset,
+  delta,
+})
+
+test("the socket asks for protocol 2, also after a lost connection", (t) => {
+  const { socket, tick, connection } = connect(t)
   connection().open()
 
-  connection().push({ type: "typing_start" })
-  connection().push({ type: "stream_chunk" })
+  socket.interrupt()
+  tick(60_000)
 
-  assert.deepEqual(seen, ["typing_start", "stream_chunk"])
+  assert.deepEqual(
+    FakeWebSocket.all.map(({ url }) => url),
+    ["ws://x/ws?protocol=2", "ws://x/ws?protocol=2"],
+  )
+})
+
+test("a short chunk gets the conversation and the run of its handle", (t) => {
+  const { socket, connection } = connect(t)
+  const seen = chunks(socket)
+  connection().open()
+
+  connection().push({ type: "typing_start", conversation_id: 7, run_id: "a", h: 3 })
+  connection().push({ type: "typing_start", conversation_id: 8, run_id: "b", h: 4 })
+  connection().push({ h: 3, o: 0, d: "One" })
+  connection().push({ h: 4, o: 0, d: "Two" })
+  connection().push({ type: "typing_start", conversation_id: 7, run_id: "c", h: 3 })
+  connection().push({ h: 3, o: 0, d: "Three" })
+
+  assert.deepEqual(seen, [chunk(7, "a", 0, "One"), chunk(8, "b", 0, "Two"), chunk(7, "c", 0, "Three")])
+})
+
+test("a snapshot gives the handle of the run that is being written", async (t) => {
+  const { socket, connection } = connect(t)
+  const seen = chunks(socket)
+  socket.subscribe(7, () => null)
+  connection().open()
+
+  connection().answer("subscribe", { rev: 1, snapshot: { stream: { h: 3, run_id: "a", text: "One" } } })
+  connection().push({ h: 3, o: 3, d: " two" })
+
+  assert.deepEqual(seen, [chunk(7, "a", 3, " two")])
+})
+
+test("a handle is not valid on the next connection", (t) => {
+  const { socket, tick, connection } = connect(t)
+  const seen = chunks(socket)
+  connection().open()
+  connection().push({ type: "typing_start", conversation_id: 7, run_id: "a", h: 3 })
+
+  socket.interrupt()
+  tick(60_000)
+  connection().open()
+  connection().push({ h: 3, o: 0, d: "One" })
+
+  assert.deepEqual(seen, [])
 })
 
 test("the delay grows, is random, and never exceeds its maximum", () => {

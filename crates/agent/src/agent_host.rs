@@ -1,6 +1,5 @@
-//! The trait `AgentHost`: what an agent loop requires of its caller, a conversation run or a
-//! response under `/v1`. The host receives the output, decides about tool calls, and saves
-//! progress.
+//! The trait `AgentHost`, which the caller of an agent loop implements (a conversation run or a
+//! response under `/v1`): it receives the output, decides about tool calls, and saves progress.
 
 use std::sync::Arc;
 
@@ -16,10 +15,10 @@ use crate::tools::tool::{ServerTool, ToolArguments, ToolResult};
 /// The most tool calls of one run or response that this server runs.
 pub const MAX_SERVER_CALLS: usize = 32;
 
-/// The surface of an agent loop.
+/// What an agent loop requires of its caller.
 #[async_trait]
 pub trait AgentHost: Send {
-    /// What the host remembers of a tool call that is not rejected.
+    /// What the host stores about a tool call that is not rejected.
     type Item: Send + Sync;
 
     /// Returns the receiver of the model's output.

@@ -1,5 +1,5 @@
 //! The agent loop of one speaker: calls the model, runs the tools that it requests, and calls it
-//! again with the results until it requests no more.
+//! again with the results, until it requests no more tools or a limit is reached.
 //!
 //! **Invariant:** each tool call that the model sees again has a result: its output, or the reason
 //! why there is none.
@@ -9,12 +9,12 @@
 
 use llm::provider::Provider;
 use llm::request::Request;
-use tokio::sync::{Semaphore, SemaphorePermit};
+use tokio::sync::SemaphorePermit;
 use tokio::time::{Instant, timeout_at};
 use tokio_util::sync::CancellationToken;
 
 use crate::agent_host::{AgentEvent, AgentHost, DispatchedCalls, Disposition};
-use crate::call_limits::CallLimits;
+use crate::call_limits::{CallLimits, CallPermits};
 use crate::next_action::{DecisionState, NextAction};
 use crate::outcome::{CallEnd, GenerationFailure, ModelOutput};
 use crate::tools::executor::{ToolExecutor, ToolJob};
@@ -28,7 +28,7 @@ pub struct AgentLoop<'a, H> {
     pub host: &'a mut H,
     pub provider: &'a dyn Provider,
     /// Limits concurrent calls of the provider.
-    pub permits: Option<&'a Semaphore>,
+    pub permits: Option<&'a CallPermits>,
     /// Grows with each iteration.
     pub request: &'a mut Request,
     pub trim: ReplyTrimmer,
@@ -166,7 +166,7 @@ impl<'a, H: AgentHost> AgentLoop<'a, H> {
         let permits = self.permits?;
         tokio::select! {
             () = self.cancel.cancelled() => None,
-            permit = timeout_at(self.deadline, permits.acquire()) => permit.ok()?.ok(),
+            permit = timeout_at(self.deadline, permits.acquire()) => permit.ok(),
         }
     }
 

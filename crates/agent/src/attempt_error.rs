@@ -1,4 +1,5 @@
-//! Why an attempt at a model call failed, whether to retry it, and the error shown to users.
+//! The error of one attempt at a model call: decides whether and when to retry the call, and
+//! returns the failure that users see.
 
 use std::time::Duration;
 
@@ -141,18 +142,18 @@ mod tests {
         })
     }
 
-    fn wait_ms(trouble: &AttemptError, n_attempts: u32, jitter: f64) -> Option<u128> {
+    fn wait_ms(error: &AttemptError, n_attempts: u32, jitter: f64) -> Option<u128> {
         let tries = RetryBudget {
             n_attempts,
             n_first_chunk_timeouts: n_attempts,
         };
-        trouble
+        error
             .retry_delay(tries, &CallLimits::default(), jitter)
             .map(|it| it.as_millis())
     }
 
     #[test]
-    fn the_wait_doubles_and_its_jitter_only_adds() {
+    fn the_delay_doubles_and_jitter_only_increases_it() {
         let busy = status(503, None);
 
         assert_eq!(wait_ms(&busy, 1, 0.0), Some(250));

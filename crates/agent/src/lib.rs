@@ -1,4 +1,4 @@
-//! Generates the text of one speaker, with tools or without.
+//! Generates the text of one speaker with a model, with or without tool calls.
 //!
 #![doc = include_str!("../README.md")]
 //!
@@ -6,7 +6,7 @@
 //! | --- | --- |
 //! | [`model_call`], [`attempt`], [`attempt_error`] | one model call, its attempts, and when one is repeated |
 //! | [`sink`], [`outcome`] | who receives the output, and how a call ended |
-//! | [`call_limits`] | limits of one call |
+//! | [`call_limits`] | limits of one call, and of the calls at the same time |
 //! | [`trim`], [`name_prefix`] | removes names from a text while it streams |
 //! | [`reasoning`], [`tool_call_assembler`] | collect the other parts of an answer |
 //! | [`usage`] | counts tokens |

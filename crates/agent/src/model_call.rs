@@ -1,10 +1,12 @@
-//! Runs one model call: attempts, limits and cancellation, until there is an outcome.
+//! Runs one model call: retries failed attempts, enforces the total time limit, handles
+//! cancellation, and returns the outcome.
 //!
 //! **Invariant:** whatever ends the call, its request is dropped immediately, and the text of the
 //! outcome is exactly what the sink received. Nothing is retried after the sink has shown output.
 
 use std::mem;
 
+use base::message_text;
 use llm::delta::FinishReason;
 use llm::provider::Provider;
 use llm::request::Request;
@@ -36,7 +38,7 @@ pub async fn generate(
     conclude(output, usage)
 }
 
-/// Does the same without judging or counting the answer, for callers that accept an empty one.
+/// Does the same as [`generate`], but accepts an empty answer and does not count its tokens.
 pub async fn complete(
     provider: &dyn Provider,
     request: &Request,
@@ -114,7 +116,7 @@ pub fn conclude(output: ModelOutput, usage: Option<UsageTotal>) -> GenerationOut
                 usage,
             };
         }
-        CallEnd::Answered(reason) if !is_blank(&text) => {
+        CallEnd::Answered(reason) if !message_text::is_blank(&text) => {
             let truncated = is_capped || reason == FinishReason::Length;
             return GenerationOutcome::Succeeded {
                 text,
@@ -169,17 +171,6 @@ pub fn deadline_exceeded(limits: &CallLimits) -> GenerationFailure {
     }
 }
 
-/// Returns whether a text is only whitespace and zero-width characters.
-fn is_blank(text: &str) -> bool {
-    text.chars().all(|it| {
-        it.is_whitespace()
-            || matches!(
-                it,
-                '\u{ad}' | '\u{200b}'..='\u{200f}' | '\u{2060}' | '\u{feff}'
-            )
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use std::sync::atomic::{AtomicUsize, Ordering};
@@ -194,16 +185,32 @@ mod tests {
     use tokio::time::sleep;
     use tokio_util::sync::CancellationToken;
 
-    use super::{generate, is_blank};
+    use super::{conclude, generate};
     use crate::call_limits::CallLimits;
-    use crate::outcome::{FailureCode, GenerationOutcome};
+    use crate::outcome::{CallEnd, FailureCode, GenerationOutcome, ModelOutput};
     use crate::trim::ReplyTrimmer;
 
     #[test]
-    fn characters_without_width_are_nothing_to_read() {
-        assert!(is_blank(""));
-        assert!(is_blank(" \u{200b}\u{feff}\n"));
-        assert!(!is_blank("\u{200b}."));
+    fn a_reply_that_is_no_valid_message_text_is_empty() {
+        let conclude_text = |text: &str| {
+            let output = ModelOutput {
+                end: CallEnd::Answered(FinishReason::Stop),
+                text: text.to_owned(),
+                ..ModelOutput::default()
+            };
+            conclude(output, None)
+        };
+
+        for blank in ["", " \u{200b}\u{feff}\n", "\u{34f}", "\u{fe0f}", "\u{1b}"] {
+            let outcome = conclude_text(blank);
+            assert_eq!(
+                code(&outcome),
+                Some(FailureCode::EmptyResponse),
+                "{blank:?}"
+            );
+        }
+        let outcome = conclude_text("\u{200b}.");
+        assert!(matches!(outcome, GenerationOutcome::Succeeded { .. }));
     }
 
     /// Sends each delta the given number of seconds after the previous one, then stays silent.
@@ -241,9 +248,9 @@ mod tests {
             ..SlowProvider::default()
         };
         let (trim, stop) = (ReplyTrimmer::without_names(), CancellationToken::new());
-        let (request, watches) = (Request::default(), CallLimits::default());
+        let (request, limits) = (Request::default(), CallLimits::default());
         let mut text = String::new();
-        let outcome = generate(&slow, &request, trim, &watches, &mut text, &stop).await;
+        let outcome = generate(&slow, &request, trim, &limits, &mut text, &stop).await;
         (outcome, slow.n_calls.into_inner())
     }
 
@@ -261,14 +268,14 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn silence_before_the_first_text_may_last_as_long_as_the_first_chunk_limit() {
         let end = (0, Delta::End(FinishReason::Stop));
-        let thinks = vec![
+        let pieces = vec![
             (90, Delta::KeepAlive),
             (119, Delta::KeepAlive),
             (119, text()),
             end,
         ];
 
-        let (outcome, n_calls) = generate_from(thinks).await;
+        let (outcome, n_calls) = generate_from(pieces).await;
 
         assert!(
             matches!(outcome, GenerationOutcome::Succeeded { .. }),
@@ -278,7 +285,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn without_a_text_the_call_is_tried_once_more_and_then_fails() {
+    async fn a_call_without_text_is_retried_once_and_then_fails() {
         for pieces in [vec![], vec![(0, Delta::KeepAlive)], vec![(121, text())]] {
             let (outcome, n_calls) = generate_from(pieces).await;
 
@@ -297,7 +304,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn signs_of_life_alone_last_until_the_total_limit() {
+    async fn keep_alives_without_text_end_at_the_total_limit() {
         let (outcome, n_calls) = generate_from(vec![(100, Delta::KeepAlive); 100]).await;
 
         assert_eq!(code(&outcome), Some(FailureCode::RunTimeout));

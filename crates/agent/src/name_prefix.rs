@@ -1,4 +1,5 @@
-//! Recognizes a speaker's name at the beginning of a line, one character at a time.
+//! Detects whether a line begins with one of several names and a colon (`Bob:`), one character at a
+//! time.
 //!
 //! Names are compared without case and in compatibility form, and a line may wrap the name in
 //! asterisks (`**Bob:**`).
@@ -111,13 +112,13 @@ mod tests {
         let names = NamePrefixes::new(names);
         line.char_indices()
             .map(|(at, it)| names.match_prefix(&line[..at + it.len_utf8()]))
-            .find(|verdict| *verdict != PrefixMatch::Undecided)
+            .find(|result| *result != PrefixMatch::Undecided)
             .unwrap_or(PrefixMatch::Undecided)
     }
 
     #[test]
-    fn a_name_is_found_in_every_decoration() {
-        let dresses = [
+    fn a_name_prefix_is_found_in_any_case_and_with_emphasis() {
+        let decorated_lines = [
             "Bob:",
             "bob:",
             "BOB：",
@@ -128,11 +129,11 @@ mod tests {
             "Ｂｏｂ:",
             "Bob :",
         ];
-        for dress in dresses {
+        for line in decorated_lines {
             assert_eq!(
-                match_line(&["Ada", "Bob"], dress),
+                match_line(&["Ada", "Bob"], line),
                 PrefixMatch::Name(1),
-                "{dress}"
+                "{line}"
             );
         }
         assert_eq!(match_line(&["Zoë"], "zoe\u{308}:"), PrefixMatch::Name(0));
@@ -163,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_is_held_no_longer_than_it_may_be_a_name() {
+    fn a_line_is_held_back_only_while_it_may_be_a_name_prefix() {
         let names = NamePrefixes::new(["Bob"]);
 
         assert_eq!(names.match_prefix("Bo"), PrefixMatch::Undecided);

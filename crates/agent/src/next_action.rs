@@ -1,4 +1,4 @@
-//! Decides what an agent loop does next after a model call or tool run. Pure.
+//! Decides what an agent loop does next after a model call or tool run. No I/O.
 
 /// The most model calls of one speaker.
 pub const MAX_ITERATIONS: u32 = 10;
@@ -57,7 +57,7 @@ mod tests {
     use super::{DecisionState, MAX_ITERATIONS, NextAction, next};
 
     #[test]
-    fn the_first_reason_in_the_agreed_order_decides() {
+    fn the_first_condition_that_applies_decides_the_next_action() {
         let mut at = DecisionState {
             is_cancelled: true,
             has_failed: true,
@@ -76,7 +76,7 @@ mod tests {
         assert_eq!(
             next(&at),
             NextAction::Finish,
-            "the client is asked even when it is late"
+            "calls for the client take precedence over the time limit"
         );
         at.exceeds_budget = true;
         assert_eq!(next(&at), NextAction::Truncate("max_tool_calls"));
@@ -89,7 +89,7 @@ mod tests {
         assert_eq!(
             next(&at),
             NextAction::RunTools,
-            "what is ours comes before the client"
+            "server tools run before the response is returned to the client"
         );
         at.n_pending = 0;
         at.waits_for_client = false;

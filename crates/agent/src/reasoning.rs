@@ -1,4 +1,4 @@
-//! Collects a model's reasoning, which is kept separate from the text of its answer.
+//! Collects a model's reasoning, up to a size limit and separate from the text of its answer.
 
 use crate::trim::ReplyTrimmer;
 
@@ -63,13 +63,13 @@ mod tests {
     use super::{MAX_REASONING_BYTES, Reasoning, ReasoningBuffer};
 
     fn buffer_pieces<'a>(pieces: impl IntoIterator<Item = &'a str>) -> Option<Reasoning> {
-        let mut gathered = ReasoningBuffer::default();
-        pieces.into_iter().for_each(|it| gathered.push(it));
-        gathered.finish()
+        let mut buffer = ReasoningBuffer::default();
+        pieces.into_iter().for_each(|it| buffer.push(it));
+        buffer.finish()
     }
 
     #[test]
-    fn pieces_are_put_together_without_what_cannot_be_stored() {
+    fn pieces_are_joined_without_characters_that_cannot_be_stored() {
         let reasoning = buffer_pieces(["\n Eve: she\0 a", "sks. \n", "So: "]).unwrap();
 
         assert_eq!(reasoning.text, "Eve: she asks. \nSo:");

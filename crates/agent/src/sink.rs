@@ -1,4 +1,4 @@
-//! The trait `Sink`: receives a model's output piece by piece while it is generated.
+//! The trait `Sink`, which receives a model's output piece by piece while it is generated.
 
 use llm::tool::ToolCallDelta;
 use serde_json::Value;

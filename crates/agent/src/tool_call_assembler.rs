@@ -1,4 +1,4 @@
-//! Assembles streamed fragments into complete tool calls.
+//! Assembles the streamed fragments of tool calls into complete tool calls.
 
 use std::collections::BTreeMap;
 
@@ -48,7 +48,7 @@ mod tests {
     }
 
     #[test]
-    fn pieces_of_several_calls_may_come_in_turns() {
+    fn pieces_of_several_calls_may_be_interleaved() {
         let mut calls = ToolCallAssembler::default();
         for piece in [
             piece(1, "b", "{"),
@@ -60,13 +60,13 @@ mod tests {
             calls.push(piece);
         }
 
-        let told: Vec<_> = calls.finish();
+        let finished: Vec<_> = calls.finish();
 
         let call = |name: &str, arguments: &str| ToolCall {
             id: format!("id of {name}"),
             name: name.to_owned(),
             arguments: arguments.to_owned(),
         };
-        assert_eq!(told, [call("a", "[]"), call("b", "{}")]);
+        assert_eq!(finished, [call("a", "[]"), call("b", "{}")]);
     }
 }

@@ -226,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn white_space_goes_at_both_ends_and_stays_inside() {
+    fn white_space_is_removed_at_both_ends_but_not_inside() {
         assert_eq!(
             clean(ada_trimmer(), " \n\t Hello.\n\n  You there? \n "),
             "Hello.\n\n  You there?"
@@ -242,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn control_characters_go_and_line_breaks_and_tabs_stay() {
+    fn control_characters_are_removed_except_line_breaks_and_tabs() {
         assert_eq!(
             clean(ada_trimmer(), "a\0b\u{1b}[1mc\r\nd\te\u{85}f\u{7f}"),
             "ab[1mc\nd\tef"
@@ -250,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn the_own_name_goes_at_the_beginning_only() {
+    fn the_name_of_the_speaker_is_removed_only_at_the_beginning() {
         for own in [
             "Ada: ",
             "ada:",
@@ -270,7 +270,7 @@ mod tests {
     }
 
     #[test]
-    fn emphasis_around_the_own_line_stays_whole() {
+    fn emphasis_is_kept_when_the_name_of_the_speaker_is_removed() {
         assert_eq!(
             clean(ada_trimmer(), "*Ada: waves.* Hello."),
             "*waves.* Hello."
@@ -279,7 +279,7 @@ mod tests {
     }
 
     #[test]
-    fn text_is_cut_where_another_member_begins_to_speak() {
+    fn text_is_cut_at_the_first_line_of_another_member() {
         for line in [
             "Bob: Hi!",
             "bob:",
@@ -300,7 +300,7 @@ mod tests {
     }
 
     #[test]
-    fn a_text_that_begins_as_another_member_is_cut_to_nothing() {
+    fn a_text_that_begins_with_the_name_of_another_member_becomes_empty() {
         assert_eq!(clean(ada_trimmer(), "Bob: Hello, I am Bob."), "");
         assert_eq!(clean(ada_trimmer(), "Ada: Bob: Hello."), "");
         assert_eq!(clean(ada_trimmer(), "*Ada: Bob: Hello."), "");
@@ -325,7 +325,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_may_still_change_is_held_back() {
+    fn only_text_that_may_still_be_removed_is_held_back() {
         let mut trim = ada_trimmer();
 
         assert_eq!(trim.push("Ad"), "");
@@ -338,7 +338,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn the_text_does_not_depend_on_how_it_was_cut(
+        fn the_trimmed_text_does_not_depend_on_where_pieces_are_cut(
             words in proptest::collection::vec(
                 select(vec![
                     "Ada", "Bob", ":", "：", "*", "**", "\n", " ", "\t", "\0", "\r\n", "é", "e\u{301}",

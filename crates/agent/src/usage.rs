@@ -1,4 +1,4 @@
-//! Counts the tokens of model calls: as the provider reported them, or estimated by our tokenizer.
+//! Counts the tokens of model calls: as reported by the provider, or estimated by our tokenizer.
 //!
 //! **Invariant:** each call that was answered with a success status is counted once, and never as 0
 //! if anything was sent. A call that was rejected earlier costs nothing.
@@ -131,7 +131,7 @@ impl Received {
     }
 }
 
-/// Returns the cost of attempts that all sent `request`, or `None` if none succeeded.
+/// Returns the tokens of attempts that all sent `request`, or `None` if none succeeded.
 pub async fn count_usage(calls: Vec<CallUsage>, request: &Request) -> Option<UsageTotal> {
     let total = |calls: &[CallUsage], sent: i64| {
         let all = calls.iter().map(|it| it.usage(sent));
@@ -220,7 +220,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_report_counts_as_it_is_and_no_answer_costs_nothing() {
+    async fn reported_usage_is_not_changed_and_no_answer_has_no_usage() {
         assert_eq!(
             cost(&[&[text("Hi."), report(9, 5), end()]]).await,
             Some((9, 5, false))
@@ -233,7 +233,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_was_not_reported_is_estimated_and_marked() {
+    async fn unreported_usage_is_estimated_and_marked() {
         let two = tokens::count("hello world");
         let thought = Delta::Reasoning("hello world".to_owned());
         let call = Delta::ToolCall(ToolCallDelta {
@@ -242,13 +242,13 @@ mod tests {
         });
 
         assert_eq!(cost(&[&[]]).await, Some((two, 0, true)));
-        for said in [text("hello world"), thought, call] {
+        for delta in [text("hello world"), thought, call] {
             assert_eq!(
-                cost(&[&[said.clone(), end()]]).await,
+                cost(&[&[delta.clone(), end()]]).await,
                 Some((two, two, true))
             );
             assert_eq!(
-                cost(&[&[said, report(0, -9), end()]]).await,
+                cost(&[&[delta, report(0, -9), end()]]).await,
                 Some((two, two, true))
             );
         }
@@ -259,7 +259,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_report_from_before_the_cut_is_completed() {
+    async fn an_estimate_replaces_a_report_that_misses_later_text() {
         let two = tokens::count("hello world");
 
         assert_eq!(
@@ -273,7 +273,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn calls_are_added_up_and_estimated_when_any_is() {
+    async fn usage_is_added_over_calls_and_is_an_estimate_if_any_part_is() {
         let two = tokens::count("hello world");
         let reported: &[Delta] = &[text("Hi."), report(9, 5), end()];
 
@@ -283,7 +283,7 @@ mod tests {
     }
 
     #[test]
-    fn a_sum_of_absurd_reports_stays_a_number() {
+    fn the_sum_of_huge_reports_does_not_overflow() {
         let absurd = UsageTotal {
             prompt_tokens: i64::MAX,
             completion_tokens: i64::MAX,

@@ -1,12 +1,13 @@
-//! The clock and its timestamps: the only source of the current time, so that tests can set and
-//! advance it.
+//! The clock and its timestamps: the only code that reads the machine's date and time. It corrects
+//! that time by the measured offset from the database's clock; tests can use a clock that moves
+//! only when they advance it.
 //!
 //! **Invariant:** with PostgreSQL all nodes use the database's time: each node measures the offset
 //! of its own clock and adds it to every timestamp. A node whose last measurement is older than the
 //! stale time is not ready.
 //!
-//! Timestamps are whole milliseconds since 1970, in the program and in the database: text forms of
-//! a time do not compare on SQLite, and PostgreSQL keeps fewer digits than chrono.
+//! Timestamps are whole milliseconds since 1970, in the program and in the database: SQLite would
+//! compare times as text, and PostgreSQL keeps fewer digits than chrono.
 
 use std::fmt;
 use std::time::{Duration, Instant};
@@ -216,8 +217,8 @@ mod tests {
 
     #[test]
     fn the_offset_is_measured_from_the_middle_of_the_round_trip() {
-        let (machine, shown) = (Timestamp(1_000), Timestamp(41_100));
-        let offset = |ms| offset_ms(machine, shown, Duration::from_millis(ms));
+        let (machine_time, database_time) = (Timestamp(1_000), Timestamp(41_100));
+        let offset = |ms| offset_ms(machine_time, database_time, Duration::from_millis(ms));
 
         assert_eq!(offset(200), Some(40_000));
         assert_eq!(offset(1_000), Some(39_600));
@@ -225,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn a_clock_that_is_wrong_shows_the_right_time_once_it_is_measured() {
+    fn a_wrong_clock_is_corrected_by_a_measurement() {
         let (right, wrong) = (Clock::system(), Clock::system_with_offset(-40_000));
         assert!(!wrong.is_measured_within(Duration::from_secs(30)));
         assert!(right.now().ms_since(wrong.now()) > 30_000);

@@ -1,4 +1,5 @@
-//! Parses and cleans display names: of people, characters, spaces, conversations and files.
+//! Validates the display names that users enter, for example of people and spaces, and cleans
+//! untrusted text for use as a display name.
 
 /// Why a display name is invalid. Each text is a sentence for users.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

@@ -1,26 +1,27 @@
-//! Fail points: named places at which a test may kill, stop, delay or fail this process.
+//! Fail points: named places in the code at which a test can kill, stop or delay this process, or
+//! make a function return an error.
 //!
 //! **Invariant:** only a build with the feature `failpoints` contains them; in any other build
-//! [`crate::fail_point!`] expands to nothing, not even the name of the place.
+//! [`crate::fail_point!`] expands to nothing, not even its name.
 //!
 //! The variable `FAILPOINTS`, and each line of standard input, configures them:
 //! `exec.after_claim=1*return(kill);write.after_commit=5%return(error)`. The count or probability
 //! before an action has the syntax of the crate `fail`; the actions are `return(kill)`,
 //! `return(stop)`, `return(error)`, `sleep(ms)`, `panic` and `off`.
 
-/// Marks a fail point. With `?` it may also return an error from the enclosing function, as sea-orm's
-/// `DbErr`, because a failing database is what such a place stands for.
+/// Marks a fail point. With `?` it may also return an error from the enclosing function, as
+/// sea-orm's `DbErr`, because it simulates a failure of the database.
 ///
-/// A crate that uses it needs a feature `failpoints` that turns on the one of this crate.
+/// A crate that uses it needs a feature `failpoints` that enables the feature of this crate.
 #[macro_export]
 macro_rules! fail_point {
-    ($place:literal) => {
+    ($name:literal) => {
         #[cfg(feature = "failpoints")]
-        let _ = $crate::fail_point::armed::hit($place);
+        let _ = $crate::fail_point::armed::hit($name);
     };
-    ($place:literal, ?) => {
+    ($name:literal, ?) => {
         #[cfg(feature = "failpoints")]
-        $crate::fail_point::armed::hit($place).map_err(::sea_orm::DbErr::from)?;
+        $crate::fail_point::armed::hit($name).map_err(::sea_orm::DbErr::from)?;
     };
 }
 
@@ -42,12 +43,12 @@ pub mod armed {
         }
     }
 
-    /// Runs the action configured for `place`.
+    /// Runs the action configured for `name`.
     ///
     /// # Errors
     /// Returns [`FailPointError`] if the action is `return(error)`.
-    pub fn hit(place: &str) -> Result<(), FailPointError> {
-        fail::fail_point!(place, |deed| run_action(place, deed.as_deref()));
+    pub fn hit(name: &str) -> Result<(), FailPointError> {
+        fail::fail_point!(name, |action| run_action(name, action.as_deref()));
         Ok(())
     }
 
@@ -65,16 +66,16 @@ pub mod armed {
     }
 
     fn apply_action(setting: &str) {
-        let Some((place, action)) = setting.trim().split_once('=') else {
+        let Some((name, action)) = setting.trim().split_once('=') else {
             return;
         };
-        if let Err(error) = fail::cfg(place, action) {
-            eprintln!("fail point {place}: {error}");
+        if let Err(error) = fail::cfg(name, action) {
+            eprintln!("fail point {name}: {error}");
         }
     }
 
-    fn run_action(place: &str, action: Option<&str>) -> Result<(), FailPointError> {
-        eprintln!("fail point {place}: {}", action.unwrap_or_default());
+    fn run_action(name: &str, action: Option<&str>) -> Result<(), FailPointError> {
+        eprintln!("fail point {name}: {}", action.unwrap_or_default());
         match action {
             Some("kill") => std::process::abort(),
             Some("stop") => {
@@ -84,7 +85,7 @@ pub mod armed {
                 let _ = Command::new("kill").args(["-STOP", &pid]).status();
                 Ok(())
             }
-            _ => Err(FailPointError(place.to_owned())),
+            _ => Err(FailPointError(name.to_owned())),
         }
     }
 

@@ -1,7 +1,8 @@
 //! The types of ids, one for each kind of row, so that a message id cannot be passed as a
 //! membership id.
 //!
-//! Rows have 64-bit integers; runs and rounds have UUIDv7, which sort by time on both databases.
+//! Rows have 64-bit integers; runs, rounds and generations have UUIDv7, which sort by time on both
+//! databases.
 
 use std::fmt;
 use std::str::FromStr;

@@ -1,4 +1,5 @@
-//! Ids, time, shutdown, derived keys and names, for all other crates.
+//! Types that several crates share: ids, time, shutdown, derived keys, names, message texts and
+//! fail points.
 //!
 #![doc = include_str!("../README.md")]
 //!
@@ -6,7 +7,7 @@
 //! | --- | --- |
 //! | [`ids`] | one type for each kind of id |
 //! | [`clock`] | the current time, and timestamps |
-//! | [`shutdown`] | the tokens and the tracker of background tasks |
+//! | [`shutdown`] | the three tokens of a shutdown, and the tracker of background tasks |
 //! | [`key_derivation`] | one key for each purpose, from one secret |
 //! | [`display_name`] | which display names are valid |
 //! | [`message_text`] | which texts of messages are valid |

@@ -1,4 +1,4 @@
-//! The validated text of a message: its length and its characters.
+//! The text of a message, validated: not blank, at most 64 KiB, and without NUL.
 
 use utoipa::openapi::schema::Type;
 use utoipa::openapi::{ObjectBuilder, RefOr, Schema};
@@ -46,7 +46,7 @@ impl MessageText {
         if text.contains('\0') {
             return Err(MessageTextError::Nul);
         }
-        if text.chars().all(is_invisible) {
+        if is_blank(text) {
             return Err(MessageTextError::Blank);
         }
         Ok(Self(text.to_owned()))
@@ -78,6 +78,11 @@ impl PartialSchema for MessageText {
 
 impl ToSchema for MessageText {}
 
+/// Returns whether nothing in the text is visible.
+pub fn is_blank(text: &str) -> bool {
+    text.chars().all(is_invisible)
+}
+
 /// Returns whether the character is white space, a control character or has no width.
 fn is_invisible(c: char) -> bool {
     c.is_whitespace()
@@ -106,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn a_text_is_kept_as_it_was_written() {
+    fn a_valid_text_is_not_changed() {
         let text = "  *waves* \n\n👩‍🚀 ";
 
         assert_eq!(

@@ -1,4 +1,5 @@
-//! The role of a message in a prompt, as presets, lorebooks and model requests name it.
+//! The role of a prompt message (system, user or assistant), used by presets, lorebooks and model
+//! requests.
 
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;

@@ -1,4 +1,5 @@
-//! The samplers of a model request (`top_k`, `min_p`, …), as presets store them.
+//! The samplers that only some models support (`top_k`, `min_p`, …), in the form that presets store
+//! and model requests contain.
 
 use serde::{Deserialize, Serialize};
 

@@ -1,4 +1,5 @@
-//! Signals the shutdown to all background tasks and waits for their end.
+//! Holds the three cancellation tokens of a shutdown, spawns background tasks on the main runtime
+//! and waits for their end.
 //!
 //! Shutdown has three steps, each with a token: `draining` (accept no new work, finish what runs),
 //! `releasing` (return what still runs to the queue) and `stopping` (end now). Between the last
@@ -10,7 +11,7 @@ use tokio::runtime::Handle;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-/// Cheap to clone; clones share state.
+/// The tokens, and the tracker of background tasks. Cheap to clone; clones share state.
 #[derive(Clone)]
 pub struct Shutdown {
     /// Fires first: nothing new is started.
@@ -46,7 +47,7 @@ impl Shutdown {
         self.tracker.spawn_on(task, &self.main)
     }
 
-    /// The main runtime.
+    /// Returns the main runtime.
     pub fn main(&self) -> &Handle {
         &self.main
     }

@@ -1,4 +1,5 @@
-//! The claim loop: claims due jobs, then waits for a wake-up signal or the next due time.
+//! The claim loop: claims due jobs, then waits for a wake-up signal, the next due time, or the end
+//! of the poll interval.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -1,5 +1,5 @@
-//! Postpones recovery after a suspension or a clock jump, so that no process recovers jobs of a
-//! process that still runs.
+//! Postpones the recovery of jobs after a suspension or a clock jump, because jobs of living
+//! processes may then look abandoned.
 //!
 //! **Invariant:** a process that was itself suspended, or whose database was, recovers nothing for
 //! one stale time, in which living processes renew their heartbeats. It detects this by a gap
@@ -83,42 +83,42 @@ mod tests {
     }
 
     #[test]
-    fn a_node_that_ticks_in_time_recovers() {
+    fn a_node_whose_ticks_are_on_time_may_recover() {
         let start = Instant::now();
-        let mut patience = guard(start);
+        let mut guard = guard(start);
 
-        let judged = (1..9).map(|n| patience.can_recover(start + Duration::from_secs(5 * n), None));
+        let results = (1..9).map(|n| guard.can_recover(start + Duration::from_secs(5 * n), None));
 
-        assert!(judged.into_iter().all(|it| it));
+        assert!(results.into_iter().all(|it| it));
     }
 
     #[test]
     fn a_suspended_node_waits_one_stale_time() {
         let start = Instant::now();
-        let mut patience = guard(start);
-        let woken = start + Duration::from_secs(90);
-        let later = |s| woken + Duration::from_secs(s);
+        let mut guard = guard(start);
+        let resumed_at = start + Duration::from_secs(90);
+        let later = |s| resumed_at + Duration::from_secs(s);
 
-        assert!(!patience.can_recover(woken, None));
-        assert!(!patience.can_recover(later(5), None));
-        assert!(!patience.can_recover(later(15), None) && !patience.can_recover(later(25), None));
-        assert!(patience.can_recover(later(30), None));
+        assert!(!guard.can_recover(resumed_at, None));
+        assert!(!guard.can_recover(later(5), None));
+        assert!(!guard.can_recover(later(15), None) && !guard.can_recover(later(25), None));
+        assert!(guard.can_recover(later(30), None));
     }
 
     #[test]
     fn a_node_that_waited_for_the_database_waits_one_stale_time() {
         let start = Instant::now();
-        let mut patience = guard(start);
-        assert!(patience.can_recover(start + Duration::from_secs(5), None));
-        let answered = start + Duration::from_secs(70);
-        let later = |s| answered + Duration::from_secs(s);
+        let mut guard = guard(start);
+        assert!(guard.can_recover(start + Duration::from_secs(5), None));
+        let response_at = start + Duration::from_secs(70);
+        let later = |s| response_at + Duration::from_secs(s);
 
-        patience.postpone(answered);
+        guard.postpone(response_at);
 
-        assert!(!patience.can_recover(later(5), None));
-        let mut ticks = (2..6).map(|n| patience.can_recover(later(5 * n), None));
+        assert!(!guard.can_recover(later(5), None));
+        let mut ticks = (2..6).map(|n| guard.can_recover(later(5 * n), None));
         assert!(ticks.all(|it| !it));
-        assert!(patience.can_recover(later(30), None));
+        assert!(guard.can_recover(later(30), None));
     }
 
     #[test]
@@ -126,18 +126,18 @@ mod tests {
         const HOUR: i64 = 3_600_000;
         for set_by in [HOUR, -HOUR] {
             let start = Instant::now();
-            let mut patience = guard(start);
+            let mut guard = guard(start);
             // The other clock runs a little slower than ours.
-            let mut look = |s: u64, by: i64| {
-                let shows = HOUR + by + i64::try_from(s).expect("a small number") * 990;
-                patience.can_recover(start + Duration::from_secs(s), Some(shows))
+            let mut check = |s: u64, by: i64| {
+                let other_clock_ms = HOUR + by + i64::try_from(s).expect("a small number") * 990;
+                guard.can_recover(start + Duration::from_secs(s), Some(other_clock_ms))
             };
-            assert!(look(5, 0) && look(10, 0));
+            assert!(check(5, 0) && check(10, 0));
 
-            assert!(!look(15, set_by));
+            assert!(!check(15, set_by));
 
-            assert!(!look(20, set_by) && !look(30, set_by) && !look(40, set_by));
-            assert!(look(45, set_by));
+            assert!(!check(20, set_by) && !check(30, set_by) && !check(40, set_by));
+            assert!(check(45, set_by));
         }
     }
 }

@@ -11,6 +11,8 @@ use crate::lease::lock;
 pub struct ConcurrencyLimit<Owner> {
     limit: usize,
     limit_per_owner: usize,
+    /// While no more permits are held in total, an owner may hold any number of them.
+    n_unshared: usize,
     n_held: Arc<Mutex<HashMap<Owner, usize>>>,
 }
 
@@ -30,13 +32,20 @@ pub enum LimitReached {
 }
 
 impl<Owner: Copy + Eq + Hash> ConcurrencyLimit<Owner> {
-    /// Creates a limit of which one owner gets a quarter, rounded up.
+    /// Creates a limit of which one owner gets at most a quarter, rounded up.
     pub fn new(limit: usize) -> Self {
         Self {
             limit,
             limit_per_owner: limit.div_ceil(4),
+            n_unshared: 0,
             n_held: Arc::default(),
         }
+    }
+
+    /// Returns the limit with the first `n_unshared` permits for any owner: its share is limited
+    /// only while they are all in use.
+    pub fn with_unshared(self, n_unshared: usize) -> Self {
+        Self { n_unshared, ..self }
     }
 
     /// Acquires a permit without waiting.
@@ -45,11 +54,12 @@ impl<Owner: Copy + Eq + Hash> ConcurrencyLimit<Owner> {
     /// Returns `Global` or `PerOwner`, depending on the limit that is reached.
     pub fn acquire(&self, owner: Owner) -> Result<ConcurrencyPermit<Owner>, LimitReached> {
         let mut n_held = lock(&self.n_held);
-        if n_held.values().sum::<usize>() >= self.limit {
+        let n_all: usize = n_held.values().sum();
+        if n_all >= self.limit {
             return Err(LimitReached::Global);
         }
         let own = n_held.entry(owner).or_default();
-        if *own >= self.limit_per_owner {
+        if n_all >= self.n_unshared && *own >= self.limit_per_owner {
             return Err(LimitReached::PerOwner);
         }
         *own += 1;
@@ -102,6 +112,20 @@ mod tests {
         drop(ann);
         assert!(limit.acquire(1).is_ok());
         assert_eq!(limit.n_held_by(1), 0, "its permits are released");
+    }
+
+    #[test]
+    fn a_share_is_limited_only_while_the_unshared_permits_are_in_use() {
+        let limit = ConcurrencyLimit::new(8).with_unshared(4);
+        let mut ann: Vec<_> = (0..4)
+            .map(|_| limit.acquire(1).expect("a free permit"))
+            .collect();
+
+        assert_eq!(limit.acquire(1).err(), Some(LimitReached::PerOwner));
+        let bob = limit.acquire(2).expect("a free permit");
+        ann.truncate(2);
+        assert!(limit.acquire(1).is_ok());
+        drop(bob);
     }
 
     #[test]

@@ -1,4 +1,5 @@
-//! The heartbeat: renews the leases of this process and cancels the jobs whose lease is lost.
+//! The heartbeat: renews the leases of this process, and cancels the jobs whose lease is lost or
+//! whose end a user requested.
 
 use std::time::Duration;
 
@@ -93,9 +94,9 @@ mod tests {
     use crate::test_job::{SECOND, TestJob};
 
     #[tokio::test(start_paused = true)]
-    async fn a_heartbeat_cancels_what_is_lost_or_requested() {
+    async fn a_heartbeat_cancels_lost_leases_and_jobs_with_a_requested_cancellation() {
         let job = TestJob::default();
-        let (held, asked) = (job.claim("held", 1), job.claim("asked", 1));
+        let (held, requested) = (job.claim("held", 1), job.claim("asked", 1));
         let (lost, not_stored) = (job.register("lost", 1), job.register("not stored", 0));
         let older = job.claim("claimed again", 2);
         job.register("claimed again", 1);
@@ -106,8 +107,8 @@ mod tests {
         sleep(SECOND).await;
 
         assert!(!held.token.is_cancelled() && !not_stored.token.is_cancelled());
-        assert!(asked.token.is_cancelled() && lost.token.is_cancelled());
-        assert_eq!(asked.reason(), CancelReason::Requested);
+        assert!(requested.token.is_cancelled() && lost.token.is_cancelled());
+        assert_eq!(requested.reason(), CancelReason::Requested);
         assert_eq!(lost.reason(), CancelReason::LeaseLost);
         assert!(!older.token.is_cancelled(), "its entry was replaced");
         let replaced = job

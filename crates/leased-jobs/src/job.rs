@@ -1,5 +1,5 @@
-//! The trait `Job`: what a kind of job provides, that is the statements of its queue and the log
-//! lines of its failures.
+//! The trait `Job`, which every kind of job implements: its database statements, its timing, and
+//! the log lines of its failures.
 
 use std::future::pending;
 use std::hash::Hash;

@@ -1,4 +1,5 @@
-//! The leases that a process holds: which jobs it executes, and how they are canceled.
+//! The leases of this process: registers the jobs that it executes, cancels them with a reason, and
+//! waits for their end at shutdown.
 
 use std::collections::HashMap;
 use std::hash::Hash;
@@ -305,7 +306,7 @@ mod tests {
 
         let task = tokio::spawn(async move {
             let _guard = guard;
-            panic!("a defect of the job");
+            panic!("requested by the test");
         });
 
         assert!(task.await.is_err());
@@ -313,7 +314,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_drain_releases_what_has_not_ended_after_the_grace_time() {
+    async fn a_drain_releases_jobs_that_run_past_the_grace_time() {
         let leases = ActiveLeases::default();
         let (quick, slow) = (
             leases.hold(lease(1)),

@@ -1,10 +1,12 @@
-//! Leases, loops and timing of jobs that several processes execute.
+//! Leases, loops and timing of jobs, each of which one of several processes executes.
 //!
 #![doc = include_str!("../README.md")]
 //!
 //! - [`job`]: what a kind of job provides.
 //! - [`lease`]: the leases that this process holds, and why they are canceled.
 //! - [`heartbeat`], [`claim_loop`], [`recovery`]: the three loops.
+//! - [`clock_jump_guard`]: postpones recovery after a suspension or a clock jump.
+//! - [`concurrency_limit`]: limits how many jobs of this process run at the same time.
 
 pub mod claim_loop;
 pub mod clock_jump_guard;

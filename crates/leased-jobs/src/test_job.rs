@@ -1,4 +1,4 @@
-//! The job with which the loops are tested. Its database is a list in memory.
+//! The kind of job with which the loops are tested. Its database is a list in memory.
 
 use std::future::pending;
 use std::sync::atomic::{AtomicBool, Ordering};

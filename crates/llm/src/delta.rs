@@ -1,5 +1,5 @@
-//! The items of a model's response stream: text, reasoning, tool calls, keep-alives, usage, and the
-//! finish reason.
+//! The items of a model's response stream: pieces of text, reasoning and tool calls, further data
+//! such as citations and token usage, and the finish reason.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;

@@ -1,5 +1,6 @@
-//! The trait `Dialect`: how one provider API writes requests and parses responses. The HTTP client,
-//! stream decoding and limits are the same for all; see `endpoint` and `stream::decoder`.
+//! The trait `Dialect`: builds the requests of one provider API and parses its responses. HTTP
+//! calls and the decoding of streams are the same for all APIs: see `endpoint` and
+//! `stream::decoder`.
 
 use std::fmt;
 

@@ -1,4 +1,5 @@
-//! A provider endpoint: a base URL with its key, and HTTP calls to it for any API.
+//! Implements `Provider` over HTTP: an endpoint (base URL, key and dialect) sends a request and
+//! returns the response as a stream of deltas. It also fetches documents such as the model list.
 
 use std::sync::Arc;
 

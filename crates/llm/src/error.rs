@@ -1,4 +1,4 @@
-//! The error of a model call, as a text for users, and whether the call may be retried.
+//! The error of a model call: its kind, a sentence for users, and whether the call may be retried.
 //!
 //! **Invariant:** no message contains a key or is longer than [`MAX_MESSAGE_CHARS`], because
 //! messages are stored with the run and shown to users.

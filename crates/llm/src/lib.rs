@@ -7,7 +7,7 @@
 //! | [`request`], [`delta`], [`tool`], [`error`] | types of requests, responses and errors |
 //! | [`provider`] | the trait of model providers |
 //! | [`registry`] | builds providers from settings |
-//! | [`endpoint`], [`secret`] | a base URL with its key, and calls to it |
+//! | [`endpoint`], [`secret`] | the provider that makes HTTP calls, and its key |
 //! | [`dialect`] | the trait of provider APIs |
 //! | [`openai_chat`], [`anthropic`], [`gemini`], [`ollama`] | one API each |
 //! | [`stream`] | from bytes to deltas, for every API |

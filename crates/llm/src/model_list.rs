@@ -1,4 +1,4 @@
-//! Lists the models of an endpoint and tests the connection, for the settings page.
+//! Lists the models of an endpoint, and tests a provider by requesting a short reply.
 
 use std::time::Duration;
 

@@ -1,4 +1,5 @@
-//! The trait `Provider`: a model that streams a response to a request.
+//! The trait `Provider`, which sends a request to a model and streams the response, and the
+//! capabilities that only some providers have.
 
 use async_trait::async_trait;
 use futures::stream::BoxStream;

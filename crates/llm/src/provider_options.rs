@@ -1,5 +1,5 @@
-//! Options in a provider's settings that affect only its API (reasoning effort, keep-alive), not
-//! prompts or presets.
+//! The options of a provider that affect only its API requests: the reasoning effort, and how long
+//! Ollama keeps a model in memory.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -106,20 +106,20 @@ mod tests {
 
     #[test]
     fn reasoning_tokens_are_added_to_the_length_limit() {
-        let tuning = ProviderOptions {
+        let options = ProviderOptions {
             reasoning: Some(ReasoningEffort::Low),
             ..ProviderOptions::default()
         };
-        let asked = |max_tokens| {
+        let raised_limit = |max_tokens| {
             let request = Request {
                 max_tokens,
                 ..Request::default()
             };
-            tuning.apply_to_limits(&request).max_tokens
+            options.apply_to_limits(&request).max_tokens
         };
 
-        assert_eq!(asked(Some(300)), Some(1_324));
-        assert_eq!(asked(Some(u32::MAX)), Some(u32::MAX));
-        assert_eq!(asked(None), None);
+        assert_eq!(raised_limit(Some(300)), Some(1_324));
+        assert_eq!(raised_limit(Some(u32::MAX)), Some(u32::MAX));
+        assert_eq!(raised_limit(None), None);
     }
 }

@@ -1,4 +1,5 @@
-//! Builds providers from their settings.
+//! Builds providers from their settings, and defines the kinds of providers with their default base
+//! URLs.
 
 use std::fmt;
 use std::sync::Arc;
@@ -188,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn a_kind_is_spelled_alike_in_rows_and_in_json() {
+    fn a_provider_kind_has_the_same_spelling_in_rows_and_in_json() {
         for kind in [
             ProviderKind::Demo,
             ProviderKind::OpenaiCompatible,

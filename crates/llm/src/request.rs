@@ -1,4 +1,5 @@
-//! A request to a model: the finished prompt and the sampling settings, independent of any API.
+//! A request to a model, independent of any API: the finished prompt, sampling settings, tools and
+//! the output format.
 
 use base::prompt_role::PromptRole;
 use base::samplers::Samplers;

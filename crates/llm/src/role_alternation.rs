@@ -1,4 +1,5 @@
-//! Converts a prompt for APIs that require alternating roles and a separate system prompt.
+//! Converts a prompt to a system prompt and alternating groups of user and model messages, for APIs
+//! that require this form.
 //!
 //! **Invariant:** the roles alternate, the first and the last group are the user's, and no group is
 //! blank. Results of tool calls come first in their group, where APIs expect them.
@@ -243,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_and_the_last_group_are_the_users() {
+    fn the_first_and_the_last_group_belong_to_the_user() {
         let greeting = request(vec![Message::new(PromptRole::Assistant, "Welcome.")]);
 
         assert_eq!(
@@ -307,7 +308,7 @@ mod tests {
             let turns = AlternatingMessages::from_messages(&request);
 
             prop_assert!(turns.groups.iter().enumerate().all(|(i, it)| it.is_model == (i % 2 == 1)));
-            prop_assert!(turns.groups.len() % 2 == 1, "the last is the user's");
+            prop_assert!(turns.groups.len() % 2 == 1, "the last group belongs to the user");
             prop_assert!(groups_in_short(&turns).iter().all(|(_, it)| !it.trim().is_empty()));
         }
     }

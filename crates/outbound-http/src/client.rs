@@ -1,4 +1,5 @@
-//! The HTTP client for all outbound calls, which checks every address before it connects.
+//! The HTTP client for all outbound calls: checks every IP address before it connects, and
+//! validates the base URLs of providers and the URLs of tool servers.
 //!
 //! **Invariant:** no call reaches an address that [`address_policy::check`] rejects. An IP address
 //! in the URL is checked before each call. A name is resolved by the client's own resolver, which
@@ -318,7 +319,7 @@ mod tests {
 
     #[test]
     fn an_address_in_the_url_is_checked_before_every_call() {
-        let egress = client(false);
+        let client = client(false);
         for text in [
             "http://127.0.0.1/v1",
             "http://[::1]/v1",
@@ -326,9 +327,9 @@ mod tests {
         ] {
             let url = Url::parse(text).unwrap();
 
-            assert!(egress.parse_base_url(text).is_err(), "{text}");
-            assert!(egress.get(url.clone()).is_err(), "{text}");
-            assert!(egress.post(url).is_err(), "{text}");
+            assert!(client.parse_base_url(text).is_err(), "{text}");
+            assert!(client.get(url.clone()).is_err(), "{text}");
+            assert!(client.post(url).is_err(), "{text}");
         }
     }
 
@@ -389,9 +390,9 @@ mod tests {
             vec!["fd00:ec2::254"],
         ];
 
-        let handed_on = resolve_all(answers, PrivateAccess::Allowed).await;
+        let resolved = resolve_all(answers, PrivateAccess::Allowed).await;
 
-        assert_eq!(handed_on[0], "192.168.1.5");
-        assert!(handed_on[1..].iter().all(|it| it.contains("metadata")));
+        assert_eq!(resolved[0], "192.168.1.5");
+        assert!(resolved[1..].iter().all(|it| it.contains("metadata")));
     }
 }

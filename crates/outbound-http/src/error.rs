@@ -1,7 +1,8 @@
-//! The error of this crate: why an outbound call is not made.
+//! The error type of this crate: a sentence for users that states why an outbound call cannot be
+//! made.
 
-/// Why a call is not made, as a sentence for users: the URL is invalid, or its host must not be
-/// called.
+/// Why a call cannot be made, as a sentence for users: the URL is invalid, its host must not be
+/// called, or the client cannot be set up.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct OutboundError(pub String);

@@ -4,10 +4,10 @@
 //!
 //! | module | contents |
 //! | --- | --- |
-//! | [`client`] | the client and its resolver |
+//! | [`client`] | the client and its resolver, and the validation of URLs |
 //! | [`address_policy`] | which addresses are public, private or forbidden |
 //! | [`private_access`] | which private hosts a client may call |
-//! | [`error`] | why a call is not made |
+//! | [`error`] | why a call cannot be made |
 
 pub mod address_policy;
 pub mod client;

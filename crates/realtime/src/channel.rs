@@ -1,16 +1,17 @@
-//! The subscribers of one topic and the events they have received. Does no I/O except pushing to
-//! outboxes.
+//! The subscribers of one topic: pushes envelopes to their outboxes, holds an envelope that arrives
+//! before its predecessor, and detects missed events. Does no other I/O.
 //!
 //! Durable events of a conversation come from the node that committed them, so one may arrive
-//! before its predecessor. Then it is held for a short time, and all later events too; if the
-//! missing event does not arrive, subscribers get the gap and subscribe again.
+//! before its predecessor. Then it is held for a short time, and all later events too. If the
+//! missing event does not arrive, they are delivered anyway; clients that find the gap subscribe
+//! again.
 
 use std::sync::Arc;
 
 use base::ids::ConversationId;
 use uuid::Uuid;
 
-use crate::event::{Envelope, Payload, StreamBoundary};
+use crate::envelope::{Envelope, Payload, StreamBoundary, StreamFrame};
 use crate::outbox::Outbox;
 use crate::topic::Topic;
 
@@ -46,20 +47,22 @@ pub struct DatabasePosition {
 }
 
 impl Channel {
-    /// Delivers an envelope to all subscribers, or holds it if it may wait.
+    /// Delivers an envelope to all subscribers, or holds it if it may wait. If `can_reorder` is
+    /// false, nothing may wait: what is held is delivered too.
     pub fn deliver(&mut self, envelope: Arc<Envelope>, can_reorder: bool) -> DeliveryReport {
         let was_waiting = !self.reorder_buffer.is_empty();
-        if !can_reorder || (!was_waiting && !self.is_early(&envelope)) {
+        let needs_order = was_waiting || (can_reorder && self.is_early(&envelope));
+        if !needs_order {
             return DeliveryReport {
                 n_dropped: self.send_to_all(&envelope),
                 is_reordering: false,
             };
         }
         self.reorder_buffer.push(envelope);
-        let n_dropped = match self.reorder_buffer.len() > MAX_REORDERED {
-            true => self.release_reorder_buffer(),
-            false => self.release_in_order(),
-        };
+        let mut n_dropped = self.release_in_order();
+        if !can_reorder || self.reorder_buffer.len() > MAX_REORDERED {
+            n_dropped += self.release_reorder_buffer();
+        }
         DeliveryReport {
             n_dropped,
             is_reordering: !was_waiting && !self.reorder_buffer.is_empty(),
@@ -158,7 +161,7 @@ impl Channel {
 
     fn record_position(&mut self, envelope: &Envelope) {
         self.rev = self.rev.max(envelope.rev());
-        let Payload::Stream { run, mark, .. } = envelope.payload else {
+        let Payload::Stream(StreamFrame { run, mark, .. }) = envelope.payload else {
             return;
         };
         match mark {

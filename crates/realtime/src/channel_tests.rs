@@ -7,19 +7,16 @@ use proptest::prelude::*;
 use uuid::Uuid;
 
 use super::{Channel, DatabasePosition, MAX_REORDERED};
-use crate::event::{Envelope, Payload, StreamBoundary};
+use crate::envelope::{Envelope, Payload, StreamBoundary, StreamFrame};
 use crate::outbox::{NextItem, Outbox};
 use crate::topic::Topic;
 
 const HERE: ConversationId = ConversationId(7);
 const RUN: Uuid = Uuid::from_u128(1);
 
-fn envelope(cargo: Payload) -> Arc<Envelope> {
+fn envelope(payload: Payload) -> Arc<Envelope> {
     let topic = Topic::Conversation(HERE);
-    Arc::new(Envelope {
-        topic,
-        payload: cargo,
-    })
+    Arc::new(Envelope { topic, payload })
 }
 
 fn durable(rev: i64) -> Arc<Envelope> {
@@ -31,12 +28,8 @@ fn durable(rev: i64) -> Arc<Envelope> {
 }
 
 fn mark(mark: StreamBoundary) -> Arc<Envelope> {
-    envelope(Payload::Stream {
-        json: format!("{mark:?}").into(),
-        run: RUN,
-        lease: 1,
-        mark,
-    })
+    let json = format!("{mark:?}").into();
+    envelope(Payload::Stream(StreamFrame::new(json, (RUN, 1), mark)))
 }
 
 fn channel() -> (Channel, Arc<Outbox>) {
@@ -50,17 +43,18 @@ fn received(outbox: &Outbox) -> Vec<String> {
     let all = std::iter::from_fn(|| outbox.try_next());
     all.map(|next| match next {
         NextItem::Envelope(it) => match &it.payload {
-            Payload::Frame { json, .. } | Payload::Stream { json, .. } => json.to_string(),
-            other => panic!("only frames were delivered: {other:?}"),
+            Payload::Frame { json, .. } => json.to_string(),
+            Payload::Stream(event) => event.json.to_string(),
+            other => panic!("unexpected item: {other:?}"),
         },
         NextItem::Gap(_) => "lost".to_owned(),
-        other => panic!("only frames were delivered: {other:?}"),
+        other => panic!("unexpected item: {other:?}"),
     })
     .collect()
 }
 
 #[test]
-fn an_event_that_came_too_early_waits_for_the_one_before_it() {
+fn an_early_event_waits_for_the_event_before_it() {
     let (mut channel, outbox) = channel();
 
     assert!(channel.deliver(durable(6), true).is_reordering);
@@ -75,7 +69,7 @@ fn an_event_that_came_too_early_waits_for_the_one_before_it() {
 }
 
 #[test]
-fn without_other_nodes_nothing_waits() {
+fn without_other_nodes_no_event_is_held_back() {
     let (mut channel, outbox) = channel();
 
     assert!(!channel.deliver(durable(6), false).is_reordering);
@@ -84,7 +78,25 @@ fn without_other_nodes_nothing_waits() {
 }
 
 #[test]
-fn nothing_waits_forever() {
+fn held_envelopes_are_delivered_before_one_that_may_not_wait() {
+    let (mut channel, outbox) = channel();
+    channel.deliver(durable(6), true);
+    channel.deliver(durable(7), true);
+
+    let report = channel.deliver(durable(5), false);
+    assert!(!report.is_reordering);
+    channel.deliver(mark(StreamBoundary::Start), false);
+
+    assert_eq!(received(&outbox), ["5", "6", "7", "Start"]);
+    channel.deliver(durable(9), true);
+
+    channel.deliver(mark(StreamBoundary::Stop), false);
+
+    assert_eq!(received(&outbox), ["9", "Stop"]);
+}
+
+#[test]
+fn held_events_are_delivered_on_release_or_when_the_buffer_is_full() {
     let (mut channel, outbox) = channel();
     channel.deliver(durable(6), true);
     channel.release_reorder_buffer();
@@ -98,30 +110,30 @@ fn nothing_waits_forever() {
 }
 
 #[test]
-fn subscribers_are_behind_when_they_got_less_or_see_the_wrong_run_writing() {
-    let truth = |rev, running: Option<Uuid>| DatabasePosition {
+fn subscribers_are_behind_if_they_miss_a_revision_or_see_another_run() {
+    let position = |rev, running: Option<Uuid>| DatabasePosition {
         conversation: HERE,
         rev,
         running,
     };
     let (mut channel, outbox) = channel();
-    assert!(!channel.is_behind(&truth(4, None)));
-    assert!(channel.is_behind(&truth(5, None)));
-    assert!(channel.is_behind(&truth(4, Some(RUN))));
+    assert!(!channel.is_behind(&position(4, None)));
+    assert!(channel.is_behind(&position(5, None)));
+    assert!(channel.is_behind(&position(4, Some(RUN))));
     channel.deliver(mark(StreamBoundary::Start), true);
-    assert!(!channel.is_behind(&truth(4, Some(RUN))));
-    assert!(channel.is_behind(&truth(4, None)));
+    assert!(!channel.is_behind(&position(4, Some(RUN))));
+    assert!(channel.is_behind(&position(4, None)));
     // The run has ended or started since: the next check decides.
-    assert!(!channel.is_behind(&truth(3, None)));
+    assert!(!channel.is_behind(&position(3, None)));
 
     channel.mark_gap(HERE);
 
-    assert!(!channel.is_behind(&truth(9, None)));
+    assert!(!channel.is_behind(&position(9, None)));
     assert_eq!(received(&outbox), ["lost"]);
 }
 
 #[test]
-fn a_later_subscriber_does_not_hide_what_others_missed() {
+fn a_later_subscriber_does_not_hide_events_that_others_missed() {
     let (mut channel, _outbox) = channel();
 
     channel.stream_started(6, None);
@@ -135,7 +147,7 @@ fn a_later_subscriber_does_not_hide_what_others_missed() {
 
 proptest! {
     #[test]
-    fn whatever_the_order_of_arrival_durable_events_leave_in_theirs(
+    fn durable_events_are_delivered_in_the_order_of_their_revisions(
         order in Just((5..25i64).collect::<Vec<_>>()).prop_shuffle(),
         repeated in proptest::collection::vec(5..25i64, 0..10),
     ) {
@@ -143,8 +155,8 @@ proptest! {
         for rev in order.into_iter().chain(repeated) {
             channel.deliver(durable(rev), true);
         }
-        let heard: Vec<i64> = received(&outbox).iter().filter_map(|it| it.parse().ok()).collect();
+        let revs: Vec<i64> = received(&outbox).iter().filter_map(|it| it.parse().ok()).collect();
         let expected: Vec<i64> = (5..25).collect();
-        prop_assert_eq!(&heard[..20], &expected[..]);
+        prop_assert_eq!(&revs[..20], &expected[..]);
     }
 }

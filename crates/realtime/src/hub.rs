@@ -18,7 +18,7 @@ use tokio::sync::Notify;
 use crate::channel::{Channel, DatabasePosition};
 use crate::cluster::bus::ClusterBus;
 use crate::cluster::message::MessageBody;
-use crate::event::Envelope;
+use crate::envelope::Envelope;
 use crate::metrics::HubMetrics;
 use crate::outbox::Outbox;
 use crate::topic::Topic;
@@ -196,7 +196,7 @@ mod tests {
     use serde::Serialize;
 
     use super::Hub;
-    use crate::event::{Envelope, Event, Payload};
+    use crate::envelope::{Envelope, Event, Payload};
     use crate::outbox::{MAX_QUEUED_BYTES, NextItem, Outbox};
     use crate::topic::Topic;
 
@@ -219,9 +219,9 @@ mod tests {
             .map(|next| match next {
                 NextItem::Envelope(it) => match &it.payload {
                     Payload::Frame { json, .. } => json.to_string(),
-                    other => panic!("only frames were published: {other:?}"),
+                    other => panic!("unexpected item: {other:?}"),
                 },
-                other => panic!("only frames were published: {other:?}"),
+                other => panic!("unexpected item: {other:?}"),
             })
             .collect()
     }
@@ -269,7 +269,7 @@ mod tests {
         let (Some(NextItem::Envelope(one)), Some(NextItem::Envelope(two))) =
             (ann.try_next(), bob.try_next())
         else {
-            panic!("both subscribers receive it");
+            panic!("a subscriber received no event");
         };
         assert!(Arc::ptr_eq(&one, &two));
     }
@@ -277,8 +277,8 @@ mod tests {
     #[test]
     fn concurrent_events_reach_all_subscribers_in_one_order() {
         let hub = Hub::new();
-        let listeners: Vec<_> = (0..8).map(|_| Outbox::new()).collect();
-        for outbox in &listeners {
+        let subscribers: Vec<_> = (0..8).map(|_| Outbox::new()).collect();
+        for outbox in &subscribers {
             hub.subscribe(HERE, outbox);
         }
 
@@ -294,9 +294,9 @@ mod tests {
             }
         });
 
-        let first = received(&listeners[0]);
+        let first = received(&subscribers[0]);
         assert_eq!(first.len(), 800);
-        assert!(listeners[1..].iter().all(|it| received(it) == first));
+        assert!(subscribers[1..].iter().all(|it| received(it) == first));
     }
 
     #[test]

@@ -4,19 +4,20 @@
 //!
 //! | module | contents |
 //! | --- | --- |
-//! | [`event`] | the trait of events, and envelopes, which are encoded events |
+//! | [`envelope`] | the trait of events, and envelopes, which are encoded events |
 //! | [`topic`] | what a socket can subscribe to |
-//! | [`hub`], [`channel`] | the subscribers of all topics, and of one topic with its order of events |
+//! | [`hub`], [`channel`] | the subscribers of all topics, and of one with its order of events |
 //! | [`outbox`] | the bounded queue of one socket |
-//! | [`presence`], [`remote_presence`] | who is connected, on this node and on the others |
-//! | [`typing`] | typing indicators |
+//! | [`presence`] | publishes who is connected, on all nodes |
+//! | [`presence_table`], [`remote_presence`] | who is connected to this node, and to the others |
+//! | [`typing`], [`typing_users`] | typing indicators, and the users who type now |
 //! | [`cluster`] | messages, signals and counters between nodes, over Redis |
 //! | [`socket_timeouts`] | timeouts of sockets |
 //! | [`metrics`] | metrics of the hub |
 
 pub mod channel;
 pub mod cluster;
-pub mod event;
+pub mod envelope;
 pub mod hub;
 pub mod metrics;
 pub mod outbox;

@@ -1,11 +1,12 @@
-//! Prometheus metrics of the hub: one atomic addition per envelope, no lock.
+//! Prometheus metrics of the hub: published envelopes, lost events and resubscriptions. Counting an
+//! envelope is one atomic addition, without a lock.
 
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::registry::Registry;
 
-use crate::event::Payload;
+use crate::envelope::Payload;
 
 /// The metrics of a hub.
 pub struct HubMetrics {
@@ -65,7 +66,7 @@ impl HubMetrics {
     pub fn count_published(&self, cargo: &Payload) {
         let counter = match cargo {
             Payload::Frame { .. } | Payload::ExceptUser { .. } => &self.frames,
-            Payload::Stream { .. } => &self.streams,
+            Payload::Stream(_) => &self.streams,
             Payload::Delta(_) => &self.deltas,
             Payload::Control(_) => &self.controls,
         };

@@ -1,4 +1,5 @@
-//! The event queue of one socket, bounded even if the socket is read slowly.
+//! The bounded event queue of one socket: merges queued text pieces, and drops events if the socket
+//! is read too slowly.
 //!
 //! Queued text pieces of one run are merged. When more than [`MAX_QUEUED_BYTES`] are queued, all
 //! queued events of conversations are dropped; the reader gets a gap marker for each conversation
@@ -18,7 +19,7 @@ use parking_lot::Mutex;
 use tokio::sync::Notify;
 use uuid::Uuid;
 
-use crate::event::{Envelope, Payload, SocketControl, StreamDelta};
+use crate::envelope::{Envelope, Payload, SocketControl, StreamDelta};
 use crate::topic::Topic;
 
 /// Bytes that may be queued. A single envelope may be larger: a long message must get through.

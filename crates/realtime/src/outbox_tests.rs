@@ -8,7 +8,7 @@ use serde::Serialize;
 use uuid::Uuid;
 
 use super::{MAX_QUEUED_BYTES, NextItem, Outbox};
-use crate::event::{Envelope, Event, Payload, SocketControl, StreamDelta, utf16_len};
+use crate::envelope::{Envelope, Event, Payload, Protocol, SocketControl, StreamDelta, utf16_len};
 use crate::topic::Topic;
 
 #[derive(Serialize)]
@@ -40,7 +40,7 @@ fn delta(conversation: i64, run: u128, offset: usize, text: &str) -> Arc<Envelop
 /// Pops all queued items, in a short form.
 fn drain(outbox: &Outbox) -> Vec<String> {
     let short = |next| match next {
-        NextItem::Control(order) => format!("{order:?}"),
+        NextItem::Control(control) => format!("{control:?}"),
         NextItem::Gap(id) => format!("lost {id}"),
         NextItem::Overflow => "overflow".to_owned(),
         NextItem::Barrier(id) => format!("mark {id}"),
@@ -62,7 +62,7 @@ fn drain(outbox: &Outbox) -> Vec<String> {
 }
 
 #[test]
-fn pieces_of_one_run_that_wait_leave_as_one_frame() {
+fn queued_deltas_of_one_run_are_merged_into_one_frame() {
     let outbox = Outbox::new();
 
     outbox.push(&delta(7, 1, 0, "Hé"));
@@ -70,13 +70,13 @@ fn pieces_of_one_run_that_wait_leave_as_one_frame() {
     outbox.push(&delta(7, 1, 5, "!"));
 
     let Some(NextItem::Envelope(it)) = outbox.try_next() else {
-        panic!("one envelope waits");
+        panic!("no envelope is queued");
     };
     let Payload::Delta(delta) = &it.payload else {
-        panic!("it is a piece of text");
+        panic!("the envelope is not a delta");
     };
     assert_eq!((delta.offset, delta.length, &*delta.text), (0, 6, "Hél😀!"));
-    let frame: serde_json::Value = serde_json::from_str(&delta.json).unwrap();
+    let frame: serde_json::Value = serde_json::from_str(delta.frame(Protocol::V1)).unwrap();
     let run_id = Uuid::from_u128(1);
     assert_eq!(
         frame,
@@ -87,20 +87,20 @@ fn pieces_of_one_run_that_wait_leave_as_one_frame() {
 }
 
 #[test]
-fn a_piece_that_waits_alone_is_not_encoded_again() {
+fn a_single_queued_delta_is_not_encoded_again() {
     let outbox = Outbox::new();
     let first = delta(7, 1, 0, "alone");
 
     outbox.push(&first);
 
     let Some(NextItem::Envelope(it)) = outbox.try_next() else {
-        panic!("one envelope waits");
+        panic!("no envelope is queued");
     };
     assert!(Arc::ptr_eq(&it, &first));
 }
 
 #[test]
-fn streams_of_two_conversations_are_merged_apart() {
+fn streams_of_two_conversations_are_merged_separately() {
     let outbox = Outbox::new();
     for (offset, text) in [(0, "a"), (1, "b"), (2, "c")] {
         outbox.push(&delta(1, 1, offset, text));
@@ -111,7 +111,7 @@ fn streams_of_two_conversations_are_merged_apart() {
 }
 
 #[test]
-fn a_frame_between_two_pieces_stays_between_them() {
+fn a_frame_between_two_deltas_keeps_its_position() {
     let outbox = Outbox::new();
 
     outbox.push(&delta(1, 1, 0, "a"));
@@ -139,7 +139,7 @@ fn a_backlog_is_dropped_and_each_conversation_in_it_gets_one_gap() {
     assert_eq!(
         drain(&outbox),
         [""; 0],
-        "nothing more until the conversation is cleared"
+        "no events until the conversation is cleared"
     );
     outbox.clear_conversation(ConversationId(1));
     outbox.push(&note(conversation_topic(1), "99"));
@@ -147,7 +147,7 @@ fn a_backlog_is_dropped_and_each_conversation_in_it_gets_one_gap() {
 }
 
 #[test]
-fn one_long_frame_passes_whole() {
+fn a_single_frame_may_exceed_the_queue_limit() {
     let outbox = Outbox::new();
 
     outbox.push(&note(
@@ -170,10 +170,10 @@ fn unrecoverable_events_overflow_permanently() {
 }
 
 #[test]
-fn a_control_leaves_first_and_once_and_is_never_dropped() {
+fn a_control_is_sent_first_and_only_once() {
     let outbox = Outbox::new();
-    let order = SocketControl::RightsChanged(SpaceId(3));
-    let envelope = Arc::new(Envelope::control(UserId(1), order));
+    let control = SocketControl::RightsChanged(SpaceId(3));
+    let envelope = Arc::new(Envelope::control(UserId(1), control));
     outbox.push(&note(conversation_topic(1), "5"));
     outbox.push(&envelope);
     outbox.push(&envelope);
@@ -182,7 +182,7 @@ fn a_control_leaves_first_and_once_and_is_never_dropped() {
 }
 
 #[test]
-fn a_barrier_keeps_its_position_and_outlives_a_backlog() {
+fn a_barrier_keeps_its_position_and_is_not_dropped_with_a_backlog() {
     let outbox = Outbox::new();
     outbox.push(&delta(1, 1, 0, "a"));
     outbox.push_barrier(ConversationId(1));
@@ -200,7 +200,7 @@ fn a_barrier_keeps_its_position_and_outlives_a_backlog() {
 #[tokio::test]
 async fn a_waiting_reader_is_woken_by_a_new_event() {
     let outbox = Outbox::new();
-    let waits = tokio::spawn({
+    let reader = tokio::spawn({
         let outbox = outbox.clone();
         async move { matches!(outbox.next().await, NextItem::Envelope(_)) }
     });
@@ -208,20 +208,20 @@ async fn a_waiting_reader_is_woken_by_a_new_event() {
 
     outbox.push(&note(conversation_topic(1), "5"));
 
-    assert!(waits.await.unwrap());
+    assert!(reader.await.unwrap());
 }
 
 proptest! {
-    /// In whatever order items are popped, the pieces of a run put together are its text.
+    /// The popped deltas of a run add up to its text, whenever items are popped.
     #[test]
-    fn merging_changes_no_text(steps in proptest::collection::vec((0..3usize, "\\PC{1,4}", any::<bool>()), 1..60)) {
+    fn merging_deltas_does_not_change_the_text(steps in proptest::collection::vec((0..3usize, "\\PC{1,4}", any::<bool>()), 1..60)) {
         let outbox = Outbox::new();
-        let mut said = vec![String::new(); 3];
-        let mut heard = vec![String::new(); 3];
-        let mut hear = |outbox: &Outbox, all: bool| {
+        let mut sent = vec![String::new(); 3];
+        let mut received = vec![String::new(); 3];
+        let mut receive = |outbox: &Outbox, all: bool| {
             while let Some(next) = outbox.try_next() {
                 if let NextItem::Envelope(it) = next && let Payload::Delta(delta) = &it.payload {
-                    let text = &mut heard[delta.conversation as usize];
+                    let text = &mut received[delta.conversation as usize];
                     assert_eq!(delta.offset, utf16_len(text));
                     text.push_str(&delta.text);
                 }
@@ -230,23 +230,23 @@ proptest! {
                 }
             }
         };
-        for (room, text, take) in steps {
-            outbox.push(&delta(room as i64, room as u128, utf16_len(&said[room]), &text));
-            said[room].push_str(&text);
-            if take {
-                hear(&outbox, false);
+        for (conversation, text, is_popped) in steps {
+            outbox.push(&delta(conversation as i64, conversation as u128, utf16_len(&sent[conversation]), &text));
+            sent[conversation].push_str(&text);
+            if is_popped {
+                receive(&outbox, false);
             }
         }
-        hear(&outbox, true);
-        prop_assert_eq!(said, heard);
+        receive(&outbox, true);
+        prop_assert_eq!(sent, received);
     }
 
-    /// However much is pushed, the queue stays within the limit, or is a single frame.
+    /// However much is pushed, the queue is within its limit or has a single frame.
     #[test]
-    fn what_waits_is_bounded(steps in proptest::collection::vec((0..4i64, 1..100_000usize), 1..30)) {
+    fn queued_bytes_are_bounded(steps in proptest::collection::vec((0..4i64, 1..100_000usize), 1..30)) {
         let outbox = Outbox::new();
-        for (room, size) in steps {
-            let topic = if room == 0 { Topic::Space(SpaceId(1)) } else { conversation_topic(room) };
+        for (conversation, size) in steps {
+            let topic = if conversation == 0 { Topic::Space(SpaceId(1)) } else { conversation_topic(conversation) };
             let envelope = note(topic, &"x".repeat(size));
             outbox.push(&envelope);
             prop_assert!(outbox.queued_bytes() <= MAX_QUEUED_BYTES + envelope.size());

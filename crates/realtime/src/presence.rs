@@ -1,4 +1,5 @@
-//! Presence: publishes which members are present in each conversation, on all nodes.
+//! Presence: collects which members are present in each conversation, on this node and on others,
+//! and publishes each change.
 //!
 //! Nothing is stored. Changes are collected for a short time before they are published, because
 //! each arrival and departure is sent to all present members.
@@ -17,7 +18,7 @@ use utoipa::ToSchema;
 use uuid::Uuid;
 
 use crate::cluster::signal::ClusterSignal;
-use crate::event::{Envelope, Event};
+use crate::envelope::{Envelope, Event};
 use crate::hub::Hub;
 use crate::presence_table::{PresenceState, PresenceTable, PresentMember};
 use crate::remote_presence::{REPORT_INTERVAL, RemotePresence};
@@ -192,7 +193,7 @@ mod tests {
     use base::shutdown::Shutdown;
 
     use super::Presence;
-    use crate::event::Payload;
+    use crate::envelope::Payload;
     use crate::hub::Hub;
     use crate::outbox::{NextItem, Outbox};
     use crate::topic::Topic;
@@ -202,7 +203,7 @@ mod tests {
     const BOB: MembershipId = MembershipId(2);
 
     #[tokio::test(start_paused = true)]
-    async fn changes_of_one_moment_are_published_together() {
+    async fn simultaneous_changes_are_published_together() {
         let (hub, shutdown, outbox) = (Hub::new(), Shutdown::new(), Outbox::new());
         hub.subscribe(Topic::Conversation(HERE), &outbox);
         let presence = Presence::start(hub, &shutdown);
@@ -210,11 +211,11 @@ mod tests {
         presence.join(HERE, BOB, true);
         presence.leave(HERE, BOB, true);
 
-        let NextItem::Envelope(told) = outbox.next().await else {
-            panic!("the change is published");
+        let NextItem::Envelope(envelope) = outbox.next().await else {
+            panic!("the change was not published");
         };
-        let Payload::Frame { json, rev: None } = &told.payload else {
-            panic!("presence is not durable");
+        let Payload::Frame { json, rev: None } = &envelope.payload else {
+            panic!("the event is not a frame without a revision");
         };
         assert_eq!(
             &**json,

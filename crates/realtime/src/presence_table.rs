@@ -1,4 +1,5 @@
-//! Counts the sockets of each member in each conversation of this node. Pure.
+//! Counts the active and away sockets of each member in each conversation of this node, and returns
+//! who is present. No I/O.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -25,7 +26,7 @@ pub struct PresentMember {
     pub state: PresenceState,
 }
 
-/// Sockets by conversation and member. Pure: every change returns whether others can see it.
+/// Sockets by conversation and member. Every change returns whether others can see it.
 #[derive(Debug, Default)]
 pub struct PresenceTable {
     /// Contains a conversation while a member is present.
@@ -131,54 +132,54 @@ mod tests {
     const ANN: MembershipId = MembershipId(1);
     const BOB: MembershipId = MembershipId(2);
 
-    fn members_of(board: &PresenceTable) -> Vec<(i64, PresenceState)> {
-        let all = board.members(HERE).into_iter();
+    fn members_of(table: &PresenceTable) -> Vec<(i64, PresenceState)> {
+        let all = table.members(HERE).into_iter();
         all.map(|it| (it.membership_id.0, it.state)).collect()
     }
 
     #[test]
-    fn a_member_is_online_while_one_socket_is() {
-        let mut board = PresenceTable::default();
+    fn a_member_is_online_while_any_of_their_sockets_is() {
+        let mut table = PresenceTable::default();
 
-        assert!(board.join(HERE, ANN, false));
-        assert!(!board.join(HERE, ANN, true));
-        assert_eq!(members_of(&board), [(1, PresenceState::Online)]);
-        assert!(board.set_away(HERE, ANN, true));
-        assert_eq!(members_of(&board), [(1, PresenceState::Away)]);
-        assert!(!board.leave(HERE, ANN, true));
-        assert!(board.leave(HERE, ANN, true));
-        assert_eq!(members_of(&board), []);
+        assert!(table.join(HERE, ANN, false));
+        assert!(!table.join(HERE, ANN, true));
+        assert_eq!(members_of(&table), [(1, PresenceState::Online)]);
+        assert!(table.set_away(HERE, ANN, true));
+        assert_eq!(members_of(&table), [(1, PresenceState::Away)]);
+        assert!(!table.leave(HERE, ANN, true));
+        assert!(table.leave(HERE, ANN, true));
+        assert_eq!(members_of(&table), []);
     }
 
     #[test]
     fn conversations_are_counted_separately() {
-        let mut board = PresenceTable::default();
-        board.join(HERE, BOB, false);
-        board.join(HERE, ANN, false);
-        board.join(ConversationId(8), ANN, true);
+        let mut table = PresenceTable::default();
+        table.join(HERE, BOB, false);
+        table.join(HERE, ANN, false);
+        table.join(ConversationId(8), ANN, true);
 
         assert_eq!(
-            members_of(&board),
+            members_of(&table),
             [(1, PresenceState::Online), (2, PresenceState::Online)]
         );
     }
 
     proptest! {
         #[test]
-        fn who_has_left_with_every_socket_leaves_nothing_behind(
+        fn a_conversation_without_sockets_has_no_entry(
             sockets in proptest::collection::vec((0..3i64, 0..3i64, any::<bool>(), any::<bool>()), 0..30),
         ) {
-            let mut board = PresenceTable::default();
-            for (at, who, away, turns) in &sockets {
-                board.join(ConversationId(*at), MembershipId(*who), *away);
-                if *turns {
-                    board.set_away(ConversationId(*at), MembershipId(*who), !away);
+            let mut table = PresenceTable::default();
+            for (conversation, member, is_away, is_toggled) in &sockets {
+                table.join(ConversationId(*conversation), MembershipId(*member), *is_away);
+                if *is_toggled {
+                    table.set_away(ConversationId(*conversation), MembershipId(*member), !is_away);
                 }
             }
-            for (at, who, away, turns) in &sockets {
-                board.leave(ConversationId(*at), MembershipId(*who), away ^ turns);
+            for (conversation, member, is_away, is_toggled) in &sockets {
+                table.leave(ConversationId(*conversation), MembershipId(*member), is_away ^ is_toggled);
             }
-            prop_assert!(board.conversations.is_empty());
+            prop_assert!(table.conversations.is_empty());
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Which members are connected to other nodes, as those nodes reported. Pure.
+//! Stores which members are connected to other nodes, as those nodes reported. No I/O.
 //!
 //! A node reports its complete presence periodically; after [`EXPIRY`] without a report it counts
 //! as dead, and its members as absent.
@@ -112,35 +112,32 @@ mod tests {
 
     #[test]
     fn only_changed_conversations_are_reported() {
-        let (mut elsewhere, now) = (RemotePresence::default(), Instant::now());
+        let (mut presence, now) = (RemotePresence::default(), Instant::now());
 
+        assert_eq!(presence.apply(ONE, false, vec![(HERE, ann())], now), [HERE]);
+        assert_eq!(presence.apply(ONE, true, vec![(HERE, ann())], now), []);
         assert_eq!(
-            elsewhere.apply(ONE, false, vec![(HERE, ann())], now),
-            [HERE]
-        );
-        assert_eq!(elsewhere.apply(ONE, true, vec![(HERE, ann())], now), []);
-        assert_eq!(
-            elsewhere.apply(ONE, true, vec![(THERE, ann())], now),
+            presence.apply(ONE, true, vec![(THERE, ann())], now),
             [HERE, THERE]
         );
-        assert_eq!(elsewhere.users(HERE).count(), 0);
+        assert_eq!(presence.users(HERE).count(), 0);
         assert_eq!(
-            elsewhere.apply(ONE, false, vec![(THERE, vec![])], now),
+            presence.apply(ONE, false, vec![(THERE, vec![])], now),
             [THERE]
         );
-        assert_eq!(elsewhere.apply(ONE, false, vec![(THERE, vec![])], now), []);
+        assert_eq!(presence.apply(ONE, false, vec![(THERE, vec![])], now), []);
     }
 
     #[test]
     fn members_of_a_node_that_dies_or_closes_are_removed() {
-        let (mut elsewhere, now) = (RemotePresence::default(), Instant::now());
-        elsewhere.apply(ONE, true, vec![(HERE, ann())], now);
-        elsewhere.apply(TWO, true, vec![(HERE, ann())], now + Duration::from_secs(1));
+        let (mut presence, now) = (RemotePresence::default(), Instant::now());
+        presence.apply(ONE, true, vec![(HERE, ann())], now);
+        presence.apply(TWO, true, vec![(HERE, ann())], now + Duration::from_secs(1));
 
-        assert_eq!(elsewhere.expire(now + EXPIRY), [HERE]);
-        assert_eq!(elsewhere.users(HERE).count(), 1);
-        assert_eq!(elsewhere.remove_node(TWO), [HERE]);
-        assert_eq!(elsewhere.users(HERE).count(), 0);
-        assert_eq!(elsewhere.remove_node(TWO), []);
+        assert_eq!(presence.expire(now + EXPIRY), [HERE]);
+        assert_eq!(presence.users(HERE).count(), 1);
+        assert_eq!(presence.remove_node(TWO), [HERE]);
+        assert_eq!(presence.users(HERE).count(), 0);
+        assert_eq!(presence.remove_node(TWO), []);
     }
 }

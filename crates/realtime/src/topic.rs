@@ -1,4 +1,4 @@
-//! The topics that a socket can subscribe to.
+//! The topics that a socket can subscribe to: conversations, spaces and users.
 
 use base::ids::{ConversationId, SpaceId, UserId};
 use serde::{Deserialize, Serialize};

@@ -15,7 +15,7 @@ use tokio::sync::Notify;
 use utoipa::ToSchema;
 
 use crate::cluster::signal::ClusterSignal;
-use crate::event::{Envelope, Event};
+use crate::envelope::{Envelope, Event};
 use crate::hub::Hub;
 use crate::topic::Topic;
 use crate::typing_users::{TypingKey, TypingUsers};
@@ -135,7 +135,7 @@ mod tests {
     use base::shutdown::Shutdown;
 
     use super::{Typing, TypingKey};
-    use crate::event::Payload;
+    use crate::envelope::Payload;
     use crate::hub::Hub;
     use crate::outbox::{NextItem, Outbox};
     use crate::topic::Topic;
@@ -157,11 +157,11 @@ mod tests {
         clock.advance_ms(6_000);
 
         for active in [true, false] {
-            let NextItem::Envelope(told) = outbox.next().await else {
-                panic!("typing is published");
+            let NextItem::Envelope(envelope) = outbox.next().await else {
+                panic!("the typing event was not published");
             };
-            let Payload::ExceptUser { json, except } = &told.payload else {
-                panic!("the typing user gets no event");
+            let Payload::ExceptUser { json, except } = &envelope.payload else {
+                panic!("the event does not exclude the typing user");
             };
             assert_eq!(*except, UserId(4));
             assert_eq!(

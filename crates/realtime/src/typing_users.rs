@@ -1,4 +1,4 @@
-//! The users who type, and until when. Pure.
+//! Stores which users type in which conversation, and when each of them counts as stopped. No I/O.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -21,7 +21,7 @@ pub struct TypingKey {
     pub user: UserId,
 }
 
-/// The typing users. Pure: time is an argument, changes return whether to publish them.
+/// The typing users. Time is an argument; a change returns whether to publish it.
 #[derive(Debug, Default)]
 pub struct TypingUsers {
     entries: HashMap<TypingKey, TypingEntry>,
@@ -80,26 +80,26 @@ mod tests {
 
     #[test]
     fn typing_expires_six_seconds_after_the_last_key() {
-        let mut typists = TypingUsers::default();
+        let mut typing_users = TypingUsers::default();
 
-        typists.start(ANN, Timestamp(0));
-        typists.start(ANN, Timestamp(3_000));
+        typing_users.start(ANN, Timestamp(0));
+        typing_users.start(ANN, Timestamp(3_000));
 
-        assert_eq!(typists.next_expiry(), Some(Timestamp(9_000)));
-        assert_eq!(typists.expire(Timestamp(8_999)), []);
-        assert_eq!(typists.expire(Timestamp(9_000)), [ANN]);
-        assert_eq!(typists.next_expiry(), None);
+        assert_eq!(typing_users.next_expiry(), Some(Timestamp(9_000)));
+        assert_eq!(typing_users.expire(Timestamp(8_999)), []);
+        assert_eq!(typing_users.expire(Timestamp(9_000)), [ANN]);
+        assert_eq!(typing_users.next_expiry(), None);
     }
 
     #[test]
     fn repeated_keys_are_published_at_an_interval() {
-        let mut typists = TypingUsers::default();
+        let mut typing_users = TypingUsers::default();
 
-        assert!(typists.start(ANN, Timestamp(0)));
-        assert!(!typists.start(ANN, Timestamp(1_000)));
-        assert!(typists.start(ANN, Timestamp(2_000)));
-        assert!(!typists.start(ANN, Timestamp(3_999)));
-        assert!(typists.stop(ANN));
-        assert!(!typists.stop(ANN));
+        assert!(typing_users.start(ANN, Timestamp(0)));
+        assert!(!typing_users.start(ANN, Timestamp(1_000)));
+        assert!(typing_users.start(ANN, Timestamp(2_000)));
+        assert!(!typing_users.start(ANN, Timestamp(3_999)));
+        assert!(typing_users.stop(ANN));
+        assert!(!typing_users.stop(ANN));
     }
 }

@@ -1,4 +1,5 @@
-//! The events of a response's stream.
+//! Defines all events of a response's stream, and serializes them to JSON with their sequence
+//! numbers.
 //!
 //! **Invariant:** the order of the fields is the order on the wire: the type first, the sequence
 //! number last.
@@ -86,14 +87,14 @@ pub struct ItemEvent {
     pub item: OutputItem,
 }
 
-/// The item of an event.
+/// Identifies the item of an event.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ItemPosition {
     pub item_id: String,
     pub output_index: usize,
 }
 
-/// The part of a message that an event is about.
+/// Identifies the part of a message that an event changes.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ContentPosition {
     pub item_id: String,
@@ -101,7 +102,7 @@ pub struct ContentPosition {
     pub content_index: usize,
 }
 
-/// The part of reasoning that an event is about.
+/// Identifies the part of reasoning that an event changes.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SummaryPosition {
     pub item_id: String,
@@ -185,7 +186,7 @@ pub struct SummaryTextDone {
     pub text: String,
 }
 
-/// The arguments or the input of a call; never empty.
+/// The next piece of the arguments or the input of a call; never empty.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ItemDelta {
     #[serde(flatten)]
@@ -234,7 +235,7 @@ pub struct SequencedEvent {
     pub sequence_number: i64,
 }
 
-/// A serialized event; it is not changed any more.
+/// A serialized event, which never changes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EncodedEvent {
     pub seq: i64,

@@ -1,4 +1,5 @@
-//! The items of a response's output.
+//! Defines the items of a response's output (messages, reasoning, tool calls, compaction) and their
+//! parts, and sets the status and the result of a call.
 //!
 //! **Invariant:** the order of the fields is the order on the wire: id, type and status first, the
 //! metadata last.
@@ -6,11 +7,8 @@
 use serde::{Deserialize, Deserializer, Serialize, de};
 use serde_json::{Map, Value};
 
-use crate::object_ids;
 use crate::status::ItemStatus;
-
-/// The type prefix of server-side tool calls, which contain their own outputs.
-pub const SERVER_TOOL_PREFIX: &str = "troupe:";
+use crate::{object_ids, server_tools};
 
 /// An item of the output.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -175,10 +173,10 @@ pub struct McpApprovalRequest {
     pub arguments: String,
 }
 
-/// The record of a tool call that ran on this server.
+/// The record of a tool call that ran on this server. It contains its own output.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ServerToolCall {
-    /// [`SERVER_TOOL_PREFIX`] and the name of the tool.
+    /// See [`server_tools::item_type`].
     #[serde(rename = "type", deserialize_with = "server_tool_type")]
     pub kind: String,
     #[serde(default)]
@@ -191,9 +189,9 @@ pub struct ServerToolCall {
 
 fn server_tool_type<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
     let kind = String::deserialize(deserializer)?;
-    match kind.starts_with(SERVER_TOOL_PREFIX) {
-        true => Ok(kind),
-        false => Err(de::Error::custom("not the type of a server-side tool")),
+    match server_tools::tool_name(&kind) {
+        Some(_) => Ok(kind),
+        None => Err(de::Error::custom("not the type of a server-side tool")),
     }
 }
 

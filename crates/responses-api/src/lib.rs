@@ -12,6 +12,7 @@
 //! | [`status`] | the states of responses and items |
 //! | [`fold`] | turns events of a model call into the response and its stream |
 //! | [`pending_tool_calls`] | checks that an input answers the calls that wait for the client |
+//! | [`server_tools`] | the names of this server's own tools |
 //! | [`object_ids`] | the ids of all objects |
 
 pub mod event;
@@ -22,4 +23,5 @@ pub mod objects;
 pub mod pending_tool_calls;
 pub mod request;
 pub mod response;
+pub mod server_tools;
 pub mod status;

@@ -1,7 +1,9 @@
-//! The ids of `/v1` objects: a prefix, `_`, and the 32 hex digits of a UUIDv7. They are opaque and
-//! generated without the database.
+//! Generates the ids of `/v1` objects and defines their prefixes. An id is a prefix, `_` and the 32
+//! hex digits of a UUIDv7; it is opaque and needs no database.
 
 use uuid::Uuid;
+
+use crate::server_tools;
 
 /// A response.
 pub const RESPONSE: &str = "resp";
@@ -52,7 +54,7 @@ pub fn prefix_for_type(kind: &str) -> &'static str {
         "mcp_call" => MCP_CALL,
         "mcp_approval_request" => MCP_APPROVAL_REQUEST,
         "mcp_approval_response" => MCP_APPROVAL_RESPONSE,
-        kind if kind.starts_with("troupe:") => SERVER_TOOL_CALL,
+        kind if server_tools::tool_name(kind).is_some() => SERVER_TOOL_CALL,
         _ => MESSAGE,
     }
 }

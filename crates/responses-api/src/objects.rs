@@ -1,5 +1,5 @@
-//! The objects of the API besides responses: lists, models, conversations, and what the smaller
-//! endpoints return.
+//! Defines the objects that the API returns besides responses: lists, models, conversations,
+//! confirmations of a deletion, and counts of input tokens.
 //!
 //! **Invariant:** the order of the fields is the order on the wire.
 

@@ -1,5 +1,5 @@
-//! Checks that a request brings exactly the outputs of the tool calls that wait for the client.
-//! Pure.
+//! Checks that the items of a request contain exactly one output for each unanswered call of a
+//! client's tool, and identifies such calls and outputs. No I/O.
 
 use serde_json::Value;
 

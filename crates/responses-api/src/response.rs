@@ -1,4 +1,5 @@
-//! The response object, as used in blocking results, GET and stream events.
+//! Defines the response object of blocking results, `GET` and stream events, with its error and
+//! token usage, and the object that a compaction returns.
 
 use base::clock::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -106,8 +107,8 @@ pub struct OutputTokensDetails {
     pub reasoning_tokens: i64,
 }
 
-/// The response object with every field that clients require. Items that are only passed on, as
-/// they were stored, need no other type `I` than JSON.
+/// The response object with every field that clients require. `I` is the type of its items; JSON is
+/// sufficient for stored items that are returned unchanged.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Response<I = OutputItem> {
     pub id: String,

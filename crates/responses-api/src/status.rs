@@ -1,4 +1,4 @@
-//! The states of responses and of their items.
+//! Defines the statuses of responses and of their items as enums.
 
 #[cfg(feature = "sea-orm")]
 use sea_orm::sea_query::StringLen;

@@ -1,5 +1,5 @@
-//! Warnings about an imported file (what was repaired or skipped) and about a lorebook: a code with
-//! values, which clients translate, and an English sentence for all other readers.
+//! Defines warnings about imported files and about lorebooks: each has a code with values, which
+//! clients translate, and an English sentence.
 //!
 //! **Invariant:** the meaning of a code never changes. Every code has a sentence in each language
 //! of the client; `tests/web/warnings.test.mjs` reads the codes from the sources.
@@ -70,7 +70,7 @@ mod tests {
     use super::{ImportWarning, sentences};
 
     #[test]
-    fn a_warning_is_a_code_for_programs_and_a_sentence_for_people() {
+    fn a_warning_has_a_code_and_a_sentence() {
         let warning = ImportWarning::new("assets_missing", "Two are missing.").with("n", 2);
 
         assert_eq!(

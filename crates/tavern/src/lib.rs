@@ -1,4 +1,5 @@
-//! The file formats and engines of SillyTavern.
+//! Reads and writes files of SillyTavern (cards, chats, lorebooks, presets), and implements its
+//! lorebook engine and macros.
 //!
 #![doc = include_str!("../README.md")]
 //!

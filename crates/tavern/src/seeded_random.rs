@@ -1,5 +1,5 @@
-//! Random numbers from a seed, for macros and speaker selection: the same seed gives the same
-//! sequence.
+//! Generates random numbers from a seed, for macros and speaker selection: the same seed gives the
+//! same sequence.
 //!
 //! A round stores its seed, so that every draw can be reproduced and explained. **Invariant:** the
 //! numbers depend on the seed alone. The generator is fixed (ChaCha8) and the arithmetic is ours,
@@ -68,73 +68,73 @@ mod tests {
 
     #[test]
     fn the_sequence_of_a_stored_seed_never_changes() {
-        let mut dice = SeededRandom::from_seed(42);
+        let mut random = SeededRandom::from_seed(42);
 
-        let throws: Vec<usize> = (0..8).map(|_| dice.below(6)).collect();
+        let values: Vec<usize> = (0..8).map(|_| random.below(6)).collect();
 
-        assert_eq!(throws, [4, 5, 2, 3, 1, 0, 1, 4]);
+        assert_eq!(values, [4, 5, 2, 3, 1, 0, 1, 4]);
     }
 
     #[test]
     fn other_seeds_give_other_sequences() {
-        let throws = |seed| {
-            let mut dice = SeededRandom::from_seed(seed);
-            (0..32).map(|_| dice.below(1_000)).collect::<Vec<_>>()
+        let values = |seed| {
+            let mut random = SeededRandom::from_seed(seed);
+            (0..32).map(|_| random.below(1_000)).collect::<Vec<_>>()
         };
 
-        assert_ne!(throws(1), throws(2));
+        assert_ne!(values(1), values(2));
     }
 
     #[test]
     fn every_value_is_about_as_frequent() {
-        let mut dice = SeededRandom::from_seed(1);
-        let mut fell = [0_u32; 7];
+        let mut random = SeededRandom::from_seed(1);
+        let mut counts = [0_u32; 7];
 
         for _ in 0..70_000 {
-            fell[dice.below(7)] += 1;
+            counts[random.below(7)] += 1;
         }
 
         assert!(
-            fell.iter().all(|it| (9_500..10_500).contains(it)),
-            "{fell:?}"
+            counts.iter().all(|it| (9_500..10_500).contains(it)),
+            "{counts:?}"
         );
     }
 
     #[test]
-    fn a_unit_stays_below_one() {
-        let mut dice = SeededRandom::from_seed(3);
+    fn a_unit_value_is_below_one() {
+        let mut random = SeededRandom::from_seed(3);
 
-        let throws: Vec<f64> = (0..10_000).map(|_| dice.unit()).collect();
+        let values: Vec<f64> = (0..10_000).map(|_| random.unit()).collect();
 
-        assert!(throws.iter().all(|it| (0.0..1.0).contains(it)));
-        let mean = throws.iter().sum::<f64>() / throws.len() as f64;
+        assert!(values.iter().all(|it| (0.0..1.0).contains(it)));
+        let mean = values.iter().sum::<f64>() / values.len() as f64;
         assert!((0.48..0.52).contains(&mean), "{mean}");
     }
 
     #[test]
     fn every_order_of_a_shuffle_is_about_as_frequent() {
-        let mut dice = SeededRandom::from_seed(5);
-        let mut fell = std::collections::HashMap::new();
+        let mut random = SeededRandom::from_seed(5);
+        let mut counts = std::collections::HashMap::new();
 
         for _ in 0..24_000 {
             let mut items = [1, 2, 3, 4];
-            dice.shuffle(&mut items);
-            *fell.entry(items).or_insert(0_u32) += 1;
+            random.shuffle(&mut items);
+            *counts.entry(items).or_insert(0_u32) += 1;
         }
 
         // 24 orders, each expected 1,000 times with a standard deviation of 31.
-        assert_eq!(fell.len(), 24);
+        assert_eq!(counts.len(), 24);
         assert!(
-            fell.values().all(|it| (845..1_155).contains(it)),
-            "{fell:?}"
+            counts.values().all(|it| (845..1_155).contains(it)),
+            "{counts:?}"
         );
     }
 
     #[test]
     fn an_empty_input_gives_zero_or_none() {
-        let mut dice = SeededRandom::from_seed(1);
+        let mut random = SeededRandom::from_seed(1);
 
-        assert_eq!(dice.below(0), 0);
-        assert_eq!(dice.choose::<u8>(&[]), None);
+        assert_eq!(random.below(0), 0);
+        assert_eq!(random.choose::<u8>(&[]), None);
     }
 }

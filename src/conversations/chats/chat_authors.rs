@@ -1,4 +1,4 @@
-//! Maps author names in a chat file to memberships. Pure.
+//! Maps the author names of an imported chat file to memberships of the space. No I/O.
 //!
 //! The importing user may choose a membership for each name. Otherwise a name belongs to the member
 //! with this name or alias, former members included. The first unmatched user name is mapped to the

@@ -10,11 +10,11 @@ use serde_json::json;
 
 use super::{AuthorChoice, AuthorMap, AuthorName, AuthorTarget};
 use crate::spaces::membership::{MembershipKind, MembershipStatus, Model};
-use crate::spaces::membership_changes;
+use crate::spaces::roster_changes;
 
 fn membership(id: i64, kind: MembershipKind, name: &str, status: MembershipStatus) -> Model {
     let mut row =
-        membership_changes::removed_member(SpaceId(1), kind, name.to_owned(), id, Timestamp(0));
+        roster_changes::removed_member(SpaceId(1), kind, name.to_owned(), id, Timestamp(0));
     row.id = Set(MembershipId(id));
     row.status = Set(status);
     row.try_into_model().unwrap()
@@ -77,7 +77,7 @@ fn the_first_unknown_person_is_the_importer_and_others_are_new() {
     assert_eq!(
         all.resolve(name("Kai", true)),
         existing(1),
-        "the same each time"
+        "a repeated lookup should give the same result"
     );
     all.set_membership(&name("Lu", true), MembershipId(9));
     assert_eq!(all.resolve(name("Lu", true)), existing(9));

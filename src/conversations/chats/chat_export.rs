@@ -13,8 +13,8 @@ use tavern::chats::export::{ExportedChatMessage, ExportedHeader, ExportedText};
 use tavern::chats::message::ChatRole;
 
 use crate::conversations::message::{MessageRole, Visibility};
-use crate::conversations::{conversation, message, pages, swipe, timeline};
-use crate::db::reading::slices;
+use crate::conversations::{conversation, message, swipe, timeline, timeline_page};
+use crate::db::reading::row_slices;
 use crate::spaces::membership;
 use crate::spaces::membership::{MembershipKind, MembershipStatus};
 
@@ -109,7 +109,7 @@ impl<C: ConnectionTrait> ChatExporter<C> {
                 return Ok(None);
             };
             at = *last;
-            let rows = pages::load_messages(&self.db, self.conversation.id, &stubs).await?;
+            let rows = timeline_page::load_messages(&self.db, self.conversation.id, &stubs).await?;
             // All of these were hidden after their ids were read; continue after them.
             if !rows.is_empty() {
                 return Ok(Some((at, rows)));
@@ -117,15 +117,15 @@ impl<C: ConnectionTrait> ChatExporter<C> {
         }
     }
 
-    async fn next_stubs(&self, at: i64) -> Result<Vec<pages::Stub>, DbErr> {
+    async fn next_stubs(&self, at: i64) -> Result<Vec<timeline_page::Stub>, DbErr> {
         let id = self.conversation.id;
         // Exclude messages that were posted after the start.
         let page = timeline::TimelinePage::Between(at, self.conversation.last_seq + 1);
-        let mut stubs = pages::load_stubs(&self.db, id, page, PAGE_SIZE).await?;
+        let mut stubs = timeline_page::load_stubs(&self.db, id, page, PAGE_SIZE).await?;
         if self.format == ChatExportFormat::Jsonl {
             return take_fitting(&self.db, id, stubs).await;
         }
-        stubs.truncate(slices::n_fitting(&stubs, slices::SLICE_BYTES));
+        stubs.truncate(row_slices::n_fitting(&stubs, row_slices::SLICE_BYTES));
         Ok(stubs)
     }
 
@@ -163,14 +163,14 @@ impl<C: ConnectionTrait> ChatExporter<C> {
 pub async fn take_fitting(
     db: &impl ConnectionTrait,
     id: ConversationId,
-    mut stubs: Vec<pages::Stub>,
-) -> Result<Vec<pages::Stub>, DbErr> {
+    mut stubs: Vec<timeline_page::Stub>,
+) -> Result<Vec<timeline_page::Stub>, DbErr> {
     let seqs: Vec<i64> = stubs.iter().map(|(seq, _)| *seq).collect();
     let of_swipes = swipe::bytes_by_seq(db, id, &seqs).await?;
     for (seq, bytes) in &mut stubs {
         *bytes += of_swipes.get(seq).copied().unwrap_or_default();
     }
-    stubs.truncate(slices::n_fitting(&stubs, slices::SLICE_BYTES));
+    stubs.truncate(row_slices::n_fitting(&stubs, row_slices::SLICE_BYTES));
     Ok(stubs)
 }
 

@@ -1,5 +1,5 @@
-//! Imports a chat of another frontend: reads it line by line, writes it in batches, and makes it
-//! visible when it is complete.
+//! Imports a chat file of another frontend: reads it line by line, writes it in batches, and makes
+//! it visible when it is complete. If it fails, everything written is deleted.
 
 use std::fs::File;
 use std::io::BufReader;
@@ -15,7 +15,7 @@ use tavern::chats::message::{ChatHeader, ChatMessage};
 use tokio::sync::mpsc;
 
 use crate::conversations::chats::chat_authors::{AuthorMap, AuthorName, AuthorTarget};
-use crate::conversations::chats::import_services::ImportServices;
+use crate::conversations::chats::import_leases::ImportServices;
 use crate::conversations::chats::import_writer::{
     ChatImportError, ChatImportResult, ImportTarget, ImportedMessage,
 };

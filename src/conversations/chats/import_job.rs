@@ -1,4 +1,5 @@
-//! Table `imports`: running and ended imports with their progress and result.
+//! Table `imports`: one row for each import of a chat or a space, with its status and result. Ends
+//! abandoned imports, deletes their hidden spaces, and excludes these from the list of all spaces.
 //!
 //! **Invariant:** no one sees a partial import. It is written to a hidden space without members.
 //! The last transaction moves the result to its target; a failure, a cancellation, and the cleanup
@@ -7,14 +8,14 @@
 use base::clock::Timestamp;
 use base::ids::{ConversationId, ImportId, SpaceId, UserId};
 use sea_orm::entity::prelude::*;
-use sea_orm::sea_query::{Expr, ExprTrait, SelectStatement};
-use sea_orm::{QuerySelect, QueryTrait};
+use sea_orm::sea_query::{Expr, SelectStatement};
+use sea_orm::{PaginatorTrait, QuerySelect, QueryTrait, Select};
 use serde::Serialize;
 use tavern::chats::batches::LineReport;
 use utoipa::ToSchema;
 
 use crate::db::backend;
-use crate::db::backend::Backend;
+use crate::db::backend::{Backend, StaleAfter};
 use crate::db::connect::Db;
 use crate::db::reading::page::{PageOf, PageQuery};
 use crate::db::string_enum::string_enum;
@@ -175,25 +176,29 @@ pub async fn abort(
     .await
 }
 
-/// Ends the imports without a heartbeat for `silent_ms`, except those that this node `holds`.
+/// Ends the imports whose heartbeat is stale after `stale_after_ms`, except those of this node.
 pub async fn end_abandoned(
     db: &Db,
-    silent_ms: i64,
-    holds: Vec<ImportId>,
+    stale_after_ms: i64,
+    held_ids: Vec<ImportId>,
     now: Timestamp,
 ) -> Result<(), DbErr> {
-    let heartbeat_before = backend::lease_time(db.backend(), now).sub(silent_ms);
+    let stale = StaleAfter {
+        after_ms: stale_after_ms,
+        dialect: db.backend(),
+    };
     db.write(move |tx| {
         Box::pin(async move {
             let report = error_report("interrupted", "The server stopped during the import.");
-            // Ended before its space is deleted: an import that completes meanwhile keeps both.
+            // The import is ended before its space is deleted: if it completes first, nothing is
+            // deleted.
             let ended = Entity::update_many()
                 .col_expr(Column::Status, Expr::value(ImportStatus::Failed))
                 .col_expr(Column::Report, Expr::value(report))
                 .col_expr(Column::FinishedAt, Expr::value(now))
                 .filter(Column::Status.eq(ImportStatus::Running))
-                .filter(Expr::col(Column::HeartbeatAt).lte(heartbeat_before))
-                .filter(Column::Id.is_not_in(holds))
+                .filter(stale.condition(Column::HeartbeatAt, now))
+                .filter(Column::Id.is_not_in(held_ids))
                 .exec_with_returning(tx)
                 .await?;
             for import in ended {
@@ -240,10 +245,18 @@ pub async fn list_visible_spaces(
     db: &impl ConnectionTrait,
     page: PageQuery,
 ) -> Result<PageOf<space::Model>, DbErr> {
-    let visible = space::Entity::find()
+    page.load(visible_spaces(), space::Column::Id, db).await
+}
+
+/// Returns the number of those spaces.
+pub async fn count_visible_spaces(db: &impl ConnectionTrait) -> Result<u64, DbErr> {
+    visible_spaces().count(db).await
+}
+
+fn visible_spaces() -> Select<space::Entity> {
+    space::Entity::find()
         .filter(space::Column::IsHidden.eq(false))
-        .filter(space::Column::Id.not_in_subquery(hidden_space_ids()));
-    page.load(visible, space::Column::Id, db).await
+        .filter(space::Column::Id.not_in_subquery(hidden_space_ids()))
 }
 
 /// Selects the hidden spaces of imports, to which no one has access, not even admins.

@@ -1,5 +1,5 @@
-//! The transactions of an import: the first creates a hidden space, each batch writes to it, the
-//! last makes the result visible.
+//! Database transactions of a chat import: create a hidden space, write batches of messages to it,
+//! and make the result visible. Imports of spaces use the first one and the inserts.
 
 use std::collections::HashMap;
 
@@ -20,7 +20,7 @@ use crate::conversations::chats::import_job;
 use crate::conversations::message::{MessageRole, Visibility};
 use crate::conversations::{conversation, message, newest_messages, swipe, timeline};
 use crate::db::connect::Db;
-use crate::spaces::{lifecycle, membership, membership_changes, space};
+use crate::spaces::{lifecycle, membership, roster_changes, space};
 
 /// The `rev` of an imported conversation.
 pub const FIRST_REV: i64 = 1;
@@ -171,7 +171,7 @@ async fn insert_memberships(
             && !memberships.contains_key(name)
         {
             let position = i64::try_from(memberships.len()).unwrap_or(0);
-            let row = membership_changes::removed_member(
+            let row = roster_changes::removed_member(
                 target.hidden_space,
                 name.kind(),
                 name.name.clone(),

@@ -4,5 +4,5 @@ pub mod chat_authors;
 pub mod chat_export;
 pub mod chat_import;
 pub mod import_job;
-pub mod import_services;
+pub mod import_leases;
 pub mod import_writer;

@@ -1,8 +1,8 @@
-//! Chooses how many messages a background job processes in its next batch, by the duration of the
-//! last one.
+//! Selects the messages of a background job's next batch by the size of their texts; the limit
+//! adapts to the duration of the last batch.
 //!
-//! **Invariant:** a batch is measured by its cost, not by rows alone, because one long text takes
-//! as long to write as many short ones. The size adapts to the duration of the previous batch.
+//! The number of rows alone would not limit the duration, because writing one long text is as slow
+//! as writing many short ones.
 
 use std::time::Duration;
 

@@ -1,4 +1,5 @@
-//! Deletes a conversation, or a space with all its conversations, in batches.
+//! Deletes a conversation or a space in batches: hides it, inserts the job that deletes it, and
+//! deletes the rows of one batch.
 //!
 //! **Invariant:** what is deleted in batches is hidden first, and no other conversation refers to
 //! it. Every statement finds its rows by an index, and the foreign keys to a deleted row are

@@ -1,9 +1,9 @@
-//! Table `jobs`: work on a conversation or a space that is done in batches, with its progress and
-//! result.
+//! Table `jobs`: background work on a conversation or a space that is done in batches, with its
+//! progress and lease. Inserts, claims, ends and cancels jobs.
 //!
 //! **Invariant:** a batch commits together with its cursor, and only under the lease with which its
-//! worker claimed the job. `needs_work` is true as long as a worker has something to do for the job: a branch that was
-//! canceled or failed needs work until what it copied is deleted.
+//! worker claimed the job. `needs_work` is true until a worker has nothing left to do for the job:
+//! a branch job that was canceled or failed needs work until its copied rows are deleted.
 
 use base::clock::Timestamp;
 use base::ids::{ConversationId, JobId, RunId, SpaceId, UserId};
@@ -14,7 +14,7 @@ use sea_orm::sea_query::{Expr, ExprTrait};
 use serde::{Deserialize, Serialize};
 
 use crate::db::backend;
-use crate::db::backend::Backend;
+use crate::db::backend::{Backend, StaleAfter};
 use crate::db::connect::Db;
 use crate::db::string_enum::string_enum;
 
@@ -118,7 +118,8 @@ pub struct JobSubject {
     pub conversation: Option<ConversationId>,
 }
 
-/// Inserts a job that its worker runs under the first lease. A unique violation means that the user has another branch job.
+/// Inserts a job under its first lease, held by the inserting worker. A unique violation means that
+/// the user has another branch job.
 pub async fn insert(
     tx: &impl ConnectionTrait,
     new: NewJob,
@@ -221,10 +222,9 @@ pub async fn finish(
 }
 
 /// Records that the partial result of a branch job is deleted.
-pub async fn clear_needs_work(tx: &impl ConnectionTrait, id: JobId) -> Result<(), DbErr> {
-    Entity::update_many()
+pub async fn clear_needs_work(tx: &impl ConnectionTrait, job: &Model) -> Result<(), DbErr> {
+    under_lease(Entity::update_many(), job)
         .col_expr(Column::NeedsWork, Expr::value(false))
-        .filter(Column::Id.eq(id))
         .exec(tx)
         .await
         .map(drop)
@@ -268,17 +268,15 @@ fn running_branch_jobs(update: UpdateMany<Entity>) -> UpdateMany<Entity> {
         .filter(Column::Kind.is_in([StoredJobKind::Branch, StoredJobKind::RegenerateBranch]))
 }
 
-/// Returns the jobs that need work and had no heartbeat for this long.
+/// Returns the jobs that need work and whose heartbeat is stale.
 pub async fn list_expired(
     db: &impl ConnectionTrait,
-    silent_ms: i64,
     now: Timestamp,
-    dialect: Backend,
+    stale: &StaleAfter,
 ) -> Result<Vec<Model>, DbErr> {
-    let heartbeat_before = backend::lease_time(dialect, now).sub(silent_ms);
     Entity::find()
         .filter(Expr::cust("needs_work"))
-        .filter(Expr::col(Column::HeartbeatAt).lte(heartbeat_before))
+        .filter(stale.condition(Column::HeartbeatAt, now))
         .all(db)
         .await
 }
@@ -308,6 +306,8 @@ pub async fn claim(
 /// Releases a job, so that another node, or this one after a restart, continues it immediately.
 pub async fn release(tx: &impl ConnectionTrait, job: &Model) -> Result<(), DbErr> {
     under_lease(Entity::update_many(), job)
+        // A renewal that waits for this row must not make the job look alive again.
+        .col_expr(Column::WorkerId, Expr::value(Option::<String>::None))
         .col_expr(Column::HeartbeatAt, Expr::value(0))
         .exec(tx)
         .await

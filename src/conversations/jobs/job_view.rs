@@ -1,8 +1,9 @@
-//! API documents of jobs: rows of the table `jobs`, and imports in the same form.
+//! Jobs as the API returns them, from rows of the table `jobs` or from imports: their JSON form,
+//! the event `job_updated`, and the list of a user's jobs.
 
 use base::clock::Timestamp;
 use base::ids::{ConversationId, JobId, RunId, SpaceId, UserId};
-use realtime::event::{Envelope, Event};
+use realtime::envelope::{Envelope, Event};
 use realtime::topic::Topic;
 use sea_orm::{
     ColumnTrait, ConnectionTrait, DbErr, EntityTrait, QueryFilter, QueryOrder, QuerySelect,

@@ -1,4 +1,5 @@
-//! Background jobs of conversations: their table, and how much one batch does.
+//! Background jobs on conversations and spaces: their table, their JSON form, the size of their
+//! batches, and deletion.
 
 pub mod batch_size;
 pub mod deletion;

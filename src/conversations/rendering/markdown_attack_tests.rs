@@ -25,7 +25,7 @@ fn tags(html: &str) -> Vec<(String, Vec<(String, String)>)> {
         assert_eq!(
             inside.trim(),
             "",
-            "nothing but attributes with values in <{tag}>"
+            "<{tag}> should have only attributes with values"
         );
         tags.push((name.trim_start_matches('/').to_owned(), attributes));
     }
@@ -187,7 +187,7 @@ fn the_checker_detects_active_content() {
 }
 
 #[test]
-fn a_text_past_the_limits_is_shown_plain() {
+fn a_text_beyond_the_limits_is_shown_as_plain_text() {
     let table = format!(
         "{}\n{}\n{}",
         "|a".repeat(500),
@@ -268,7 +268,7 @@ fn images_are_never_loaded_by_the_page() {
 
 proptest! {
     #[test]
-    fn no_text_makes_harm(text in "[a\\[\\]()<>!`*_~|:#&;\"'=/ \\\\\n\t-]{0,80}") {
+    fn any_text_is_rendered_inert(text in "[a\\[\\]()<>!`*_~|:#&;\"'=/ \\\\\n\t-]{0,80}") {
         assert_inert(&text);
     }
 }

@@ -129,15 +129,15 @@ fn expensive_texts() -> Vec<(&'static str, String)> {
         ("quotes that go deeper", deeper("> ", 1)),
         ("opened and closed", "[".repeat(half) + &"]".repeat(half)),
         (
-            "stars and underscores",
+            "asterisks and underscores",
             "*_".repeat(half / 2) + &"_*".repeat(half / 2),
         ),
         (
-            "pictures in pictures",
+            "nested images",
             "![".repeat(30) + "a" + &"](https://a.b)".repeat(30),
         ),
         (
-            "a table as wide as may be",
+            "a table of the maximum width",
             format!(
                 "{}\n{}\n{}",
                 "|a".repeat(8_000),
@@ -148,7 +148,7 @@ fn expensive_texts() -> Vec<(&'static str, String)> {
         ("tables side by side", "|a|b|\n|-|-|\n|\n\n".repeat(3_000)),
         ("one long word", filled("a")),
         (
-            "one link for all",
+            "one link definition used by all links",
             format!(
                 "[a]: https://a.b/{}\n\n{}",
                 "x".repeat(30_000),
@@ -156,7 +156,7 @@ fn expensive_texts() -> Vec<(&'static str, String)> {
             ),
         ),
         (
-            "links that are long",
+            "long links",
             filled(&format!("[a](https://a.b/{}) ", "x".repeat(100))),
         ),
         ("quotes in lists in quotes", filled("> - > - > - > - a\n")),
@@ -207,7 +207,7 @@ fn expensive_texts_render_quickly_and_stay_small() {
 }
 
 #[test]
-fn a_timeout_is_shown_plain_and_tried_again() {
+fn a_text_that_times_out_is_shown_as_plain_text_and_rendered_the_next_time() {
     let mut markdown = Markdown {
         time_limit: Duration::ZERO,
         ..Markdown::new()

@@ -1,7 +1,9 @@
-//! Limits of a text, checked before it is passed to the Markdown renderer.
+//! Checks whether a text is within the limits of the Markdown renderer, so that rendering is fast
+//! and the HTML small.
 //!
-//! A few kilobytes can become megabytes (tables) or seconds (thousands of nested quotes). A text
-//! over a limit is shown as plain text, so the limits are far above what users and models write.
+//! A few kilobytes can produce megabytes of HTML (tables) or need seconds (thousands of nested
+//! quotes). A text over a limit is shown as plain text, so the limits are far above what users and
+//! models write.
 
 /// Maximum length of a rendered text in bytes.
 pub const MAX_INPUT: usize = 64 * 1024;

@@ -1,4 +1,4 @@
-//! Tests of the HTML of usual Markdown.
+//! Tests of the HTML of common Markdown.
 
 use std::sync::Arc;
 
@@ -34,7 +34,7 @@ pub fn visible(html: &str) -> String {
 }
 
 #[test]
-fn the_usual_marks_are_rendered() {
+fn common_markup_is_rendered() {
     assert_eq!(
         html("*waves* and **shouts**"),
         "<p><em>waves</em> and <strong>shouts</strong></p>"
@@ -56,7 +56,7 @@ fn the_usual_marks_are_rendered() {
 }
 
 #[test]
-fn a_line_break_is_a_line_break() {
+fn a_single_line_break_is_kept() {
     assert_eq!(
         html("one\ntwo\n\nthree"),
         "<p>one<br>\ntwo</p>\n<p>three</p>"

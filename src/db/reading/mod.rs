@@ -1,6 +1,7 @@
-//! Reads from the database: a pool of read connections, pages of lists, and large rows in slices.
+//! Reads from the database: the pool of read connections, read-only transactions, pages of lists,
+//! and large rows in slices.
 
 pub mod page;
 pub mod read_pool;
 pub mod read_transaction;
-pub mod slices;
+pub mod row_slices;

@@ -1,5 +1,5 @@
-//! Reads one page of a list: which rows are requested, and the rows with the cursor to the next
-//! ones.
+//! Reads one page of a list: `PageQuery` is the requested range, `PageOf` the rows with the cursor
+//! of the next page.
 //!
 //! **Invariant:** a page of large rows ([`PageQuery::load_large`]) has at most 2 MiB of documents,
 //! or one document; the rest stays in the database, and `has_more` and `cursor` lead to it.
@@ -15,7 +15,7 @@ use utoipa::ToSchema;
 use utoipa::openapi::schema::{ArrayBuilder, SchemaType, Type};
 use utoipa::openapi::{ObjectBuilder, Ref};
 
-use crate::db::reading::slices;
+use crate::db::reading::row_slices;
 
 /// The maximum stored bytes of a page of large rows.
 const MAX_BYTES: i64 = 2 * 1024 * 1024;
@@ -212,7 +212,7 @@ impl<K: Clone + Into<Value> + TryGetable> PageQuery<K> {
             *bytes += ENTRY_BYTES;
         }
         let n_found = rows.len();
-        rows.truncate(slices::n_fitting(&rows, MAX_BYTES));
+        rows.truncate(row_slices::n_fitting(&rows, MAX_BYTES));
         let has_more = has_more || rows.len() < n_found;
         let cursor = rows.last().filter(|_| has_more).map(|it| it.0.clone());
         let keys = rows.into_iter().map(|(key, _)| key);

@@ -1,4 +1,5 @@
-//! Statements that read, from any runtime.
+//! Defines `ReadPool`, the connections for statements that read. It can be used from any runtime,
+//! and records file damage that a read finds.
 //!
 //! **Invariant:** on PostgreSQL every statement runs on the main runtime. A connection belongs to
 //! the reactor of the thread that opened it, and an empty pool opens one on the caller's thread: on
@@ -113,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn a_statement_asked_for_on_a_worker_runs_on_the_main_runtime() {
+    fn a_statement_requested_on_a_worker_runs_on_the_main_runtime() {
         let main = Builder::new_multi_thread().build().unwrap();
         let worker = Builder::new_current_thread().build().unwrap();
         let on_main = ReadPool::on_runtime(

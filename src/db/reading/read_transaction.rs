@@ -1,4 +1,5 @@
-//! Several reads in one transaction.
+//! Runs several reads in one read-only transaction ([`Db::read`]), and checks that the database
+//! answers ([`Db::ping`]).
 //!
 //! **Invariant:** values that one response shows together are read by [`Db::read`], from one state
 //! of the database: separate statements may each see another commit.

@@ -1,4 +1,5 @@
-//! Checkpoints of SQLite: move committed pages from the write-ahead log into the file.
+//! Runs SQLite checkpoints after commits, on a separate connection: moves committed pages from the
+//! write-ahead log into the file.
 //!
 //! SQLite would do this in the COMMIT of the transaction that fills the log, and every write that
 //! waits for the only writing connection would wait for two more disk syncs. Here a separate

@@ -1,10 +1,11 @@
-//! Refuses a damaged SQLite file before anything is written to it.
+//! Checks an SQLite file for damage before it is used if the last process did not stop cleanly, and
+//! writes the mark of a clean stop.
 //!
-//! **Invariant:** the header of a file says whether its last process stopped cleanly (`PRAGMA
-//! user_version` is [`CLEAN_STOP_MARK`]). Any other file is read completely before it is used, on a
-//! read-only connection: a damaged file stays unchanged. A file whose first start was killed before
-//! it was in WAL mode may have a rollback journal, which SQLite must apply before anything can be
-//! read: only then the connection may write.
+//! **Invariant:** the header of a file has a mark if its last process stopped cleanly (`PRAGMA
+//! user_version` is [`CLEAN_STOP_MARK`]). A file without the mark is read completely before it is
+//! used, on a read-only connection, so a damaged file stays unchanged. There is one exception: if
+//! the first process was killed before it set WAL mode, the file may have a rollback journal, which
+//! SQLite must apply before it can read. Only for such a file may the connection write.
 
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -175,7 +176,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_damaged_file_is_refused_after_an_unclean_end_and_stays_as_it_was() {
+    async fn a_damaged_file_is_rejected_after_an_unclean_stop_and_stays_unchanged() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("troupe.db");
         let bytes = create_damaged(&file, false).await;
@@ -187,7 +188,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_file_with_the_clean_stop_mark_is_not_read_whole() {
+    async fn a_file_with_the_clean_stop_mark_is_not_read_completely() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("troupe.db");
         create_damaged(&file, true).await;
@@ -195,14 +196,15 @@ mod tests {
         assert!(require_undamaged(&file).await.is_ok());
     }
 
-    /// Leaves `file` as a process leaves it that is killed in a transaction without WAL mode.
+    /// Creates `file` with a rollback journal, as if a process without WAL mode had been killed
+    /// in a transaction.
     async fn create_interrupted(file: &Path) {
         let original = file.with_extension("original");
         let options = SqliteConnectOptions::new()
             .filename(&original)
             .create_if_missing(true)
             .journal_mode(SqliteJournalMode::Delete)
-            // So that pages reach the file, and with them the journal, before the commit.
+            // A cache of one page makes SQLite write pages and the journal before the commit.
             .pragma("cache_size", "1");
         let mut connection = SqliteConnection::connect_with(&options).await.unwrap();
         let setup = "CREATE TABLE texts (text TEXT); BEGIN; \

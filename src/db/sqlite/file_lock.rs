@@ -1,5 +1,5 @@
-//! Allows one process per SQLite file: an exclusive lock on the database file itself, which ends
-//! with the process that holds it.
+//! Locks the SQLite file itself, so that only one process uses it, until that process ends. Creates
+//! the file and its folder if they are missing.
 //!
 //! **Invariant:** the locked descriptor stays open while the process uses the database. It is the
 //! only one except SQLite's own: closing any descriptor of a file drops the POSIX locks that SQLite

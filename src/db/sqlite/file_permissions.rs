@@ -1,4 +1,5 @@
-//! Restricts the data to this account: files 0600, the data folder 0700.
+//! Restricts the permissions of the database files (0600) and of the data folder (0700) to the
+//! account that runs the server.
 
 use std::io;
 use std::path::{Path, PathBuf};

@@ -1,4 +1,5 @@
-//! Allows one process per SQLite file on a file system without `flock`: a row with a heartbeat.
+//! Allows one process per SQLite file on a file system without `flock`, by a row in the file with a
+//! heartbeat.
 //!
 //! **Invariant:** the row belongs to the process that wrote it last, while its heartbeat is not
 //! older than [`VALID_MS`]. A process that finds another owner in the row ends immediately.

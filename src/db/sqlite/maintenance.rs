@@ -1,5 +1,5 @@
-//! Does between writes what SQLite would do inside COMMIT: checkpoints, and merges of the segments
-//! of the search index.
+//! Maintains the SQLite file after commits: runs checkpoints and merges the segments of the search
+//! index, which SQLite would otherwise do inside a COMMIT.
 
 use std::time::Duration;
 
@@ -119,14 +119,14 @@ mod tests {
         row.try_get_by_index(0).unwrap()
     }
 
-    async fn wait_until(what: &str, mut is_so: impl AsyncFnMut() -> bool) {
+    async fn wait_until(what: &str, mut condition: impl AsyncFnMut() -> bool) {
         let waiting = async {
-            while !is_so().await {
+            while !condition().await {
                 tokio::time::sleep(Duration::from_millis(20)).await;
             }
         };
         let waited = tokio::time::timeout(Duration::from_secs(30), waiting).await;
-        waited.unwrap_or_else(|_| panic!("never: {what}"));
+        waited.unwrap_or_else(|_| panic!("timed out waiting until {what}"));
     }
 
     #[tokio::test]
@@ -154,7 +154,10 @@ mod tests {
 
         write_segments(&db).await;
 
-        wait_until("few segments", async || count_segments(&db).await < 10).await;
+        wait_until("few segments are left", async || {
+            count_segments(&db).await < 10
+        })
+        .await;
         wait_until("the file has changed", async || {
             fs::read(&file).unwrap() != before
         })

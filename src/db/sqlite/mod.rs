@@ -1,4 +1,5 @@
-//! What only SQLite needs: the locks and permissions of its file, checks and maintenance.
+//! Operations on the SQLite file: locks, permissions, the check for damage, checkpoints and merges
+//! of the search index.
 
 pub mod checkpoint;
 pub mod damage;

@@ -1,4 +1,5 @@
-//! Locks an SQLite file for this process, and refuses one that must not be used.
+//! Prepares an SQLite file before it is opened: locks it for this process, restricts its
+//! permissions, and refuses a damaged file, or an empty one that should have content.
 
 use std::path::Path;
 

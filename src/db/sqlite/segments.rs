@@ -2,7 +2,8 @@
 //!
 //! Each transaction that writes messages adds a segment to the index (FTS5), and segments must be
 //! merged. FTS5 would do this inside the transaction that happens to have written enough, for up to
-//! tens of milliseconds; this is switched off, and bulk writers merge after each batch.
+//! tens of milliseconds; this is switched off. Instead `maintenance.rs` merges after commits, and
+//! bulk writers after each batch.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};

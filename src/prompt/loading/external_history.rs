@@ -1,12 +1,13 @@
-//! Loads the inputs of a prompt whose history comes with the request (`/v1`) and is not stored.
+//! Loads the inputs of a prompt for a `/v1` request, which contains its own message history: for a
+//! character outside a space, or for a speaker of a space.
 //!
-//! The state that a conversation would store starts empty: variables and timed effects of lore.
+//! Macro variables, also those of the space, and timed effects of lorebook entries start empty.
 
 use base::clock::Timestamp;
 use base::ids::MembershipId;
 use sea_orm::{ConnectionTrait, DbErr};
 use serde_json::Value;
-use tavern::presets::document::GenerationTrigger;
+use tavern::presets::complete_preset::GenerationTrigger;
 
 use crate::characters::character;
 use crate::conversations::message::MessageRole;

@@ -1,13 +1,15 @@
-//! Reads from a timeline the messages that can fit into a prompt, however long the timeline is.
+//! Loads the newest messages of a conversation that can fit into a prompt, and counts the messages
+//! of a role.
 
 use base::ids::ConversationId;
+use sea_orm::sea_query::Expr;
 use sea_orm::{
     ColumnTrait, ConnectionTrait, DbErr, EntityTrait, PaginatorTrait, QueryFilter, QueryOrder,
     QuerySelect, Select,
 };
 
 use crate::conversations::message;
-use crate::conversations::message::{Column, Entity, MessageRole, Visibility};
+use crate::conversations::message::{Column, Entity, MessageRole};
 use crate::prompt::budget;
 use crate::prompt::context::ContextLimits;
 
@@ -82,6 +84,7 @@ pub async fn count_by_role(
 fn sendable(id: ConversationId, cutoff_seq: i64) -> Select<Entity> {
     Entity::find()
         .filter(Column::ConversationId.eq(id))
-        .filter(Column::Visibility.eq(Visibility::Normal))
+        // A literal, so that the partial index applies also to a plan for any values.
+        .filter(Expr::cust("messages.visibility = 'normal'"))
         .filter(Column::Seq.lte(cutoff_seq))
 }

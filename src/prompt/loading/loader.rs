@@ -1,4 +1,5 @@
-//! Loads the inputs of a prompt of a stored conversation.
+//! Loads all inputs of a prompt of a stored conversation: members, cards, preset, author's note,
+//! messages, variables and lorebooks.
 
 use std::collections::HashMap;
 
@@ -9,19 +10,19 @@ use serde::Deserialize;
 use serde_json::Value;
 use tavern::cards::card::Card;
 use tavern::macros::variables::{VariableMap, Variables};
-use tavern::presets::document::{GenerationTrigger, Preset};
+use tavern::presets::complete_preset::{GenerationTrigger, Preset};
 
 use crate::characters::character;
 use crate::conversations::message::MessageRole;
 use crate::conversations::{conversation, message};
 use crate::presets::resolve;
 use crate::presets::resolve::PresetLayers;
-use crate::prompt::author_note;
 use crate::prompt::author_note::AuthorNote;
 use crate::prompt::blocks::BlockPayload;
 use crate::prompt::context::{HistoryLine, LoreInput, PromptContext, PromptMember, PromptUser};
 use crate::prompt::loading::lore_loader::LoreLoader;
-use crate::prompt::loading::{history_query, lore_loader, space_variable};
+use crate::prompt::loading::{history_query, lore_loader};
+use crate::prompt::{author_note, space_variable};
 use crate::providers::provider;
 use crate::spaces::{membership, space};
 

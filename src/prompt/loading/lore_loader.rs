@@ -1,4 +1,5 @@
-//! Loads the lore of a prompt: its lorebooks, and the effects of earlier scans.
+//! Loads the inputs of a prompt's lorebook scan: the lorebooks, the scan settings, and the timed
+//! effects of earlier scans.
 
 use base::ids::{CharacterId, ConversationId, MembershipId, SpaceId, UserId};
 use sea_orm::{ConnectionTrait, DbErr};

@@ -1,8 +1,6 @@
-//! Loads what a prompt is built from: all reads of this module.
+//! Loads the inputs of a prompt from the database.
 
 pub mod external_history;
 pub mod history_query;
 pub mod loader;
 pub mod lore_loader;
-pub mod run_prompt;
-pub mod space_variable;

@@ -1,5 +1,5 @@
-//! Tracks which prompt texts come from a card, to hide them from users who may not read the card:
-//! in previews, stored prompts and exports.
+//! Removes the texts of cards that a user may not read from the prompts that the user receives:
+//! previews, stored prompts and exports.
 //!
 //! **Invariant:** a text of unknown origin counts as text of every card of the space.
 
@@ -10,7 +10,7 @@ use tavern::macros::card_use::CardUse;
 
 use crate::prompt::blocks::{BlockKind, PromptBlock};
 use crate::prompt::lore::LoreReport;
-use crate::prompt::record::prompt_record::SentPrompt;
+use crate::prompt::record::sent_prompt::SentPrompt;
 
 /// The cards of a space that a user may not read.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

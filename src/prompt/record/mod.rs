@@ -1,5 +1,7 @@
-//! The record of what was sent to the model, and what of it a user may read.
+//! Records of sent prompts: their stored form and table, how they are loaded, and the removal of
+//! texts that a user may not read.
 
 pub mod hidden_cards;
-pub mod prompt_record;
+pub mod run_prompt;
 pub mod sent_prompt;
+pub mod sent_prompt_loader;

@@ -1,5 +1,6 @@
-//! The agent loop's surface for responses: emits tool calls as events, and stores all events of an
-//! iteration before the next one begins.
+//! Implements `AgentHost` for responses: emits tool calls as events, limits the number of calls,
+//! sums the usage, and waits until all events of an iteration are stored before the next one
+//! begins.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -22,7 +23,7 @@ use crate::responses::execution::tool_config::ToolConfig;
 use crate::responses::execution::tool_dispatch::CallBudget;
 use crate::responses::execution::{tool_dispatch, usage};
 
-/// The surface of one response; all of its speakers share it.
+/// The agent host of one response; all of its speakers share it.
 pub struct ResponseHost<'a> {
     /// The usage of all model calls.
     pub usage: Option<ResponseUsage>,
@@ -35,7 +36,7 @@ pub struct ResponseHost<'a> {
 }
 
 impl<'a> ResponseHost<'a> {
-    /// Creates the surface of a new response.
+    /// Creates the host of a new response.
     pub fn new(
         sink: ResponseSink<'a>,
         tools: &'a ToolConfig,
@@ -119,5 +120,5 @@ impl AgentHost for ResponseHost<'_> {
 }
 
 #[cfg(test)]
-#[path = "rounds_tests.rs"]
+#[path = "response_loop_tests.rs"]
 mod tests;

@@ -1,4 +1,4 @@
-//! The log line at the end of a response.
+//! Writes the log line about the end of a response.
 //!
 //! **Invariant:** exactly one line for each response: written by the task that brought it into its
 //! final state, or by `finalize` for a response that no task of this node runs.

@@ -1,6 +1,6 @@
-//! The queue between a running model and the task that folds, stores and sends its events.
+//! Queues the events of a running model until its response task folds, stores and sends them.
 //!
-//! **Invariant:** pushing only takes memory, so a model never waits. The size is bounded by the
+//! **Invariant:** pushing an event never waits, so a model never waits. The size is bounded by the
 //! longest text that a response may have.
 
 use agent::tools::ordered_output::ToolUpdate;

@@ -1,4 +1,5 @@
-//! Carries stream events from a response task to one reader.
+//! Passes stream events from a response task, or from the stored event log of a response, to one
+//! reader.
 //!
 //! **Invariant:** the task never waits for its reader. If more than [`MAX_BUFFERED_BYTES`] are
 //! unread when further events are pushed, the reader is dropped and `push` returns `false`. A

@@ -1,4 +1,5 @@
-//! Execution of one response: model calls, tools, the event stream, what is stored.
+//! Executes one response: model calls, tools, MCP servers, the event stream, and the storage of its
+//! output.
 
 pub mod agent_host;
 pub mod end_log;

@@ -1,5 +1,5 @@
-//! Stores what a response task produces. A response that is not stored has no recorder and touches
-//! no table.
+//! Stores the output items, the events and the end of a running response. A response whose request
+//! disables `store` has no recorder and writes to no table.
 //!
 //! **Invariant:** an item is committed before a client sees that it is done, the end before a
 //! client sees it, and each event of a background response before it is sent. All writes are fenced
@@ -13,7 +13,7 @@ use sea_orm::{ConnectionTrait, DbErr, EntityTrait};
 use serde_json::Value;
 
 use crate::db::connect::Db;
-use crate::db::retry;
+use crate::db::retry_wait;
 use crate::responses::store::item::ItemDirection;
 use crate::responses::store::{api_conversation, event, item, queue, response};
 
@@ -105,7 +105,7 @@ impl Recorder {
                 return if was_ours { Ok(()) } else { written };
             };
             tracing::warn!(response.id = %self.id, attempt, %error, "failed to store the end of response {}: {error}", self.id);
-            if !retry::wait_after(attempt).await {
+            if !retry_wait::wait_after(attempt).await {
                 return written;
             }
         }

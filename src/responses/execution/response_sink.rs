@@ -19,7 +19,8 @@ const MAX_ANNOTATION_BYTES: usize = 8 * 1024 * 1024;
 /// The memory overhead of a string or an object entry, in bytes.
 const ENTRY_BYTES: usize = 48;
 
-/// The bytes that a response may still add to its text; output beyond them is dropped.
+/// The bytes of reasoning, logprobs and citations that a response may still produce; output beyond
+/// them is dropped.
 pub struct AnnotationBudget {
     n_reasoning_bytes: usize,
     n_annotation_bytes: usize,
@@ -124,14 +125,14 @@ mod tests {
         let half = Value::String("x".repeat(MAX_ANNOTATION_BYTES / 2));
 
         for _ in 0..3 {
-            let mut mouth = ResponseSink {
+            let mut sink = ResponseSink {
                 queue: &queue,
                 budget: &mut budget,
             };
-            mouth.on_logprobs(vec![half.clone()]);
-            mouth.on_logprobs(vec![json!("small")]);
-            mouth.on_annotation(json!("a"));
-            mouth.on_reasoning(&"é".repeat(30));
+            sink.on_logprobs(vec![half.clone()]);
+            sink.on_logprobs(vec![json!("small")]);
+            sink.on_annotation(json!("a"));
+            sink.on_reasoning(&"é".repeat(30));
         }
 
         let events = queue.next_batch().await.unwrap();

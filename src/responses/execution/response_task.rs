@@ -1,8 +1,9 @@
-//! Runs one response: a task that owns everything it needs, from the first event to the last. Tasks
-//! share permits and connection pools only.
+//! Runs one response from its first event to its last: runs its speakers, and folds, stores and
+//! sends the events that they produce.
 //!
-//! The model's output is pushed to an event queue, which only takes memory. A second future folds
-//! the events, stores what must be stored, and sends them to the reader.
+//! A task owns everything it needs; tasks share permits and connection pools only. The model's
+//! output is pushed to an event queue, which never waits. A second future folds the events, stores
+//! what must be stored, and sends them to the reader.
 
 use std::time::Duration;
 

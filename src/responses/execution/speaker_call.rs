@@ -1,4 +1,5 @@
-//! The first model call of one speaker of a response.
+//! Defines the data of a speaker's first model call in a response: provider, request, permits and
+//! metadata.
 
 use std::sync::Arc;
 
@@ -6,7 +7,8 @@ use agent::trim::ReplyTrimmer;
 use llm::provider::Provider;
 use llm::request::Request;
 use serde_json::Value;
-use tokio::sync::Semaphore;
+
+use crate::responses::provider_calls::ProviderCalls;
 
 /// The first model call of one speaker.
 pub struct SpeakerCall {
@@ -14,8 +16,8 @@ pub struct SpeakerCall {
     /// The provider's name, for the log.
     pub provider_name: String,
     pub request: Request,
-    /// Limits concurrent calls of its provider.
-    pub permits: Arc<Semaphore>,
+    /// The calls of its provider, which are limited.
+    pub calls: Arc<ProviderCalls>,
     /// Cleans the text.
     pub trim: ReplyTrimmer,
     /// The metadata of its items; `None` for a plain model.

@@ -1,4 +1,5 @@
-//! Runs every speaker of a response in order.
+//! Runs the speakers of a response in order, each with its model calls and tool calls, after the
+//! setup of the MCP servers.
 
 use std::panic::AssertUnwindSafe;
 
@@ -71,7 +72,7 @@ pub async fn run_speakers(
         let agent_loop = AgentLoop {
             host: &mut host,
             provider: call.provider.as_ref(),
-            permits: Some(&call.permits),
+            permits: Some(&call.calls.permits),
             request: &mut call.request,
             trim: call.trim,
             limits,

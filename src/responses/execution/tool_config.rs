@@ -1,13 +1,14 @@
-//! The tools of one response: what its model may call, whether it must, and who runs each tool.
+//! Defines the tools of one response (what its model may call, whether it must, who runs each tool)
+//! and sets them in model requests.
 
 use std::collections::BTreeMap;
 
 use agent::tools::mcp::policy::{ApprovalPolicy, ToolFilter};
-use agent::tools::mcp::server::Credentials;
+use agent::tools::mcp::remote_server::Credentials;
 use agent::tools::registry::ToolRegistry;
 use llm::request::Request;
 use llm::tool::{Tool, ToolChoice};
-use responses_api::request::tools::tool_names;
+use responses_api::server_tools;
 use serde::{Deserialize, Serialize};
 
 use crate::responses::error::ResponseEngineError;
@@ -93,7 +94,7 @@ impl ToolConfig {
     /// Returns `UnknownTool` with the first one that does not.
     pub fn require_tools(&self, registry: &ToolRegistry) -> Result<(), ResponseEngineError> {
         let is_missing = |it: &DeclaredTool| {
-            let name = tool_names::builtin_tool_name(&it.tool.name);
+            let name = server_tools::called_tool(&it.tool.name);
             it.kind == ToolKind::Server && registry.find(name).is_none()
         };
         match self.tools.iter().position(is_missing) {

@@ -1,5 +1,5 @@
-//! Decides for each tool call of a model who runs it: the client, this server, or no one. Pure
-//! except for new ids.
+//! Decides for each tool call of a model who runs it (the client, this server, or no one), within
+//! the limits of calls. No I/O.
 
 use std::collections::HashSet;
 
@@ -9,11 +9,10 @@ use agent::tools::parse_arguments;
 use llm::tool::ToolCall;
 use responses_api::item::{
     CustomToolCall, FunctionCall, ItemBody, LocalShellCall, McpApprovalRequest, McpCall,
-    SERVER_TOOL_PREFIX, ServerToolCall, ShellAction,
+    ServerToolCall, ShellAction,
 };
-use responses_api::object_ids;
-use responses_api::request::tools::tool_names::builtin_tool_name;
 use responses_api::status::ItemStatus;
+use responses_api::{object_ids, server_tools};
 use serde_json::{Map, Value};
 
 use crate::responses::execution::tool_config::{ToolConfig, ToolKind};
@@ -112,9 +111,9 @@ fn disposition_of(call: &ToolCall, tools: &ToolConfig) -> Disposition {
         },
         ToolKind::Remote => mcp_disposition(call, tools, arguments),
         ToolKind::Server => {
-            let name = builtin_tool_name(&call.name);
+            let name = server_tools::called_tool(&call.name);
             let receipt = ItemBody::ServerToolCall(ServerToolCall {
-                kind: format!("{SERVER_TOOL_PREFIX}{name}"),
+                kind: server_tools::item_type(name),
                 status: ItemStatus::InProgress,
                 call_id: call.id.clone(),
                 arguments: Value::Object(arguments.clone()).to_string(),

@@ -1,4 +1,5 @@
-//! The token usage of a model call: as reported by the provider, else counted by our tokenizer.
+//! Determines the token usage of a model call: as the provider reports it, otherwise counted by our
+//! tokenizer.
 
 use agent::outcome::ModelOutput;
 use agent::usage::{call_tokens, prompt_tokens};

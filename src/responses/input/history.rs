@@ -1,4 +1,5 @@
-//! Loads the history of a new response: its chain of previous responses, or its API conversation.
+//! Loads the history of a new response, from its previous responses or its API conversation, and
+//! replaces item references in its input by the stored items.
 
 use base::ids::UserId;
 use responses_api::request::items::item_view::{ItemContent, ItemView};

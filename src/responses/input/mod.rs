@@ -1,9 +1,9 @@
-//! What a model receives for a response: prior items, open tool calls, the prompt.
+//! Loads the history of a response, compacts it on request, and converts items to the prompt.
 
 pub mod compaction;
 pub mod history;
-pub mod prior_items;
 pub mod prompt;
 pub mod prompt_assembler;
 pub mod session_history;
+pub mod session_prior_items;
 pub mod summary_items;

@@ -1,4 +1,5 @@
-//! Converts response items to prompt messages, and drops old ones until the prompt fits. Pure.
+//! Converts response items to prompt messages, and drops the oldest exchanges until the prompt fits
+//! the context window. No I/O.
 
 use base::prompt_role::PromptRole;
 use llm::request::Message;
@@ -141,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn instructions_come_first_and_thoughts_are_not_repeated() {
+    fn instructions_come_first_and_reasoning_is_omitted() {
         let prior = [json!({ "type": "reasoning", "summary": [{ "text": "hm" }] })];
 
         let all = assemble(Some("be kind"), &prior, &three_turns());

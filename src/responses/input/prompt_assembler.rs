@@ -1,5 +1,5 @@
 //! Converts tool calls and their outputs to prompt messages: adjacent calls form one assistant
-//! message with the text of the same iteration, followed by the outputs in call order. Pure.
+//! message with the text of the same iteration, followed by the outputs in call order. No I/O.
 //!
 //! **Invariant:** a call is in the prompt only together with its output, so that provider APIs
 //! accept every prompt.
@@ -13,7 +13,8 @@ use llm::request::Message;
 use llm::tool::ToolCall;
 use responses_api::request::items::call_items::{BuiltinCall, CallInput, ClientCall, RemoteCall};
 use responses_api::request::items::item_view::{ItemContent, ItemView};
-use responses_api::request::tools::tool_names::{SHELL_TOOL_NAME, builtin_tool_alias};
+use responses_api::request::tools::tool_names::SHELL_TOOL_NAME;
+use responses_api::server_tools;
 use serde_json::{Value, json};
 
 use crate::responses::execution::mcp::approvals;
@@ -167,7 +168,7 @@ fn remote_call(id: &str, call: &RemoteCall) -> ToolCall {
 fn builtin_call(call: &BuiltinCall) -> ToolCall {
     ToolCall {
         id: call.call_id.to_owned(),
-        name: builtin_tool_alias(call.kind),
+        name: server_tools::model_name(call.kind),
         arguments: call.arguments.to_owned(),
     }
 }

@@ -33,7 +33,7 @@ fn prompt_lines(prior: &[Value], input: &[Value]) -> Vec<String> {
 }
 
 #[test]
-fn calls_of_a_round_are_one_message_and_outputs_follow_in_their_order() {
+fn calls_of_an_iteration_are_one_message_and_outputs_follow_in_their_order() {
     let prior = [
         message("user", "hi"),
         message("assistant", "let me see"),

@@ -1,5 +1,5 @@
-//! The history of a WebSocket session: its newest responses that are not stored, so that the next
-//! request can continue from them with new input alone.
+//! Keeps in memory the newest responses of a WebSocket session that are not stored in the database,
+//! so that a later request can name one of them and send only new input.
 //!
 //! **Invariant:** it holds at most [`MAX_RESPONSES`] responses and [`MAX_BYTES`] bytes; the oldest
 //! are removed first. It ends with its session and is never visible to others.

@@ -1,4 +1,5 @@
-//! The summary of a compacted history, in an item that only its owner can send back.
+//! Encrypts the summary of a compacted history into a response item, and decrypts such items when
+//! their owner sends them back.
 //!
 //! **Invariant:** a summary is encrypted for the user who requested it and cannot be decrypted for
 //! anyone else.

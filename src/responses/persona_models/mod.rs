@@ -1,4 +1,4 @@
-//! Characters and spaces as models of the API.
+//! Lets clients of `/v1` request characters and spaces as models.
 
 pub mod model_names;
 pub mod speaker_prompt;

@@ -1,4 +1,5 @@
-//! Persona models: characters and spaces that clients request as models, and who may use them.
+//! Parses, finds and lists persona models (characters and spaces that clients request as models),
+//! and checks which user may use them.
 
 use base::clock::Timestamp;
 use base::ids::{CharacterId, SpaceId, UserId};
@@ -158,7 +159,6 @@ fn can_use(membership: &membership::Model, requester: &user::Model) -> bool {
 ///
 /// # Errors
 /// Returns the error of the database.
-/// When the database fails.
 pub async fn list(db: &impl ConnectionTrait, user: UserId) -> Result<Vec<PersonaListing>, DbErr> {
     let Some(requester) = user::find(db, user).await? else {
         return Ok(Vec::new());

@@ -1,5 +1,5 @@
-//! Builds the prompt of a character that answers under `/v1`: response items as lines of a
-//! conversation, combined with its card.
+//! Builds the model request of a character that answers under `/v1`, from its card and from the
+//! response items as lines of a conversation.
 
 use agent::trim::ReplyTrimmer;
 use base::clock::Timestamp;
@@ -7,7 +7,7 @@ use base::ids::{MembershipId, MessageId};
 use base::prompt_role::PromptRole;
 use llm::request::{Message, Request};
 use llm::tokens;
-use tavern::presets::document::Preset;
+use tavern::presets::complete_preset::Preset;
 
 use crate::conversations::message;
 use crate::prompt::blocks::BlockPayload;

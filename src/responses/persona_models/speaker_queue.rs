@@ -1,5 +1,5 @@
-//! The speakers of one response that a character or a space answers. They speak in order, and each
-//! prompt contains the texts of the earlier ones.
+//! Chooses the speakers of a response whose model is a character or a space, and prepares their
+//! model calls in order; each prompt contains the texts of the earlier speakers.
 
 use std::collections::VecDeque;
 
@@ -13,7 +13,7 @@ use tavern::seeded_random::SeededRandom;
 
 use crate::characters::character;
 use crate::prompt::loading::external_history;
-use crate::providers::provider;
+use crate::providers::{provider, usable_providers};
 use crate::responses::error::ResponseEngineError;
 use crate::responses::execution::speaker_call::SpeakerCall;
 use crate::responses::input::prompt;
@@ -109,7 +109,7 @@ impl SpeakerQueue {
             provider,
             provider_name: row.name,
             request,
-            permits: parts.provider_permits(row.id),
+            calls: parts.provider_queues.of(row.id),
             trim,
             speaker_metadata: Some(self.speaker_metadata(&choice)),
         }))
@@ -151,7 +151,7 @@ impl SpeakerQueue {
         let seat = self.membership(speaker);
         let own = seat.and_then(|it| it.llm_provider_id);
         let model = seat.and_then(membership::Model::model_override);
-        provider::find_usable(self.services.db.reader(), own, model).await
+        usable_providers::find(self.services.db.reader(), own, model).await
     }
 
     fn membership(&self, id: MembershipId) -> Option<&membership::Model> {

@@ -1,4 +1,5 @@
-//! Chooses the speakers of a space that is requested as a model, from response items. Pure.
+//! Chooses the speakers of a space that is requested as a model, from the items of the history and
+//! the input. No I/O.
 //!
 //! The `metadata` of an item names its speaker. Clients send items back, possibly changed, so it
 //! counts only if it refers to an existing membership.

@@ -131,14 +131,14 @@ fn the_last_speaker_is_read_from_the_chain() {
     let next = |last: Value| choose_one(ReplyOrder::List, &[user("Hi."), last, user("And?")]).0;
 
     assert_eq!([next(ada), next(bob), next(cid)], [3, 4, 2]);
-    let stranger = message_by(&character_membership(99, "x"));
-    assert_eq!(next(stranger), 2, "who has no seat here is nobody");
+    let other = message_by(&character_membership(99, "x"));
+    assert_eq!(next(other), 2, "an unknown membership is ignored");
     let mut by_character = message_by(&character_membership(3, "x"));
     by_character["metadata"]["membership_id"] = Value::Null;
     assert_eq!(
         next(by_character),
         4,
-        "a character is known in another space, too"
+        "the character is recognized without its membership"
     );
 }
 
@@ -155,7 +155,7 @@ fn in_pooled_order_each_speaks_once_per_user_message() {
     seen.sort_unstable();
     assert_eq!(seen, [2, 3, 4]);
     let (_, because) = choose_one(ReplyOrder::Pooled, &items);
-    assert_eq!(because, "drawn at random", "as if a button asked for more");
+    assert_eq!(because, "drawn at random", "as for a Generate request");
 }
 
 #[test]

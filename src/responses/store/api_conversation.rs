@@ -1,5 +1,5 @@
-//! Table `api_conversations`: logs of items that responses of `/v1` read and extend. These are not
-//! the conversations of a space.
+//! Table `api_conversations`: conversations that clients create under `/v1`, lists of items that
+//! responses read and extend. They are unrelated to the conversations of spaces.
 
 use base::clock::Timestamp;
 use base::ids::UserId;

@@ -1,4 +1,5 @@
-//! State transitions of responses: the only file that writes `responses.status`.
+//! Writes the state transitions of responses (insert, claim, end, requeue) and their heartbeats,
+//! and queries queued ones. The only file that writes `responses.status`.
 //!
 //! **Invariant:** every transition names the state it expects, and ending a running response also
 //! names its lease. A caller that gets `false` has lost the response: it must stop and publish
@@ -11,14 +12,14 @@ use base::ids::UserId;
 use leased_jobs::job::RenewedLease;
 use responses_api::response::ResponseState;
 use responses_api::status::ResponseStatus;
-use sea_orm::sea_query::{Expr, ExprTrait, Query, SimpleExpr};
+use sea_orm::sea_query::{Expr, ExprTrait, Query};
 use sea_orm::{
     ActiveModelTrait, ColumnTrait, ConnectionTrait, DbErr, EntityTrait, IntoActiveModel,
     QueryFilter, QueryOrder, QueryResult, QuerySelect, UpdateMany,
 };
 
 use crate::db::backend;
-use crate::db::backend::Backend;
+use crate::db::backend::{Backend, StaleAfter};
 use crate::responses::store::response;
 use crate::responses::store::response::{Column, Entity};
 
@@ -230,18 +231,15 @@ pub async fn expired_leases(
     Entity::find()
         .filter(Expr::cust("status = 'in_progress'"))
         .filter(match after {
-            Some(after) => lease_expired(now, after, dialect),
+            Some(after) => {
+                let after_ms = i64::try_from(after.as_millis()).unwrap_or(i64::MAX);
+                StaleAfter { after_ms, dialect }.condition(Column::HeartbeatAt, now)
+            }
             None => Expr::cust("1 = 1"),
         })
         .limit(500)
         .all(db)
         .await
-}
-
-fn lease_expired(now: Timestamp, after: Duration, dialect: Backend) -> SimpleExpr {
-    let after_ms = i64::try_from(after.as_millis()).unwrap_or(i64::MAX);
-    let clock = backend::lease_time(dialect, now);
-    Expr::col(Column::HeartbeatAt).lte(clock.sub(after_ms))
 }
 
 fn update_in_status(id: &str, from: ResponseStatus) -> UpdateMany<Entity> {

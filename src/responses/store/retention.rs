@@ -1,5 +1,5 @@
 //! Deletes rows that are no longer needed: deleted responses without successors, old event logs,
-//! and responses older than the retention time.
+//! responses older than the retention time, and deleted conversations without responses.
 
 use std::time::Duration;
 

@@ -39,7 +39,7 @@ const MAX_SHOWN_BYTES: usize = 16 * 1024;
 /// How many bytes of an output are stored with the message.
 const MAX_RECORD_BYTES: usize = 4 * 1024;
 
-/// The surface of one run.
+/// The agent host of one run.
 pub struct RunHost<'a> {
     pub context: &'a RunServices,
     pub run: &'a run::Model,

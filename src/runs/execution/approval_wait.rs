@@ -1,4 +1,5 @@
-//! Requests tool approvals from the moderators of a space and waits for their decisions.
+//! Requests tool approvals from the moderators of a space, waits for their decisions, and stores a
+//! decision.
 //!
 //! **Invariant:** however the wait ends, none of its approvals stays open.
 //!
@@ -8,7 +9,7 @@ use std::time::Duration;
 
 use base::clock::Timestamp;
 use base::ids::{ProviderId, ToolApprovalId};
-use realtime::event::Envelope;
+use realtime::envelope::Envelope;
 use realtime::topic::Topic;
 use sea_orm::DbErr;
 use tokio::time::{Instant, timeout};

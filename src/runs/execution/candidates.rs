@@ -1,5 +1,5 @@
-//! Generates copilot candidates: suggested messages that the model writes for one person, visible
-//! only to that person. They create no run and store nothing; the scheduler does not know them.
+//! Generates copilot candidates: suggested messages that the model writes for one person and that
+//! only this person sees. No run and no message is created for them.
 //!
 //! **Invariant:** each requested candidate is published exactly once, as a text or as an error.
 //!
@@ -17,7 +17,7 @@ use base::ids::{ConversationId, GenerationId, MembershipId, ProviderId, RunId, S
 use dashmap::DashMap;
 use futures::future::join_all;
 use llm::request::Request;
-use realtime::event::{Envelope, Event};
+use realtime::envelope::{Envelope, Event};
 use realtime::topic::Topic;
 use sea_orm::{DbErr, EntityTrait};
 use tokio::time::sleep;

@@ -1,5 +1,5 @@
-//! Receives the text of a run from the model: combines deltas into slices, so that readers get a
-//! steady rate of frames for any model. The first delta is sent immediately.
+//! Buffers the text that a model streams for a run and publishes it in time slices, so that readers
+//! get a steady rate of frames. The first delta is published immediately.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -110,3 +110,7 @@ impl ChunkBuffer {
         waiting.last_flush = Some(Instant::now());
     }
 }
+
+#[cfg(test)]
+#[path = "wire_size_tests.rs"]
+mod wire_size_tests;

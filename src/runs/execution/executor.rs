@@ -9,6 +9,7 @@ use agent::agent_loop::AgentLoop;
 use agent::outcome::{GenerationFailure, GenerationOutcome};
 use agent::reasoning::Reasoning;
 use agent::usage::UsageTotal;
+use base::message_text;
 use futures::FutureExt;
 use leased_jobs::lease::CancelReason;
 use llm::delta::FinishReason;
@@ -16,7 +17,7 @@ use llm::tokens;
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
-use crate::db::retry;
+use crate::db::retry_wait;
 use crate::runs::error::EngineError;
 use crate::runs::execution::agent_host::{RunHost, RunProgress};
 use crate::runs::execution::lease::RunLease;
@@ -27,7 +28,7 @@ use crate::runs::scheduling::command::{
 };
 use crate::runs::scheduling::scheduler;
 use crate::runs::scheduling::scheduler::ClaimedRun;
-use crate::runs::scheduling::state::ScheduleState;
+use crate::runs::scheduling::state::schedule_state::ScheduleState;
 use crate::runs::services::RunServices;
 use crate::runs::store::write_effects::LatePrompt;
 use crate::runs::store::{run, write_effects};
@@ -125,7 +126,7 @@ async fn store_late_prompt(
             return;
         };
         tracing::warn!(run.id = %run.id, attempt, %error, "failed to store prompt and usage of canceled run {}: {error}", run.id);
-        if !retry::wait_after(attempt).await {
+        if !retry_wait::wait_after(attempt).await {
             return;
         }
     }
@@ -211,11 +212,13 @@ fn execution_end(
             CancelReason::LeaseLost | CancelReason::Shutdown | CancelReason::ClientDisconnected => {
                 None
             }
-            CancelReason::Requested if text.trim().is_empty() => Some(ExecutionEnd::Canceled {
-                partial: None,
-                usage: usage.map(run::RunUsage::from),
-                prompt: Some(sent),
-            }),
+            CancelReason::Requested if message_text::is_blank(&text) => {
+                Some(ExecutionEnd::Canceled {
+                    partial: None,
+                    usage: usage.map(run::RunUsage::from),
+                    prompt: Some(sent),
+                })
+            }
             CancelReason::Requested => {
                 let mut metadata = message_metadata(reasoning, receipts);
                 metadata["stopped"] = json!(true);
@@ -311,7 +314,7 @@ async fn commit_end(
             Err(EngineError::Rejected(CommandError::NotFound)) => return,
             Err(error) => {
                 tracing::warn!(run.id = %run.id, attempt, %error, "failed to commit the end of run {}: {error}", run.id);
-                if !retry::wait_after(attempt).await {
+                if !retry_wait::wait_after(attempt).await {
                     break;
                 }
             }

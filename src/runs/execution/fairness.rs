@@ -1,4 +1,4 @@
-//! Chooses which due runs are claimed when there are not enough permits for all. Pure.
+//! Chooses which due runs are claimed when there are not enough permits for all. No I/O.
 //!
 //! Every space has the same share of the permits: the next one goes to the space with the fewest
 //! running runs, then to the one whose last claim is longest ago, then to the one that has waited
@@ -177,10 +177,10 @@ mod tests {
     }
 
     fn capacity(held: &[DueRun]) -> ClaimCapacity {
-        let mut places = ClaimCapacity::default();
+        let mut capacity = ClaimCapacity::default();
         held.iter()
-            .for_each(|it| places.add(RunningRun::from_due(it)));
-        places
+            .for_each(|it| capacity.add(RunningRun::from_due(it)));
+        capacity
     }
 
     #[test]
@@ -194,7 +194,7 @@ mod tests {
         assert_eq!(
             chosen[3].run_after,
             Some(Timestamp(1)),
-            "the longest waiting first"
+            "the run that waits longest comes first"
         );
     }
 
@@ -210,10 +210,10 @@ mod tests {
 
     #[test]
     fn the_space_of_the_last_turn_waits_even_when_nothing_runs() {
-        let mut places = capacity(&[due(1, 0, 1)]);
-        places.retain(|_| false);
+        let mut capacity = capacity(&[due(1, 0, 1)]);
+        capacity.retain(|_| false);
 
-        let chosen = places.select(queued(vec![due(1, 1, 1), due(2, 9, 1)]), 1, 99);
+        let chosen = capacity.select(queued(vec![due(1, 1, 1), due(2, 9, 1)]), 1, 99);
 
         assert_eq!(spaces(&chosen), [2]);
     }
@@ -245,14 +245,14 @@ mod tests {
     }
 
     #[test]
-    fn old_turns_are_forgotten() {
-        let mut places = ClaimCapacity::default();
+    fn the_number_of_remembered_turns_is_bounded() {
+        let mut capacity = ClaimCapacity::default();
         for space in 0..10_000 {
-            places.add(RunningRun::from_due(&due(space, 0, 1)));
+            capacity.add(RunningRun::from_due(&due(space, 0, 1)));
         }
 
-        assert!(places.last_turns.len() as u64 <= MAX_REMEMBERED_TURNS);
-        assert!(places.last_turns.contains_key(&SpaceId(9_999)));
+        assert!(capacity.last_turns.len() as u64 <= MAX_REMEMBERED_TURNS);
+        assert!(capacity.last_turns.contains_key(&SpaceId(9_999)));
     }
 
     #[test]
@@ -269,7 +269,7 @@ mod tests {
     proptest! {
         /// No permit stays unused while a run fits; no space gets two more than another that waits.
         #[test]
-        fn places_are_shared_out_evenly(
+        fn permits_are_distributed_evenly(
             waiting in prop::collection::vec((1_i64..6, 0_i64..50, 0_i64..4), 0..60),
             running in prop::collection::vec((1_i64..6, 1_i64..4), 0..20),
             n_free in 0_usize..40,
@@ -286,13 +286,13 @@ mod tests {
             for it in &chosen {
                 prop_assert!(it.provider_id.is_none() || at(it.provider_id) <= per_provider);
             }
-            let left: Vec<&DueRun> = all.iter().filter(|it| chosen.iter().all(|taken| taken.id != it.id)).collect();
+            let left: Vec<&DueRun> = all.iter().filter(|it| chosen.iter().all(|run| run.id != it.id)).collect();
             let fits = |it: &&&DueRun| it.provider_id.is_none() || at(it.provider_id) < per_provider;
             let n_of = |space| now.iter().filter(|it| it.space_id == space).count();
             for it in left.iter().filter(fits) {
                 prop_assert_eq!(chosen.len(), n_free);
-                for taken in &chosen {
-                    prop_assert!(n_of(taken.space_id) <= n_of(it.space_id) + 1);
+                for run in &chosen {
+                    prop_assert!(n_of(run.space_id) <= n_of(it.space_id) + 1);
                 }
             }
         }

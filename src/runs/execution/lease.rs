@@ -1,4 +1,5 @@
-//! The leases of the runs that this node executes.
+//! Defines the lease types of the runs that this node executes, and creates the lease of a claimed
+//! run.
 
 use base::ids::{ConversationId, RunId};
 use leased_jobs::lease::{ActiveLeases, CancelHandle, Lease};

@@ -1,4 +1,5 @@
-//! Keeps the partial text of every run that is being written, on this node or on another.
+//! Keeps the text so far of every run that is being written on any node, publishes its deltas to
+//! subscribers, and fills gaps in the deltas of other nodes.
 //!
 //! **Invariant:** a delta is published under the lock that guards the text, so that a reader of the
 //! text knows which deltas it contains. Once a stream is closed, no delta of it is published: after
@@ -7,6 +8,9 @@
 //! **Invariant:** deltas of another node are passed on without gaps. A delta that does not continue
 //! the text is dropped, and the complete text is requested from the writing node. Deltas of a lease
 //! older than the newest known one are ignored.
+//!
+//! **Invariant:** after the start of a run is published, no delta of an earlier run of its
+//! conversation is. So in protocol 2 the conversation is enough to name the stream of a delta.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -17,8 +21,8 @@ use bytestring::ByteString;
 use dashmap::DashMap;
 use parking_lot::Mutex;
 use realtime::cluster::signal::{ClusterSignal, StreamSnapshot};
-use realtime::event;
-use realtime::event::{Envelope, Payload, StreamBoundary, StreamDelta, utf16_len};
+use realtime::envelope;
+use realtime::envelope::{Envelope, Payload, StreamBoundary, StreamDelta, StreamFrame, utf16_len};
 use realtime::hub::Hub;
 use realtime::topic::Topic;
 use tokio::sync::Notify;
@@ -35,7 +39,7 @@ const SWEEP_THRESHOLD: usize = 1024;
 /// A stream without activity for this long is over, even if its end was missed.
 const MAX_SILENCE: Duration = Duration::from_secs(900);
 
-/// The streams that this node knows. Cheap to clone; clones share state.
+/// The streams of this node and those received from others. Cheap to clone; clones share state.
 #[derive(Clone)]
 pub struct LiveStreams {
     hub: Hub,
@@ -69,15 +73,6 @@ pub struct LiveStream {
     pub text: String,
 }
 
-/// A stream boundary published by another node.
-#[derive(Clone, Debug)]
-pub struct RemoteBoundary {
-    pub conversation: ConversationId,
-    pub run: RunId,
-    pub lease: i64,
-    pub mark: StreamBoundary,
-}
-
 impl LiveStreams {
     /// Returns an empty set of streams.
     pub fn new(hub: Hub) -> Self {
@@ -97,7 +92,7 @@ impl LiveStreams {
             is_local: true,
             has_ended: false,
             touched: Instant::now(),
-            start: event::encode(start).to_string(),
+            start: envelope::encode(start).to_string(),
             text: String::new(),
             length: 0,
         };
@@ -160,13 +155,8 @@ impl LiveStreams {
     }
 
     /// Handles a start, reset or end published by another node.
-    pub fn apply_boundary(&self, boundary: &RemoteBoundary, envelope: Envelope) {
-        let RemoteBoundary {
-            conversation,
-            run,
-            lease,
-            mark,
-        } = *boundary;
+    pub fn apply_boundary(&self, conversation: ConversationId, event: StreamFrame) {
+        let (run, lease, mark) = (RunId(event.run), event.lease, event.mark);
         let known = self.streams.get_mut(&conversation);
         let known = known.filter(|it| it.run == run);
         if let Some(mut stream) = known {
@@ -177,26 +167,31 @@ impl LiveStreams {
                 StreamBoundary::Start => drop(stream),
                 StreamBoundary::Reset => {
                     stream.rewrite(String::new());
-                    return self.hub.publish_local(envelope);
+                    return self.publish_boundary(conversation, event);
                 }
                 StreamBoundary::Complete | StreamBoundary::Stop => {
                     stream.mark_ended();
-                    return self.hub.publish_local(envelope);
+                    return self.publish_boundary(conversation, event);
                 }
             }
         }
-        if let Payload::Stream { json, .. } = &envelope.payload {
-            let mut stream = LiveStreamState::from_remote(run, lease, json);
-            match mark {
-                StreamBoundary::Start => self.insert(conversation, stream),
-                StreamBoundary::Reset => {}
-                StreamBoundary::Complete | StreamBoundary::Stop => {
-                    stream.mark_ended();
-                    self.streams.entry(conversation).or_insert(stream);
-                }
+        let mut stream = LiveStreamState::from_remote(run, lease, &event.json);
+        match mark {
+            StreamBoundary::Start => self.insert(conversation, stream),
+            StreamBoundary::Reset => {}
+            StreamBoundary::Complete | StreamBoundary::Stop => {
+                stream.mark_ended();
+                self.streams.entry(conversation).or_insert(stream);
             }
         }
-        self.hub.publish_local(envelope);
+        self.publish_boundary(conversation, event);
+    }
+
+    fn publish_boundary(&self, conversation: ConversationId, event: StreamFrame) {
+        self.hub.publish_local(Envelope {
+            topic: Topic::Conversation(conversation),
+            payload: Payload::Stream(event),
+        });
     }
 
     /// Handles a delta of another node.
@@ -271,7 +266,6 @@ impl LiveStreams {
     /// Handles the text so far of a run on another node.
     pub fn apply_text(&self, remote: StreamSnapshot) {
         let (conversation, run) = (remote.conversation, RunId(remote.run));
-        let topic = Topic::Conversation(conversation);
         let known = self.streams.get(&conversation).map(|known| {
             let is_same = known.run == run && known.lease == remote.lease;
             let is_over = known.run == run && (known.has_ended || known.lease > remote.lease);
@@ -284,16 +278,9 @@ impl LiveStreams {
                 let json = ByteString::from(remote.start.as_str());
                 let stream = LiveStreamState::from_remote(run, remote.lease, &json);
                 self.insert(conversation, stream);
-                let cargo = Payload::Stream {
-                    json,
-                    run: remote.run,
-                    lease: remote.lease,
-                    mark: StreamBoundary::Start,
-                };
-                self.hub.publish_local(Envelope {
-                    topic,
-                    payload: cargo,
-                });
+                let identity = (remote.run, remote.lease);
+                let start = StreamFrame::new(json, identity, StreamBoundary::Start);
+                self.publish_boundary(conversation, start);
             }
         }
         let Some(mut stream) = self.streams.get_mut(&conversation) else {

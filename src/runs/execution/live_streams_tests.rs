@@ -5,13 +5,13 @@ use std::sync::Arc;
 use base::ids::{ConversationId, MembershipId, RunId};
 use realtime::cluster::bus::ClusterBus;
 use realtime::cluster::signal::StreamSnapshot;
-use realtime::event::{Envelope, Payload, StreamBoundary, StreamDelta};
+use realtime::envelope::{Payload, StreamBoundary, StreamDelta, StreamFrame};
 use realtime::hub::Hub;
 use realtime::outbox::{NextItem, Outbox};
 use realtime::topic::Topic;
 use uuid::Uuid;
 
-use super::{LiveStreams, RemoteBoundary};
+use super::LiveStreams;
 use crate::runs::events::TypingStart;
 use crate::runs::store::run::RunKind;
 
@@ -34,26 +34,8 @@ impl Node {
     }
 
     fn receive_boundary(&self, lease: i64, mark: StreamBoundary) {
-        let cargo = Payload::Stream {
-            json: "{}".into(),
-            run: RUN.0,
-            lease,
-            mark,
-        };
-        let boundary = RemoteBoundary {
-            conversation: HERE,
-            run: RUN,
-            lease,
-            mark,
-        };
-        let topic = Topic::Conversation(HERE);
-        self.live.apply_boundary(
-            &boundary,
-            Envelope {
-                topic,
-                payload: cargo,
-            },
-        );
+        let event = StreamFrame::new("{}".into(), (RUN.0, lease), mark);
+        self.live.apply_boundary(HERE, event);
     }
 
     fn receive_delta(&self, lease: i64, offset: usize, text: &str) {
@@ -76,7 +58,7 @@ impl Node {
         let all = std::iter::from_fn(|| self.outbox.try_next());
         all.map(|next| match next {
             NextItem::Envelope(it) => match &it.payload {
-                Payload::Stream { mark, .. } => format!("{mark:?}"),
+                Payload::Stream(event) => format!("{:?}", event.mark),
                 Payload::Delta(it) => format!("{}:{}", it.offset, it.text),
                 other => panic!("unexpected payload: {other:?}"),
             },

@@ -1,5 +1,5 @@
-//! Prometheus metrics of the runs on this node: queue wait, time to the first text, duration and
-//! outcome.
+//! Prometheus metrics of runs: queue wait, time to the first text, duration and outcome on this
+//! node, recoveries, missed events, and the load of the queue.
 
 use std::sync::atomic::AtomicU64;
 
@@ -206,20 +206,23 @@ mod tests {
         meter.recovered(report.counts());
         meter.recovered(report.counts());
 
-        let told = encode_metrics(&meter);
-        assert!(told.contains("reaped_total{what=\"failed\"} 4\n"), "{told}");
+        let encoded = encode_metrics(&meter);
         assert!(
-            told.contains("reaped_total{what=\"requeued\"} 2\n"),
-            "{told}"
+            encoded.contains("reaped_total{what=\"failed\"} 4\n"),
+            "{encoded}"
         );
         assert!(
-            told.contains("reaped_total{what=\"round_closed\"} 0\n"),
-            "{told}"
+            encoded.contains("reaped_total{what=\"requeued\"} 2\n"),
+            "{encoded}"
+        );
+        assert!(
+            encoded.contains("reaped_total{what=\"round_closed\"} 0\n"),
+            "{encoded}"
         );
     }
 
     #[test]
-    fn an_unknown_load_is_not_a_number() {
+    fn an_unknown_load_is_reported_as_nan() {
         let meter = RunMetrics::default();
         let load = QueueLoad {
             n_queued: 3,

@@ -1,4 +1,5 @@
-//! Execution of claimed runs: claiming, the prompt, the model call, the stream, recovery.
+//! Claims and executes runs: permits, prompt, model call, streaming, tool approvals, recovery. Also
+//! generates copilot candidates.
 
 pub mod agent_host;
 pub mod approval_wait;

@@ -1,5 +1,5 @@
-//! The queue of permits for model calls without a queued row: running runs whose tool approval was
-//! decided, and copilot candidates. The worker in `run_job.rs` grants them.
+//! Queues requests for a permit to call a model, from runs whose tool approval was decided and from
+//! copilot candidates. The dispatcher in `run_job.rs` grants them.
 //!
 //! **Invariant:** a candidate releases its permit when its [`Permit`] is dropped, however it ends.
 
@@ -13,7 +13,7 @@ use tokio::sync::oneshot;
 
 use crate::runs::store::due_runs::DueRun;
 
-/// Cheap to clone; clones share state.
+/// The requests for permits, and the candidates that hold one. Cheap to clone; clones share state.
 #[derive(Clone, Default)]
 pub struct Permits(Arc<Mutex<PermitState>>);
 

@@ -1,5 +1,5 @@
-//! Prepares the model call of a run: provider, prompt, request and tools. Also builds the prompt
-//! for a preview without a call.
+//! Prepares the model call of a run or a copilot candidate: provider, prompt, request and tools.
+//! Also builds the prompt of a preview, without a call.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use llm::provider::Provider;
 use llm::request::Request;
 use llm::tokens;
 use sea_orm::DbErr;
-use tavern::presets::document::GenerationTrigger;
+use tavern::presets::complete_preset::GenerationTrigger;
 
 use crate::conversations::message;
 use crate::prompt::budget::ContextOverflow;
@@ -20,13 +20,14 @@ use crate::prompt::builder::BuiltPrompt;
 use crate::prompt::context::{PromptContext as Scene, PromptMember};
 use crate::prompt::loading::loader;
 use crate::prompt::loading::loader::{PromptRequest, PromptScope};
-use crate::prompt::record::prompt_record::SentPrompt;
-use crate::providers::provider;
+use crate::prompt::record::sent_prompt::SentPrompt;
+use crate::providers::{provider, usable_providers};
 use crate::runs::error::ConversationReadError;
 use crate::runs::execution::tool_offers;
 use crate::runs::execution::tool_offers::ToolOffer;
 use crate::runs::scheduling::command::SentPromptRef;
-use crate::runs::scheduling::state::{CommandFacts, ScheduleState};
+use crate::runs::scheduling::state::command_facts::CommandFacts;
+use crate::runs::scheduling::state::schedule_state::ScheduleState;
 use crate::runs::services::RunServices;
 use crate::runs::store::run;
 use crate::spaces::membership;
@@ -226,8 +227,8 @@ pub async fn preview(
     Ok(Some((row, built)))
 }
 
-/// Builds a prompt in a blocking task. Counting tokens is CPU work, and the first count loads the
-/// vocabulary, which must block neither streams nor requests.
+/// Builds a prompt in a blocking task. Counting tokens is CPU work, which must block neither streams
+/// nor requests.
 async fn build_prompt(
     context: &RunServices,
     prompt: Scene,
@@ -258,7 +259,7 @@ async fn find_provider(
     let seat = membership::find(db, speaker).await?;
     let own = seat.as_ref().and_then(|it| it.llm_provider_id);
     let model = seat.as_ref().and_then(membership::Model::model_override);
-    provider::find_usable(db, own, model).await
+    usable_providers::find(db, own, model).await
 }
 
 fn sent_prompt(row: &provider::Model, built: &BuiltPrompt, seed: u64) -> SentPromptRef {

@@ -1,5 +1,6 @@
-//! Recovers what a dead node left behind: runs whose heartbeat stopped, rounds without a run. Runs
-//! on every node; two at the same time do no harm, because every transition names the lease it saw.
+//! Ends or requeues runs of dead nodes, ends rounds without a run, applies pending changes of
+//! settings and continues background jobs. Every node does this; concurrent recoveries are safe,
+//! because every transition names the lease it saw.
 //!
 //! **Invariant:** a node that was itself suspended recovers nothing for one stale time, and so does
 //! one whose check took as long as a heartbeat. It never recovers runs that it executes itself.
@@ -14,14 +15,13 @@ use tokio::time::Instant;
 use utoipa::ToSchema;
 
 use crate::db::backend;
-use crate::db::backend::Backend;
+use crate::db::backend::{Backend, StaleAfter};
 use crate::rounds::round;
+use crate::runs::background_jobs;
 use crate::runs::error::EngineError;
-use crate::runs::jobs;
 use crate::runs::scheduling::command::Command;
 use crate::runs::scheduling::scheduler;
 use crate::runs::services::RunServices;
-use crate::runs::store::queue::StaleAfter;
 use crate::runs::store::{queue, run, step_marks};
 
 /// What a sweep recovered.
@@ -137,7 +137,7 @@ async fn recover_silent_for(
         }
     }
     step_marks::process_all(context).await?;
-    report.jobs_continued = jobs::take_over_stale(context, after_ms).await?;
+    report.jobs_continued = background_jobs::take_over_stale(context, &stale).await?;
     context.metrics.recovered(report.counts());
     Ok(Some(report))
 }

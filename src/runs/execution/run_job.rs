@@ -1,4 +1,5 @@
-//! The dispatcher of a node: finds due runs, claims them through the scheduler and executes them.
+//! The dispatcher of a node: finds due runs, claims them through the scheduler, starts their
+//! execution, and renews their leases.
 //!
 //! **Invariant:** it claims *any* due run, whichever node planned it. A wake-up signal only
 //! shortens the wait: without one it sleeps until the next run is due, and polls every

@@ -1,9 +1,9 @@
-//! Determines which tools a character may call in a run: the built-in tools and MCP servers that
-//! the settings of the space allow.
+//! Lists the tools that a character may call in a run: those built-in tools and tools of MCP
+//! servers that the settings of the space allow.
 
 use std::sync::Arc;
 
-use agent::tools::mcp::server::{Credentials, McpServer};
+use agent::tools::mcp::remote_server::{Credentials, McpServer};
 use agent::tools::mcp::sessions::{McpSessions, RemoteTool};
 use agent::tools::mcp::tool_info::McpTool;
 use agent::tools::mcp::tool_names::model_facing_name;

@@ -1,4 +1,5 @@
-//! Loads the conversations of a space as a list, each with what it is doing.
+//! Loads a page of the conversations of a space, each with its state, its active runs and how far
+//! the user has read.
 
 use base::ids::{ConversationId, SpaceId, UserId};
 use sea_orm::{ConnectionTrait, DbErr, EntityTrait};

@@ -1,4 +1,5 @@
-//! Queries runs of all states, including ended ones, for lists and statistics.
+//! Queries runs in any status, ended ones included, for lists, the load of the queue, and daily
+//! usage statistics.
 //!
 //! **Invariant:** read-only; the execution of runs never waits for these queries.
 

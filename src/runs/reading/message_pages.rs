@@ -1,4 +1,5 @@
-//! Loads pages of a timeline as JSON: read, rendered and encoded one slice of rows at a time.
+//! Loads pages of a timeline as JSON: reads, renders and encodes one slice of rows at a time. Also
+//! loads single messages.
 //!
 //! **Invariant:** a page holds only its JSON and one slice of rows in memory: a page of long
 //! messages costs no more than its limit, even if many clients read slowly.
@@ -8,11 +9,11 @@ use std::sync::Arc;
 use base::ids::{ConversationId, MessageId};
 use sea_orm::DbErr;
 
-use crate::conversations::pages::{MessageDetails, PageBudget, Stub};
 use crate::conversations::rendering::markdown::Markdown;
 use crate::conversations::timeline::TimelinePage;
-use crate::conversations::{message, pages};
-use crate::db::reading::slices;
+use crate::conversations::timeline_page::{MessageDetails, PageBudget, Stub};
+use crate::conversations::{message, timeline_page};
+use crate::db::reading::row_slices;
 use crate::runs::engine::RunEngine;
 use crate::runs::error::ConversationReadError;
 
@@ -49,8 +50,8 @@ impl MessageQuery {
 }
 
 impl RunEngine {
-    /// Returns a page of a timeline with at most [`pages::MAX_BYTES`] of JSON, or one message if
-    /// that is longer.
+    /// Returns a page of a timeline with at most [`timeline_page::MAX_BYTES`] of JSON, or one
+    /// message if that is longer.
     ///
     /// # Errors
     /// Returns the database's error when it fails.
@@ -59,7 +60,7 @@ impl RunEngine {
         id: ConversationId,
         query: MessageQuery,
     ) -> Result<MessagePage, ConversationReadError> {
-        let max_bytes = pages::MAX_BYTES - FRAME_BYTES;
+        let max_bytes = timeline_page::MAX_BYTES - FRAME_BYTES;
         let TimelinePage::Around(seq) = query.page else {
             return self.load_part(id, query, max_bytes).await;
         };
@@ -115,7 +116,8 @@ impl RunEngine {
         max_bytes: usize,
     ) -> Result<MessagePage, ConversationReadError> {
         let MessageQuery { page, limit, .. } = query;
-        let mut stubs = pages::load_stubs(self.context.db.reader(), id, page, limit).await?;
+        let mut stubs =
+            timeline_page::load_stubs(self.context.db.reader(), id, page, limit).await?;
         let n_found = stubs.len();
         stubs.truncate(usize::try_from(limit).unwrap_or(usize::MAX));
         let mut found = MessagePage {
@@ -123,7 +125,7 @@ impl RunEngine {
             ..Default::default()
         };
         let mut budget = PageBudget::new(max_bytes);
-        for slice in slices::split_into_slices(&stubs, slices::SLICE_BYTES) {
+        for slice in row_slices::split_into_slices(&stubs, row_slices::SLICE_BYTES) {
             let (encoded, left) = self.load_encoded(id, slice.to_vec(), query, budget).await?;
             // Messages that were hidden after the stubs were read are missing in `encoded`.
             let last = match left {
@@ -157,7 +159,7 @@ impl RunEngine {
     ) -> Result<(Vec<(i64, String)>, Option<PageBudget>), ConversationReadError> {
         let read = self.context.db.read(move |tx| {
             Box::pin(async move {
-                let rows = pages::load_messages(tx, id, &slice).await?;
+                let rows = timeline_page::load_messages(tx, id, &slice).await?;
                 let details = MessageDetails::load(tx, &rows).await?;
                 Ok::<_, DbErr>((rows, details))
             })

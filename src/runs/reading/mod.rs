@@ -1,4 +1,5 @@
-//! What clients read of a conversation and its runs.
+//! Reads conversations and runs for clients: lists, message pages, snapshots and run history. Also
+//! detects missed events.
 
 pub mod conversation_list;
 pub mod history;

@@ -1,4 +1,5 @@
-//! Reads what a client needs to show a conversation and to catch up after a pause.
+//! Reads a snapshot of a conversation, from which a client shows it or catches up after a
+//! disconnect. Also reads its state, its live text and its open approvals.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,10 +9,10 @@ use sea_orm::{ConnectionTrait, DbErr, EntityTrait};
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use crate::conversations::pages::{MessageDetails, PageBudget, TimelineChanges};
 use crate::conversations::timeline::TimelinePage;
-use crate::conversations::{conversation, message, pages};
-use crate::db::reading::slices;
+use crate::conversations::timeline_page::{MessageDetails, PageBudget, TimelineChanges};
+use crate::conversations::{conversation, message, timeline_page};
+use crate::db::reading::row_slices;
 use crate::rounds::active_round::ActiveRound;
 use crate::runs::engine::RunEngine;
 use crate::runs::error::ConversationReadError;
@@ -147,7 +148,7 @@ impl RunEngine {
         );
     }
 
-    /// Returns what a conversation is doing.
+    /// Returns the active round and the runs of a conversation.
     ///
     /// # Errors
     /// Returns the database's error when it fails.
@@ -214,12 +215,12 @@ impl RunEngine {
     ) -> Result<(Vec<message::MessageView>, bool), ConversationReadError> {
         let markdown = Arc::clone(&self.context.markdown);
         let render = move || {
-            let mut budget = PageBudget::new(pages::MAX_BYTES);
+            let mut budget = PageBudget::new(timeline_page::MAX_BYTES);
             let n_rows = rows.len();
             let views = rows.into_iter().rev();
             let views = views.map(|it| details.view(&it, Some(&markdown)));
             let mut views: Vec<_> = views
-                .take_while(|it| budget.try_add(pages::n_json_bytes(it)))
+                .take_while(|it| budget.try_add(timeline_page::n_json_bytes(it)))
                 .collect();
             views.reverse();
             let is_cut = views.len() < n_rows;
@@ -257,7 +258,7 @@ impl SnapshotData {
         let runtime = RuntimeView::load(tx, id).await?;
         let changed = match after_rev {
             Some(rev) if rev <= row.rev && !reset => {
-                pages::load_changes_since(tx, id, rev, MAX_CHANGES).await?
+                timeline_page::load_changes_since(tx, id, rev, MAX_CHANGES).await?
             }
             _ => None,
         };
@@ -272,7 +273,7 @@ impl SnapshotData {
             Some(changed) => (changed, false),
             None => newest_changes(tx, id).await?,
         };
-        let messages = pages::load_messages(tx, id, &shown).await?;
+        let messages = timeline_page::load_messages(tx, id, &shown).await?;
         // Only a running run has pending approvals.
         let tool_approvals = match &runtime.running {
             Some(_) => tool_approval::list_open(tx, id).await?,
@@ -301,10 +302,11 @@ async fn newest_changes(
     tx: &impl ConnectionTrait,
     id: ConversationId,
 ) -> Result<(TimelineChanges, bool), DbErr> {
-    let mut shown = pages::load_stubs(tx, id, TimelinePage::Newest, N_NEWEST_MESSAGES).await?;
+    let mut shown =
+        timeline_page::load_stubs(tx, id, TimelinePage::Newest, N_NEWEST_MESSAGES).await?;
     let n_found = shown.len();
     shown.truncate(usize::try_from(N_NEWEST_MESSAGES).unwrap_or(usize::MAX));
-    let n_fitting = slices::n_fitting(&shown, pages::MAX_BYTES as i64 / 2);
+    let n_fitting = row_slices::n_fitting(&shown, timeline_page::MAX_BYTES as i64 / 2);
     shown.truncate(n_fitting);
     let has_more = shown.len() < n_found;
     let hidden = Vec::new();

@@ -1,5 +1,5 @@
-//! The JSON documents about what a conversation is doing: its round, its state, and the whole
-//! conversation.
+//! Loads the active round and runs of a conversation, and builds the JSON documents of the
+//! conversation, its state and its round.
 
 use base::clock::Timestamp;
 use base::ids::{ConversationId, MembershipId, MessageId, RoundId, SpaceId};
@@ -12,7 +12,7 @@ use crate::db::connect::Db;
 use crate::rounds::active_round::ActiveRound;
 use crate::rounds::{round, slot};
 use crate::runs::scheduling::auto_mode;
-use crate::runs::scheduling::state::ScheduleState;
+use crate::runs::scheduling::state::schedule_state::ScheduleState;
 use crate::runs::store::{failed_run, run};
 use crate::spaces::space;
 
@@ -78,7 +78,7 @@ fn slot_view(slot: &slot::Model) -> SlotView {
     }
 }
 
-/// What a conversation is doing.
+/// The active round of a conversation, and its queued, running and failed run.
 #[derive(Clone, Debug)]
 pub struct RuntimeView {
     pub round: Option<ActiveRound>,
@@ -89,7 +89,7 @@ pub struct RuntimeView {
 }
 
 impl RuntimeView {
-    /// Loads what a conversation is doing. Consistent only within one transaction.
+    /// Loads the round and runs of a conversation. Consistent only within one transaction.
     ///
     /// # Errors
     /// Returns the database's error when it fails.
@@ -130,7 +130,7 @@ impl RuntimeView {
 }
 
 impl ScheduleState {
-    /// Returns what the conversation is doing.
+    /// Returns the round and runs of the conversation.
     pub fn runtime(&self) -> RuntimeView {
         RuntimeView {
             round: self.round.clone(),

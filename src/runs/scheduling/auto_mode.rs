@@ -1,5 +1,6 @@
-//! Auto mode: characters answer each other, with a delay before each turn, until the number of
-//! turns allowed after a human message is used up.
+//! Plans auto mode: starts rounds in which characters answer each other until the turns allowed
+//! after a human message are used up, resets the count of turns, and cancels queued turns when auto
+//! mode is switched off.
 
 use crate::conversations::conversation;
 use crate::rounds::round;

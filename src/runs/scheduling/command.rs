@@ -1,4 +1,5 @@
-//! The commands of the scheduler, and the reasons why a command is refused.
+//! Defines the commands of the scheduler with their data, and the errors with which it rejects
+//! them.
 
 use std::sync::Arc;
 
@@ -7,7 +8,7 @@ use tavern::macros::variables::VariableChanges;
 
 use crate::conversations::{message, swipe};
 use crate::prompt::builder::PromptEffects;
-use crate::prompt::record::prompt_record::SentPrompt;
+use crate::prompt::record::sent_prompt::SentPrompt;
 use crate::runs::store::run;
 
 /// An input of the scheduler: something that happened, or a request.

@@ -1,4 +1,4 @@
-//! Plans the claim, end, recovery and release of a run.
+//! Plans what the claim, end, recovery or release of a run changes, and the end of a stalled round.
 
 use agent::outcome::{FailureCode, GenerationFailure};
 use base::ids::RunId;
@@ -10,7 +10,7 @@ use crate::runs::scheduling::command::{CommandError, ExecutionEnd, GeneratedText
 use crate::runs::scheduling::plan::{EnqueueRun, MessageRef, NewMessage, PlanChange};
 use crate::runs::scheduling::plan_builder::{NextSlot, PlanBuilder};
 use crate::runs::scheduling::speaker_choice::TriggerMessage;
-use crate::runs::scheduling::state::CommandFacts;
+use crate::runs::scheduling::state::command_facts::CommandFacts;
 use crate::runs::scheduling::{copilot, regenerate};
 use crate::runs::store::due_runs::is_due;
 use crate::runs::store::run::RunCancelReason;

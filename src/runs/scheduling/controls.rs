@@ -1,5 +1,5 @@
-//! Plans the actions of people: stop, pause, resume, skip, retry, cancel, edit, hide, mute,
-//! archive.
+//! Plans what actions of users change: stop, pause, resume, skip, retry and cancel runs, edit or
+//! hide a message, and change settings or memberships.
 
 use base::ids::{MembershipId, MessageId, RunId};
 

@@ -1,5 +1,5 @@
-//! Plans the copilot: the AI writes for a human who turned it on, for a limited number of steps;
-//! the characters answer each text as if the human had written it.
+//! Plans the runs of the copilot: the AI writes for a human who turned it on, for a limited number
+//! of steps; the characters answer each text as if the human had written it.
 //!
 //! **Invariant:** only the plan that commits a text spends its step. So no crash, second attempt or
 //! second node spends a step twice, or writes without spending one.

@@ -1,4 +1,5 @@
-//! The decision who speaks next: the commands, the pure planner, and the transaction around it.
+//! Decides who speaks next in a conversation: the commands, the planner, which does no I/O, and the
+//! transaction that loads the state and writes the plan.
 
 pub mod auto_mode;
 pub mod command;

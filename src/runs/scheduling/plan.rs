@@ -1,4 +1,4 @@
-//! The result of planning a command: a list of changes, decided before anything is written.
+//! Defines the plan of a command: the list of changes to write, decided before anything is written.
 
 use std::sync::Arc;
 
@@ -6,7 +6,7 @@ use base::ids::{MembershipId, MessageId, RoundId, RunId};
 
 use crate::conversations::{message, swipe};
 use crate::prompt::builder::PromptEffects;
-use crate::prompt::record::prompt_record::SentPrompt;
+use crate::prompt::record::sent_prompt::SentPrompt;
 use crate::rounds::{round, slot};
 use crate::runs::scheduling::command::MessageEdit;
 use crate::runs::store::{queue, run};

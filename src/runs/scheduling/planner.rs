@@ -1,6 +1,8 @@
-//! The planner decides what a command changes. Pure: state, random values and time are arguments, a
-//! plan or an error is the result; no I/O. The rules are here, in `completion.rs` (claims and ends
-//! of runs), `controls.rs` (controls for users) and in the files that they call.
+//! Decides what a command changes: returns a plan, or the reason why the command is rejected. No
+//! I/O: state, random values and time are arguments.
+//!
+//! The rules for posts, forced replies and greetings are here; the others are in `completion.rs`
+//! (claims and ends of runs), `controls.rs` (controls for users) and in the files that they call.
 //!
 //! **Invariant:** what follows a run depends on the run's kind, round and slot, never on the
 //! current settings of its author.
@@ -17,7 +19,8 @@ use crate::runs::scheduling::command::{Command, CommandError, Greeting, NewPost}
 use crate::runs::scheduling::plan::{EnqueueRun, MessageRef, NewMessage, Plan, PlanChange};
 use crate::runs::scheduling::plan_builder::{GeneratedIds, PlanBuilder};
 use crate::runs::scheduling::speaker_choice::TriggerMessage;
-use crate::runs::scheduling::state::{CommandFacts, ScheduleState};
+use crate::runs::scheduling::state::command_facts::CommandFacts;
+use crate::runs::scheduling::state::schedule_state::ScheduleState;
 use crate::runs::scheduling::{
     auto_mode, completion, controls, copilot, queue_edit, regenerate, regenerate_last_turn,
     speaker_choice,

@@ -11,33 +11,37 @@ const DELAY: i64 = 5_000;
 
 /// Ada and Bob, who reply to each other three times.
 pub fn auto_mode_fixture() -> PlannerFixture {
-    let mut stage = PlannerFixture::with_characters(&["Ada", "Bob"]);
-    stage.state.space.auto_mode_enabled = true;
-    stage.state.space.auto_mode_max_turns = 3;
-    stage
+    let mut fixture = PlannerFixture::with_characters(&["Ada", "Bob"]);
+    fixture.state.space.auto_mode_enabled = true;
+    fixture.state.space.auto_mode_max_turns = 3;
+    fixture
 }
 
 /// Ada has replied to Eve, and Bob's turn is queued.
 pub fn waiting() -> PlannerFixture {
-    let mut stage = auto_mode_fixture();
-    stage.post_as_eve("Hi.").unwrap();
-    stage.claim_due();
-    stage.end_run(success("I am Ada."));
-    stage
+    let mut fixture = auto_mode_fixture();
+    fixture.post_as_eve("Hi.").unwrap();
+    fixture.claim_due();
+    fixture.end_run(success("I am Ada."));
+    fixture
 }
 
 /// Bob's turn is running.
 pub fn running() -> PlannerFixture {
-    let mut stage = waiting();
-    stage.claim_after_delay();
-    stage
+    let mut fixture = waiting();
+    fixture.claim_after_delay();
+    fixture
 }
 
 impl PlannerFixture {
     /// Advances the clock by the delay and claims the queued run.
     pub fn claim_after_delay(&mut self) {
         self.now = self.now.plus_ms(DELAY);
-        assert_eq!(self.claim_due().len(), 1, "it is claimed");
+        assert_eq!(
+            self.claim_due().len(),
+            1,
+            "the queued run should be claimed"
+        );
     }
 
     pub fn turns_left(&self) -> Option<i64> {
@@ -60,11 +64,11 @@ impl PlannerFixture {
 
 #[test]
 fn a_reply_is_answered_by_another_after_the_delay() {
-    let mut stage = auto_mode_fixture();
-    stage.post_as_eve("Hi.").unwrap();
-    stage.claim_due();
+    let mut fixture = auto_mode_fixture();
+    fixture.post_as_eve("Hi.").unwrap();
+    fixture.claim_due();
 
-    let plan = stage.end_run(success("I am Ada."));
+    let plan = fixture.end_run(success("I am Ada."));
 
     let expected = [
         "finish Ada: succeeded",
@@ -76,39 +80,43 @@ fn a_reply_is_answered_by_another_after_the_delay() {
         "queue Bob: auto_mode, auto_mode, in 5000 ms",
     ];
     assert_eq!(plan, expected);
-    let run = stage.state.queued.as_ref().unwrap();
+    let run = fixture.state.queued.as_ref().unwrap();
     assert_eq!(run.debug.expected_last_message_id, Some(MessageId(2)));
     assert_eq!(run.debug.trigger_message_id, Some(MessageId(2)));
-    assert_eq!(stage.turns_left(), Some(2));
+    assert_eq!(fixture.turns_left(), Some(2));
 }
 
 #[test]
-fn it_rests_when_its_turns_are_spent() {
-    let mut stage = waiting();
+fn auto_mode_stops_when_no_turns_are_left() {
+    let mut fixture = waiting();
 
-    assert_eq!(stage.run_to_end(), 3);
-    assert_eq!(stage.turns_left(), Some(0));
-    assert!(stage.state.round.is_none() && stage.state.queued.is_none());
+    assert_eq!(fixture.run_to_end(), 3);
+    assert_eq!(fixture.turns_left(), Some(0));
+    assert!(fixture.state.round.is_none() && fixture.state.queued.is_none());
 }
 
 #[test]
-fn a_human_message_resets_its_turns() {
-    let mut stage = waiting();
-    stage.run_to_end();
+fn a_human_message_resets_the_turns_of_auto_mode() {
+    let mut fixture = waiting();
+    fixture.run_to_end();
 
-    let plan = stage.post_as_eve("Go on.").unwrap();
+    let plan = fixture.post_as_eve("Go on.").unwrap();
 
     assert_eq!(plan[1], "auto mode spoke 0 times");
-    assert_eq!(stage.turns_left(), Some(3));
-    assert_eq!(stage.run_to_end(), 6, "three of each");
+    assert_eq!(fixture.turns_left(), Some(3));
+    assert_eq!(
+        fixture.run_to_end(),
+        6,
+        "three before the message and three after it"
+    );
 }
 
 #[test]
-fn a_human_message_comes_before_the_turn_that_waits() {
-    let mut stage = waiting();
-    let waits = stage.state.queued.as_ref().unwrap().id;
+fn a_human_message_replaces_the_queued_turn_of_auto_mode() {
+    let mut fixture = waiting();
+    let waits = fixture.state.queued.as_ref().unwrap().id;
 
-    let plan = stage.post_as_eve("Me first.").unwrap();
+    let plan = fixture.post_as_eve("Me first.").unwrap();
 
     let expected = [
         r#"Eve says "Me first.""#,
@@ -119,21 +127,21 @@ fn a_human_message_comes_before_the_turn_that_waits() {
     ];
     assert_eq!(plan, expected);
     assert_eq!(
-        stage.state.queued.unwrap().id,
+        fixture.state.queued.unwrap().id,
         waits,
         "the row keeps its id"
     );
 }
 
 #[test]
-fn a_turn_makes_sense_only_after_the_text_it_answers() {
-    let mut stage = waiting();
-    stage.state.space.reply_order = ReplyOrder::Manual;
-    stage.post_as_eve("Hush.").unwrap();
-    stage.state.space.reply_order = ReplyOrder::List;
-    stage.now = stage.now.plus_ms(DELAY);
+fn an_auto_mode_turn_is_skipped_if_the_tail_is_not_the_text_it_answers() {
+    let mut fixture = waiting();
+    fixture.state.space.reply_order = ReplyOrder::Manual;
+    fixture.post_as_eve("Hush.").unwrap();
+    fixture.state.space.reply_order = ReplyOrder::List;
+    fixture.now = fixture.now.plus_ms(DELAY);
 
-    let plan = stage.claim_due();
+    let plan = fixture.claim_due();
 
     let expected = [
         "skip Bob: expected_last_message_mismatch",
@@ -146,12 +154,12 @@ fn a_turn_makes_sense_only_after_the_text_it_answers() {
 #[test]
 fn a_character_answers_itself_only_if_the_space_allows_it() {
     let alone = |allowed| {
-        let mut stage = PlannerFixture::with_characters(&["Ada"]);
-        stage.state.space.auto_mode_enabled = true;
-        stage.state.space.auto_mode_max_turns = 3;
-        stage.state.space.allow_self_responses = allowed;
-        stage.post_as_eve("Hi.").unwrap();
-        stage.run_to_end()
+        let mut fixture = PlannerFixture::with_characters(&["Ada"]);
+        fixture.state.space.auto_mode_enabled = true;
+        fixture.state.space.auto_mode_max_turns = 3;
+        fixture.state.space.allow_self_responses = allowed;
+        fixture.post_as_eve("Hi.").unwrap();
+        fixture.run_to_end()
     };
 
     assert_eq!(alone(false), 0);
@@ -159,44 +167,48 @@ fn a_character_answers_itself_only_if_the_space_allows_it() {
 }
 
 #[test]
-fn in_manual_order_it_rests() {
-    let mut stage = running();
-    stage.state.space.reply_order = ReplyOrder::Manual;
+fn auto_mode_stops_in_manual_order() {
+    let mut fixture = running();
+    fixture.state.space.reply_order = ReplyOrder::Manual;
 
-    stage.end_run(success("I am Bob."));
+    fixture.end_run(success("I am Bob."));
 
-    assert!(stage.state.queued.is_none() && stage.state.round.is_none());
+    assert!(fixture.state.queued.is_none() && fixture.state.round.is_none());
 }
 
 #[test]
-fn one_at_a_time_the_pool_is_drawn_empty_and_then_it_rests() {
-    let mut stage = PlannerFixture::with_characters(&["Ada", "Bob", "Cid"]);
-    stage.state.space.auto_mode_enabled = true;
-    stage.state.space.reply_order = ReplyOrder::Pooled;
-    stage.post_as_eve("Hi.").unwrap();
+fn auto_mode_stops_when_the_pool_is_empty() {
+    let mut fixture = PlannerFixture::with_characters(&["Ada", "Bob", "Cid"]);
+    fixture.state.space.auto_mode_enabled = true;
+    fixture.state.space.reply_order = ReplyOrder::Pooled;
+    fixture.post_as_eve("Hi.").unwrap();
 
-    assert_eq!(stage.run_to_end(), 2, "the others, each once");
+    assert_eq!(fixture.run_to_end(), 2, "each other character once");
 }
 
 #[test]
-fn each_slot_of_its_rounds_waits_and_counts() {
-    let mut stage = PlannerFixture::with_characters(&["Ada", "Bob", "Cid"]);
-    stage.state.space.auto_mode_enabled = true;
-    stage.state.space.replies_per_turn = RepliesPerTurn::Activated;
-    stage.state.space.auto_mode_max_turns = 3;
-    stage.post_as_eve("Hi.").unwrap();
+fn each_slot_of_an_auto_mode_round_waits_and_uses_a_turn() {
+    let mut fixture = PlannerFixture::with_characters(&["Ada", "Bob", "Cid"]);
+    fixture.state.space.auto_mode_enabled = true;
+    fixture.state.space.replies_per_turn = RepliesPerTurn::Activated;
+    fixture.state.space.auto_mode_max_turns = 3;
+    fixture.post_as_eve("Hi.").unwrap();
     for _ in 0..3 {
-        stage.claim_due();
-        stage.end_run(success("Mine."));
+        fixture.claim_due();
+        fixture.end_run(success("Mine."));
     }
-    assert_eq!(stage.turns_left(), Some(2), "a person's round costs none");
-    stage.claim_after_delay();
+    assert_eq!(
+        fixture.turns_left(),
+        Some(2),
+        "a round triggered by a user uses no turn"
+    );
+    fixture.claim_after_delay();
 
-    let second = stage.end_run(success("Ada's second."));
-    stage.claim_after_delay();
-    let third = stage.end_run(success("Bob's second."));
-    stage.claim_after_delay();
-    let spent = stage.end_run(success("Ada's third."));
+    let second = fixture.end_run(success("Ada's second."));
+    fixture.claim_after_delay();
+    let third = fixture.end_run(success("Bob's second."));
+    fixture.claim_after_delay();
+    let spent = fixture.end_run(success("Ada's third."));
 
     let expected = [
         "round generating at 1",
@@ -210,5 +222,5 @@ fn each_slot_of_its_rounds_waits_and_counts() {
         spent[3..],
         ["round generating at 1", "round finished: auto_mode_budget"]
     );
-    assert!(stage.state.queued.is_none());
+    assert!(fixture.state.queued.is_none());
 }

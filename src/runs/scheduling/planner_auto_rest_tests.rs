@@ -13,7 +13,7 @@ use crate::spaces::membership::Participation;
 use crate::spaces::space::{InputPolicy, RepliesPerTurn, ReplyOrder};
 
 #[test]
-fn it_rests_while_its_turn_has_failed_or_is_paused() {
+fn auto_mode_queues_no_turn_while_its_round_is_failed_or_paused() {
     let mut failed = running();
     let plan = failed.end_run(failure());
     assert_eq!(plan[1], "round failed at 0");
@@ -23,33 +23,36 @@ fn it_rests_while_its_turn_has_failed_or_is_paused() {
     let mut paused = waiting();
     paused.run_command(&Command::Pause).unwrap();
 
-    for stage in [&failed, &stopped, &paused] {
-        assert!(stage.state.queued.is_none());
+    for fixture in [&failed, &stopped, &paused] {
+        assert!(fixture.state.queued.is_none());
     }
-    let state = |stage: &PlannerFixture| stage.state.round.as_ref().map(|it| it.row.state);
+    let state = |fixture: &PlannerFixture| fixture.state.round.as_ref().map(|it| it.row.state);
     assert_eq!(state(&failed), Some(RoundState::Failed));
     assert_eq!(state(&stopped), Some(RoundState::Paused));
     assert_eq!(state(&paused), Some(RoundState::Paused));
 }
 
 #[test]
-fn the_same_turn_again_is_not_counted_again() {
+fn a_repeated_auto_mode_turn_is_counted_once() {
     let mut failed = running();
     failed.end_run(failure());
     let mut stopped = running();
     stopped.run_command(&STOP).unwrap();
+    let mut paused = waiting();
+    paused.run_command(&Command::Pause).unwrap();
     let mut dead = running();
     dead.expire_lease();
 
     failed.run_command(&Command::Retry).unwrap();
     stopped.run_command(&Command::Resume).unwrap();
+    paused.run_command(&Command::Resume).unwrap();
 
-    for mut stage in [failed, stopped, dead] {
-        assert_eq!(stage.turns_left(), Some(2));
-        assert_eq!(stage.state.queued.as_ref().unwrap().run_after, None);
-        stage.run_to_end();
-        assert_eq!(stage.turns_left(), Some(0));
-        let mut slots = stage
+    for mut fixture in [failed, stopped, paused, dead] {
+        assert_eq!(fixture.turns_left(), Some(2));
+        assert_eq!(fixture.state.queued.as_ref().unwrap().run_after, None);
+        fixture.run_to_end();
+        assert_eq!(fixture.turns_left(), Some(0));
+        let mut slots = fixture
             .ended
             .iter()
             .filter(|it| it.kind == run::RunKind::AutoMode);
@@ -61,52 +64,52 @@ fn the_same_turn_again_is_not_counted_again() {
 }
 
 #[test]
-fn a_turn_that_is_tried_again_after_a_person_spoke_is_one_of_the_new_turns() {
-    let mut stage = running();
-    stage.state.space.during_generation_user_input_policy = InputPolicy::Queue;
-    stage.state.space.reply_order = ReplyOrder::Manual;
-    stage.post_as_eve("Nobody needs to answer.").unwrap();
-    assert_eq!(stage.turns_left(), Some(3));
-    stage.state.space.reply_order = ReplyOrder::List;
+fn a_turn_repeated_after_a_human_message_counts_as_one_of_the_new_turns() {
+    let mut fixture = running();
+    fixture.state.space.during_generation_user_input_policy = InputPolicy::Queue;
+    fixture.state.space.reply_order = ReplyOrder::Manual;
+    fixture.post_as_eve("Nobody needs to answer.").unwrap();
+    assert_eq!(fixture.turns_left(), Some(3));
+    fixture.state.space.reply_order = ReplyOrder::List;
 
-    stage.expire_lease();
+    fixture.expire_lease();
 
-    assert_eq!(stage.turns_left(), Some(2));
-    assert_eq!(stage.run_to_end(), 4, "the one that died, and three");
+    assert_eq!(fixture.turns_left(), Some(2));
+    assert_eq!(fixture.run_to_end(), 4, "the repeated turn and three more");
 }
 
 #[test]
-fn a_node_that_dies_with_the_last_turn_gets_no_more_than_that_turn() {
-    let mut stage = waiting();
-    while stage.turns_left() != Some(0) {
-        stage.claim_after_delay();
-        stage.end_run(success("Well."));
+fn a_last_turn_whose_node_died_is_repeated_and_no_other_follows() {
+    let mut fixture = waiting();
+    while fixture.turns_left() != Some(0) {
+        fixture.claim_after_delay();
+        fixture.end_run(success("Well."));
     }
-    stage.claim_after_delay();
+    fixture.claim_after_delay();
 
-    stage.expire_lease();
-    stage.claim_due();
-    stage.end_run(success("At last."));
+    fixture.expire_lease();
+    fixture.claim_due();
+    fixture.end_run(success("At last."));
 
-    assert!(stage.state.queued.is_none() && stage.state.round.is_none());
+    assert!(fixture.state.queued.is_none() && fixture.state.round.is_none());
 }
 
 #[test]
-fn a_turn_that_a_person_skips_is_spent() {
-    let mut stage = waiting();
+fn an_auto_mode_turn_that_a_user_skips_is_used_up() {
+    let mut fixture = waiting();
 
-    stage.run_command(&Command::Skip).unwrap();
+    fixture.run_command(&Command::Skip).unwrap();
 
-    assert_eq!(stage.turns_left(), Some(2));
-    assert!(stage.state.queued.is_none() && stage.state.round.is_none());
+    assert_eq!(fixture.turns_left(), Some(2));
+    assert!(fixture.state.queued.is_none() && fixture.state.round.is_none());
 }
 
 #[test]
-fn switched_off_it_drops_what_waits_and_lets_what_runs_finish() {
-    let off = |mut stage: PlannerFixture| {
-        stage.state.space.auto_mode_enabled = false;
-        let plan = stage.run_command(&Command::ApplyChanges).unwrap();
-        (plan, stage)
+fn turning_auto_mode_off_cancels_the_queued_turn_and_lets_the_running_one_finish() {
+    let off = |mut fixture: PlannerFixture| {
+        fixture.state.space.auto_mode_enabled = false;
+        let plan = fixture.run_command(&Command::ApplyChanges).unwrap();
+        (plan, fixture)
     };
 
     let (of_waiting, waited) = off(waiting());
@@ -121,32 +124,32 @@ fn switched_off_it_drops_what_waits_and_lets_what_runs_finish() {
 }
 
 #[test]
-fn switched_off_in_the_middle_of_its_round_nothing_follows() {
-    let mut stage = PlannerFixture::with_characters(&["Ada", "Bob", "Cid"]);
-    stage.state.space.auto_mode_enabled = true;
-    stage.state.space.replies_per_turn = RepliesPerTurn::Activated;
-    stage.post_as_eve("Hi.").unwrap();
+fn no_turn_follows_after_auto_mode_is_turned_off_during_its_round() {
+    let mut fixture = PlannerFixture::with_characters(&["Ada", "Bob", "Cid"]);
+    fixture.state.space.auto_mode_enabled = true;
+    fixture.state.space.replies_per_turn = RepliesPerTurn::Activated;
+    fixture.post_as_eve("Hi.").unwrap();
     for _ in 0..3 {
-        stage.claim_due();
-        stage.end_run(success("Mine."));
+        fixture.claim_due();
+        fixture.end_run(success("Mine."));
     }
-    stage.claim_after_delay();
-    stage.state.space.auto_mode_enabled = false;
-    stage.run_command(&Command::ApplyChanges).unwrap();
+    fixture.claim_after_delay();
+    fixture.state.space.auto_mode_enabled = false;
+    fixture.run_command(&Command::ApplyChanges).unwrap();
 
-    let plan = stage.end_run(success("Ada's second."));
+    let plan = fixture.end_run(success("Ada's second."));
 
     assert_eq!(plan.last().unwrap(), "round finished: auto_mode_off");
 }
 
 #[test]
-fn switching_it_off_leaves_a_reply_to_a_person_alone() {
-    let mut stage = auto_mode_fixture();
-    stage.post_as_eve("Hi.").unwrap();
-    stage.state.space.auto_mode_enabled = false;
+fn turning_auto_mode_off_keeps_a_reply_to_a_user() {
+    let mut fixture = auto_mode_fixture();
+    fixture.post_as_eve("Hi.").unwrap();
+    fixture.state.space.auto_mode_enabled = false;
 
     assert!(
-        stage
+        fixture
             .run_command(&Command::ApplyChanges)
             .unwrap()
             .is_empty()
@@ -154,20 +157,20 @@ fn switching_it_off_leaves_a_reply_to_a_person_alone() {
 }
 
 #[test]
-fn switching_it_on_starts_nothing() {
-    let mut stage = PlannerFixture::with_characters(&["Ada", "Bob"]);
-    stage.post_as_eve("Hi.").unwrap();
-    stage.claim_due();
-    stage.end_run(success("I am Ada."));
-    stage.state.space.auto_mode_enabled = true;
+fn turning_auto_mode_on_starts_no_run() {
+    let mut fixture = PlannerFixture::with_characters(&["Ada", "Bob"]);
+    fixture.post_as_eve("Hi.").unwrap();
+    fixture.claim_due();
+    fixture.end_run(success("I am Ada."));
+    fixture.state.space.auto_mode_enabled = true;
 
     assert!(
-        stage
+        fixture
             .run_command(&Command::ApplyChanges)
             .unwrap()
             .is_empty()
     );
-    assert!(stage.state.queued.is_none());
+    assert!(fixture.state.queued.is_none());
 }
 
 #[test]
@@ -179,37 +182,39 @@ fn a_forced_reply_restarts_auto_mode_within_its_budget() {
     spent.run_command(&force(ADA)).unwrap();
 
     assert_eq!(fresh.run_to_end(), 3);
-    assert_eq!(spent.run_to_end(), 3, "no more than before");
+    assert_eq!(spent.run_to_end(), 3, "no more than its budget");
 }
 
 #[test]
-fn what_a_person_stopped_leads_to_nothing() {
+fn no_auto_mode_turn_follows_a_reply_that_a_user_stopped() {
     let keep_partial = true;
-    let mut stage = running();
-    stage.run_command(&Command::Stop { keep_partial }).unwrap();
+    let mut fixture = running();
+    fixture
+        .run_command(&Command::Stop { keep_partial })
+        .unwrap();
 
     let partial = Some(generated_text("I am"));
-    let plan = stage.end_run(ExecutionEnd::Canceled {
+    let plan = fixture.end_run(ExecutionEnd::Canceled {
         partial,
         usage: None,
         prompt: None,
     });
 
     assert_eq!(plan.last().unwrap(), "round finished: everybody_spoke");
-    assert!(stage.state.queued.is_none() && stage.state.round.is_none());
+    assert!(fixture.state.queued.is_none() && fixture.state.round.is_none());
 }
 
 #[test]
-fn paused_during_the_last_reply_it_waits_for_resume() {
-    let mut stage = running();
-    stage.run_command(&Command::Pause).unwrap();
+fn auto_mode_paused_during_a_reply_waits_for_resume() {
+    let mut fixture = running();
+    fixture.run_command(&Command::Pause).unwrap();
 
-    let plan = stage.end_run(success("I am Bob."));
-    let left = stage.turns_left();
-    let resumed = stage.run_command(&Command::Resume).unwrap();
+    let plan = fixture.end_run(success("I am Bob."));
+    let left = fixture.turns_left();
+    let resumed = fixture.run_command(&Command::Resume).unwrap();
 
     assert_eq!(plan[4..], ["round of Ada", "round paused at 0"]);
-    assert_eq!(left, Some(2), "it takes its turn when it is queued");
+    assert_eq!(left, Some(2), "a turn is used when its run is queued");
     let expected = [
         "round generating at 0",
         "auto mode spoke 2 times",
@@ -219,13 +224,13 @@ fn paused_during_the_last_reply_it_waits_for_resume() {
 }
 
 #[test]
-fn a_queue_that_was_paused_beyond_the_budget_is_finished_by_resume() {
-    let mut stage = running();
-    stage.run_command(&Command::Pause).unwrap();
-    stage.end_run(success("I am Bob."));
-    stage.state.space.auto_mode_max_turns = 1;
+fn resuming_auto_mode_over_its_budget_finishes_the_round() {
+    let mut fixture = running();
+    fixture.run_command(&Command::Pause).unwrap();
+    fixture.end_run(success("I am Bob."));
+    fixture.state.space.auto_mode_max_turns = 1;
 
-    let plan = stage.run_command(&Command::Resume).unwrap();
+    let plan = fixture.run_command(&Command::Resume).unwrap();
 
     let expected = ["round generating at 0", "round finished: auto_mode_budget"];
     assert_eq!(plan, expected);
@@ -233,9 +238,9 @@ fn a_queue_that_was_paused_beyond_the_budget_is_finished_by_resume() {
 
 #[test]
 fn hiding_the_answered_text_cancels_the_turn() {
-    let mut stage = waiting();
+    let mut fixture = waiting();
 
-    let plan = stage.run_command(&show(2, Visibility::Hidden)).unwrap();
+    let plan = fixture.run_command(&show(2, Visibility::Hidden)).unwrap();
 
     let expected = [
         "message hidden",
@@ -247,11 +252,11 @@ fn hiding_the_answered_text_cancels_the_turn() {
 
 #[test]
 fn a_speaker_muted_while_waiting_loses_the_turn() {
-    let mut stage = waiting();
-    stage.member_mut(BOB).participation = Participation::Muted;
+    let mut fixture = waiting();
+    fixture.member_mut(BOB).participation = Participation::Muted;
 
-    let plan = stage.run_command(&Command::ApplyChanges).unwrap();
+    let plan = fixture.run_command(&Command::ApplyChanges).unwrap();
 
     assert_eq!(plan.last().unwrap(), "round finished: everybody_spoke");
-    assert!(stage.state.queued.is_none());
+    assert!(fixture.state.queued.is_none());
 }

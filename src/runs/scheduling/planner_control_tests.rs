@@ -17,13 +17,13 @@ fn idle() -> PlannerFixture {
 
 /// Bob's forced turn has failed.
 fn failed_forced_turn() -> PlannerFixture {
-    let mut stage = forced();
-    stage.end_run(failure());
-    stage
+    let mut fixture = forced();
+    fixture.end_run(failure());
+    fixture
 }
 
 #[test]
-fn a_stop_drops_what_runs_and_the_slot_waits_at_the_cursor() {
+fn a_stop_cancels_the_running_run_and_pauses_the_round_at_its_slot() {
     let plan = running().run_command(&STOP).unwrap();
 
     assert_eq!(plan, ["finish Ada: canceled", "round paused at 0"]);
@@ -48,21 +48,23 @@ fn a_stop_cancels_the_queued_run_too() {
 #[test]
 fn a_stop_that_keeps_the_text_leaves_the_end_to_the_executor() {
     let keep_partial = true;
-    let mut stage = running();
+    let mut fixture = running();
 
-    let plan = stage.run_command(&Command::Stop { keep_partial }).unwrap();
+    let plan = fixture
+        .run_command(&Command::Stop { keep_partial })
+        .unwrap();
 
     assert_eq!(plan, ["ask Ada to end", "round paused at 0"]);
-    assert!(stage.state.running.is_some());
+    assert!(fixture.state.running.is_some());
 }
 
 #[test]
-fn a_stop_changes_nothing_where_nothing_runs() {
-    for mut stage in [idle(), paused(), failed()] {
-        let before = stage.state.round.as_ref().map(|it| it.row.state);
+fn a_stop_changes_nothing_if_no_run_is_active() {
+    for mut fixture in [idle(), paused(), failed()] {
+        let before = fixture.state.round.as_ref().map(|it| it.row.state);
 
-        assert!(stage.run_command(&STOP).unwrap().is_empty());
-        assert_eq!(stage.state.round.map(|it| it.row.state), before);
+        assert!(fixture.run_command(&STOP).unwrap().is_empty());
+        assert_eq!(fixture.state.round.map(|it| it.row.state), before);
     }
 }
 
@@ -96,11 +98,11 @@ fn a_resume_queues_the_slot_at_the_cursor() {
 }
 
 #[test]
-fn a_resume_skips_a_speaker_that_cannot_speak_any_more() {
-    let mut stage = paused();
-    stage.member_mut(ADA).participation = Participation::Muted;
+fn a_resume_skips_a_speaker_that_can_no_longer_speak() {
+    let mut fixture = paused();
+    fixture.member_mut(ADA).participation = Participation::Muted;
 
-    let plan = stage.run_command(&Command::Resume).unwrap();
+    let plan = fixture.run_command(&Command::Resume).unwrap();
 
     let expected = [
         "round generating at 0",
@@ -112,13 +114,13 @@ fn a_resume_skips_a_speaker_that_cannot_speak_any_more() {
 }
 
 #[test]
-fn nothing_is_resumed_that_is_not_paused() {
+fn only_a_paused_round_without_a_running_run_can_be_resumed() {
     let mut still_running = running();
     still_running.run_command(&Command::Pause).unwrap();
 
-    for mut stage in [idle(), queued(), running(), failed(), still_running] {
+    for mut fixture in [idle(), queued(), running(), failed(), still_running] {
         assert_eq!(
-            stage.run_command(&Command::Resume),
+            fixture.run_command(&Command::Resume),
             Err(CommandError::NothingPaused)
         );
     }
@@ -142,7 +144,7 @@ fn a_skip_passes_the_turn_to_the_next_slot() {
 }
 
 #[test]
-fn after_a_skip_a_failed_round_goes_on_and_a_paused_one_stays_paused() {
+fn after_a_skip_a_failed_round_continues_and_a_paused_one_stays_paused() {
     let of_failed = failed().run_command(&Command::Skip).unwrap();
     let of_paused = paused().run_command(&Command::Skip).unwrap();
 
@@ -159,23 +161,23 @@ fn after_a_skip_a_failed_round_goes_on_and_a_paused_one_stays_paused() {
 
 #[test]
 fn a_skip_of_the_last_slot_finishes_the_round() {
-    let mut stage = failed();
-    stage.run_command(&Command::Skip).unwrap();
+    let mut fixture = failed();
+    fixture.run_command(&Command::Skip).unwrap();
 
-    let plan = stage.run_command(&Command::Skip).unwrap();
+    let plan = fixture.run_command(&Command::Skip).unwrap();
 
     assert_eq!(plan[2], "round finished: everybody_spoke");
-    assert!(stage.state.queued.is_none());
+    assert!(fixture.state.queued.is_none());
     assert_eq!(
-        stage.run_command(&Command::Skip),
+        fixture.run_command(&Command::Skip),
         Err(CommandError::NoRound)
     );
 }
 
 #[test]
-fn a_retry_gives_the_slot_its_turn_again() {
-    for mut stage in [failed(), paused()] {
-        let plan = stage.run_command(&Command::Retry).unwrap();
+fn a_retry_queues_the_slot_at_the_cursor_again() {
+    for mut fixture in [failed(), paused()] {
+        let plan = fixture.run_command(&Command::Retry).unwrap();
 
         let expected = ["round generating at 0", "queue Ada: user_turn, retry"];
         assert_eq!(plan, expected);
@@ -183,34 +185,34 @@ fn a_retry_gives_the_slot_its_turn_again() {
 }
 
 #[test]
-fn two_retries_make_one_run() {
-    let mut stage = failed();
-    stage.run_command(&Command::Retry).unwrap();
-    let planned = stage.state.queued.as_ref().unwrap().id;
+fn two_retries_queue_one_run() {
+    let mut fixture = failed();
+    fixture.run_command(&Command::Retry).unwrap();
+    let planned = fixture.state.queued.as_ref().unwrap().id;
 
-    let again = stage.run_command(&Command::Retry).unwrap();
-    stage.claim_due();
-    let late = stage.run_command(&Command::Retry).unwrap();
+    let again = fixture.run_command(&Command::Retry).unwrap();
+    fixture.claim_due();
+    let after_claim = fixture.run_command(&Command::Retry).unwrap();
 
-    assert!(again.is_empty() && late.is_empty());
-    assert_eq!(stage.state.running.unwrap().id, planned);
+    assert!(again.is_empty() && after_claim.is_empty());
+    assert_eq!(fixture.state.running.unwrap().id, planned);
 }
 
 #[test]
-fn nothing_is_retried_that_has_not_failed() {
+fn a_retry_is_rejected_before_a_failure_or_a_stop() {
     let mut spoken = running();
     spoken.end_run(success("Hello."));
 
-    for mut stage in [idle(), queued(), running(), spoken] {
+    for mut fixture in [idle(), queued(), running(), spoken] {
         assert_eq!(
-            stage.run_command(&Command::Retry),
+            fixture.run_command(&Command::Retry),
             Err(CommandError::NothingToRetry)
         );
     }
 }
 
 #[test]
-fn a_forced_turn_that_failed_is_retried_until_something_newer() {
+fn a_failed_forced_turn_can_be_retried_until_a_newer_message_or_run() {
     let mut newer_message = failed_forced_turn();
     newer_message.state.space.reply_order = ReplyOrder::Manual;
     newer_message.post_as_eve("Well.").unwrap();
@@ -221,20 +223,24 @@ fn a_forced_turn_that_failed_is_retried_until_something_newer() {
     let retried = failed_forced_turn().run_command(&Command::Retry).unwrap();
 
     assert_eq!(retried, ["queue Bob: force_talk, retry"]);
-    for mut stage in [newer_message, newer_run] {
+    for mut fixture in [newer_message, newer_run] {
         assert_eq!(
-            stage.run_command(&Command::Retry),
+            fixture.run_command(&Command::Retry),
             Err(CommandError::NothingToRetry)
         );
     }
 }
 
 #[test]
-fn one_run_is_canceled_and_its_round_rests() {
-    let cancel = |mut stage: PlannerFixture| {
-        let run = stage.state.running.as_ref().or(stage.state.queued.as_ref());
+fn canceling_a_run_pauses_only_its_own_round() {
+    let cancel = |mut fixture: PlannerFixture| {
+        let run = fixture
+            .state
+            .running
+            .as_ref()
+            .or(fixture.state.queued.as_ref());
         let run = run.unwrap().id;
-        stage.run_command(&Command::CancelRun { run }).unwrap()
+        fixture.run_command(&Command::CancelRun { run }).unwrap()
     };
 
     assert_eq!(
@@ -251,18 +257,18 @@ fn one_run_is_canceled_and_its_round_rests() {
 
 #[test]
 fn a_finished_run_cannot_be_canceled() {
-    let mut stage = paused();
-    let finished = stage.ended[0].id;
+    let mut fixture = paused();
+    let finished = fixture.ended[0].id;
 
     for run in [finished, RunId::new()] {
-        let refusal = stage.run_command(&Command::CancelRun { run });
-        assert_eq!(refusal, Err(CommandError::AlreadyFinished));
+        let result = fixture.run_command(&Command::CancelRun { run });
+        assert_eq!(result, Err(CommandError::AlreadyFinished));
     }
 }
 
 #[test]
-fn a_resting_round_is_distinguished_from_a_running_one() {
-    let state = |stage: PlannerFixture| stage.state.round.map(|it| it.row.state);
+fn a_round_is_generating_paused_or_failed() {
+    let state = |fixture: PlannerFixture| fixture.state.round.map(|it| it.row.state);
 
     assert_eq!(state(queued()), Some(RoundState::Generating));
     assert_eq!(state(paused()), Some(RoundState::Paused));

@@ -13,78 +13,78 @@ const CHANGED: Command = Command::ApplyChanges;
 
 /// Eve with Ada; her copilot is on with this number of steps, but was not started.
 fn copilot_on(steps: i64) -> PlannerFixture {
-    let mut stage = PlannerFixture::with_characters(&["Ada"]);
-    enable_copilot(&mut stage, EVE, steps);
-    stage
+    let mut fixture = PlannerFixture::with_characters(&["Ada"]);
+    enable_copilot(&mut fixture, EVE, steps);
+    fixture
 }
 
-fn enable_copilot(stage: &mut PlannerFixture, membership: base::ids::MembershipId, steps: i64) {
-    let here = stage.state.conversation.id;
-    let seat = stage.member_mut(membership);
-    seat.copilot_mode = CopilotMode::Full;
-    seat.copilot_remaining_steps = Some(steps);
-    seat.copilot_conversation_id = Some(here);
+fn enable_copilot(fixture: &mut PlannerFixture, membership: base::ids::MembershipId, steps: i64) {
+    let here = fixture.state.conversation.id;
+    let member = fixture.member_mut(membership);
+    member.copilot_mode = CopilotMode::Full;
+    member.copilot_remaining_steps = Some(steps);
+    member.copilot_conversation_id = Some(here);
 }
 
-fn disable_copilot(stage: &mut PlannerFixture) {
-    let seat = stage.member_mut(EVE);
-    seat.copilot_mode = CopilotMode::None;
-    seat.copilot_remaining_steps = None;
+fn disable_copilot(fixture: &mut PlannerFixture) {
+    let member = fixture.member_mut(EVE);
+    member.copilot_mode = CopilotMode::None;
+    member.copilot_remaining_steps = None;
 }
 
 fn started(steps: i64) -> PlannerFixture {
-    let mut stage = copilot_on(steps);
-    stage.run_command(&START).unwrap();
-    stage.claim_due();
-    stage
+    let mut fixture = copilot_on(steps);
+    fixture.run_command(&START).unwrap();
+    fixture.claim_due();
+    fixture
 }
 
 /// Returns the copilot mode and the remaining steps of Eve's membership.
-fn copilot_settings(stage: &mut PlannerFixture) -> (CopilotMode, Option<i64>) {
-    let seat = stage.member_mut(EVE);
-    (seat.copilot_mode, seat.copilot_remaining_steps)
+fn copilot_settings(fixture: &mut PlannerFixture) -> (CopilotMode, Option<i64>) {
+    let member = fixture.member_mut(EVE);
+    (member.copilot_mode, member.copilot_remaining_steps)
 }
 
 #[test]
-fn turned_on_it_begins_at_once_where_nothing_goes_on() {
-    let mut stage = copilot_on(2);
+fn a_copilot_started_in_an_idle_conversation_is_queued_at_once() {
+    let mut fixture = copilot_on(2);
 
     assert_eq!(
-        stage.run_command(&START).unwrap(),
+        fixture.run_command(&START).unwrap(),
         ["queue Eve: user_turn, copilot_start"]
     );
     assert!(
-        stage
+        fixture
             .state
             .queued
             .as_ref()
             .is_some_and(|it| it.round_id.is_none())
     );
-    assert!(stage.run_command(&START).unwrap().is_empty());
+    assert!(fixture.run_command(&START).unwrap().is_empty());
 }
 
 #[test]
-fn turned_on_in_the_middle_of_a_reply_it_waits_for_the_end_of_the_round() {
-    let mut stage = PlannerFixture::with_characters(&["Ada"]);
-    stage.post_as_eve("Hi.").unwrap();
-    enable_copilot(&mut stage, EVE, 2);
-    assert!(stage.run_command(&START).unwrap().is_empty());
-    stage.claim_due();
-    assert!(stage.run_command(&START).unwrap().is_empty());
+fn a_copilot_started_during_a_reply_waits_for_the_end_of_the_round() {
+    let mut fixture = PlannerFixture::with_characters(&["Ada"]);
+    fixture.post_as_eve("Hi.").unwrap();
+    enable_copilot(&mut fixture, EVE, 2);
+    assert!(fixture.run_command(&START).unwrap().is_empty());
+    fixture.claim_due();
+    assert!(fixture.run_command(&START).unwrap().is_empty());
 
-    let told = stage.end_run(success("Hello."));
+    let plan = fixture.end_run(success("Hello."));
 
     assert_eq!(
-        told.last().unwrap(),
+        plan.last().unwrap(),
         "queue Eve: user_turn, copilot_followup"
     );
 }
 
 #[test]
-fn its_text_spends_a_step_and_is_answered_like_a_users() {
-    let mut stage = started(2);
+fn a_text_of_the_copilot_uses_a_step_and_is_answered_like_a_user_message() {
+    let mut fixture = started(2);
 
-    let told = stage.end_run(success("I am Eve."));
+    let plan = fixture.end_run(success("I am Eve."));
 
     let expected = [
         "finish Eve: succeeded",
@@ -93,42 +93,42 @@ fn its_text_spends_a_step_and_is_answered_like_a_users() {
         "round of Ada",
         "queue Ada: user_turn, user_message",
     ];
-    assert_eq!(told, expected);
+    assert_eq!(plan, expected);
     assert_eq!(
-        stage.messages[0].role,
+        fixture.messages[0].role,
         crate::conversations::message::MessageRole::User
     );
-    assert_eq!(copilot_settings(&mut stage), (CopilotMode::Full, Some(1)));
+    assert_eq!(copilot_settings(&mut fixture), (CopilotMode::Full, Some(1)));
 }
 
 #[test]
-fn the_last_step_is_answered_and_it_is_off() {
-    let mut stage = started(1);
-    let told = stage.end_run(success("Bye."));
-    assert_eq!(told.last().unwrap(), "queue Ada: user_turn, user_message");
-    assert_eq!(copilot_settings(&mut stage), (CopilotMode::None, None));
-    stage.claim_due();
+fn the_last_text_of_the_copilot_is_answered_and_turns_it_off() {
+    let mut fixture = started(1);
+    let plan = fixture.end_run(success("Bye."));
+    assert_eq!(plan.last().unwrap(), "queue Ada: user_turn, user_message");
+    assert_eq!(copilot_settings(&mut fixture), (CopilotMode::None, None));
+    fixture.claim_due();
 
-    stage.end_run(success("Farewell."));
+    fixture.end_run(success("Farewell."));
 
-    assert!(stage.state.queued.is_none() && stage.state.round.is_none());
-    assert!(stage.post_as_eve("It is me again.").is_ok());
+    assert!(fixture.state.queued.is_none() && fixture.state.round.is_none());
+    assert!(fixture.post_as_eve("It is me again.").is_ok());
 }
 
 #[test]
 fn each_step_writes_one_text_that_gets_one_reply() {
-    let mut stage = started(10);
+    let mut fixture = started(10);
     let mut n_texts = 0;
-    while stage.state.running.is_some() {
-        stage.end_run(success("Word."));
+    while fixture.state.running.is_some() {
+        fixture.end_run(success("Word."));
         n_texts += 1;
-        if stage.state.queued.is_some() {
-            stage.claim_due();
+        if fixture.state.queued.is_some() {
+            fixture.claim_due();
         }
     }
 
     assert_eq!(n_texts, 20);
-    let by_eve = stage
+    let by_eve = fixture
         .messages
         .iter()
         .filter(|it| it.space_membership_id == EVE);
@@ -136,34 +136,34 @@ fn each_step_writes_one_text_that_gets_one_reply() {
 }
 
 #[test]
-fn a_node_that_dies_spends_no_step_and_the_second_attempt_spends_one() {
-    let mut stage = started(3);
+fn a_copilot_run_whose_node_died_uses_no_step_and_its_second_attempt_uses_one() {
+    let mut fixture = started(3);
 
     assert_eq!(
-        stage.expire_lease(),
+        fixture.expire_lease(),
         [
             "expire Eve: failed stale_running_run",
             "queue Eve: user_turn, recovered, attempt 2"
         ]
     );
-    assert_eq!(copilot_settings(&mut stage).1, Some(3));
-    stage.claim_due();
-    stage.end_run(success("Again."));
+    assert_eq!(copilot_settings(&mut fixture).1, Some(3));
+    fixture.claim_due();
+    fixture.end_run(success("Again."));
 
-    assert_eq!(copilot_settings(&mut stage).1, Some(2));
+    assert_eq!(copilot_settings(&mut fixture).1, Some(2));
 }
 
 #[test]
 fn a_copilot_without_steps_at_the_claim_is_skipped() {
-    let mut stage = copilot_on(1);
-    stage.run_command(&START).unwrap();
-    disable_copilot(&mut stage);
+    let mut fixture = copilot_on(1);
+    fixture.run_command(&START).unwrap();
+    disable_copilot(&mut fixture);
 
-    assert_eq!(stage.claim_due(), ["skip Eve: speaker_unavailable"]);
+    assert_eq!(fixture.claim_due(), ["skip Eve: speaker_unavailable"]);
 }
 
 #[test]
-fn turned_off_what_waits_is_canceled_and_what_is_written_is_dropped() {
+fn disabling_the_copilot_cancels_its_queued_or_running_run() {
     let mut queued = copilot_on(2);
     queued.run_command(&START).unwrap();
     disable_copilot(&mut queued);
@@ -182,115 +182,116 @@ fn the_copilot_does_not_speak_for_a_muted_observing_or_removed_member() {
     let muted = |it: &mut membership::Model| it.participation = Participation::Muted;
     let observer = |it: &mut membership::Model| it.participation = Participation::Observer;
     let removed = |it: &mut membership::Model| it.status = MembershipStatus::Removed;
-    for lose in [muted, observer, removed] {
-        let mut stage = copilot_on(2);
-        lose(stage.member_mut(EVE));
-        assert!(stage.run_command(&START).unwrap().is_empty());
+    for restrict in [muted, observer, removed] {
+        let mut fixture = copilot_on(2);
+        restrict(fixture.member_mut(EVE));
+        assert!(fixture.run_command(&START).unwrap().is_empty());
 
-        let mut stage = copilot_on(2);
-        stage.run_command(&START).unwrap();
-        lose(stage.member_mut(EVE));
+        let mut fixture = copilot_on(2);
+        fixture.run_command(&START).unwrap();
+        restrict(fixture.member_mut(EVE));
         assert_eq!(
-            stage.run_command(&CHANGED).unwrap(),
+            fixture.run_command(&CHANGED).unwrap(),
             ["skip Eve: speaker_unavailable"]
         );
 
-        let mut stage = started(2);
-        lose(stage.member_mut(EVE));
+        let mut fixture = started(2);
+        restrict(fixture.member_mut(EVE));
         assert_eq!(
-            stage.run_command(&CHANGED).unwrap(),
+            fixture.run_command(&CHANGED).unwrap(),
             ["finish Eve: canceled"]
         );
     }
 }
 
 #[test]
-fn it_rests_while_a_round_is_failed_and_goes_on_after_the_retry() {
-    let mut stage = started(2);
-    stage.end_run(success("Hi."));
-    stage.claim_due();
-    stage.end_run(failure());
-    assert!(stage.state.queued.is_none());
-    assert!(stage.run_command(&START).unwrap().is_empty());
-    stage.run_command(&Command::Retry).unwrap();
-    stage.claim_due();
+fn the_copilot_waits_while_a_round_is_failed_and_continues_after_the_retry() {
+    let mut fixture = started(2);
+    fixture.end_run(success("Hi."));
+    fixture.claim_due();
+    fixture.end_run(failure());
+    assert!(fixture.state.queued.is_none());
+    assert!(fixture.run_command(&START).unwrap().is_empty());
+    fixture.run_command(&Command::Retry).unwrap();
+    fixture.claim_due();
 
-    let told = stage.end_run(success("Hello."));
+    let plan = fixture.end_run(success("Hello."));
 
     assert_eq!(
-        told.last().unwrap(),
+        plan.last().unwrap(),
         "queue Eve: user_turn, copilot_followup"
     );
 }
 
 #[test]
-fn paused_during_an_answer_it_waits_for_resume() {
-    let mut stage = started(2);
-    stage.end_run(success("Hi."));
-    stage.claim_due();
-    stage.run_command(&Command::Pause).unwrap();
-    stage.end_run(success("Hello."));
-    assert!(stage.state.queued.is_none());
+fn a_copilot_paused_during_a_reply_waits_for_resume() {
+    let mut fixture = started(2);
+    fixture.end_run(success("Hi."));
+    fixture.claim_due();
+    fixture.run_command(&Command::Pause).unwrap();
+    fixture.end_run(success("Hello."));
+    assert!(fixture.state.queued.is_none());
 
-    let told = stage.run_command(&Command::Resume).unwrap();
+    let plan = fixture.run_command(&Command::Resume).unwrap();
 
-    assert_eq!(told, ["queue Eve: user_turn, copilot_continue"]);
+    assert_eq!(plan, ["queue Eve: user_turn, copilot_continue"]);
     assert_eq!(
-        stage.run_command(&Command::Resume),
+        fixture.run_command(&Command::Resume),
         Err(CommandError::NothingPaused)
     );
 }
 
 #[test]
-fn stopped_during_its_own_text_it_waits_for_resume() {
-    let mut stage = started(2);
-    stage.run_command(&STOP).unwrap();
-    assert!(stage.state.queued.is_none());
-    assert_eq!(copilot_settings(&mut stage), (CopilotMode::Full, Some(2)));
+fn a_copilot_stopped_during_its_own_text_waits_for_resume() {
+    let mut fixture = started(2);
+    fixture.run_command(&STOP).unwrap();
+    assert!(fixture.state.queued.is_none());
+    assert_eq!(copilot_settings(&mut fixture), (CopilotMode::Full, Some(2)));
 
-    let told = stage.run_command(&Command::Resume).unwrap();
+    let plan = fixture.run_command(&Command::Resume).unwrap();
 
-    assert_eq!(told, ["queue Eve: user_turn, copilot_continue"]);
+    assert_eq!(plan, ["queue Eve: user_turn, copilot_continue"]);
 }
 
 #[test]
-fn its_failed_run_is_tried_again_while_it_is_on() {
-    let mut stage = started(2);
-    stage.end_run(failure());
-    assert!(stage.state.round.is_none() && stage.state.queued.is_none());
+fn a_failed_copilot_run_can_be_retried_while_the_copilot_is_on() {
+    let mut fixture = started(2);
+    fixture.end_run(failure());
+    assert!(fixture.state.round.is_none() && fixture.state.queued.is_none());
+    assert_eq!(copilot_settings(&mut fixture), (CopilotMode::Full, Some(2)));
 
-    let told = stage.run_command(&Command::Retry).unwrap();
+    let plan = fixture.run_command(&Command::Retry).unwrap();
 
-    assert_eq!(told, ["queue Eve: user_turn, copilot_continue"]);
+    assert_eq!(plan, ["queue Eve: user_turn, copilot_continue"]);
     assert!(
-        stage.run_command(&Command::Retry).unwrap().is_empty(),
-        "pressed twice: one run"
+        fixture.run_command(&Command::Retry).unwrap().is_empty(),
+        "a second retry should queue no other run"
     );
-    stage.claim_due();
-    stage.end_run(failure());
-    disable_copilot(&mut stage);
+    fixture.claim_due();
+    fixture.end_run(failure());
+    disable_copilot(&mut fixture);
     assert_eq!(
-        stage.run_command(&Command::Retry),
+        fixture.run_command(&Command::Retry),
         Err(CommandError::NothingToRetry)
     );
 }
 
 #[test]
-fn kept_words_of_a_stopped_run_spend_a_step_and_are_not_answered() {
-    let mut stage = started(2);
-    stage
+fn the_kept_text_of_a_stopped_copilot_run_uses_a_step_and_is_not_answered() {
+    let mut fixture = started(2);
+    fixture
         .run_command(&Command::Stop { keep_partial: true })
         .unwrap();
 
     let partial = Some(generated_text("I was"));
-    let told = stage.end_run(ExecutionEnd::Canceled {
+    let plan = fixture.end_run(ExecutionEnd::Canceled {
         partial,
         usage: None,
         prompt: None,
     });
 
     assert_eq!(
-        told,
+        plan,
         [
             "finish Eve: canceled",
             "Eve says \"I was\"",
@@ -301,92 +302,92 @@ fn kept_words_of_a_stopped_run_spend_a_step_and_are_not_answered() {
 
 #[test]
 fn the_copilot_precedes_auto_mode_and_does_not_reset_its_turns() {
-    let mut stage = PlannerFixture::with_characters(&["Ada", "Bob"]);
-    stage.state.space.auto_mode_enabled = true;
-    stage.state.space.auto_mode_max_turns = 1;
-    stage.state.conversation.auto_mode_turns = 1;
-    enable_copilot(&mut stage, EVE, 1);
-    stage.run_command(&START).unwrap();
-    stage.claim_due();
-    stage.end_run(success("Hi."));
-    assert_eq!(stage.state.conversation.auto_mode_turns, 1);
-    stage.claim_due();
+    let mut fixture = PlannerFixture::with_characters(&["Ada", "Bob"]);
+    fixture.state.space.auto_mode_enabled = true;
+    fixture.state.space.auto_mode_max_turns = 1;
+    fixture.state.conversation.auto_mode_turns = 1;
+    enable_copilot(&mut fixture, EVE, 1);
+    fixture.run_command(&START).unwrap();
+    fixture.claim_due();
+    fixture.end_run(success("Hi."));
+    assert_eq!(fixture.state.conversation.auto_mode_turns, 1);
+    fixture.claim_due();
 
-    stage.end_run(success("Hello."));
+    fixture.end_run(success("Hello."));
 
     assert!(
-        stage.state.queued.is_none(),
-        "auto mode's turns are a person's to renew"
+        fixture.state.queued.is_none(),
+        "only a user's own message resets the turns of auto mode"
     );
 }
 
 #[test]
-fn a_reply_order_without_speakers_selects_no_speaker() {
-    let mut stage = copilot_on(2);
-    stage.state.space.reply_order = ReplyOrder::Manual;
-    assert!(stage.run_command(&START).unwrap().is_empty());
-    stage.run_command(&force(ADA)).unwrap();
-    stage.claim_due();
+fn the_copilot_does_not_start_or_follow_in_manual_order() {
+    let mut fixture = copilot_on(2);
+    fixture.state.space.reply_order = ReplyOrder::Manual;
+    assert!(fixture.run_command(&START).unwrap().is_empty());
+    fixture.run_command(&force(ADA)).unwrap();
+    fixture.claim_due();
 
-    stage.end_run(success("Hello."));
+    fixture.end_run(success("Hello."));
 
-    assert!(stage.state.queued.is_none());
+    assert!(fixture.state.queued.is_none());
 }
 
 #[test]
-fn a_speaker_who_was_forced_is_followed_too() {
-    let mut stage = PlannerFixture::with_characters(&["Ada", "Bob"]);
-    enable_copilot(&mut stage, EVE, 2);
-    stage.run_command(&force(BOB)).unwrap();
-    stage.claim_due();
+fn the_copilot_also_follows_a_forced_reply() {
+    let mut fixture = PlannerFixture::with_characters(&["Ada", "Bob"]);
+    enable_copilot(&mut fixture, EVE, 2);
+    fixture.run_command(&force(BOB)).unwrap();
+    fixture.claim_due();
 
-    let told = stage.end_run(success("Hello."));
+    let plan = fixture.end_run(success("Hello."));
 
     assert_eq!(
-        told.last().unwrap(),
+        plan.last().unwrap(),
         "queue Eve: user_turn, copilot_followup"
     );
 }
 
 #[test]
 fn without_a_replier_the_copilot_does_not_reply_to_itself() {
-    let mut stage = started(5);
-    stage.member_mut(ADA).participation = Participation::Muted;
+    let mut fixture = started(5);
+    fixture.member_mut(ADA).participation = Participation::Muted;
 
-    stage.end_run(success("Hello?"));
+    fixture.end_run(success("Hello?"));
 
-    assert!(stage.state.queued.is_none() && stage.state.round.is_none());
-    assert_eq!(copilot_settings(&mut stage).1, Some(4));
+    assert!(fixture.state.queued.is_none() && fixture.state.round.is_none());
+    assert_eq!(copilot_settings(&mut fixture).1, Some(4));
 }
 
 #[test]
 fn several_copilots_alternate() {
-    let mut stage = PlannerFixture::with_characters(&["Ada", "Bob"]);
-    stage.member_mut(BOB).kind = membership::MembershipKind::Human;
-    enable_copilot(&mut stage, EVE, 2);
-    enable_copilot(&mut stage, BOB, 2);
-    stage.run_command(&START).unwrap();
-    stage.claim_due();
-    stage.end_run(success("I am Eve."));
-    stage.claim_due();
+    let mut fixture = PlannerFixture::with_characters(&["Ada", "Bob"]);
+    fixture.member_mut(BOB).kind = membership::MembershipKind::Human;
+    enable_copilot(&mut fixture, EVE, 2);
+    enable_copilot(&mut fixture, BOB, 2);
+    fixture.run_command(&START).unwrap();
+    fixture.claim_due();
+    fixture.end_run(success("I am Eve."));
+    fixture.claim_due();
 
-    let told = stage.end_run(success("Hello, Eve."));
+    let plan = fixture.end_run(success("Hello, Eve."));
 
     assert_eq!(
-        told.last().unwrap(),
+        plan.last().unwrap(),
         "queue Bob: user_turn, copilot_followup"
     );
 }
 
 #[test]
 fn the_copilot_speaks_only_in_its_own_conversation() {
-    let mut stage = copilot_on(2);
-    stage.member_mut(EVE).copilot_conversation_id = Some(base::ids::ConversationId(9));
+    let mut fixture = copilot_on(2);
+    fixture.member_mut(EVE).copilot_conversation_id = Some(base::ids::ConversationId(9));
 
-    assert!(stage.run_command(&START).unwrap().is_empty());
-    stage.post_as_eve("Me.").unwrap();
-    stage.claim_due();
-    stage.end_run(success("You."));
+    assert!(fixture.run_command(&START).unwrap().is_empty());
+    fixture.post_as_eve("Me.").unwrap();
+    fixture.claim_due();
+    fixture.end_run(success("You."));
 
-    assert!(stage.state.queued.is_none());
+    assert!(fixture.state.queued.is_none());
 }

@@ -17,13 +17,13 @@ fn stop(keep_partial: bool) -> Command {
 
 #[test]
 fn the_slots_of_a_round_speak_one_after_the_other() {
-    let mut stage = running();
+    let mut fixture = running();
 
-    let first = stage.end_run(success("I am Ada."));
-    let tail = stage.messages.last().unwrap().id;
-    let queued = stage.state.queued.clone().unwrap();
-    stage.claim_due();
-    let second = stage.end_run(success("I am Bob."));
+    let first = fixture.end_run(success("I am Ada."));
+    let tail = fixture.messages.last().unwrap().id;
+    let queued = fixture.state.queued.clone().unwrap();
+    fixture.claim_due();
+    let second = fixture.end_run(success("I am Bob."));
 
     let expected = [
         "finish Ada: succeeded",
@@ -44,14 +44,14 @@ fn the_slots_of_a_round_speak_one_after_the_other() {
 }
 
 #[test]
-fn a_slot_that_cannot_be_scheduled_is_left_out() {
-    let mut stage = PlannerFixture::with_characters(&["Ada", "Bob", "Cid"]);
-    stage.state.space.replies_per_turn = RepliesPerTurn::Activated;
-    stage.post_as_eve("Hi.").unwrap();
-    stage.claim_due();
-    stage.member_mut(BOB).participation = Participation::Muted;
+fn a_slot_whose_speaker_cannot_be_scheduled_is_skipped() {
+    let mut fixture = PlannerFixture::with_characters(&["Ada", "Bob", "Cid"]);
+    fixture.state.space.replies_per_turn = RepliesPerTurn::Activated;
+    fixture.post_as_eve("Hi.").unwrap();
+    fixture.claim_due();
+    fixture.member_mut(BOB).participation = Participation::Muted;
 
-    let plan = stage.end_run(success("Hello."));
+    let plan = fixture.end_run(success("Hello."));
 
     assert_eq!(plan[3], "slot 1 skipped: not_schedulable");
     assert_eq!(plan[4], "round generating at 2");
@@ -60,28 +60,28 @@ fn a_slot_that_cannot_be_scheduled_is_left_out() {
 
 #[test]
 fn in_manual_order_nothing_follows_a_reply() {
-    let mut stage = running();
-    stage.state.space.reply_order = ReplyOrder::Manual;
+    let mut fixture = running();
+    fixture.state.space.reply_order = ReplyOrder::Manual;
 
-    let plan = stage.end_run(success("Hello."));
+    let plan = fixture.end_run(success("Hello."));
 
     assert_eq!(plan[3], "round finished: reply_order_manual");
-    assert!(stage.state.queued.is_none());
+    assert!(fixture.state.queued.is_none());
 }
 
 #[test]
 fn nothing_follows_a_reply_of_a_paused_round() {
-    let mut stage = running();
-    stage.run_command(&Command::Pause).unwrap();
+    let mut fixture = running();
+    fixture.run_command(&Command::Pause).unwrap();
 
-    let plan = stage.end_run(success("Hello."));
+    let plan = fixture.end_run(success("Hello."));
 
     assert_eq!(plan[3], "round paused at 1");
-    assert!(stage.state.queued.is_none());
+    assert!(fixture.state.queued.is_none());
 }
 
 #[test]
-fn what_a_run_cost_is_spent_also_when_it_failed() {
+fn the_tokens_of_a_run_are_charged_even_if_it_failed() {
     let usage = Some(run::RunUsage {
         prompt_tokens: 7,
         completion_tokens: 5,
@@ -102,46 +102,49 @@ fn what_a_run_cost_is_spent_also_when_it_failed() {
     };
 
     for end in [ExecutionEnd::Succeeded(good), bad] {
-        let mut stage = running();
-        stage.end_run(end);
+        let mut fixture = running();
+        fixture.end_run(end);
 
-        assert_eq!(stage.state.space.tokens_used, 12);
-        assert_eq!(stage.ended[0].usage, usage);
+        assert_eq!(fixture.state.space.tokens_used, 12);
+        assert_eq!(fixture.ended[0].usage, usage);
     }
 }
 
 #[test]
-fn a_failure_fails_its_round_and_keeps_its_place() {
-    let mut stage = running();
+fn a_failure_fails_its_round_at_the_current_slot() {
+    let mut fixture = running();
 
-    let plan = stage.end_run(failure());
+    let plan = fixture.end_run(failure());
 
     assert_eq!(
         plan,
         ["finish Ada: failed upstream_error", "round failed at 0"]
     );
-    assert!(stage.messages.len() == 1 && stage.state.queued.is_none());
+    assert!(fixture.messages.len() == 1 && fixture.state.queued.is_none());
 }
 
 #[test]
-fn a_failure_of_a_superseded_round_fails_nothing_else() {
-    let mut stage = running();
-    stage.post_as_eve("Never mind.").unwrap();
+fn a_failure_of_a_superseded_round_does_not_fail_the_new_round() {
+    let mut fixture = running();
+    fixture.post_as_eve("Never mind.").unwrap();
 
     assert_eq!(
-        stage.end_run(failure()),
+        fixture.end_run(failure()),
         ["finish Ada: failed upstream_error"]
     );
-    assert_eq!(stage.state.round.unwrap().row.state, RoundState::Generating);
+    assert_eq!(
+        fixture.state.round.unwrap().row.state,
+        RoundState::Generating
+    );
 }
 
 #[test]
 fn a_stop_that_keeps_the_text_makes_the_slot_spoken() {
-    let mut stage = running();
-    stage.run_command(&stop(true)).unwrap();
+    let mut fixture = running();
+    fixture.run_command(&stop(true)).unwrap();
 
     let partial = Some(generated_text("Hel"));
-    let plan = stage.end_run(ExecutionEnd::Canceled {
+    let plan = fixture.end_run(ExecutionEnd::Canceled {
         partial,
         usage: None,
         prompt: None,
@@ -158,28 +161,28 @@ fn a_stop_that_keeps_the_text_makes_the_slot_spoken() {
 
 #[test]
 fn a_stop_before_the_first_word_keeps_the_slot_pending() {
-    let mut stage = running();
-    stage.run_command(&stop(true)).unwrap();
+    let mut fixture = running();
+    fixture.run_command(&stop(true)).unwrap();
 
-    let plan = stage.end_run(ExecutionEnd::Canceled {
+    let plan = fixture.end_run(ExecutionEnd::Canceled {
         partial: None,
         usage: None,
         prompt: None,
     });
 
     assert_eq!(plan, ["finish Ada: canceled"]);
-    let round = stage.state.round.unwrap();
+    let round = fixture.state.round.unwrap();
     assert_eq!((round.row.state, round.row.cursor), (RoundState::Paused, 0));
 }
 
 #[test]
-fn a_kept_text_of_a_superseded_round_moves_no_slot() {
-    let mut stage = running();
-    stage.run_command(&stop(true)).unwrap();
-    stage.post_as_eve("Go on.").unwrap();
+fn a_kept_text_of_a_superseded_round_changes_no_slot() {
+    let mut fixture = running();
+    fixture.run_command(&stop(true)).unwrap();
+    fixture.post_as_eve("Go on.").unwrap();
 
     let partial = Some(generated_text("Hel"));
-    let plan = stage.end_run(ExecutionEnd::Canceled {
+    let plan = fixture.end_run(ExecutionEnd::Canceled {
         partial,
         usage: None,
         prompt: None,
@@ -190,43 +193,43 @@ fn a_kept_text_of_a_superseded_round_moves_no_slot() {
 
 #[test]
 fn an_end_without_the_lease_changes_nothing() {
-    let mut stage = running();
-    let (run, lease) = stage.running();
+    let mut fixture = running();
+    let (run, lease) = fixture.running();
     let silent_for_ms = 0;
     let stale = lease + 1;
     let other = RunId::new();
 
     for (run, lease) in [(run, stale), (other, lease)] {
         let end = success("Late.");
-        let late = stage.run_command(&Command::RunEnded {
+        let ended = fixture.run_command(&Command::RunEnded {
             run,
             lease,
             end: Box::new(end),
         });
-        let reaped = stage.run_command(&Command::LeaseExpired {
+        let reaped = fixture.run_command(&Command::LeaseExpired {
             run,
             lease,
             silent_for_ms,
         });
-        let back = stage.run_command(&Command::RunReleased {
+        let back = fixture.run_command(&Command::RunReleased {
             run,
             lease,
             usage: None,
         });
 
-        for refusal in [late, reaped, back] {
-            assert_eq!(refusal, Err(CommandError::AlreadyFinished));
+        for result in [ended, reaped, back] {
+            assert_eq!(result, Err(CommandError::AlreadyFinished));
         }
     }
 }
 
 #[test]
 fn a_reply_whose_node_died_is_planned_once_more() {
-    let mut stage = running();
+    let mut fixture = running();
 
-    let first = stage.expire_lease();
-    stage.claim_due();
-    let second = stage.expire_lease();
+    let first = fixture.expire_lease();
+    fixture.claim_due();
+    let second = fixture.expire_lease();
 
     let expected = [
         "expire Ada: failed stale_running_run",
@@ -239,11 +242,11 @@ fn a_reply_whose_node_died_is_planned_once_more() {
 
 #[test]
 fn a_forced_turn_whose_node_died_is_planned_once_more_too() {
-    let mut stage = forced();
+    let mut fixture = forced();
 
-    let first = stage.expire_lease();
-    stage.claim_due();
-    let second = stage.expire_lease();
+    let first = fixture.expire_lease();
+    fixture.claim_due();
+    let second = fixture.expire_lease();
 
     let expected = [
         "expire Bob: failed stale_running_run",
@@ -254,44 +257,50 @@ fn a_forced_turn_whose_node_died_is_planned_once_more_too() {
 }
 
 #[test]
-fn what_waits_already_comes_before_a_second_attempt() {
-    let mut stage = running();
-    stage.post_as_eve("Are you there?").unwrap();
+fn a_queued_run_takes_precedence_over_a_second_attempt() {
+    for (mut fixture, expired) in [(running(), "Ada"), (forced(), "Bob")] {
+        fixture.post_as_eve("Are you there?").unwrap();
 
-    assert_eq!(
-        stage.expire_lease(),
-        ["expire Ada: failed stale_running_run"]
-    );
-    assert_eq!(stage.claim_due(), ["claim Ada"]);
+        let plan = fixture.expire_lease();
+
+        let expected = format!("expire {expired}: failed stale_running_run");
+        assert_eq!(plan, [expected]);
+        let queued = fixture.state.queued.as_ref().unwrap();
+        assert_eq!(
+            (queued.reason, queued.attempt),
+            (run::RunReason::UserMessage, 1)
+        );
+        assert!(fixture.claim_due()[0].starts_with("claim"));
+    }
 }
 
 #[test]
 fn a_canceled_run_whose_node_died_is_canceled() {
-    let mut stage = running();
-    stage.run_command(&stop(true)).unwrap();
+    let mut fixture = running();
+    fixture.run_command(&stop(true)).unwrap();
 
-    assert_eq!(stage.expire_lease(), ["expire Ada: canceled"]);
-    assert_eq!(stage.state.round.unwrap().row.state, RoundState::Paused);
+    assert_eq!(fixture.expire_lease(), ["expire Ada: canceled"]);
+    assert_eq!(fixture.state.round.unwrap().row.state, RoundState::Paused);
 }
 
 #[test]
 fn a_paused_reply_whose_node_died_fails_the_round() {
-    let mut stage = running();
-    stage.run_command(&Command::Pause).unwrap();
+    let mut fixture = running();
+    fixture.run_command(&Command::Pause).unwrap();
 
     let expected = ["expire Ada: failed stale_running_run", "round failed at 0"];
-    assert_eq!(stage.expire_lease(), expected);
+    assert_eq!(fixture.expire_lease(), expected);
 }
 
 #[test]
-fn a_closing_node_gives_its_run_back() {
-    let mut stage = running();
-    let (id, lease) = stage.running();
+fn a_node_that_shuts_down_requeues_its_run() {
+    let mut fixture = running();
+    let (id, lease) = fixture.running();
 
-    assert_eq!(stage.release_run(), ["hand back Ada"]);
-    assert_eq!(stage.claim_due(), ["claim Ada"]);
+    assert_eq!(fixture.release_run(), ["hand back Ada"]);
+    assert_eq!(fixture.claim_due(), ["claim Ada"]);
     assert_eq!(
-        stage.running(),
+        fixture.running(),
         (id, lease + 1),
         "the same row, a new lease"
     );
@@ -299,52 +308,52 @@ fn a_closing_node_gives_its_run_back() {
 
 #[test]
 fn a_released_run_is_replaced_by_the_queued_one() {
-    let mut stage = running();
-    stage.post_as_eve("Hello?").unwrap();
+    let mut fixture = running();
+    fixture.post_as_eve("Hello?").unwrap();
 
-    assert_eq!(stage.release_run(), ["finish Ada: canceled"]);
-    assert_eq!(stage.claim_due(), ["claim Ada"]);
+    assert_eq!(fixture.release_run(), ["finish Ada: canceled"]);
+    assert_eq!(fixture.claim_due(), ["claim Ada"]);
 }
 
 #[test]
 fn a_run_of_a_paused_round_is_not_queued_again() {
-    let mut stage = running();
-    stage.run_command(&Command::Pause).unwrap();
+    let mut fixture = running();
+    fixture.run_command(&Command::Pause).unwrap();
 
-    assert_eq!(stage.release_run(), ["finish Ada: canceled"]);
-    let resumed = stage.run_command(&Command::Resume).unwrap();
+    assert_eq!(fixture.release_run(), ["finish Ada: canceled"]);
+    let resumed = fixture.run_command(&Command::Resume).unwrap();
     assert_eq!(resumed[1], "queue Ada: user_turn, resume");
 }
 
 #[test]
 fn a_run_that_was_stopped_is_not_queued_again() {
-    let mut stage = forced();
-    stage.run_command(&stop(true)).unwrap();
+    let mut fixture = forced();
+    fixture.run_command(&stop(true)).unwrap();
 
-    assert_eq!(stage.release_run(), ["finish Bob: canceled"]);
+    assert_eq!(fixture.release_run(), ["finish Bob: canceled"]);
 }
 
 #[test]
-fn a_round_that_nothing_moves_is_ended() {
-    let mut stage = queued();
-    stage.state.queued = None;
+fn a_round_without_an_active_run_is_canceled() {
+    let mut fixture = queued();
+    fixture.state.queued = None;
 
-    let ended = stage.run_command(&Command::RoundStalled).unwrap();
+    let ended = fixture.run_command(&Command::RoundStalled).unwrap();
 
     assert_eq!(ended, ["round canceled: left_without_a_run"]);
 }
 
 #[test]
-fn a_round_that_waits_for_a_run_or_a_person_is_not_stalled() {
+fn a_round_that_waits_for_a_run_or_a_user_is_not_stalled() {
     let mut paused = queued();
     paused.run_command(&Command::Pause).unwrap();
     let mut failed = running();
     failed.end_run(failure());
     let idle = PlannerFixture::with_characters(&["Ada"]);
 
-    for mut stage in [queued(), running(), paused, failed, idle] {
+    for mut fixture in [queued(), running(), paused, failed, idle] {
         assert_eq!(
-            stage.run_command(&Command::RoundStalled),
+            fixture.run_command(&Command::RoundStalled),
             Err(CommandError::NoRound)
         );
     }

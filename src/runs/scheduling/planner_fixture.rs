@@ -14,7 +14,8 @@ use crate::runs::scheduling::command::{
 use crate::runs::scheduling::plan::Plan;
 use crate::runs::scheduling::plan_builder::GeneratedIds;
 use crate::runs::scheduling::planner;
-use crate::runs::scheduling::state::{CommandFacts, ScheduleState};
+use crate::runs::scheduling::state::command_facts::CommandFacts;
+use crate::runs::scheduling::state::schedule_state::ScheduleState;
 use crate::runs::store::run;
 use crate::spaces::{membership, space};
 
@@ -114,7 +115,7 @@ impl PlannerFixture {
             lease,
             end: Box::new(end),
         })
-        .expect("the run is ours")
+        .expect("the lease is valid")
     }
 
     /// Expires the lease of the running run, whose node died.
@@ -126,7 +127,7 @@ impl PlannerFixture {
             lease,
             silent_for_ms,
         };
-        self.run_command(&command).expect("the run is ours")
+        self.run_command(&command).expect("the lease is valid")
     }
 
     /// Releases the running run, whose node shuts down.
@@ -137,7 +138,7 @@ impl PlannerFixture {
             lease,
             usage: None,
         })
-        .expect("the run is ours")
+        .expect("the lease is valid")
     }
 
     /// Returns the running run and its lease.
@@ -173,50 +174,50 @@ impl PlannerFixture {
 
 /// Ada's turn is queued, in a round of Ada and Bob.
 pub fn queued() -> PlannerFixture {
-    let mut stage = PlannerFixture::with_characters(&["Ada", "Bob"]);
-    stage.state.space.replies_per_turn = space::RepliesPerTurn::Activated;
-    stage.post_as_eve("Hi.").unwrap();
-    stage
+    let mut fixture = PlannerFixture::with_characters(&["Ada", "Bob"]);
+    fixture.state.space.replies_per_turn = space::RepliesPerTurn::Activated;
+    fixture.post_as_eve("Hi.").unwrap();
+    fixture
 }
 
 /// Ada's turn is running, in a round of Ada and Bob.
 pub fn running() -> PlannerFixture {
-    let mut stage = queued();
-    stage.claim_due();
-    stage
+    let mut fixture = queued();
+    fixture.claim_due();
+    fixture
 }
 
 /// Ada's turn was stopped, and the round is paused.
 pub fn paused() -> PlannerFixture {
-    let mut stage = running();
-    stage.run_command(&STOP).unwrap();
-    stage
+    let mut fixture = running();
+    fixture.run_command(&STOP).unwrap();
+    fixture
 }
 
 /// Ada's turn failed, and the round is failed.
 pub fn failed() -> PlannerFixture {
-    let mut stage = running();
-    stage.end_run(failure());
-    stage
+    let mut fixture = running();
+    fixture.end_run(failure());
+    fixture
 }
 
 /// A reply by Ada whose round is over is running, and Bob's turn is queued.
 pub fn queued_and_running() -> PlannerFixture {
-    let mut stage = PlannerFixture::with_characters(&["Ada", "Bob"]);
-    stage.state.space.reply_order = space::ReplyOrder::Natural;
-    stage.post_as_eve("Ada?").unwrap();
-    stage.claim_due();
-    stage.post_as_eve("Bob?").unwrap();
-    stage
+    let mut fixture = PlannerFixture::with_characters(&["Ada", "Bob"]);
+    fixture.state.space.reply_order = space::ReplyOrder::Natural;
+    fixture.post_as_eve("Ada?").unwrap();
+    fixture.claim_due();
+    fixture.post_as_eve("Bob?").unwrap();
+    fixture
 }
 
 /// Bob's forced turn is running.
 pub fn forced() -> PlannerFixture {
-    let mut stage = PlannerFixture::with_characters(&["Ada", "Bob"]);
-    stage.post_as_eve("Hi.").unwrap();
-    stage.run_command(&force(BOB)).unwrap();
-    stage.claim_due();
-    stage
+    let mut fixture = PlannerFixture::with_characters(&["Ada", "Bob"]);
+    fixture.post_as_eve("Hi.").unwrap();
+    fixture.run_command(&force(BOB)).unwrap();
+    fixture.claim_due();
+    fixture
 }
 
 /// Returns Eve's command that forces this member to speak.

@@ -1,5 +1,5 @@
-//! The messages and swipes of the planner's fixture: loads what commands need of them, and applies
-//! their changes.
+//! Loads the facts that commands need from the planner's test fixture, and applies changes of its
+//! messages and swipes.
 
 use base::ids::{MessageId, SwipeId};
 
@@ -7,7 +7,7 @@ use crate::conversations::{message, swipe};
 use crate::runs::scheduling::command::Command;
 use crate::runs::scheduling::planner::fixture::PlannerFixture;
 use crate::runs::scheduling::planner::fixture_writer::provider_row;
-use crate::runs::scheduling::state::{CommandFacts, RegenerateFacts, TargetMessage};
+use crate::runs::scheduling::state::command_facts::{CommandFacts, RegenerateFacts, TargetMessage};
 use crate::runs::store::run;
 use crate::spaces::space::GroupRegenerateMode;
 
@@ -76,12 +76,17 @@ impl PlannerFixture {
             |it: &&message::Model| it.seq < target.row.seq && it.role == message::MessageRole::User;
         let shown = self.messages.iter().filter(is_shown);
         let answered = shown.clone().rev().find(answers).cloned();
-        let said = answered.as_ref().map_or(i64::MAX, |it| it.seq);
-        let last_turn: Vec<_> = shown.clone().filter(|it| it.seq > said).cloned().collect();
+        let user_seq = answered.as_ref().map_or(i64::MAX, |it| it.seq);
+        let last_turn: Vec<_> = shown
+            .clone()
+            .filter(|it| it.seq > user_seq)
+            .cloned()
+            .collect();
         if self.state.space.group_regenerate_mode == GroupRegenerateMode::LastTurn {
             // The new speakers are chosen as if no character had replied.
-            let is_speech =
-                |it: &&message::Model| it.role == message::MessageRole::Assistant && it.seq < said;
+            let is_speech = |it: &&message::Model| {
+                it.role == message::MessageRole::Assistant && it.seq < user_seq
+            };
             let newest = shown.rev().find(is_speech);
             self.state.last_speaker = newest.map(|it| it.space_membership_id);
         }

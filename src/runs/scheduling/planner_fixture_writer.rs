@@ -1,5 +1,5 @@
-//! The fixture's writer: applies a plan's changes in memory, each only from the state that the real
-//! statement expects, and describes them in words.
+//! Applies the changes of a plan to the planner's test fixture, each only from the state that the
+//! real statement expects, and describes plans in words.
 
 use base::clock::Timestamp;
 use base::ids::{MembershipId, MessageId, ProviderId};
@@ -30,7 +30,7 @@ impl PlannerFixture {
             PlanChange::AddSwipe(text) => self.add_swipe(text),
             PlanChange::ShowSwipe(swipe) => self.show_swipe(swipe),
             PlanChange::StorePrompt(..) | PlanChange::StoreEffects(_) => {}
-            PlanChange::SpendCopilotStep(seat) => self.spend_copilot_step(seat),
+            PlanChange::SpendCopilotStep(member) => self.spend_copilot_step(member),
             PlanChange::AutoModeTurns(n) => self.state.conversation.auto_mode_turns = n,
             PlanChange::ClaimRun(run) => self.claim(&run),
             PlanChange::SkipQueued(run) => self.leave_queue(run, RunStatus::Skipped),
@@ -57,13 +57,13 @@ impl PlannerFixture {
     }
 
     fn spend_copilot_step(&mut self, membership: MembershipId) {
-        let seat = self.member_mut(membership);
-        match seat.copilot_remaining_steps {
-            Some(left) if left > 1 => seat.copilot_remaining_steps = Some(left - 1),
+        let member = self.member_mut(membership);
+        match member.copilot_remaining_steps {
+            Some(left) if left > 1 => member.copilot_remaining_steps = Some(left - 1),
             _ => {
-                seat.copilot_mode = CopilotMode::None;
-                seat.copilot_remaining_steps = None;
-                seat.copilot_conversation_id = None;
+                member.copilot_mode = CopilotMode::None;
+                member.copilot_remaining_steps = None;
+                member.copilot_conversation_id = None;
             }
         }
     }
@@ -172,7 +172,7 @@ impl PlannerFixture {
                 let slot = slots.find(|it| it.position == position);
                 slot.expect("a slot").status = status;
             }
-            other => panic!("no change of a round: {other:?}"),
+            other => panic!("not a change of a round: {other:?}"),
         }
     }
 
@@ -263,7 +263,7 @@ impl PlannerFixture {
             PlanChange::ReleaseRun(run) => format!("hand back {}", self.speaker(run)),
             PlanChange::StorePrompt(..) => "keep what was sent".to_owned(),
             PlanChange::StoreEffects(_) => "remember".to_owned(),
-            PlanChange::SpendCopilotStep(seat) => format!("a step of {}", self.name(*seat)),
+            PlanChange::SpendCopilotStep(member) => format!("a step of {}", self.name(*member)),
             PlanChange::AutoModeTurns(n) => format!("auto mode spoke {n} times"),
         }
     }
@@ -271,15 +271,15 @@ impl PlannerFixture {
     fn describe_enqueue(&self, enqueue: &EnqueueRun) -> String {
         let run = &enqueue.run;
         let (kind, reason) = (status_text(&run.kind), status_text(&run.reason));
-        let mut told = format!("queue {}: {kind}, {reason}", self.speaker(run));
+        let mut description = format!("queue {}: {kind}, {reason}", self.speaker(run));
         let wait = run.run_after.map_or(0, |at| at.ms_since(self.now));
         if wait != 0 {
-            told += &format!(", in {wait} ms");
+            description += &format!(", in {wait} ms");
         }
         if run.attempt != 1 {
-            told += &format!(", attempt {}", run.attempt);
+            description += &format!(", attempt {}", run.attempt);
         }
-        told
+        description
     }
 
     fn speaker(&self, run: &run::Model) -> &str {

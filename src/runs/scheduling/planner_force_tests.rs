@@ -22,73 +22,82 @@ fn generate() -> Command {
 
 #[test]
 fn a_forced_turn_replaces_the_queued_run_and_ends_the_round() {
-    let mut stage = queued();
-    let first = stage.state.queued.as_ref().unwrap().id;
+    let mut fixture = queued();
+    let first = fixture.state.queued.as_ref().unwrap().id;
 
-    let plan = stage.run_command(&force(BOB)).unwrap();
+    let plan = fixture.run_command(&force(BOB)).unwrap();
 
     let expected = [
         "round canceled: force_talk",
         "queue Bob: force_talk, force_talk",
     ];
     assert_eq!(plan, expected);
-    let run = stage.state.queued.unwrap();
+    let run = fixture.state.queued.unwrap();
     assert_eq!(run.id, first);
     assert_eq!((run.round_id, run.slot_position), (None, None));
     assert_eq!(run.debug.chosen_because.unwrap(), "forced by Eve");
 }
 
 #[test]
-fn a_forced_turn_waits_for_the_running_reply_whatever_the_policy() {
+fn a_forced_turn_waits_for_the_running_reply_under_every_policy() {
     for policy in [
         InputPolicy::Reject,
         InputPolicy::Queue,
         InputPolicy::Restart,
     ] {
-        let mut stage = PlannerFixture::with_characters(&["Ada", "Bob"]);
-        stage.post_as_eve("Hi.").unwrap();
-        stage.claim_due();
-        stage.state.space.during_generation_user_input_policy = policy;
+        let mut fixture = PlannerFixture::with_characters(&["Ada", "Bob"]);
+        fixture.post_as_eve("Hi.").unwrap();
+        fixture.claim_due();
+        fixture.state.space.during_generation_user_input_policy = policy;
 
-        let plan = stage.run_command(&force(BOB)).unwrap();
+        let plan = fixture.run_command(&force(BOB)).unwrap();
 
         let expected = [
             "round canceled: force_talk",
             "queue Bob: force_talk, force_talk",
         ];
         assert_eq!(plan, expected);
-        let committed = stage.end_run(success("Hello."));
+        let committed = fixture.end_run(success("Hello."));
         assert_eq!(committed, ["finish Ada: succeeded", r#"Ada says "Hello.""#]);
-        assert_eq!(stage.claim_due(), ["claim Bob"]);
+        assert_eq!(fixture.claim_due(), ["claim Bob"]);
     }
 }
 
 #[test]
-fn a_forced_turn_ends_a_round_that_rests() {
-    for mut stage in [paused(), failed()] {
-        stage.run_command(&force(BOB)).unwrap();
+fn a_forced_turn_ends_a_paused_or_failed_round() {
+    for mut fixture in [paused(), failed()] {
+        fixture.run_command(&force(BOB)).unwrap();
 
-        assert!(stage.state.round.is_none());
-        assert!(stage.state.queued.is_some());
+        assert!(fixture.state.round.is_none());
+        assert!(fixture.state.queued.is_some());
     }
 }
 
 #[test]
 fn a_muted_character_can_be_forced_and_a_removed_one_cannot() {
-    let mut stage = idle();
+    let mut fixture = idle();
 
-    stage.member_mut(ADA).participation = Participation::Muted;
-    assert!(stage.run_command(&force(ADA)).is_ok());
-    stage.member_mut(ADA).participation = Participation::Observer;
-    assert_eq!(stage.run_command(&force(ADA)), Err(CommandError::NoSpeaker));
-    stage.member_mut(BOB).status = MembershipStatus::Removed;
-    assert_eq!(stage.run_command(&force(BOB)), Err(CommandError::NoSpeaker));
-    let stranger = MembershipId(99);
+    fixture.member_mut(ADA).participation = Participation::Muted;
+    assert!(fixture.run_command(&force(ADA)).is_ok());
+    fixture.member_mut(ADA).participation = Participation::Observer;
     assert_eq!(
-        stage.run_command(&force(stranger)),
+        fixture.run_command(&force(ADA)),
         Err(CommandError::NoSpeaker)
     );
-    assert_eq!(stage.run_command(&force(EVE)), Err(CommandError::NoSpeaker));
+    fixture.member_mut(BOB).status = MembershipStatus::Removed;
+    assert_eq!(
+        fixture.run_command(&force(BOB)),
+        Err(CommandError::NoSpeaker)
+    );
+    let unknown = MembershipId(99);
+    assert_eq!(
+        fixture.run_command(&force(unknown)),
+        Err(CommandError::NoSpeaker)
+    );
+    assert_eq!(
+        fixture.run_command(&force(EVE)),
+        Err(CommandError::NoSpeaker)
+    );
 }
 
 #[test]
@@ -100,17 +109,17 @@ fn generate_selects_one_in_every_order_and_the_last_speaker_only_alone() {
         ReplyOrder::Pooled,
     ];
     for order in orders {
-        let mut stage = idle();
-        stage.post_as_eve("Hi.").unwrap();
-        stage.claim_due();
-        stage.end_run(success("Hello."));
-        stage.state.space.reply_order = order;
+        let mut fixture = idle();
+        fixture.post_as_eve("Hi.").unwrap();
+        fixture.claim_due();
+        fixture.end_run(success("Hello."));
+        fixture.state.space.reply_order = order;
 
-        let other = stage.run_command(&generate()).unwrap();
-        stage.member_mut(BOB).participation = Participation::Muted;
-        let alone = stage.run_command(&generate()).unwrap();
-        stage.member_mut(ADA).participation = Participation::Muted;
-        let nobody = stage.run_command(&generate());
+        let other = fixture.run_command(&generate()).unwrap();
+        fixture.member_mut(BOB).participation = Participation::Muted;
+        let alone = fixture.run_command(&generate()).unwrap();
+        fixture.member_mut(ADA).participation = Participation::Muted;
+        let nobody = fixture.run_command(&generate());
 
         assert_eq!(other, ["queue Bob: force_talk, generate"], "{order:?}");
         assert_eq!(alone, ["queue Ada: force_talk, generate"], "{order:?}");
@@ -119,9 +128,9 @@ fn generate_selects_one_in_every_order_and_the_last_speaker_only_alone() {
 }
 
 #[test]
-fn characters_greet_once_and_only_before_anybody_spoke() {
-    let greeting = |seat, texts: &[&str]| Greeting {
-        membership: seat,
+fn characters_greet_once_and_only_before_the_first_message() {
+    let greeting = |member, texts: &[&str]| Greeting {
+        membership: member,
         texts: texts
             .iter()
             .map(|it| SwipeText::new((*it).to_owned(), 1))
@@ -133,21 +142,21 @@ fn characters_greet_once_and_only_before_anybody_spoke() {
     };
     let greet =
         Command::InsertGreetings(vec![greeting(ADA, &["Hello.", "Hey."]), greeting(BOB, &[])]);
-    let mut stage = idle();
+    let mut fixture = idle();
 
-    let (plan, _) = stage.clone().execute(&greet).unwrap();
-    let greeted = stage.run_command(&greet).unwrap();
-    stage.greeted = Some([ADA].into());
-    let again = stage.run_command(&greet).unwrap();
-    stage.greeted = None;
-    let late = stage.run_command(&greet).unwrap();
+    let (plan, _) = fixture.clone().execute(&greet).unwrap();
+    let greeted = fixture.run_command(&greet).unwrap();
+    fixture.greeted = Some([ADA].into());
+    let again = fixture.run_command(&greet).unwrap();
+    fixture.greeted = None;
+    let later = fixture.run_command(&greet).unwrap();
 
     assert_eq!(greeted, [r#"Ada says "Hello.""#, "remember"]);
-    let told = format!("{plan:?}");
+    let debug = format!("{plan:?}");
     assert!(
-        told.contains(r#"alternates: [SwipeText { content: "Hello.""#),
-        "{told}"
+        debug.contains(r#"alternates: [SwipeText { content: "Hello.""#),
+        "{debug}"
     );
-    assert!(told.contains(r#"Text { content: "Hey.""#), "{told}");
-    assert!(again.is_empty() && late.is_empty());
+    assert!(debug.contains(r#"Text { content: "Hey.""#), "{debug}");
+    assert!(again.is_empty() && later.is_empty());
 }

@@ -1,4 +1,4 @@
-//! The actions that the property tests of the planner generate.
+//! Defines the actions of the planner's property tests and generates random ones.
 
 use proptest::prelude::*;
 use proptest::sample::select;

@@ -10,7 +10,7 @@ use crate::runs::scheduling::command::Command;
 use crate::runs::scheduling::plan::{EnqueueRun, MessageRef, Plan, PlanChange};
 use crate::runs::scheduling::planner::fixture;
 use crate::runs::scheduling::planner::fixture::PlannerFixture;
-use crate::runs::scheduling::state::ScheduleState;
+use crate::runs::scheduling::state::schedule_state::ScheduleState;
 use crate::runs::store::run;
 use crate::runs::store::run::{RunCancelReason, RunKind, RunReason};
 use crate::spaces::membership;
@@ -26,69 +26,69 @@ pub fn assert_plan_valid(
     before: &ScheduleState,
     command: &Command,
     plan: &Plan,
-    stage: &PlannerFixture,
+    fixture: &PlannerFixture,
 ) {
     if let Some(enqueue) = &plan.enqueue {
-        assert_speaker_allowed(enqueue, stage);
-        assert_delay(enqueue, command, stage);
-        assert_expected_tail(enqueue, stage);
+        assert_speaker_allowed(enqueue, fixture);
+        assert_delay(enqueue, command, fixture);
+        assert_expected_tail(enqueue, fixture);
     }
     for change in &plan.changes {
         match change {
             PlanChange::NewRound { kind, slots, .. } => {
-                assert_round_valid(*kind, slots, plan, stage)
+                assert_round_valid(*kind, slots, plan, fixture)
             }
-            PlanChange::ClaimRun(run) => assert_claim_valid(before, run, stage),
+            PlanChange::ClaimRun(run) => assert_claim_valid(before, run, fixture),
             PlanChange::SkipQueued(run) => assert!(run.debug.skipped_because.is_some()),
-            PlanChange::SpendCopilotStep(seat) => {
+            PlanChange::SpendCopilotStep(member) => {
                 let left = |s: &ScheduleState| {
-                    let seat = s.member(*seat).expect("the member exists");
-                    seat.copilot_remaining_steps.unwrap_or_default()
+                    let member = s.member(*member).expect("the member exists");
+                    member.copilot_remaining_steps.unwrap_or_default()
                 };
                 assert_eq!(
-                    left(&stage.state),
+                    left(&fixture.state),
                     (left(before) - 1).max(0),
-                    "one step a text"
+                    "a text should use one step"
                 );
             }
             _ => {}
         }
     }
-    assert_command_effect(before, command, plan, stage);
-    assert_newer_rounds_unchanged(before, command, stage);
-    assert_copilot_steps_left(stage);
+    assert_command_effect(before, command, plan, fixture);
+    assert_newer_rounds_unchanged(before, command, fixture);
+    assert_copilot_steps_left(fixture);
 }
 
 /// Asserts that a planned speaker may speak. A repeated run may have lost its speaker: then the
 /// claim skips it.
-fn assert_speaker_allowed(enqueue: &EnqueueRun, stage: &PlannerFixture) {
+fn assert_speaker_allowed(enqueue: &EnqueueRun, fixture: &PlannerFixture) {
     let run = &enqueue.run;
-    let seat = stage.state.member(run.speaker_space_membership_id);
-    let seat = seat.expect("the speaker is a member");
+    let member = fixture.state.member(run.speaker_space_membership_id);
+    let member = member.expect("the speaker is a member");
     match run.reason {
         RunReason::Recovered | RunReason::Retry => {}
         // A post keeps a forced run, resumed or not, and the claim skips a speaker that has left since.
         RunReason::ForceTalk | RunReason::Generate if run.round_id.is_some() => {}
         RunReason::Resume if run.kind == RunKind::ForceTalk => {}
-        _ if run.kind.is_scheduled() && seat.kind == membership::MembershipKind::Character => {
-            assert!(seat.can_be_scheduled(), "{run:?}");
+        _ if run.kind.is_scheduled() && member.kind == membership::MembershipKind::Character => {
+            assert!(member.can_be_scheduled(), "{run:?}");
         }
-        _ => assert!(seat.can_speak(stage.state.conversation.id), "{run:?}"),
+        _ => assert!(member.can_speak(fixture.state.conversation.id), "{run:?}"),
     }
 }
 
 /// Asserts that auto mode waits its delay unless a user triggered the run; everything else is due
 /// immediately or after the debounce.
-fn assert_delay(enqueue: &EnqueueRun, command: &Command, stage: &PlannerFixture) {
+fn assert_delay(enqueue: &EnqueueRun, command: &Command, fixture: &PlannerFixture) {
     let run = &enqueue.run;
-    let debounce = stage.state.space.user_turn_debounce_ms;
+    let debounce = fixture.state.space.user_turn_debounce_ms;
     let is_post = matches!(command, Command::MessagePosted(_));
     let is_delayed = run.run_after.is_some();
     assert!(
         !is_post || is_delayed == (debounce > 0),
         "null without debounce: {run:?}"
     );
-    let wait = run.run_after.map_or(0, |at| at.ms_since(stage.now));
+    let wait = run.run_after.map_or(0, |at| at.ms_since(fixture.now));
     match command {
         Command::MessagePosted(_) => assert!((0..=MAX_BURST_MS).contains(&wait), "{run:?}"),
         // A queued turn keeps its due time.
@@ -96,7 +96,7 @@ fn assert_delay(enqueue: &EnqueueRun, command: &Command, stage: &PlannerFixture)
         _ => {
             let by_itself = matches!(run.reason, RunReason::AutoMode | RunReason::NextSlot);
             let delay = match run.kind == RunKind::AutoMode && by_itself {
-                true => stage.state.space.auto_mode_delay_ms,
+                true => fixture.state.space.auto_mode_delay_ms,
                 false => 0,
             };
             assert_eq!(wait, delay, "the wait: {run:?}");
@@ -105,13 +105,13 @@ fn assert_delay(enqueue: &EnqueueRun, command: &Command, stage: &PlannerFixture)
 }
 
 /// Asserts that auto mode turns, regenerates and later slots are planned with an expected tail.
-fn assert_expected_tail(enqueue: &EnqueueRun, stage: &PlannerFixture) {
+fn assert_expected_tail(enqueue: &EnqueueRun, fixture: &PlannerFixture) {
     let run = &enqueue.run;
     let is_later_slot = run.slot_position.is_some_and(|it| it > 0);
     let builds_on =
         run.kind == RunKind::AutoMode || run.kind == RunKind::Regenerate || is_later_slot;
     let is_shown = |it: &&message::Model| it.visibility != message::Visibility::Hidden;
-    if builds_on && stage.messages.iter().any(|it| is_shown(&it)) {
+    if builds_on && fixture.messages.iter().any(|it| is_shown(&it)) {
         assert!(enqueue.expected_tail.is_some(), "no expected_tail: {run:?}");
     }
 }
@@ -122,10 +122,10 @@ fn assert_round_valid(
     kind: round::RoundKind,
     slots: &[SpeakerChoice],
     plan: &Plan,
-    stage: &PlannerFixture,
+    fixture: &PlannerFixture,
 ) {
-    let space = &stage.state.space;
-    assert!(!slots.is_empty(), "a round of nobody");
+    let space = &fixture.state.space;
+    assert!(!slots.is_empty(), "a round needs a speaker");
     assert!(
         space.reply_order != ReplyOrder::Manual,
         "nobody is scheduled"
@@ -141,35 +141,42 @@ fn assert_round_valid(
                 .all(|it| Some(it.id) != forced.first().map(|it| it.id))
     );
     for slot in chosen {
-        let seat = stage.state.member(slot.id).expect("the member exists");
-        assert!(seat.kind == membership::MembershipKind::Character && seat.can_be_scheduled());
+        let member = fixture.state.member(slot.id).expect("the member exists");
+        assert!(member.kind == membership::MembershipKind::Character && member.can_be_scheduled());
         assert!(!slot.reason.is_empty(), "each slot has a reason");
     }
     if kind == round::RoundKind::AutoMode {
         assert!(space.auto_mode_enabled);
         let mut changes = plan.changes.iter();
-        let said = changes.find_map(|it| match it {
+        let answered = changes.find_map(|it| match it {
             PlanChange::Append(new) => Some(new),
             _ => None,
         });
-        let said = said.expect("auto mode answers a text of this very plan");
-        assert_eq!(said.role, message::MessageRole::Assistant, "it answers AI");
-        let oneself = slots.iter().any(|it| it.id == said.author);
-        assert!(space.allow_self_responses || !oneself);
+        let answered = answered.expect("auto mode answers a text of this plan");
+        assert_eq!(
+            answered.role,
+            message::MessageRole::Assistant,
+            "auto mode answers an AI message"
+        );
+        let answers_itself = slots.iter().any(|it| it.id == answered.author);
+        assert!(space.allow_self_responses || !answers_itself);
     }
 }
 
 /// Asserts that a claimed run was due, that its tail is the expected one, and that it sees the
 /// newest message.
-fn assert_claim_valid(before: &ScheduleState, run: &run::Model, stage: &PlannerFixture) {
+fn assert_claim_valid(before: &ScheduleState, run: &run::Model, fixture: &PlannerFixture) {
     assert!(before.running.is_none());
     let at = run.run_after.unwrap_or(Timestamp(0));
-    assert!(at <= stage.now, "claimed before its time");
+    assert!(at <= fixture.now, "claimed before it was due");
     if let Some(expected) = run.debug.expected_last_message_id {
         assert_eq!(before.tail.as_ref().map(|it| it.id), Some(expected));
     }
-    let running = stage.state.running.as_ref().expect("a run is running");
-    assert_eq!(running.cutoff_seq, Some(stage.state.conversation.last_seq));
+    let running = fixture.state.running.as_ref().expect("a run is running");
+    assert_eq!(
+        running.cutoff_seq,
+        Some(fixture.state.conversation.last_seq)
+    );
 }
 
 /// Asserts the effect of each command.
@@ -177,9 +184,9 @@ fn assert_command_effect(
     before: &ScheduleState,
     command: &Command,
     plan: &Plan,
-    stage: &PlannerFixture,
+    fixture: &PlannerFixture,
 ) {
-    let s = &stage.state;
+    let s = &fixture.state;
     let state = s.round.as_ref().map(|it| it.row.state);
     let queued = s.queued.as_ref();
     match command {
@@ -198,14 +205,17 @@ fn assert_command_effect(
                 assert_eq!(queued.slot_position, Some(0));
                 assert_eq!(queued.round_id, s.round.as_ref().map(|it| it.row.id));
             }
-            assert_nothing_discarded(before, stage);
+            assert_nothing_discarded(before, fixture);
         }
         Command::Stop { keep_partial } => {
-            assert!(queued.is_none(), "stopped, and something waits");
-            assert!(*keep_partial || s.running.is_none(), "stopped, and it runs");
+            assert!(queued.is_none(), "a run is queued after a stop");
+            assert!(
+                *keep_partial || s.running.is_none(),
+                "a run is running after a stop"
+            );
             assert!(
                 state != Some(round::RoundState::Generating),
-                "stopped, and it goes on"
+                "the round is generating after a stop"
             );
         }
         Command::Pause => assert!(state != Some(round::RoundState::Generating)),
@@ -217,11 +227,14 @@ fn assert_command_effect(
             let is_auto = queued.is_some_and(|it| it.kind == RunKind::AutoMode);
             assert!(
                 s.space.auto_mode_enabled || !is_auto,
-                "switched off, and it waits"
+                "a turn is queued although auto mode is off"
             );
             let is_scheduled = queued.is_some_and(|it| it.kind.is_scheduled());
-            let by_hand = s.space.reply_order == ReplyOrder::Manual;
-            assert!(!by_hand || !is_scheduled, "by hand, and somebody waits");
+            let is_manual = s.space.reply_order == ReplyOrder::Manual;
+            assert!(
+                !is_manual || !is_scheduled,
+                "a scheduled run is queued in manual order"
+            );
         }
         Command::SpaceClosed(_) => {
             assert!(queued.is_none() && s.running.is_none() && state.is_none())
@@ -236,11 +249,11 @@ fn assert_command_effect(
 
 /// Rules 17 to 19: a post keeps a queued forced run, and ends a queued regenerate with an event
 /// that names the post.
-fn assert_nothing_discarded(before: &ScheduleState, stage: &PlannerFixture) {
+fn assert_nothing_discarded(before: &ScheduleState, fixture: &PlannerFixture) {
     let Some(run) = &before.queued else {
         return;
     };
-    let queued = stage.state.queued.as_ref();
+    let queued = fixture.state.queued.as_ref();
     match run.kind {
         RunKind::ForceTalk => {
             let kept = queued.expect("the forced turn is still queued");
@@ -251,9 +264,9 @@ fn assert_nothing_discarded(before: &ScheduleState, stage: &PlannerFixture) {
         }
         RunKind::Regenerate => {
             assert!(queued.is_none_or(|it| it.id != run.id), "a new run");
-            let ended = stage.ended.iter().find(|it| it.id == run.id);
-            let ended = ended.expect("it ends with its own event");
-            let post = stage.messages.last().map(|it| it.id);
+            let ended = fixture.ended.iter().find(|it| it.id == run.id);
+            let ended = ended.expect("the regenerate should have ended");
+            let post = fixture.messages.last().map(|it| it.id);
             assert_eq!(
                 (ended.canceled_because, ended.superseded_by_message_id),
                 (Some(RunCancelReason::SupersededByMessage), post)
@@ -267,7 +280,7 @@ fn assert_nothing_discarded(before: &ScheduleState, stage: &PlannerFixture) {
 fn assert_newer_rounds_unchanged(
     before: &ScheduleState,
     command: &Command,
-    stage: &PlannerFixture,
+    fixture: &PlannerFixture,
 ) {
     let (Command::RunEnded { .. } | Command::LeaseExpired { .. }) = command else {
         return;
@@ -278,38 +291,41 @@ fn assert_newer_rounds_unchanged(
     let run = before.running.as_ref().expect("a run was running");
     let is_turn = run.round_id == Some(round.row.id) && run.slot_position == Some(round.row.cursor);
     if !is_turn {
-        let after = stage.state.round.as_ref().map(|it| &it.row);
+        let after = fixture.state.round.as_ref().map(|it| &it.row);
         assert_eq!(
             after,
             Some(&round.row),
-            "the end of {run:?} moved another's round"
+            "the end of {run:?} changed another round"
         );
     }
 }
 
 /// Asserts that a copilot without steps is off.
-fn assert_copilot_steps_left(stage: &PlannerFixture) {
-    for seat in &stage.state.members {
-        let is_on = seat.copilot_mode == CopilotMode::Full;
-        assert!(!is_on || seat.copilot_remaining_steps > Some(0), "{seat:?}");
+fn assert_copilot_steps_left(fixture: &PlannerFixture) {
+    for member in &fixture.state.members {
+        let is_on = member.copilot_mode == CopilotMode::Full;
+        assert!(
+            !is_on || member.copilot_remaining_steps > Some(0),
+            "{member:?}"
+        );
     }
 }
 
 /// Plans the end of Ada's reply, changes the plan, and asserts its invariants.
 fn check_changed_reply_plan(change: impl FnOnce(&mut Plan)) {
-    let mut stage = fixture::queued();
-    stage.claim_due();
-    let before = stage.state.clone();
-    let (run, lease) = stage.running();
+    let mut fixture = fixture::queued();
+    fixture.claim_due();
+    let before = fixture.state.clone();
+    let (run, lease) = fixture.running();
     let end = fixture::success("Hello.");
     let command = Command::RunEnded {
         run,
         lease,
         end: Box::new(end),
     };
-    let (mut plan, _) = stage.execute(&command).expect("the run is ours");
+    let (mut plan, _) = fixture.execute(&command).expect("the lease is valid");
     change(&mut plan);
-    assert_plan_valid(&before, &command, &plan, &stage);
+    assert_plan_valid(&before, &command, &plan, &fixture);
 }
 
 #[test]
@@ -333,7 +349,7 @@ fn a_later_slot_without_its_tail_is_detected() {
 }
 
 #[test]
-#[should_panic = "a round of nobody"]
+#[should_panic = "a round needs a speaker"]
 fn an_empty_round_is_detected() {
     check_changed_reply_plan(|it| {
         it.changes.push(PlanChange::NewRound {

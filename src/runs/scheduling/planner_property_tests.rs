@@ -28,9 +28,9 @@ use crate::spaces::space::{GroupRegenerateMode, RepliesPerTurn};
 /// The maximum of every budget in these tests.
 const MAX_TURNS: usize = 8;
 
-/// A fixture with what the invariants need to know of its past.
+/// A fixture with the history that the invariants need.
 struct PropertyTest {
-    stage: PlannerFixture,
+    fixture: PlannerFixture,
     /// The runs that were planned for a message, with its `seq`.
     planned: Vec<(RunId, i64)>,
     /// The runs that were queued as forced turns.
@@ -47,7 +47,7 @@ impl PropertyTest {
     fn new(n_characters: usize) -> Self {
         let names = ["Ada", "Bob", "Cid", "Dot"];
         Self {
-            stage: PlannerFixture::with_characters(&names[..n_characters]),
+            fixture: PlannerFixture::with_characters(&names[..n_characters]),
             planned: Vec::new(),
             forced: HashSet::new(),
             turns: HashSet::new(),
@@ -56,8 +56,8 @@ impl PropertyTest {
         }
     }
 
-    fn apply_action(&mut self, act: TestAction) {
-        match self.command_for(act) {
+    fn apply_action(&mut self, action: TestAction) {
+        match self.command_for(action) {
             Some(command) => self.execute(&command),
             None => self.assert_invariants(),
         }
@@ -65,11 +65,11 @@ impl PropertyTest {
 
     /// Returns the command of an action; `None`: it changed something outside the schedule, or
     /// nothing.
-    fn command_for(&mut self, act: TestAction) -> Option<Command> {
-        let s = &mut self.stage.state;
+    fn command_for(&mut self, action: TestAction) -> Option<Command> {
+        let s = &mut self.fixture.state;
         let running = s.running.clone();
         let held = running.as_ref().map(|it| (it.id, it.lease));
-        match act {
+        match action {
             TestAction::Post(text) => return Some(post(text)),
             TestAction::Due => {
                 let run = s.queued.as_ref()?.id;
@@ -77,8 +77,8 @@ impl PropertyTest {
             }
             TestAction::End(how) => {
                 let (run, lease) = held?;
-                let asked = running.is_some_and(|it| it.cancel_requested_at.is_some());
-                let end = end(how, asked);
+                let is_requested = running.is_some_and(|it| it.cancel_requested_at.is_some());
+                let end = end(how, is_requested);
                 return Some(Command::RunEnded {
                     run,
                     lease,
@@ -112,7 +112,7 @@ impl PropertyTest {
             }
             TestAction::RoundStalled => return Some(Command::RoundStalled),
             TestAction::Stop(keep_partial) => return Some(Command::Stop { keep_partial }),
-            TestAction::Control(button) => return control_command(button, &self.stage),
+            TestAction::Control(control) => return control_command(control, &self.fixture),
             TestAction::Force(speaker) => {
                 let speaker = speaker.map(MembershipId);
                 let by = "Eve".to_owned();
@@ -133,13 +133,13 @@ impl PropertyTest {
                 s.space.group_regenerate_mode = GroupRegenerateMode::SingleMessage;
             }
             TestAction::Fork(id) => {
-                self.stage.fork_point = self.stage.allowed_fork_point(MessageId(id))
+                self.fixture.fork_point = self.fixture.allowed_fork_point(MessageId(id))
             }
             TestAction::Show(id, visibility) => return Some(show(id, visibility)),
             TestAction::Edit(id) => return Some(edit(id)),
             TestAction::Member(id, status, participation) => {
-                let seats = s.members.iter_mut().filter(|it| it.id.0 == id);
-                seats.for_each(|it| (it.status, it.participation) = (status, participation));
+                let members = s.members.iter_mut().filter(|it| it.id.0 == id);
+                members.for_each(|it| (it.status, it.participation) = (status, participation));
             }
             TestAction::Order(order) => s.space.reply_order = order,
             TestAction::ApplyMemberChanges | TestAction::ApplySettings => {
@@ -161,7 +161,7 @@ impl PropertyTest {
             TestAction::Copilot(steps) => self.set_copilot(steps),
             TestAction::StartCopilot => return Some(Command::CopilotStarted { seat: EVE }),
             TestAction::AutoTurns(n) => s.space.auto_mode_max_turns = n,
-            TestAction::Provider(there) => self.stage.has_provider = there,
+            TestAction::Provider(there) => self.fixture.has_provider = there,
             TestAction::TokenLimit(limit) => {
                 (s.space.token_limit, s.space.tokens_used) = (limit, limit);
             }
@@ -174,17 +174,17 @@ impl PropertyTest {
                 self.is_closed = s.space.status == space::SpaceStatus::Archived;
                 return Some(Command::SpaceClosed(run::RunCancelReason::Archived));
             }
-            TestAction::AdvanceClock(ms) => self.stage.now = self.stage.now.plus_ms(ms),
+            TestAction::AdvanceClock(ms) => self.fixture.now = self.fixture.now.plus_ms(ms),
         }
         None
     }
 
     fn execute(&mut self, command: &Command) {
         // The fixture panics when a plan cannot be applied; a rejection changes nothing.
-        let before = self.stage.state.clone();
-        let outcome = self.stage.execute(command);
+        let before = self.fixture.state.clone();
+        let outcome = self.fixture.execute(command);
         if let Ok((plan, _)) = &outcome {
-            property_invariants::assert_plan_valid(&before, command, plan, &self.stage);
+            property_invariants::assert_plan_valid(&before, command, plan, &self.fixture);
         }
         if outcome.is_ok() && matches!(command, Command::MessagePosted(_)) {
             self.turns.clear();
@@ -194,21 +194,21 @@ impl PropertyTest {
         {
             let at = enqueue.run.run_after;
             assert!(
-                at.is_none_or(|at| at >= self.stage.now),
-                "planned into the past"
+                at.is_none_or(|at| at >= self.fixture.now),
+                "planned for a time in the past"
             );
             if enqueue.run.kind == run::RunKind::AutoMode {
                 let turn = (enqueue.run.round_id, enqueue.run.slot_position);
                 self.turns.insert(turn);
-                assert!(self.turns.len() <= MAX_TURNS, "I13: auto mode goes on");
+                assert!(self.turns.len() <= MAX_TURNS, "I13: too many turns");
             }
             if enqueue.run.kind == run::RunKind::ForceTalk {
-                let run = self.stage.state.queued.as_ref().expect("just queued").id;
+                let run = self.fixture.state.queued.as_ref().expect("just queued").id;
                 self.forced.insert(run);
             }
             if matches!(command, Command::MessagePosted(_)) {
-                let run = self.stage.state.queued.as_ref().expect("just queued").id;
-                let seq = self.stage.state.conversation.last_seq;
+                let run = self.fixture.state.queued.as_ref().expect("just queued").id;
+                let seq = self.fixture.state.conversation.last_seq;
                 self.planned.push((run, seq));
             }
         }
@@ -216,7 +216,7 @@ impl PropertyTest {
     }
 
     fn assert_invariants(&self) {
-        let s = &self.stage.state;
+        let s = &self.fixture.state;
         if let Some(round) = &s.round {
             assert_round_progresses(round, s.queued.as_ref(), s.running.as_ref());
             assert_cursor(round);
@@ -224,29 +224,29 @@ impl PropertyTest {
         if self.is_closed {
             assert!(
                 s.queued.is_none() && s.running.is_none() && s.round.is_none(),
-                "something goes on in an archived space"
+                "a run or round is active in an archived space"
             );
         }
-        self.stage.assert_swipes_consistent();
+        self.fixture.assert_swipes_consistent();
         self.assert_copilot_steps();
         self.assert_no_run_lost();
     }
 
     fn set_copilot(&mut self, steps: Option<i64>) {
-        let here = self.stage.state.conversation.id;
-        let seat = self.stage.member_mut(EVE);
-        seat.copilot_mode = match steps {
+        let here = self.fixture.state.conversation.id;
+        let member = self.fixture.member_mut(EVE);
+        member.copilot_mode = match steps {
             Some(_) => CopilotMode::Full,
             None => CopilotMode::None,
         };
-        seat.copilot_remaining_steps = steps;
-        seat.copilot_conversation_id = Some(here);
+        member.copilot_remaining_steps = steps;
+        member.copilot_conversation_id = Some(here);
         self.n_steps += steps.unwrap_or_default();
     }
 
     /// Asserts that a copilot writes at most as many texts as it was given steps.
     fn assert_copilot_steps(&self) {
-        let messages = self.stage.messages.iter();
+        let messages = self.fixture.messages.iter();
         let written =
             messages.filter(|it| it.space_membership_id == EVE && it.conversation_run_id.is_some());
         let n_written = i64::try_from(written.count()).expect("few texts");
@@ -259,15 +259,15 @@ impl PropertyTest {
     /// A run that was planned for a message is queued, runs and sees the message, or has
     /// ended.
     fn assert_no_run_lost(&self) {
-        let s = &self.stage.state;
+        let s = &self.fixture.state;
         for (id, seq) in &self.planned {
-            let mut all = self.stage.ended.iter().chain(&s.queued).chain(&s.running);
+            let mut all = self.fixture.ended.iter().chain(&s.queued).chain(&s.running);
             let run = all.find(|it| it.id == *id);
             let run = run.unwrap_or_else(|| panic!("the answer to message {seq} is lost"));
             assert!(run.cutoff_seq.is_none_or(|cutoff| cutoff >= *seq));
         }
         for id in &self.forced {
-            let mut all = self.stage.ended.iter().chain(&s.queued).chain(&s.running);
+            let mut all = self.fixture.ended.iter().chain(&s.queued).chain(&s.running);
             assert!(all.any(|it| it.id == *id), "I17: a forced turn is lost");
         }
     }
@@ -275,29 +275,29 @@ impl PropertyTest {
     /// Runs until idle: nothing new happens, and every reply succeeds.
     fn run_until_idle(&mut self) {
         for _ in 0..100 {
-            if self.stage.state.running.is_some() {
+            if self.fixture.state.running.is_some() {
                 self.apply_action(TestAction::End(EndKind::Success));
-            } else if let Some(queued) = &self.stage.state.queued {
-                let at = queued.run_after.unwrap_or(self.stage.now);
-                self.stage.now = self.stage.now.max(at);
+            } else if let Some(queued) = &self.fixture.state.queued {
+                let at = queued.run_after.unwrap_or(self.fixture.now);
+                self.fixture.now = self.fixture.now.max(at);
                 self.apply_action(TestAction::Due);
             } else {
                 return;
             }
         }
-        panic!("it goes on for ever");
+        panic!("the conversation did not become idle");
     }
 }
 
-fn end(how: EndKind, asked: bool) -> ExecutionEnd {
+fn end(how: EndKind, is_requested: bool) -> ExecutionEnd {
     match how {
         EndKind::Failure => failure(),
-        EndKind::PartialIfRequested if asked => ExecutionEnd::Canceled {
+        EndKind::PartialIfRequested if is_requested => ExecutionEnd::Canceled {
             partial: Some(generated_text("Hel")),
             usage: None,
             prompt: None,
         },
-        EndKind::EmptyIfRequested if asked => ExecutionEnd::Canceled {
+        EndKind::EmptyIfRequested if is_requested => ExecutionEnd::Canceled {
             partial: None,
             usage: None,
             prompt: None,
@@ -306,18 +306,18 @@ fn end(how: EndKind, asked: bool) -> ExecutionEnd {
     }
 }
 
-fn control_command(button: ControlAction, stage: &PlannerFixture) -> Option<Command> {
+fn control_command(control: ControlAction, fixture: &PlannerFixture) -> Option<Command> {
     let cancel = |run: &Option<run::Model>| {
         let run = run.as_ref()?.id;
         Some(Command::CancelRun { run })
     };
-    match button {
+    match control {
         ControlAction::Pause => Some(Command::Pause),
         ControlAction::Resume => Some(Command::Resume),
         ControlAction::Skip => Some(Command::Skip),
         ControlAction::Retry => Some(Command::Retry),
-        ControlAction::CancelRunning => cancel(&stage.state.running),
-        ControlAction::CancelQueued => cancel(&stage.state.queued),
+        ControlAction::CancelRunning => cancel(&fixture.state.running),
+        ControlAction::CancelQueued => cancel(&fixture.state.queued),
     }
 }
 
@@ -334,11 +334,11 @@ fn assert_round_progresses(
     match round.row.state {
         round::RoundState::Generating => assert!(
             queued.is_some_and(is_turn) || running.is_some_and(is_turn),
-            "I2: nothing moves the round {round:?}"
+            "I2: no run continues the round {round:?}"
         ),
         round::RoundState::Paused | round::RoundState::Failed => assert!(
             queued.is_none_or(|it| it.round_id != Some(round.row.id)),
-            "I3: a round that rests has a queued run"
+            "I3: a paused or failed round has a queued run"
         ),
     }
 }
@@ -355,23 +355,23 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(3_000))]
 
     #[test]
-    fn no_sequence_of_commands_breaks_a_law(
+    fn every_sequence_of_commands_keeps_all_invariants(
         n_characters in select(vec![0, 1, 2, 3, 4, 4]),
         order in reply_order_strategy(),
         policy in input_policy_strategy(),
-        acts in prop::collection::vec(action_strategy(), 1..80),
+        actions in prop::collection::vec(action_strategy(), 1..80),
     ) {
-        let mut theater = PropertyTest::new(n_characters);
-        theater.apply_action(TestAction::Order(order));
-        theater.apply_action(TestAction::Policy(policy));
+        let mut test = PropertyTest::new(n_characters);
+        test.apply_action(TestAction::Order(order));
+        test.apply_action(TestAction::Policy(policy));
 
-        for act in acts {
-            theater.apply_action(act);
+        for action in actions {
+            test.apply_action(action);
         }
-        theater.run_until_idle();
+        test.run_until_idle();
 
-        let state = theater.stage.state.round.map(|it| it.row.state);
-        prop_assert!(state != Some(round::RoundState::Generating), "it waits for nothing");
+        let state = test.fixture.state.round.map(|it| it.row.state);
+        prop_assert!(state != Some(round::RoundState::Generating), "the round has no run");
     }
 }
 
@@ -379,8 +379,8 @@ proptest! {
 /// can no longer speak.
 #[test]
 fn a_post_keeps_a_resumed_forced_run_of_a_speaker_who_became_an_observer() {
-    let mut theater = PropertyTest::new(2);
-    for act in [
+    let mut test = PropertyTest::new(2);
+    for action in [
         TestAction::Order(space::ReplyOrder::Natural),
         TestAction::Post("Bob?"),
         TestAction::StartCopilot,
@@ -392,9 +392,9 @@ fn a_post_keeps_a_resumed_forced_run_of_a_speaker_who_became_an_observer() {
         TestAction::Member(3, MembershipStatus::Active, Participation::Observer),
         TestAction::Post("Hi."),
     ] {
-        theater.apply_action(act);
+        test.apply_action(action);
     }
 
-    let queued = theater.stage.state.queued.as_ref().expect("a queued run");
+    let queued = test.fixture.state.queued.as_ref().expect("a queued run");
     assert_eq!(queued.reason, run::RunReason::Resume);
 }

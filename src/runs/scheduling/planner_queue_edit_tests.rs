@@ -12,19 +12,19 @@ const CID: MembershipId = MembershipId(4);
 
 /// Ada's turn is queued after a debounce, in a round of Ada, Bob and Cid.
 fn queued() -> PlannerFixture {
-    let mut stage = PlannerFixture::with_characters(&["Ada", "Bob", "Cid"]);
-    stage.state.space.replies_per_turn = RepliesPerTurn::Activated;
-    stage.state.space.user_turn_debounce_ms = 500;
-    stage.post_as_eve("Hi.").unwrap();
-    stage
+    let mut fixture = PlannerFixture::with_characters(&["Ada", "Bob", "Cid"]);
+    fixture.state.space.replies_per_turn = RepliesPerTurn::Activated;
+    fixture.state.space.user_turn_debounce_ms = 500;
+    fixture.post_as_eve("Hi.").unwrap();
+    fixture
 }
 
 /// Ada's turn is running.
 fn running() -> PlannerFixture {
-    let mut stage = queued();
-    stage.now = stage.now.plus_ms(500);
-    stage.claim_due();
-    stage
+    let mut fixture = queued();
+    fixture.now = fixture.now.plus_ms(500);
+    fixture.claim_due();
+    fixture
 }
 
 pub fn edit(round: RoundId, slots: &[MembershipId]) -> Command {
@@ -61,59 +61,59 @@ impl PlannerFixture {
             }
             self.end_run(success("Well."));
         }
-        let said = self.messages[before..].iter();
-        said.map(|it| it.space_membership_id).collect()
+        let new_messages = self.messages[before..].iter();
+        new_messages.map(|it| it.space_membership_id).collect()
     }
 }
 
 #[test]
 fn the_list_replaces_the_slots_after_the_running_one() {
-    let mut stage = running();
+    let mut fixture = running();
 
-    let plan = stage.edit_queue(&[CID, BOB, CID]).unwrap();
+    let plan = fixture.edit_queue(&[CID, BOB, CID]).unwrap();
 
     assert_eq!(plan, ["slots from 1: Cid, Bob, Cid"]);
-    assert_eq!(stage.speakers_until_end(), [ADA, CID, BOB, CID]);
+    assert_eq!(fixture.speakers_until_end(), [ADA, CID, BOB, CID]);
 }
 
 #[test]
-fn while_its_reply_has_not_begun_the_slot_at_the_cursor_is_replaced_too() {
-    let mut stage = queued();
-    let before = stage.state.queued.clone().unwrap();
+fn the_slot_at_the_cursor_is_replaced_too_while_its_run_is_queued() {
+    let mut fixture = queued();
+    let before = fixture.state.queued.clone().unwrap();
 
-    let plan = stage.edit_queue(&[CID, ADA]).unwrap();
+    let plan = fixture.edit_queue(&[CID, ADA]).unwrap();
 
     let expected = [
         "slots from 0: Cid, Ada",
         "queue Cid: user_turn, user_message, in 500 ms",
     ];
     assert_eq!(plan, expected);
-    let after = stage.state.queued.clone().unwrap();
+    let after = fixture.state.queued.clone().unwrap();
     assert_eq!(after.id, before.id, "the row keeps its id");
     assert_eq!(after.burst_started_at, before.burst_started_at);
     assert_eq!(
         after.debug.trigger_message_id,
         before.debug.trigger_message_id
     );
-    assert_eq!(stage.speakers_until_end(), [CID, ADA]);
+    assert_eq!(fixture.speakers_until_end(), [CID, ADA]);
 }
 
 #[test]
 fn the_run_of_an_unchanged_first_slot_is_kept() {
-    let mut stage = queued();
-    let before = stage.state.queued.clone();
+    let mut fixture = queued();
+    let before = fixture.state.queued.clone();
 
-    let plan = stage.edit_queue(&[ADA, CID]).unwrap();
+    let plan = fixture.edit_queue(&[ADA, CID]).unwrap();
 
     assert_eq!(plan, ["slots from 0: Ada, Cid"]);
-    assert_eq!(stage.state.queued, before);
+    assert_eq!(fixture.state.queued, before);
 }
 
 #[test]
 fn kept_slots_keep_their_reason_and_new_slots_name_the_editor() {
-    let mut stage = queued();
+    let mut fixture = queued();
 
-    stage.edit_queue(&[BOB, BOB, ADA]).unwrap();
+    fixture.edit_queue(&[BOB, BOB, ADA]).unwrap();
 
     let by_position = "next by position";
     let expected = [
@@ -121,7 +121,7 @@ fn kept_slots_keep_their_reason_and_new_slots_name_the_editor() {
         (BOB, "put in the queue by Eve"),
         (ADA, by_position),
     ];
-    assert_eq!(stage.pending_slots(), expected);
+    assert_eq!(fixture.pending_slots(), expected);
 }
 
 #[test]
@@ -133,9 +133,9 @@ fn the_same_list_changes_nothing() {
 #[test]
 fn an_unschedulable_member_cannot_be_queued() {
     let refusal = |change: fn(&mut PlannerFixture), slots: &[MembershipId]| {
-        let mut stage = queued();
-        change(&mut stage);
-        stage.edit_queue(slots).unwrap_err()
+        let mut fixture = queued();
+        change(&mut fixture);
+        fixture.edit_queue(slots).unwrap_err()
     };
 
     let mute: fn(&mut PlannerFixture) =
@@ -145,19 +145,19 @@ fn an_unschedulable_member_cannot_be_queued() {
     assert_eq!(refusal(mute, &[ADA, BOB]), CommandError::NotSchedulable);
     assert_eq!(refusal(remove, &[BOB]), CommandError::NotSchedulable);
     assert_eq!(refusal(|_| (), &[EVE]), CommandError::NotSchedulable);
-    let stranger = MembershipId(99);
-    assert_eq!(refusal(|_| (), &[stranger]), CommandError::NotSchedulable);
+    let unknown = MembershipId(99);
+    assert_eq!(refusal(|_| (), &[unknown]), CommandError::NotSchedulable);
 }
 
 #[test]
 fn a_list_for_another_round_is_stale() {
-    let mut stage = running();
-    let old = stage.state.round.as_ref().unwrap().row.id;
-    stage.post_as_eve("And now?").unwrap();
+    let mut fixture = running();
+    let old = fixture.state.round.as_ref().unwrap().row.id;
+    fixture.post_as_eve("And now?").unwrap();
     let mut idle = PlannerFixture::with_characters(&["Ada"]);
 
     assert_eq!(
-        stage.run_command(&edit(old, &[BOB])),
+        fixture.run_command(&edit(old, &[BOB])),
         Err(CommandError::StaleRound)
     );
     assert_eq!(
@@ -186,7 +186,7 @@ fn an_empty_queue_finishes_the_round_once_no_reply_runs() {
 }
 
 #[test]
-fn a_round_that_rests_goes_on_resting_with_its_new_queue() {
+fn a_paused_or_failed_round_keeps_its_state_when_its_queue_is_edited() {
     let mut paused = running();
     paused.run_command(&Command::Pause).unwrap();
     paused.end_run(success("Well."));
@@ -198,7 +198,7 @@ fn a_round_that_rests_goes_on_resting_with_its_new_queue() {
 
     assert_eq!(of_paused, ["slots from 1: Cid"]);
     assert_eq!(of_failed, ["slots from 0: Cid, Bob"]);
-    let state = |stage: &PlannerFixture| stage.state.round.as_ref().map(|it| it.row.state);
+    let state = |fixture: &PlannerFixture| fixture.state.round.as_ref().map(|it| it.row.state);
     assert_eq!(state(&paused), Some(RoundState::Paused));
     assert_eq!(state(&failed), Some(RoundState::Failed));
     paused.run_command(&Command::Resume).unwrap();
@@ -208,11 +208,11 @@ fn a_round_that_rests_goes_on_resting_with_its_new_queue() {
 }
 
 #[test]
-fn a_reply_of_an_older_round_does_not_hold_the_first_slot() {
-    let mut stage = running();
-    stage.post_as_eve("And now?").unwrap();
+fn a_running_reply_of_an_older_round_does_not_protect_the_first_slot() {
+    let mut fixture = running();
+    fixture.post_as_eve("And now?").unwrap();
 
-    stage.edit_queue(&[CID]).unwrap();
+    fixture.edit_queue(&[CID]).unwrap();
 
-    assert_eq!(stage.speakers_until_end(), [ADA, CID]);
+    assert_eq!(fixture.speakers_until_end(), [ADA, CID]);
 }

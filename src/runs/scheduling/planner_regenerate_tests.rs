@@ -29,34 +29,34 @@ fn select(message: i64, position: i64) -> Command {
 
 /// Eve has posted "Hi.", Ada has replied "Hello." as message 2.
 fn answered() -> PlannerFixture {
-    let mut stage = PlannerFixture::with_characters(&["Ada", "Bob"]);
-    stage.post_as_eve("Hi.").unwrap();
-    stage.claim_due();
-    stage.end_run(success("Hello."));
-    stage
+    let mut fixture = PlannerFixture::with_characters(&["Ada", "Bob"]);
+    fixture.post_as_eve("Hi.").unwrap();
+    fixture.claim_due();
+    fixture.end_run(success("Hello."));
+    fixture
 }
 
-/// A new swipe of Ada's reply is being written.
+/// A regenerate of Ada's reply is running.
 fn writing() -> PlannerFixture {
-    let mut stage = answered();
-    stage.run_command(&regenerate(None)).unwrap();
-    stage.claim_due();
-    stage
+    let mut fixture = answered();
+    fixture.run_command(&regenerate(None)).unwrap();
+    fixture.claim_due();
+    fixture
 }
 
-fn texts(stage: &PlannerFixture) -> Vec<(i64, &str)> {
-    let all = stage.swipes.iter();
+fn texts(fixture: &PlannerFixture) -> Vec<(i64, &str)> {
+    let all = fixture.swipes.iter();
     all.map(|it| (it.position, it.content.as_str())).collect()
 }
 
 #[test]
 fn the_author_of_the_tail_regenerates_it() {
-    let mut stage = answered();
+    let mut fixture = answered();
 
-    let plan = stage.run_command(&regenerate(None)).unwrap();
+    let plan = fixture.run_command(&regenerate(None)).unwrap();
 
     assert_eq!(plan, ["queue Ada: regenerate, regenerate"]);
-    let run = stage.state.queued.unwrap();
+    let run = fixture.state.queued.unwrap();
     assert_eq!(run.debug.target_message_id, Some(MessageId(2)));
     assert_eq!(run.debug.expected_last_message_id, Some(MessageId(2)));
     assert_eq!(run.debug.trigger_message_id, Some(MessageId(1)));
@@ -65,34 +65,34 @@ fn the_author_of_the_tail_regenerates_it() {
 }
 
 #[test]
-fn the_first_other_text_keeps_the_present_one_as_the_first() {
-    let mut stage = writing();
+fn the_first_regenerate_stores_the_current_text_as_the_first_swipe() {
+    let mut fixture = writing();
 
-    let plan = stage.end_run(success("Good day."));
-    stage.run_command(&regenerate(None)).unwrap();
-    stage.claim_due();
-    stage.end_run(success("Yes?"));
+    let plan = fixture.end_run(success("Good day."));
+    fixture.run_command(&regenerate(None)).unwrap();
+    fixture.claim_due();
+    fixture.end_run(success("Yes?"));
 
     assert_eq!(
         plan,
         ["finish Ada: succeeded", r#"another text "Good day.""#]
     );
     assert_eq!(
-        texts(&stage),
+        texts(&fixture),
         [(0, "Hello."), (1, "Good day."), (2, "Yes?")]
     );
-    assert_eq!(stage.messages[1].content, "Yes?");
-    assert_eq!(stage.messages[1].active_swipe, 2);
-    assert_eq!(stage.messages.len(), 2);
+    assert_eq!(fixture.messages[1].content, "Yes?");
+    assert_eq!(fixture.messages[1].active_swipe, 2);
+    assert_eq!(fixture.messages.len(), 2);
 }
 
 #[test]
-fn it_ends_the_round_and_drops_what_is_being_written() {
-    let mut stage = answered();
-    stage.run_command(&force(ADA)).unwrap();
-    stage.claim_due();
+fn a_regenerate_ends_the_round_and_cancels_the_running_reply() {
+    let mut fixture = answered();
+    fixture.run_command(&force(ADA)).unwrap();
+    fixture.claim_due();
 
-    let plan = stage.run_command(&regenerate(None)).unwrap();
+    let plan = fixture.run_command(&regenerate(None)).unwrap();
 
     let expected = ["finish Ada: canceled", "queue Ada: regenerate, regenerate"];
     assert_eq!(plan, expected);
@@ -112,30 +112,30 @@ fn it_ends_the_round_and_drops_what_is_being_written() {
 
 #[test]
 fn a_second_regenerate_replaces_the_queued_one() {
-    let mut stage = answered();
-    stage.run_command(&regenerate(None)).unwrap();
-    let first = stage.state.queued.as_ref().unwrap().id;
+    let mut fixture = answered();
+    fixture.run_command(&regenerate(None)).unwrap();
+    let first = fixture.state.queued.as_ref().unwrap().id;
 
-    stage.run_command(&regenerate(None)).unwrap();
+    fixture.run_command(&regenerate(None)).unwrap();
 
-    assert_eq!(stage.state.queued.as_ref().unwrap().id, first);
-    stage.claim_due();
-    stage.end_run(success("Once."));
-    assert_eq!(texts(&stage).len(), 2);
-    assert!(stage.state.queued.is_none());
+    assert_eq!(fixture.state.queued.as_ref().unwrap().id, first);
+    fixture.claim_due();
+    fixture.end_run(success("Once."));
+    assert_eq!(texts(&fixture).len(), 2);
+    assert!(fixture.state.queued.is_none());
 }
 
 #[test]
 fn a_second_regenerate_cancels_the_running_one() {
-    let mut stage = writing();
+    let mut fixture = writing();
 
-    let plan = stage.run_command(&regenerate(None)).unwrap();
-    stage.claim_due();
-    stage.end_run(success("Once."));
+    let plan = fixture.run_command(&regenerate(None)).unwrap();
+    fixture.claim_due();
+    fixture.end_run(success("Once."));
 
     let expected = ["finish Ada: canceled", "queue Ada: regenerate, regenerate"];
     assert_eq!(plan, expected);
-    assert_eq!(texts(&stage), [(0, "Hello."), (1, "Once.")]);
+    assert_eq!(texts(&fixture), [(0, "Hello."), (1, "Once.")]);
 }
 
 #[test]
@@ -150,221 +150,224 @@ fn only_the_last_ai_message_can_be_regenerated() {
         Err(CommandError::NotFound)
     );
 
-    let mut stage = queued();
+    let mut fixture = queued();
     assert_eq!(
-        stage.run_command(&regenerate(None)),
+        fixture.run_command(&regenerate(None)),
         Err(CommandError::NothingToRegenerate)
     );
     assert_eq!(
-        stage.run_command(&regenerate(Some(1))),
+        fixture.run_command(&regenerate(Some(1))),
         Err(CommandError::NothingToRegenerate)
     );
 
-    let mut stage = answered();
-    stage.state.space.reply_order = ReplyOrder::Manual;
-    stage.post_as_eve("Well?").unwrap();
+    let mut fixture = answered();
+    fixture.state.space.reply_order = ReplyOrder::Manual;
+    fixture.post_as_eve("Well?").unwrap();
     let branch_first = Err(CommandError::BranchRequired(MessageId(2)));
-    assert_eq!(stage.run_command(&regenerate(Some(2))), branch_first);
-    stage.run_command(&show(2, Visibility::Hidden)).unwrap();
+    assert_eq!(fixture.run_command(&regenerate(Some(2))), branch_first);
+    fixture.run_command(&show(2, Visibility::Hidden)).unwrap();
     assert_eq!(
-        stage.run_command(&regenerate(Some(2))),
+        fixture.run_command(&regenerate(Some(2))),
         Err(CommandError::NotFound)
     );
 }
 
 #[test]
 fn a_fork_point_keeps_its_text() {
-    let mut stage = answered();
-    stage.fork_point = Some(MessageId(2));
+    let mut fixture = answered();
+    fixture.fork_point = Some(MessageId(2));
 
     let branch_first = Err(CommandError::BranchRequired(MessageId(2)));
-    assert_eq!(stage.run_command(&regenerate(None)), branch_first);
+    assert_eq!(fixture.run_command(&regenerate(None)), branch_first);
     assert_eq!(
-        stage.run_command(&select(2, 0)),
+        fixture.run_command(&select(2, 0)),
         Err(CommandError::ForkPoint)
     );
 }
 
 #[test]
 fn a_muted_author_may_regenerate_and_a_removed_one_may_not() {
-    let mut stage = answered();
-    stage.member_mut(ADA).participation = membership::Participation::Muted;
-    stage.run_command(&regenerate(None)).unwrap();
-    assert_eq!(stage.claim_due(), ["claim Ada"]);
+    let mut fixture = answered();
+    fixture.member_mut(ADA).participation = membership::Participation::Muted;
+    fixture.run_command(&regenerate(None)).unwrap();
+    assert_eq!(fixture.claim_due(), ["claim Ada"]);
 
-    let mut stage = answered();
-    stage.member_mut(ADA).status = membership::MembershipStatus::Removed;
+    let mut fixture = answered();
+    fixture.member_mut(ADA).status = membership::MembershipStatus::Removed;
     assert_eq!(
-        stage.run_command(&regenerate(None)),
+        fixture.run_command(&regenerate(None)),
         Err(CommandError::NoSpeaker)
     );
 }
 
 #[test]
 fn a_regenerate_is_skipped_if_the_tail_changed_before_its_claim() {
-    let mut stage = answered();
-    stage.run_command(&regenerate(None)).unwrap();
+    let mut fixture = answered();
+    fixture.run_command(&regenerate(None)).unwrap();
     // A post would cancel it; the greeting of a character that joins does not.
     let greeting = Greeting {
         membership: BOB,
         texts: vec![SwipeText::new("Good evening.".to_owned(), 1)],
         macros: VariableChanges::default(),
     };
-    stage
+    fixture
         .run_command(&Command::InsertGreetings(vec![greeting]))
         .unwrap();
 
-    let plan = stage.claim_due();
+    let plan = fixture.claim_due();
 
     assert_eq!(plan, ["skip Ada: expected_last_message_mismatch"]);
-    assert!(texts(&stage).is_empty());
+    assert!(texts(&fixture).is_empty());
 }
 
 #[test]
-fn a_failure_fails_nothing_else_and_can_be_tried_again() {
-    let mut stage = writing();
+fn a_failed_regenerate_fails_no_round_and_can_be_retried() {
+    let mut fixture = writing();
 
-    let plan = stage.end_run(failure());
-    let retried = stage.run_command(&Command::Retry).unwrap();
+    let plan = fixture.end_run(failure());
+    let retried = fixture.run_command(&Command::Retry).unwrap();
 
     assert_eq!(plan, ["finish Ada: failed upstream_error"]);
-    assert_eq!(stage.messages[1].content, "Hello.");
+    assert_eq!(fixture.messages[1].content, "Hello.");
     assert_eq!(retried, ["queue Ada: regenerate, retry"]);
-    let run = stage.state.queued.as_ref().unwrap();
+    let run = fixture.state.queued.as_ref().unwrap();
     assert_eq!(run.debug.target_message_id, Some(MessageId(2)));
-    stage.claim_due();
-    stage.end_run(success("Good day."));
-    assert_eq!(stage.messages[1].content, "Good day.");
+    fixture.claim_due();
+    fixture.end_run(success("Good day."));
+    assert_eq!(fixture.messages[1].content, "Good day.");
 }
 
 #[test]
-fn what_was_streamed_is_kept_as_a_text_when_that_is_asked_for() {
-    let mut stage = writing();
-    stage
+fn a_stopped_regenerate_keeps_its_text_as_a_swipe_if_requested() {
+    let mut fixture = writing();
+    fixture
         .run_command(&Command::Stop { keep_partial: true })
         .unwrap();
 
     let partial = Some(generated_text("Goo"));
-    let plan = stage.end_run(ExecutionEnd::Canceled {
+    let plan = fixture.end_run(ExecutionEnd::Canceled {
         partial,
         usage: None,
         prompt: None,
     });
 
     assert_eq!(plan, ["finish Ada: canceled", r#"another text "Goo""#]);
-    assert_eq!(texts(&stage), [(0, "Hello."), (1, "Goo")]);
+    assert_eq!(texts(&fixture), [(0, "Hello."), (1, "Goo")]);
 }
 
 #[test]
-fn a_stop_that_keeps_nothing_leaves_the_text_as_it_was() {
-    let mut stage = writing();
+fn a_stopped_regenerate_that_keeps_nothing_leaves_the_message_unchanged() {
+    let mut fixture = writing();
 
-    let plan = stage.run_command(&STOP).unwrap();
+    let plan = fixture.run_command(&STOP).unwrap();
 
     assert_eq!(plan, ["finish Ada: canceled"]);
-    assert_eq!(stage.messages[1].content, "Hello.");
-    assert!(texts(&stage).is_empty());
+    assert_eq!(fixture.messages[1].content, "Hello.");
+    assert!(texts(&fixture).is_empty());
 }
 
 #[test]
 fn a_regenerate_whose_node_died_is_planned_once_more() {
-    let mut stage = writing();
+    let mut fixture = writing();
 
-    let plan = stage.expire_lease();
+    let plan = fixture.expire_lease();
 
     let expected = [
         "expire Ada: failed stale_running_run",
         "queue Ada: regenerate, recovered, attempt 2",
     ];
     assert_eq!(plan, expected);
-    let run = stage.state.queued.as_ref().unwrap();
+    let run = fixture.state.queued.as_ref().unwrap();
     assert_eq!(run.debug.target_message_id, Some(MessageId(2)));
-    stage.claim_due();
+    fixture.claim_due();
     assert_eq!(
-        stage.expire_lease(),
+        fixture.expire_lease(),
         ["expire Ada: failed stale_running_run"]
     );
 }
 
 #[test]
-fn a_human_message_waits_for_it_or_drops_it_by_the_policy() {
+fn the_input_policy_decides_whether_a_post_cancels_a_running_regenerate() {
     for (policy, kept) in [(InputPolicy::Queue, 2), (InputPolicy::Restart, 0)] {
-        let mut stage = writing();
-        stage.state.space.during_generation_user_input_policy = policy;
-        stage.post_as_eve("And then?").unwrap();
-        if stage.state.running.is_some() {
-            stage.end_run(success("Good day."));
+        let mut fixture = writing();
+        fixture.state.space.during_generation_user_input_policy = policy;
+        fixture.post_as_eve("And then?").unwrap();
+        if fixture.state.running.is_some() {
+            fixture.end_run(success("Good day."));
         }
 
-        assert_eq!(texts(&stage).len(), kept, "{policy:?}");
-        assert!(stage.claim_due()[0].starts_with("claim"), "{policy:?}");
+        assert_eq!(texts(&fixture).len(), kept, "{policy:?}");
+        assert!(fixture.claim_due()[0].starts_with("claim"), "{policy:?}");
     }
-    let mut stage = writing();
-    stage.state.space.during_generation_user_input_policy = InputPolicy::Reject;
+    let mut fixture = writing();
+    fixture.state.space.during_generation_user_input_policy = InputPolicy::Reject;
     assert_eq!(
-        stage.post_as_eve("And?"),
+        fixture.post_as_eve("And?"),
         Err(CommandError::GenerationLocked)
     );
 }
 
 #[test]
-fn hiding_a_message_ends_its_regenerate_wherever_the_message_is() {
-    let mut stage = writing();
-    let plan = stage.run_command(&show(2, Visibility::Hidden)).unwrap();
+fn hiding_a_message_cancels_its_regenerate_even_if_it_is_not_the_tail() {
+    let mut fixture = writing();
+    let plan = fixture.run_command(&show(2, Visibility::Hidden)).unwrap();
     assert_eq!(plan, ["message hidden", "finish Ada: canceled"]);
 
-    let mut stage = writing();
-    stage.post_as_eve("And then?").unwrap();
-    let plan = stage.run_command(&show(2, Visibility::Hidden)).unwrap();
+    let mut fixture = writing();
+    fixture.post_as_eve("And then?").unwrap();
+    let plan = fixture.run_command(&show(2, Visibility::Hidden)).unwrap();
     assert_eq!(plan, ["message hidden", "finish Ada: canceled"]);
     assert!(
-        stage.state.queued.is_some(),
-        "the answer to Eve still waits"
+        fixture.state.queued.is_some(),
+        "the reply to Eve is still queued"
     );
 }
 
 #[test]
-fn a_text_is_chosen_on_the_tail_while_nothing_is_written() {
-    let mut stage = writing();
+fn a_swipe_can_be_selected_only_on_the_tail_and_not_while_it_is_regenerated() {
+    let mut fixture = writing();
     assert_eq!(
-        stage.run_command(&select(2, 0)),
+        fixture.run_command(&select(2, 0)),
         Err(CommandError::MessageBeingWritten)
     );
     assert_eq!(
-        stage.run_command(&edit(2)),
+        fixture.run_command(&edit(2)),
         Err(CommandError::MessageBeingWritten)
     );
-    stage.end_run(success("Good day."));
+    fixture.end_run(success("Good day."));
 
-    let back = stage.run_command(&select(2, 0)).unwrap();
-    let same = stage.run_command(&select(2, 0)).unwrap();
+    let back = fixture.run_command(&select(2, 0)).unwrap();
+    let same = fixture.run_command(&select(2, 0)).unwrap();
 
     assert_eq!(back, [r#"show "Hello.""#]);
     assert!(same.is_empty());
-    assert_eq!(stage.messages[1].active_swipe, 0);
+    assert_eq!(fixture.messages[1].active_swipe, 0);
     assert_eq!(
-        stage.run_command(&select(2, 2)),
+        fixture.run_command(&select(2, 2)),
         Err(CommandError::NoSuchSwipe)
     );
     assert_eq!(
-        stage.run_command(&select(9, 0)),
+        fixture.run_command(&select(9, 0)),
         Err(CommandError::NotFound)
     );
-    assert_eq!(stage.run_command(&select(1, 0)), Err(CommandError::NotTail));
+    assert_eq!(
+        fixture.run_command(&select(1, 0)),
+        Err(CommandError::NotTail)
+    );
 }
 
 #[test]
-fn an_edited_text_is_edited_and_the_next_one_is_not() {
-    let mut stage = answered();
-    stage.run_command(&edit(2)).unwrap();
-    stage.messages[1].edited_at = Some(stage.now);
-    stage.run_command(&regenerate(None)).unwrap();
-    stage.claim_due();
+fn only_the_edited_swipe_is_marked_as_edited() {
+    let mut fixture = answered();
+    fixture.run_command(&edit(2)).unwrap();
+    fixture.messages[1].edited_at = Some(fixture.now);
+    fixture.run_command(&regenerate(None)).unwrap();
+    fixture.claim_due();
 
-    stage.end_run(success("Good day."));
-    let fresh = stage.messages[1].edited_at;
-    stage.run_command(&select(2, 0)).unwrap();
+    fixture.end_run(success("Good day."));
+    let fresh = fixture.messages[1].edited_at;
+    fixture.run_command(&select(2, 0)).unwrap();
 
     assert_eq!(fresh, None);
-    assert!(stage.messages[1].edited_at.is_some());
+    assert!(fixture.messages[1].edited_at.is_some());
 }

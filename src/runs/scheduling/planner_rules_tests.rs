@@ -19,9 +19,9 @@ fn idle() -> PlannerFixture {
 
 /// Bob's forced turn has failed: a retry would force it again.
 fn retryable() -> PlannerFixture {
-    let mut stage = forced();
-    stage.end_run(failure());
-    stage
+    let mut fixture = forced();
+    fixture.end_run(failure());
+    fixture
 }
 
 fn hide(message: i64) -> Command {
@@ -84,22 +84,22 @@ fn hiding_the_tail_or_the_trigger_cancels_every_reply() {
 }
 
 #[test]
-fn hiding_another_message_leaves_the_schedule_alone() {
-    let mut stage = running();
-    stage.end_run(success("One."));
-    stage.post_as_eve("Two.").unwrap();
+fn hiding_another_message_keeps_the_schedule() {
+    let mut fixture = running();
+    fixture.end_run(success("One."));
+    fixture.post_as_eve("Two.").unwrap();
 
-    assert_eq!(stage.run_command(&hide(2)).unwrap(), ["message hidden"]);
+    assert_eq!(fixture.run_command(&hide(2)).unwrap(), ["message hidden"]);
     assert!(
-        stage.run_command(&hide(2)).unwrap().is_empty(),
-        "twice is once"
+        fixture.run_command(&hide(2)).unwrap().is_empty(),
+        "a repetition should change nothing"
     );
-    let shown = stage.run_command(&show(2, Visibility::Normal)).unwrap();
+    let shown = fixture.run_command(&show(2, Visibility::Normal)).unwrap();
     assert_eq!(shown, ["message normal"]);
 }
 
 #[test]
-fn dimming_a_message_leaves_the_schedule_alone() {
+fn excluding_a_message_from_prompts_keeps_the_schedule() {
     let dimmed = show(1, Visibility::Excluded);
 
     assert_eq!(
@@ -109,19 +109,19 @@ fn dimming_a_message_leaves_the_schedule_alone() {
 }
 
 #[test]
-fn a_fork_point_is_neither_hidden_nor_edited_and_nothing_unknown_is() {
-    let mut stage = queued();
-    stage.fork_point = Some(MessageId(1));
+fn a_fork_point_or_an_unknown_message_cannot_be_hidden_or_edited() {
+    let mut fixture = queued();
+    fixture.fork_point = Some(MessageId(1));
 
-    assert_eq!(stage.run_command(&hide(1)), Err(CommandError::ForkPoint));
-    assert_eq!(stage.run_command(&edit(1)), Err(CommandError::ForkPoint));
-    assert!(stage.run_command(&show(1, Visibility::Excluded)).is_ok());
-    assert_eq!(stage.run_command(&hide(9)), Err(CommandError::NotFound));
-    assert_eq!(stage.run_command(&edit(9)), Err(CommandError::NotFound));
+    assert_eq!(fixture.run_command(&hide(1)), Err(CommandError::ForkPoint));
+    assert_eq!(fixture.run_command(&edit(1)), Err(CommandError::ForkPoint));
+    assert!(fixture.run_command(&show(1, Visibility::Excluded)).is_ok());
+    assert_eq!(fixture.run_command(&hide(9)), Err(CommandError::NotFound));
+    assert_eq!(fixture.run_command(&edit(9)), Err(CommandError::NotFound));
 }
 
 #[test]
-fn only_the_tail_is_edited_and_not_while_a_reply_is_written() {
+fn only_the_tail_can_be_edited_and_not_while_a_reply_is_running() {
     let mut two = idle();
     two.state.space.reply_order = ReplyOrder::Manual;
     two.post_as_eve("One.").unwrap();
@@ -134,7 +134,7 @@ fn only_the_tail_is_edited_and_not_while_a_reply_is_written() {
     );
     assert!(
         two.run_command(&edit(2)).unwrap().is_empty(),
-        "twice is once"
+        "a repetition should change nothing"
     );
     two.run_command(&hide(2)).unwrap();
     assert_eq!(two.run_command(&edit(2)), Err(CommandError::NotFound));
@@ -148,9 +148,9 @@ fn only_the_tail_is_edited_and_not_while_a_reply_is_written() {
 
 #[test]
 fn a_muted_speaker_loses_the_turn_to_the_next_slot() {
-    let muted = |mut stage: PlannerFixture| {
-        stage.member_mut(ADA).participation = Participation::Muted;
-        stage.run_command(&Command::ApplyChanges).unwrap()
+    let muted = |mut fixture: PlannerFixture| {
+        fixture.member_mut(ADA).participation = Participation::Muted;
+        fixture.run_command(&Command::ApplyChanges).unwrap()
     };
     let expected = [
         "slot 0 skipped: not_schedulable",
@@ -168,11 +168,11 @@ fn a_muted_speaker_loses_the_turn_to_the_next_slot() {
 }
 
 #[test]
-fn a_queued_speaker_who_is_muted_is_passed_over_while_another_reply_runs() {
-    let mut stage = queued_and_running();
-    stage.member_mut(BOB).participation = Participation::Muted;
+fn a_queued_speaker_who_is_muted_is_skipped_while_another_reply_runs() {
+    let mut fixture = queued_and_running();
+    fixture.member_mut(BOB).participation = Participation::Muted;
 
-    let plan = stage.run_command(&Command::ApplyChanges).unwrap();
+    let plan = fixture.run_command(&Command::ApplyChanges).unwrap();
 
     let expected = [
         "skip Bob: speaker_unavailable",
@@ -180,38 +180,38 @@ fn a_queued_speaker_who_is_muted_is_passed_over_while_another_reply_runs() {
         "round finished: everybody_spoke",
     ];
     assert_eq!(plan, expected);
-    assert!(stage.state.running.is_some());
+    assert!(fixture.state.running.is_some());
 }
 
 #[test]
 fn a_muted_speaker_keeps_a_forced_turn_and_a_removed_one_does_not() {
-    let told = Command::ApplyChanges;
+    let command = Command::ApplyChanges;
 
     let mut muted = forced();
     muted.member_mut(BOB).participation = Participation::Muted;
     let mut removed = forced();
     removed.member_mut(BOB).status = MembershipStatus::Removed;
 
-    assert!(muted.run_command(&told).unwrap().is_empty());
+    assert!(muted.run_command(&command).unwrap().is_empty());
     assert_eq!(
-        removed.run_command(&told).unwrap(),
+        removed.run_command(&command).unwrap(),
         ["finish Bob: canceled"]
     );
 }
 
 #[test]
 fn a_change_that_forbids_nothing_keeps_all_runs() {
-    let told = Command::ApplyChanges;
+    let command = Command::ApplyChanges;
 
-    assert!(queued().run_command(&told).unwrap().is_empty());
-    assert!(running().run_command(&told).unwrap().is_empty());
+    assert!(queued().run_command(&command).unwrap().is_empty());
+    assert!(running().run_command(&command).unwrap().is_empty());
 }
 
 #[test]
 fn a_change_to_manual_cancels_the_queued_run_and_lets_the_running_one_finish() {
-    let changed = |mut stage: PlannerFixture| {
-        stage.state.space.reply_order = ReplyOrder::Manual;
-        stage.run_command(&Command::ApplyChanges).unwrap()
+    let changed = |mut fixture: PlannerFixture| {
+        fixture.state.space.reply_order = ReplyOrder::Manual;
+        fixture.run_command(&Command::ApplyChanges).unwrap()
     };
     let mut forced = idle();
     forced.run_command(&force(ADA)).unwrap();
@@ -221,28 +221,28 @@ fn a_change_to_manual_cancels_the_queued_run_and_lets_the_running_one_finish() {
         ["cancel queued Ada", "round canceled: reply_order_manual"]
     );
     assert!(changed(running()).is_empty());
-    assert!(changed(forced).is_empty(), "somebody asked for it");
+    assert!(changed(forced).is_empty(), "a user requested the run");
     assert!(changed(paused()).is_empty());
 }
 
 #[test]
-fn another_change_of_order_leaves_the_round_as_it_is() {
-    let mut stage = queued();
-    stage.state.space.reply_order = ReplyOrder::Pooled;
+fn a_change_to_another_order_keeps_the_round() {
+    let mut fixture = queued();
+    fixture.state.space.reply_order = ReplyOrder::Pooled;
 
-    assert!(
-        stage
-            .run_command(&Command::ApplyChanges)
-            .unwrap()
-            .is_empty()
-    );
+    let plan = fixture.run_command(&Command::ApplyChanges).unwrap();
+    fixture.claim_due();
+    let followed = fixture.end_run(success("I am Ada."));
+
+    assert!(plan.is_empty());
+    assert_eq!(followed.last().unwrap(), "queue Bob: user_turn, next_slot");
 }
 
 #[test]
 fn archiving_a_space_ends_its_runs() {
-    let archived = |mut stage: PlannerFixture| {
-        stage.state.space.status = space::SpaceStatus::Archived;
-        stage
+    let archived = |mut fixture: PlannerFixture| {
+        fixture.state.space.status = space::SpaceStatus::Archived;
+        fixture
             .run_command(&Command::SpaceClosed(RunCancelReason::Archived))
             .unwrap()
     };
@@ -260,7 +260,7 @@ fn archiving_a_space_ends_its_runs() {
 }
 
 #[test]
-fn nothing_begins_in_an_archived_space() {
+fn no_run_starts_in_an_archived_space() {
     let commands = [
         post("Hi."),
         force(ADA),
@@ -270,10 +270,10 @@ fn nothing_begins_in_an_archived_space() {
         edit(1),
         hide(1),
     ];
-    for mut stage in [retryable(), failed(), paused()] {
-        stage.state.space.status = space::SpaceStatus::Archived;
+    for mut fixture in [retryable(), failed(), paused()] {
+        fixture.state.space.status = space::SpaceStatus::Archived;
         for command in &commands {
-            let refusal = stage.run_command(command);
+            let refusal = fixture.run_command(command);
             assert_eq!(refusal, Err(CommandError::SpaceArchived), "{command:?}");
         }
     }
@@ -281,9 +281,9 @@ fn nothing_begins_in_an_archived_space() {
 
 #[test]
 fn an_edit_from_another_version_is_a_conflict_before_other_errors() {
-    for mut stage in [queued(), running()] {
+    for mut fixture in [queued(), running()] {
         assert_eq!(
-            stage.run_command(&edit_from(1, 2)),
+            fixture.run_command(&edit_from(1, 2)),
             Err(CommandError::EditConflict)
         );
     }

@@ -1,11 +1,11 @@
-//! Tests of what a post does to forced runs and regenerates that are queued or running, and of the
-//! reason that each canceled run stores.
+//! Tests of what a post does to forced runs, regenerates and a copilot's runs that are queued or
+//! running, and of the reason that each canceled run stores.
 
-use base::ids::MessageId;
+use base::ids::{MembershipId, MessageId};
 
-use crate::runs::scheduling::command::Command;
+use crate::runs::scheduling::command::{Command, NewPost};
 use crate::runs::scheduling::planner::fixture::{
-    ADA, BOB, EVE, PlannerFixture, STOP, failure, force, queued, running, success,
+    ADA, BOB, EVE, PlannerFixture, STOP, failure, force, post, queued, running, success,
 };
 use crate::runs::scheduling::planner::regenerate_tests::regenerate;
 use crate::runs::store::run::{RunCancelReason, RunKind, RunStatus};
@@ -13,31 +13,34 @@ use crate::spaces::membership;
 use crate::spaces::membership::{CopilotMode, Participation};
 use crate::spaces::space::{InputPolicy, RepliesPerTurn, ReplyOrder};
 
+/// The second member after Eve, if it is a user.
+const GUS: MembershipId = BOB;
+
 /// Bob is muted, and his forced turn is queued.
 fn forced() -> PlannerFixture {
-    let mut stage = PlannerFixture::with_characters(&["Ada", "Bob"]);
-    stage.state.space.user_turn_debounce_ms = 500;
-    stage.member_mut(BOB).participation = Participation::Muted;
-    stage.run_command(&force(BOB)).unwrap();
-    stage
+    let mut fixture = PlannerFixture::with_characters(&["Ada", "Bob"]);
+    fixture.state.space.user_turn_debounce_ms = 500;
+    fixture.member_mut(BOB).participation = Participation::Muted;
+    fixture.run_command(&force(BOB)).unwrap();
+    fixture
 }
 
 /// Ada has replied, and a regenerate of her reply is queued.
 fn regenerated() -> PlannerFixture {
-    let mut stage = PlannerFixture::with_characters(&["Ada", "Bob"]);
-    stage.post_as_eve("Hi.").unwrap();
-    stage.claim_due();
-    stage.end_run(success("Hello."));
-    stage.run_command(&regenerate(None)).unwrap();
-    stage
+    let mut fixture = PlannerFixture::with_characters(&["Ada", "Bob"]);
+    fixture.post_as_eve("Hi.").unwrap();
+    fixture.claim_due();
+    fixture.end_run(success("Hello."));
+    fixture.run_command(&regenerate(None)).unwrap();
+    fixture
 }
 
 #[test]
 fn a_post_keeps_a_queued_forced_turn_as_the_first_slot_of_its_round() {
-    let mut stage = forced();
-    let before = stage.state.queued.clone().unwrap();
+    let mut fixture = forced();
+    let before = fixture.state.queued.clone().unwrap();
 
-    let plan = stage.post_as_eve("Hi.").unwrap();
+    let plan = fixture.post_as_eve("Hi.").unwrap();
 
     let expected = [
         r#"Eve says "Hi.""#,
@@ -45,29 +48,29 @@ fn a_post_keeps_a_queued_forced_turn_as_the_first_slot_of_its_round() {
         "queue Bob: force_talk, force_talk, in 500 ms",
     ];
     assert_eq!(plan, expected);
-    let run = stage.state.queued.clone().unwrap();
+    let run = fixture.state.queued.clone().unwrap();
     assert_eq!((run.id, run.kind), (before.id, RunKind::ForceTalk));
     assert_eq!(run.debug.chosen_because.as_deref(), Some("forced by Eve"));
     assert_eq!(run.debug.trigger_message_id, Some(MessageId(1)));
-    let round = stage.state.round.clone().unwrap();
+    let round = fixture.state.round.clone().unwrap();
     assert_eq!(run.round_id, Some(round.row.id));
     let forced: Vec<bool> = round.slots.iter().map(|it| it.forced).collect();
     assert_eq!(forced, [true, false]);
     assert_eq!(round.slots[0].chosen_because, "forced by Eve");
-    stage.now = stage.now.plus_ms(500);
-    assert_eq!(stage.claim_due(), ["claim Bob"], "although he is muted");
-    let spoken = stage.end_run(success("Well."));
+    fixture.now = fixture.now.plus_ms(500);
+    assert_eq!(fixture.claim_due(), ["claim Bob"], "although he is muted");
+    let spoken = fixture.end_run(success("Well."));
     assert_eq!(spoken.last().unwrap(), "queue Ada: user_turn, next_slot");
 }
 
 #[test]
 fn a_later_post_keeps_the_forced_turn_in_the_same_way() {
-    let mut stage = forced();
-    let before = stage.state.queued.clone().unwrap();
-    stage.post_as_eve("Hi.").unwrap();
-    stage.now = stage.now.plus_ms(100);
+    let mut fixture = forced();
+    let before = fixture.state.queued.clone().unwrap();
+    fixture.post_as_eve("Hi.").unwrap();
+    fixture.now = fixture.now.plus_ms(100);
 
-    let plan = stage.post_as_eve("And?").unwrap();
+    let plan = fixture.post_as_eve("And?").unwrap();
 
     let expected = [
         r#"Eve says "And?""#,
@@ -76,46 +79,46 @@ fn a_later_post_keeps_the_forced_turn_in_the_same_way() {
         "queue Bob: force_talk, force_talk, in 500 ms",
     ];
     assert_eq!(plan, expected);
-    assert_eq!(stage.state.queued.unwrap().id, before.id);
+    assert_eq!(fixture.state.queued.unwrap().id, before.id);
 }
 
 #[test]
 fn a_forced_speaker_that_the_post_chooses_too_speaks_once() {
-    let mut stage = PlannerFixture::with_characters(&["Ada", "Bob"]);
-    stage.state.space.replies_per_turn = RepliesPerTurn::Activated;
-    stage.run_command(&force(BOB)).unwrap();
+    let mut fixture = PlannerFixture::with_characters(&["Ada", "Bob"]);
+    fixture.state.space.replies_per_turn = RepliesPerTurn::Activated;
+    fixture.run_command(&force(BOB)).unwrap();
 
-    let plan = stage.post_as_eve("Hi.").unwrap();
+    let plan = fixture.post_as_eve("Hi.").unwrap();
 
     assert_eq!(plan[1], "round of Bob, Ada");
 }
 
 #[test]
-fn a_forced_turn_stays_where_the_post_plans_no_round() {
-    let mut stage = PlannerFixture::with_characters(&["Ada", "Bob"]);
-    stage.state.space.reply_order = ReplyOrder::Manual;
-    stage.run_command(&force(BOB)).unwrap();
-    let before = stage.state.queued.clone();
+fn a_forced_turn_stays_queued_if_the_post_plans_no_round() {
+    let mut fixture = PlannerFixture::with_characters(&["Ada", "Bob"]);
+    fixture.state.space.reply_order = ReplyOrder::Manual;
+    fixture.run_command(&force(BOB)).unwrap();
+    let before = fixture.state.queued.clone();
 
-    let plan = stage.post_as_eve("Hi.").unwrap();
+    let plan = fixture.post_as_eve("Hi.").unwrap();
 
     assert_eq!(plan, [r#"Eve says "Hi.""#]);
-    assert_eq!(stage.state.queued, before);
+    assert_eq!(fixture.state.queued, before);
 }
 
 #[test]
 fn a_forced_slot_that_failed_or_was_stopped_is_forced_again() {
     for stops in [true, false] {
-        let mut stage = forced();
-        stage.post_as_eve("Hi.").unwrap();
-        stage.now = stage.now.plus_ms(500);
-        stage.claim_due();
+        let mut fixture = forced();
+        fixture.post_as_eve("Hi.").unwrap();
+        fixture.now = fixture.now.plus_ms(500);
+        fixture.claim_due();
         let again = if stops {
-            stage.run_command(&STOP).unwrap();
-            stage.run_command(&Command::Resume).unwrap()
+            fixture.run_command(&STOP).unwrap();
+            fixture.run_command(&Command::Resume).unwrap()
         } else {
-            stage.end_run(failure());
-            stage.run_command(&Command::Retry).unwrap()
+            fixture.end_run(failure());
+            fixture.run_command(&Command::Retry).unwrap()
         };
 
         let reason = if stops { "resume" } else { "retry" };
@@ -126,21 +129,21 @@ fn a_forced_slot_that_failed_or_was_stopped_is_forced_again() {
 
 #[test]
 fn a_queue_edit_without_the_forced_speaker_ends_that_turn_with_a_reason() {
-    let mut stage = forced();
-    stage.post_as_eve("Hi.").unwrap();
-    let run = stage.state.queued.clone().unwrap();
-    let round = stage.state.round.as_ref().unwrap().row.id;
+    let mut fixture = forced();
+    fixture.post_as_eve("Hi.").unwrap();
+    let run = fixture.state.queued.clone().unwrap();
+    let round = fixture.state.round.as_ref().unwrap().row.id;
 
     let slots = vec![ADA];
     let by = "Eve".to_owned();
-    stage
+    fixture
         .run_command(&Command::EditQueue { round, slots, by })
         .unwrap();
 
-    let ended = stage.ended.last().unwrap();
+    let ended = fixture.ended.last().unwrap();
     assert_eq!(ended.id, run.id);
     assert_eq!(ended.canceled_because, Some(RunCancelReason::Superseded));
-    let queued = stage.state.queued.unwrap();
+    let queued = fixture.state.queued.unwrap();
     assert_ne!(queued.id, run.id);
     assert_eq!(queued.kind, RunKind::UserTurn);
 }
@@ -148,32 +151,67 @@ fn a_queue_edit_without_the_forced_speaker_ends_that_turn_with_a_reason() {
 #[test]
 fn a_post_cancels_a_queued_regenerate_and_plans_a_new_run() {
     for order in [ReplyOrder::List, ReplyOrder::Manual] {
-        let mut stage = regenerated();
-        stage.state.space.reply_order = order;
-        let before = stage.state.queued.clone().unwrap();
+        let mut fixture = regenerated();
+        fixture.state.space.reply_order = order;
+        let before = fixture.state.queued.clone().unwrap();
 
-        let plan = stage.post_as_eve("And?").unwrap();
+        let plan = fixture.post_as_eve("And?").unwrap();
 
         assert_eq!(plan[..2], [r#"Eve says "And?""#, "cancel queued Ada"]);
-        let ended = stage.ended.last().unwrap();
+        let ended = fixture.ended.last().unwrap();
         assert_eq!((ended.id, ended.status), (before.id, RunStatus::Canceled));
         let reason = Some(RunCancelReason::SupersededByMessage);
         assert_eq!(ended.canceled_because, reason);
         assert_eq!(ended.superseded_by_message_id, Some(MessageId(3)));
-        let queued = stage.state.queued.as_ref();
+        let queued = fixture.state.queued.as_ref();
         assert_eq!(queued.is_some(), order == ReplyOrder::List);
         assert!(queued.is_none_or(|it| it.id != before.id));
     }
 }
 
 #[test]
+fn a_post_replaces_the_queued_text_of_another_users_copilot() {
+    let mut fixture = PlannerFixture::with_characters(&["Ada", "Gus"]);
+    fixture.member_mut(GUS).kind = membership::MembershipKind::Human;
+    let here = fixture.state.conversation.id;
+    let eve = fixture.member_mut(EVE);
+    eve.copilot_mode = CopilotMode::Full;
+    (eve.copilot_remaining_steps, eve.copilot_conversation_id) = (Some(2), Some(here));
+    fixture
+        .run_command(&Command::CopilotStarted { seat: EVE })
+        .unwrap();
+    let Command::MessagePosted(posted) = post("Wait.") else {
+        unreachable!("`post` returns a post")
+    };
+
+    let plan = fixture.run_command(&Command::MessagePosted(NewPost {
+        author: GUS,
+        ..posted
+    }));
+    fixture.claim_due();
+    let followed = fixture.end_run(success("I wait."));
+
+    let expected = [
+        r#"Gus says "Wait.""#,
+        "round of Ada",
+        "queue Ada: user_turn, user_message",
+    ];
+    assert_eq!(plan.unwrap(), expected);
+    assert_eq!(
+        followed.last().unwrap(),
+        "queue Eve: user_turn, copilot_followup"
+    );
+    assert_eq!(fixture.member_mut(EVE).copilot_remaining_steps, Some(2));
+}
+
+#[test]
 fn a_running_run_that_a_post_restarts_names_the_post() {
-    let mut stage = running();
-    stage.state.space.during_generation_user_input_policy = InputPolicy::Restart;
+    let mut fixture = running();
+    fixture.state.space.during_generation_user_input_policy = InputPolicy::Restart;
 
-    stage.post_as_eve("No, wait.").unwrap();
+    fixture.post_as_eve("No, wait.").unwrap();
 
-    let ended = stage.ended.last().unwrap();
+    let ended = fixture.ended.last().unwrap();
     let reason = Some(RunCancelReason::SupersededByMessage);
     assert_eq!(ended.canceled_because, reason);
     assert_eq!(ended.superseded_by_message_id, Some(MessageId(2)));
@@ -182,25 +220,25 @@ fn a_running_run_that_a_post_restarts_names_the_post() {
 #[test]
 fn each_canceled_run_has_a_reason() {
     let settings = |change: fn(&mut PlannerFixture)| {
-        move |stage: &mut PlannerFixture| {
-            change(stage);
-            _ = stage.run_command(&Command::ApplyChanges).unwrap();
+        move |fixture: &mut PlannerFixture| {
+            change(fixture);
+            _ = fixture.run_command(&Command::ApplyChanges).unwrap();
         }
     };
     let does = |command: Command| {
-        move |stage: &mut PlannerFixture| _ = stage.run_command(&command).unwrap()
+        move |fixture: &mut PlannerFixture| _ = fixture.run_command(&command).unwrap()
     };
-    let mutes = |stage: &mut PlannerFixture| {
-        stage.member_mut(ADA).participation = Participation::Muted;
-        _ = stage.run_command(&Command::ApplyChanges).unwrap();
+    let mutes = |fixture: &mut PlannerFixture| {
+        fixture.member_mut(ADA).participation = Participation::Muted;
+        _ = fixture.run_command(&Command::ApplyChanges).unwrap();
     };
     let hides = Command::SetVisibility {
         message: MessageId(1),
         visibility: crate::conversations::message::Visibility::Hidden,
     };
-    let hands_back = |stage: &mut PlannerFixture| {
-        stage.post_as_eve("And?").unwrap();
-        _ = stage.release_run();
+    let releases = |fixture: &mut PlannerFixture| {
+        fixture.post_as_eve("And?").unwrap();
+        _ = fixture.release_run();
     };
     let by_hand = settings(|it| it.state.space.reply_order = ReplyOrder::Manual);
     let archived = Command::SpaceClosed(RunCancelReason::Archived);
@@ -233,7 +271,7 @@ fn each_canceled_run_has_a_reason() {
             Box::new(does(hides)),
             RunCancelReason::MessageHidden,
         ),
-        (running(), Box::new(hands_back), RunCancelReason::Superseded),
+        (running(), Box::new(releases), RunCancelReason::Superseded),
         (
             running(),
             Box::new(does(archived)),
@@ -241,10 +279,10 @@ fn each_canceled_run_has_a_reason() {
         ),
         (running(), Box::new(does(deleted)), RunCancelReason::Deleted),
     ];
-    for (mut stage, act, reason) in cases {
-        act(&mut stage);
+    for (mut fixture, action, reason) in cases {
+        action(&mut fixture);
 
-        let ended = stage.ended.first().expect("a run is canceled");
+        let ended = fixture.ended.first().expect("a run is canceled");
         assert_eq!(ended.canceled_because, Some(reason));
         assert_eq!(ended.superseded_by_message_id, None);
     }
@@ -254,12 +292,15 @@ fn each_canceled_run_has_a_reason() {
 fn disabling_the_copilot_or_auto_mode_sets_the_reason() {
     let mut copilot = PlannerFixture::with_characters(&["Ada"]);
     let here = copilot.state.conversation.id;
-    let set = |seat: &mut membership::Model, steps| {
-        seat.copilot_mode = match steps {
+    let set = |member: &mut membership::Model, steps| {
+        member.copilot_mode = match steps {
             Some(_) => CopilotMode::Full,
             None => CopilotMode::None,
         };
-        (seat.copilot_remaining_steps, seat.copilot_conversation_id) = (steps, Some(here));
+        (
+            member.copilot_remaining_steps,
+            member.copilot_conversation_id,
+        ) = (steps, Some(here));
     };
     for is_running in [false, true] {
         set(copilot.member_mut(EVE), Some(3));

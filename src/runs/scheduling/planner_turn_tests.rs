@@ -11,23 +11,23 @@ use crate::spaces::space::{GroupRegenerateMode, ReplyOrder};
 
 /// Ada and Bob have replied to Eve, in a space that regenerates whole turns.
 fn answered_by_two() -> PlannerFixture {
-    let mut stage = PlannerFixture::with_characters(&["Ada", "Bob"]);
-    stage.state.space.group_regenerate_mode = GroupRegenerateMode::LastTurn;
-    stage.post_as_eve("Hi.").unwrap();
-    stage.claim_due();
-    stage.end_run(success("Hello."));
-    stage.run_command(&force(BOB)).unwrap();
-    stage.claim_due();
-    stage.end_run(success("Welcome."));
-    stage
+    let mut fixture = PlannerFixture::with_characters(&["Ada", "Bob"]);
+    fixture.state.space.group_regenerate_mode = GroupRegenerateMode::LastTurn;
+    fixture.post_as_eve("Hi.").unwrap();
+    fixture.claim_due();
+    fixture.end_run(success("Hello."));
+    fixture.run_command(&force(BOB)).unwrap();
+    fixture.claim_due();
+    fixture.end_run(success("Welcome."));
+    fixture
 }
 
 #[test]
-fn a_whole_turn_goes_and_the_human_is_answered_again() {
+fn regenerating_a_whole_turn_hides_it_and_answers_the_user_message_again() {
     for message in [None, Some(2), Some(3)] {
-        let mut stage = answered_by_two();
+        let mut fixture = answered_by_two();
 
-        let plan = stage.run_command(&regenerate(message)).unwrap();
+        let plan = fixture.run_command(&regenerate(message)).unwrap();
 
         let expected = [
             "2 messages hidden",
@@ -36,7 +36,7 @@ fn a_whole_turn_goes_and_the_human_is_answered_again() {
         ];
         assert_eq!(plan, expected, "{message:?}");
         assert_eq!(
-            stage
+            fixture
                 .state
                 .queued
                 .as_ref()
@@ -45,9 +45,9 @@ fn a_whole_turn_goes_and_the_human_is_answered_again() {
                 .trigger_message_id,
             Some(MessageId(1))
         );
-        stage.claim_due();
-        stage.end_run(success("Good day."));
-        assert!(stage.state.round.is_none());
+        fixture.claim_due();
+        fixture.end_run(success("Good day."));
+        assert!(fixture.state.round.is_none());
     }
 }
 
@@ -70,27 +70,30 @@ fn without_a_group_repliers_or_a_user_message_only_the_message_is_regenerated() 
     alone.member_mut(ADA).status = membership::MembershipStatus::Removed;
     assert_eq!(alone.run_command(&regenerate(None)).unwrap(), one);
 
-    let mut by_hand = answered_by_two();
-    by_hand.state.space.reply_order = ReplyOrder::Manual;
-    assert_eq!(by_hand.run_command(&regenerate(None)).unwrap(), one);
+    let mut manual = answered_by_two();
+    manual.state.space.reply_order = ReplyOrder::Manual;
+    assert_eq!(manual.run_command(&regenerate(None)).unwrap(), one);
 
-    let mut unasked = answered_by_two();
-    unasked.messages[0].role = MessageRole::Assistant;
-    assert_eq!(unasked.run_command(&regenerate(None)).unwrap(), one);
+    let mut without_user_message = answered_by_two();
+    without_user_message.messages[0].role = MessageRole::Assistant;
+    assert_eq!(
+        without_user_message.run_command(&regenerate(None)).unwrap(),
+        one
+    );
 }
 
 #[test]
-fn a_branch_begins_with_the_answer_to_its_last_message() {
-    let mut stage = PlannerFixture::with_characters(&["Ada", "Bob"]);
+fn a_branch_starts_with_a_reply_to_its_last_message() {
+    let mut fixture = PlannerFixture::with_characters(&["Ada", "Bob"]);
     assert_eq!(
-        stage.run_command(&Command::ReplyToTail),
+        fixture.run_command(&Command::ReplyToTail),
         Err(CommandError::NothingToRegenerate)
     );
-    stage.state.space.reply_order = ReplyOrder::Manual;
-    stage.post_as_eve("Hi.").unwrap();
-    stage.state.space.reply_order = ReplyOrder::List;
+    fixture.state.space.reply_order = ReplyOrder::Manual;
+    fixture.post_as_eve("Hi.").unwrap();
+    fixture.state.space.reply_order = ReplyOrder::List;
 
-    let plan = stage.run_command(&Command::ReplyToTail).unwrap();
+    let plan = fixture.run_command(&Command::ReplyToTail).unwrap();
 
     assert_eq!(plan, ["round of Ada", "queue Ada: user_turn, last_turn"]);
 }

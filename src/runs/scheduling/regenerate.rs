@@ -1,5 +1,5 @@
-//! Swipes: alternative versions of a message, written by a regenerate run or selected by a user.
-//! Decides whether the text of a message may be changed.
+//! Plans swipes, the alternative texts of a message: queues a regenerate run, adds its text, and
+//! selects a swipe. Also decides whether the text of a message may be changed.
 //!
 //! **Invariant:** the shown swipe changes only while nothing depends on it: on the tail, and never
 //! at a fork point. A regenerate run was planned there; messages posted since then follow it.
@@ -12,7 +12,7 @@ use crate::runs::scheduling::command::{CommandError, GeneratedText};
 use crate::runs::scheduling::plan::{EnqueueRun, MessageRef, PlanChange};
 use crate::runs::scheduling::plan_builder::PlanBuilder;
 use crate::runs::scheduling::regenerate_last_turn;
-use crate::runs::scheduling::state::{CommandFacts, RegenerateFacts, TargetMessage};
+use crate::runs::scheduling::state::command_facts::{CommandFacts, RegenerateFacts, TargetMessage};
 use crate::runs::store::{queue, run};
 
 /// Regenerates an AI's message on the tail, with the same speaker. Cancels the running run, because

@@ -1,5 +1,5 @@
-//! Plans the regeneration of a whole turn: hides what followed a user message and starts a new
-//! round for it.
+//! Plans the regeneration of a whole turn: hides the messages after a user message and starts a new
+//! round for it. Also plans a new reply to a user message that is the tail.
 
 use base::ids::MessageId;
 
@@ -10,7 +10,7 @@ use crate::runs::scheduling::plan::{MessageRef, PlanChange};
 use crate::runs::scheduling::plan_builder::{NextSlot, PlanBuilder};
 use crate::runs::scheduling::speaker_choice;
 use crate::runs::scheduling::speaker_choice::TriggerMessage;
-use crate::runs::scheduling::state::RegenerateFacts;
+use crate::runs::scheduling::state::command_facts::RegenerateFacts;
 use crate::runs::store::run;
 use crate::spaces::space::{GroupRegenerateMode, ReplyOrder};
 use crate::speakers::selection::SpeakerChoice;

@@ -1,16 +1,16 @@
-//! The scheduler: every change of a conversation's schedule goes through [`step`], or through
-//! [`claim`], which claims many runs in one transaction.
+//! Applies commands to conversations: [`step`] applies one command in one transaction, [`claim`]
+//! claims many due runs in one. Every change of a conversation's schedule is made by one of them.
 //!
 //! A step locks the conversation, loads its state, plans, writes, commits and announces.
 //!
 //! **Invariant:** everything a step changes commits together or not at all; no model, tool, HTTP or
 //! Redis call happens in between; nothing is announced before the commit.
 
-use std::collections::{BTreeMap, HashMap, hash_map};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use base::clock::Timestamp;
-use base::ids::{ConversationId, RoundId, RunId, SpaceId};
+use base::ids::{ConversationId, RoundId, RunId};
 use futures::future::join_all;
 use sea_orm::DatabaseTransaction;
 use tokio::task::JoinError;
@@ -22,13 +22,13 @@ use crate::runs::error::EngineError;
 use crate::runs::execution::fairness::RunningRun;
 use crate::runs::scheduling::command::{Command, CommandError, NewPost};
 use crate::runs::scheduling::plan_builder::GeneratedIds;
-use crate::runs::scheduling::state::ScheduleState;
-use crate::runs::scheduling::{planner, state};
+use crate::runs::scheduling::planner;
+use crate::runs::scheduling::state::schedule_state::ScheduleState;
+use crate::runs::scheduling::state::state_loader;
 use crate::runs::services::RunServices;
 use crate::runs::store::due_runs::DueRun;
 use crate::runs::store::plan_writer::{PlanWriter, WrittenPlan};
 use crate::runs::store::run;
-use crate::spaces::membership;
 
 /// The result of a step.
 #[derive(Debug)]
@@ -196,25 +196,15 @@ async fn decide_all(context: &RunServices, due: &[DueRun]) -> Result<DecidedStep
         .write_verified(
             move |tx| {
                 Box::pin(async move {
-                    let (mut all, mut marked) = (Vec::new(), Vec::new());
-                    let mut members: HashMap<SpaceId, Vec<membership::Model>> = HashMap::new();
-                    for (row, space) in
-                        conversation::lock_available(tx, runs.keys().copied()).await?
-                    {
-                        if row.needs_step {
-                            marked.push(row.id);
-                            continue;
-                        }
-                        let command = Command::Claim { run: runs[&row.id] };
-                        let members = match members.entry(space.id) {
-                            hash_map::Entry::Occupied(known) => known.get().clone(),
-                            hash_map::Entry::Vacant(place) => {
-                                let loaded = membership::list_active(tx, space.id).await?;
-                                place.insert(loaded).clone()
-                            }
-                        };
-                        let situation = state::load_locked(tx, row, space, members, &command);
-                        all.push(step_context.decide(tx, situation.await?, &command).await?);
+                    let locked = conversation::lock_available(tx, runs.keys().copied()).await?;
+                    let (marked, ready): (Vec<_>, Vec<_>) =
+                        locked.into_iter().partition(|(row, _)| row.needs_step);
+                    let marked = marked.into_iter().map(|(row, _)| row.id).collect();
+                    let mut all = Vec::new();
+                    for state in state_loader::load_claims(tx, ready).await? {
+                        let run = runs[&state.conversation.id];
+                        let command = Command::Claim { run };
+                        all.push(step_context.decide(tx, state, &command).await?);
                     }
                     Ok((all, marked))
                 })
@@ -241,7 +231,7 @@ async fn decide_and_write(
         .write_verified(
             move |tx| {
                 Box::pin(async move {
-                    let situation = state::load(tx, conversation, &command)
+                    let situation = state_loader::load(tx, conversation, &command)
                         .await?
                         .ok_or(CommandError::NotFound)?;
                     if situation.conversation.needs_step

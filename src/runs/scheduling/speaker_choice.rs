@@ -1,5 +1,5 @@
-//! Selects who replies to a message or to a forced reply: builds the input of `speakers/` from the
-//! conversation's state.
+//! Selects who replies to a message, or who speaks when a reply is forced: builds the input of
+//! `speakers::selector` from the conversation's state and calls it.
 
 use base::ids::MembershipId;
 use tavern::seeded_random::SeededRandom;

@@ -1,5 +1,5 @@
-//! Queries for due runs, for the dispatcher. Read-only; a run may have been claimed or canceled by
-//! the time the dispatcher claims it.
+//! Queries the runs that the dispatcher may claim, and the spaces that have some. Read-only: a run
+//! may be claimed or canceled before the dispatcher claims it.
 //!
 //! **Invariant:** the cost of a query depends neither on the number of ended runs nor on that of
 //! queued ones: each statement reads a limited number of index rows. Only the runs of a full
@@ -135,8 +135,7 @@ fn due_at() -> SimpleExpr {
     Func::coalesce([column(Column::RunAfter), column(Column::CreatedAt)]).into()
 }
 
-/// Selects the same provider as [`provider::find_usable`]: that of the membership, otherwise the
-/// default.
+/// Selects the same provider as `usable_providers`: that of the membership, otherwise the default.
 fn provider_of_speaker() -> SimpleExpr {
     let id = (provider::Entity, provider::Column::Id);
     let usable = Expr::col((provider::Entity, provider::Column::Disabled)).eq(false);

@@ -2,8 +2,7 @@
 //! newer message or run.
 //!
 //! A failed run without a round (a forced reply, a regenerate) fails no round, so the state of the
-//! conversation does not show it. This does, to everyone who reads the conversation; Retry queues
-//! the run again.
+//! conversation does not show it. This query lets clients show it; Retry queues the run again.
 
 use base::ids::ConversationId;
 use sea_orm::sea_query::{Expr, ExprTrait};

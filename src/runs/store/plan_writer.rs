@@ -1,4 +1,5 @@
-//! Writes a plan to the database and keeps the loaded state equal to the rows.
+//! Writes the changes of a plan to the database, updates the loaded state to match the rows, and
+//! collects what must be announced.
 //!
 //! **Invariant:** each durable event takes the next `rev` of the conversation, in the order in
 //! which the events are announced; the conversation's row is written once, at the end.
@@ -8,12 +9,11 @@ use base::ids::MessageId;
 use sea_orm::{DatabaseTransaction, DbErr};
 
 use crate::conversations::{conversation, message};
-use crate::db::backend::Backend;
+use crate::db::backend::{Backend, StaleAfter};
 use crate::db::commit_verification::CommitProof;
 use crate::runs::error::EngineError;
 use crate::runs::scheduling::plan::{EnqueueRun, MessageRef, Plan, PlanChange};
-use crate::runs::scheduling::state::ScheduleState;
-use crate::runs::store::queue::StaleAfter;
+use crate::runs::scheduling::state::schedule_state::ScheduleState;
 use crate::runs::store::{queue, run};
 use crate::spaces::{membership, space};
 
@@ -231,8 +231,7 @@ impl PlanWriter<'_> {
     ) -> Result<(), EngineError> {
         let dialect = self.dialect;
         let claimed = queue::claim(self.tx, run.id, self.node, self.now, dialect).await?;
-        let mut claimed = claimed.ok_or(EngineError::Conflict)?;
-        claimed.cutoff_seq = Some(queue::set_cutoff(self.tx, run.id).await?);
+        let claimed = claimed.ok_or(EngineError::Conflict)?;
         schedule.queued = None;
         schedule.running = Some(claimed.clone());
         written.claimed = Some(claimed);

@@ -1,4 +1,5 @@
-//! State transitions of runs: the only file that writes `conversation_runs.status`.
+//! Writes the state transitions of runs (queue, claim, end, release) and their heartbeats. The only
+//! file that writes `conversation_runs.status`.
 //!
 //! **Invariant:** every transition names the state it expects and returns whether it changed a row.
 //! A caller that gets `false` has lost the run: it must stop and publish nothing.
@@ -13,7 +14,7 @@ use sea_orm::{
 
 use crate::conversations::conversation;
 use crate::db::backend;
-use crate::db::backend::Backend;
+use crate::db::backend::{Backend, StaleAfter};
 use crate::runs::store::run;
 use crate::runs::store::run::{Column, RunStatus};
 
@@ -82,8 +83,11 @@ pub async fn restore(
         .map(|_| ())
 }
 
-/// Claims a due run for `worker` under a new lease. Returns `None` if another claim was faster,
-/// which is not an error.
+/// Claims a due run for `worker` under a new lease, and stores the newest message that it will see.
+/// Returns `None` if another claim was faster, which is not an error.
+///
+/// **Invariant:** the conversation is locked. Without the lock, a message that is posted at the same
+/// time would be planned into this run but be missing in its prompt.
 pub async fn claim(
     tx: &impl ConnectionTrait,
     id: RunId,
@@ -91,12 +95,24 @@ pub async fn claim(
     now: Timestamp,
     dialect: Backend,
 ) -> Result<Option<run::Model>, DbErr> {
+    let newest = Query::select()
+        .column(conversation::Column::LastSeq)
+        .from(conversation::Entity)
+        .and_where(
+            Expr::col((conversation::Entity, conversation::Column::Id))
+                .equals((run::Entity, Column::ConversationId)),
+        )
+        .to_owned();
     let claimed = run::Entity::update_many()
         .col_expr(Column::Status, Expr::value(RunStatus::Running))
         .col_expr(Column::WorkerId, Expr::value(worker))
         .col_expr(Column::Lease, Expr::col(Column::Lease).add(1))
         .col_expr(Column::StartedAt, Expr::value(now))
         .col_expr(Column::HeartbeatAt, backend::lease_time(dialect, now))
+        .col_expr(
+            Column::CutoffSeq,
+            SimpleExpr::SubQuery(None, Box::new(newest.into())),
+        )
         .filter(Column::Id.eq(id))
         .filter(Column::Status.eq(RunStatus::Queued))
         .exec_with_returning(tx)
@@ -108,33 +124,6 @@ pub async fn claim(
         Err(error) if backend::is_unique_violation(&error) => Ok(None),
         Err(error) => Err(error),
     }
-}
-
-/// Stores the newest message that a claimed run will see, and returns its `seq`.
-///
-/// **Invariant:** comes after [`claim`], in the same transaction. In the other order a message that
-/// is posted in between would be planned into this run but be missing in its prompt.
-pub async fn set_cutoff(tx: &impl ConnectionTrait, id: RunId) -> Result<i64, DbErr> {
-    let newest = Query::select()
-        .column(conversation::Column::LastSeq)
-        .from(conversation::Entity)
-        .and_where(
-            Expr::col((conversation::Entity, conversation::Column::Id))
-                .equals((run::Entity, Column::ConversationId)),
-        )
-        .to_owned();
-    let rows = run::Entity::update_many()
-        .col_expr(
-            Column::CutoffSeq,
-            SimpleExpr::SubQuery(None, Box::new(newest.into())),
-        )
-        .filter(Column::Id.eq(id))
-        .exec_with_returning(tx)
-        .await?;
-    Ok(rows
-        .first()
-        .and_then(|it| it.cutoff_seq)
-        .unwrap_or_default())
 }
 
 /// Renews the heartbeats of the runs that a node executes, and returns their rows. A run that is
@@ -249,7 +238,7 @@ pub async fn expire(
     let mut update = update_ended(run, end.status(), now)
         .filter(Column::Status.eq(RunStatus::Running))
         .filter(Column::Lease.eq(lease))
-        .filter(stale.condition(now));
+        .filter(stale.condition(Column::HeartbeatAt, now));
     if let RunEnd::Failed(error) = end {
         update = update.col_expr(Column::Error, Expr::value(to_json(error)));
     }
@@ -346,24 +335,6 @@ fn to_json(value: &impl serde::Serialize) -> serde_json::Value {
     serde_json::to_value(value).expect("our documents are plain data, which always serializes")
 }
 
-/// Determines which running runs count as abandoned.
-#[derive(Clone, Copy, Debug)]
-pub struct StaleAfter {
-    /// Minimum age of the last heartbeat.
-    pub after_ms: i64,
-    pub dialect: Backend,
-}
-
-impl StaleAfter {
-    /// A heartbeat this far in the future was written before the clock was set back.
-    fn condition(&self, now: Timestamp) -> SimpleExpr {
-        let clock = || backend::lease_time(self.dialect, now);
-        let beat = || Expr::col(Column::HeartbeatAt);
-        let silent = beat().lte(clock().sub(self.after_ms));
-        silent.or(beat().gte(clock().add(self.after_ms)))
-    }
-}
-
 /// Returns the running runs whose heartbeat is stale, oldest first.
 pub async fn list_expired(
     db: &impl ConnectionTrait,
@@ -372,7 +343,7 @@ pub async fn list_expired(
 ) -> Result<Vec<run::Model>, DbErr> {
     run::Entity::find()
         .filter(Expr::cust("status = 'running'"))
-        .filter(stale.condition(now))
+        .filter(stale.condition(Column::HeartbeatAt, now))
         .order_by_asc(Column::HeartbeatAt)
         .limit(500)
         .all(db)

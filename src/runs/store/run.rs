@@ -1,5 +1,5 @@
-//! Table `conversation_runs`: one attempt to produce one text. Columns, queries and the API
-//! document; `queue.rs` is the only file that changes a run's status.
+//! Table `conversation_runs`: one row for each attempt to produce one text. Contains the columns,
+//! queries and the JSON document; only `queue.rs` changes the status.
 
 use agent::usage::UsageTotal;
 use base::clock::Timestamp;
@@ -324,46 +324,34 @@ pub async fn find_in_conversation(
     run.one(db).await
 }
 
-/// Returns the queued and the running run of a conversation, with one query.
+/// Returns the queued and the running run of a conversation.
 pub async fn find_active(
     db: &impl ConnectionTrait,
     conversation: ConversationId,
 ) -> Result<(Option<Model>, Option<Model>), DbErr> {
+    let found = list_active(db, &[conversation]).await?.into_iter();
+    let (queued, running): (Vec<_>, Vec<_>) = found.partition(|it| it.status == RunStatus::Queued);
+    Ok((queued.into_iter().next(), running.into_iter().next()))
+}
+
+/// Returns the queued and the running runs of these conversations, with one query.
+pub async fn list_active(
+    db: &impl ConnectionTrait,
+    conversations: &[ConversationId],
+) -> Result<Vec<Model>, DbErr> {
     let of_status = |status: &'static str| {
         // Literals, because a bound parameter does not match the partial indexes.
         Entity::find()
-            .filter(Column::ConversationId.eq(conversation))
+            .filter(Column::ConversationId.is_in(conversations.iter().copied()))
             .filter(Expr::cust(status))
     };
     // One branch for each partial index: with OR both databases read all runs of the conversation.
     let mut either = of_status("status = 'queued'").into_query();
     either.union(UnionType::All, of_status("status = 'running'").into_query());
     let rows = db.query_all(&either).await?;
-    let found: Result<Vec<Model>, DbErr> = rows
-        .iter()
+    rows.iter()
         .map(|row| Model::from_query_result(row, ""))
-        .collect();
-    let found = found?;
-    let (queued, running): (Vec<_>, Vec<_>) = found
-        .into_iter()
-        .partition(|it| it.status == RunStatus::Queued);
-    Ok((queued.into_iter().next(), running.into_iter().next()))
-}
-
-/// Returns the queued and the running runs of these conversations.
-pub async fn list_active(
-    db: &impl ConnectionTrait,
-    conversations: &[ConversationId],
-) -> Result<Vec<Model>, DbErr> {
-    let mut found = Vec::new();
-    // One query for each partial index.
-    for status in ["status = 'queued'", "status = 'running'"] {
-        let active = Entity::find()
-            .filter(Column::ConversationId.is_in(conversations.iter().copied()))
-            .filter(Expr::cust(status));
-        found.extend(active.all(db).await?);
-    }
-    Ok(found)
+        .collect()
 }
 
 /// Returns the newest run of a conversation, whatever its status.

@@ -1,5 +1,5 @@
-//! In-process locks that order the steps of one conversation: one lock per conversation, created on
-//! demand.
+//! Locks in memory that serialize the steps of one conversation on this node: one lock per
+//! conversation, created on demand.
 //!
 //! **Invariant:** two conversations never share a lock; an entry exists exactly as long as a caller
 //! holds its lock or waits for it.
@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn an_entry_vanishes_with_its_last_use() {
+    async fn an_entry_is_removed_after_its_last_use() {
         let locks = StepLocks::default();
         let held = locks.lock(ConversationId(2)).await.unwrap();
         let mut waits = Box::pin(locks.lock(ConversationId(2)));

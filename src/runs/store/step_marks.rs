@@ -1,4 +1,5 @@
-//! Applies a change of settings to the conversations that it marked (`conversations.needs_step`).
+//! Applies changed settings or memberships of a space to its conversations: immediately to active
+//! ones, in the background to all others marked `needs_step`.
 //!
 //! **Invariant:** a marker is removed only under the lock of its conversation, in the transaction
 //! that applies the change or finds that no run or round is active. Several nodes may do this at

@@ -1,11 +1,12 @@
-//! Table `tool_approvals`: tool calls that a moderator must approve or refuse.
+//! Table `tool_approvals`: tool calls that a moderator must approve or refuse, with their JSON form
+//! and event.
 //!
 //! **Invariant:** an approval is decided once. It is open only while its run executes under the
 //! lease under which it was requested: another execution requests it again.
 
 use base::clock::Timestamp;
 use base::ids::{ConversationId, MembershipId, RunId, SpaceId, ToolApprovalId};
-use realtime::event::Event;
+use realtime::envelope::Event;
 use sea_orm::entity::prelude::*;
 use sea_orm::sea_query::ExprTrait;
 use sea_orm::{Condition, NotSet, QueryOrder, QuerySelect, QueryTrait, Set};

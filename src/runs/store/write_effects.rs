@@ -9,10 +9,11 @@ use serde_json::{Value, json};
 use crate::conversations::conversation;
 use crate::db::connect::Db;
 use crate::prompt::builder::PromptEffects;
-use crate::prompt::loading::{run_prompt, space_variable};
-use crate::prompt::record::prompt_record::SentPrompt;
+use crate::prompt::record::run_prompt;
+use crate::prompt::record::sent_prompt::SentPrompt;
+use crate::prompt::space_variable;
 use crate::runs::scheduling::command::SentPromptRef;
-use crate::runs::scheduling::state::ScheduleState;
+use crate::runs::scheduling::state::schedule_state::ScheduleState;
 use crate::runs::store::plan_writer::PlanWriter;
 use crate::runs::store::{queue, run};
 use crate::spaces::space;
@@ -50,6 +51,7 @@ pub async fn store_late_prompt(db: &Db, late: LatePrompt) -> Result<(), DbErr> {
                 charge_tokens(tx, &late).await?;
                 let record = late.sent.record.as_ref().clone();
                 run_prompt::store(tx, late.run, late.conversation, record, late.now).await?;
+                run_prompt::prune(tx, late.conversation, 1).await?;
             }
             Ok(())
         })
@@ -72,8 +74,12 @@ impl PlanWriter<'_> {
         run: RunId,
         record: &SentPrompt,
     ) -> Result<(), DbErr> {
-        let conversation = schedule.conversation.id;
-        run_prompt::store(self.tx, run, conversation, record.clone(), self.now).await
+        let conversation = &schedule.conversation;
+        run_prompt::store(self.tx, run, conversation.id, record.clone(), self.now).await?;
+        if conversation.last_run_seq % run_prompt::PRUNE_INTERVAL == 0 {
+            run_prompt::prune(self.tx, conversation.id, 1).await?;
+        }
+        Ok(())
     }
 
     /// Stores macro variables and timed lorebook effects. The conversation's row is locked, so it

@@ -1,11 +1,13 @@
-//! Writes the changes of a plan to messages: new ones, other texts, and a turn that is regenerated.
+//! Writes the changes of a plan to messages: appends, changes or hides them, and adds or selects
+//! swipes.
 
 use sea_orm::{ActiveModelTrait, DbErr, EntityTrait, IntoActiveModel};
 
 use crate::conversations::{message, newest_messages, swipe, timeline};
 use crate::runs::scheduling::command::MessageEdit;
 use crate::runs::scheduling::plan::NewMessage;
-use crate::runs::scheduling::state::{CommandFacts, ScheduleState};
+use crate::runs::scheduling::state::command_facts::CommandFacts;
+use crate::runs::scheduling::state::schedule_state::ScheduleState;
 use crate::runs::store::plan_writer::{PlanWriter, WrittenMessage, WrittenPlan, next_rev};
 
 impl PlanWriter<'_> {

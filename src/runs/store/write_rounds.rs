@@ -6,7 +6,7 @@ use crate::rounds::active_round::ActiveRound;
 use crate::rounds::{round, slot};
 use crate::runs::scheduling::plan;
 use crate::runs::scheduling::plan::PlanChange;
-use crate::runs::scheduling::state::ScheduleState;
+use crate::runs::scheduling::state::schedule_state::ScheduleState;
 use crate::runs::store::plan_writer::{PlanWriter, resolve_message};
 
 impl PlanWriter<'_> {

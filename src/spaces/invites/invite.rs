@@ -1,4 +1,5 @@
-//! Table `invites`: invite links. Only the link contains the token; the table stores its SHA-256.
+//! Table `invites`: the invite links of spaces, with their maximum uses and expiry. Only the link
+//! contains the token; the table stores its SHA-256.
 //!
 //! **Invariant:** a use is counted by one conditional statement, in the transaction that creates
 //! the membership. Two users cannot both get the last use, and a failed join counts no use.

@@ -1,5 +1,5 @@
-//! Lets a user join a space by an invite link: the use of the invite, a new account if needed, the
-//! membership and the session are written in one transaction.
+//! Adds a user to a space by an invite link: checks the invite, then writes its use, the membership
+//! and, for a new user, the account and session in one transaction.
 //!
 //! **Invariant:** an invite is valid only while its creator still has the right to invite with its
 //! role. It is invalid if the creator has left or was removed, demoted or disabled.
@@ -14,9 +14,9 @@ use crate::accounts::{session, user};
 use crate::db::connect::Db;
 use crate::spaces::invites::invite;
 use crate::spaces::membership::MembershipRole;
-use crate::spaces::membership_changes::{AddMemberError, NewMember, NewUserMember};
 use crate::spaces::permissions::Access;
-use crate::spaces::{membership, membership_changes, permissions, space};
+use crate::spaces::roster_changes::{AddMemberError, NewMember, NewUserMember};
+use crate::spaces::{membership, permissions, roster_changes, space};
 
 /// Why joining by an invite failed.
 #[derive(Debug, thiserror::Error)]
@@ -175,8 +175,7 @@ pub async fn join(
                 display_name,
             });
             Ok(JoinResult {
-                membership: membership_changes::insert_or_reactivate(tx, space, newcomer, now)
-                    .await?,
+                membership: roster_changes::insert_or_reactivate(tx, space, newcomer, now).await?,
                 user,
                 is_new: true,
                 session,

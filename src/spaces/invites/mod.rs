@@ -1,4 +1,4 @@
-//! Invite links, and invitations of one user.
+//! Invite links, which several users can use, and invitations, which are for one user.
 
 pub mod invite;
 pub mod invite_acceptance;

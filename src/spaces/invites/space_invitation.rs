@@ -1,4 +1,5 @@
-//! Table `space_invitations`: an invitation of one user to a space, which they accept or decline.
+//! Table `space_invitations`: creates, revokes, accepts and declines invitations to a space that
+//! are addressed to one user.
 //!
 //! **Invariant:** there is at most one pending invitation per space and user. The stored user id
 //! need not exist, so that the inviter gets the same response for every id.
@@ -16,8 +17,8 @@ use crate::db::reading::page::{PageOf, PageQuery};
 use crate::db::string_enum::string_enum;
 use crate::spaces::invites::invite_acceptance;
 use crate::spaces::membership::MembershipRole;
-use crate::spaces::membership_changes::{AddMemberError, NewMember, NewUserMember};
-use crate::spaces::{membership, membership_changes, space};
+use crate::spaces::roster_changes::{AddMemberError, NewMember, NewUserMember};
+use crate::spaces::{membership, roster_changes, space};
 
 /// How long an invitation can be accepted: 14 days.
 const LIFETIME_MS: i64 = 14 * 24 * 3_600_000;
@@ -267,7 +268,7 @@ pub async fn accept(
                 role: found.role,
                 display_name,
             });
-            membership_changes::insert_or_reactivate(tx, space.id, newcomer, now)
+            roster_changes::insert_or_reactivate(tx, space.id, newcomer, now)
                 .await
                 .map_err(InvitationError::from)
         })

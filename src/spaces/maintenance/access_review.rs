@@ -1,15 +1,15 @@
-//! Periodically re-checks in the database which sessions, API keys and memberships of this node's
-//! sockets are still valid, in case a revocation on another node did not reach this one.
+//! Checks every 5 seconds whether the sessions, API keys and memberships of this node's sockets are
+//! still valid, because a revocation on another node may not have reached this one.
 //!
-//! A few statements for all sockets together, every few seconds; affected sockets are then notified
-//! and re-check their subscriptions.
+//! A check runs a few statements for all sockets together. Affected sockets are then notified and
+//! re-check their subscriptions.
 
 use std::collections::{HashMap, HashSet};
 use std::time::Duration;
 
 use base::clock::Clock;
 use base::ids::{ApiKeyId, SessionId, SpaceId, UserId};
-use realtime::event::{Envelope, SocketControl};
+use realtime::envelope::{Envelope, SocketControl};
 use realtime::hub::Hub;
 use sea_orm::{ColumnTrait, DbErr, EntityTrait, QueryFilter, QueryOrder, QuerySelect};
 

@@ -1,5 +1,5 @@
-//! Deletes unused data: guests, characters that were deleted from their library and have no
-//! membership left, and avatars and assets that no card refers to.
+//! Deletes unused data every ten minutes: unused guests, deleted characters without a membership,
+//! and assets (avatars included) that no character refers to.
 //!
 //! **Invariant:** nothing that is in use is deleted, even under concurrent changes. A character's
 //! row is locked before its memberships are checked, so none can be added in between. An asset is

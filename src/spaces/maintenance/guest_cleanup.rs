@@ -1,4 +1,5 @@
-//! Deletes guests who left without having written, and guest accounts that are no longer usable.
+//! Deletes the memberships of guests who left without having written, and guest accounts with
+//! neither a session nor a membership.
 //!
 //! **Invariant:** a membership is deleted only under the lock of its space, while its status is
 //! removed and no message, run or slot refers to it: history keeps every author. A guest account is

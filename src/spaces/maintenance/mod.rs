@@ -1,4 +1,5 @@
-//! Periodic work on spaces and accounts: re-checks of access, deletion of unused data.
+//! Periodic work: re-checks the access of sockets, and deletes unused guests, characters and
+//! assets.
 
 pub mod access_review;
 pub mod garbage_collection;

@@ -1,4 +1,5 @@
-//! Request and response bodies of the account endpoints.
+//! Defines the request and response bodies of the endpoints that register an account and change the
+//! caller's own account.
 
 use std::borrow::Cow;
 

@@ -1,4 +1,5 @@
-//! Validates what people enter for an account, and limits how many accounts an address creates.
+//! Validates user names, display names, passwords and language tags of accounts, hashes passwords,
+//! and limits how many accounts one IP address creates.
 
 use actix_web::HttpRequest;
 use base::display_name;

@@ -1,10 +1,10 @@
-//! API keys: list, create and revoke the caller's own keys.
+//! Endpoints that list, create and revoke the caller's own API keys.
 
 use actix_web::HttpResponse;
 use actix_web::web::{Data, Json, Path};
 use base::display_name;
 use base::ids::ApiKeyId;
-use realtime::event::{Envelope, SocketControl};
+use realtime::envelope::{Envelope, SocketControl};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 

@@ -1,16 +1,20 @@
-//! Avatar images of characters: show, replace and delete.
+//! Endpoints that return, replace and delete the avatar image of a character.
 
 use std::io::BufReader;
+use std::sync::LazyLock;
 
 use actix_web::http::header::{CACHE_CONTROL, CONTENT_SECURITY_POLICY, ETAG, IF_NONE_MATCH};
-use actix_web::web::{Data, Json, Path};
+use actix_web::web::{Bytes, Data, Json, Path, Query};
 use actix_web::{HttpRequest, HttpResponse};
-use base::ids::CharacterId;
+use base::ids::{AssetId, CharacterId};
+use moka::sync::Cache;
+use serde::Deserialize;
 use tavern::cards::avatar_image;
+use utoipa::ToSchema;
 
 use crate::app::App;
 use crate::characters::{asset, card_store, character};
-use crate::spaces::{events, membership_changes};
+use crate::spaces::{events, roster_changes};
 use crate::web::api::{card_files, characters};
 use crate::web::error::{ApiError, ApiResult};
 use crate::web::extract::authentication::CurrentUser;
@@ -22,6 +26,26 @@ const CONTENT_POLICY: &str = "default-src 'none'; sandbox";
 /// what they have already seen.
 const CACHE_FOREVER: &str = "private, max-age=31536000, immutable";
 const CACHE_REVALIDATE: &str = "private, no-cache";
+/// How many faces are kept in memory; each has at most 15 kB.
+const MAX_FACES: u64 = 512;
+
+/// The faces that were requested last, each with its media type, by the hash of the avatar.
+static FACES: LazyLock<Cache<String, (Bytes, &'static str)>> =
+    LazyLock::new(|| Cache::new(MAX_FACES));
+
+/// The query of an avatar's address.
+#[derive(Deserialize)]
+pub struct AvatarQuery {
+    v: Option<String>,
+    size: Option<AvatarSize>,
+}
+
+/// The sizes in which an avatar is returned.
+#[derive(Clone, Copy, Deserialize, PartialEq, Eq, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum AvatarSize {
+    Face,
+}
 
 /// Returns the avatar of a character. `avatar_url` is its address.
 #[utoipa::path(
@@ -29,9 +53,16 @@ const CACHE_REVALIDATE: &str = "private, no-cache";
     path = "/api/characters/{character_id}/avatar",
     operation_id = "avatar",
     tag = "characters",
-    params(("v" = Option<String>, Query, description = "The image's hash; the response may then be cached.")),
+    params(
+        ("v" = Option<String>, Query, description = "The image's hash; the response may then be cached."),
+        ("size" = inline(Option<AvatarSize>), Query, description = "`face` is a square of at most 128 pixels and 15 kB, for lists. The default is up to 512 × 768 pixels.")
+    ),
     responses(
-        (status = 200, description = "A WebP image.", body = String, content_type = "image/webp"),
+        (
+            status = 200,
+            description = "A WebP image; a face is a JPEG unless it is partly transparent.",
+            content((String = "image/webp"), (String = "image/jpeg")),
+        ),
         (status = 304, description = "Unchanged, by its `etag`."),
         (status = 404)
     )
@@ -40,16 +71,21 @@ pub async fn show(
     app: Data<App>,
     caller: CurrentUser,
     id: Path<CharacterId>,
+    query: Query<AvatarQuery>,
     request: HttpRequest,
 ) -> ApiResult<HttpResponse> {
     let found = characters::find_visible_avatar(&app, &caller, id.into_inner()).await?;
     let (Some(asset), Some(hash)) = (found.avatar_id, &found.avatar_hash) else {
         return Err(ApiError::not_found());
     };
-    let tag = format!("\"{}\"", character::short_hash(hash));
+    let name = character::short_hash(hash);
+    let tag = match query.size {
+        Some(AvatarSize::Face) => format!("\"{name}-face\""),
+        None => format!("\"{name}\""),
+    };
     let is_known = request.headers().get(IF_NONE_MATCH);
     let is_known = is_known.is_some_and(|it| it.as_bytes() == tag.as_bytes());
-    let is_named = request.query_string() == format!("v={}", character::short_hash(hash));
+    let is_named = query.v.as_deref() == Some(name);
     let mut answer = match is_known {
         true => HttpResponse::NotModified(),
         false => HttpResponse::Ok(),
@@ -68,9 +104,28 @@ pub async fn show(
     if is_known {
         return Ok(answer.finish());
     }
-    let bytes = asset::load_bytes(app.db.reader(), asset).await?;
-    let bytes = bytes.ok_or_else(ApiError::not_found)?;
-    Ok(answer.content_type(avatar_image::MEDIA_TYPE).body(bytes))
+    let (bytes, media_type) = match query.size {
+        Some(AvatarSize::Face) => face_of(&app, asset, hash).await?,
+        None => (load(&app, asset).await?.into(), avatar_image::MEDIA_TYPE),
+    };
+    Ok(answer.content_type(media_type).body(bytes))
+}
+
+async fn face_of(app: &App, id: AssetId, hash: &str) -> ApiResult<(Bytes, &'static str)> {
+    if let Some(known) = FACES.get(hash) {
+        return Ok(known);
+    }
+    let bytes = load(app, id).await?;
+    let drawn = card_files::run_blocking_limited(app, move || avatar_image::face(&bytes)).await?;
+    let (bytes, media_type) = drawn.map_err(ApiError::internal)?;
+    let face = (Bytes::from(bytes), media_type);
+    FACES.insert(hash.to_owned(), face.clone());
+    Ok(face)
+}
+
+async fn load(app: &App, id: AssetId) -> ApiResult<Vec<u8>> {
+    let bytes = asset::load_bytes(app.db.reader(), id).await?;
+    bytes.ok_or_else(ApiError::not_found)
 }
 
 /// Replaces the avatar of a character with a PNG, JPEG, WebP or GIF.
@@ -128,7 +183,7 @@ async fn announce_avatar(
     app: &App,
     changed: character::Model,
 ) -> ApiResult<Json<character::CharacterView>> {
-    for seat in membership_changes::update_character_display(&app.db, &changed).await? {
+    for seat in roster_changes::update_character_display(&app.db, &changed).await? {
         app.hub.publish(events::membership_updated(&seat));
     }
     Ok(Json(changed.view()))

@@ -1,4 +1,5 @@
-//! Copilot candidates: suggestions for a person's next message, sent only to that person's sockets.
+//! Endpoint that starts the generation of copilot candidates: suggestions for the caller's next
+//! message, which only the caller's sockets receive.
 
 use actix_web::HttpResponse;
 use actix_web::web::{Data, Path};

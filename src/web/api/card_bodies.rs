@@ -1,5 +1,5 @@
-//! API document schemas of cards in requests. Fields have no types, because values that other tools
-//! write incorrectly are repaired and reported as warnings.
+//! Defines the fields and OpenAPI schemas of the bodies that create or change a character. Fields
+//! other than `name` have no type, because incorrect values are repaired and reported as warnings.
 
 use std::borrow::Cow;
 

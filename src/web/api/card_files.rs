@@ -1,4 +1,5 @@
-//! Card files: preview, import and export.
+//! Endpoints that preview and import character card files and export characters as files; limits
+//! how many files are packed or unpacked concurrently.
 
 use std::str::FromStr;
 use std::sync::LazyLock;

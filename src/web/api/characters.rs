@@ -1,4 +1,5 @@
-//! Characters: the caller's library, and the characters of shared spaces.
+//! Endpoints that list, create, show, change and delete characters, and the checks of who may read
+//! or change a character.
 
 use actix_web::HttpResponse;
 use actix_web::web::{Data, Json, Path};
@@ -10,7 +11,7 @@ use crate::app::App;
 use crate::characters::quota::StorageQuota;
 use crate::characters::{card_store, character};
 use crate::db::reading::page::{PageOf, PageQuery};
-use crate::spaces::{events, membership_changes, shared_spaces};
+use crate::spaces::{events, roster_changes, shared_spaces};
 use crate::web::api::card_bodies::{CreateCharacter, FLAT_FIELDS, UpdateCharacter};
 use crate::web::error::{ApiError, ApiResult};
 use crate::web::extract::authentication::CurrentUser;
@@ -153,7 +154,7 @@ pub async fn update(
         changed = character::set_share_whole_card(&app.db, present.id, share).await?;
     }
     if changed.name != present.name {
-        for seat in membership_changes::update_character_display(&app.db, &changed).await? {
+        for seat in roster_changes::update_character_display(&app.db, &changed).await? {
             app.hub.publish(events::membership_updated(&seat));
         }
     }

@@ -1,4 +1,5 @@
-//! Conversation export; also the permits and file responses of all exports.
+//! Endpoint that exports a conversation as a file. Also defines what the exports of cards and
+//! spaces use: permits that limit concurrent exports, file responses, and download headers.
 
 use std::fs::File;
 use std::io::Seek;

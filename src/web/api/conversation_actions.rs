@@ -1,5 +1,5 @@
-//! Actions that control the scheduler of a conversation: generate, stop, pause, resume, skip,
-//! retry.
+//! Endpoints that control the scheduler of a conversation: generate a reply, stop, pause, resume,
+//! skip a speaker, and retry.
 
 use actix_web::HttpResponse;
 use actix_web::web::{Data, Path, Query};

@@ -1,4 +1,5 @@
-//! Request and response bodies of the conversation endpoints.
+//! Defines the request and response bodies of the endpoints that list, create and change
+//! conversations or mark them as read.
 
 use std::borrow::Cow;
 
@@ -11,7 +12,7 @@ use utoipa::{PartialSchema, ToSchema};
 
 use crate::accounts::name_schemas::TitleSchema;
 use crate::runs::reading::views::ConversationView;
-use crate::web::api::settings;
+use crate::web::api::space_settings;
 use crate::web::extract::json_body;
 use crate::web::openapi::endpoint::NamedSchema;
 use crate::web::openapi::schemas;
@@ -88,7 +89,7 @@ pub struct UpdateConversation {
     #[schema(value_type = TitleSchema)]
     pub title: Option<String>,
     #[serde(default, deserialize_with = "json_body::present")]
-    #[schema(value_type = settings::KnownSettings)]
+    #[schema(value_type = space_settings::KnownSettings)]
     pub settings: Option<Map<String, Value>>,
 }
 

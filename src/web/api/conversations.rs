@@ -1,4 +1,4 @@
-//! Conversations: list, create, show, change, delete, and mark as read.
+//! Endpoints that list, create, show, change and delete conversations, and mark them as read.
 
 use actix_web::HttpResponse;
 use actix_web::web::{Data, Json, Path};
@@ -18,7 +18,7 @@ use crate::web::api::conversation_bodies::{
 };
 use crate::web::api::engine_error::api_error;
 use crate::web::api::jobs::JobStarted;
-use crate::web::api::{jobs, membership_announcements, settings};
+use crate::web::api::{jobs, membership_announcements, space_settings};
 use crate::web::error::{ApiError, ApiResult};
 use crate::web::extract::authentication::CurrentUser;
 use crate::web::extract::json_body::JsonBody;
@@ -144,7 +144,7 @@ pub async fn update(
     at.require_write(Action::ManageConversation)?;
     let body = body.read().await?;
     let title = body.title.as_deref().map(parse_title).transpose()?;
-    let settings = body.settings.map(settings::parse).transpose()?;
+    let settings = body.settings.map(space_settings::parse).transpose()?;
     let row = conversation::update(&app.db, at.conversation.id, title, settings)
         .await?
         .ok_or_else(ApiError::not_found)?;

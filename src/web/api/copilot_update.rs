@@ -1,4 +1,5 @@
-//! Validates changes of a copilot: it needs steps while it is on, and a conversation to play in.
+//! Validates the copilot fields of a membership change (mode, remaining steps, conversation), and
+//! sets those that follow from the mode.
 
 use base::ids::ConversationId;
 

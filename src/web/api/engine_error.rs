@@ -1,4 +1,4 @@
-//! Converts errors of the run engine to API errors.
+//! Converts errors of the run engine to API errors with a status, a code and a message.
 
 use crate::runs::error::{ConversationReadError, EngineError};
 use crate::runs::scheduling::command::CommandError;

@@ -1,4 +1,5 @@
-//! Endpoints of liveness (`/healthz`) and readiness (`/readyz`).
+//! Endpoints that report liveness (`/healthz`) and readiness (`/readyz`), with the state of the
+//! database and of Redis.
 
 use actix_web::HttpResponse;
 use actix_web::http::header;

@@ -1,4 +1,5 @@
-//! Chat imports: started by an upload, then tracked and canceled by id.
+//! Endpoint that imports an uploaded SillyTavern chat as a conversation, and endpoints that show
+//! and cancel the caller's imports of chats and spaces.
 
 use std::collections::HashMap;
 

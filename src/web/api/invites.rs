@@ -1,4 +1,5 @@
-//! Invite links: list, create and revoke the links with which people join a space.
+//! Endpoints that list, create and revoke the invite links of a space; a new link is also returned
+//! as a QR code.
 
 use actix_web::web::{Data, Json, Path};
 use actix_web::{HttpRequest, HttpResponse};
@@ -15,7 +16,7 @@ use crate::spaces::invites::invite;
 use crate::spaces::invites::invite::NewInvite;
 use crate::spaces::membership::MembershipRole;
 use crate::spaces::permissions::Action;
-use crate::web::api::{memberships, new_seat};
+use crate::web::api::{membership_bodies, memberships};
 use crate::web::error::{ApiError, ApiResult};
 use crate::web::extract::authentication::CurrentUser;
 use crate::web::extract::json_body::JsonBody;
@@ -34,7 +35,7 @@ const QR_WIDTH: u32 = 240;
 #[serde(deny_unknown_fields)]
 #[schema(as = NewInvite)]
 pub struct CreateInvite {
-    #[schema(schema_with = new_seat::role_schema)]
+    #[schema(schema_with = membership_bodies::role_schema)]
     role: MembershipRole,
     /// Null or absent: unlimited.
     #[schema(minimum = 1, maximum = 1_000)]
@@ -186,7 +187,7 @@ mod tests {
     use super::{parse_lifetime_ms, parse_max_uses, qr_svg};
 
     #[test]
-    fn an_invite_lives_for_up_to_thirty_days() {
+    fn an_invite_is_valid_for_at_most_thirty_days() {
         assert_eq!(parse_lifetime_ms(168.0).unwrap(), 7 * 86_400_000);
         assert_eq!(parse_lifetime_ms(0.5).unwrap(), 1_800_000);
         assert_eq!(parse_lifetime_ms(720.0).unwrap(), 30 * 86_400_000);

@@ -1,4 +1,5 @@
-//! Background jobs: list, show and cancel the caller's own jobs, including imports.
+//! Endpoints that list, show and cancel the caller's background jobs, including imports; also
+//! builds the response of endpoints that start a job.
 
 use actix_web::HttpResponse;
 use actix_web::web::{Data, Json, Path};

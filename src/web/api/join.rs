@@ -1,4 +1,5 @@
-//! Joining a space by an invite: preview and join.
+//! Endpoints that preview the space of an invite link and join it, as the signed-in user or as a
+//! guest; limits guesses of invite tokens per IP address.
 
 use actix_web::http::StatusCode;
 use actix_web::web::{Data, Json, Path};

@@ -1,4 +1,5 @@
-//! Request and response bodies of lorebooks.
+//! Defines and validates the request and response bodies of the endpoints that create, change,
+//! import, test and link lorebooks.
 
 use base::display_name;
 use base::ids::{LorebookEntryId, LorebookId};
@@ -11,8 +12,8 @@ use utoipa::ToSchema;
 
 use crate::accounts::name_schemas::DisplayNameSchema;
 use crate::lorebooks::lorebook;
-use crate::web::api::lore_entry_bodies;
-use crate::web::api::lore_entry_bodies::{EntryView, LorebookEntryBody, too_large};
+use crate::web::api::lorebook_entry_bodies;
+use crate::web::api::lorebook_entry_bodies::{EntryView, LorebookEntryBody, too_large};
 use crate::web::error::{ApiError, ApiResult};
 use crate::web::extract::json_body as body;
 
@@ -184,7 +185,7 @@ impl CreateLorebook {
         let entries = self.entries.unwrap_or_default().into_iter().enumerate();
         let entries: ApiResult<Vec<Value>> = entries
             .map(
-                |(n, entry)| match lore_entry_bodies::require_known_fields(&entry) {
+                |(n, entry)| match lorebook_entry_bodies::require_known_fields(&entry) {
                     Ok(()) => Ok(Value::Object(entry)),
                     Err(error) => Err(with_prefix(error, &format!("entries.{n}"))),
                 },

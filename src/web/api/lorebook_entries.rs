@@ -1,4 +1,4 @@
-//! Lorebook entries: list, create, show, change and delete.
+//! Endpoints that list, create, show, change and delete the entries of a lorebook.
 
 use actix_web::HttpResponse;
 use actix_web::web::{Data, Json, Path};
@@ -10,8 +10,8 @@ use crate::app::App;
 use crate::db::reading::page::{PageOf, PageQuery};
 use crate::lorebooks::lorebook_entry;
 use crate::lorebooks::lorebook_entry::AddEntryError;
-use crate::web::api::lore_entry_bodies::{EntryView, LorebookEntryBody};
-use crate::web::api::{lore_entry_bodies, lorebooks};
+use crate::web::api::lorebook_entry_bodies::{EntryView, LorebookEntryBody};
+use crate::web::api::{lorebook_entry_bodies, lorebooks};
 use crate::web::error::{ApiError, ApiResult};
 use crate::web::extract::authentication::CurrentUser;
 use crate::web::extract::json_body::JsonBody;
@@ -63,7 +63,7 @@ pub async fn create_entry(
     body: JsonBody<Map<String, Value>>,
 ) -> ApiResult<HttpResponse> {
     let book = lorebooks::require_own(&app, &caller, book.into_inner()).await?;
-    let entry = lore_entry_bodies::merge_entry(Map::new(), body.read().await?)?;
+    let entry = lorebook_entry_bodies::merge_entry(Map::new(), body.read().await?)?;
     let made = lorebook_entry::create(&app.db, book.id, entry).await?;
     Ok(HttpResponse::Created().json(EntryView::from_model(&made)))
 }
@@ -104,7 +104,7 @@ pub async fn update_entry(
     body: JsonBody<Map<String, Value>>,
 ) -> ApiResult<Json<EntryView>> {
     let present = require_own(&app, &caller, at.into_inner()).await?;
-    let entry = lore_entry_bodies::merge_entry(present.fields(), body.read().await?)?;
+    let entry = lorebook_entry_bodies::merge_entry(present.fields(), body.read().await?)?;
     let changed = lorebook_entry::update(&app.db, present.id, entry).await?;
     Ok(Json(EntryView::from_model(&changed)))
 }

@@ -1,4 +1,4 @@
-//! Links of lorebooks to spaces, conversations and characters.
+//! Endpoints that list and replace the lorebooks linked to a space, a conversation or a character.
 
 use std::collections::HashSet;
 

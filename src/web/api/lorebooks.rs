@@ -1,4 +1,5 @@
-//! Lorebooks: the caller's library, import, export, and testing.
+//! Endpoints that list, create, show, change, delete, import and export the caller's lorebooks, and
+//! test a lorebook on a text.
 
 use actix_web::HttpResponse;
 use actix_web::http::header::{ContentDisposition, DispositionParam, DispositionType};
@@ -16,11 +17,11 @@ use tavern::lorebook_files::file;
 use crate::app::App;
 use crate::db::reading::page::{PageOf, PageQuery};
 use crate::lorebooks::{active_lorebooks, lorebook, lorebook_entry};
-use crate::web::api::lore_entry_bodies::EntryView;
 use crate::web::api::lorebook_bodies::{
     CreateLorebook, ImportedLorebookResponse, LorebookDetail, LorebookTestRequest,
     LorebookTestResult, TestedEntry, UpdateLorebook,
 };
+use crate::web::api::lorebook_entry_bodies::EntryView;
 use crate::web::error::{ApiError, ApiResult};
 use crate::web::extract::authentication::CurrentUser;
 use crate::web::extract::json_body::JsonBody;

@@ -1,7 +1,8 @@
-//! Publishes changes of memberships, and has sockets check their access again.
+//! Publishes membership changes: sends events to the space, makes sockets of affected users check
+//! their access again, and notifies the run engine when a member has left.
 
 use base::ids::{SpaceId, UserId};
-use realtime::event::{Envelope, SocketControl};
+use realtime::envelope::{Envelope, SocketControl};
 
 use crate::app::App;
 use crate::spaces::{events, membership};

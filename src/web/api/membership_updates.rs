@@ -1,4 +1,5 @@
-//! `PATCH /api/memberships/{id}`: validates and authorizes changes of a membership.
+//! `PATCH /api/memberships/{membership_id}`: authorizes, validates and stores changes of a
+//! membership, publishes them, and notifies the run engine.
 
 use actix_web::web::{Data, Json, Path};
 use base::display_name;
@@ -18,7 +19,8 @@ use crate::spaces::permissions::Action;
 use crate::spaces::{events, membership, membership_update};
 use crate::web::api::engine_error::api_error;
 use crate::web::api::{
-    account_input, copilot_update, membership_announcements, memberships, presets, settings, spaces,
+    account_input, copilot_update, membership_announcements, memberships, presets, space_settings,
+    spaces,
 };
 use crate::web::error::{ApiError, ApiResult};
 use crate::web::extract::authentication::CurrentUser;
@@ -57,7 +59,7 @@ pub struct UpdateMembership {
     #[schema(value_type = Option<f64>, minimum = 0, maximum = 1)]
     talkativeness: Option<Option<f64>>,
     #[serde(deserialize_with = "json_body::present")]
-    #[schema(value_type = settings::KnownSettings)]
+    #[schema(value_type = space_settings::KnownSettings)]
     settings: Option<Map<String, Value>>,
     #[serde(deserialize_with = "json_body::present")]
     #[schema(nullable = false)]
@@ -265,7 +267,7 @@ async fn validate(
         persona: body.persona.map(parse_persona).transpose()?,
         aliases: body.aliases.map(parse_aliases).transpose()?,
         talkativeness: body.talkativeness,
-        settings: body.settings.map(settings::parse).transpose()?,
+        settings: body.settings.map(space_settings::parse).transpose()?,
         copilot_mode: body.copilot_mode,
         copilot_remaining_steps: body.copilot_remaining_steps,
         copilot_conversation_id: body.copilot_conversation_id,

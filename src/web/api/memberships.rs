@@ -1,4 +1,5 @@
-//! Memberships: list the members of a space, add, and remove.
+//! Endpoints that list, add and remove the members of a space, and the checks that other endpoints
+//! use.
 
 use actix_web::HttpResponse;
 use actix_web::web::{Data, Json, Path};
@@ -8,11 +9,11 @@ use crate::app::App;
 use crate::characters::character;
 use crate::db::reading::page::{PageOf, PageQuery};
 use crate::spaces::membership::{MembershipRole, MembershipStatus};
-use crate::spaces::membership_changes::{AddMemberError, NewMember, RemoveMemberError};
 use crate::spaces::permissions::Action;
-use crate::spaces::{membership, membership_changes, permissions, roster_page, shared_spaces};
+use crate::spaces::roster_changes::{AddMemberError, NewMember, RemoveMemberError};
+use crate::spaces::{membership, permissions, roster_changes, roster_page, shared_spaces};
 use crate::web::api::engine_error::api_error;
-use crate::web::api::new_seat::CreateMembership;
+use crate::web::api::membership_bodies::CreateMembership;
 use crate::web::api::{account_input, membership_announcements, space_invitations};
 use crate::web::error::{ApiError, ApiResult};
 use crate::web::extract::authentication::CurrentUser;
@@ -92,8 +93,7 @@ pub async fn create(
         }
     };
     let newcomer = NewMember::Character(card);
-    let taken =
-        membership_changes::add_member(&app.db, at.space.id, newcomer, app.clock.now()).await?;
+    let taken = roster_changes::add_member(&app.db, at.space.id, newcomer, app.clock.now()).await?;
     membership_announcements::announce(&app, &taken);
     app.engine
         .insert_greetings(taken.id)
@@ -158,7 +158,7 @@ pub async fn leave(
     if target.role == MembershipRole::Owner && !is_own && !caller.is_admin() {
         return Err(ApiError::forbidden("The owner cannot be removed."));
     }
-    let left = membership_changes::remove_member(&app.db, target.id, app.clock.now()).await?;
+    let left = roster_changes::remove_member(&app.db, target.id, app.clock.now()).await?;
     membership_announcements::announce_left(&app, &left).await?;
     Ok(HttpResponse::NoContent().finish())
 }

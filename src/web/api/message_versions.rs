@@ -1,4 +1,5 @@
-//! Alternatives of a message: regenerate, branch, and select a swipe.
+//! Endpoints that regenerate a message as a new swipe, create a branch from a message, and select
+//! the swipe that a message shows.
 
 use actix_web::web::{Data, Json, Path};
 use actix_web::{HttpRequest, HttpResponse};

@@ -1,4 +1,4 @@
-//! Messages: list, post, edit and hide.
+//! Endpoints that list, post, edit and hide the messages of a conversation.
 
 use actix_web::web::{Data, Json, Path};
 use actix_web::{HttpRequest, HttpResponse};
@@ -17,11 +17,11 @@ use crate::runs::scheduling::command::{CommandError, MessageEdit};
 use crate::runs::store::run;
 use crate::spaces::permissions::Action;
 use crate::web::api::engine_error::api_error;
+use crate::web::encoded_page;
 use crate::web::error::{ApiError, ApiResult};
 use crate::web::extract::authentication::CurrentUser;
 use crate::web::extract::json_body::JsonBody;
 use crate::web::extract::{if_match, json_body, pagination, space_access};
-use crate::web::middleware::encoded;
 
 /// The maximum length of `client_id`, in characters.
 const MAX_CLIENT_ID_CHARS: usize = 100;
@@ -107,7 +107,7 @@ pub async fn list(
         html: wants_html(&request)?,
     };
     let found = app.engine.list_messages(at.conversation.id, wanted).await?;
-    Ok(encoded::json_page(
+    Ok(encoded_page::json_page(
         found.entries,
         found.has_more,
         found.cursor,

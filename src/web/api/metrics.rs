@@ -1,4 +1,5 @@
-//! The endpoint of the metrics in the OpenMetrics text format, for monitoring systems.
+//! Endpoint `/metrics`: returns the metrics of this server as OpenMetrics text to programs on the
+//! same machine and to callers with the API key of an admin.
 
 use std::time::Duration;
 

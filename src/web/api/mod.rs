@@ -1,4 +1,5 @@
-//! The REST API under `/api`: handlers, grouped by resource, and their request and response bodies.
+//! Handlers of the REST API under `/api` and of `/healthz`, `/readyz` and `/metrics`, grouped by
+//! resource, with their request and response bodies.
 
 pub mod account_bodies;
 pub mod account_input;
@@ -20,18 +21,18 @@ pub mod imports;
 pub mod invites;
 pub mod jobs;
 pub mod join;
-pub mod lore_entry_bodies;
 pub mod lorebook_bodies;
 pub mod lorebook_entries;
+pub mod lorebook_entry_bodies;
 pub mod lorebook_links;
 pub mod lorebooks;
 pub mod membership_announcements;
+pub mod membership_bodies;
 pub mod membership_updates;
 pub mod memberships;
 pub mod message_versions;
 pub mod messages;
 pub mod metrics;
-pub mod new_seat;
 pub mod preset_bodies;
 pub mod preset_files;
 pub mod presets;
@@ -39,17 +40,17 @@ pub mod prompts;
 pub mod provider_bodies;
 pub mod provider_settings;
 pub mod providers;
-pub mod queue;
+pub mod queue_edit;
 pub mod routes;
 pub mod runs;
 pub mod sample_space;
 pub mod search;
 pub mod session;
-pub mod settings;
 pub mod setup;
+pub mod space_bodies;
 pub mod space_files;
 pub mod space_invitations;
-pub mod space_rules;
+pub mod space_settings;
 pub mod spaces;
 pub mod swipes;
 pub mod tool_approvals;

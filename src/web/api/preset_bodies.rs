@@ -1,10 +1,10 @@
-//! Request bodies of presets, and their validation.
+//! Defines and validates the request bodies that create and change presets.
 
 use base::display_name;
 use serde::Deserialize;
 use serde_json::{Map, Value};
-use tavern::presets::import::MAX_DOCUMENT_BYTES;
 use tavern::presets::partial::PartialPreset;
+use tavern::presets::preset_file::MAX_DOCUMENT_BYTES;
 use utoipa::ToSchema;
 
 use crate::accounts::name_schemas::DisplayNameSchema;

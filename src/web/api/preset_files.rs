@@ -1,4 +1,5 @@
-//! Preset files: import and export.
+//! Endpoints that import a preset file into the caller's library and export a preset, in
+//! SillyTavern's format or in Troupe's.
 
 use std::str::FromStr;
 
@@ -10,8 +11,8 @@ use base::ids::PresetId;
 use serde::Serialize;
 use tavern::import_warning;
 use tavern::import_warning::ImportWarning;
-use tavern::presets::import;
-use tavern::presets::import::{PresetFormat, PresetImportError};
+use tavern::presets::preset_file;
+use tavern::presets::preset_file::{PresetFormat, PresetImportError};
 use utoipa::ToSchema;
 
 use crate::app::App;
@@ -54,12 +55,12 @@ pub async fn import(
     caller: CurrentUser,
     upload: PendingUpload,
 ) -> ApiResult<HttpResponse> {
-    let file = upload.read(import::MAX_FILE_BYTES as u64).await?;
+    let file = upload.read(preset_file::MAX_FILE_BYTES as u64).await?;
     let bytes = file.bytes;
     let work = app
         .shutdown
         .main()
-        .spawn_blocking(move || import::read(&bytes));
+        .spawn_blocking(move || preset_file::read(&bytes));
     let found = work.await.map_err(ApiError::internal)??;
     let stem = file.name.rsplit_once('.').map_or(&*file.name, |it| it.0);
     let new = preset::NewPreset {
@@ -112,7 +113,7 @@ pub async fn export(
         PresetExportFormat::Sillytavern => PresetFormat::SillyTavern,
         PresetExportFormat::Troupe => PresetFormat::Own,
     };
-    let file = import::write(form, &found.name, &found.document, found.origin.as_ref());
+    let file = preset_file::write(form, &found.name, &found.document, found.origin.as_ref());
     let letter = |it: char| if it.is_alphanumeric() { it } else { '_' };
     let name: String = found.name.chars().map(letter).take(60).collect();
     Ok(HttpResponse::Ok()

@@ -1,10 +1,11 @@
-//! Presets: the caller's library, and the presets that their spaces use.
+//! Endpoints that list, create, show, change and delete presets, and the checks of which presets a
+//! caller may read or use.
 
 use actix_web::HttpResponse;
 use actix_web::http::StatusCode;
 use actix_web::web::{Data, Json, Path};
 use base::ids::PresetId;
-use tavern::presets::document::Preset;
+use tavern::presets::complete_preset::Preset;
 use tavern::presets::partial::PartialPreset;
 
 use crate::app::App;

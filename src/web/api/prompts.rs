@@ -1,4 +1,5 @@
-//! Prompts: preview the next prompt, and show the prompt of a run.
+//! Endpoints that preview the next prompt of a conversation and return the prompt of a run, both
+//! without the text of cards that the caller may not read.
 
 use actix_web::web::{Data, Json, Path, Query};
 use base::ids::{ConversationId, MembershipId, RunId, SpaceId};
@@ -11,7 +12,7 @@ use crate::app::App;
 use crate::prompt::blocks::PromptBlock;
 use crate::prompt::lore::LoreReport;
 use crate::prompt::record::hidden_cards::HiddenCards;
-use crate::prompt::record::sent_prompt;
+use crate::prompt::record::sent_prompt_loader;
 use crate::prompt::{blocks, lore};
 use crate::runs::execution::preparation;
 use crate::runs::store::run;
@@ -131,7 +132,7 @@ pub async fn show_sent(
     let run = run.ok_or_else(ApiError::not_found)?;
     let at = space_access::load_conversation_access(&app, &caller, run.conversation_id).await?;
     at.require_action(Action::ManageConversation)?;
-    let kept = sent_prompt::load_for_run(db, run.id).await?;
+    let kept = sent_prompt_loader::load_for_run(db, run.id).await?;
     let (record, texts) = kept.ok_or_else(ApiError::not_found)?;
     let figures = PromptTotals {
         total_tokens: record.total_tokens,

@@ -1,4 +1,5 @@
-//! Request and response bodies of providers.
+//! Defines the request and response bodies of the endpoints for model providers, and validates the
+//! requests.
 
 use std::borrow::Cow;
 
@@ -237,12 +238,13 @@ fn parse_api_key(text: Option<String>) -> ApiResult<Option<Secret>> {
         return Ok(None);
     };
     // The key is sent in a header, which allows only visible ASCII.
-    let fits = text.trim().chars().all(|it| it.is_ascii_graphic());
-    match fits && text.len() <= MAX_KEY_CHARS {
-        true => Ok(Some(Secret::new(&text))),
-        false => Err(ApiError::invalid_value(
-            "api_key",
-            "Must be visible ASCII characters without spaces.",
-        )),
+    if !text.trim().chars().all(|it| it.is_ascii_graphic()) {
+        let message = "Must be visible ASCII characters without spaces.";
+        return Err(ApiError::invalid_value("api_key", message));
     }
+    if text.chars().count() > MAX_KEY_CHARS {
+        let message = format!("Must have at most {MAX_KEY_CHARS} characters.");
+        return Err(ApiError::invalid_value("api_key", message));
+    }
+    Ok(Some(Secret::new(&text)))
 }

@@ -1,5 +1,5 @@
-//! Validation of a provider's `settings` object. Known fields are validated; unknown fields are
-//! kept for clients that use them.
+//! Validates the `settings` object of a model provider: known fields must have valid values;
+//! unknown fields are kept for clients that use them.
 
 use llm::provider_options::ReasoningEffort;
 use serde::Deserialize;

@@ -1,6 +1,8 @@
-//! Model providers: admins configure them, all users see their labels.
+//! Endpoints for admins that list, create, change, delete and test model providers, list their
+//! models, and find model servers on this machine. Other users can only list the labels of
+//! providers.
 //!
-//! **Invariant:** an API key is written, never returned.
+//! **Invariant:** an API key can be set, but is never returned.
 
 use actix_web::HttpResponse;
 use actix_web::web::{Data, Json, Path};

@@ -1,12 +1,12 @@
-//! The list of all API endpoints. Each handler declares its method and path; see
-//! `web/openapi/endpoint.rs`.
+//! Lists all API endpoints and the tags of the API document. Each handler declares its own method
+//! and path; see `web/openapi/endpoint.rs`.
 
 use crate::web::api::admin::{runs as admin_runs, stats as admin_stats, users as admin_users};
 use crate::web::api::{
     api_keys, avatars, candidates, card_files, characters, chat_exports, conversation_actions,
     conversations, health, imports, invites, jobs, join, lorebook_entries, lorebook_links,
     lorebooks, membership_updates, memberships, message_versions, messages, metrics, preset_files,
-    presets, prompts, providers, queue, runs, search, session, setup, space_files,
+    presets, prompts, providers, queue_edit, runs, search, session, setup, space_files,
     space_invitations, spaces, swipes, tool_approvals, users,
 };
 use crate::web::openapi::endpoint::{ApiEndpoint, endpoints};
@@ -211,7 +211,7 @@ fn conversation_endpoints() -> Vec<ApiEndpoint> {
         conversation_actions::resume,
         conversation_actions::skip,
         conversation_actions::retry,
-        queue::replace,
+        queue_edit::replace,
         candidates::suggest,
         runs::list,
         runs::show,

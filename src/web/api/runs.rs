@@ -1,4 +1,5 @@
-//! Runs: list, show and cancel attempts to generate a text.
+//! Endpoints that list, show and cancel runs (attempts to generate a text), and one for admins that
+//! recovers the runs of crashed nodes.
 
 use actix_web::HttpResponse;
 use actix_web::web::{Data, Json, Path, Query};

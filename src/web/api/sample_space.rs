@@ -1,6 +1,6 @@
-//! Creates the sample space with two characters, which greet the first admin.
+//! Creates a sample space with two characters for the first admin, during setup.
 //!
-//! It is created once, during setup, and never again after it was deleted.
+//! It is not created again after it was deleted.
 
 use serde_json::{Map, Value, json};
 use tavern::cards::card::Card;
@@ -9,8 +9,8 @@ use crate::accounts::user;
 use crate::app::App;
 use crate::characters::character;
 use crate::spaces::lifecycle::SpaceRules;
-use crate::spaces::membership_changes;
-use crate::spaces::membership_changes::NewMember;
+use crate::spaces::roster_changes;
+use crate::spaces::roster_changes::NewMember;
 use crate::web::api::engine_error::api_error;
 use crate::web::api::spaces;
 use crate::web::error::ApiResult;
@@ -34,8 +34,7 @@ pub async fn create(app: &App, admin: &user::Model) -> ApiResult<()> {
         let card = Card::from_flat(fields)?;
         let card = character::create(&app.db, admin.id, card, app.clock.now()).await?;
         let newcomer = NewMember::Character(card);
-        let seat =
-            membership_changes::add_member(&app.db, space.id, newcomer, app.clock.now()).await?;
+        let seat = roster_changes::add_member(&app.db, space.id, newcomer, app.clock.now()).await?;
         app.engine
             .insert_greetings(seat.id)
             .await

@@ -1,4 +1,5 @@
-//! The endpoint of full-text search: finds messages and returns excerpts with the hits.
+//! Endpoint of full-text search in the messages of one space or of all of the caller's spaces;
+//! returns an excerpt of each message found.
 
 use std::cmp::Reverse;
 use std::collections::{HashMap, HashSet};
@@ -15,8 +16,8 @@ use crate::conversations::search::{SearchScope, SearchTerms};
 use crate::conversations::snippet::Snippet;
 use crate::conversations::{conversation, message, search, snippet};
 use crate::db::reading::page::{PageOf, PageQuery};
-use crate::db::reading::slices;
-use crate::spaces::{membership, membership_changes};
+use crate::db::reading::row_slices;
+use crate::spaces::{membership, roster_changes};
 use crate::web::error::{ApiError, ApiResult};
 use crate::web::extract::authentication::CurrentUser;
 use crate::web::extract::{pagination, space_access};
@@ -75,7 +76,7 @@ pub async fn search(
             )
         }
         None => {
-            let seats = membership_changes::list_active_for_user(db, caller.id()).await?;
+            let seats = roster_changes::list_active_for_user(db, caller.id()).await?;
             let allowed = seats.into_iter().map(|it| it.space_id).collect();
             (SearchScope::SpacesOfUser(caller.id()), allowed)
         }
@@ -118,7 +119,7 @@ async fn load_messages(
     terms: &SearchTerms,
 ) -> ApiResult<Vec<FoundMessage>> {
     let mut found = Vec::with_capacity(keys.len());
-    for slice in slices::split_into_slices(keys, slices::SLICE_BYTES) {
+    for slice in row_slices::split_into_slices(keys, row_slices::SLICE_BYTES) {
         let ids = slice.iter().map(|(id, _)| MessageId(*id));
         let rows = message::list_visible(app.db.reader(), ids).await?;
         found.extend(rows.into_iter().map(|row| FoundMessage {

@@ -1,4 +1,5 @@
-//! Sign-in and sign-out, and the list of the caller's sessions.
+//! Endpoints that sign in and out, return the signed-in user, and list and end the caller's
+//! sessions; also verifies passwords, with a limit on failed attempts.
 
 use actix_web::cookie::Cookie;
 use actix_web::http::StatusCode;
@@ -7,7 +8,7 @@ use actix_web::web::{Data, Json, Path};
 use actix_web::{HttpMessage, HttpRequest, HttpResponse, HttpResponseBuilder};
 use base::clock::Timestamp;
 use base::ids::{SessionId, UserId};
-use realtime::event::{Envelope, SocketControl};
+use realtime::envelope::{Envelope, SocketControl};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -16,7 +17,7 @@ use crate::app::App;
 use crate::db::reading::page::{PageOf, PageQuery};
 use crate::rate_limit::client_network::ClientNetwork;
 use crate::rate_limit::sliding_window::RetryAfter;
-use crate::spaces::membership_changes;
+use crate::spaces::roster_changes;
 use crate::web::api::membership_announcements;
 use crate::web::error::{ApiError, ApiResult};
 use crate::web::extract::authentication::CurrentUser;
@@ -153,8 +154,8 @@ async fn end_session(app: &App, caller: &CurrentUser, id: SessionId) -> ApiResul
     }
     announce_ended(app, caller.id(), id);
     if caller.user.is_guest() {
-        for seat in membership_changes::list_active_for_user(app.db.reader(), caller.id()).await? {
-            let left = membership_changes::remove_member(&app.db, seat.id, app.clock.now()).await?;
+        for seat in roster_changes::list_active_for_user(app.db.reader(), caller.id()).await? {
+            let left = roster_changes::remove_member(&app.db, seat.id, app.clock.now()).await?;
             membership_announcements::announce_left(app, &left).await?;
         }
     }

@@ -1,4 +1,5 @@
-//! First-time setup: creates the admin account and the sample space.
+//! Endpoints of the first-time setup: return whether it is needed, and create the first admin
+//! account with a sample space.
 
 use actix_web::http::StatusCode;
 use actix_web::web::{Data, Json};

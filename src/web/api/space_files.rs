@@ -1,4 +1,5 @@
-//! Space files: export and import of whole spaces.
+//! Endpoints that export a whole space as a ZIP file, and import such a file as a new space of the
+//! caller.
 
 use actix_web::HttpResponse;
 use actix_web::web::{Data, Path};
@@ -8,7 +9,7 @@ use crate::app::App;
 use crate::conversations::chats::{import_job, import_writer};
 use crate::space_transfer::export_writer::ExportError;
 use crate::space_transfer::limits::TransferLimits;
-use crate::space_transfer::lorebooks::VisibleLorebooks;
+use crate::space_transfer::lorebook_transfer::VisibleLorebooks;
 use crate::space_transfer::space_import::SpaceImport;
 use crate::space_transfer::{export_writer, space_import};
 use crate::spaces::permissions::Action;

@@ -1,5 +1,5 @@
-//! Invitations of one person to a space: created instead of a membership for people whom the caller
-//! does not know, then listed, revoked, accepted or declined.
+//! Endpoints that list, accept, decline and revoke invitations of one person to a space.
+//! [`add_or_invite`] adds a person who shares a space with the caller, and invites any other.
 
 use actix_web::HttpResponse;
 use actix_web::web::{Data, Json, Path};
@@ -15,9 +15,9 @@ use crate::db::reading::page::{PageOf, PageQuery};
 use crate::spaces::invites::space_invitation;
 use crate::spaces::invites::space_invitation::{InvitationError, NewInvitation};
 use crate::spaces::membership::{MembershipRole, MembershipStatus};
-use crate::spaces::membership_changes::{NewMember, NewUserMember};
 use crate::spaces::permissions::Action;
-use crate::spaces::{events, membership, membership_changes, shared_spaces, space};
+use crate::spaces::roster_changes::{NewMember, NewUserMember};
+use crate::spaces::{events, membership, roster_changes, shared_spaces, space};
 use crate::web::api::{account_input, membership_announcements};
 use crate::web::error::{ApiError, ApiResult};
 use crate::web::extract::authentication::CurrentUser;
@@ -80,7 +80,7 @@ pub async fn add_or_invite(
     let db = app.db.reader();
     let present = membership::find_for_user(db, at.space.id, id).await?;
     if present.is_some_and(|it| it.status == MembershipStatus::Active) {
-        return Err(membership_changes::AddMemberError::AlreadyMember.into());
+        return Err(roster_changes::AddMemberError::AlreadyMember.into());
     }
     let knows = caller.id() == id || shared_spaces::is_shared_by_users(db, caller.id(), id).await?;
     let known = match knows {
@@ -94,7 +94,7 @@ pub async fn add_or_invite(
             display_name: None,
         });
         let taken =
-            membership_changes::add_member(&app.db, at.space.id, newcomer, app.clock.now()).await?;
+            roster_changes::add_member(&app.db, at.space.id, newcomer, app.clock.now()).await?;
         membership_announcements::announce(app, &taken);
         return Ok(HttpResponse::Created().json(taken.view()));
     }

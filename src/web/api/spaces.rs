@@ -1,4 +1,4 @@
-//! Spaces: list, create, show, change and delete.
+//! Endpoints that list, create, show, change and delete spaces.
 
 use std::collections::HashMap;
 
@@ -19,7 +19,7 @@ use crate::spaces::permissions::{Access, Action};
 use crate::spaces::{events, lifecycle, membership, space};
 use crate::web::api::engine_error::api_error;
 use crate::web::api::jobs::JobStarted;
-use crate::web::api::space_rules::{CreateSpace, UPDATE_ONLY_FIELDS, UpdateSpace};
+use crate::web::api::space_bodies::{CreateSpace, UPDATE_ONLY_FIELDS, UpdateSpace};
 use crate::web::api::{account_input, jobs, membership_announcements, presets};
 use crate::web::error::{ApiError, ApiResult};
 use crate::web::extract::authentication::CurrentUser;

@@ -1,4 +1,4 @@
-//! Swipes: list the alternative texts of a message.
+//! Endpoint that lists the swipes (alternative texts) of a message, in pages of limited size.
 
 use std::sync::Arc;
 
@@ -9,16 +9,16 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use crate::app::App;
-use crate::conversations::pages::PageBudget;
 use crate::conversations::rendering::markdown::Markdown;
-use crate::conversations::{message, pages, swipe};
+use crate::conversations::timeline_page::PageBudget;
+use crate::conversations::{message, swipe, timeline_page};
 use crate::db::reading::page::{PageKeys, PageOf, PageQuery};
-use crate::db::reading::slices;
+use crate::db::reading::row_slices;
 use crate::web::api::messages;
+use crate::web::encoded_page;
 use crate::web::error::{ApiError, ApiResult};
 use crate::web::extract::authentication::CurrentUser;
 use crate::web::extract::space_access;
-use crate::web::middleware::encoded;
 
 /// The size of a list without its entries, in bytes.
 const FRAME_BYTES: usize = 64;
@@ -84,7 +84,7 @@ pub async fn list(
             shown.push_all(&app, vec![unstored_swipe(row)]).await?;
         }
     } else {
-        for slice in slices::split_into_slices(&rows, slices::SLICE_BYTES) {
+        for slice in row_slices::split_into_slices(&rows, row_slices::SLICE_BYTES) {
             let positions = slice.iter().map(|(position, _)| *position);
             let texts = swipe::list_at(db, row.id, positions, is_backwards).await?;
             if !shown.push_all(&app, texts).await? {
@@ -97,7 +97,7 @@ pub async fn list(
     if is_backwards {
         shown.entries.reverse();
     }
-    Ok(encoded::json_page(shown.entries, has_more, cursor))
+    Ok(encoded_page::json_page(shown.entries, has_more, cursor))
 }
 
 /// Returns whether a position is between the cursors.
@@ -133,7 +133,7 @@ impl SwipePage {
     fn new(markdown: Option<Arc<Markdown>>) -> Self {
         Self {
             markdown,
-            budget: PageBudget::new(pages::MAX_BYTES - FRAME_BYTES),
+            budget: PageBudget::new(timeline_page::MAX_BYTES - FRAME_BYTES),
             entries: Vec::new(),
             last: None,
         }

@@ -1,4 +1,5 @@
-//! Tool approvals: moderators decide whether characters may call a tool.
+//! Endpoints that list the tool calls of characters that wait for a decision, and with which
+//! moderators approve or deny a call.
 
 use actix_web::web::{Data, Json, Path};
 use base::ids::{ConversationId, ToolApprovalId};

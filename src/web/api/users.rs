@@ -1,9 +1,10 @@
-//! Accounts: registration, and changes of the caller's own account.
+//! Endpoints that register an account, with or without an invite, and change the caller's own
+//! account.
 
 use actix_web::http::StatusCode;
 use actix_web::web::Data;
 use actix_web::{HttpRequest, HttpResponse};
-use realtime::event::{Envelope, SocketControl};
+use realtime::envelope::{Envelope, SocketControl};
 
 use crate::accounts::user;
 use crate::accounts::user::{ProfileChange, UserError};

@@ -1,7 +1,8 @@
-//! Authenticates callers: a browser by its cookie, a program by its API key.
+//! Authenticates the caller of a request by session cookie or API key, rejects requests that
+//! another site's page sent with the cookie, and builds the session cookie.
 //!
-//! [`identify`] runs once, before any handler; the extractors only read its result. So a caller who
-//! is not signed in learns nothing else about the request.
+//! [`identify`] runs once for each request below `/api`, before the handler; the extractors only
+//! read its result. So a caller who is not signed in learns nothing else about the request.
 
 use std::future::{Ready, ready};
 

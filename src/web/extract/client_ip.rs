@@ -1,4 +1,4 @@
-//! Finds the caller's IP address, for limits per address.
+//! Determines the IP address of the client, also behind trusted proxies, for limits per address.
 //!
 //! **Invariant:** headers that a caller writes are ignored. Only the proxies in
 //! `TROUPE_TRUSTED_PROXIES` are trusted, and only as far back as the chain of such proxies reaches.
@@ -106,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn an_unreadable_chain_ends_where_it_can_be_read() {
+    fn after_an_unreadable_entry_the_last_readable_address_is_used() {
         let trusted = ["10.0.0.0/8"];
 
         assert_eq!(resolved("10.0.0.1", &[], &trusted), "10.0.0.1");

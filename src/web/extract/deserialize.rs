@@ -1,4 +1,5 @@
-//! Deserializes a parsed body into a request type, with errors that name their kind and field.
+//! Deserializes a parsed JSON value into a request type. An error has a kind (unknown field,
+//! missing field, wrong type, invalid value), the path of the field, and a message.
 //!
 //! serde_json reports errors only as text; endpoints must distinguish an unknown field from a
 //! missing one and from a value out of range, so the values are walked here with our own error

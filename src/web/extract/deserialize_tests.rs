@@ -1,4 +1,4 @@
-//! Tests that every deserialization error names its kind and its field.
+//! Tests which values are deserialized, and that every error names its kind and its field.
 
 use serde::Deserialize;
 use serde_json::{Map, Value, json};

@@ -1,4 +1,4 @@
-//! Reads the document version that a change is based on, from the body or from the header
+//! Reads the document version on which a change is based, from the request body or from the header
 //! `If-Match`.
 
 use actix_web::HttpRequest;

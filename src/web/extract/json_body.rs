@@ -1,5 +1,5 @@
-//! A JSON request body that is read when the handler asks for it, so that authorization runs before
-//! validation.
+//! Extractor of a JSON request body, which is read and parsed only when the handler calls
+//! [`JsonBody::read`], so that authorization runs before validation.
 
 use std::future::{Ready, ready};
 use std::marker::PhantomData;

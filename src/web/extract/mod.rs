@@ -1,4 +1,5 @@
-//! Extracts what handlers need from a request: the caller, their access, bodies, pages.
+//! Extracts what handlers need from a request: the caller, their IP address and access to a space,
+//! JSON bodies, uploads, page parameters and document versions.
 
 pub mod authentication;
 pub mod client_ip;

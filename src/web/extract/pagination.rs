@@ -1,5 +1,5 @@
-//! Parses the page size and the cursors in the query of a request, and describes pages in the API
-//! document.
+//! Parses page size, cursors and other parameters of a query string, and describes the page
+//! parameters in the API document.
 
 use std::future::{Ready, ready};
 use std::str::FromStr;
@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn limits_and_cursors_are_read_and_held_in_range() {
+    fn limits_and_cursors_are_parsed_and_rejected_if_out_of_range() {
         let page = PageQuery::<i64>::parse("limit=200&after=7&before=9").unwrap();
         assert_eq!(
             (page.limit, page.after, page.before),

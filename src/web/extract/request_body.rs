@@ -1,5 +1,5 @@
-//! Reads request bodies under deadlines: a body that stalls or trickles is aborted, and its
-//! connection closes.
+//! Reads request bodies up to a size limit and under deadlines: a body that arrives too slowly is
+//! aborted, and its connection closes.
 //!
 //! **Invariant:** a connection whose request body was not read to its end is closed after the
 //! response, however the body is framed.
@@ -30,7 +30,7 @@ use crate::web::error::ApiError;
 /// How often a waiting reader checks whether connections have become scarce.
 const POLL_INTERVAL: Duration = Duration::from_millis(250);
 
-/// The outermost middleware.
+/// The outermost middleware: applies the deadlines to the body of every request but an upgrade.
 ///
 /// # Errors
 /// Returns errors that the inner services did not turn into a response.

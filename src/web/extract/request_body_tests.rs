@@ -1,4 +1,4 @@
-//! Tests of the deadlines of bodies, on a clock that the tests advance.
+//! Tests the deadlines of request bodies on a paused clock.
 
 use std::net::IpAddr;
 use std::pin::pin;

@@ -1,4 +1,5 @@
-//! Loads the caller's membership in a space: checked once for each request, before anything else.
+//! Loads the caller's access to a space, or to the space of a conversation or message, and checks
+//! whether it allows an action.
 //!
 //! **Invariant:** callers who may not see a space get the same response as if it did not exist.
 

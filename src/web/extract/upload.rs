@@ -1,4 +1,5 @@
-//! A file upload in a form, read lazily: authorization runs before the file is read.
+//! Extractor of a form with one uploaded file, which is received into memory or a temporary file
+//! only when the handler requests it, so that authorization runs first.
 //!
 //! **Invariant:** never more than the limit is stored, however much is sent, and a refused file
 //! leaves nothing behind: the temporary file has no name.

@@ -1,8 +1,8 @@
-//! Checks a socket's subscriptions again when permissions change.
+//! Checks the credential of a live socket after it opens, and its subscriptions again whenever
+//! permissions change.
 //!
-//! Rights are checked when a subscription begins, and again whenever a control event reports a
-//! change. A failed check ends the socket: its client reconnects and subscribes again, and receives
-//! nothing until then.
+//! A subscription whose right was lost ends. If a check itself fails, the socket closes: its client
+//! reconnects and subscribes again, and receives nothing until then.
 
 use actix_web::web::Data;
 use base::ids::SpaceId;
@@ -33,8 +33,8 @@ pub enum ReviewResult {
 }
 
 impl AccessGuard {
-    /// Between the authentication and the subscription to control events a change can be missed: so
-    /// the credential is checked once more when control events are received.
+    /// Starts with a check of the credential, because a change between the authentication and the
+    /// subscription to control events would be missed.
     pub fn start(app: Data<App>, caller: SocketCaller) -> Self {
         let check = socket_caller::has_access(app, caller);
         Self {

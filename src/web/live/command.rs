@@ -1,4 +1,5 @@
-//! Parses the frames of clients: one JSON object per frame, with an `id` that the answer repeats.
+//! Defines the commands of `/ws` clients and parses their frames: one JSON object each, with an
+//! `id` that the answer repeats.
 
 use base::ids::{ConversationId, SpaceId};
 use serde::Deserialize;
@@ -177,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn every_operation_is_read() {
+    fn every_operation_is_parsed() {
         for (text, command) in [
             (
                 r#""op":"subscribe","conversation_id":7"#,
@@ -208,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn the_rev_may_be_left_out_or_null_but_not_below_zero() {
+    fn the_rev_may_be_missing_or_null_but_not_negative() {
         let after = |rev: &str| {
             parse(&format!(
                 r#"{{"op":"subscribe","conversation_id":7,"id":1{rev}}}"#
@@ -287,7 +288,7 @@ mod tests {
     }
 
     #[test]
-    fn a_deep_frame_is_an_error_and_no_crash() {
+    fn a_deeply_nested_frame_is_an_error_and_not_a_crash() {
         let deep = format!(r#"{{"id":1,"op":{}"#, "[".repeat(60_000));
 
         assert_eq!(error_of(&deep).1, "invalid_json");

@@ -1,4 +1,5 @@
-//! The schemas of the API document for frames in both directions.
+//! Builds the schemas of the `/ws` frames for the API document: commands of clients, answers and
+//! events.
 
 use realtime::presence::PresenceUpdated;
 use realtime::presence_table::PresentMember;
@@ -25,6 +26,7 @@ pub fn schemas() -> Vec<NamedSchema> {
     named.push(one_of("SocketCommand", "A frame of a client.", commands));
     let events = events(&mut named);
     named.push(one_of("SocketEvent", "An event.", events));
+    named.extend(schemas::for_type::<events::ShortStreamChunk<'_>>());
     named.extend(answers());
     named
 }
@@ -65,7 +67,8 @@ fn events(named: &mut Vec<NamedSchema>) -> Vec<String> {
         events.push(frame);
         named.extend(of);
     };
-    event(event_schema::<events::TypingStart>(&["typing_start"]));
+    let (name, of) = event_schema::<events::TypingStart>(&["typing_start"]);
+    event((with_handle(name), of));
     event(event_schema::<events::StreamChunk<'_>>(&["stream_chunk"]));
     event(event_schema::<server_frames::StreamRepaired<'_>>(&[
         "stream_reset",
@@ -134,6 +137,18 @@ fn event_schema<E: ToSchema>(types: &[&str]) -> (NamedSchema, Vec<NamedSchema>) 
     E::schemas(&mut of);
     let name = format!("{}Event", E::name().split('_').next().unwrap_or_default());
     ((name, frame.description(fields.description).into()), of)
+}
+
+/// Returns the frame with the key that only sockets of protocol 2 receive.
+fn with_handle((name, frame): NamedSchema) -> NamedSchema {
+    let handle = ObjectBuilder::new()
+        .schema_type(Type::Integer)
+        .description(Some(
+            "Only in protocol 2: the handle of the pieces that follow.",
+        ))
+        .extensions(Some([("x-rare", true)].into_iter().collect()));
+    let frame = ObjectBuilder::from(object(frame)).property("h", handle);
+    (name, frame.into())
 }
 
 fn answers() -> Vec<NamedSchema> {

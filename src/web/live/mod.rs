@@ -1,7 +1,8 @@
-//! The WebSocket endpoint `/ws`: one socket subscribes to any number of conversations.
+//! The WebSocket endpoint `/ws`: over one socket a client subscribes to conversations and spaces
+//! and receives their events.
 //!
 //! A socket is one task on the web worker that accepted the connection ([`session`]). Its database
-//! queries run on the main runtime ([`queries`]); its events come through its outbox; a pure filter
+//! queries run on the main runtime ([`queries`]); its events come through its outbox; a filter
 //! ([`subscription_filter`]) decides which events of a conversation the client receives.
 
 pub mod authorization;

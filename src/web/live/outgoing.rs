@@ -1,10 +1,10 @@
-//! Sends queued items of the outbox: executes control events, filters and sends envelopes.
+//! Processes the queued items of a live socket's outbox: filters and sends events, completes
+//! subscriptions, and acts on control events and access checks.
 
 use std::sync::Arc;
 
 use base::ids::{ConversationId, SpaceId};
-use bytestring::ByteString;
-use realtime::event::{Envelope, Payload, SocketControl};
+use realtime::envelope::{Envelope, Payload, SocketControl};
 use realtime::outbox::NextItem;
 use realtime::topic::Topic;
 use uuid::Uuid;
@@ -113,7 +113,9 @@ impl LiveSession {
         match filter.decide(&envelope.payload) {
             FilterDecision::Drop => Ok(()),
             FilterDecision::Forward => self.forward(envelope).await,
-            FilterDecision::ForwardRest(frame) => self.link.send(frame).await,
+            FilterDecision::ForwardRest(rest) => {
+                self.link.send(rest.frame(self.protocol).clone()).await
+            }
             FilterDecision::Repair { run, end } => self.repair_stream(id, run, end).await,
             FilterDecision::Resync => self.send_resync(id).await,
         }
@@ -121,13 +123,14 @@ impl LiveSession {
 
     /// Sends an envelope unchanged.
     async fn forward(&mut self, envelope: &Envelope) -> Result<(), DisconnectReason> {
-        let frame: &ByteString = match &envelope.payload {
-            Payload::Frame { json, .. } | Payload::Stream { json, .. } => json,
-            Payload::Delta(delta) => &delta.json,
-            Payload::ExceptUser { json, except } if *except != self.caller.user => json,
-            Payload::ExceptUser { .. } | Payload::Control(_) => return Ok(()),
+        let except = match &envelope.payload {
+            Payload::ExceptUser { except, .. } => Some(*except),
+            _ => None,
         };
-        self.link.send(frame.clone()).await
+        match envelope.frame(self.protocol) {
+            Some(frame) if except != Some(self.caller.user) => self.link.send(frame.clone()).await,
+            _ => Ok(()),
+        }
     }
 
     async fn repair_stream(

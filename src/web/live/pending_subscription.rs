@@ -1,9 +1,11 @@
-//! A subscription whose answer was not sent yet: buffers its events until then.
+//! A subscription to a conversation whose answer has not been sent yet: buffers the events until
+//! then, and creates the filter that decides about them.
 
 use std::sync::Arc;
 
 use base::ids::ConversationId;
-use realtime::event::{Envelope, utf16_len};
+use realtime::envelope;
+use realtime::envelope::{Envelope, Protocol, utf16_len};
 use realtime::outbox::MAX_QUEUED_BYTES;
 use serde_json::Number;
 
@@ -57,8 +59,15 @@ impl PendingSubscription {
 
     /// Stores the snapshot, and the text of the active run, read directly after the barrier was
     /// set.
-    pub fn set_result(&mut self, opened: OpenedSubscription, live: Option<LiveStream>) {
+    pub fn set_result(
+        &mut self,
+        opened: OpenedSubscription,
+        live: Option<LiveStream>,
+        protocol: Protocol,
+    ) {
+        let handle = envelope::stream_handle(self.conversation);
         let stream = opened.running.map(|(run_id, membership_id)| StreamState {
+            h: (protocol == Protocol::V2).then_some(handle),
             run_id,
             membership_id,
             text: live

@@ -1,5 +1,5 @@
-//! The database queries of a socket: they run on the main runtime, which owns the connections; a
-//! socket runs on a web worker.
+//! Runs the database queries of a live socket (open a subscription, check access) on the main
+//! runtime, which owns the database connections; the socket itself runs on a web worker.
 
 use actix_web::web::Data;
 use base::ids::{ConversationId, MembershipId, RunId, SpaceId};

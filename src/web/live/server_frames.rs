@@ -1,10 +1,10 @@
-//! The frames that the socket itself creates: answers to client frames, and events that only this
-//! module sends.
+//! Defines the frames that only `/ws` sends: answers to client frames, and the events that request
+//! a new subscription, end one, or replace the text of a stream.
 
 use base::clock::Timestamp;
 use base::ids::{ConversationId, MembershipId, RunId, SpaceId};
 use bytestring::ByteString;
-use realtime::event::Event;
+use realtime::envelope::Event;
 use realtime::presence_table::PresentMember;
 use serde::Serialize;
 use serde_json::{Number, json};
@@ -65,6 +65,10 @@ event_names! {
 #[derive(Clone, Debug, Serialize, ToSchema)]
 #[schema(as = StreamSoFar)]
 pub struct StreamState {
+    /// Only in protocol 2: the handle of the pieces that follow.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = i64, extensions(("x-rare" = json!(true))))]
+    pub h: Option<i64>,
     pub run_id: RunId,
     pub membership_id: MembershipId,
     pub text: String,
@@ -120,6 +124,7 @@ mod tests {
     fn presence_and_stream_are_part_of_the_snapshot() {
         let run_id = RunId::new();
         let stream = StreamState {
+            h: None,
             run_id,
             membership_id: MembershipId(3),
             text: "So \"far\"".to_owned(),
@@ -145,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn an_error_is_the_same_object_as_everywhere() {
+    fn an_error_frame_contains_the_usual_error_object() {
         let frame: Value = serde_json::from_str(&error(None, &ApiError::not_found())).unwrap();
 
         assert_eq!(

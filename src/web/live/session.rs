@@ -1,8 +1,8 @@
-//! One socket of `/ws`, as a task with one loop: executes the client's commands, sends events and
-//! pings, and closes the connection.
+//! Runs one socket of `/ws` as a task with one loop: executes the client's commands, sends events
+//! and pings, and closes the connection.
 //!
 //! **Invariant:** a client's frames are answered one after the other; the next is not read before
-//! the last is answered. So one answer at most waits, and a client that floods us waits itself.
+//! the last is answered. So at most one answer waits, and a client that sends faster must wait.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,8 +11,8 @@ use actix_web::web::Data;
 use base::ids::{MembershipId, SpaceId};
 use futures::FutureExt;
 use futures::future::LocalBoxFuture;
-use realtime::event;
-use realtime::event::Event;
+use realtime::envelope;
+use realtime::envelope::{Event, Protocol};
 use realtime::outbox::Outbox;
 use serde_json::Number;
 use tokio::time::{Instant, timeout};
@@ -34,25 +34,33 @@ use crate::web::ws::socket_link::{ClientMessage, SocketLink};
 /// Subscriptions of one socket.
 const MAX_SUBSCRIPTIONS: usize = 200;
 
-/// How long a peer may take over what it is told at the end.
+/// How long a peer may take to receive the events that wait when the connection closes.
 const FLUSH_TIMEOUT: Duration = Duration::from_secs(1);
+
+/// Who opened a connection, and what it speaks.
+#[derive(Clone, Copy, Debug)]
+pub struct LiveClient {
+    pub caller: SocketCaller,
+    pub protocol: Protocol,
+}
 
 /// A connection, from its upgrade to its end.
 pub struct LiveSession {
     pub(super) app: Data<App>,
     pub(super) caller: SocketCaller,
+    pub(super) protocol: Protocol,
     pub(super) outbox: Arc<Outbox>,
     pub(super) link: SocketLink,
     pub(super) subscriptions: Subscriptions,
-    /// The subscription that is under way.
+    /// The subscription whose snapshot is being read.
     pub(super) pending: Option<Box<PendingSubscription>>,
-    /// What a command waits for.
+    /// The query whose result a command waits for.
     query: Option<LocalBoxFuture<'static, QueryResult>>,
     pub(super) access_guard: AccessGuard,
     frame_rate: FrameRateLimit,
 }
 
-/// What a command waited for.
+/// The result of a query that a command waited for.
 enum QueryResult {
     Opened(ApiResult<Box<OpenedSubscription>>),
     Space(Number, SpaceId, ApiResult<()>),
@@ -60,12 +68,8 @@ enum QueryResult {
 }
 
 /// Serves a connection until it ends.
-pub async fn serve(
-    app: Data<App>,
-    caller: SocketCaller,
-    mut receiver: WsReceiver,
-    link: SocketLink,
-) {
+pub async fn serve(app: Data<App>, client: LiveClient, mut receiver: WsReceiver, link: SocketLink) {
+    let LiveClient { caller, protocol } = client;
     let outbox = Outbox::new();
     let mut session = LiveSession {
         subscriptions: Subscriptions::new(app.clone(), caller.user, outbox.clone()),
@@ -73,6 +77,7 @@ pub async fn serve(
         frame_rate: FrameRateLimit::new(app.socket_timeouts),
         app,
         caller,
+        protocol,
         outbox,
         link,
         pending: None,
@@ -81,16 +86,16 @@ pub async fn serve(
     let disconnect = session.run(&mut receiver).await;
     let LiveSession {
         link,
-        subscriptions: ears,
+        subscriptions,
         ..
     } = session;
-    // Others learn that we are gone before the last words are exchanged.
-    drop(ears);
+    // Ends presence and typing before the closing handshake, which may need a while.
+    drop(subscriptions);
     link.close(disconnect, receiver).await;
 }
 
 impl LiveSession {
-    async fn run(&mut self, inlet: &mut WsReceiver) -> DisconnectReason {
+    async fn run(&mut self, receiver: &mut WsReceiver) -> DisconnectReason {
         let outbox = self.outbox.clone();
         let stopping = self.app.shutdown.stopping.clone().cancelled_owned();
         let alarm = tokio::time::sleep_until(self.link.next_check());
@@ -99,7 +104,7 @@ impl LiveSession {
             let is_free = self.is_idle();
             let step = tokio::select! {
                 next = outbox.next() => self.deliver_batch(next).await,
-                heard = inlet.receive(), if is_free => self.handle_frame(heard).await,
+                incoming = receiver.receive(), if is_free => self.handle_frame(incoming).await,
                 found = socket_link::take_result(&mut self.query) => self.apply_query_result(found).await,
                 reviewed = self.access_guard.next_result() => self.apply_review(reviewed).await,
                 () = alarm.as_mut() => self.link.check_peer().await,
@@ -118,7 +123,8 @@ impl LiveSession {
         }
     }
 
-    /// The house closes. What was told until now is still handed out, to whoever takes it.
+    /// Sends the events that wait in the outbox, for a limited time, because the server is shutting
+    /// down.
     async fn flush_before_close(&mut self) -> Result<(), DisconnectReason> {
         let flush = async {
             while let Some(next) = self.outbox.try_next() {
@@ -147,7 +153,8 @@ impl LiveSession {
         }
     }
 
-    /// Obeys a frame, or says why not; too many are not looked at.
+    /// Executes the command of a frame, or answers with an error. A frame over the rate limit is
+    /// refused.
     async fn handle_command(
         &mut self,
         frame: Result<ClientFrame, InvalidFrame>,
@@ -231,7 +238,7 @@ impl LiveSession {
         }
     }
 
-    /// Handles a finished or failed snapshot. The answer waits for the mark, see
+    /// Handles a finished or failed snapshot. The answer waits for the barrier, see
     /// [`PendingSubscription`].
     async fn apply_opened(
         &mut self,
@@ -239,20 +246,20 @@ impl LiveSession {
     ) -> Result<(), DisconnectReason> {
         match (opened, self.pending.as_mut()) {
             (Ok(opened), Some(opening)) => {
-                // First the mark, then the text: whatever came before the mark is in the text.
+                // The barrier before the text: what was published before the barrier is in the text.
                 self.outbox.push_barrier(opening.conversation);
                 let live = self.app.engine.live_text(opening.conversation);
-                opening.set_result(*opened, live);
+                opening.set_result(*opened, live, self.protocol);
                 Ok(())
             }
             (Err(error), Some(_)) => self.reject_subscribe(error).await,
-            // The rights to it were taken away meanwhile, and that is told.
+            // The access ended meanwhile, and the client was informed of that.
             (_, None) => Ok(()),
         }
     }
 
-    /// Whoever heard the conversation before goes on hearing it, unless there is nothing to be
-    /// heard any more: of a trouble that passes nobody has lost a right.
+    /// Answers a failed `subscribe` with its error. After a temporary error, an existing subscription
+    /// continues; any other error ends it.
     async fn reject_subscribe(&mut self, error: ApiError) -> Result<(), DisconnectReason> {
         let Some(pending) = self.pending.take() else {
             return Ok(());
@@ -272,7 +279,7 @@ impl LiveSession {
         }
     }
 
-    /// No command is under way.
+    /// Returns whether no command is being executed.
     pub(super) fn is_idle(&self) -> bool {
         self.query.is_none() && self.pending.is_none()
     }
@@ -292,7 +299,7 @@ impl LiveSession {
     }
 
     pub(super) async fn send(&mut self, event: &impl Event) -> Result<(), DisconnectReason> {
-        self.link.send(event::encode(event)).await
+        self.link.send(envelope::encode(event)).await
     }
 }
 

@@ -1,4 +1,5 @@
-//! Decides which events of a conversation one socket receives, without a gap from its snapshot on.
+//! Decides which events of a conversation one socket receives after its snapshot, so that none is
+//! missing or sent twice. No I/O.
 //!
 //! The order of a subscription is: subscribe to the hub and buffer events; read the snapshot; set
 //! the barrier in the outbox and read the text so far of the run that is running in the snapshot;
@@ -13,9 +14,7 @@
 
 use std::sync::Arc;
 
-use base::ids::ConversationId;
-use bytestring::ByteString;
-use realtime::event::{Envelope, Payload, StreamBoundary, StreamDelta, utf16_len};
+use realtime::envelope::{Envelope, Payload, StreamBoundary, StreamDelta, utf16_len};
 use uuid::Uuid;
 
 /// The start of a subscription: what its answer contained.
@@ -36,7 +35,7 @@ pub enum FilterDecision {
     /// The client gets it unchanged.
     Forward,
     /// The client has the first part of this piece; it gets the rest.
-    ForwardRest(ByteString),
+    ForwardRest(StreamDelta),
     /// Text is missing before this piece, which ends at `end`: see [`SubscriptionFilter::repair`].
     Repair { run: Uuid, end: usize },
     /// A durable event is missing. Nothing more passes: the client subscribes again.
@@ -48,7 +47,8 @@ pub enum FilterDecision {
 pub struct SubscriptionFilter {
     /// The `rev` of the newest durable event that the client has.
     rev: i64,
-    /// Runs whose stream the client receives; each ends with its `typing_stop`.
+    /// Runs whose stream the client receives, in the order of their starts; each ends with its
+    /// `typing_stop`.
     streams: Vec<StreamPosition>,
     /// A durable event was missing.
     has_gap: bool,
@@ -92,7 +92,7 @@ impl SubscriptionFilter {
                 FilterDecision::Forward
             }
             Payload::Frame { rev: Some(rev), .. } => self.decide_durable(*rev),
-            Payload::Stream { run, mark, .. } => self.decide_boundary(*run, *mark),
+            Payload::Stream(event) => self.decide_boundary(event.run, event.mark),
             Payload::Delta(delta) => self.decide_delta(delta),
             Payload::Control(_) => FilterDecision::Drop,
         }
@@ -142,7 +142,9 @@ impl SubscriptionFilter {
     }
 
     fn decide_delta(&mut self, delta: &StreamDelta) -> FilterDecision {
-        let Some(stream) = self.stream_mut(delta.run) else {
+        // Protocol 2 does not name the run: the client appends the text to the run that started last.
+        let newest = self.streams.last_mut();
+        let Some(stream) = newest.filter(|it| it.run == delta.run) else {
             return FilterDecision::Drop;
         };
         let Some(length) = stream.length else {
@@ -155,7 +157,7 @@ impl SubscriptionFilter {
             offset if offset > length => None,
             offset if offset == length => Some(FilterDecision::Forward),
             // Queued pieces are merged: the client's text may end inside of one.
-            _ => remaining_delta(delta, length).map(FilterDecision::ForwardRest),
+            _ => delta.after(length).map(FilterDecision::ForwardRest),
         };
         match decision {
             Some(verdict) => {
@@ -209,36 +211,19 @@ fn drop_streams_before(rev: i64, buffered: &mut Vec<Arc<Envelope>>) {
 /// Returns the run whose stream an envelope belongs to; a piece of text has no boundary.
 fn run_of(payload: &Payload) -> Option<(Uuid, Option<StreamBoundary>)> {
     match payload {
-        Payload::Stream { run, mark, .. } => Some((*run, Some(*mark))),
+        Payload::Stream(event) => Some((event.run, Some(event.mark))),
         Payload::Delta(delta) => Some((delta.run, None)),
         _ => None,
     }
 }
 
-/// Returns the frame with the part of this piece after the first `length` units of the run's text;
-/// `None` if that position is inside a character.
-fn remaining_delta(delta: &StreamDelta, length: usize) -> Option<ByteString> {
-    let mut units = delta.offset;
-    let mut known = 0;
-    for it in delta.text.chars() {
-        if units >= length {
-            break;
-        }
-        units += it.len_utf16();
-        known += it.len_utf8();
-    }
-    let conversation = ConversationId(delta.conversation);
-    let rest = || StreamDelta::new(conversation, delta.run, length, &delta.text[known..]).json;
-    (units == length).then(rest)
-}
+#[cfg(test)]
+#[path = "subscription_filter_simulated_server.rs"]
+mod simulated_server;
 
 #[cfg(test)]
-#[path = "subscription_filter_life_server.rs"]
-mod life_server;
-
-#[cfg(test)]
-#[path = "subscription_filter_life_tests.rs"]
-mod life_tests;
+#[path = "subscription_filter_property_tests.rs"]
+mod property_tests;
 #[cfg(test)]
 #[path = "subscription_filter_tests.rs"]
 mod tests;

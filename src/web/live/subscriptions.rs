@@ -1,4 +1,5 @@
-//! The subscriptions of one socket, and the memberships under which its user is present.
+//! Keeps the subscriptions of one live socket to conversations and spaces, and the presence and
+//! typing state that its user has through this socket.
 //!
 //! **Invariant:** what was started for a socket ends with it, however it ends: its topics, its
 //! presence, its typing. This is why the type implements `Drop`.

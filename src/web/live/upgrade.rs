@@ -1,13 +1,16 @@
-//! The WebSocket upgrade: authentication, origin check, and the limit of open sockets.
+//! Handler of `GET /ws`: authenticates the caller, checks the origin of an upgrade with a cookie,
+//! and opens a live socket within the limit of open sockets.
 
 use actix_web::web::{Data, Payload};
 use actix_web::{Error, HttpRequest, HttpResponse};
+use realtime::envelope::Protocol;
 
 use crate::app::App;
-use crate::web::error::ApiError;
-use crate::web::extract::authentication;
+use crate::web::error::{ApiError, ApiResult};
 use crate::web::extract::authentication::CurrentUser;
+use crate::web::extract::{authentication, pagination};
 use crate::web::live::session;
+use crate::web::live::session::LiveClient;
 use crate::web::ws::socket_caller::SocketCaller;
 use crate::web::ws::socket_upgrade;
 use crate::web::ws::socket_upgrade::UpgradeError;
@@ -15,7 +18,7 @@ use crate::web::ws::socket_upgrade::UpgradeError;
 /// The maximum size of a frame, and of a fragmented message, in bytes.
 const MAX_FRAME_BYTES: usize = 64 * 1024;
 
-/// Opens a socket. One socket can subscribe to any number of conversations.
+/// Opens a socket. One socket can subscribe to at most 200 conversations and spaces.
 ///
 /// A WebSocket upgrade. Every frame is one JSON object in a text frame, of at most 64 KiB. The
 /// client sends `SocketCommand`, each with an `id`, and gets exactly one `SocketAnswer` to each;
@@ -26,6 +29,10 @@ const MAX_FRAME_BYTES: usize = 64 * 1024;
 /// `rev` of the durable events of one conversation grows by exactly 1: after a gap, or `resync`,
 /// the client subscribes again with the last `rev` and gets everything it missed. `offset` of a
 /// `stream_chunk` counts UTF-16 units, as a browser does.
+///
+/// With `?protocol=2`, a `stream_chunk` is a `SocketChunk`: it names the stream by the handle `h` of
+/// the `typing_start`, or of the `stream` in a snapshot, that preceded it. All other frames are the
+/// same.
 #[utoipa::path(
     get,
     path = "/ws",
@@ -35,11 +42,12 @@ const MAX_FRAME_BYTES: usize = 64 * 1024;
         ("Upgrade" = String, Header, pattern = "^websocket$"),
         ("Sec-WebSocket-Version" = String, Header, pattern = "^13$"),
         ("Sec-WebSocket-Key" = String, Header, pattern = "^[A-Za-z0-9+/]{21}[AQgw]==$"),
-        ("Origin" = Option<String>, Header, description = "Required with a cookie.")
+        ("Origin" = Option<String>, Header, description = "Required with a cookie."),
+        ("protocol" = Option<i64>, Query, minimum = 1, maximum = 2, description = "The version of the frames; the default is 1.")
     ),
     responses(
         (status = 101, description = "The socket is open."),
-        (status = 400, description = "`invalid_value`: this is not a WebSocket upgrade."),
+        (status = 400, description = "`invalid_value`: this is not a WebSocket upgrade, or the protocol is unknown."),
         (status = 403, description = "`cross_origin`: another site's page sent the cookie."),
         (status = 429, description = "`rate_limited`: too many open sockets of this user or address.")
     ),
@@ -48,6 +56,7 @@ const MAX_FRAME_BYTES: usize = 64 * 1024;
         ("x-server-frame" = json!({"anyOf": [
             {"$ref": "#/components/schemas/SocketAnswer"},
             {"$ref": "#/components/schemas/SocketEvent"},
+            {"$ref": "#/components/schemas/SocketChunk"},
         ]}))
     )
 )]
@@ -62,7 +71,9 @@ pub async fn connect(
         user: user.id,
         credential,
     };
-    let serve = |receiver, link| session::serve(app.clone(), caller, receiver, link);
+    let protocol = protocol(request.query_string())?;
+    let client = LiveClient { caller, protocol };
+    let serve = |receiver, link| session::serve(app.clone(), client, receiver, link);
     let opened =
         socket_upgrade::open(&app, caller, (&request, payload), MAX_FRAME_BYTES, serve).await;
     opened.map_err(|error| match error {
@@ -77,4 +88,16 @@ pub async fn connect(
             ApiError::rate_limited(socket_upgrade::RETRY_AFTER_LIMIT, most).into()
         }
     })
+}
+
+/// Parses `?protocol=`.
+fn protocol(query: &str) -> ApiResult<Protocol> {
+    let version: Option<String> = pagination::parse_value(query, "protocol")?;
+    match version.as_deref() {
+        None | Some("1") => Ok(Protocol::V1),
+        Some("2") => Ok(Protocol::V2),
+        Some(_) => {
+            Err(ApiError::new(400, "invalid_value", "Must be 1 or 2.").with_param("protocol"))
+        }
+    }
 }

@@ -1,4 +1,4 @@
-//! Rejects requests for host names that are not this server's.
+//! Middleware that rejects requests whose host name is not one of this server's names.
 //!
 //! A page of another site may resolve its own name to this machine, and then has the same origin as
 //! this server for a browser (DNS rebinding). It cannot choose the value of `Host`, which is that
@@ -18,7 +18,8 @@ use crate::app::App;
 use crate::config::Config;
 use crate::web::error::{ApiError, ApiResult};
 
-/// Used by load balancers and supervisors, under any name; the responses contain nothing private.
+/// Paths that accept every host name, because load balancers and supervisors may use any; their
+/// responses contain nothing private.
 pub const ANY_HOST: [&str; 2] = ["/healthz", "/readyz"];
 
 /// No host name is longer; error messages show at most this much.

@@ -1,4 +1,5 @@
-//! Checks that a request authenticated by a cookie comes from our own pages.
+//! Checks that a request authenticated by a cookie comes from this server's own pages; also
+//! determines the public address of this server.
 //!
 //! A browser sends the cookie whichever page made the request, but also names that page's origin.
 //! Programs send no origin and are allowed, except to open a socket: browsers always send `Origin`
@@ -162,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn two_origins_are_none() {
+    fn two_origin_headers_are_rejected() {
         let ours = ("origin", "http://room.example:8080");
 
         assert!(check_request(&headers(&[ours, ours]), None).is_err());
@@ -200,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn an_address_that_could_end_inside_of_a_link_is_none() {
+    fn a_host_that_would_make_an_invalid_link_is_ignored() {
         for host in [
             "",
             "a/b",

@@ -1,8 +1,8 @@
-//! What applies to all requests: headers, host and origin checks, deadlines, metrics.
+//! Middleware of HTTP requests (host check, response headers, metrics, completion of changes), and
+//! the origin check.
 
 pub mod allowed_hosts;
 pub mod csrf;
-pub mod encoded;
 pub mod request_metrics;
 pub mod response_headers;
 pub mod run_to_completion;

@@ -1,4 +1,5 @@
-//! Counts requests by the path pattern of their endpoint, never by the actual path.
+//! Middleware that counts and times requests by the path pattern of their endpoint, never by the
+//! actual path.
 
 use std::time::Instant;
 
@@ -16,7 +17,7 @@ use crate::web::openapi::endpoint;
 /// number of different paths.
 const NO_ROUTE: &str = "none";
 
-/// The middleware around everything.
+/// Records the endpoint, the method, the status class and the duration of every request.
 ///
 /// # Errors
 /// Returns errors that the inner services did not turn into a response.

@@ -1,5 +1,5 @@
-//! The outermost middleware: sets the request id and security headers, and gives every error the
-//! uniform body.
+//! Middleware that gives each request an id, sets security and cache headers, and gives errors
+//! without a JSON body the uniform error body.
 
 use actix_web::body::{BoxBody, MessageBody};
 use actix_web::dev::{ServiceRequest, ServiceResponse};
@@ -12,10 +12,15 @@ use uuid::Uuid;
 
 use crate::web::error::{ApiError, ErrorBody};
 
-/// Scripts, styles and sockets only from this server; images may also be created in the page.
-const CONTENT_SECURITY_POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; \
-    img-src 'self' data: blob:; connect-src 'self'; font-src 'self'; manifest-src 'self'; \
-    base-uri 'none'; form-action 'self'; frame-ancestors 'none'; object-src 'none'";
+/// Scripts, styles and sockets only from this server; images may also be created in the page. The
+/// one script in the pages, which sets the theme, is named by its hash.
+const CONTENT_SECURITY_POLICY: &str = concat!(
+    "default-src 'none'; script-src 'self'",
+    env!("CLIENT_INLINE_SCRIPTS"),
+    "; style-src 'self'; img-src 'self' data: blob:; connect-src 'self'; font-src 'self'; \
+     manifest-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'; \
+     object-src 'none'"
+);
 
 const SECURITY_HEADERS: [(HeaderName, &str); 7] = [
     (header::CONTENT_SECURITY_POLICY, CONTENT_SECURITY_POLICY),
@@ -36,7 +41,7 @@ const SECURITY_HEADERS: [(HeaderName, &str); 7] = [
 
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 
-/// The outermost middleware.
+/// Sets the request id and the headers of every response, and the uniform body of errors.
 ///
 /// # Errors
 /// Returns only errors that the inner services did not turn into a response.

@@ -1,4 +1,4 @@
-//! Finishes a change that has started, even if the client disconnects.
+//! Middleware that lets a request that may change data finish, even if its client disconnects.
 //!
 //! The server drops a request whose client closes the connection. A handler that has written to the
 //! database must still publish events and revoke what was lost with a membership.
@@ -49,7 +49,7 @@ mod tests {
     struct TestSignals {
         begun: Arc<Notify>,
         left: Arc<Notify>,
-        go_on: Arc<Notify>,
+        proceed: Arc<Notify>,
         /// Whether the handler finished.
         ended: mpsc::Sender<bool>,
     }
@@ -74,13 +74,13 @@ mod tests {
         }
     }
 
-    async fn handler(signs: web::Data<TestSignals>) -> HttpResponse {
+    async fn handler(signals: web::Data<TestSignals>) -> HttpResponse {
         let mut work = Work {
             is_done: false,
-            ended: signs.ended.clone(),
+            ended: signals.ended.clone(),
         };
-        signs.begun.notify_one();
-        signs.go_on.notified().await;
+        signals.begun.notify_one();
+        signals.proceed.notified().await;
         work.is_done = true;
         HttpResponse::NoContent().finish()
     }
@@ -88,13 +88,13 @@ mod tests {
     #[actix_web::test]
     async fn a_started_change_continues_when_the_client_disconnects() {
         let (ended, mut outcome) = mpsc::channel(1);
-        let signs = TestSignals {
+        let signals = TestSignals {
             begun: Arc::default(),
             left: Arc::default(),
-            go_on: Arc::default(),
+            proceed: Arc::default(),
             ended,
         };
-        let data = web::Data::new(signs.clone());
+        let data = web::Data::new(signals.clone());
         let server = HttpServer::new(move || {
             let left = data.left.clone();
             let watch = move |request: ServiceRequest, next: Next<_>| {
@@ -125,10 +125,10 @@ mod tests {
         let mut client = TcpStream::connect(address).await.unwrap();
         let request = b"POST / HTTP/1.1\r\nhost: x\r\ncontent-length: 0\r\n\r\n";
         client.write_all(request).await.unwrap();
-        signs.begun.notified().await;
+        signals.begun.notified().await;
         drop(client);
-        signs.left.notified().await;
-        signs.go_on.notify_one();
+        signals.left.notified().await;
+        signals.proceed.notify_one();
 
         assert_eq!(outcome.recv().await, Some(true));
         handle.stop(false).await;

@@ -1,5 +1,5 @@
-//! The responses that endpoints share in the API document: errors that many endpoints return are
-//! described once.
+//! Describes the error responses that many endpoints share in the API document, and adds to each
+//! operation those that it may return.
 
 use serde_json::{Map, Value, json};
 

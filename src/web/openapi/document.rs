@@ -1,7 +1,8 @@
-//! Builds the API document from the descriptions of all endpoints and what they have in common.
+//! Builds the API document (OpenAPI) from the descriptions of all endpoints, and adds what they
+//! share: tags, authentication, path parameters, responses and schemas.
 //!
-//! **Invariant:** nothing is listed here. Endpoints bring their operations and the schemas they
-//! use.
+//! **Invariant:** this file lists no endpoint and no schema. Endpoints bring their operations and
+//! the schemas they use.
 
 use serde_json::{Map, Value, json};
 
@@ -27,7 +28,7 @@ Broken JSON, an unknown field, a missing one and a wrong type are 400; a value o
 **Times** are UTC with milliseconds. Absent values in responses are `null`; fields may be added.";
 
 /// Returns the document of these endpoints. `tag_descriptions` describes each of their tags in a
-/// sentence; `more` are schemas that no operation names.
+/// sentence; `extra_schemas` are schemas that no operation names.
 pub fn document(
     endpoints: &[ApiEndpoint],
     tag_descriptions: &[(&str, &str)],

@@ -1,5 +1,5 @@
-//! The type of an endpoint: a handler with its own method, path and description, by which it is
-//! mounted and documented.
+//! Defines [`ApiEndpoint`], a handler with its own method, path and OpenAPI description, and mounts
+//! endpoints in the HTTP server.
 //!
 //! To add an endpoint: write the handler in `src/web/api/<module>.rs`; above it `#[utoipa::path(get,
 //! path = "/api/…/{space_id}", tag = "<module>", …)]` with its input and responses; one line in

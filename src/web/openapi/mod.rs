@@ -1,4 +1,4 @@
-//! Builds the API document (OpenAPI) from the endpoints.
+//! Defines the type of an API endpoint, and builds the API document (OpenAPI) from all endpoints.
 
 pub mod common_responses;
 pub mod document;

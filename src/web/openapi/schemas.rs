@@ -1,4 +1,5 @@
-//! Collects the schemas of the API document, and applies the rules that all of them follow.
+//! Adds the schemas to the API document and applies the rules that all request or response schemas
+//! follow; also builds simple schemas, such as a nullable reference.
 
 use std::collections::{BTreeMap, BTreeSet};
 

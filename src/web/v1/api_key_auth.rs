@@ -1,4 +1,4 @@
-//! Authentication under `/v1`: only an API key identifies the caller.
+//! Authenticates all requests under `/v1`, by API key only; cookies are ignored.
 
 use std::future::{Ready, ready};
 

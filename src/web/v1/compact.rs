@@ -1,4 +1,4 @@
-//! `POST /v1/responses/compact`: summarizes a long exchange.
+//! Handler of `POST /v1/responses/compact`, which summarizes a long exchange and stores nothing.
 
 use actix_web::web::{Data, Payload};
 use actix_web::{HttpRequest, HttpResponse};

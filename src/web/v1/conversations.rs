@@ -1,4 +1,5 @@
-//! Handlers of `/v1/conversations`: stored lists of items that responses continue.
+//! Handlers of `/v1/conversations`: create, show, change and delete stored lists of items that
+//! responses continue, and append, list, show and delete their items.
 
 use actix_web::web::{Data, Path, Payload};
 use actix_web::{HttpRequest, HttpResponse};

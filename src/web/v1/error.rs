@@ -1,4 +1,5 @@
-//! Errors of the Responses API: always `{"error": {type, code, message, param}}`.
+//! Defines [`V1Error`], the error of the Responses API with the body `{"error": {type, code,
+//! message, param}}`, and converts the errors of other modules into it.
 
 use std::fmt;
 
@@ -311,6 +312,14 @@ impl V1Error {
                     429,
                     "rate_limited",
                     "Too many of your responses are in progress.",
+                )
+            },
+            ResponseEngineError::ProviderBusy => Self {
+                retry_after: Some(1),
+                ..Self::new(
+                    503,
+                    "provider_busy",
+                    "Too many requests wait for the provider of this model.",
                 )
             },
             ResponseEngineError::ModelUnavailable => Self::new(

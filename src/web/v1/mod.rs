@@ -1,9 +1,10 @@
-//! The Responses API under `/v1`: HTTP, SSE and WebSocket endpoints for programs.
+//! The Responses API under `/v1` for programs: endpoints over HTTP, server-sent events (SSE) and
+//! WebSocket.
 //!
-//! Read `request` and `items` (what a request may contain), `error` (how it is rejected),
-//! `responses` and `conversations` (the handlers), `sse` (streaming), and `ws_session` (several
-//! responses over one WebSocket). The module `responses/` implements the operations. The API is
-//! documented by the Open Responses specification, not by our API document.
+//! Read `request` in the crate `responses_api` (what a request may contain), then here `error` (how
+//! it is rejected), `responses` and `conversations` (the handlers), `sse` (streaming), and
+//! `ws_session` (several responses over one WebSocket). `src/responses/` implements the operations.
+//! The API is documented by the Open Responses specification, not by our API document.
 
 pub mod api_key_auth;
 pub mod compact;

@@ -1,4 +1,5 @@
-//! `GET /v1/models`: the names of models, and of characters and spaces that act as models.
+//! Handlers of `GET /v1/models` and `GET /v1/models/{id}`: the models of the providers, and the
+//! characters and spaces that act as models.
 
 use actix_web::HttpResponse;
 use actix_web::web::{Data, Path};

@@ -1,4 +1,5 @@
-//! Pagination of lists by the position of an item, never by time.
+//! Parses the query parameters of `/v1` requests, and builds pages of lists whose cursor is the id
+//! of an item.
 
 use responses_api::objects::List;
 use responses_api::request::parameters::INCLUDABLE;

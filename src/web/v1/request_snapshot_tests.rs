@@ -1,7 +1,7 @@
-//! Every valid request of a list, and each of them with one field removed, added or replaced by a
-//! value of another type: what it is parsed to, or its error, compared with a file.
+//! Tests how the requests of a list, and valid ones with one field removed, added or replaced, are
+//! parsed: compares each result or error with a recorded file.
 //!
-//! To write that file again after an intended change, delete it and run the test.
+//! To write the recorded file again after an intended change, delete it and run the test.
 
 use std::fs;
 

@@ -1,4 +1,5 @@
-//! Handlers of `/v1/responses`.
+//! Handlers of `/v1/responses`: create, show, stream again, cancel and delete a response, list its
+//! input items, and count the input tokens of a request.
 
 use actix_web::web::{Data, Path, Payload};
 use actix_web::{HttpRequest, HttpResponse};

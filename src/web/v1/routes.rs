@@ -1,7 +1,8 @@
-//! The routes of `/v1`.
+//! Mounts the routes of `/v1`, and answers unknown paths and methods with errors of the Responses
+//! API.
 //!
-//! They are not mounted by `web/openapi/endpoint.rs`, because the Open Responses specification describes
-//! them and an unknown method or path must return its error format.
+//! They are not mounted by `web/openapi/endpoint.rs`, because the Open Responses specification
+//! describes them and an unknown method or path must return its error format.
 
 use actix_web::web::{ServiceConfig, delete, get, post};
 use actix_web::{HttpResponse, Resource, web};

@@ -1,4 +1,5 @@
-//! Sends a response's events as server-sent events, one write for each event.
+//! Builds the HTTP response that streams the events of a `/v1` response as server-sent events, with
+//! keep-alive comments and optional padding.
 
 use std::io;
 use std::time::Duration;
@@ -85,7 +86,7 @@ async fn next_frame(
             let nothing = Bytes::from_static(b": nothing more\n\n");
             (Ok(nothing), NextFrame::Done)
         }
-        // The stream lost events. Break the connection, so that the client cannot take it for
+        // The stream lost events. Break the connection, so that the client cannot treat it as
         // complete.
         Ok(None) => (Err(io::Error::other("the stream was cut")), NextFrame::End),
     }
@@ -119,11 +120,11 @@ mod tests {
     #[test]
     fn obfuscation_hides_the_length_and_changes_nothing_else() {
         for n_letters in 0..200 {
-            let told = json!({ "type": "x.delta", "delta": "}".repeat(n_letters), "n": 7 });
+            let original = json!({ "type": "x.delta", "delta": "}".repeat(n_letters), "n": 7 });
             let event = EncodedEvent {
                 seq: 0,
                 kind: "x.delta".to_owned(),
-                json: told.to_string(),
+                json: original.to_string(),
             };
 
             let padded = with_padding(event);
@@ -132,7 +133,7 @@ mod tests {
             let mut read: Value = serde_json::from_str(&padded.json).unwrap();
             let noise = read.as_object_mut().unwrap().shift_remove("obfuscation");
             assert!(noise.unwrap().is_string());
-            assert_eq!(read, told);
+            assert_eq!(read, original);
         }
     }
 }

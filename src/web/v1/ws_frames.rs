@@ -1,4 +1,5 @@
-//! Parses the client frames of the WebSocket at `/v1/responses`, and builds error frames.
+//! Parses the client frames of the WebSocket at `/v1/responses` into requests, and builds its error
+//! frames.
 
 use bytestring::ByteString;
 use responses_api::request::create_response::CreateResponse;

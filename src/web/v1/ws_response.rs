@@ -1,4 +1,5 @@
-//! The current response of a `/v1` WebSocket: none, starting, or active.
+//! Starts the current response of a `/v1` WebSocket and returns its progress and events; a socket
+//! has at most one response at a time.
 
 use std::sync::Arc;
 

@@ -1,5 +1,5 @@
-//! One `/v1` WebSocket connection: a task with one loop that reads frames, runs one response at a
-//! time and sends its events.
+//! Runs one `/v1` WebSocket connection as a task with one loop: queues client frames, runs one
+//! response at a time, sends its events, and closes the connection.
 //!
 //! **Invariant:** a response belongs to its socket. When the loop ends for any reason, the response
 //! is canceled and the remembered history is dropped.
@@ -212,7 +212,7 @@ impl V1WsSession {
                 self.link.send(event.json.into()).await
             }
             // The client reads too slowly: disconnect without a terminal event, so that it cannot
-            // take the stream for complete.
+            // treat the stream as complete.
             ResponseProgress::StreamLost => Err(DisconnectReason::ClosedByServer(4008, "slow")),
         }
     }

@@ -1,4 +1,5 @@
-//! `GET /v1/responses` with an upgrade: opens a WebSocket for consecutive responses.
+//! Handler of `GET /v1/responses`: upgrades the request to a WebSocket, or returns why it cannot.
+//! `ws_session` then creates the responses that the client requests on it.
 
 use actix_web::http::header::UPGRADE;
 use actix_web::web::{Data, Payload};

@@ -1,4 +1,5 @@
-//! A WebSocket connection as a receiving and a sending half, and how it closes.
+//! Opens a WebSocket connection as a receiving and a sending half, and defines why and how it
+//! closes.
 
 use std::cell::RefCell;
 use std::io;

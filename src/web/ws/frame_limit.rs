@@ -1,9 +1,9 @@
-//! Limits the size of WebSocket frames while they arrive.
+//! Ends a WebSocket connection when the header of a frame announces too much content or is
+//! malformed, before the content arrives.
 //!
-//! The decoder checks the length of a frame only when the whole frame is in memory. Here a frame
-//! that announces more than its endpoint allows ends the connection before its content arrives. So
-//! does a frame with a reserved bit, which the decoder reports like invalid text, and a fragmented
-//! control frame, about which it writes into our log.
+//! The decoder checks the length of a frame only when the whole frame is in memory. It reports a
+//! reserved bit like invalid text, and writes a log line about a fragmented control frame; both are
+//! malformed here.
 
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
@@ -205,7 +205,7 @@ mod tests {
     proptest! {
         /// Frames are found wherever the bytes are cut.
         #[test]
-        fn frames_are_found_in_any_pieces(
+        fn frames_are_detected_however_their_bytes_are_split(
             lengths in proptest::collection::vec(prop_oneof![0..130usize, 65_000..66_000usize], 1..6),
             cut in 1..5000usize,
         ) {

@@ -1,4 +1,5 @@
-//! Detects dead socket peers, and limits the frame rate of clients.
+//! Decides when a socket peer is pinged and when it counts as dead, and limits the frame rate of
+//! clients. No I/O.
 
 use std::collections::VecDeque;
 use std::time::Duration;

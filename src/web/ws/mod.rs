@@ -1,4 +1,5 @@
-//! WebSocket connections: the transport, and the caller of a socket.
+//! WebSocket connections of `/ws` and `/v1`: upgrade, transport, keep-alive, and the caller of a
+//! socket.
 
 pub mod connection;
 pub mod frame_limit;

@@ -1,4 +1,5 @@
-//! The caller of an open socket, and whether they still have access.
+//! Identifies the caller of an open socket, checks whether they still have access, and decides
+//! which control events close the socket.
 //!
 //! Connections to the database belong to the main runtime, and a socket runs on a web worker: its
 //! queries go through [`run_on_main`].
@@ -9,7 +10,7 @@ use std::time::Duration;
 use actix_web::http::StatusCode;
 use actix_web::web::Data;
 use base::ids::UserId;
-use realtime::event::SocketControl;
+use realtime::envelope::SocketControl;
 
 use crate::accounts::credential::Credential;
 use crate::accounts::{api_key, session, user};
@@ -32,7 +33,7 @@ pub struct SocketCaller {
 /// Runs `work` on the main runtime.
 ///
 /// # Errors
-/// Returns the error of `work`; 503 if it takes too long.
+/// Returns the error of `work`; 503 if it does not finish in time.
 pub async fn run_on_main<T, F>(
     app: Data<App>,
     work: impl FnOnce(Arc<App>) -> F + Send + 'static,
@@ -90,7 +91,7 @@ pub async fn has_access(app: Data<App>, caller: SocketCaller) -> ApiResult<bool>
     .await
 }
 
-/// Returns the reason to disconnect a caller's socket, if a command does so.
+/// Returns why a control event closes the caller's socket; `None` if it does not.
 pub fn disconnect_reason(caller: SocketCaller, control: SocketControl) -> Option<DisconnectReason> {
     let (is_affected, description) = match (control, caller.credential) {
         (SocketControl::SessionEnded(id), Credential::Session(own)) => (id == own, "session ended"),

@@ -1,5 +1,5 @@
-//! The sending half of a socket with its keep-alive: answers control frames, sends pings, and
-//! detects silence.
+//! The sending half of a socket with its keep-alive: sends frames and pings, answers pings of the
+//! peer, and reports a silent peer.
 
 use bytestring::ByteString;
 use futures::future::LocalBoxFuture;

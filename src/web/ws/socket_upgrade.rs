@@ -1,4 +1,5 @@
-//! Answers a WebSocket upgrade of an authenticated caller, within the limit of open sockets.
+//! Answers a WebSocket upgrade of an authenticated caller, within the limit of open sockets, and
+//! runs the session of the new socket in a task.
 
 use actix_web::web::{Data, Payload};
 use actix_web::{HttpRequest, HttpResponse, rt};

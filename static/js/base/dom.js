@@ -23,9 +23,9 @@ export function replace(node, ...children) {
 }
 
 // Returns an icon of the sprite in index.html.
-export function icon(name) {
+export function icon(name, className = "icon") {
   const svg = document.createElementNS(SVG, "svg")
-  svg.setAttribute("class", "icon")
+  svg.setAttribute("class", className)
   svg.setAttribute("aria-hidden", "true")
   const use = document.createElementNS(SVG, "use")
   use.setAttribute("href", `#icon-${name}`)

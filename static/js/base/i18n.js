@@ -9,14 +9,18 @@ export const LANGUAGES = [
   { tag: "zh-CN", name: "简体中文", dir: "ltr", load: () => import("../strings/zh-CN.js") },
 ]
 
-// The current language, for `Intl` too. Importers always see the current value.
-export let locale = "en"
+let current = "en"
 let table = en
-let plurals = new Intl.PluralRules(locale)
-let numbers = new Intl.NumberFormat(locale)
+let plurals = new Intl.PluralRules(current)
+let numbers = new Intl.NumberFormat(current)
 const HAN = /\p{Script=Han}/u
 const LETTER = /[\p{Script=Latin}\p{Script=Cyrillic}\p{Script=Greek}\p{Number}]/u
 const RIGHT_TO_LEFT = /[\u0590-\u08ff\u202a-\u202e\u2066-\u2069\ufb1d-\ufdff\ufe70-\ufefc]/
+
+// Returns the current language, for `Intl` too.
+export function locale() {
+  return current
+}
 
 // Returns the first of these tags that is supported, or null. "en-GB" matches "en"; a tag of the
 // traditional script does not match the simplified one.
@@ -32,7 +36,7 @@ export function matchLocale(tags) {
 export async function setLocale(tag) {
   const { load } = LANGUAGES.find((it) => it.tag === tag)
   table = (await load()).default
-  locale = tag
+  current = tag
   plurals = new Intl.PluralRules(tag)
   numbers = new Intl.NumberFormat(tag)
 }

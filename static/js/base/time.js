@@ -42,29 +42,29 @@ export function dayName(at, now = Date.now()) {
 }
 
 export function seconds(ms) {
-  return new Intl.NumberFormat(locale, { maximumFractionDigits: 1 }).format(ms / 1000)
+  return new Intl.NumberFormat(locale(), { maximumFractionDigits: 1 }).format(ms / 1000)
 }
 
 // A duration in its largest unit: "40 seconds", "3 hours".
 export function duration(ms) {
   const [unit, size] = UNITS.find(([, size]) => ms >= size) ?? UNITS.at(-1)
   const n = Math.max(0, Math.floor(ms / size))
-  return new Intl.NumberFormat(locale, { style: "unit", unit, unitDisplay: "long" }).format(n)
+  return new Intl.NumberFormat(locale(), { style: "unit", unit, unitDisplay: "long" }).format(n)
 }
 
 // "A, B and C".
 export function list(names) {
-  return new Intl.ListFormat(locale).format(names)
+  return new Intl.ListFormat(locale()).format(names)
 }
 
 // The same without the word before the last, as parts: `{ type: "element" | "literal", value }`.
 export function listParts(names) {
-  return new Intl.ListFormat(locale, { style: "narrow" }).formatToParts(names)
+  return new Intl.ListFormat(locale(), { style: "narrow" }).formatToParts(names)
 }
 
 function format(name, at) {
-  const key = `${locale} ${name}`
-  if (!made.has(key)) made.set(key, new Intl.DateTimeFormat(locale, TIMES[name]))
+  const key = `${locale()} ${name}`
+  if (!made.has(key)) made.set(key, new Intl.DateTimeFormat(locale(), TIMES[name]))
   return made.get(key).format(at)
 }
 

@@ -1,10 +1,17 @@
 // Back-off, throttling and debouncing.
 
+const LATER_MS = 2000
+
 // Returns a delay in ms. The maximum doubles with every attempt; the delay is random below it, so that
 // many browsers do not reconnect at the same moment.
 export function backoff(attempt, random = Math.random, { baseMs = 500, capMs = 15_000 } = {}) {
   const ceiling = Math.min(capMs, baseMs * 2 ** attempt)
   return Math.round(ceiling / 2 + random() * (ceiling / 2))
+}
+
+// Calls `act` when the first screen is most likely complete.
+export function later(act) {
+  setTimeout(act, LATER_MS)
 }
 
 // Calls `act` at most once in `ms`: the first time immediately; the last call is never lost.

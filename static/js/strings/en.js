@@ -31,6 +31,7 @@ export default {
   discard_title: "Discard your changes?",
   discard_text: "Your changes have not been saved.",
   loading: "Loading…",
+  reload: "Reload",
   retry: "Retry",
   save: "Save",
   saved: "Saved.",

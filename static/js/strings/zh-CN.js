@@ -90,6 +90,7 @@ export default {
   discard_title: "放弃更改吗？",
   discard_text: "你的更改尚未保存。",
   loading: "加载中…",
+  reload: "重新加载",
   retry: "重试",
   save: "保存",
   saved: "已保存。",

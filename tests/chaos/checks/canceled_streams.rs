@@ -1,23 +1,26 @@
-//! Check D4: after a run was canceled, nothing more of its text is sent.
+//! Check D4: after a run was canceled, no more of its text is sent.
 
 use std::collections::HashMap;
 
 use crate::checks::check::Check;
 use crate::record::{Evidence, Micros, ReceivedEvent};
 
-/// How long what is on its way may take.
+/// The time in which frames that were already sent may arrive.
 const MAX_TRANSIT: Micros = 1_000_000;
 
 pub fn a_canceled_run_is_silent(evidence: &Evidence) -> Check {
-    let mut check = Check::of("D4", "a second after a run was canceled nobody hears of it");
+    let mut check = Check::of(
+        "D4",
+        "a second after a run was canceled its text is not sent",
+    );
     let mut canceled: HashMap<&str, (Micros, &str)> = HashMap::new();
     for step in evidence.moves.iter().filter(|it| it.became == "canceled") {
         canceled.insert(&step.run, (step.at, &step.node));
     }
-    for ear in &evidence.ears {
+    for client_log in &evidence.client_logs {
         let mut node = None;
-        for note in &ear.notes {
-            match &note.heard {
+        for note in &client_log.notes {
+            match &note.event {
                 ReceivedEvent::Connected(to) => node = Some(*to),
                 ReceivedEvent::Chunk { run, .. } => {
                     let Some((at, writer)) = canceled.get(run.as_str()) else {
@@ -27,8 +30,8 @@ pub fn a_canceled_run_is_silent(evidence: &Evidence) -> Check {
                         || was_held(evidence, (node, writer), *at, note.at);
                     check.expect(fits, || {
                         format!(
-                            "tab {} heard of run {run} {} us after its cancel",
-                            ear.client,
+                            "tab {} received text of run {run} {} us after its cancellation",
+                            client_log.client,
                             note.at - at
                         )
                     });
@@ -40,14 +43,14 @@ pub fn a_canceled_run_is_silent(evidence: &Evidence) -> Check {
     check
 }
 
-/// How long the effects of a fault last: a connection has to be made again, and a heartbeat sent.
+/// How long the effects of a fault last: until a new connection and the next heartbeat.
 const MAX_RECOVERY: Micros = 1_000_000;
-/// The same after a fault of Redis: nodes receive from each other again within five seconds.
+/// The same after a fault of Redis: nodes reconnect to it within five seconds.
 const MAX_REDIS_RECOVERY: Micros = 5_000_000;
 
-/// Whether the reader's node, the writer's node, or all of them were stopped in between, had not
-/// quite recovered, or got no CPU time: then frames arrived late, and the writer learned late that
-/// its run was canceled.
+/// Whether the reader's node, the writer's node, or all nodes were stopped in between, had not yet
+/// recovered, or got no CPU time: then frames arrived late, or the writer noticed the cancellation
+/// late.
 fn was_held(
     evidence: &Evidence,
     (reader, writer): (Option<usize>, &str),
@@ -71,8 +74,8 @@ mod tests {
     use crate::checks::check::example::{fault, good};
     use crate::record::{ClientLog, Fault, Note};
 
-    /// How often the rule is broken when a tab of the first node hears, at second 6, two pieces of a
-    /// run that was canceled so early.
+    /// The number of violations if a tab of the first node receives two chunks of a run at second 6
+    /// and the run was canceled at this time.
     fn broken(canceled_at: Micros, faults: Vec<Fault>) -> usize {
         let mut evidence = good();
         evidence.moves[3].became = "canceled".to_owned();
@@ -83,11 +86,11 @@ mod tests {
             offset,
             delta: "a".to_owned(),
         };
-        let note = |heard| Note {
+        let note = |event| Note {
             at: 6_000_000,
-            heard,
+            event,
         };
-        evidence.ears = vec![ClientLog {
+        evidence.client_logs = vec![ClientLog {
             conversation: 1,
             notes: [ReceivedEvent::Connected(0), piece(0), piece(1)]
                 .map(note)
@@ -105,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn it_may_go_on_where_the_writer_was_held_or_has_not_yet_recovered_and_nowhere_else() {
+    fn late_text_is_excused_only_by_a_fault_that_affects_the_reader_or_the_writer() {
         let broken = |kind, until, node: Option<usize>, worker: &str| {
             let fault = Fault {
                 node,

@@ -4,19 +4,19 @@ use std::collections::{BTreeMap, HashMap};
 
 use crate::record::{Evidence, Move, Writing};
 
-/// How often a rule was looked at, and where it was broken.
+/// How often a rule was checked, and its violations.
 #[derive(Debug, Default)]
 pub struct Check {
-    /// As on the page of invariants.
+    /// The number of the invariant.
     pub id: &'static str,
     pub rule: &'static str,
-    /// How many things could have broken it.
+    /// How many cases were checked.
     pub n: usize,
     pub broken: Vec<String>,
 }
 
 impl Check {
-    /// Nothing looked at yet.
+    /// Returns a check without cases.
     pub fn of(id: &'static str, rule: &'static str) -> Check {
         Check {
             id,
@@ -25,7 +25,7 @@ impl Check {
         }
     }
 
-    /// One more thing was looked at.
+    /// Adds a case.
     pub fn expect(&mut self, holds: bool, otherwise: impl FnOnce() -> String) {
         self.n += 1;
         if !holds {
@@ -37,11 +37,11 @@ impl Check {
 /// A claim with the cutoff that its transaction wrote.
 pub struct Claim<'a> {
     pub step: &'a Move,
-    /// -1: none was written.
+    /// -1 if none was written.
     pub cutoff: i64,
 }
 
-/// Every claim of a run.
+/// Returns every claim of a run.
 pub fn claims(evidence: &Evidence) -> Vec<Claim<'_>> {
     let mut cutoffs: HashMap<(i64, &str), i64> = HashMap::new();
     for step in evidence.moves.iter().filter(|it| it.became == "running") {
@@ -57,7 +57,7 @@ pub fn claims(evidence: &Evidence) -> Vec<Claim<'_>> {
         .collect()
 }
 
-/// A text that a run wrote: a message, or one more text of a message.
+/// A text that a run wrote: a message or a swipe.
 pub struct RunText<'a> {
     pub run: &'a str,
     pub tx: i64,
@@ -65,8 +65,8 @@ pub struct RunText<'a> {
     pub content: &'a str,
 }
 
-/// What runs wrote, each where it wrote it: the clones of a branch keep the run of their origin, and
-/// a message that gets a second text keeps its own as the first.
+/// The texts of runs, each once: without the clones of a branch, which keep the run of the origin,
+/// and without the original text of a message, which is stored again as its first swipe.
 pub fn texts_of_runs(evidence: &Evidence) -> Vec<RunText<'_>> {
     let homes: HashMap<&str, i64> = evidence
         .moves
@@ -95,14 +95,14 @@ pub fn texts_of_runs(evidence: &Evidence) -> Vec<RunText<'_>> {
     messages.chain(versions).collect()
 }
 
-/// What people said themselves, where they said it.
+/// The messages of users, without clones.
 pub fn of_people(evidence: &Evidence) -> impl Iterator<Item = &Writing> {
-    let said =
+    let is_user_text =
         |it: &&Writing| it.is_new && it.role == "user" && it.run.is_empty() && it.origin == 0;
-    evidence.writings.iter().filter(said)
+    evidence.writings.iter().filter(is_user_text)
 }
 
-/// The moves of each run, in order.
+/// The transitions of each run, in order.
 pub fn by_run(evidence: &Evidence) -> BTreeMap<&str, Vec<&Move>> {
     let mut runs: BTreeMap<&str, Vec<&Move>> = BTreeMap::new();
     for step in &evidence.moves {
@@ -111,18 +111,18 @@ pub fn by_run(evidence: &Evidence) -> BTreeMap<&str, Vec<&Move>> {
     runs
 }
 
-/// Whether nothing follows a state.
+/// Whether a state is final.
 pub fn is_final(state: &str) -> bool {
     ["succeeded", "failed", "canceled", "skipped"].contains(&state)
 }
 
 #[cfg(test)]
 pub mod example {
-    //! A small good log, for tests to break.
+    //! A small record without violations, which tests change.
 
     use crate::record::{Evidence, Fault, Move, Post, PostAttempt, Rules, Writing};
 
-    /// A step of the run `r1` of conversation 1.
+    /// A transition of the run `r1` of conversation 1.
     pub fn step(n: i64, tx: i64, was: &str, became: &str) -> Move {
         let claimed = ["running", "succeeded", "failed", "canceled"].contains(&became);
         Move {
@@ -164,10 +164,10 @@ pub mod example {
         }
     }
 
-    /// A user posts, a run is planned, claimed, and answers.
+    /// A user posts; a run is planned, claimed, and succeeds.
     pub fn good() -> Evidence {
-        let mut said = writing(2, 1, 1, "user", "c0-1 hello");
-        said.key = "c0-1".to_owned();
+        let mut user_message = writing(2, 1, 1, "user", "c0-1 hello");
+        user_message.key = "c0-1".to_owned();
         let mut answer = writing(6, 3, 2, "assistant", "reply1 yes");
         answer.run = "r1".to_owned();
         let mut seen = step(5, 2, "running", "running");
@@ -186,12 +186,12 @@ pub mod example {
                 seen,
                 end,
             ],
-            writings: vec![said, answer],
+            writings: vec![user_message, answer],
             posts: vec![Post {
                 conversation: 1,
                 key: "c0-1".to_owned(),
                 content: "c0-1 hello".to_owned(),
-                asks: true,
+                expects_reply: true,
                 tries: vec![PostAttempt {
                     status: 201,
                     message: 11,
@@ -200,7 +200,7 @@ pub mod example {
                 }],
                 ..Post::default()
             }],
-            said: vec!["reply1 yes".to_owned()],
+            sent_texts: vec!["reply1 yes".to_owned()],
             rules: [(1, rules)].into(),
             heads: [(1, (4, 2))].into(),
             timelines: [(

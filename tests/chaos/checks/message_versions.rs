@@ -1,4 +1,4 @@
-//! Check T7: the successive versions of a message, and which of them users see.
+//! Check T7: the successive versions of a message, and which of them tabs show.
 
 use std::collections::{HashMap, HashSet};
 
@@ -8,32 +8,32 @@ use crate::record::{ClientLog, Evidence, ReceivedEvent};
 pub fn a_newer_version_wins(evidence: &Evidence) -> Check {
     let mut check = Check::of(
         "T7",
-        "each form of a message has a higher rev, and the last one is what everybody shows",
+        "each version of a message has a higher rev, and every tab shows the last one",
     );
     let mut newest: HashMap<i64, i64> = HashMap::new();
     let mut forms: HashSet<(i64, i64)> = HashSet::new();
     for row in &evidence.writings {
         let older = newest.insert(row.message, row.rev);
         check.expect(older.is_none_or(|it| it < row.rev), || {
-            format!("after rev {older:?} comes {row:?}")
+            format!("rev {older:?} is followed by {row:?}")
         });
         forms.insert((row.message, row.rev));
     }
-    for ear in &evidence.ears {
-        for (message, rev) in received_versions(ear) {
+    for client_log in &evidence.client_logs {
+        for (message, rev) in received_versions(client_log) {
             check.expect(forms.contains(&(message, rev)), || {
                 format!(
-                    "tab {} heard of rev {rev} of message {message}, which was never stored",
-                    ear.client
+                    "tab {} received rev {rev} of message {message}, which was never stored",
+                    client_log.client
                 )
             });
         }
-        for (message, rev) in &ear.revs {
+        for (message, rev) in &client_log.revs {
             let newest = newest.get(message);
             check.expect(newest == Some(rev), || {
                 format!(
                     "tab {} shows rev {rev} of message {message}, stored is {newest:?}",
-                    ear.client
+                    client_log.client
                 )
             });
         }
@@ -41,17 +41,17 @@ pub fn a_newer_version_wins(evidence: &Evidence) -> Check {
     check
 }
 
-/// Id and `rev` of every message that a tab heard of.
-fn received_versions(ear: &ClientLog) -> Vec<(i64, i64)> {
-    let mut told = Vec::new();
-    for note in &ear.notes {
-        match &note.heard {
-            ReceivedEvent::Durable { message, .. } => told.extend(*message),
-            ReceivedEvent::Snapshot { messages, .. } => told.extend(messages),
+/// Id and `rev` of every message that a tab received.
+fn received_versions(client_log: &ClientLog) -> Vec<(i64, i64)> {
+    let mut versions = Vec::new();
+    for note in &client_log.notes {
+        match &note.event {
+            ReceivedEvent::Durable { message, .. } => versions.extend(*message),
+            ReceivedEvent::Snapshot { messages, .. } => versions.extend(messages),
             _ => {}
         }
     }
-    told
+    versions
 }
 
 #[cfg(test)]
@@ -60,19 +60,22 @@ mod tests {
     use crate::checks::check::example::good;
     use crate::record::Note;
 
-    /// The good log, heard by one tab.
-    fn heard() -> Evidence {
+    /// The good record, received by one tab.
+    fn received() -> Evidence {
         let mut evidence = good();
-        let told = ReceivedEvent::Durable {
+        let durable = ReceivedEvent::Durable {
             rev: 1,
             kind: "message_created".to_owned(),
             digest: 7,
             ends: None,
             message: Some((11, 1)),
         };
-        evidence.ears = vec![ClientLog {
+        evidence.client_logs = vec![ClientLog {
             conversation: 1,
-            notes: vec![Note { at: 0, heard: told }],
+            notes: vec![Note {
+                at: 0,
+                event: durable,
+            }],
             revs: vec![(11, 1), (12, 4)],
             ..ClientLog::default()
         }];
@@ -80,14 +83,14 @@ mod tests {
     }
 
     fn broken(check: fn(&Evidence) -> Check, spoil: impl FnOnce(&mut Evidence)) -> usize {
-        let mut evidence = heard();
+        let mut evidence = received();
         spoil(&mut evidence);
         check(&evidence).broken.len()
     }
 
     #[test]
-    fn a_good_log_is_good() {
-        let check = a_newer_version_wins(&heard());
+    fn a_good_record_has_no_violation() {
+        let check = a_newer_version_wins(&received());
 
         assert!(check.n > 0 && check.broken.is_empty(), "{check:?}");
     }
@@ -105,7 +108,7 @@ mod tests {
             it.writings.push(again);
         };
         let never = |it: &mut Evidence| {
-            if let ReceivedEvent::Durable { message, .. } = &mut it.ears[0].notes[0].heard {
+            if let ReceivedEvent::Durable { message, .. } = &mut it.client_logs[0].notes[0].event {
                 *message = Some((11, 9));
             }
         };

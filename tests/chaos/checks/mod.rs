@@ -1,5 +1,5 @@
-//! The checks of the chaos run: each is a pure function of the recorded evidence, with a test in
-//! which it fails.
+//! The checks of the chaos run: each is a pure function of the records, with a test in which it
+//! detects a violation.
 
 pub mod canceled_streams;
 pub mod check;

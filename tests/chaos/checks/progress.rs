@@ -1,4 +1,4 @@
-//! Check S11: a due run begins soon, and no conversation waits because of others.
+//! Check S11: a due run starts soon, and no conversation waits because of others.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -6,29 +6,29 @@ use crate::checks::check::Check;
 use crate::cpu_starvation::STARVED;
 use crate::record::{Evidence, Micros};
 
-/// A due run begins within this, ninety-nine times of a hundred.
+/// The 99th percentile of the time until a due run starts.
 const MAX_WAIT: Micros = 2_000_000;
-/// And within this, where the node that was to ring for it fell, or its ring was lost: the others
-/// look by themselves every two seconds.
+/// The same if its wake-up signal was lost, for example with its node: other nodes poll every two
+/// seconds.
 const MAX_WAIT_WITHOUT_REDIS: Micros = 4_000_000;
-/// The work to start a run equals the work of this many posts.
+/// The cost of starting a run, in posts.
 const SLACK: Micros = 3;
 /// The factor by which the wait of one space may exceed the average.
 const FAIRNESS_FACTOR: i64 = 5;
 
-/// How long a due run waited in a conversation that was free.
+/// How long a due run waited in a conversation without a running run.
 struct Wait {
     conversation: i64,
     run: String,
     took: Micros,
-    /// Something was broken meanwhile.
+    /// A fault was active meanwhile.
     in_trouble: bool,
 }
 
 pub fn due_runs_begin(evidence: &Evidence) -> Check {
     let mut check = Check::of(
         "S11",
-        "of a hundred due runs 99 begin in two seconds (four in trouble), and no space waits for the others",
+        "99% of due runs start in 2 s (4 s after a fault), and no space waits for the others",
     );
     let waits = waits(evidence);
     check.n = waits.len();
@@ -54,8 +54,7 @@ pub fn due_runs_begin(evidence: &Evidence) -> Check {
     check
 }
 
-/// How long a post waits for its answer, nineteen times of twenty: what the machine itself makes
-/// everybody wait.
+/// The 95th percentile of the response time of a post, which measures the load of the machine.
 fn latency(evidence: &Evidence) -> Micros {
     let tries = evidence.posts.iter().flat_map(|it| &it.tries);
     let answered = tries.filter(|it| it.status == 201);
@@ -73,7 +72,7 @@ fn too_long(mut waits: Vec<&Wait>, bound: Micros) -> Option<String> {
     }
     let worst: Vec<String> = waits.iter().rev().take(5).map(|it| describe(it)).collect();
     Some(format!(
-        "of {} waits the 99th of a hundred took {} ms; the longest: {}",
+        "the 99th percentile of {} waits is {} ms; the longest: {}",
         waits.len(),
         waits[last].took / 1_000,
         worst.join(", ")
@@ -99,7 +98,7 @@ fn by_space(evidence: &Evidence, waits: &[Wait]) -> BTreeMap<i64, (Micros, Micro
     spaces
 }
 
-/// From the time a run was planned, due, and alone in its conversation, until it was claimed.
+/// The times from when a run was planned, due, and alone in its conversation until it was claimed.
 fn waits(evidence: &Evidence) -> Vec<Wait> {
     let mut planned: HashMap<&str, Micros> = HashMap::new();
     let mut free: HashMap<i64, Micros> = HashMap::new();
@@ -115,9 +114,9 @@ fn waits(evidence: &Evidence) -> Vec<Wait> {
             let planned = planned.get(step.run.as_str()).copied().unwrap_or(step.at);
             let free = free.get(&step.conversation).copied().unwrap_or(0);
             let from = planned.max(free).max(step.run_after * 1_000);
-            let ground = |kind: &str| kind.starts_with("database") || kind == STARVED;
+            let is_shared = |kind: &str| kind.starts_with("database") || kind == STARVED;
             // No node starts a run while a fault affects what all nodes depend on.
-            if !was_hit(evidence, from, step.at, ground) {
+            if !was_hit(evidence, from, step.at, is_shared) {
                 waits.push(Wait {
                     conversation: step.conversation,
                     run: step.run.clone(),
@@ -130,10 +129,10 @@ fn waits(evidence: &Evidence) -> Vec<Wait> {
     waits
 }
 
-/// How long a node needs to become ready again.
+/// The time that a node needs to become ready again.
 const RECOVERY_TIME: Micros = 1_000_000;
 
-/// Whether a fault of such a kind was done in between.
+/// Whether a fault of such a kind was active in between.
 fn was_hit(evidence: &Evidence, from: Micros, to: Micros, kind: impl Fn(&str) -> bool) -> bool {
     let mut faults = evidence.faults.iter();
     faults.any(|it| kind(&it.kind) && it.at <= to && it.until >= from)
@@ -145,7 +144,7 @@ mod tests {
     use crate::checks::check::example::{fault, good, step};
     use crate::record::Rules;
 
-    /// The good log and `n` more runs, each in a conversation of its own, that wait for this long.
+    /// The good record and `n` more runs, each in its own conversation, that wait for this long.
     fn with(n: i64, seconds: i64) -> Evidence {
         let mut evidence = good();
         for at in 0..n {
@@ -166,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn a_run_that_begins_at_once_is_good() {
+    fn a_run_that_starts_at_once_is_no_violation() {
         let check = due_runs_begin(&with(200, 0));
 
         assert_eq!(check.n, 201);
@@ -181,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn a_machine_that_is_slow_for_all_is_slow_for_runs() {
+    fn the_limit_grows_when_the_whole_machine_is_slow() {
         let mut evidence = with(1, 3);
         evidence.posts[0].tries[0].answered_at = 500_000;
 
@@ -199,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn a_lost_wake_up_signal_costs_a_moment_and_no_more() {
+    fn a_run_whose_wake_up_signal_was_lost_may_wait_four_seconds() {
         let fallen = |seconds| {
             let mut evidence = with(1, seconds);
             evidence.faults = vec![fault("kill -9", 101, 102)];
@@ -211,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn a_run_that_waits_for_its_turn_or_its_hour_does_not_count() {
+    fn a_run_that_is_not_due_or_not_alone_in_its_conversation_does_not_count() {
         let mut later = with(1, 3);
         later.moves[5].run_after = 103_000;
         let mut behind = with(1, 3);

@@ -1,4 +1,4 @@
-//! Checks that every message gets its answer, that nothing else is answered, and that auto mode
+//! Checks that every message gets its reply, that there are no other replies, and that auto mode
 //! stops.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
@@ -9,10 +9,10 @@ use crate::record::{Evidence, Move, Writing};
 pub fn no_input_is_lost(evidence: &Evidence) -> Check {
     let mut check = Check::of(
         "S8",
-        "what was acknowledged is answered, or it shows why not",
+        "every acknowledged message is answered or has a visible reason why not",
     );
     let runs = by_run(evidence);
-    // The furthest that a run which came to its end had seen.
+    // The greatest cutoff of the runs that ended.
     let mut seen: HashMap<i64, i64> = HashMap::new();
     for claim in claims(evidence) {
         let last = runs[claim.step.run.as_str()].last();
@@ -22,7 +22,7 @@ pub fn no_input_is_lost(evidence: &Evidence) -> Check {
         }
     }
     let rows: HashMap<i64, &Writing> = of_people(evidence).map(|it| (it.message, it)).collect();
-    for post in evidence.posts.iter().filter(|it| it.asks) {
+    for post in evidence.posts.iter().filter(|it| it.expects_reply) {
         let row = post.acknowledged().and_then(|it| rows.get(&it.message));
         let Some(row) = row else { continue };
         let is_seen = seen.get(&row.conversation).is_some_and(|it| *it >= row.seq);
@@ -36,7 +36,7 @@ pub fn no_input_is_lost(evidence: &Evidence) -> Check {
     check
 }
 
-/// The run that was to answer came to a visible end before anybody took it, as a stop does.
+/// The run of the message ended visibly before it was claimed, for example by a stop.
 fn is_explained(row: &Writing, evidence: &Evidence, runs: &BTreeMap<&str, Vec<&Move>>) -> bool {
     let planned = evidence
         .moves
@@ -49,9 +49,9 @@ fn is_explained(row: &Writing, evidence: &Evidence, runs: &BTreeMap<&str, Vec<&M
 }
 
 pub fn a_planned_run_sees_its_message(evidence: &Evidence) -> Check {
-    let mut check = Check::of("S9", "the run that was planned for a message has seen it");
+    let mut check = Check::of("S9", "the run that was planned for a message sees it");
     let rows: HashMap<i64, &Writing> = of_people(evidence).map(|it| (it.tx, it)).collect();
-    // What each queued run owes at its next claim.
+    // The least cutoff of the next claim of each queued run.
     let mut owed: HashMap<&str, i64> = HashMap::new();
     let cutoffs: HashMap<i64, i64> = claims(evidence)
         .iter()
@@ -67,7 +67,7 @@ pub fn a_planned_run_sees_its_message(evidence: &Evidence) -> Check {
         if let Some(seq) = owed.remove(step.run.as_str()) {
             check.expect(*cutoff >= seq, || {
                 format!(
-                    "run {} answers message {seq} and has seen up to {cutoff}",
+                    "run {} answers message {seq} but sees only up to {cutoff}",
                     step.run
                 )
             });
@@ -77,17 +77,17 @@ pub fn a_planned_run_sees_its_message(evidence: &Evidence) -> Check {
 }
 
 pub fn no_message_is_answered_twice(evidence: &Evidence) -> Check {
-    let mut check = Check::of("S10", "a turn is spoken once, and each one has a cause");
+    let mut check = Check::of("S10", "each turn produces one text and has a cause");
     let mut spoken: HashSet<(&str, i64)> = HashSet::new();
     for step in evidence.moves.iter().filter(|it| it.became == "succeeded") {
-        // A person's copilot is never a turn of a round; its steps are counted elsewhere.
+        // A text of a copilot is no turn of a round; its steps are checked in `copilot.rs`.
         let asked_for =
             step.by_copilot || ["force_talk", "regenerate"].contains(&step.kind.as_str());
         let turn = (step.round.as_str(), step.slot);
         let fits = asked_for || (!step.round.is_empty() && spoken.insert(turn));
         check.expect(fits, || {
             format!(
-                "run {} ({}) speaks in turn {} of round {:?} again, or without a cause",
+                "run {} ({}) repeats turn {} of round {:?}, or has no cause",
                 step.run, step.kind, step.slot, step.round
             )
         });
@@ -105,8 +105,8 @@ pub fn auto_mode_ends(evidence: &Evidence) -> Check {
         .collect();
     let succeeded = evidence.moves.iter().filter(|it| it.became == "succeeded");
     let spoken: HashSet<&str> = succeeded.map(|it| it.run.as_str()).collect();
-    // Where it began: one that ran already when the message came is no answer to it, and one that
-    // a node handed back is the same turn when it is taken again.
+    // A run counts at its first claim: one that already ran when the message arrived does not
+    // answer it, and one that a node released is the same turn when it is claimed again.
     let mut taken: HashSet<&str> = HashSet::new();
     let begun = claims(evidence).into_iter().map(|it| it.step);
     let begun = begun.filter(|it| it.kind == "auto_mode" && spoken.contains(it.run.as_str()));
@@ -129,7 +129,7 @@ pub fn auto_mode_ends(evidence: &Evidence) -> Check {
 }
 
 pub fn nothing_follows_a_stop(evidence: &Evidence) -> Check {
-    let mut check = Check::of("A3", "after a stop nothing follows by itself");
+    let mut check = Check::of("A3", "after a stop no run starts without a user action");
     for stop in &evidence.stops {
         let later = |it: &&Move| {
             it.conversation == stop.conversation
@@ -140,7 +140,7 @@ pub fn nothing_follows_a_stop(evidence: &Evidence) -> Check {
         let next = evidence.moves.iter().find(later);
         let by_itself = ["auto_mode", "next_slot", "copilot_followup"];
         let alone = |it: &Move| by_itself.contains(&it.reason.as_str());
-        // One that was claimed by a button in between may go on; then the last plan is newer.
+        // A run that a user started in between may continue; then the last plan is newer.
         let moved = evidence.moves.iter().any(|it| {
             it.conversation == stop.conversation
                 && it.became == "queued"
@@ -155,7 +155,7 @@ pub fn nothing_follows_a_stop(evidence: &Evidence) -> Check {
 }
 
 pub fn a_message_comes_before_auto_mode(evidence: &Evidence) -> Check {
-    let mut check = Check::of("A4", "a claim sees every message that was there before it");
+    let mut check = Check::of("A4", "a claim sees every message that was stored before it");
     let mut there: HashMap<i64, i64> = HashMap::new();
     let mut rows = evidence.writings.iter().filter(|it| it.is_new).peekable();
     for claim in claims(evidence) {
@@ -166,7 +166,7 @@ pub fn a_message_comes_before_auto_mode(evidence: &Evidence) -> Check {
         let newest = there.get(&claim.step.conversation).copied().unwrap_or(0);
         check.expect(claim.cutoff >= newest, || {
             format!(
-                "run {} has seen up to {}, but {newest} was there",
+                "run {} sees up to {}, but {newest} was stored",
                 claim.step.run, claim.cutoff
             )
         });
@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn a_good_log_is_good() {
+    fn a_good_record_has_no_violation() {
         let all: [fn(&Evidence) -> Check; 4] = [
             no_input_is_lost,
             a_planned_run_sees_its_message,
@@ -210,11 +210,11 @@ mod tests {
         };
         let nobody = |it: &mut Evidence| {
             it.moves.clear();
-            it.posts[0].asks = false;
+            it.posts[0].expects_reply = false;
         };
 
         let late = |it: &mut Evidence| {
-            // Its run had ended when the message came, and nothing was planned for it.
+            // Its run had ended when the message arrived, and no other was planned.
             it.writings[0].tx = 9;
             it.moves[2].cutoff = 0;
         };
@@ -228,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn a_turn_that_is_spoken_twice_is_detected() {
+    fn a_turn_with_two_texts_is_detected() {
         let again = |it: &mut Evidence| it.moves.push(step(9, 9, "running", "succeeded"));
         let asked = |it: &mut Evidence| {
             let mut step = step(9, 9, "running", "succeeded");
@@ -280,7 +280,7 @@ mod tests {
     }
 
     #[test]
-    fn a_turn_that_follows_a_stop_by_itself_is_detected() {
+    fn a_turn_that_follows_a_stop_without_a_user_action_is_detected() {
         let stopped = |reason: &'static str| {
             move |it: &mut Evidence| {
                 it.stops.push(Stop {

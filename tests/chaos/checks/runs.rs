@@ -9,7 +9,7 @@ use crate::record::{Evidence, Fault, Move, Writing};
 pub fn at_most_one_run_is_running(evidence: &Evidence) -> Check {
     let check = Check::of(
         "S1",
-        "at most one run of a conversation runs at any instant",
+        "at most one run of a conversation is running at any instant",
     );
     one_at_a_time(evidence, "running", check)
 }
@@ -43,7 +43,10 @@ fn one_at_a_time(evidence: &Evidence, state: &str, mut check: Check) -> Check {
 }
 
 pub fn only_legal_transitions(evidence: &Evidence) -> Check {
-    let mut check = Check::of("S3", "a run takes only legal steps, and none from an end");
+    let mut check = Check::of(
+        "S3",
+        "a run makes only legal transitions, and none from a final state",
+    );
     for step in &evidence.moves {
         let legal = match (step.was.as_str(), step.became.as_str()) {
             ("", next) => next == "queued",
@@ -57,7 +60,7 @@ pub fn only_legal_transitions(evidence: &Evidence) -> Check {
 }
 
 pub fn every_run_ends(evidence: &Evidence) -> Check {
-    let mut check = Check::of("S4", "every run comes to one end, in time");
+    let mut check = Check::of("S4", "every run ends once and in time");
     let usual = evidence.run_timeout_ms + 2 * evidence.stale_ms + 20_000;
     for (run, steps) in by_run(evidence) {
         let last = steps[steps.len() - 1];
@@ -92,7 +95,10 @@ pub fn a_claim_raises_the_lease(evidence: &Evidence) -> Check {
 }
 
 pub fn a_lost_lease_writes_nothing(evidence: &Evidence) -> Check {
-    let mut check = Check::of("S6", "a text is stored by the very step that ends its run");
+    let mut check = Check::of(
+        "S6",
+        "a text is stored by the transaction that ends its run",
+    );
     let ends: HashSet<(i64, &str)> = evidence
         .moves
         .iter()
@@ -102,7 +108,7 @@ pub fn a_lost_lease_writes_nothing(evidence: &Evidence) -> Check {
     for text in texts_of_runs(evidence) {
         check.expect(ends.contains(&(text.tx, text.run)), || {
             format!(
-                "message {} of run {} was stored apart from its end",
+                "message {} of run {} was stored in another transaction than its end",
                 text.message, text.run
             )
         });
@@ -110,14 +116,14 @@ pub fn a_lost_lease_writes_nothing(evidence: &Evidence) -> Check {
     check
 }
 
-/// A node knows the time of the database to within half of a round trip, and a round trip of more
-/// than a second is not taken as a measurement.
+/// A node estimates the time of the database with an error of up to half a round trip, and ignores
+/// round trips of more than a second.
 const CLOCK_ERROR_MS: i64 = 500;
 
 pub fn debounce_is_respected(evidence: &Evidence) -> Check {
     let mut check = Check::of(
         "S7",
-        "no run begins before it is due, and one waits for the end of a burst",
+        "no run starts before it is due, nor before the end of a burst",
     );
     for claim in claims(evidence) {
         let (at, due) = (claim.step.at / 1_000, claim.step.run_after);
@@ -133,14 +139,14 @@ pub fn debounce_is_respected(evidence: &Evidence) -> Check {
         else {
             continue;
         };
-        // Without debounce a run has no due time: the row was written as 0.
+        // Without debounce a run has no due time, which is recorded as 0.
         let waits = step.run_after >= post.created + rules.debounce_ms
             || (step.run_after == 0 && rules.debounce_ms == 0);
         let bound = step.burst + (10 * rules.debounce_ms).max(10_000);
         let bounded = step.burst > 0 && step.run_after >= bound;
         check.expect(waits || bounded, || {
             format!(
-                "message {} of {} is answered from {}: {}",
+                "message {} of {} may be answered from {}: {}",
                 post.message,
                 post.created,
                 step.run_after,
@@ -152,7 +158,7 @@ pub fn debounce_is_respected(evidence: &Evidence) -> Check {
 }
 
 pub fn only_stale_runs_are_recovered(evidence: &Evidence) -> Check {
-    let mut check = Check::of("S12", "no living node is taken for dead");
+    let mut check = Check::of("S12", "no running node is considered dead");
     let reaped = |it: &&Move| it.was == "running" && it.error == "stale_running_run";
     for step in evidence.moves.iter().filter(reaped) {
         let mut faults = evidence.faults.iter();
@@ -169,29 +175,29 @@ pub fn only_stale_runs_are_recovered(evidence: &Evidence) -> Check {
     check
 }
 
-/// What was done in the seconds before, for the evidence.
+/// Describes the faults of the seconds before.
 fn before(step: &Move, faults: &[Fault]) -> String {
     let near = faults
         .iter()
         .filter(|it| it.at <= step.at && it.until >= step.at - 5_000_000);
-    let told = near.map(|it| {
+    let lines = near.map(|it| {
         let (from, to) = ((it.at - step.at) / 1_000, (it.until - step.at) / 1_000);
         format!(
             "            {} of {:?} {}, {from} to {to} ms",
             it.kind, it.node, it.worker
         )
     });
-    told.collect::<Vec<_>>().join("\n")
+    lines.collect::<Vec<_>>().join("\n")
 }
 
-/// Whether the machine kept the node from its turn for a good part of the silence.
+/// Whether the node lacked CPU time for a third of the silence.
 fn starved(evidence: &Evidence, step: &Move) -> bool {
     let since = step.at - step.silence.max(evidence.stale_ms) * 1_000;
     let starved = starved_for(&evidence.faults, &step.node, since, step.at);
     starved / 1_000 > evidence.stale_ms / 3
 }
 
-/// Whether a fault is reason enough for a run's heartbeat to have stopped.
+/// Whether a fault explains why the heartbeat of a run stopped.
 fn excuses(fault: &Fault, step: &Move, stale_ms: i64) -> bool {
     let since = step.at - step.silence.max(stale_ms) * 1_000 - 1_000_000;
     let overlaps = fault.at <= step.at && fault.until >= since;
@@ -258,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn a_good_log_is_good() {
+    fn a_good_record_has_no_violation() {
         for check in ALL {
             let check = check(&good());
             assert!(check.n > 0 && check.broken.is_empty(), "{check:?}");
@@ -266,7 +272,7 @@ mod tests {
     }
 
     #[test]
-    fn two_runs_at_a_time_are_detected() {
+    fn two_simultaneous_runs_are_detected() {
         let second = |was: &str, became: &str, n| {
             let mut step = step(n, 9, was, became);
             step.run = "r2".to_owned();
@@ -280,7 +286,7 @@ mod tests {
     }
 
     #[test]
-    fn a_transition_from_an_end_and_a_skipped_one_are_detected() {
+    fn a_transition_from_a_final_state_and_a_missing_one_are_detected() {
         let revives = |it: &mut Evidence| it.moves.push(step(8, 4, "succeeded", "running"));
         let jumps = |it: &mut Evidence| it.moves.push(step(8, 4, "queued", "succeeded"));
 
@@ -298,7 +304,7 @@ mod tests {
     }
 
     #[test]
-    fn a_lease_that_stays_or_jumps_is_detected() {
+    fn a_lease_that_does_not_grow_by_one_is_detected() {
         assert_eq!(
             broken(a_claim_raises_the_lease, |it| it.moves[1].lease = 0),
             1
@@ -331,7 +337,7 @@ mod tests {
     }
 
     #[test]
-    fn a_run_that_begins_too_soon_is_detected() {
+    fn a_run_that_starts_too_early_is_detected() {
         assert_eq!(
             broken(debounce_is_respected, |it| it.moves[1].run_after = 90_000),
             1

@@ -9,30 +9,32 @@ use crate::record::{ClientLog, Evidence, Micros, ReceivedEvent};
 pub fn no_event_is_lost_after_a_snapshot(evidence: &Evidence) -> Check {
     let mut check = Check::of(
         "T9",
-        "a snapshot holds all that was acknowledged before it was asked for, and what is told next follows it",
+        "a snapshot has all that was acknowledged before its request; the next event follows it",
     );
     let known = acknowledged(evidence);
-    for ear in &evidence.ears {
-        let known = known.get(&ear.conversation).map_or(&[][..], Vec::as_slice);
-        for (n, note) in ear.notes.iter().enumerate() {
-            let ReceivedEvent::Snapshot { asked_at, rev, .. } = &note.heard else {
+    for client_log in &evidence.client_logs {
+        let known = known
+            .get(&client_log.conversation)
+            .map_or(&[][..], Vec::as_slice);
+        for (n, note) in client_log.notes.iter().enumerate() {
+            let ReceivedEvent::Snapshot { asked_at, rev, .. } = &note.event else {
                 continue;
             };
             let before = known.partition_point(|(at, _)| at < asked_at);
             let least = before.checked_sub(1).map_or(0, |it| known[it].1);
             check.expect(*rev >= least, || {
                 format!(
-                    "tab {} was brought to rev {rev} of conversation {}, and {least} had been promised",
-                    ear.client, ear.conversation
+                    "tab {} got rev {rev} of conversation {}, but {least} had been acknowledged",
+                    client_log.client, client_log.conversation
                 )
             });
-            let Some((at, next)) = follows(ear, n, *rev) else {
+            let Some((at, next)) = follows(client_log, n, *rev) else {
                 continue;
             };
             check.expect(next == rev + 1 || was_hit(evidence, note.at, at), || {
                 format!(
-                    "tab {} was brought to rev {rev} of conversation {} and heard {next} next",
-                    ear.client, ear.conversation
+                    "tab {} got rev {rev} of conversation {} and received {next} next",
+                    client_log.client, client_log.conversation
                 )
             });
         }
@@ -40,7 +42,7 @@ pub fn no_event_is_lost_after_a_snapshot(evidence: &Evidence) -> Check {
     check
 }
 
-/// Of each conversation when something was acknowledged, and the highest `rev` that was by then.
+/// For each conversation the times of acknowledgements, and the highest `rev` at each of them.
 fn acknowledged(evidence: &Evidence) -> HashMap<i64, Vec<(Micros, i64)>> {
     let new = evidence.writings.iter().filter(|it| it.is_new);
     let revs: HashMap<i64, i64> = new.map(|it| (it.message, it.rev)).collect();
@@ -63,10 +65,10 @@ fn acknowledged(evidence: &Evidence) -> HashMap<i64, Vec<(Micros, i64)>> {
     known
 }
 
-/// The first news after a snapshot, if it came before the tab asked again.
-fn follows(ear: &ClientLog, snapshot: usize, rev: i64) -> Option<(Micros, i64)> {
-    for note in &ear.notes[snapshot + 1..] {
-        match &note.heard {
+/// The first event after a snapshot, if it arrived before the tab subscribed again.
+fn follows(client_log: &ClientLog, snapshot: usize, rev: i64) -> Option<(Micros, i64)> {
+    for note in &client_log.notes[snapshot + 1..] {
+        match &note.event {
             ReceivedEvent::Snapshot { .. }
             | ReceivedEvent::Connected(_)
             | ReceivedEvent::Resync => return None,
@@ -79,24 +81,27 @@ fn follows(ear: &ClientLog, snapshot: usize, rev: i64) -> Option<(Micros, i64)> 
     None
 }
 
-/// A node that dies between a commit and its word, and a Redis that loses it, leave a gap, which the
-/// tab sees.
+/// Whether a node was killed between a commit and its publication, or Redis lost a message: then
+/// the tab detects a gap.
 fn was_hit(evidence: &Evidence, from: Micros, to: Micros) -> bool {
     let mut faults = evidence.faults.iter();
     faults.any(|it| it.at <= to && it.until >= from - 5_000_000)
 }
 
-/// The pings come every twenty seconds; who has been silent for sixty is gone, with some air.
+/// The limit until a silent client is gone: 60 s with a ping every 20 s, and a margin.
 const MAX_SILENCE: Micros = 85_000_000;
 
 pub fn dead_sockets_are_closed(evidence: &Evidence) -> Check {
     let mut check = Check::of(
         "T10",
-        "who is silent is hung up on in time, and is there no longer",
+        "a silent client is disconnected in time and no longer present",
     );
-    for ghost in &evidence.ghosts {
-        let in_time = ghost.closed_at > 0 && ghost.closed_at - ghost.silent_at <= MAX_SILENCE;
-        check.expect(in_time && !ghost.is_shown, || format!("{ghost:?}"));
+    for silent_client in &evidence.silent_clients {
+        let in_time = silent_client.closed_at > 0
+            && silent_client.closed_at - silent_client.silent_at <= MAX_SILENCE;
+        check.expect(in_time && !silent_client.is_shown, || {
+            format!("{silent_client:?}")
+        });
     }
     check
 }
@@ -104,23 +109,23 @@ pub fn dead_sockets_are_closed(evidence: &Evidence) -> Check {
 pub fn future_positions_are_rejected(evidence: &Evidence) -> Check {
     let mut check = Check::of(
         "T11",
-        "who says to have seen what never was begins anew, and anybody else does not go back",
+        "a client that claims a future rev gets a reset, and no other client gets an older rev",
     );
-    for ear in &evidence.ears {
-        for note in &ear.notes {
+    for client_log in &evidence.client_logs {
+        for note in &client_log.notes {
             let ReceivedEvent::Snapshot {
                 after: Some(after),
                 rev,
                 reset,
                 ..
-            } = &note.heard
+            } = &note.event
             else {
                 continue;
             };
             check.expect(*reset || after <= rev, || {
                 format!(
-                    "tab {} claims to know rev {after} of conversation {} and goes on from {rev}",
-                    ear.client, ear.conversation
+                    "tab {} claimed rev {after} of conversation {} and continues from {rev}",
+                    client_log.client, client_log.conversation
                 )
             });
         }
@@ -129,12 +134,15 @@ pub fn future_positions_are_rejected(evidence: &Evidence) -> Check {
 }
 
 pub fn a_suggestion_reaches_one_user(evidence: &Evidence) -> Check {
-    let mut check = Check::of("X2", "nobody hears what was suggested to somebody else");
-    for ear in &evidence.ears {
-        for note in &ear.notes {
-            if let ReceivedEvent::Candidate(seat) = note.heard {
-                check.expect(seat == ear.seat, || {
-                    format!("tab {} heard a suggestion for seat {seat}", ear.client)
+    let mut check = Check::of("X2", "a suggestion is sent only to its user");
+    for client_log in &evidence.client_logs {
+        for note in &client_log.notes {
+            if let ReceivedEvent::Candidate(membership) = note.event {
+                check.expect(membership == client_log.membership, || {
+                    format!(
+                        "tab {} received a suggestion for membership {membership}",
+                        client_log.client
+                    )
                 });
             }
         }
@@ -169,25 +177,25 @@ mod tests {
         }
     }
 
-    /// The good log, whose one message of rev 1 was promised at second 3.
-    fn heard(heard: Vec<ReceivedEvent>) -> Evidence {
+    /// The good record, whose only message, of rev 1, was acknowledged at second 3.
+    fn received(events: Vec<ReceivedEvent>) -> Evidence {
         let mut evidence = good();
         evidence.posts[0].tries[0].answered_at = 3_000_000;
-        let note = |heard| Note {
+        let note = |event| Note {
             at: 20_000_000,
-            heard,
+            event,
         };
-        evidence.ears = vec![ClientLog {
+        evidence.client_logs = vec![ClientLog {
             conversation: 1,
-            seat: 4,
-            notes: heard.into_iter().map(note).collect(),
+            membership: 4,
+            notes: events.into_iter().map(note).collect(),
             ..ClientLog::default()
         }];
         evidence
     }
 
     fn broken(check: fn(&Evidence) -> Check, notes: Vec<ReceivedEvent>) -> usize {
-        check(&heard(notes)).broken.len()
+        check(&received(notes)).broken.len()
     }
 
     #[test]
@@ -210,16 +218,16 @@ mod tests {
             broken(check, vec![begins(), ReceivedEvent::Resync, durable(6)]),
             0
         );
-        let mut hit = heard(vec![begins(), durable(6)]);
+        let mut hit = received(vec![begins(), durable(6)]);
         hit.faults = vec![fault("kill -9", 18, 19)];
         assert_eq!(check(&hit).broken.len(), 0);
     }
 
     #[test]
     fn a_dead_socket_that_stays_or_is_shown_is_detected() {
-        let ghost = |closed_at, is_shown| {
+        let silent_client = |closed_at, is_shown| {
             let mut evidence = good();
-            evidence.ghosts = vec![SilentClient {
+            evidence.silent_clients = vec![SilentClient {
                 node: 0,
                 silent_at: 1_000_000,
                 closed_at,
@@ -228,10 +236,10 @@ mod tests {
             dead_sockets_are_closed(&evidence).broken.len()
         };
 
-        assert_eq!(ghost(62_000_000, false), 0);
-        assert_eq!(ghost(0, false), 1);
-        assert_eq!(ghost(90_000_000, false), 1);
-        assert_eq!(ghost(62_000_000, true), 1);
+        assert_eq!(silent_client(62_000_000, false), 0);
+        assert_eq!(silent_client(0, false), 1);
+        assert_eq!(silent_client(90_000_000, false), 1);
+        assert_eq!(silent_client(62_000_000, true), 1);
     }
 
     #[test]

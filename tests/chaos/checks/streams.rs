@@ -10,12 +10,12 @@ pub fn deltas_equal_the_text(evidence: &Evidence) -> Check {
     let stored = texts_of_runs(evidence).into_iter();
     let stored = stored.filter(|it| it.content.starts_with("reply"));
     let texts: HashMap<&str, &str> = stored.map(|it| (it.run, it.content)).collect();
-    for ear in &evidence.ears {
+    for client_log in &evidence.client_logs {
         let mut held: Option<(&str, String)> = None;
-        for note in &ear.notes {
-            match &note.heard {
+        for note in &client_log.notes {
+            match &note.event {
                 ReceivedEvent::Connected(_) => held = None,
-                // No text: another node has it, or it is whole and about to be stored.
+                // No text: another node streams it, or it is complete and about to be stored.
                 ReceivedEvent::Snapshot { stream, .. } => {
                     let known = stream.as_ref().filter(|(_, text)| !text.is_empty());
                     held = known.map(|(run, text)| (run.as_str(), text.clone()));
@@ -26,7 +26,7 @@ pub fn deltas_equal_the_text(evidence: &Evidence) -> Check {
                     if *offset == 0 {
                         held = Some((run, String::new()));
                     }
-                    // A delta that does not fit has the tab ask for the whole text.
+                    // After a delta with another offset the tab requests the whole text.
                     held = held.filter(|(held, text)| {
                         held == run && text.encode_utf16().count() == *offset
                     });
@@ -34,7 +34,7 @@ pub fn deltas_equal_the_text(evidence: &Evidence) -> Check {
                         text.push_str(delta);
                     }
                 }
-                // A swipe is announced by its message; then its run is over.
+                // A swipe is published with its message; then its run has ended.
                 ReceivedEvent::Durable {
                     ends: Some(run), ..
                 }
@@ -45,13 +45,13 @@ pub fn deltas_equal_the_text(evidence: &Evidence) -> Check {
                     let Some(stored) = texts.get(run.as_str()) else {
                         continue;
                     };
-                    // The last pieces may be lost between nodes: the message is announced all the
-                    // same.
+                    // The last chunks may be lost between nodes; the message is published in any
+                    // case.
                     let cut = stored.starts_with(text.trim()) && was_lossy(evidence, note.at);
                     check.expect(text.trim() == *stored || cut, || {
                         format!(
-                            "tab {} heard {text:?} of run {run}, stored is {stored:?}",
-                            ear.client
+                            "tab {} received {text:?} of run {run}, stored is {stored:?}",
+                            client_log.client
                         )
                     });
                 }
@@ -62,18 +62,18 @@ pub fn deltas_equal_the_text(evidence: &Evidence) -> Check {
     check
 }
 
-/// Whether what passes between nodes may have been lost in the seconds before.
+/// Whether messages between nodes may have been lost in the seconds before.
 fn was_lossy(evidence: &Evidence, at: Micros) -> bool {
     let mut faults = evidence.faults.iter();
     faults.any(|it| it.kind.contains("Redis") && it.at <= at && it.until >= at - 5_000_000)
 }
 
 pub fn ended_runs_send_no_deltas(evidence: &Evidence) -> Check {
-    let mut check = Check::of("D2", "after its end nothing of a run's text is told");
-    for ear in &evidence.ears {
+    let mut check = Check::of("D2", "after the end of a run no text of it is sent");
+    for client_log in &evidence.client_logs {
         let mut over: HashSet<&str> = HashSet::new();
-        for note in &ear.notes {
-            match &note.heard {
+        for note in &client_log.notes {
+            match &note.event {
                 ReceivedEvent::Connected(_) => over.clear(),
                 ReceivedEvent::TypingStart(run) => {
                     over.remove(run.as_str());
@@ -83,7 +83,10 @@ pub fn ended_runs_send_no_deltas(evidence: &Evidence) -> Check {
                 }
                 ReceivedEvent::Chunk { run, .. } => {
                     check.expect(!over.contains(run.as_str()), || {
-                        format!("tab {} heard more of run {run} after its end", ear.client)
+                        format!(
+                            "tab {} received more of run {run} after its end",
+                            client_log.client
+                        )
                     });
                 }
                 _ => {}
@@ -94,17 +97,17 @@ pub fn ended_runs_send_no_deltas(evidence: &Evidence) -> Check {
 }
 
 pub fn typing_ends_once(evidence: &Evidence) -> Check {
-    let mut check = Check::of("D3", "who began to type stops typing, once");
+    let mut check = Check::of("D3", "each typing indicator ends once");
     let ended = ends(evidence);
-    for ear in &evidence.ears {
+    for client_log in &evidence.client_logs {
         let (mut types, mut stopped): (Option<&str>, Option<&str>) = (None, None);
-        for note in &ear.notes {
-            // A node that was stopped may announce late a run that others have ended meanwhile; the
-            // next event corrects it.
+        for note in &client_log.notes {
+            // A stopped node may publish a run late that others have ended meanwhile; the next
+            // event corrects it.
             let is_over = |run: &str| ended.get(run).is_some_and(|at| *at <= note.at);
-            match &note.heard {
-                // A new connection and a snapshot are true: an earlier typing indicator may have
-                // ended.
+            match &note.event {
+                // A new connection and a snapshot replace the state: an earlier typing indicator
+                // may have ended.
                 ReceivedEvent::Connected(_)
                 | ReceivedEvent::Snapshot { .. }
                 | ReceivedEvent::Resync => {
@@ -114,15 +117,15 @@ pub fn typing_ends_once(evidence: &Evidence) -> Check {
                     let free = types.is_none_or(is_over) || is_over(run);
                     check.expect(free, || {
                         format!(
-                            "tab {}: run {run} begins to type while {types:?} does",
-                            ear.client
+                            "tab {}: run {run} starts typing while {types:?} does",
+                            client_log.client
                         )
                     });
                     (types, stopped) = (Some(run.as_str()), None);
                 }
                 ReceivedEvent::TypingStop(run) => {
                     check.expect(stopped != Some(run.as_str()), || {
-                        format!("tab {}: run {run} stopped typing twice", ear.client)
+                        format!("tab {}: run {run} stopped typing twice", client_log.client)
                     });
                     types.take_if(|it| it == run);
                     stopped = Some(run.as_str());
@@ -132,27 +135,27 @@ pub fn typing_ends_once(evidence: &Evidence) -> Check {
         }
         check.expect(types.is_none(), || {
             format!(
-                "tab {}: run {types:?} types for ever in conversation {}",
-                ear.client, ear.conversation
+                "tab {}: run {types:?} never stops typing in conversation {}",
+                client_log.client, client_log.conversation
             )
         });
     }
     check
 }
 
-/// When each run came to its end.
+/// When each run ended.
 fn ends(evidence: &Evidence) -> HashMap<&str, Micros> {
     let over = evidence.moves.iter().filter(|it| is_final(&it.became));
     over.map(|it| (it.run.as_str(), it.at)).collect()
 }
 
-/// Twenty slices of 50 ms a second, and some air.
+/// Twenty batches of 50 ms per second, and a margin.
 const MAX_DELTAS_PER_SECOND: usize = 25;
-/// The end sends what is left, without waiting for its time.
+/// The end of a run sends the rest without waiting for the next batch.
 const LAST_PIECE: usize = 1;
 
 pub fn deltas_are_batched(evidence: &Evidence) -> Check {
-    let mut check = Check::of("D5", "a run tells at most 25 pieces a second");
+    let mut check = Check::of("D5", "a run sends at most 25 chunks per second");
     let runs = by_run(evidence);
     let seconds = |run: &str| {
         let steps = runs.get(run)?;
@@ -160,15 +163,15 @@ pub fn deltas_are_batched(evidence: &Evidence) -> Check {
         let ended = steps.last()?;
         usize::try_from((ended.at - began.at) / 1_000_000 + 1).ok()
     };
-    for ear in &evidence.ears {
-        for (run, n) in pieces(ear) {
+    for client_log in &evidence.client_logs {
+        for (run, n) in pieces(client_log) {
             let Some(seconds) = seconds(run) else {
                 continue;
             };
             check.expect(n <= MAX_DELTAS_PER_SECOND * seconds + LAST_PIECE, || {
                 format!(
-                    "tab {} heard {n} pieces of run {run} in {seconds} s",
-                    ear.client
+                    "tab {} received {n} chunks of run {run} in {seconds} s",
+                    client_log.client
                 )
             });
         }
@@ -176,10 +179,10 @@ pub fn deltas_are_batched(evidence: &Evidence) -> Check {
     check
 }
 
-fn pieces(ear: &ClientLog) -> HashMap<&str, usize> {
+fn pieces(client_log: &ClientLog) -> HashMap<&str, usize> {
     let mut pieces = HashMap::new();
-    for note in &ear.notes {
-        if let ReceivedEvent::Chunk { run, .. } = &note.heard {
+    for note in &client_log.notes {
+        if let ReceivedEvent::Chunk { run, .. } = &note.event {
             *pieces.entry(run.as_str()).or_default() += 1;
         }
     }
@@ -212,16 +215,16 @@ mod tests {
         }
     }
 
-    /// The good log with what one tab heard, each thing at second 6.
-    fn with(heard: Vec<ReceivedEvent>) -> Evidence {
+    /// The good record with the events of one tab, each at second 6.
+    fn with(events: Vec<ReceivedEvent>) -> Evidence {
         let mut evidence = good();
-        let note = |heard| Note {
+        let note = |event| Note {
             at: 6_000_000,
-            heard,
+            event,
         };
-        evidence.ears = vec![ClientLog {
+        evidence.client_logs = vec![ClientLog {
             conversation: 1,
-            notes: heard.into_iter().map(note).collect(),
+            notes: events.into_iter().map(note).collect(),
             ..ClientLog::default()
         }];
         evidence
@@ -241,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn a_good_log_is_good() {
+    fn a_good_record_has_no_violation() {
         let all: [fn(&Evidence) -> Check; 4] = [
             deltas_equal_the_text,
             ended_runs_send_no_deltas,
@@ -255,7 +258,7 @@ mod tests {
     }
 
     #[test]
-    fn a_text_that_differs_is_detected_and_a_filled_gap_is_none() {
+    fn a_different_text_is_detected_and_a_filled_gap_is_no_violation() {
         let mut other = whole();
         other[3] = chunk(7, "no");
         let mut hole = whole();
@@ -279,7 +282,7 @@ mod tests {
     }
 
     #[test]
-    fn typing_without_an_end_or_with_two_is_detected() {
+    fn a_typing_indicator_without_an_end_or_with_two_is_detected() {
         let mut open = whole();
         open.pop();
         let mut twice = whole();

@@ -10,7 +10,7 @@ fn new(evidence: &Evidence) -> impl Iterator<Item = &Writing> {
 }
 
 pub fn one_text_per_run(evidence: &Evidence) -> Check {
-    let mut check = Check::of("C1", "a run gives at most one message");
+    let mut check = Check::of("C1", "a run writes at most one text");
     let mut texts: HashMap<&str, usize> = HashMap::new();
     for text in texts_of_runs(evidence) {
         let n = texts.entry(text.run).or_default();
@@ -23,15 +23,15 @@ pub fn one_text_per_run(evidence: &Evidence) -> Check {
 }
 
 pub fn a_success_has_a_text(evidence: &Evidence) -> Check {
-    let mut check = Check::of("C2", "a run has a message if, and only if, it succeeded");
+    let mut check = Check::of("C2", "a run has a text if and only if it succeeded");
     let texts: HashSet<&str> = texts_of_runs(evidence).iter().map(|it| it.run).collect();
     for (run, steps) in by_run(evidence) {
         let last = steps[steps.len() - 1];
         let (has_text, end) = (texts.contains(run), &last.became);
-        // What a canceled run may leave is C3.
+        // Texts of canceled runs are checked by C3.
         let fits = has_text == (end == "succeeded") || (end == "canceled" && last.kept);
         check.expect(fits, || {
-            format!("run {run} is {end}, with a message: {has_text}")
+            format!("run {run} is {end}, with a text: {has_text}")
         });
     }
     check
@@ -40,10 +40,10 @@ pub fn a_success_has_a_text(evidence: &Evidence) -> Check {
 pub fn what_a_canceled_run_leaves(evidence: &Evidence) -> Check {
     let mut check = Check::of(
         "C3",
-        "a canceled run leaves what was said of its text, if that was asked for, a failed one nothing",
+        "a canceled run keeps its partial text if requested, a failed one nothing",
     );
-    let said: HashMap<&str, &str> = evidence
-        .said
+    let sent_texts: HashMap<&str, &str> = evidence
+        .sent_texts
         .iter()
         .map(|it| (first_word(it), it.as_str()))
         .collect();
@@ -54,7 +54,7 @@ pub fn what_a_canceled_run_leaves(evidence: &Evidence) -> Check {
         let text = texts.get(run).copied();
         let fits = match (last.became.as_str(), text) {
             ("failed", text) => text.is_none(),
-            ("canceled", Some(text)) => last.kept && is_part(text, &said),
+            ("canceled", Some(text)) => last.kept && is_part(text, &sent_texts),
             ("canceled", None) => true,
             _ => continue,
         };
@@ -69,14 +69,17 @@ pub fn what_a_canceled_run_leaves(evidence: &Evidence) -> Check {
 }
 
 /// Whether a text is a prefix of what the model sent; unknown for a faulty answer.
-fn is_part(text: &str, said: &HashMap<&str, &str>) -> bool {
+fn is_part(text: &str, sent_texts: &HashMap<&str, &str>) -> bool {
     if text.trim().is_empty() {
         return false;
     }
     if !text.starts_with("reply") {
         return true;
     }
-    let whole = said.get(first_word(text)).copied().unwrap_or_default();
+    let whole = sent_texts
+        .get(first_word(text))
+        .copied()
+        .unwrap_or_default();
     whole.starts_with(text.trim())
 }
 
@@ -85,7 +88,7 @@ fn first_word(text: &str) -> &str {
 }
 
 pub fn acknowledged_messages_are_stored(evidence: &Evidence) -> Check {
-    let mut check = Check::of("C4", "what was acknowledged is stored as it was said");
+    let mut check = Check::of("C4", "every acknowledged message is stored unchanged");
     let stored: HashMap<i64, &Writing> = new(evidence).map(|it| (it.message, it)).collect();
     for post in &evidence.posts {
         let Some(ack) = post.acknowledged() else {
@@ -105,27 +108,27 @@ pub fn acknowledged_messages_are_stored(evidence: &Evidence) -> Check {
 pub fn no_phantom_messages(evidence: &Evidence) -> Check {
     let mut check = Check::of(
         "C5",
-        "what is stored was said, and a refusal stores nothing",
+        "every stored message was posted, and a rejected one is not stored",
     );
-    let said: HashMap<&str, _> = evidence
+    let posts: HashMap<&str, _> = evidence
         .posts
         .iter()
         .map(|it| (it.key.as_str(), it))
         .collect();
     for row in of_people(evidence) {
-        let post = said.get(row.key.as_str());
+        let post = posts.get(row.key.as_str());
         let fits =
             post.is_some_and(|it| it.content == row.content && it.conversation == row.conversation);
-        check.expect(fits, || format!("nobody said {row:?}"));
+        check.expect(fits, || format!("never posted: {row:?}"));
         check.expect(!post.is_some_and(|it| it.refused()), || {
-            format!("refused, but stored: {row:?}\n{post:?}")
+            format!("rejected, but stored: {row:?}\n{post:?}")
         });
     }
     check
 }
 
 pub fn messages_are_stored_once(evidence: &Evidence) -> Check {
-    let mut check = Check::of("C6", "a message that is sent again is one message");
+    let mut check = Check::of("C6", "a message that is sent twice is stored once");
     let mut rows: HashMap<&str, usize> = HashMap::new();
     for row in new(evidence).filter(|it| !it.key.is_empty()) {
         *rows.entry(&row.key).or_default() += 1;
@@ -144,19 +147,19 @@ pub fn messages_are_stored_once(evidence: &Evidence) -> Check {
     check
 }
 
-/// The tries that one claim has; see `generation/`.
+/// The limit of model calls for each claim; see `generation/`.
 const MAX_CALLS: usize = 3;
 
 pub fn calls_are_bounded(evidence: &Evidence) -> Check {
     let mut check = Check::of(
         "C7",
-        "a claim, and a text for a person's eyes, calls its model three times at most",
+        "a claim or a suggestion calls its model at most three times",
     );
     let n_claims = claims(evidence).len() + evidence.n_candidates;
     check.n = n_claims;
     if evidence.n_calls > MAX_CALLS * n_claims {
-        let told = format!("{} calls for {n_claims} claims", evidence.n_calls);
-        check.broken.push(told);
+        let violation = format!("{} calls for {n_claims} claims", evidence.n_calls);
+        check.broken.push(violation);
     }
     check
 }
@@ -164,9 +167,9 @@ pub fn calls_are_bounded(evidence: &Evidence) -> Check {
 pub fn replies_are_stored_once(evidence: &Evidence) -> Check {
     let mut check = Check::of(
         "C8",
-        "a reply is stored once, also when the answer to a commit was lost",
+        "a reply is stored once, also if the response to its commit was lost",
     );
-    let said: HashSet<&str> = evidence.said.iter().map(String::as_str).collect();
+    let sent_texts: HashSet<&str> = evidence.sent_texts.iter().map(String::as_str).collect();
     let mut stored: HashSet<&str> = HashSet::new();
     let ends = by_run(evidence);
     let is_whole = |run: &str| {
@@ -177,11 +180,11 @@ pub fn replies_are_stored_once(evidence: &Evidence) -> Check {
         if !text.content.starts_with("reply") || !is_whole(text.run) {
             continue;
         }
-        let told = || format!("{:?} of run {}", text.content, text.run);
+        let description = || format!("{:?} of run {}", text.content, text.run);
         let is_first = stored.insert(text.content);
-        check.expect(is_first, || format!("stored twice: {}", told()));
-        check.expect(said.contains(text.content), || {
-            format!("the model never said {}", told())
+        check.expect(is_first, || format!("stored twice: {}", description()));
+        check.expect(sent_texts.contains(text.content), || {
+            format!("the model never sent {}", description())
         });
     }
     check
@@ -221,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn a_good_log_is_good() {
+    fn a_good_record_has_no_violation() {
         for check in ALL {
             let check = check(&good());
             assert!(check.n > 0 && check.broken.is_empty(), "{check:?}");
@@ -243,11 +246,14 @@ mod tests {
             1
         );
         assert_eq!(broken(replies_are_stored_once, twice), 1);
-        assert_eq!(broken(replies_are_stored_once, |it| it.said.clear()), 1);
+        assert_eq!(
+            broken(replies_are_stored_once, |it| it.sent_texts.clear()),
+            1
+        );
     }
 
     #[test]
-    fn a_clone_and_a_first_version_are_no_second_text() {
+    fn a_clone_or_a_first_swipe_is_no_second_text() {
         let cloned = |it: &mut Evidence| {
             let mut clone = it.writings[1].clone();
             (clone.conversation, clone.message, clone.origin) = (2, 22, 12);
@@ -265,7 +271,7 @@ mod tests {
     }
 
     #[test]
-    fn state_left_by_ended_runs_is_detected() {
+    fn the_text_of_a_canceled_or_failed_run_is_checked() {
         let end = |end: &'static str, kept: bool, text: &'static str| {
             move |it: &mut Evidence| {
                 it.moves[3].became = end.to_owned();

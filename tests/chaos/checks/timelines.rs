@@ -10,7 +10,7 @@ pub fn numbers_without_gaps(evidence: &Evidence) -> Check {
     let mut last: BTreeMap<i64, i64> = BTreeMap::new();
     for row in evidence.writings.iter().filter(|it| it.is_new) {
         let last = last.entry(row.conversation).or_default();
-        // What was hidden is not cloned into a branch: there the numbers only rise.
+        // Hidden messages are not cloned into a branch: there the numbers only increase.
         let follows = row.seq == *last + 1 || (row.origin != 0 && row.seq > *last);
         check.expect(follows, || format!("{} after {last}: {row:?}", row.seq));
         *last = row.seq;
@@ -18,7 +18,7 @@ pub fn numbers_without_gaps(evidence: &Evidence) -> Check {
     for (conversation, (_, last_seq)) in &evidence.heads {
         let n = last.get(conversation).copied().unwrap_or(0);
         check.expect(*last_seq == n, || {
-            format!("conversation {conversation} says {last_seq} and has {n} messages")
+            format!("conversation {conversation} has last_seq {last_seq} but {n} messages")
         });
     }
     check
@@ -27,13 +27,13 @@ pub fn numbers_without_gaps(evidence: &Evidence) -> Check {
 pub fn no_late_arrivals(evidence: &Evidence) -> Check {
     let mut check = Check::of(
         "T2",
-        "who sees a message sees all before it, at every instant",
+        "whenever a message is visible, all before it are visible",
     );
-    for (n, look) in evidence.looks.iter().enumerate() {
-        for (conversation, count, greatest) in &look.counts {
+    for (n, sample) in evidence.samples.iter().enumerate() {
+        for (conversation, count, greatest) in &sample.counts {
             check.expect(count == greatest, || {
                 format!(
-                    "look {n}: conversation {conversation} has {count} messages up to {greatest}"
+                    "sample {n}: conversation {conversation} has {count} messages up to {greatest}"
                 )
             });
         }
@@ -44,37 +44,39 @@ pub fn no_late_arrivals(evidence: &Evidence) -> Check {
 pub fn tabs_show_what_is_stored(evidence: &Evidence) -> Check {
     let mut check = Check::of("T3", "in the end every tab shows what is stored");
     let nothing = Vec::new();
-    for ear in &evidence.ears {
+    for client_log in &evidence.client_logs {
         let stored = evidence
             .timelines
-            .get(&ear.conversation)
+            .get(&client_log.conversation)
             .unwrap_or(&nothing);
-        let stored = visible_part(ear, stored);
-        let place = ear
+        let stored = visible_part(client_log, stored);
+        let place = client_log
             .lines
             .iter()
             .zip(stored)
             .position(|(shown, stored)| shown != stored);
-        let place = place.unwrap_or(ear.lines.len().min(stored.len()));
-        check.expect(ear.lines == stored, || {
+        let place = place.unwrap_or(client_log.lines.len().min(stored.len()));
+        check.expect(client_log.lines == stored, || {
             format!(
-                "tab {} shows {} of {} lines of conversation {}, and at {place} {:?} for {:?}",
-                ear.client,
-                ear.lines.len(),
+                "tab {} shows {} of {} lines of conversation {}, at {place} {:?} instead of {:?}",
+                client_log.client,
+                client_log.lines.len(),
                 stored.len(),
-                ear.conversation,
-                ear.lines.get(place),
+                client_log.conversation,
+                client_log.lines.get(place),
                 stored.get(place)
             )
         });
-        check.expect(ear.complaints.is_empty(), || ear.complaints.join("\n"));
+        check.expect(client_log.complaints.is_empty(), || {
+            client_log.complaints.join("\n")
+        });
     }
     check
 }
 
 /// A client that subscribed late received the newest messages, and all that followed.
-pub fn visible_part<'a>(ear: &ClientLog, stored: &'a [Line]) -> &'a [Line] {
-    let first = ear.lines.first().filter(|_| ear.is_late);
+pub fn visible_part<'a>(client_log: &ClientLog, stored: &'a [Line]) -> &'a [Line] {
+    let first = client_log.lines.first().filter(|_| client_log.is_late);
     let from = first.and_then(|(first, ..)| stored.iter().position(|(seq, ..)| seq == first));
     &stored[from.unwrap_or(0)..]
 }
@@ -82,33 +84,33 @@ pub fn visible_part<'a>(ear: &ClientLog, stored: &'a [Line]) -> &'a [Line] {
 pub fn resuming_is_honest(evidence: &Evidence) -> Check {
     let mut check = Check::of(
         "T4",
-        "who comes back is told all that changed, or to begin anew",
+        "a client that reconnects gets every change or a reset",
     );
     let mut written: HashMap<i64, Vec<&Writing>> = HashMap::new();
     for row in &evidence.writings {
         written.entry(row.conversation).or_default().push(row);
     }
-    for ear in &evidence.ears {
-        for note in &ear.notes {
+    for client_log in &evidence.client_logs {
+        for note in &client_log.notes {
             let ReceivedEvent::Snapshot {
                 after: Some(after),
                 rev,
                 reset: false,
                 messages,
                 ..
-            } = &note.heard
+            } = &note.event
             else {
                 continue;
             };
-            let told: HashSet<i64> = messages.iter().map(|(id, _)| *id).collect();
-            let changed = written.get(&ear.conversation).into_iter().flatten();
+            let received: HashSet<i64> = messages.iter().map(|(id, _)| *id).collect();
+            let changed = written.get(&client_log.conversation).into_iter().flatten();
             let mut missing = changed
-                .filter(|it| *after < it.rev && it.rev <= *rev && !told.contains(&it.message));
+                .filter(|it| *after < it.rev && it.rev <= *rev && !received.contains(&it.message));
             let missing = missing.next();
             check.expect(missing.is_none(), || {
                 format!(
-                    "tab {} came back with {after}, was brought to {rev} and not told {missing:?}",
-                    ear.client
+                    "tab {} reconnected with {after}, got {rev} and missed {missing:?}",
+                    client_log.client
                 )
             });
         }
@@ -117,22 +119,22 @@ pub fn resuming_is_honest(evidence: &Evidence) -> Check {
 }
 
 pub fn a_rev_is_one_event(evidence: &Evidence) -> Check {
-    let mut check = Check::of("T5", "a rev is one event, whoever hears it how often");
+    let mut check = Check::of("T5", "a rev is the same event for every client");
     let mut known: HashMap<(i64, i64), (&str, u64)> = HashMap::new();
-    for ear in &evidence.ears {
-        for note in &ear.notes {
+    for client_log in &evidence.client_logs {
+        for note in &client_log.notes {
             let ReceivedEvent::Durable {
                 rev, kind, digest, ..
-            } = &note.heard
+            } = &note.event
             else {
                 continue;
             };
             let this = (kind.as_str(), *digest);
-            let first = *known.entry((ear.conversation, *rev)).or_insert(this);
+            let first = *known.entry((client_log.conversation, *rev)).or_insert(this);
             check.expect(first == this, || {
                 format!(
                     "rev {rev} of conversation {} is {first:?} and {this:?}",
-                    ear.conversation
+                    client_log.conversation
                 )
             });
         }
@@ -141,7 +143,7 @@ pub fn a_rev_is_one_event(evidence: &Evidence) -> Check {
         let newest = evidence.heads.get(&conversation).map_or(0, |it| it.0);
         check.expect(rev <= newest, || {
             format!(
-                "rev {rev} of conversation {conversation} was told and never committed: {newest}"
+                "rev {rev} of conversation {conversation} was sent but never committed: {newest}"
             )
         });
     }
@@ -149,7 +151,7 @@ pub fn a_rev_is_one_event(evidence: &Evidence) -> Check {
 }
 
 pub fn every_reader_sees_what_was_written(evidence: &Evidence) -> Check {
-    let mut check = Check::of("T6", "what was acknowledged is read through any node");
+    let mut check = Check::of("T6", "an acknowledged message can be read through any node");
     for read in &evidence.read_backs {
         check.expect(read.found, || format!("{read:?}"));
     }
@@ -172,8 +174,8 @@ mod tests {
     use crate::checks::check::example::good;
     use crate::record::{DatabaseSample, Note, ReadBack};
 
-    /// The good log, heard by two tabs.
-    fn heard() -> Evidence {
+    /// The good record, received by two tabs.
+    fn received() -> Evidence {
         let mut evidence = good();
         let snapshot = ReceivedEvent::Snapshot {
             asked_at: 0,
@@ -190,16 +192,16 @@ mod tests {
             ends: None,
             message: Some((11, 1)),
         };
-        let note = |heard| Note { at: 0, heard };
-        let ear = |client| ClientLog {
+        let note = |event| Note { at: 0, event };
+        let client_log = |client| ClientLog {
             client,
             conversation: 1,
             notes: vec![note(durable.clone()), note(snapshot.clone())],
             lines: evidence.timelines[&1].clone(),
             ..ClientLog::default()
         };
-        evidence.ears = vec![ear(0), ear(1)];
-        evidence.looks = vec![DatabaseSample {
+        evidence.client_logs = vec![client_log(0), client_log(1)];
+        evidence.samples = vec![DatabaseSample {
             counts: vec![(1, 2, 2)],
         }];
         evidence.read_backs = vec![ReadBack {
@@ -210,13 +212,13 @@ mod tests {
     }
 
     fn broken(check: fn(&Evidence) -> Check, spoil: impl FnOnce(&mut Evidence)) -> usize {
-        let mut evidence = heard();
+        let mut evidence = received();
         spoil(&mut evidence);
         check(&evidence).broken.len()
     }
 
     #[test]
-    fn a_good_log_is_good() {
+    fn a_good_record_has_no_violation() {
         let all: [fn(&Evidence) -> Check; 6] = [
             numbers_without_gaps,
             no_late_arrivals,
@@ -226,7 +228,7 @@ mod tests {
             every_reader_sees_what_was_written,
         ];
         for check in all {
-            let check = check(&heard());
+            let check = check(&received());
             assert!(check.n > 0 && check.broken.is_empty(), "{check:?}");
         }
     }
@@ -240,13 +242,13 @@ mod tests {
             1
         );
         assert_eq!(
-            broken(no_late_arrivals, |it| it.looks[0].counts[0].1 = 1),
+            broken(no_late_arrivals, |it| it.samples[0].counts[0].1 = 1),
             1
         );
     }
 
     #[test]
-    fn a_branch_begins_with_what_was_shown_and_then_counts_on() {
+    fn a_branch_begins_with_the_visible_messages_and_continues_their_numbers() {
         let cloned = |seq: i64| {
             move |it: &mut Evidence| {
                 (it.writings[0].origin, it.writings[0].seq) = (7, seq);
@@ -264,14 +266,14 @@ mod tests {
     }
 
     #[test]
-    fn a_late_client_shows_the_newest_without_a_gap() {
+    fn a_late_client_shows_the_newest_messages_without_a_gap() {
         let late = |it: &mut Evidence| {
-            it.ears[0].is_late = true;
-            it.ears[0].lines.remove(0);
+            it.client_logs[0].is_late = true;
+            it.client_logs[0].lines.remove(0);
         };
         let cut = |it: &mut Evidence| {
-            it.ears[0].is_late = true;
-            it.ears[0].lines.pop();
+            it.client_logs[0].is_late = true;
+            it.client_logs[0].lines.pop();
         };
 
         assert_eq!(broken(tabs_show_what_is_stored, late), 0);
@@ -279,17 +281,21 @@ mod tests {
     }
 
     #[test]
-    fn a_tab_that_shows_something_else_is_detected() {
+    fn a_tab_that_differs_from_what_is_stored_is_detected() {
         assert_eq!(
-            broken(tabs_show_what_is_stored, |it| it.ears[1].lines.truncate(1)),
+            broken(tabs_show_what_is_stored, |it| it.client_logs[1]
+                .lines
+                .truncate(1)),
             1
         );
         assert_eq!(
-            broken(tabs_show_what_is_stored, |it| it.ears[0].lines[0].2.clear()),
+            broken(tabs_show_what_is_stored, |it| it.client_logs[0].lines[0]
+                .2
+                .clear()),
             1
         );
         assert_eq!(
-            broken(tabs_show_what_is_stored, |it| it.ears[0]
+            broken(tabs_show_what_is_stored, |it| it.client_logs[0]
                 .complaints
                 .push("no".to_owned())),
             1
@@ -297,14 +303,15 @@ mod tests {
     }
 
     #[test]
-    fn an_unnoticed_gap_and_two_versions_are_detected() {
+    fn a_missed_change_and_two_events_of_one_rev_are_detected() {
         let hole = |it: &mut Evidence| {
-            if let ReceivedEvent::Snapshot { messages, .. } = &mut it.ears[0].notes[1].heard {
+            if let ReceivedEvent::Snapshot { messages, .. } = &mut it.client_logs[0].notes[1].event
+            {
                 messages.pop();
             }
         };
         let other = |it: &mut Evidence| {
-            if let ReceivedEvent::Durable { digest, .. } = &mut it.ears[1].notes[0].heard {
+            if let ReceivedEvent::Durable { digest, .. } = &mut it.client_logs[1].notes[0].event {
                 *digest = 8;
             }
         };

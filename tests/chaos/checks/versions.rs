@@ -9,7 +9,7 @@ use crate::record::{Evidence, Line, Writing};
 pub fn swipes_are_numbered(evidence: &Evidence) -> Check {
     let mut check = Check::of(
         "V1",
-        "the texts of a message are numbered 0, 1, 2 …, and it shows one of them",
+        "the swipes of a message are numbered 0, 1, 2 …, and it shows one of them",
     );
     let mut texts: BTreeMap<i64, Vec<i64>> = BTreeMap::new();
     for it in &evidence.versions {
@@ -19,22 +19,22 @@ pub fn swipes_are_numbered(evidence: &Evidence) -> Check {
         positions.sort_unstable();
         let numbered = positions.iter().copied().eq(0..positions.len() as i64);
         check.expect(numbered, || {
-            format!("message {message} has the texts {positions:?}")
+            format!("message {message} has the swipes {positions:?}")
         });
-        check.expect(!evidence.strangers.contains(&message), || {
-            format!("message {message} shows a text that is none of its own")
+        check.expect(!evidence.wrong_texts.contains(&message), || {
+            format!("message {message} shows a text that is none of its swipes")
         });
     }
     check
 }
 
-/// A conversation as it stood at one step: what each place shows, or nothing where it is hidden.
+/// A conversation after one step: the text of each number, `None` if it is hidden.
 type Timeline = BTreeMap<i64, Option<(String, String)>>;
 
 pub fn a_branch_begins_with_what_was_there(evidence: &Evidence) -> Check {
     let mut check = Check::of(
         "V2",
-        "a branch begins with everything that its origin showed up to there",
+        "a branch begins with all visible messages of its origin up to the branch point",
     );
     let homes: HashMap<i64, i64> = evidence
         .writings
@@ -81,8 +81,8 @@ fn line(it: &Writing) -> Line {
     (it.seq, it.role.clone(), it.content.clone())
 }
 
-/// What the origin shows after this number and up to the last of the clones: a long branch is copied
-/// in batches, each as its messages are at that instant.
+/// The messages that the origin shows after this number, up to the last clone. A long branch is
+/// copied in batches, each as its messages are at that instant.
 fn shown(parent: &Timeline, after: i64, clones: &[&Writing]) -> Vec<Line> {
     let last = clones.iter().map(|it| it.seq).max().unwrap_or_default();
     let places = parent.range(after + 1..=last);
@@ -94,14 +94,14 @@ fn shown(parent: &Timeline, after: i64, clones: &[&Writing]) -> Vec<Line> {
 pub fn promised_texts_exist(evidence: &Evidence) -> Check {
     let mut check = Check::of(
         "V3",
-        "another text or a branch that was promised is there, or its run shows why not",
+        "an accepted swipe or branch exists, or its run shows why not",
     );
     let runs = by_run(evidence);
     let branches: BTreeSet<i64> = evidence.heads.keys().copied().collect();
-    for wish in &evidence.wishes {
-        let runs_there = wish.run.is_empty() || runs.contains_key(wish.run.as_str());
-        let there = branches.contains(&wish.conversation) && runs_there;
-        check.expect(there, || format!("{wish:?}"));
+    for promise in &evidence.promises {
+        let runs_there = promise.run.is_empty() || runs.contains_key(promise.run.as_str());
+        let there = branches.contains(&promise.conversation) && runs_there;
+        check.expect(there, || format!("{promise:?}"));
     }
     check
 }
@@ -136,12 +136,12 @@ mod tests {
         assert_eq!(broken(check, |it| it.versions = texts(&[0, 1, 1])), 1);
         let strange = |it: &mut Evidence| {
             it.versions = texts(&[0, 1]);
-            it.strangers = vec![12];
+            it.wrong_texts = vec![12];
         };
         assert_eq!(broken(check, strange), 1);
     }
 
-    /// The good log, and then a branch of it.
+    /// Adds a branch to the good record.
     fn branch(it: &mut Evidence) {
         for row in it.writings.clone() {
             let mut clone = row.clone();
@@ -187,9 +187,9 @@ mod tests {
 
     #[test]
     fn an_accepted_request_without_a_result_is_detected() {
-        let wish = |run: &'static str, conversation| {
+        let promise = |run: &'static str, conversation| {
             move |it: &mut Evidence| {
-                it.wishes.push(PromisedText {
+                it.promises.push(PromisedText {
                     what: "another text",
                     run: run.to_owned(),
                     conversation,
@@ -198,9 +198,9 @@ mod tests {
         };
 
         let check = promised_texts_exist;
-        assert_eq!(broken(check, wish("r1", 1)), 0);
-        assert_eq!(broken(check, wish("", 1)), 0);
-        assert_eq!(broken(check, wish("r9", 1)), 1);
-        assert_eq!(broken(check, wish("", 9)), 1);
+        assert_eq!(broken(check, promise("r1", 1)), 0);
+        assert_eq!(broken(check, promise("", 1)), 0);
+        assert_eq!(broken(check, promise("r9", 1)), 1);
+        assert_eq!(broken(check, promise("", 9)), 1);
     }
 }

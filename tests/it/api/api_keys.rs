@@ -16,7 +16,7 @@ async fn with_key(app: &TestApp, key: &str) -> u16 {
 }
 
 on_sqlite! {
-    async fn a_key_opens_until_it_is_revoked(backend) {
+    async fn an_api_key_is_valid_until_it_is_revoked(backend) {
         let app = TestApp::start_with(backend, OPEN_REGISTRATION).await;
         let admin = app.admin().await;
         let ben = app.register("ben").await;

@@ -14,7 +14,7 @@ fn refusal(answer: &(u16, Value)) -> (u16, &str) {
 }
 
 /// Creates a space; returns its id, its root conversation and the message in it.
-async fn begun(ann: &HttpClient) -> (i64, i64, i64) {
+async fn create_space_with_message(ann: &HttpClient) -> (i64, i64, i64) {
     let space = ann
         .create_space("Room", json!({"reply_order": "manual"}))
         .await;
@@ -22,11 +22,11 @@ async fn begun(ann: &HttpClient) -> (i64, i64, i64) {
     let note = json!({"author_note": {"text": "rain", "depth": 4}});
     let path = format!("/api/conversations/{root}");
     expect(200, ann.patch(&path, json!({"settings": note})).await);
-    let said = expect(
+    let posted = expect(
         201,
         ann.post_message(root, "Good evening.", Some("c-1")).await,
     );
-    (id(&space), root, id(&said["message"]))
+    (id(&space), root, id(&posted["message"]))
 }
 
 async fn branch(person: &HttpClient, of: i64, body: Value) -> (u16, Value) {
@@ -39,7 +39,7 @@ on_sqlite! {
     async fn a_branch_is_created_announced_and_listed(backend) {
         let app = TestApp::start(backend).await;
         let ann = app.admin().await;
-        let (space, root, message) = begun(&ann).await;
+        let (space, root, message) = create_space_with_message(&ann).await;
 
         let body = json!({"message_id": message, "title": "Another way"});
         let made = expect(201, branch(&ann, root, body).await)["conversation"].clone();
@@ -58,22 +58,22 @@ on_sqlite! {
         app.close().await;
     }
 
-    async fn the_same_client_id_is_free_in_a_branch(backend) {
+    async fn a_client_id_can_be_reused_in_a_branch(backend) {
         let app = TestApp::start(backend).await;
         let ann = app.admin().await;
-        let (_, root, message) = begun(&ann).await;
+        let (_, root, message) = create_space_with_message(&ann).await;
         let made = expect(201, branch(&ann, root, json!({"message_id": message})).await);
 
-        let said = ann.post_message(id(&made["conversation"]), "Something else.", Some("c-1")).await;
+        let posted = ann.post_message(id(&made["conversation"]), "Something else.", Some("c-1")).await;
 
-        assert_eq!(said.0, 201, "{}", said.1);
+        assert_eq!(posted.0, 201, "{}", posted.1);
         app.close().await;
     }
 
-    async fn what_others_hang_on_is_not_deleted(backend) {
+    async fn a_conversation_or_message_with_branches_cannot_be_deleted(backend) {
         let app = TestApp::start(backend).await;
         let ann = app.admin().await;
-        let (_, root, message) = begun(&ann).await;
+        let (_, root, message) = create_space_with_message(&ann).await;
         let first = expect(201, branch(&ann, root, json!({"message_id": message})).await);
         let first = id(&first["conversation"]);
         let clone = id(&ann.messages(first).await[0]);
@@ -93,8 +93,8 @@ on_sqlite! {
     async fn a_branch_begins_at_a_message_of_its_conversation(backend) {
         let app = TestApp::start(backend).await;
         let ann = app.admin().await;
-        let (_, root, _) = begun(&ann).await;
-        let (_, _, elsewhere) = begun(&ann).await;
+        let (_, root, _) = create_space_with_message(&ann).await;
+        let (_, _, elsewhere) = create_space_with_message(&ann).await;
 
         assert_eq!(refusal(&branch(&ann, root, json!({"message_id": elsewhere})).await), (404, "not_found"));
         assert_eq!(refusal(&branch(&ann, root, json!({})).await), (400, "missing_field"));
@@ -123,10 +123,10 @@ on_sqlite! {
         app.close().await;
     }
 
-    async fn a_thread_hangs_on_a_conversation_and_clones_nothing(backend) {
+    async fn a_thread_belongs_to_a_conversation_and_copies_no_messages(backend) {
         let app = TestApp::start(backend).await;
         let ann = app.admin().await;
-        let (space, root, _) = begun(&ann).await;
+        let (space, root, _) = create_space_with_message(&ann).await;
         let ada = ann.create_character("Ada", Some("Welcome.")).await;
         ann.add_character(&json!({"id": space}), &ada).await;
         let path = format!("/api/spaces/{space}/conversations");
@@ -136,20 +136,20 @@ on_sqlite! {
 
         assert_eq!((thread["kind"].as_str(), thread["parent_conversation_id"].as_i64()), (Some("thread"), Some(root)));
         assert!(thread["forked_from_message_id"].is_null());
-        assert!(ann.messages(id(&thread)).await.is_empty(), "nobody greets in a thread");
-        let said = expect(201, ann.post_message(id(&thread), "By the way.", None).await);
-        let made = expect(201, branch(&ann, id(&thread), json!({"message_id": said["message"]["id"]})).await);
+        assert!(ann.messages(id(&thread)).await.is_empty(), "a greeting was posted in a thread");
+        let posted = expect(201, ann.post_message(id(&thread), "By the way.", None).await);
+        let made = expect(201, branch(&ann, id(&thread), json!({"message_id": posted["message"]["id"]})).await);
         assert_eq!(made["conversation"]["parent_conversation_id"], thread["id"]);
         let refused = ann.delete(&format!("/api/conversations/{}", thread["id"])).await;
         assert_eq!(refusal(&refused), (409, "has_children"));
         app.close().await;
     }
 
-    async fn a_thread_needs_its_parent_and_a_branch_is_not_made_as_one(backend) {
+    async fn a_thread_requires_its_parent_and_a_branch_is_not_created_as_a_conversation(backend) {
         let app = TestApp::start(backend).await;
         let ann = app.admin().await;
-        let (space, _, _) = begun(&ann).await;
-        let (_, elsewhere, _) = begun(&ann).await;
+        let (space, _, _) = create_space_with_message(&ann).await;
+        let (_, elsewhere, _) = create_space_with_message(&ann).await;
         let path = format!("/api/spaces/{space}/conversations");
 
         for (body, param) in [

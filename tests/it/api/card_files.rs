@@ -37,12 +37,12 @@ on_sqlite! {
         assert_eq!(made["warnings_coded"], json!([
             {"code": "kept_as_list", "params": {"field": "tags", "found": "text"}},
         ]));
-        let shelf = expect(200, admin.get("/api/characters").await);
-        assert!(shelf["data"].as_array().unwrap().contains(&made["character"]));
+        let library = expect(200, admin.get("/api/characters").await);
+        assert!(library["data"].as_array().unwrap().contains(&made["character"]));
         app.close().await;
     }
 
-    async fn what_is_no_card_is_refused_with_its_reason(backend) {
+    async fn a_file_that_is_not_a_card_is_rejected_with_the_reason(backend) {
         let app = TestApp::start(backend).await;
         let admin = app.admin().await;
         let before = expect(200, admin.get("/api/characters").await);
@@ -68,7 +68,7 @@ on_sqlite! {
         app.close().await;
     }
 
-    async fn a_png_is_looked_at_brought_in_shown_and_given_back(backend) {
+    async fn a_png_card_is_previewed_imported_shown_and_exported(backend) {
         let app = TestApp::start(backend).await;
         let admin = app.admin().await;
         let png = fixture("text.png");
@@ -79,15 +79,21 @@ on_sqlite! {
         assert_eq!((&seen["name"], &seen["greetings"], &seen["duplicate_of"]), (&json!("Maren"), &json!(1), &json!(null)));
         assert!(seen["avatar"].as_str().unwrap().starts_with("data:image/webp;base64,"));
         let none = expect(200, admin.get("/api/characters").await);
-        assert!(none["data"].as_array().unwrap().iter().all(|it| it["name"] != "Maren"), "a preview stores nothing");
+        assert!(none["data"].as_array().unwrap().iter().all(|it| it["name"] != "Maren"), "the preview stored a character");
 
         let made = expect(201, upload(&admin, IMPORT, "maren.png", &png).await)["character"].clone();
-        let url = made["avatar_url"].as_str().expect("a picture").to_owned();
+        let url = made["avatar_url"].as_str().expect("the character has an avatar").to_owned();
         let picture = fetch(&admin, &url).await;
         assert_eq!(picture.header("content-type"), "image/webp");
         assert_eq!(picture.header("x-content-type-options"), "nosniff");
         assert!(picture.header("content-security-policy").contains("sandbox"));
         assert!(picture.header("cache-control").contains("immutable"));
+        let face = fetch(&admin, &format!("{url}&size=face")).await;
+        assert_eq!((face.status, face.header("content-type")), (200, "image/jpeg"));
+        assert!(face.header("cache-control").contains("immutable"));
+        assert_ne!(face.header("etag"), picture.header("etag"));
+        let other = admin.get(&format!("{url}&size=huge")).await;
+        assert_eq!(refusal(&other), (400, "invalid_value".to_owned()));
         let again = get(&admin, &url).header("if-none-match", picture.header("etag"));
         assert_eq!(Answer::to(again).await.status, 304);
 
@@ -108,7 +114,7 @@ on_sqlite! {
         app.close().await;
     }
 
-    async fn what_is_too_large_for_a_png_leaves_as_an_archive(backend) {
+    async fn a_card_too_large_for_a_png_is_exported_as_an_archive(backend) {
         let app = TestApp::start(backend).await;
         let admin = app.admin().await;
         let noise: Vec<u8> = (0..16_000_000_u32).map(|it| (it.wrapping_mul(2_654_435_761) >> 13) as u8).collect();
@@ -122,11 +128,14 @@ on_sqlite! {
         let file = bytes_of(&admin, &format!("{path}charx")).await;
         let again = expect(200, upload(&admin, IMPORT, "y.charx", &file).await);
         assert_eq!(again["character"], made["character"]);
-        assert!(unpacked(&file).get("s.ogg") == Some(&noise), "an asset in many pieces is whole");
+        assert!(unpacked(&file).get("s.ogg") == Some(&noise), "the large asset is incomplete");
         let space = admin.create_space("Hall", json!({})).await;
         admin.add_character(&space, &made["character"]).await;
-        let whole = bytes_of(&admin, &format!("/api/spaces/{}/export", space["id"])).await;
-        assert!(unpacked(&whole).values().any(|it| *it == noise), "also in a whole space");
+        let exported_space = bytes_of(&admin, &format!("/api/spaces/{}/export", space["id"])).await;
+        assert!(
+            unpacked(&exported_space).values().any(|it| *it == noise),
+            "the large asset is missing in the exported space"
+        );
         app.close().await;
     }
 
@@ -143,34 +152,34 @@ on_sqlite! {
         let changed = expect(200, send(&admin, Method::PUT, &path, file).await);
 
         assert!(changed["avatar_url"].as_str().unwrap().starts_with(&format!("{path}?v=")));
-        let seats = expect(200, admin.get(&roster).await);
-        assert_eq!(seats["data"][1]["avatar_url"], changed["avatar_url"]);
+        let memberships = expect(200, admin.get(&roster).await);
+        assert_eq!(memberships["data"][1]["avatar_url"], changed["avatar_url"]);
         let svg = multipart_body("file", "x.png", b"<svg/>");
         let refused = send(&admin, Method::PUT, &path, svg).await;
         assert_eq!(refusal(&refused), (422, "not_a_picture".to_owned()));
         let gone = expect(200, admin.delete(&path).await);
         assert_eq!(gone["avatar_url"], json!(null));
         assert_eq!(admin.get(&path).await.0, 404);
-        let seats = expect(200, admin.get(&roster).await);
-        assert_eq!(seats["data"][1]["avatar_url"], json!(null));
+        let memberships = expect(200, admin.get(&roster).await);
+        assert_eq!(memberships["data"][1]["avatar_url"], json!(null));
         app.close().await;
     }
 
-    async fn a_card_that_came_without_its_picture_gets_it_when_it_comes_again(backend) {
+    async fn importing_a_card_again_adds_its_missing_picture(backend) {
         let app = TestApp::start_with(backend, OPEN_REGISTRATION).await;
         let admin = app.admin().await;
         let png = fixture("text.png");
-        let drawn = expect(201, upload(&admin, IMPORT, "maren.png", &png).await)["character"].clone();
-        let path = format!("/api/characters/{}/export?format=json", drawn["id"]);
+        let with_picture = expect(201, upload(&admin, IMPORT, "maren.png", &png).await)["character"].clone();
+        let path = format!("/api/characters/{}/export?format=json", with_picture["id"]);
         let card = bytes_of(&admin, &path).await;
         let other = app.register("other").await;
-        let plain = expect(201, upload(&other, IMPORT, "maren.json", &card).await)["character"].clone();
-        assert_eq!(plain["avatar_url"], Value::Null);
+        let without_picture = expect(201, upload(&other, IMPORT, "maren.json", &card).await)["character"].clone();
+        assert_eq!(without_picture["avatar_url"], Value::Null);
 
         let again = expect(200, upload(&other, IMPORT, "maren.png", &png).await);
 
-        assert_eq!(again["character"]["id"], plain["id"]);
-        let url = again["character"]["avatar_url"].as_str().expect("a picture");
+        assert_eq!(again["character"]["id"], without_picture["id"]);
+        let url = again["character"]["avatar_url"].as_str().expect("the character has an avatar");
         assert_eq!(fetch(&other, url).await.status, 200);
         app.close().await;
     }
@@ -185,14 +194,14 @@ on_sqlite! {
 
         expect(204, admin.delete(&format!("/api/characters/{}", card["id"])).await);
 
-        let url = card["avatar_url"].as_str().expect("a picture");
+        let url = card["avatar_url"].as_str().expect("the character has an avatar");
         assert_eq!(fetch(&admin, url).await.status, 200);
         app.close().await;
     }
 }
 
 on_both! {
-    async fn a_card_that_is_brought_twice_at_once_is_stored_once(backend) {
+    async fn a_card_imported_concurrently_is_stored_once(backend) {
         let app = TestApp::start(backend).await;
         let admin = app.admin().await;
         let charx = fixture("whole.charx");
@@ -207,26 +216,29 @@ on_both! {
             statuses.sort_unstable();
             assert_eq!(statuses, [200, 200, 200, 200, 200, 201], "{name}");
             let ids: HashSet<_> = answers.iter().map(|it| it.1["character"]["id"].as_i64()).collect();
-            assert_eq!(ids.len(), 1, "{name}: every answer tells of the same one");
-            let shelf = expect(200, admin.get("/api/characters").await);
-            let shelf = shelf["data"].as_array().unwrap();
-            assert_eq!(shelf.iter().filter(|it| it["name"] == name).count(), 1, "{name}");
+            assert_eq!(ids.len(), 1, "{name}: the responses contain different characters");
+            let library = expect(200, admin.get("/api/characters").await);
+            let library = library["data"].as_array().unwrap();
+            assert_eq!(library.iter().filter(|it| it["name"] == name).count(), 1, "{name}");
         }
         app.close().await;
     }
 }
 
 on_sqlite! {
-    async fn a_picture_that_was_taken_away_does_not_leave_with_the_card(backend) {
+    async fn a_removed_picture_is_not_exported_with_the_card(backend) {
         let app = TestApp::start(backend).await;
         let admin = app.admin().await;
         let made = expect(201, upload(&admin, IMPORT, "x.charx", &fixture("whole.charx")).await);
         let id = &made["character"]["id"];
 
-        let bare = expect(200, admin.delete(&format!("/api/characters/{id}/avatar")).await);
+        let without_avatar = expect(
+            200,
+            admin.delete(&format!("/api/characters/{id}/avatar")).await,
+        );
 
-        assert_eq!(bare["avatar_url"], json!(null));
-        let assets = bare["card"]["data"]["assets"].as_array().unwrap();
+        assert_eq!(without_avatar["avatar_url"], json!(null));
+        let assets = without_avatar["card"]["data"]["assets"].as_array().unwrap();
         assert_eq!((assets.len(), &assets[0]["uri"]), (2, &json!("ccdefault:")));
         let facts = DatabaseFacts::open(&app.database).await.rows("SELECT name FROM character_assets").await;
         assert_eq!(facts, [[Some("assets/background/images/coast.png".to_owned())]]);
@@ -235,25 +247,28 @@ on_sqlite! {
             let file = bytes_of(&admin, &path).await;
             let text = String::from_utf8_lossy(&file);
             assert!(!text.contains("assets/icon/"), "{format}");
-            assert!(format == "png" || text.contains("assets/background/"), "{format}: the others stay");
+            assert!(format == "png" || text.contains("assets/background/"), "{format}: the other assets are missing");
         }
         app.close().await;
     }
 
-    async fn a_card_without_its_picture_comes_back_without_it(backend) {
+    async fn a_card_exported_without_its_picture_is_imported_without_it(backend) {
         let app = TestApp::start(backend).await;
         let admin = app.admin().await;
         let made = expect(201, upload(&admin, IMPORT, "x.charx", &fixture("whole.charx")).await);
         let id = &made["character"]["id"];
-        let bare = expect(200, admin.delete(&format!("/api/characters/{id}/avatar")).await);
-        let charx = charx_of(&admin, &bare).await;
+        let without_avatar = expect(
+            200,
+            admin.delete(&format!("/api/characters/{id}/avatar")).await,
+        );
+        let charx = charx_of(&admin, &without_avatar).await;
         expect(204, admin.delete(&format!("/api/characters/{id}")).await);
 
         let again = expect(201, upload(&admin, IMPORT, "y.charx", &charx).await);
 
         assert_eq!(again["warnings"], json!([]));
         assert_eq!(again["character"]["avatar_url"], json!(null));
-        assert_eq!(again["character"]["card"], bare["card"]);
+        assert_eq!(again["character"]["card"], without_avatar["card"]);
         app.close().await;
     }
 
@@ -268,18 +283,18 @@ on_sqlite! {
 
         let file = multipart_body("file", "x.png", &fixture("no_card.png"));
         let path = format!("/api/characters/{id}/avatar");
-        let painted = expect(200, send(&admin, Method::PUT, &path, file).await);
+        let with_avatar = expect(200, send(&admin, Method::PUT, &path, file).await);
 
-        assert_ne!(painted["avatar_url"], made["character"]["avatar_url"]);
-        let charx = charx_of(&admin, &painted).await;
+        assert_ne!(with_avatar["avatar_url"], made["character"]["avatar_url"]);
+        let charx = charx_of(&admin, &with_avatar).await;
         expect(204, admin.delete(&format!("/api/characters/{id}")).await);
         let again = expect(201, upload(&admin, IMPORT, "y.charx", &charx).await);
         let shown = |it: &Value| it["avatar_url"].as_str().map(|it| it.split('=').next_back().map(str::to_owned));
-        assert_eq!(shown(&again["character"]), shown(&painted), "the new one leaves, not the old");
+        assert_eq!(shown(&again["character"]), shown(&with_avatar), "the old avatar was exported");
         app.close().await;
     }
 
-    async fn assets_of_an_archive_are_kept_and_leave_again(backend) {
+    async fn assets_of_an_archive_are_kept_and_exported_again(backend) {
         let app = TestApp::start(backend).await;
         let admin = app.admin().await;
         let made = expect(201, upload(&admin, IMPORT, "x.charx", &fixture("whole.charx")).await);
@@ -288,15 +303,15 @@ on_sqlite! {
         let path = format!("/api/characters/{}/export?format=charx", made["character"]["id"]);
         let again = expect(200, upload(&admin, IMPORT, "y.zip", &bytes_of(&admin, &path).await).await);
 
-        assert_eq!(again["character"], made["character"], "its card is equal");
-        assert_eq!(again["warnings"].as_array().unwrap().len(), 1, "nothing is missing: {again}");
+        assert_eq!(again["character"], made["character"], "the card differs");
+        assert_eq!(again["warnings"].as_array().unwrap().len(), 1, "unexpected warnings: {again}");
         app.close().await;
     }
 }
 
 fn fixture(name: &str) -> Vec<u8> {
     let path = format!("{}/tests/fixtures/cards/{name}", env!("CARGO_MANIFEST_DIR"));
-    std::fs::read(path).expect("a fixture")
+    std::fs::read(path).expect("the fixture can be read")
 }
 
 /// Returns a card archive with one sound.
@@ -306,11 +321,13 @@ fn archive_with(sound: &[u8]) -> Vec<u8> {
     }});
     let mut zip = ZipWriter::new(Cursor::new(Vec::new()));
     for (name, bytes) in [("card.json", card.to_string().as_bytes()), ("s.ogg", sound)] {
-        let plain = SimpleFileOptions::default().compression_method(CompressionMethod::Stored);
-        zip.start_file(name, plain).expect("an entry");
-        zip.write_all(bytes).expect("its bytes");
+        let without_picture =
+            SimpleFileOptions::default().compression_method(CompressionMethod::Stored);
+        zip.start_file(name, without_picture)
+            .expect("the entry is started");
+        zip.write_all(bytes).expect("the entry is written");
     }
-    zip.finish().expect("an archive").into_inner()
+    zip.finish().expect("the archive is finished").into_inner()
 }
 
 async fn charx_of(person: &HttpClient, character: &Value) -> Vec<u8> {
@@ -326,10 +343,10 @@ fn get(person: &HttpClient, path: &str) -> RequestBuilder {
 async fn admin_name(person: &HttpClient) -> String {
     let session = expect(200, person.get("/api/session").await);
     let name = session["user"]["display_name"].as_str();
-    name.expect("a name").to_owned()
+    name.expect("the user has a name").to_owned()
 }
 
-/// Fetches a picture as an `Answer`: its body is not text, but the tests read only the headers.
+/// Fetches a picture as an `Answer`; the body is not text, but the tests read only the headers.
 async fn fetch(person: &HttpClient, path: &str) -> Answer {
     let answer = Answer::to(get(person, path)).await;
     assert_eq!(answer.status, 200, "{path}");
@@ -339,5 +356,5 @@ async fn fetch(person: &HttpClient, path: &str) -> Answer {
 async fn bytes_of(person: &HttpClient, path: &str) -> Vec<u8> {
     let answer = get(person, path).send().await.expect("the server answers");
     assert_eq!(answer.status(), 200, "{path}");
-    answer.bytes().await.expect("it arrives whole").to_vec()
+    answer.bytes().await.expect("the body is complete").to_vec()
 }

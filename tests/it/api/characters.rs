@@ -9,7 +9,7 @@ use crate::support::http_response::refusal;
 use crate::support::role_fixture::RoleFixture;
 
 on_sqlite! {
-    async fn a_card_comes_out_as_it_went_in(backend) {
+    async fn a_card_is_exported_with_its_unknown_fields(backend) {
         let app = TestApp::start(backend).await;
         let admin = app.admin().await;
         let card = json!({
@@ -32,52 +32,52 @@ on_sqlite! {
     }
 
     async fn a_character_is_visible_to_its_owner_admins_and_members_of_its_spaces(backend) {
-        let (cast, _) = RoleFixture::create(backend).await;
-        let card = cast.moderator.create_character("Ada", None).await;
+        let (users, _) = RoleFixture::create(backend).await;
+        let card = users.moderator.create_character("Ada", None).await;
         let path = format!("/api/characters/{}", id(&card));
         let before = [404, 404, 404, 200, 404, 200];
         let after = [404, 200, 200, 200, 200, 200];
 
-        for ((who, person), status) in cast.all_roles().into_iter().zip(before) {
+        for ((who, person), status) in users.all_roles().into_iter().zip(before) {
             assert_eq!(person.get(&path).await.0, status, "{who} before");
         }
-        cast.moderator.add_character(&cast.document, &card).await;
-        for ((who, person), status) in cast.all_roles().into_iter().zip(after) {
+        users.moderator.add_character(&users.document, &card).await;
+        for ((who, person), status) in users.all_roles().into_iter().zip(after) {
             assert_eq!(person.get(&path).await.0, status, "{who} after");
             let exports = if matches!(who, "guest" | "member" | "owner") { 403 } else { status };
             assert_eq!(person.get(&format!("{path}/export")).await.0, exports, "{who} exports");
             assert_eq!(person.get(&format!("{path}/avatar")).await.0, 404, "{who} has no picture");
         }
-        for ((who, person), status) in cast.all_roles().into_iter().zip([404, 403, 403, 200, 403, 200]) {
+        for ((who, person), status) in users.all_roles().into_iter().zip([404, 403, 403, 200, 403, 200]) {
             let changed = person.patch(&path, json!({"description": who})).await;
             assert_eq!(changed.0, status, "{who} changes: {}", changed.1);
         }
-        for ((who, person), status) in cast.all_roles().into_iter().zip([404, 403, 403, 204, 404, 404]) {
+        for ((who, person), status) in users.all_roles().into_iter().zip([404, 403, 403, 204, 404, 404]) {
             assert_eq!(person.delete(&path).await.0, status, "{who} deletes");
         }
-        cast.app.close().await;
+        users.app.close().await;
     }
 
-    async fn a_deleted_character_keeps_its_seats(backend) {
+    async fn a_deleted_character_keeps_its_memberships(backend) {
         let app = TestApp::start(backend).await;
         let admin = app.admin().await;
         let card = admin.create_character("Ada", None).await;
         let space = admin.create_space("Room", json!({})).await;
-        let seat = admin.add_character(&space, &card).await;
+        let membership = admin.add_character(&space, &card).await;
 
         assert_eq!(admin.delete(&format!("/api/characters/{}", id(&card))).await.0, 204);
 
         let roster = expect(200, admin.get(&format!("/api/spaces/{}/memberships", id(&space))).await);
-        let still = roster["data"].as_array().unwrap().iter().find(|it| id(it) == id(&seat)).unwrap();
+        let still = roster["data"].as_array().unwrap().iter().find(|it| id(it) == id(&membership)).unwrap();
         assert_eq!(still["status"], "active");
-        let shelf = expect(200, admin.get("/api/characters").await);
-        assert!(shelf["data"].as_array().unwrap().iter().all(|it| id(it) != id(&card)));
+        let library = expect(200, admin.get("/api/characters").await);
+        assert!(library["data"].as_array().unwrap().iter().all(|it| id(it) != id(&card)));
         let again = admin.post(&format!("/api/spaces/{}/memberships", id(&space)), json!({"character_id": id(&card)})).await;
         assert_eq!(refusal(&again), (404, "not_found".to_owned()));
         app.close().await;
     }
 
-    async fn a_change_keeps_what_it_does_not_name(backend) {
+    async fn an_update_keeps_the_fields_that_it_does_not_contain(backend) {
         let app = TestApp::start(backend).await;
         let admin = app.admin().await;
         let body = json!({"name": "Ada", "description": "old", "extensions": {"x": 1}});
@@ -98,7 +98,7 @@ on_sqlite! {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_is_no_card_is_refused_and_nothing_is_stored() {
+async fn an_invalid_card_is_rejected_and_nothing_is_stored() {
     let app = TestApp::start(TestBackend::Sqlite).await;
     let admin = app.admin().await;
     let before = expect(200, admin.get("/api/characters").await);

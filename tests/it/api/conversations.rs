@@ -39,7 +39,7 @@ on_sqlite! {
         app.close().await;
     }
 
-    async fn settings_that_make_no_sense_are_refused(backend) {
+    async fn invalid_conversation_settings_are_rejected(backend) {
         let app = TestApp::start(backend).await;
         let ann = app.admin().await;
         let space = ann.create_space("Room", json!({})).await;
@@ -62,7 +62,7 @@ on_sqlite! {
         app.close().await;
     }
 
-    async fn a_read_mark_never_goes_back(backend) {
+    async fn a_read_mark_never_moves_back(backend) {
         let app = TestApp::start_with(backend, IDLE).await;
         let ann = app.admin().await;
         let space = ann.create_space("Room", json!({})).await;

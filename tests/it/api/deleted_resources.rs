@@ -1,5 +1,5 @@
-//! Deleting a resource while other requests use it: a late request is answered that the resource is
-//! gone, never with a server error.
+//! Tests of deleting a resource while other requests use it: a late request fails because the
+//! resource no longer exists, never with a server error.
 
 use futures::future::{join, join_all};
 use reqwest::Method;
@@ -9,17 +9,17 @@ use crate::support::app::TestApp;
 use crate::support::backends::on_sqlite;
 use crate::support::http_client::{HttpClient, expect, id, root_of};
 
-/// How often each resource is deleted while it is used.
+/// The number of times that each resource is deleted while it is used.
 const ROUNDS: usize = 12;
 
-/// A resource to delete and the requests that use it at that moment.
+/// A resource to delete and the requests that use it at the same time.
 struct Deletion {
-    goes: String,
-    uses: Vec<(Method, String, Value)>,
+    target: String,
+    requests: Vec<(Method, String, Value)>,
 }
 
 /// Creates a space, and a lorebook, a preset, a provider and a character that are in use there.
-async fn scenes(admin: &HttpClient, round: usize) -> Vec<Deletion> {
+async fn create_deletions(admin: &HttpClient, round: usize) -> Vec<Deletion> {
     let space = admin
         .create_space(&format!("Harbor {round}"), json!({}))
         .await;
@@ -29,18 +29,18 @@ async fn scenes(admin: &HttpClient, round: usize) -> Vec<Deletion> {
     );
     let character = admin.create_character("Mina", None).await;
     let fiona = admin.create_character("Fiona", None).await;
-    let seat = admin.add_character(&space, &fiona).await;
+    let membership = admin.add_character(&space, &fiona).await;
     let side = format!("{at}/conversations");
     let side = expect(201, admin.post(&side, json!({"title": "Aside"})).await);
-    let said = expect(
+    let posted = expect(
         201,
         admin
             .post(&format!("{root}/messages"), json!({"content": "Hello"}))
             .await,
     );
-    let said = said.get("message").unwrap_or(&said);
-    let book = json!({"name": "Harbor", "entries": [{"keys": ["quay"], "content": "Stone."}]});
-    let book = expect(201, admin.post("/api/lorebooks", book.clone()).await);
+    let posted = posted.get("message").unwrap_or(&posted);
+    let lorebook = json!({"name": "Harbor", "entries": [{"keys": ["quay"], "content": "Stone."}]});
+    let lorebook = expect(201, admin.post("/api/lorebooks", lorebook.clone()).await);
     let other = json!({"name": "Town", "entries": [{"keys": ["mill"], "content": "Wood."}]});
     let other = expect(201, admin.post("/api/lorebooks", other).await);
     let preset = expect(
@@ -49,34 +49,34 @@ async fn scenes(admin: &HttpClient, round: usize) -> Vec<Deletion> {
     );
     let provider = json!({"name": format!("Model {round}"), "kind": "demo", "model": "demo"});
     let provider = expect(201, admin.post("/api/providers", provider).await);
-    let (book, other) = (
-        format!("/api/lorebooks/{}", id(&book)),
+    let (lorebook, other) = (
+        format!("/api/lorebooks/{}", id(&lorebook)),
         format!("/api/lorebooks/{}", id(&other)),
     );
     let entry = expect(200, admin.get(&other).await)["entries"][0].clone();
     let entry = format!("{other}/entries/{}", id(&entry));
     let number = |path: &str| -> i64 { path.rsplit('/').next().unwrap().parse().unwrap() };
-    let member = format!("/api/memberships/{}", id(&seat));
+    let member = format!("/api/memberships/{}", id(&membership));
     let post = |path: String, body: Value| (Method::POST, path, body);
     let patch = |path: &str, body: Value| (Method::PATCH, path.to_owned(), body);
     vec![
         Deletion {
-            uses: vec![
-                post(format!("{book}/entries"), json!({"keys": ["fog"]})),
-                patch(&book, json!({"name": "Port"})),
+            requests: vec![
+                post(format!("{lorebook}/entries"), json!({"keys": ["fog"]})),
+                patch(&lorebook, json!({"name": "Port"})),
                 post(
                     format!("{at}/lorebooks"),
-                    json!({"lorebook_id": number(&book)}),
+                    json!({"lorebook_id": number(&lorebook)}),
                 ),
             ],
-            goes: book,
+            target: lorebook,
         },
         Deletion {
-            uses: vec![patch(&entry, json!({"content": "Grey."}))],
-            goes: entry,
+            requests: vec![patch(&entry, json!({"content": "Grey."}))],
+            target: entry,
         },
         Deletion {
-            uses: vec![
+            requests: vec![
                 post(
                     format!("{at}/memberships"),
                     json!({"character_id": id(&character)}),
@@ -86,28 +86,28 @@ async fn scenes(admin: &HttpClient, round: usize) -> Vec<Deletion> {
                     json!({"name": "Min"}),
                 ),
             ],
-            goes: format!("/api/characters/{}", id(&character)),
+            target: format!("/api/characters/{}", id(&character)),
         },
         Deletion {
-            uses: vec![patch(&member, json!({"preset_id": id(&preset)}))],
-            goes: format!("/api/presets/{}", id(&preset)),
+            requests: vec![patch(&member, json!({"preset_id": id(&preset)}))],
+            target: format!("/api/presets/{}", id(&preset)),
         },
         Deletion {
-            uses: vec![patch(&member, json!({"provider_id": id(&provider)}))],
-            goes: format!("/api/providers/{}", id(&provider)),
+            requests: vec![patch(&member, json!({"provider_id": id(&provider)}))],
+            target: format!("/api/providers/{}", id(&provider)),
         },
         Deletion {
-            uses: vec![
+            requests: vec![
                 patch(
-                    &format!("/api/messages/{}", id(said)),
+                    &format!("/api/messages/{}", id(posted)),
                     json!({"content": "Hi"}),
                 ),
-                post(format!("{root}/branch"), json!({"message_id": id(said)})),
+                post(format!("{root}/branch"), json!({"message_id": id(posted)})),
             ],
-            goes: format!("/api/messages/{}", id(said)),
+            target: format!("/api/messages/{}", id(posted)),
         },
         Deletion {
-            uses: vec![
+            requests: vec![
                 post(
                     format!("/api/conversations/{}/messages", id(&side)),
                     json!({"content": "Hm"}),
@@ -121,10 +121,10 @@ async fn scenes(admin: &HttpClient, round: usize) -> Vec<Deletion> {
                     json!({}),
                 ),
             ],
-            goes: format!("/api/conversations/{}", id(&side)),
+            target: format!("/api/conversations/{}", id(&side)),
         },
         Deletion {
-            uses: vec![
+            requests: vec![
                 post(format!("{at}/invites"), json!({"role": "member"})),
                 post(format!("{at}/conversations"), json!({"title": "Late"})),
                 post(
@@ -133,7 +133,7 @@ async fn scenes(admin: &HttpClient, round: usize) -> Vec<Deletion> {
                 ),
                 patch(&at, json!({"name": "Port"})),
             ],
-            goes: at,
+            target: at,
         },
     ]
 }
@@ -142,23 +142,23 @@ on_sqlite! {
     async fn using_a_resource_while_it_is_deleted_reports_that_it_is_gone(backend) {
         let app = TestApp::start(backend).await;
         let admin = app.admin().await;
-        let mut wrong = Vec::new();
+        let mut errors = Vec::new();
         for round in 0..ROUNDS {
-            for Deletion { goes, uses } in scenes(&admin, round).await {
-                let used = uses.iter().map(|(method, path, body)| {
+            for Deletion { target, requests } in create_deletions(&admin, round).await {
+                let responses = requests.iter().map(|(method, path, body)| {
                     admin.attempt(method.clone(), path, Some(body))
                 });
-                let (gone, answers) = join(admin.delete(&goes), join_all(used)).await;
-                assert!(gone.0 < 300 || gone.0 == 409, "DELETE {goes}: {gone:?}");
-                for ((method, path, _), answer) in uses.iter().zip(answers) {
+                let (gone, answers) = join(admin.delete(&target), join_all(responses)).await;
+                assert!(gone.0 < 300 || gone.0 == 409, "DELETE {target}: {gone:?}");
+                for ((method, path, _), answer) in requests.iter().zip(answers) {
                     let (status, body) = answer.unwrap();
                     if status >= 500 {
-                        wrong.push(format!("DELETE {goes}, {method} {path}: {status} {body}"));
+                        errors.push(format!("DELETE {target}, {method} {path}: {status} {body}"));
                     }
                 }
             }
         }
-        assert!(wrong.is_empty(), "{} of them:\n{}", wrong.len(), wrong.join("\n"));
+        assert!(errors.is_empty(), "{} server errors:\n{}", errors.len(), errors.join("\n"));
         app.close().await;
     }
 }

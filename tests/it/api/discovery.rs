@@ -14,11 +14,11 @@ use crate::support::http_client::expect;
 use crate::support::http_response::refusal;
 use crate::support::trap_server::TrapServer;
 
-const DOOR: &str = "/api/providers/discover";
+const PATH: &str = "/api/providers/discover";
 
-async fn app_with(env: &[(&str, &str)], places: Vec<ServerAddress>) -> TestApp {
+async fn app_with(env: &[(&str, &str)], addresses: Vec<ServerAddress>) -> TestApp {
     TestApp::start_changed(TestBackend::Sqlite, env, |app| {
-        app.server_addresses = Arc::new(places)
+        app.server_addresses = Arc::new(addresses)
     })
     .await
 }
@@ -27,15 +27,15 @@ async fn app_with(env: &[(&str, &str)], places: Vec<ServerAddress>) -> TestApp {
 async fn a_responding_server_is_discovered_with_its_models_and_can_be_added() {
     let (ollama, studio) = (FakeProvider::start().await, FakeProvider::start().await);
     ollama.models(&["llama3.2:latest", "qwen3"]);
-    let places = vec![
+    let addresses = vec![
         ServerAddress::new("Ollama", ProviderKind::Ollama, ollama.port()),
         ServerAddress::new("LM Studio", ProviderKind::OpenaiCompatible, studio.port()),
         ServerAddress::new("llama.cpp", ProviderKind::OpenaiCompatible, 1),
     ];
-    let app = app_with(&[], places).await;
+    let app = app_with(&[], addresses).await;
     let admin = app.admin().await;
 
-    let found = expect(200, admin.post(DOOR, json!({})).await);
+    let found = expect(200, admin.post(PATH, json!({})).await);
 
     assert_eq!(
         found["data"],
@@ -66,18 +66,18 @@ async fn a_responding_server_is_discovered_with_its_models_and_can_be_added() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_silent_listener_does_not_delay_discovery() {
-    // The operating system accepts the connection, but nothing ever answers.
+    // The operating system accepts the connection, but no process responds.
     let silent = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = silent.local_addr().unwrap().port();
     let upstream = FakeProvider::start().await;
-    let places = vec![
+    let addresses = vec![
         ServerAddress::new("KoboldCpp", ProviderKind::OpenaiCompatible, port),
         ServerAddress::new("Ollama", ProviderKind::Ollama, upstream.port()),
     ];
-    let app = app_with(&[], places).await;
+    let app = app_with(&[], addresses).await;
     let admin = app.admin().await;
 
-    let found = expect(200, admin.post(DOOR, json!({})).await);
+    let found = expect(200, admin.post(PATH, json!({})).await);
 
     assert_eq!(found["data"].as_array().map(Vec::len), Some(1), "{found}");
     assert_eq!(found["data"][0]["name"], "Ollama");
@@ -86,17 +86,17 @@ async fn a_silent_listener_does_not_delay_discovery() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn without_private_access_no_address_is_called() {
-    let decoy = TrapServer::start();
-    let places = vec![ServerAddress::new(
+    let trap = TrapServer::start();
+    let addresses = vec![ServerAddress::new(
         "Ollama",
         ProviderKind::Ollama,
-        decoy.port,
+        trap.port,
     )];
     let closed = [("TROUPE_ALLOW_PRIVATE_PROVIDERS", "false")];
-    let app = app_with(&closed, places).await;
+    let app = app_with(&closed, addresses).await;
     let admin = app.admin().await;
 
-    let refused = admin.post(DOOR, json!({})).await;
+    let refused = admin.post(PATH, json!({})).await;
 
     assert_eq!(refusal(&refused), (403, "forbidden".to_owned()));
     assert!(
@@ -105,6 +105,6 @@ async fn without_private_access_no_address_is_called() {
             .to_string()
             .contains("TROUPE_ALLOW_PRIVATE_PROVIDERS")
     );
-    assert_eq!(decoy.n_came(), 0);
+    assert_eq!(trap.n_came(), 0);
     app.close().await;
 }

@@ -1,5 +1,5 @@
-//! An edit names the version of the message that it is based on, so concurrent edits of one message
-//! never lose a text.
+//! Tests of edits with a version: an edit names the version that it is based on, so concurrent
+//! edits of one message lose no text.
 
 use futures::future::join_all;
 use serde_json::{Value, json};
@@ -9,8 +9,8 @@ use crate::support::backends::on_sqlite;
 use crate::support::http_client::{HttpClient, expect, id, root_of};
 use crate::support::poll;
 
-/// Creates a space in which Ada greeted with "Hi." and has one alternate greeting.
-async fn greeted(ann: &HttpClient) -> (Value, Value) {
+/// Creates a space in which Ada posted the greeting "Hi." and has one alternate greeting.
+async fn create_greeted_space(ann: &HttpClient) -> (Value, Value) {
     let space = ann
         .create_space("Space", json!({"reply_order": "manual"}))
         .await;
@@ -42,7 +42,7 @@ async fn edit_with_header(
         .await
         .expect("the server answers");
     let status = answer.status().as_u16();
-    (status, answer.json().await.expect("an answer is JSON"))
+    (status, answer.json().await.expect("the response is JSON"))
 }
 
 fn error(answer: &(u16, Value)) -> (u16, &str) {
@@ -56,7 +56,7 @@ on_sqlite! {
     async fn of_many_edits_from_one_version_one_succeeds_and_the_others_get_its_text(backend) {
         let app = TestApp::start(backend).await;
         let ann = app.admin().await;
-        let (_, greeting) = greeted(&ann).await;
+        let (_, greeting) = create_greeted_space(&ann).await;
         assert_eq!(greeting["version"], 1);
         let texts: Vec<String> = (0..8).map(|n| format!("Text {n}.")).collect();
 
@@ -66,9 +66,9 @@ on_sqlite! {
         assert_eq!(won.len(), 1, "{answers:?}");
         for it in &lost {
             assert_eq!(error(it), (409, "edit_conflict"));
-            let present = &it.1["error"]["current"];
-            assert_eq!(present["id"], greeting["id"]);
-            assert_eq!((&present["content"], &present["version"]), (&won[0].1["content"], &json!(2)));
+            let current = &it.1["error"]["current"];
+            assert_eq!(current["id"], greeting["id"]);
+            assert_eq!((&current["content"], &current["version"]), (&won[0].1["content"], &json!(2)));
         }
         app.close().await;
     }
@@ -76,7 +76,7 @@ on_sqlite! {
     async fn an_edit_records_its_editor(backend) {
         let app = TestApp::start(backend).await;
         let ann = app.admin().await;
-        let (space, greeting) = greeted(&ann).await;
+        let (space, greeting) = create_greeted_space(&ann).await;
         let memberships = expect(200, ann.get(&format!("/api/spaces/{}/memberships", id(&space))).await);
         let own = memberships["data"].as_array().unwrap().iter().find(|it| it["kind"] == "human").unwrap();
 
@@ -87,10 +87,10 @@ on_sqlite! {
         app.close().await;
     }
 
-    async fn an_edit_without_its_version_or_from_the_future_changes_nothing(backend) {
+    async fn an_edit_without_the_current_version_changes_nothing(backend) {
         let app = TestApp::start(backend).await;
         let ann = app.admin().await;
-        let (space, greeting) = greeted(&ann).await;
+        let (space, greeting) = create_greeted_space(&ann).await;
         let path = format!("/api/messages/{}", id(&greeting));
         let text = json!({"content": "Hey."});
 
@@ -111,24 +111,24 @@ on_sqlite! {
     async fn the_version_grows_with_each_change_of_the_shown_text_and_with_nothing_else(backend) {
         let app = TestApp::start(backend).await;
         let ann = app.admin().await;
-        let (space, greeting) = greeted(&ann).await;
+        let (space, greeting) = create_greeted_space(&ann).await;
         let path = format!("/api/messages/{}", id(&greeting));
         let select = format!("{path}/swipes/select");
 
         let edited = expect(200, edit(&ann, &greeting, "Hey.", 1).await);
         let same = expect(200, edit(&ann, &greeting, "Hey.", 2).await);
         let other = expect(200, ann.post(&select, json!({"position": 1, "expected_version": 2})).await);
-        let dimmed = expect(200, ann.patch(&path, json!({"visibility": "excluded"})).await);
+        let excluded = expect(200, ann.patch(&path, json!({"visibility": "excluded"})).await);
         let stale = ann.post(&select, json!({"position": 0, "expected_version": 2})).await;
 
-        let versions = [edited, same, other, dimmed].map(|it| it["version"].as_i64().unwrap());
+        let versions = [edited, same, other, excluded].map(|it| it["version"].as_i64().unwrap());
         assert_eq!(versions, [2, 2, 3, 3]);
         assert_eq!(error(&stale), (409, "edit_conflict"));
         assert_eq!(stale.1["error"]["current"]["content"], "Ho.");
 
         let regenerate = format!("/api/conversations/{}/regenerate", root_of(&space));
         expect(202, ann.post(&regenerate, json!({})).await);
-        let written = poll::until("the new version is committed", async || {
+        let written = poll::until("the regenerated text is stored", async || {
             let message = ann.messages(root_of(&space)).await.remove(0);
             (message["swipes"]["count"] == 3).then_some(message)
         })

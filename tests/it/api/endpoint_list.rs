@@ -21,13 +21,13 @@ const METHODS: [Method; 5] = [
 ];
 
 fn all() -> Vec<ApiEndpoint> {
-    let doors = endpoints::all();
-    [doors.api, doors.open].concat()
+    let endpoints = endpoints::all();
+    [endpoints.api, endpoints.open].concat()
 }
 
 /// Returns the path of an endpoint with 1 for each parameter in braces, or a UUID for a run.
-fn address(door: &ApiEndpoint) -> String {
-    let parts = door.path().split('/').map(|part| match part {
+fn address(endpoint: &ApiEndpoint) -> String {
+    let parts = endpoint.path().split('/').map(|part| match part {
         "{run_id}" => "01890000-0000-7000-8000-000000000001",
         _ if part.starts_with('{') => "1",
         _ => part,
@@ -37,27 +37,27 @@ fn address(door: &ApiEndpoint) -> String {
 
 /// Returns the methods of each path.
 fn endpoint_methods() -> BTreeMap<String, BTreeSet<String>> {
-    let mut surface: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
-    for door in all() {
-        let methods = surface.entry(address(&door)).or_default();
+    let mut methods_by_path: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+    for endpoint in all() {
+        let methods = methods_by_path.entry(address(&endpoint)).or_default();
         assert!(
-            methods.insert(door.method().to_string()),
-            "{} {} twice",
-            door.method(),
-            door.path()
+            methods.insert(endpoint.method().to_string()),
+            "{} {} is listed twice",
+            endpoint.method(),
+            endpoint.path()
         );
     }
-    surface
+    methods_by_path
 }
 
 #[test]
 fn the_list_of_endpoints_matches_its_snapshot() {
-    let mut doors: Vec<_> = all()
+    let mut endpoints: Vec<_> = all()
         .iter()
-        .map(|door| (door.path().to_owned(), door.method().to_string()))
+        .map(|endpoint| (endpoint.path().to_owned(), endpoint.method().to_string()))
         .collect();
-    doors.sort();
-    let lines: Vec<_> = doors
+    endpoints.sort();
+    let lines: Vec<_> = endpoints
         .iter()
         .map(|(path, method)| format!("{method} {path}"))
         .collect();
@@ -78,9 +78,9 @@ async fn every_path_accepts_its_methods_and_lists_them_for_others() {
                 // A client that is not signed in gets 401 from most endpoints; 404 and 405 mean
                 // that the endpoint is not mounted. The invite endpoint returns its own 404 for an
                 // unknown token.
-                let is_there = ![404, 405].contains(&answer.status)
+                let is_mounted = ![404, 405].contains(&answer.status)
                     || answer.text.contains("This invite does not exist");
-                assert!(is_there, "{method} {address}");
+                assert!(is_mounted, "{method} {address}");
                 continue;
             }
             let refusal = (405, "method_not_allowed".to_owned());

@@ -7,13 +7,13 @@ use crate::support::backends::TestBackend;
 use crate::support::http_client::{HttpClient, http_client};
 use crate::support::http_response::Answer;
 
-fn ask(app: &TestApp, person: &HttpClient, method: Method, path: &str) -> RequestBuilder {
+fn build_request(app: &TestApp, person: &HttpClient, method: Method, path: &str) -> RequestBuilder {
     http_client()
         .request(method, format!("{}{path}", app.base))
         .header("cookie", person.cookie())
 }
 
-async fn refused(request: RequestBuilder) -> (u16, String, String) {
+async fn error_of(request: RequestBuilder) -> (u16, String, String) {
     let answer = Answer::to(request).await;
     let (status, code) = answer.refusal();
     let param = answer.json()["error"]["param"]
@@ -122,12 +122,12 @@ async fn malformed_bodies_have_distinct_errors() {
     ];
 
     for (content_type, body, status, code, param) in cases {
-        let request = ask(&app, &admin, Method::POST, "/api/spaces")
+        let request = build_request(&app, &admin, Method::POST, "/api/spaces")
             .header("content-type", *content_type)
             .body(body.clone());
         let expected = (*status, (*code).to_owned(), (*param).to_owned());
         assert_eq!(
-            refused(request).await,
+            error_of(request).await,
             expected,
             "{}",
             String::from_utf8_lossy(body)
@@ -142,19 +142,19 @@ async fn a_body_over_one_mebibyte_is_too_large() {
     let admin = app.admin().await;
     let post = |n: usize| {
         let body = format!(r#"{{"name":"x","description":"{}"}}"#, "x".repeat(n));
-        ask(&app, &admin, Method::POST, "/api/spaces")
+        build_request(&app, &admin, Method::POST, "/api/spaces")
             .header("content-type", "application/json")
             .body(body)
     };
 
-    assert_eq!(refused(post(1024 * 1024)).await.0, 413);
+    assert_eq!(error_of(post(1024 * 1024)).await.0, 413);
     // Just below the limit the body is read, and only its value is invalid.
-    assert_eq!(refused(post(1024 * 1024 - 100)).await.1, "invalid_value");
+    assert_eq!(error_of(post(1024 * 1024 - 100)).await.1, "invalid_value");
     app.close().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn addresses_and_methods_that_are_not_there_say_so() {
+async fn unknown_paths_return_404_and_unsupported_methods_405() {
     let app = TestApp::start(TestBackend::Sqlite).await;
     let admin = app.admin().await;
     let not_found = [
@@ -175,7 +175,7 @@ async fn addresses_and_methods_that_are_not_there_say_so() {
     ];
 
     for (method, path) in not_found {
-        let answer = refused(ask(&app, &admin, method, path)).await;
+        let answer = error_of(build_request(&app, &admin, method, path)).await;
         assert_eq!(
             answer,
             (404, "not_found".to_owned(), String::new()),
@@ -188,7 +188,7 @@ async fn addresses_and_methods_that_are_not_there_say_so() {
         (Method::POST, "/healthz"),
         (Method::PATCH, "/api/setup"),
     ] {
-        let answer = refused(ask(&app, &admin, method, path)).await;
+        let answer = error_of(build_request(&app, &admin, method, path)).await;
         assert_eq!(
             (answer.0, answer.1.as_str()),
             (405, "method_not_allowed"),
@@ -199,7 +199,7 @@ async fn addresses_and_methods_that_are_not_there_say_so() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_page_out_of_range_is_400() {
+async fn an_invalid_page_query_returns_400() {
     let app = TestApp::start(TestBackend::Sqlite).await;
     let admin = app.admin().await;
 
@@ -212,7 +212,7 @@ async fn a_page_out_of_range_is_400() {
         "all=maybe",
     ] {
         let path = format!("/api/spaces?{query}");
-        let (status, code, param) = refused(ask(&app, &admin, Method::GET, &path)).await;
+        let (status, code, param) = error_of(build_request(&app, &admin, Method::GET, &path)).await;
         assert_eq!((status, code.as_str()), (400, "invalid_value"), "{query}");
         assert_eq!(Some(param.as_str()), query.split('=').next());
     }
@@ -220,10 +220,10 @@ async fn a_page_out_of_range_is_400() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_stranger_learns_nothing_but_to_sign_in() {
+async fn an_unauthenticated_request_gets_401_before_anything_is_validated() {
     let app = TestApp::start(TestBackend::Sqlite).await;
     app.admin().await;
-    let stranger =
+    let unauthenticated =
         |method: Method, path: &str| http_client().request(method, format!("{}{path}", app.base));
 
     for (method, path) in [
@@ -237,8 +237,8 @@ async fn a_stranger_learns_nothing_but_to_sign_in() {
         (Method::GET, "/api/providers"),
         (Method::POST, "/api/admin/reap"),
     ] {
-        let request = stranger(method, path).body("{");
-        let (status, code, _) = refused(request).await;
+        let request = unauthenticated(method, path).body("{");
+        let (status, code, _) = error_of(request).await;
         assert_eq!(
             (status, code.as_str()),
             (401, "not_authenticated"),
@@ -260,7 +260,7 @@ async fn every_response_has_the_security_headers_and_an_id() {
         "/api/session",
         "/nowhere",
         "/api/setup",
-        "/js/main.js",
+        "/robots.txt",
     ] {
         let answer = Answer::to(client.get(format!("{}{path}", app.base))).await;
         let policy = answer.header("content-security-policy");
@@ -297,7 +297,7 @@ async fn a_failure_before_the_handler_has_its_request_id() {
     let admin = app.admin().await;
     app.app.db.clone().close().await;
 
-    let answer = Answer::to(ask(&app, &admin, Method::GET, "/api/session")).await;
+    let answer = Answer::to(build_request(&app, &admin, Method::GET, "/api/session")).await;
 
     assert!(answer.status >= 500, "{answer:?}");
     let id = answer.json()["error"]["request_id"].clone();

@@ -1,5 +1,5 @@
-//! Garbage collection deletes data of cards only when nothing refers to it any more; quotas limit
-//! what each user can store.
+//! Tests of garbage collection, which deletes data of cards only if nothing refers to it, and of
+//! the storage quota of each user.
 
 use reqwest::{Method, Response};
 use serde_json::{Value, json};
@@ -21,18 +21,22 @@ on_both! {
     async fn unused_data_is_deleted_after_a_while(backend) {
         let app = TestApp::start(backend).await;
         let admin = app.admin().await;
-        let card = imported(&admin).await;
-        let before = stored(&app).await;
-        assert_eq!(before.1, 3, "a small picture, and two assets");
+        let card = import_card(&admin).await;
+        let before = count_stored(&app).await;
+        assert_eq!(before.1, 3, "expected a small picture and two assets");
         expect(204, admin.delete(&path_of(&card)).await);
 
         let soon = sweep(&app).await;
-        assert_eq!((soon.characters, soon.assets), (1, 0), "bytes are spared for an hour");
+        assert_eq!(
+            (soon.characters, soon.assets),
+            (1, 0),
+            "unused assets were deleted within an hour"
+        );
         app.app.clock.advance_ms(HOUR_MS + 1);
         let later = sweep(&app).await;
 
         assert_eq!((later.characters, later.assets), (0, 3));
-        assert_eq!(stored(&app).await, (before.0 - 1, 0));
+        assert_eq!(count_stored(&app).await, (before.0 - 1, 0));
         assert_eq!(sweep(&app).await, GcReport::default());
         app.close().await;
     }
@@ -40,14 +44,14 @@ on_both! {
     async fn a_deleted_card_is_removed_with_the_last_space_that_uses_it(backend) {
         let app = TestApp::start(backend).await;
         let admin = app.admin().await;
-        let card = imported(&admin).await;
+        let card = import_card(&admin).await;
         let space = admin.create_space("Room", json!({})).await;
-        let seat = admin.add_character(&space, &card).await;
-        expect(204, admin.delete(&format!("/api/memberships/{}", seat["id"])).await);
+        let membership = admin.add_character(&space, &card).await;
+        expect(204, admin.delete(&format!("/api/memberships/{}", membership["id"])).await);
         expect(204, admin.delete(&path_of(&card)).await);
         app.app.clock.advance_ms(2 * HOUR_MS);
 
-        assert_eq!(sweep(&app).await, GcReport::default(), "its words are there, and have a face");
+        assert_eq!(sweep(&app).await, GcReport::default(), "a card that is still used was deleted");
         assert_eq!(avatar(&admin, &card).await.status(), 200);
         expect(204, admin.delete(&format!("/api/spaces/{}", space["id"])).await);
         let gone = sweep(&app).await;
@@ -56,10 +60,10 @@ on_both! {
         app.close().await;
     }
 
-    async fn what_two_cards_share_stays_with_the_other(backend) {
+    async fn deleting_a_card_keeps_assets_that_another_card_uses(backend) {
         let app = TestApp::start(backend).await;
         let admin = app.admin().await;
-        let one = imported(&admin).await;
+        let one = import_card(&admin).await;
         let other = admin.create_character("Odo", None).await;
         let picture = multipart_body("file", "x.png", &fixture("no_card.png"));
         let path = format!("/api/characters/{}/avatar", other["id"]);
@@ -71,7 +75,7 @@ on_both! {
         app.app.clock.advance_ms(2 * HOUR_MS);
         sweep(&app).await;
 
-        assert_eq!(stored(&app).await.1, 1, "the picture of the other");
+        assert_eq!(count_stored(&app).await.1, 1, "the shared picture was deleted");
         assert_eq!(avatar(&admin, &other).await.status(), 200);
         app.close().await;
     }
@@ -80,20 +84,19 @@ on_both! {
         let app = TestApp::start(backend).await;
         let admin = app.admin().await;
         for round in 0..12 {
-            let card = imported(&admin).await;
+            let card = import_card(&admin).await;
             let all = expect(200, admin.get("/api/characters").await);
             expect(204, admin.delete(&path_of(&card)).await);
-            // Old and without a reference: the garbage collection would delete what the import is
-            // about to use.
+            // Makes the data old enough to be deleted while the import is about to use it.
             app.app.clock.advance_ms(2 * HOUR_MS);
 
-            let (_, _, again) = tokio::join!(sweep(&app), sweep(&app), imported(&admin));
+            let (_, _, again) = tokio::join!(sweep(&app), sweep(&app), import_card(&admin));
 
             assert_eq!(avatar(&admin, &again).await.status(), 200, "round {round}");
             let charx = format!("{}/export?format=charx", path_of(&again));
-            let file = get(&admin, &charx).await.bytes().await.expect("it arrives whole");
+            let file = get(&admin, &charx).await.bytes().await.expect("the body is complete");
             let seen = expect(200, upload(&admin, "/api/characters/preview", "x", &file).await);
-            assert_eq!(seen["warnings"], json!([]), "round {round}: nothing is missing");
+            assert_eq!(seen["warnings"], json!([]), "round {round}: data is missing");
             let now = expect(200, admin.get("/api/characters").await);
             assert_eq!(now["data"].as_array().map(Vec::len), all["data"].as_array().map(Vec::len));
             expect(204, admin.delete(&path_of(&again)).await);
@@ -101,7 +104,7 @@ on_both! {
         app.close().await;
     }
 
-    async fn there_is_an_end_to_what_one_person_may_store(backend) {
+    async fn the_storage_of_one_user_is_limited(backend) {
         let env = [("LIMIT_STORED_MIB_PER_USER", "1"), ("TROUPE_OPEN_REGISTRATION", "true")];
         let app = TestApp::start_with(backend, &env).await;
         let admin = app.admin().await;
@@ -117,7 +120,7 @@ on_both! {
         assert_eq!(refusal(&third), (413, "storage_full".to_owned()));
         let none = expect(200, admin.get("/api/characters").await);
         let is_new = |it: &&Value| it["name"] == "Bob" || it["name"] == "Cid";
-        assert!(!none["data"].as_array().unwrap().iter().any(|it| is_new(&it)), "nothing was stored");
+        assert!(!none["data"].as_array().unwrap().iter().any(|it| is_new(&it)), "a rejected card was stored");
         let card = path_of(&first["character"]);
         let grown = json!({"scenario": noise("s", 600_000)});
         assert_eq!(refusal(&admin.patch(&card, grown).await), (413, "storage_full".to_owned()));
@@ -129,7 +132,7 @@ on_both! {
         app.close().await;
     }
 
-    async fn two_that_come_at_once_do_not_pass_the_limit_together(backend) {
+    async fn two_concurrent_uploads_cannot_exceed_the_storage_limit_together(backend) {
         let app = TestApp::start_with(backend, &[("LIMIT_STORED_MIB_PER_USER", "1")]).await;
         let admin = app.admin().await;
         let (one, two) = (large("Ada"), large("Bob"));
@@ -154,51 +157,60 @@ async fn a_picture_is_shown_without_reading_its_card() {
     };
     let app = TestApp::start(TestBackend::Sqlite).await;
     let admin = app.admin().await;
-    let card = imported(&admin).await;
+    let card = import_card(&admin).await;
     assert_eq!(avatar(&admin, &card).await.status(), 200);
     statements.take();
 
     let shown = avatar(&admin, &card).await;
-    let told = statements.take();
+    let queries = statements.take();
 
-    let tag = shown.headers()["etag"].to_str().expect("a tag").to_owned();
-    let of_cards: Vec<_> = told
+    let tag = shown.headers()["etag"]
+        .to_str()
+        .expect("the ETag is text")
+        .to_owned();
+    let of_cards: Vec<_> = queries
         .iter()
         .filter(|it| it.contains("\"characters\""))
         .collect();
-    assert_eq!(of_cards.len(), 1, "{told:#?}");
+    assert_eq!(of_cards.len(), 1, "{queries:#?}");
     assert!(
-        told.iter()
+        queries
+            .iter()
             .all(|it| !it.contains("\"characters\".\"card\"")),
-        "{told:#?}"
+        "{queries:#?}"
     );
     assert_eq!(
-        told.iter().filter(|it| it.contains("\"assets\"")).count(),
+        queries
+            .iter()
+            .filter(|it| it.contains("\"assets\""))
+            .count(),
         1,
-        "{told:#?}"
+        "{queries:#?}"
     );
-    let url = card["avatar_url"].as_str().expect("a picture");
+    let url = card["avatar_url"]
+        .as_str()
+        .expect("the character has an avatar");
     let request = http_client().get(format!("{}{url}", admin.base()));
     let request = request
         .header("cookie", admin.cookie())
         .header("if-none-match", tag);
     let known = request.send().await.expect("the server answers");
     assert_eq!(known.status(), 304);
-    let told = statements.take();
+    let queries = statements.take();
     assert!(
-        told.iter().all(|it| !it.contains("\"assets\"")),
-        "{told:#?}"
+        queries.iter().all(|it| !it.contains("\"assets\"")),
+        "{queries:#?}"
     );
     app.close().await;
 }
 
 async fn sweep(app: &TestApp) -> GcReport {
-    let swept = garbage_collection::collect_once(&app.app.db, app.app.clock.now()).await;
-    swept.expect("the database answers")
+    let report = garbage_collection::collect_once(&app.app.db, app.app.clock.now()).await;
+    report.expect("the database answers")
 }
 
 /// Returns the numbers of stored characters and assets.
-async fn stored(app: &TestApp) -> (i64, i64) {
+async fn count_stored(app: &TestApp) -> (i64, i64) {
     let mut facts = DatabaseFacts::open(&app.database).await;
     let characters = facts
         .number("SELECT CAST(COUNT(*) AS TEXT) FROM characters")
@@ -211,7 +223,7 @@ async fn stored(app: &TestApp) -> (i64, i64) {
     )
 }
 
-async fn imported(person: &HttpClient) -> Value {
+async fn import_card(person: &HttpClient) -> Value {
     let made = expect(
         201,
         upload(person, IMPORT, "x.charx", &fixture("whole.charx")).await,
@@ -233,7 +245,7 @@ async fn get(person: &HttpClient, path: &str) -> Response {
     request.send().await.expect("the server answers")
 }
 
-/// Returns a card of 700 KB that no database can compress.
+/// Returns a card of 700 KB that cannot be compressed.
 fn large(name: &str) -> Vec<u8> {
     let card = json!({"name": name, "description": noise(name, 700_000)});
     card.to_string().into_bytes()
@@ -254,5 +266,5 @@ fn noise(seed: &str, length: usize) -> String {
 
 fn fixture(name: &str) -> Vec<u8> {
     let path = format!("{}/tests/fixtures/cards/{name}", env!("CARGO_MANIFEST_DIR"));
-    std::fs::read(path).expect("a fixture")
+    std::fs::read(path).expect("the fixture can be read")
 }

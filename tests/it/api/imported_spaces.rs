@@ -1,4 +1,4 @@
-//! What a space file cannot enable: Auto Mode, and tool calls without approval.
+//! Tests that a space file cannot enable Auto Mode or tool calls without approval.
 
 use serde_json::{Value, json};
 
@@ -9,7 +9,7 @@ use crate::support::http_client::{expect, id};
 use crate::support::space_content::{unpacked, with_file};
 
 on_sqlite! {
-    async fn an_imported_space_arrives_with_auto_mode_off_and_tools_on_approval(backend) {
+    async fn an_imported_space_has_auto_mode_off_and_tools_need_approval(backend) {
         let app = TestApp::start(backend).await;
         let ann = app.admin().await;
         let space = ann.create_space("The inn", json!({})).await;
@@ -25,11 +25,11 @@ on_sqlite! {
 
         let done = import(&ann, "/api/spaces/import", "inn.zip", &file).await;
 
-        let arrived = expect(200, ann.get(&format!("/api/spaces/{}", done["space_id"])).await);
-        assert_eq!((&arrived["auto_mode_enabled"], &arrived["auto_mode_delay_ms"]), (&json!(false), &json!(0)));
-        let asks = json!({"dice": "with_approval", "time": "with_approval", "web_fetch": "with_approval"});
-        assert_eq!(arrived["settings"]["tools"], asks);
-        assert_eq!(arrived["settings"]["tool_servers"][0]["use"], "with_approval");
+        let imported = expect(200, ann.get(&format!("/api/spaces/{}", done["space_id"])).await);
+        assert_eq!((&imported["auto_mode_enabled"], &imported["auto_mode_delay_ms"]), (&json!(false), &json!(0)));
+        let with_approval = json!({"dice": "with_approval", "time": "with_approval", "web_fetch": "with_approval"});
+        assert_eq!(imported["settings"]["tools"], with_approval);
+        assert_eq!(imported["settings"]["tool_servers"][0]["use"], "with_approval");
         app.close().await;
     }
 }

@@ -9,11 +9,11 @@ use crate::support::http_client::{HttpClient, expect, id, root_of};
 use crate::support::http_response::refusal;
 use crate::support::poll;
 
-/// More messages than a request handles without a job.
+/// More messages than a request copies or deletes without a job.
 const LONG: i64 = 2_500;
 const MIB: usize = 1024 * 1024;
 
-async fn quiet(ann: &HttpClient) -> (i64, i64) {
+async fn create_space(ann: &HttpClient) -> (i64, i64) {
     let space = ann
         .create_space("Room", json!({"reply_order": "manual"}))
         .await;
@@ -47,7 +47,7 @@ async fn branch(ann: &HttpClient, of: i64, message: i64) -> (u16, Value) {
     ann.post(&path, json!({"message_id": message})).await
 }
 
-async fn ends(ann: &HttpClient, job: &Value) -> Value {
+async fn wait_until_ended(ann: &HttpClient, job: &Value) -> Value {
     let path = format!("/api/jobs/{}", job["id"]);
     poll::until("the job has ended", async || {
         let job = expect(200, ann.get(&path).await);
@@ -56,28 +56,28 @@ async fn ends(ann: &HttpClient, job: &Value) -> Value {
     .await
 }
 
-async fn listed(ann: &HttpClient, space: i64) -> usize {
+async fn n_listed(ann: &HttpClient, space: i64) -> usize {
     let path = format!("/api/spaces/{space}/conversations");
-    let listed = expect(200, ann.get(&path).await);
-    listed["data"].as_array().unwrap().len()
+    let conversations = expect(200, ann.get(&path).await);
+    conversations["data"].as_array().unwrap().len()
 }
 
 on_both! {
     async fn a_long_branch_is_a_job_that_ends_in_a_conversation(backend) {
         let app = TestApp::start(backend).await;
         let ann = app.admin().await;
-        let (space, root) = quiet(&ann).await;
+        let (space, root) = create_space(&ann).await;
         let mut facts = DatabaseFacts::open(&app.database).await;
         let last = fill(&ann, &mut facts, root, LONG).await;
 
         let job = expect(202, branch(&ann, root, last).await)["job"].clone();
-        let ended = ends(&ann, &job).await;
+        let ended = wait_until_ended(&ann, &job).await;
 
         assert_eq!((job["kind"].as_str(), job["n_total"].as_i64()), (Some("branch"), Some(LONG)));
         assert_eq!((ended["status"].as_str(), ended["n_done"].as_i64()), (Some("succeeded"), Some(LONG)));
         let made = ann.conversation(ended["conversation_id"].as_i64().unwrap()).await;
         assert_eq!(made["last_seq"], LONG);
-        assert_eq!(listed(&ann, space).await, 2);
+        assert_eq!(n_listed(&ann, space).await, 2);
         let jobs = expect(200, ann.get("/api/jobs").await);
         assert_eq!(jobs["data"][0]["id"], job["id"]);
         let again = ann.delete(&format!("/api/jobs/{}", job["id"])).await;
@@ -85,10 +85,10 @@ on_both! {
         app.close().await;
     }
 
-    async fn what_a_job_hides_is_seen_nowhere(backend) {
+    async fn a_conversation_hidden_by_a_job_is_visible_nowhere(backend) {
         let app = TestApp::start(backend).await;
         let ann = app.admin().await;
-        let (space, root) = quiet(&ann).await;
+        let (space, root) = create_space(&ann).await;
         let mut facts = DatabaseFacts::open(&app.database).await;
         let last = fill(&ann, &mut facts, root, 3).await;
         let made = id(&expect(201, branch(&ann, root, last).await)["conversation"]);
@@ -98,7 +98,7 @@ on_both! {
 
         facts.execute(&hide).await;
 
-        assert_eq!(listed(&ann, space).await, 1);
+        assert_eq!(n_listed(&ann, space).await, 1);
         let after = totals().await;
         assert_eq!(after["conversations"].as_i64(), before["conversations"].as_i64().map(|it| it - 1));
         assert_eq!(after["messages"].as_i64(), before["messages"].as_i64().map(|it| it - 3));
@@ -118,25 +118,25 @@ on_both! {
         app.close().await;
     }
 
-    async fn a_long_conversation_and_a_long_space_are_gone_at_once(backend) {
+    async fn a_deleted_long_conversation_or_space_is_invisible_at_once(backend) {
         let app = TestApp::start(backend).await;
         let ann = app.admin().await;
-        let (space, root) = quiet(&ann).await;
+        let (space, root) = create_space(&ann).await;
         let mut facts = DatabaseFacts::open(&app.database).await;
         let last = fill(&ann, &mut facts, root, LONG).await;
         let job = expect(202, branch(&ann, root, last).await)["job"].clone();
-        let made = ends(&ann, &job).await["conversation_id"].clone();
+        let made = wait_until_ended(&ann, &job).await["conversation_id"].clone();
 
         let deleted = expect(202, ann.delete(&format!("/api/conversations/{made}")).await)["job"].clone();
         assert_eq!(ann.get(&format!("/api/conversations/{made}")).await.0, 404);
         let refused = ann.delete(&format!("/api/jobs/{}", deleted["id"])).await;
         assert_eq!(refusal(&refused), (409, "already_finished".to_owned()));
-        assert_eq!(ends(&ann, &deleted).await["status"], "succeeded");
+        assert_eq!(wait_until_ended(&ann, &deleted).await["status"], "succeeded");
 
         let deleted = expect(202, ann.delete(&format!("/api/spaces/{space}")).await)["job"].clone();
         assert_eq!(ann.get(&format!("/api/spaces/{space}")).await.0, 404);
         assert_eq!(ann.get(&format!("/api/conversations/{root}")).await.0, 404);
-        assert_eq!(ends(&ann, &deleted).await["status"], "succeeded");
+        assert_eq!(wait_until_ended(&ann, &deleted).await["status"], "succeeded");
         assert_eq!(facts.number(&format!("SELECT CAST(COUNT(*) AS TEXT) FROM messages WHERE conversation_id = {root}")).await, 0);
         app.close().await;
     }
@@ -144,7 +144,7 @@ on_both! {
     async fn text_beyond_the_quota_of_the_owner_is_not_stored(backend) {
         let app = TestApp::start_with(backend, &[("LIMIT_STORED_MIB_PER_USER", "1")]).await;
         let ann = app.admin().await;
-        let (_, root) = quiet(&ann).await;
+        let (_, root) = create_space(&ann).await;
         let text = "x".repeat(60 * 1024);
         let mut last = 0;
         for _ in 0..10 {
@@ -162,10 +162,13 @@ on_both! {
             n_posts += 1;
         };
         assert_eq!(refusal(&refused), (413, "storage_full".to_owned()));
-        assert!((n_posts + 1) * text.len() > MIB - 2 * text.len(), "{n_posts} posts fit");
+        assert!(
+            (n_posts + 1) * text.len() > MIB - 2 * text.len(),
+            "only {n_posts} posts were accepted"
+        );
 
         assert_eq!(ann.messages(root).await.len(), n_posts);
-        let (_, elsewhere) = quiet(&ann).await;
+        let (_, elsewhere) = create_space(&ann).await;
         assert_eq!(refusal(&ann.post_message(elsewhere, &text, None).await), (413, "storage_full".to_owned()));
         app.close().await;
     }

@@ -15,16 +15,20 @@ async fn make(person: &HttpClient, name: &str, entries: Value) -> Value {
     expect(201, person.post("/api/lorebooks", body).await)
 }
 
-fn path_of(book: &Value) -> String {
-    format!("/api/lorebooks/{}", id(book))
+fn path_of(lorebook: &Value) -> String {
+    format!("/api/lorebooks/{}", id(lorebook))
 }
 
 /// Returns the entries that a text activates, and the others as `name: because`.
-async fn tried(person: &HttpClient, book: &Value, text: &str) -> (Vec<String>, Vec<String>) {
-    let path = format!("{}/test", path_of(book));
-    let tried = expect(200, person.post(&path, json!({"text": text})).await);
-    let told = |field: &str| {
-        let all = tried[field].as_array().unwrap().iter();
+async fn test_activation(
+    person: &HttpClient,
+    lorebook: &Value,
+    text: &str,
+) -> (Vec<String>, Vec<String>) {
+    let path = format!("{}/test", path_of(lorebook));
+    let result = expect(200, person.post(&path, json!({"text": text})).await);
+    let describe = |field: &str| {
+        let all = result[field].as_array().unwrap().iter();
         all.map(|it| {
             format!(
                 "{}: {}",
@@ -34,11 +38,11 @@ async fn tried(person: &HttpClient, book: &Value, text: &str) -> (Vec<String>, V
         })
         .collect()
     };
-    (told("fired"), told("not_fired"))
+    (describe("fired"), describe("not_fired"))
 }
 
 on_sqlite! {
-    async fn a_lorebook_is_kept_changed_and_taken_away(backend) {
+    async fn a_lorebook_can_be_created_changed_and_deleted(backend) {
         let app = TestApp::start(backend).await;
         let admin = app.admin().await;
         let made = expect(201, admin.post("/api/lorebooks", json!({
@@ -51,7 +55,7 @@ on_sqlite! {
         assert_eq!(made["entries"][0]["extensions"]["x"], json!([1]));
         let list = expect(200, admin.get("/api/lorebooks").await);
         assert_eq!((&list["data"][0]["name"], &list["data"][0]["n_entries"]), (&json!("Harbor"), &json!(1)));
-        assert!(list["data"][0].get("entries").is_none(), "a list does not tell what is in them");
+        assert!(list["data"][0].get("entries").is_none(), "the list contains entries");
 
         let changed = expect(200, admin.patch(&path_of(&made), json!({"name": "Port", "scan_depth": null})).await);
         assert_eq!((&changed["name"], &changed["scan_depth"], &changed["token_budget"]), (&json!("Port"), &Value::Null, &json!(300)));
@@ -60,11 +64,11 @@ on_sqlite! {
         app.close().await;
     }
 
-    async fn entries_are_written_changed_field_by_field_and_taken_out(backend) {
+    async fn entries_can_be_created_changed_field_by_field_and_deleted(backend) {
         let app = TestApp::start(backend).await;
         let admin = app.admin().await;
-        let book = make(&admin, "Harbor", json!([])).await;
-        let path = format!("{}/entries", path_of(&book));
+        let lorebook = make(&admin, "Harbor", json!([])).await;
+        let path = format!("{}/entries", path_of(&lorebook));
 
         let made = expect(201, admin.post(&path, json!({"keys": ["gull"], "content": "They steal.", "extensions": {"sticky": 3}})).await);
         let one = format!("{path}/{}", id(&made));
@@ -75,17 +79,17 @@ on_sqlite! {
         let list = expect(200, admin.get(&path).await);
         assert_eq!(list["data"], json!([changed]));
         let other = make(&admin, "Other", json!([])).await;
-        assert_eq!(admin.get(&format!("{}/entries/{}", path_of(&other), id(&made))).await.0, 404, "of another book");
+        assert_eq!(admin.get(&format!("{}/entries/{}", path_of(&other), id(&made))).await.0, 404, "an entry of another lorebook was returned");
         assert_eq!(admin.delete(&one).await.0, 204);
         assert_eq!(admin.get(&one).await.0, 404);
         app.close().await;
     }
 
-    async fn what_a_lorebook_cannot_be_is_named(backend) {
+    async fn an_invalid_lorebook_is_rejected_with_the_field_named(backend) {
         let app = TestApp::start(backend).await;
         let admin = app.admin().await;
-        let book = make(&admin, "Harbor", json!([])).await;
-        let path = format!("{}/entries", path_of(&book));
+        let lorebook = make(&admin, "Harbor", json!([])).await;
+        let path = format!("{}/entries", path_of(&lorebook));
         let cases = [
             (admin.post("/api/lorebooks", json!({"entries": []})).await, 400, "missing_field", "name"),
             (admin.post("/api/lorebooks", json!({"name": " "})).await, 422, "invalid_value", "name"),
@@ -94,21 +98,21 @@ on_sqlite! {
             (admin.post(&path, json!({"keys": ["a"], "made_up": 1})).await, 400, "unknown_field", "made_up"),
             (admin.post(&path, json!({"position": "above"})).await, 422, "invalid_value", "position"),
             (admin.post(&path, json!({"content": "x".repeat(300_000)})).await, 422, "too_large", "entries"),
-            (admin.post(&format!("{}/test", path_of(&book)), json!({"text": "x".repeat(70_000)})).await, 422, "too_long", "text"),
+            (admin.post(&format!("{}/test", path_of(&lorebook)), json!({"text": "x".repeat(70_000)})).await, 422, "too_long", "text"),
         ];
 
         for (answer, status, code, param) in cases {
             assert_eq!(refusal(&answer), (status, code.to_owned()), "{}", answer.1);
             assert_eq!(answer.1["error"]["param"], param);
         }
-        assert_eq!(expect(200, admin.get(&path_of(&book)).await)["n_entries"], 0);
+        assert_eq!(expect(200, admin.get(&path_of(&lorebook)).await)["n_entries"], 0);
         app.close().await;
     }
 
     async fn testing_a_text_shows_activated_entries_and_why_others_are_not(backend) {
         let app = TestApp::start(backend).await;
         let admin = app.admin().await;
-        let book = make(&admin, "Harbor", json!([
+        let lorebook = make(&admin, "Harbor", json!([
             {"keys": ["gull"], "content": "They steal.", "name": "Gulls"},
             {"keys": ["/ships?/i"], "content": "Tall.", "name": "Ships"},
             {"keys": [], "constant": true, "content": "Salt.", "name": "Salt"},
@@ -118,11 +122,11 @@ on_sqlite! {
             {"keys": ["/(/"], "name": "Broken"},
         ])).await;
 
-        let (fired, not_fired) = tried(&admin, &book, "A GULL on a Ship").await;
+        let (fired, not_fired) = test_activation(&admin, &lorebook, "A GULL on a Ship").await;
 
         assert_eq!(fired, ["Salt: constant", "Ships: key: /ships?/i", "Gulls: key: gull"]);
         assert_eq!(not_fired, ["Whales: no_key", "Bread: secondary_keys", "Off: disabled", "Broken: bad_pattern: /(/"]);
-        let answer = expect(200, admin.post(&format!("{}/test", path_of(&book)), json!({"text": "Hm."})).await);
+        let answer = expect(200, admin.post(&format!("{}/test", path_of(&lorebook)), json!({"text": "Hm."})).await);
         assert_eq!(answer["warnings"].as_array().unwrap().len(), 1);
         assert_eq!(answer["warnings_coded"], json!([
             {"code": "lore_key_no_pattern", "params": {"entry": "Broken", "book": "Harbor", "key": "/(/"}},
@@ -130,12 +134,12 @@ on_sqlite! {
         app.close().await;
     }
 
-    async fn a_book_goes_out_as_a_world_file(backend) {
+    async fn a_lorebook_is_exported_as_a_world_info_file(backend) {
         let app = TestApp::start(backend).await;
         let admin = app.admin().await;
-        let book = make(&admin, "Harbor", json!([{"keys": ["gull"], "secondary_keys": ["sea"], "content": "They steal.", "enabled": false, "insertion_order": 7}])).await;
+        let lorebook = make(&admin, "Harbor", json!([{"keys": ["gull"], "secondary_keys": ["sea"], "content": "They steal.", "enabled": false, "insertion_order": 7}])).await;
 
-        let world = expect(200, admin.get(&format!("{}/export", path_of(&book))).await);
+        let world = expect(200, admin.get(&format!("{}/export", path_of(&lorebook))).await);
 
         let entry = &world["entries"]["0"];
         assert_eq!((&world["name"], &entry["key"], &entry["keysecondary"]), (&json!("Harbor"), &json!(["gull"]), &json!(["sea"])));
@@ -144,48 +148,57 @@ on_sqlite! {
         app.close().await;
     }
 
-    async fn a_file_of_another_tool_becomes_a_book_and_what_is_none_leaves_nothing(backend) {
+    async fn a_world_info_file_is_imported_and_an_invalid_file_stores_nothing(backend) {
         let app = TestApp::start(backend).await;
         let admin = app.admin().await;
-        let door = "/api/lorebooks/import";
+        let import_path = "/api/lorebooks/import";
         let world = include_bytes!("../../fixtures/lore/world_array.json");
 
-        let brought = expect(201, file_uploads::bring(&admin, door, "The coast.json", world).await);
+        let imported = expect(
+            201,
+            file_uploads::bring(&admin, import_path, "The coast.json", world).await,
+        );
 
-        assert_eq!((&brought["lorebook"]["name"], &brought["lorebook"]["n_entries"]), (&json!("The coast"), &json!(3)));
-        assert_eq!(brought["warnings"].as_array().unwrap().len(), 3);
-        assert!(brought["warnings_coded"][2]["code"].is_string(), "{brought}");
-        let exported = expect(200, admin.get(&format!("{}/export", path_of(&brought["lorebook"]))).await);
-        let again = file_uploads::bring(&admin, door, "x.json", exported.to_string().as_bytes()).await;
+        assert_eq!((&imported["lorebook"]["name"], &imported["lorebook"]["n_entries"]), (&json!("The coast"), &json!(3)));
+        assert_eq!(imported["warnings"].as_array().unwrap().len(), 3);
+        assert!(imported["warnings_coded"][2]["code"].is_string(), "{imported}");
+        let exported = expect(200, admin.get(&format!("{}/export", path_of(&imported["lorebook"]))).await);
+        let again = file_uploads::bring(&admin, import_path, "x.json", exported.to_string().as_bytes()).await;
         assert_eq!(expect(201, again)["lorebook"]["entries"][0]["keys"], json!(["lamp", "lantern"]));
-        let picture = file_uploads::bring(&admin, door, "x.json", b"\x89PNG\r\n").await;
+        let picture = file_uploads::bring(&admin, import_path, "x.json", b"\x89PNG\r\n").await;
         assert_eq!(refusal(&picture), (422, "not_a_lorebook".to_owned()));
-        let large = file_uploads::bring(&admin, door, "x.json", &vec![b' '; 5 * 1024 * 1024 + 1]).await;
+        let large = file_uploads::bring(&admin, import_path, "x.json", &vec![b' '; 5 * 1024 * 1024 + 1]).await;
         assert_eq!(refusal(&large), (413, "too_large".to_owned()));
         assert_eq!(expect(200, admin.get("/api/lorebooks").await)["data"].as_array().unwrap().len(), 2);
         app.close().await;
     }
 
     async fn lorebooks_apply_in_the_order_set_by_authorized_users(backend) {
-        let (cast, _) = RoleFixture::create(backend).await;
-        let one = make(&cast.moderator, "One", json!([{"keys": ["a"]}])).await;
-        let two = make(&cast.moderator, "Two", json!([])).await;
-        let strange = make(&cast.admin, "Strange", json!([])).await;
-        let path = format!("/api/spaces/{}/lorebooks", id(&cast.document));
-        let put = |ids: Value| cast.moderator.put(&path, json!({"lorebook_ids": ids}));
+        let (users, _) = RoleFixture::create(backend).await;
+        let one = make(&users.moderator, "One", json!([{"keys": ["a"]}])).await;
+        let two = make(&users.moderator, "Two", json!([])).await;
+        let of_admin = make(&users.admin, "Strange", json!([])).await;
+        let path = format!("/api/spaces/{}/lorebooks", id(&users.document));
+        let put = |ids: Value| users.moderator.put(&path, json!({"lorebook_ids": ids}));
 
         let linked = expect(200, put(json!([id(&two), id(&one), id(&two)])).await);
         assert_eq!(linked["lorebook_ids"], json!([id(&two), id(&one)]));
         assert_eq!(linked["lorebooks"][1], json!({"id": id(&one), "name": "One", "n_entries": 1}));
-        assert_eq!(refusal(&put(json!([id(&strange)])).await), (422, "invalid_value".to_owned()));
+        assert_eq!(refusal(&put(json!([id(&of_admin)])).await), (422, "invalid_value".to_owned()));
         // A lorebook that another member added can stay and be moved in the order.
-        expect(200, cast.admin.put(&path, json!({"lorebook_ids": [id(&one), id(&strange)]})).await);
-        let kept = expect(200, put(json!([id(&strange), id(&one)])).await);
-        assert_eq!(kept["lorebook_ids"], json!([id(&strange), id(&one)]));
+        expect(
+            200,
+            users
+                .admin
+                .put(&path, json!({"lorebook_ids": [id(&one), id(&of_admin)]}))
+                .await,
+        );
+        let kept = expect(200, put(json!([id(&of_admin), id(&one)])).await);
+        assert_eq!(kept["lorebook_ids"], json!([id(&of_admin), id(&one)]));
         // A deleted lorebook applies nowhere.
-        assert_eq!(cast.moderator.delete(&path_of(&one)).await.0, 204);
-        assert_eq!(expect(200, cast.moderator.get(&path).await)["lorebook_ids"], json!([id(&strange)]));
-        cast.app.close().await;
+        assert_eq!(users.moderator.delete(&path_of(&one)).await.0, 204);
+        assert_eq!(expect(200, users.moderator.get(&path).await)["lorebook_ids"], json!([id(&of_admin)]));
+        users.app.close().await;
     }
 
     async fn a_message_activates_lorebooks_of_the_space_and_of_the_card(backend) {
@@ -207,34 +220,44 @@ on_sqlite! {
         ]}});
         let card = expect(201, admin.post("/api/characters", card).await);
         admin.add_character(&space, &card).await;
-        let here = root_of(&space);
+        let conversation = root_of(&space);
 
-        let posted = expect(201, admin.post_message(here, "A gull on the quay.", None).await);
+        let posted = expect(
+            201,
+            admin
+                .post_message(conversation, "A gull on the quay.", None)
+                .await,
+        );
         upstream.wait_for_requests(1).await;
         let sent = format!("/api/runs/{}/prompt", posted["run"]["id"].as_str().unwrap());
-        let sent = poll::until("what was sent is kept", async || {
+        let sent = poll::until("the prompt of the run is stored", async || {
             let (status, sent) = admin.get(&sent).await;
             (status == 200).then_some(sent)
         }).await;
 
-        let seen = expect(200, admin.get(&format!("/api/conversations/{here}/prompt")).await);
+        let seen = expect(
+            200,
+            admin
+                .get(&format!("/api/conversations/{conversation}/prompt"))
+                .await,
+        );
         for prompt in [&sent, &seen] {
             assert_eq!(prompt["warnings"].as_array().unwrap().len(), 1, "{prompt}");
             assert_eq!(prompt["warnings_coded"], json!([
                 {"code": "lore_key_no_pattern", "params": {"entry": "Broken", "book": "The coast", "key": "/(/"}},
             ]));
         }
-        let mut woken: Vec<_> = sent["lore"].as_array().unwrap().iter().map(|it| {
+        let mut activated: Vec<_> = sent["lore"].as_array().unwrap().iter().map(|it| {
             let word = |field: &str| it[field].as_str().unwrap().to_owned();
             (word("book"), word("name"), word("because"))
         }).collect();
-        woken.sort();
-        let told = |book: &str, name: &str, because: &str| (book.to_owned(), name.to_owned(), because.to_owned());
-        assert_eq!(woken, [told("Ada's", "Quay", "key: quay"), told("The coast", "Gulls", "key: gull")]);
-        let asked = upstream.body(0)["messages"].to_string();
-        for (text, is_said) in [("Gulls steal.", true), ("The quay is grey.", true), ("Whales sing.", false), ("The tower leans.", false)] {
-            assert_eq!(sent["messages"].to_string().contains(text), is_said, "{text} in the record");
-            assert_eq!(asked.contains(text), is_said, "{text} in what the model was asked");
+        activated.sort();
+        let describe = |lorebook: &str, name: &str, because: &str| (lorebook.to_owned(), name.to_owned(), because.to_owned());
+        assert_eq!(activated, [describe("Ada's", "Quay", "key: quay"), describe("The coast", "Gulls", "key: gull")]);
+        let requested = upstream.body(0)["messages"].to_string();
+        for (text, is_sent) in [("Gulls steal.", true), ("The quay is grey.", true), ("Whales sing.", false), ("The tower leans.", false)] {
+            assert_eq!(sent["messages"].to_string().contains(text), is_sent, "{text} in the stored prompt");
+            assert_eq!(requested.contains(text), is_sent, "{text} in the request to the model");
         }
         app.close().await;
     }

@@ -1,4 +1,4 @@
-//! Each membership can have its own provider and a model of it.
+//! Tests of memberships with their own provider and model.
 
 use serde_json::{Value, json};
 
@@ -9,7 +9,7 @@ use crate::support::http_client::{HttpClient, expect, id, root_of};
 use crate::support::http_response::refusal;
 use crate::support::poll;
 
-/// Creates a provider that calls this fake provider.
+/// Creates a provider with the address of this fake provider.
 async fn provider(
     admin: &HttpClient,
     upstream: &FakeProvider,
@@ -23,12 +23,12 @@ async fn provider(
 }
 
 /// Triggers a reply; returns the model that was requested.
-async fn asked_for(admin: &HttpClient, conversation: i64, upstream: &FakeProvider) -> Value {
+async fn requested_model(admin: &HttpClient, conversation: i64, upstream: &FakeProvider) -> Value {
     let nth = upstream.n_requests();
     let posted = admin.post_message(conversation, "Hello?", None).await;
     expect(201, posted);
     upstream.wait_for_requests(nth + 1).await;
-    poll::until("the room is idle", async || {
+    poll::until("the conversation is idle", async || {
         (admin.conversation(conversation).await["state"] == "idle").then_some(())
     })
     .await;
@@ -36,28 +36,33 @@ async fn asked_for(admin: &HttpClient, conversation: i64, upstream: &FakeProvide
 }
 
 on_sqlite! {
-    async fn a_seat_speaks_with_its_own_model(backend) {
+    async fn a_membership_uses_its_own_provider_and_model(backend) {
         let app = TestApp::start(backend).await;
         let admin = app.admin().await;
         let (usual, own) = (FakeProvider::start().await, FakeProvider::start().await);
         provider(&admin, &usual, "usual", true).await;
         let other = provider(&admin, &own, "other", false).await;
         let space = admin.create_space("Room", json!({"user_turn_debounce_ms": 0})).await;
-        let seat = admin.add_character(&space, &admin.create_character("Ada", None).await).await;
-        let (seat, here) = (format!("/api/memberships/{}", id(&seat)), root_of(&space));
+        let membership = admin
+            .add_character(&space, &admin.create_character("Ada", None).await)
+            .await;
+        let (membership, conversation) = (
+            format!("/api/memberships/{}", id(&membership)),
+            root_of(&space),
+        );
 
-        assert_eq!(asked_for(&admin, here, &usual).await, "usual");
-        expect(200, admin.patch(&seat, json!({"llm_provider_id": other})).await);
-        assert_eq!(asked_for(&admin, here, &own).await, "other");
-        expect(200, admin.patch(&seat, json!({"settings": {"model": " special "}})).await);
-        assert_eq!(asked_for(&admin, here, &own).await, "special");
+        assert_eq!(requested_model(&admin, conversation, &usual).await, "usual");
+        expect(200, admin.patch(&membership, json!({"llm_provider_id": other})).await);
+        assert_eq!(requested_model(&admin, conversation, &own).await, "other");
+        expect(200, admin.patch(&membership, json!({"settings": {"model": " special "}})).await);
+        assert_eq!(requested_model(&admin, conversation, &own).await, "special");
 
-        let runs = admin.runs(here).await;
+        let runs = admin.runs(conversation).await;
         assert!(runs.iter().any(|it| it["prompt"]["model"] == "special"), "{runs:?}");
         // The model name has no meaning for a different provider.
         expect(200, admin.patch(&format!("/api/providers/{other}"), json!({"disabled": true})).await);
-        assert_eq!(asked_for(&admin, here, &usual).await, "usual");
-        let refused = admin.patch(&seat, json!({"settings": {"model": "a\nb"}})).await;
+        assert_eq!(requested_model(&admin, conversation, &usual).await, "usual");
+        let refused = admin.patch(&membership, json!({"settings": {"model": "a\nb"}})).await;
         assert_eq!(refusal(&refused), (422, "invalid_value".to_owned()));
         app.close().await;
     }

@@ -79,7 +79,7 @@ on_sqlite! {
         app.close().await;
     }
 
-    async fn there_is_nothing_around_a_message_that_is_not_shown_here(backend) {
+    async fn a_page_around_a_message_not_in_the_conversation_is_rejected(backend) {
         let app = TestApp::start(backend).await;
         let ann = app.admin().await;
         let space = ann.create_space("Room", json!({})).await;

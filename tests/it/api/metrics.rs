@@ -16,35 +16,38 @@ use crate::support::ws_client::WsClient;
 const PLANTED: &str = "zanzibar";
 
 /// Requests the metrics with these headers.
-async fn ask(office: &AdminFixture, headers: &[(&str, &str)]) -> Answer {
-    let mut request = http_client().get(format!("{}/metrics", office.app.base));
+async fn request_metrics(fixture: &AdminFixture, headers: &[(&str, &str)]) -> Answer {
+    let mut request = http_client().get(format!("{}/metrics", fixture.app.base));
     for (name, value) in headers {
         request = request.header(*name, *value);
     }
     Answer::to(request).await
 }
 
-/// Returns every sample by its name and labels; fails on anything that OpenMetrics does not allow.
-async fn figures(office: &AdminFixture) -> BTreeMap<String, f64> {
-    let answer = ask(office, &[]).await;
+/// Returns every sample by its name and labels; panics on invalid OpenMetrics text.
+async fn samples(fixture: &AdminFixture) -> BTreeMap<String, f64> {
+    let answer = request_metrics(fixture, &[]).await;
     assert_eq!(answer.status, 200, "{}", answer.text);
     let mut lines: Vec<&str> = answer.text.lines().collect();
     assert_eq!(lines.pop(), Some("# EOF"));
     let mut found = BTreeMap::new();
     let mut family = "";
     for line in lines {
-        if let Some(said) = line.strip_prefix("# ") {
-            family = said.split(' ').nth(1).unwrap();
+        if let Some(comment) = line.strip_prefix("# ") {
+            family = comment.split(' ').nth(1).unwrap();
             continue;
         }
         let (series, value) = line.rsplit_once(' ').unwrap();
-        assert!(series.starts_with(family), "{series} stands under {family}");
+        assert!(
+            series.starts_with(family),
+            "{series} is listed under {family}"
+        );
         let value = value
             .parse()
-            .unwrap_or_else(|_| panic!("no number: {line}"));
+            .unwrap_or_else(|_| panic!("not a number: {line}"));
         assert!(
             found.insert(series.to_owned(), value).is_none(),
-            "twice: {series}"
+            "duplicate series: {series}"
         );
     }
     found
@@ -63,18 +66,18 @@ async fn key_of(person: &HttpClient) -> String {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn metrics_need_an_admins_key_or_a_local_request() {
     let public = [("TROUPE_PUBLIC_URL", "https://troupe.example")];
-    let office = AdminFixture::open_with(TestBackend::Sqlite, &public).await;
-    let ann = office.app.register("ann").await;
-    let (admins, anns) = (key_of(&office.admin).await, key_of(&ann).await);
+    let fixture = AdminFixture::open_with(TestBackend::Sqlite, &public).await;
+    let ann = fixture.app.register("ann").await;
+    let (admins, anns) = (key_of(&fixture.admin).await, key_of(&ann).await);
     let elsewhere = ("x-forwarded-for", "203.0.113.7");
-    let cookie = ("cookie", office.admin.cookie());
+    let cookie = ("cookie", fixture.admin.cookie());
 
-    let here = ask(&office, &[]).await;
+    let here = request_metrics(&fixture, &[]).await;
 
     assert_eq!(here.status, 200);
     let kind = "application/openmetrics-text; version=1.0.0; charset=utf-8";
     assert_eq!(here.header("content-type"), kind);
-    let by_key = ask(&office, &[elsewhere, ("authorization", &admins)]).await;
+    let by_key = request_metrics(&fixture, &[elsewhere, ("authorization", &admins)]).await;
     assert_eq!(by_key.status, 200);
     for (headers, refusal) in [
         (vec![elsewhere], (401, "not_authenticated")),
@@ -95,41 +98,41 @@ async fn metrics_need_an_admins_key_or_a_local_request() {
             (403, "forbidden"),
         ),
     ] {
-        let refused = ask(&office, &headers).await;
+        let refused = request_metrics(&fixture, &headers).await;
         assert_eq!(
             refused.refusal(),
             (refusal.0, refusal.1.to_owned()),
             "{headers:?}"
         );
     }
-    office.close().await;
+    fixture.close().await;
 }
 
 on_sqlite! {
     async fn every_metric_is_counted(backend) {
-        let office = AdminFixture::open(backend).await;
-        let place = office.create_space(&office.admin, "Harbor").await;
-        let ear = WsClient::subscribed(&office.admin, place.conversation).await;
-        office.post(&office.admin, place.conversation, "One.").await;
-        office.upstream.next(ResponseScript::status(401));
-        office.post(&office.admin, place.conversation, "Two.").await;
+        let fixture = AdminFixture::open(backend).await;
+        let space = fixture.create_space(&fixture.admin, "Harbor").await;
+        let client = WsClient::subscribed(&fixture.admin, space.conversation).await;
+        fixture.post(&fixture.admin, space.conversation, "One.").await;
+        fixture.upstream.next(ResponseScript::status(401));
+        fixture.post(&fixture.admin, space.conversation, "Two.").await;
         let gate = HoldPoint::closed();
-        office.upstream.next(ResponseScript::say("Slow one.").held_at(&gate));
-        let post = office.admin.post_message(place.conversation, "Three.", None).await;
+        fixture.upstream.next(ResponseScript::say("Slow one.").held_at(&gate));
+        let post = fixture.admin.post_message(space.conversation, "Three.", None).await;
         expect(201, post);
-        office.upstream.wait_for_requests(3).await;
-        let post = office.admin.post_message(place.conversation, "Four.", None).await;
+        fixture.upstream.wait_for_requests(3).await;
+        let post = fixture.admin.post_message(space.conversation, "Four.", None).await;
         expect(201, post);
-        office.app.app.clock.advance_ms(5_000);
+        fixture.app.app.clock.advance_ms(5_000);
 
-        let during = figures(&office).await;
-        expect(202, office.admin.stop(place.conversation).await);
-        office.settle(&office.admin, place.conversation).await;
-        drop(ear);
+        let during = samples(&fixture).await;
+        expect(202, fixture.admin.stop(space.conversation).await);
+        fixture.settle(&fixture.admin, space.conversation).await;
+        drop(client);
         let after = poll::until("everything has ended", async || {
-            let now = figures(&office).await;
-            let rests = ["troupe_runs_held", "troupe_sockets_open"].iter().all(|it| now[*it] == 0.0);
-            rests.then_some(now)
+            let now = samples(&fixture).await;
+            let is_idle = ["troupe_runs_held", "troupe_sockets_open"].iter().all(|it| now[*it] == 0.0);
+            is_idle.then_some(now)
         })
         .await;
 
@@ -180,12 +183,12 @@ on_sqlite! {
         ] {
             assert!(after[&series] > 0.0, "{series}");
         }
-        office.close().await;
+        fixture.close().await;
     }
 
     async fn no_metric_contains_message_text(backend) {
-        let office = AdminFixture::open(backend).await;
-        let ann = office.app.register(PLANTED).await;
+        let fixture = AdminFixture::open(backend).await;
+        let ann = fixture.app.register(PLANTED).await;
         let settings = json!({"reply_order": "list", "description": PLANTED});
         let space = ann.create_space(PLANTED, settings).await;
         let character = ann.create_character(PLANTED, Some(PLANTED)).await;
@@ -193,13 +196,13 @@ on_sqlite! {
         let conversation = space["root_conversation_id"].as_i64().unwrap();
         let title = json!({"title": PLANTED});
         expect(200, ann.patch(&format!("/api/conversations/{conversation}"), title).await);
-        let model = json!({"name": PLANTED, "model": PLANTED, "base_url": office.upstream.base_url(), "is_default": true});
-        expect(201, office.admin.post("/api/providers", model).await);
-        office.upstream.next(ResponseScript::say(PLANTED));
-        office.post(&ann, conversation, PLANTED).await;
+        let model = json!({"name": PLANTED, "model": PLANTED, "base_url": fixture.upstream.base_url(), "is_default": true});
+        expect(201, fixture.admin.post("/api/providers", model).await);
+        fixture.upstream.next(ResponseScript::say(PLANTED));
+        fixture.post(&ann, conversation, PLANTED).await;
         let refusal = json!({"error": {"message": PLANTED, "code": PLANTED, "type": PLANTED}});
-        office.upstream.next(ResponseScript::json(400, &refusal));
-        office.post(&ann, conversation, PLANTED).await;
+        fixture.upstream.next(ResponseScript::json(400, &refusal));
+        fixture.post(&ann, conversation, PLANTED).await;
         for path in [
             format!("/{PLANTED}"),
             format!("/api/{PLANTED}?q={PLANTED}"),
@@ -211,19 +214,19 @@ on_sqlite! {
             ann.get(&path).await;
         }
 
-        let answer = ask(&office, &[]).await;
+        let answer = request_metrics(&fixture, &[]).await;
 
         assert_eq!(answer.status, 200);
         assert!(!answer.text.contains(PLANTED), "{}", answer.text);
         assert!(answer.text.contains(r#"outcome="succeeded""#), "{}", answer.text);
-        office.close().await;
+        fixture.close().await;
     }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn unusual_requests_add_no_metric_series() {
-    let office = AdminFixture::open(TestBackend::Sqlite).await;
-    let ann = office.app.register("ann").await;
+    let fixture = AdminFixture::open(TestBackend::Sqlite).await;
+    let ann = fixture.app.register("ann").await;
     let odd = async |n: usize| {
         let method = Method::from_bytes(format!("ODD{n}").as_bytes()).unwrap();
         for path in ["/nothing", "/api/nothing", "/api/spaces/"] {
@@ -231,7 +234,7 @@ async fn unusual_requests_add_no_metric_series() {
             ann.get(&path).await;
             ann.attempt(method.clone(), &path, None).await.unwrap();
         }
-        figures(&office).await.len()
+        samples(&fixture).await.len()
     };
     odd(1).await;
     let before = odd(2).await;
@@ -241,5 +244,5 @@ async fn unusual_requests_add_no_metric_series() {
     }
 
     assert_eq!(odd(20).await, before);
-    office.close().await;
+    fixture.close().await;
 }

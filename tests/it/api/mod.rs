@@ -35,7 +35,7 @@ pub mod presets;
 pub mod private_cards;
 pub mod prompts;
 pub mod providers;
-pub mod queue;
+pub mod queue_edit;
 pub mod rate_limits;
 pub mod search;
 pub mod session;

@@ -18,26 +18,26 @@ use crate::support::ws_client::{WsClient, type_of};
 fn operations() -> Vec<(&'static str, &'static str, &'static Value)> {
     let paths = document()["paths"]
         .as_object()
-        .expect("paths are an object");
+        .expect("`paths` is an object");
     let each = paths.iter().flat_map(|(path, item)| {
-        let item = item.as_object().expect("a path is an object");
+        let item = item.as_object().expect("the path is an object");
         item.iter()
             .map(move |(method, operation)| (path.as_str(), method.as_str(), operation))
     });
     each.collect()
 }
 
-/// Calls `look` with every object that a value contains.
-fn walk(value: &'static Value, look: &mut impl FnMut(&'static Value)) {
-    look(value);
+/// Calls `visit` with every object that a value contains.
+fn walk(value: &'static Value, visit: &mut impl FnMut(&'static Value)) {
+    visit(value);
     match value {
-        Value::Object(fields) => fields.values().for_each(|it| walk(it, look)),
-        Value::Array(items) => items.iter().for_each(|it| walk(it, look)),
+        Value::Object(fields) => fields.values().for_each(|it| walk(it, visit)),
+        Value::Array(items) => items.iter().for_each(|it| walk(it, visit)),
         _ => {}
     }
 }
 
-fn places(path: &str) -> BTreeSet<&str> {
+fn path_parameters(path: &str) -> BTreeSet<&str> {
     let parts = path.split('/').filter(|part| part.starts_with('{'));
     parts.map(|part| part.trim_matches(['{', '}'])).collect()
 }
@@ -56,7 +56,9 @@ fn every_reference_resolves_and_every_schema_is_used() {
     let mut named = BTreeSet::new();
     walk(document(), &mut |value| {
         if let Some(reference) = value.get("$ref").and_then(Value::as_str) {
-            let pointer = reference.strip_prefix('#').expect("references stay within");
+            let pointer = reference
+                .strip_prefix('#')
+                .expect("the reference is within the document");
             assert!(document().pointer(pointer).is_some(), "{reference}");
             named.insert(reference);
         }
@@ -65,37 +67,40 @@ fn every_reference_resolves_and_every_schema_is_used() {
     let schemas = document()["components"]["schemas"].as_object().unwrap();
     for name in schemas.keys() {
         let reference = format!("#/components/schemas/{name}");
-        assert!(named.contains(reference.as_str()), "nobody names {name}");
+        assert!(
+            named.contains(reference.as_str()),
+            "{name} is not referenced"
+        );
     }
 }
 
 #[test]
 fn every_operation_has_a_unique_id_a_summary_and_a_known_tag() {
-    let rooms = document()["tags"].as_array().unwrap();
-    let rooms: BTreeSet<&str> = rooms
+    let known_tags = document()["tags"].as_array().unwrap();
+    let known_tags: BTreeSet<&str> = known_tags
         .iter()
-        .map(|room| room["name"].as_str().unwrap())
+        .map(|tag| tag["name"].as_str().unwrap())
         .collect();
     let mut seen = BTreeSet::new();
     let mut used = BTreeSet::new();
 
     for (path, method, operation) in operations() {
         let id = operation["operationId"].as_str().unwrap();
-        assert!(seen.insert(id), "{id} twice");
+        assert!(seen.insert(id), "{id} is not unique");
         let summary = operation["summary"].as_str().unwrap_or_default();
         assert!(summary.ends_with('.'), "{method} {path}: {summary:?}");
         let tags = operation["tags"].as_array().unwrap();
         assert_eq!(tags.len(), 1, "{id}");
-        let room = tags[0].as_str().unwrap();
-        assert!(rooms.contains(room), "{id} is of an unknown room");
-        assert!(id.starts_with(&format!("{room}_")), "{id}");
-        used.insert(room);
+        let tag = tags[0].as_str().unwrap();
+        assert!(known_tags.contains(tag), "{id} has an unknown tag");
+        assert!(id.starts_with(&format!("{tag}_")), "{id}");
+        used.insert(tag);
     }
-    assert_eq!(used, rooms);
+    assert_eq!(used, known_tags);
 }
 
 #[test]
-fn every_place_of_a_path_is_declared_and_nothing_else() {
+fn every_path_parameter_is_declared_and_no_other() {
     for (path, method, operation) in operations() {
         let parameters = operation["parameters"].as_array().into_iter().flatten();
         let declared = parameters.filter(|it| it["in"] == "path");
@@ -106,14 +111,14 @@ fn every_place_of_a_path_is_declared_and_nothing_else() {
         let names = declared.iter().map(|it| it["name"].as_str().unwrap());
         assert_eq!(
             names.collect::<BTreeSet<_>>(),
-            places(path),
+            path_parameters(path),
             "{method} {path}"
         );
     }
 }
 
 #[test]
-fn every_parameter_has_a_shape() {
+fn every_parameter_has_a_type() {
     for (path, method, operation) in operations() {
         for parameter in operation["parameters"].as_array().into_iter().flatten() {
             let has_shape = parameter["schema"]["type"].is_string();
@@ -125,24 +130,24 @@ fn every_parameter_has_a_shape() {
 #[test]
 fn every_operation_documents_its_success_and_its_errors() {
     for (path, method, operation) in operations() {
-        let answers = operation["responses"].as_object().unwrap();
-        let what = format!("{method} {path}: {:?}", answers.keys());
-        let ends_well = answers.keys().any(|it| it < &"400".to_owned());
-        assert!(ends_well || path.ends_with("/avatar"), "{what}");
+        let responses = operation["responses"].as_object().unwrap();
+        let what = format!("{method} {path}: {:?}", responses.keys());
+        let has_success = responses.keys().any(|it| it < &"400".to_owned());
+        assert!(has_success || path.ends_with("/avatar"), "{what}");
         let is_secured = operation.get("security").is_none();
-        assert!(!is_secured || answers.contains_key("401"), "{what}");
+        assert!(!is_secured || responses.contains_key("401"), "{what}");
         for status in ["400", "413", "415", "422"] {
             let has_body = operation.get("requestBody").is_some();
-            assert!(!has_body || answers.contains_key(status), "{what}");
+            assert!(!has_body || responses.contains_key(status), "{what}");
         }
-        for (status, answer) in answers {
-            let answer = match answer["$ref"].as_str() {
+        for (status, response) in responses {
+            let response = match response["$ref"].as_str() {
                 Some(reference) => document().pointer(&reference[1..]).unwrap(),
-                None => answer,
+                None => response,
             };
-            let about = answer["description"].as_str().unwrap_or_default();
+            let about = response["description"].as_str().unwrap_or_default();
             assert!(about.ends_with('.'), "{what}: {status} {about:?}");
-            let error = &answer["content"]["application/json"]["schema"];
+            let error = &response["content"]["application/json"]["schema"];
             // The 503 of `/readyz` has the state of each component in addition to the error.
             let is_readiness = path == "/readyz" && status == "503";
             let is_error = is_readiness || *error == json!({"$ref": "#/components/schemas/Error"});
@@ -152,7 +157,7 @@ fn every_operation_documents_its_success_and_its_errors() {
 }
 
 #[test]
-fn a_body_is_closed_and_an_answer_is_whole() {
+fn request_bodies_allow_no_other_fields_and_responses_require_all() {
     let schemas = document()["components"]["schemas"].as_object().unwrap();
     for (path, method, operation) in operations() {
         let body = &operation["requestBody"]["content"]["application/json"]["schema"];
@@ -242,7 +247,7 @@ fn the_documents_have_every_field_that_clients_rely_on() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn it_is_open_to_everyone_and_sent_once() {
+async fn the_document_is_public_and_not_sent_again_if_unchanged() {
     let app = TestApp::start(TestBackend::Sqlite).await;
     let url = format!("{}/openapi.json", app.base);
 
@@ -270,25 +275,30 @@ async fn only_documented_public_endpoints_work_without_authentication() {
         });
         let url = format!("{}{}", app.base, parts.collect::<Vec<_>>().join("/"));
         let method: Method = method.to_uppercase().parse().unwrap();
-        let answer = Answer::to(http_client().request(method.clone(), url)).await;
+        let response = Answer::to(http_client().request(method.clone(), url)).await;
 
         // Public: no security requirement, or an empty one among the alternatives.
         let choices = operation["security"].as_array();
         let is_open = choices.is_some_and(|all| all.is_empty() || all.contains(&json!({})));
-        let asks = answer.status == 401 && answer.refusal().1 == "not_authenticated";
-        assert_eq!(is_open, !asks, "{method} {path}: {}", answer.status);
-        let told = &operation["responses"];
-        assert!(
-            !told[answer.status.to_string()].is_null(),
+        let is_unauthenticated =
+            response.status == 401 && response.refusal().1 == "not_authenticated";
+        assert_eq!(
+            is_open, !is_unauthenticated,
             "{method} {path}: {}",
-            answer.status
+            response.status
+        );
+        let responses = &operation["responses"];
+        assert!(
+            !responses[response.status.to_string()].is_null(),
+            "{method} {path}: {}",
+            response.status
         );
     }
     app.close().await;
 }
 
 #[test]
-#[should_panic(expected = "not as the document tells")]
+#[should_panic(expected = "violates the API document")]
 fn an_undocumented_field_is_detected() {
     let body = json!({"needed": false, "secret": 1});
 
@@ -296,7 +306,7 @@ fn an_undocumented_field_is_detected() {
 }
 
 #[test]
-#[should_panic(expected = "of which the document does not tell")]
+#[should_panic(expected = "which is not in the API document")]
 fn an_undocumented_status_is_detected() {
     api_contract::check_response(&Method::GET, "/api/setup", 418, &json!({}));
 }
@@ -304,9 +314,9 @@ fn an_undocumented_status_is_detected() {
 /// The engine tests check the events of runs against the document; this test checks user actions.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn events_of_a_space_match_the_document() {
-    let stage = LiveFixture::open().await;
-    let (space, conversation) = (stage.space.0, stage.conversation.0);
-    let ear = WsClient::subscribed(&stage.bob, conversation).await;
+    let fixture = LiveFixture::open().await;
+    let (space, conversation) = (fixture.space.0, fixture.conversation.0);
+    let client = WsClient::subscribed(&fixture.bob, conversation).await;
     for frame in [
         json!({"op": "subscribe_space", "space_id": space}),
         json!({"op": "typing", "conversation_id": conversation, "active": true}),
@@ -314,25 +324,28 @@ async fn events_of_a_space_match_the_document() {
         json!({"op": "ping"}),
         json!({"op": "shout"}),
     ] {
-        ear.call(frame).await;
+        client.call(frame).await;
     }
-    ear.send_text("{").await;
+    client.send_text("{").await;
 
-    let ann = &stage.ann;
+    let ann = &fixture.ann;
     let space = format!("/api/spaces/{space}");
     let conversation = format!("/api/conversations/{conversation}");
-    let seat = format!("/api/memberships/{}", stage.bobs_seat);
+    let membership = format!("/api/memberships/{}", fixture.bobs_seat);
     expect(200, ann.patch(&space, json!({"description": "Rain"})).await);
     expect(
         200,
         ann.patch(&conversation, json!({"title": "Rain"})).await,
     );
-    expect(200, ann.patch(&seat, json!({"aliases": ["Bobby"]})).await);
     expect(
         200,
-        stage
+        ann.patch(&membership, json!({"aliases": ["Bobby"]})).await,
+    );
+    expect(
+        200,
+        fixture
             .bob
-            .patch(&seat, json!({"copilot_mode": "none"}))
+            .patch(&membership, json!({"copilot_mode": "none"}))
             .await,
     );
     let posts = format!("{conversation}/messages");
@@ -347,15 +360,16 @@ async fn events_of_a_space_match_the_document() {
         .await,
     );
     expect(204, ann.delete(&message).await);
-    expect(204, ann.delete(&seat).await);
-    ear.wait_for("the end", |frame| {
-        frame["type"] == "unsubscribed" && frame["space_id"].is_number()
-    })
-    .await;
+    expect(204, ann.delete(&membership).await);
+    client
+        .wait_for("the end of the subscription", |frame| {
+            frame["type"] == "unsubscribed" && frame["space_id"].is_number()
+        })
+        .await;
 
-    let log = ear.log();
+    let log = client.log();
     log.iter().for_each(api_contract::check_frame);
-    let heard: BTreeSet<String> = log.iter().filter_map(type_of).collect();
+    let received: BTreeSet<String> = log.iter().filter_map(type_of).collect();
     for event in [
         "activity",
         "conversation_updated",
@@ -368,7 +382,10 @@ async fn events_of_a_space_match_the_document() {
         "space_updated",
         "unsubscribed",
     ] {
-        assert!(heard.contains(event), "{event} was not heard: {heard:?}");
+        assert!(
+            received.contains(event),
+            "{event} was not received: {received:?}"
+        );
     }
-    stage.house.close().await;
+    fixture.house.close().await;
 }

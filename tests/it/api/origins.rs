@@ -1,4 +1,4 @@
-//! Requests that a page of another site can make a browser send change nothing.
+//! Tests that cross-site requests from a browser are rejected.
 
 use reqwest::Method;
 use serde_json::json;
@@ -12,7 +12,7 @@ use crate::support::raw_http::{RawResponse, UPGRADE, exchange, request};
 const PUBLIC: &[(&str, &str)] = &[("TROUPE_PUBLIC_URL", "https://troupe.example")];
 
 /// Sends a request to create a space, as a page would.
-async fn make(base: &str, host: &str, headers: &[(&str, &str)]) -> RawResponse {
+async fn create_space(base: &str, host: &str, headers: &[(&str, &str)]) -> RawResponse {
     let body = r#"{"name":"Room"}"#;
     let length = body.len().to_string();
     let json = [
@@ -31,8 +31,8 @@ async fn upgrade(base: &str, host: &str, headers: &[(&str, &str)]) -> RawRespons
 }
 
 /// Returns origins that differ from the origin of `host`, each in a different way.
-fn foreign(host: &str) -> Vec<String> {
-    let (name, port) = host.rsplit_once(':').expect("a port");
+fn foreign_origins(host: &str) -> Vec<String> {
+    let (name, port) = host.rsplit_once(':').expect("the host has a port");
     vec![
         "null".to_owned(),
         "https://evil.example".to_owned(),
@@ -65,7 +65,7 @@ fn foreign(host: &str) -> Vec<String> {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn only_our_own_origin_may_use_the_cookie() {
+async fn only_the_servers_own_origin_may_use_the_cookie() {
     for env in [&[][..], PUBLIC] {
         let app = TestApp::start_with(TestBackend::Sqlite, env).await;
         let admin = app.admin().await;
@@ -73,10 +73,10 @@ async fn only_our_own_origin_may_use_the_cookie() {
         let cookie = ("Cookie", admin.cookie());
         let refused = (403, "cross_origin".to_owned());
 
-        for origin in &foreign(host) {
+        for origin in &foreign_origins(host) {
             let headers = [cookie, ("Origin", origin)];
             assert_eq!(
-                make(base, host, &headers).await.error(),
+                create_space(base, host, &headers).await.error(),
                 refused,
                 "{origin}"
             );
@@ -88,34 +88,34 @@ async fn only_our_own_origin_may_use_the_cookie() {
         }
         for other in [base, "https://evil.example"] {
             let twice = [cookie, ("Origin", base), ("Origin", other)];
-            assert_eq!(make(base, host, &twice).await.error(), refused);
+            assert_eq!(create_space(base, host, &twice).await.error(), refused);
             assert_eq!(upgrade(base, host, &twice).await.error(), refused);
         }
-        let ours = [cookie, ("Origin", base)];
-        assert_eq!(make(base, host, &ours).await.status, 201);
-        assert_eq!(upgrade(base, host, &ours).await.status, 101);
-        // The public origin is ours only where it is configured.
+        let own = [cookie, ("Origin", base)];
+        assert_eq!(create_space(base, host, &own).await.status, 201);
+        assert_eq!(upgrade(base, host, &own).await.status, 101);
+        // The public origin is accepted only where it is configured.
         let public = [cookie, ("Origin", "https://troupe.example")];
         let (made, opened) = if env.is_empty() {
             (403, 403)
         } else {
             (201, 101)
         };
-        assert_eq!(make(base, host, &public).await.status, made);
+        assert_eq!(create_space(base, host, &public).await.status, made);
         assert_eq!(upgrade(base, host, &public).await.status, opened);
         // A program sends no origin. Browsers always send one with an upgrade, so the socket
         // requires it.
-        assert_eq!(make(base, host, &[cookie]).await.status, 201);
+        assert_eq!(create_space(base, host, &[cookie]).await.status, 201);
         assert_eq!(upgrade(base, host, &[cookie]).await.error(), refused);
         app.close().await;
     }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn behind_a_proxy_the_public_origin_is_ours() {
+async fn behind_a_proxy_only_the_public_origin_is_accepted() {
     let app = TestApp::start_with(TestBackend::Sqlite, PUBLIC).await;
     let admin = app.admin().await;
-    // As the proxy forwards it: with the host name that the browser requested.
+    // The proxy forwards the host name that the browser requested.
     let host = "troupe.example";
 
     for (origin, made, opened) in [
@@ -127,7 +127,7 @@ async fn behind_a_proxy_the_public_origin_is_ours() {
     ] {
         let headers = [("Cookie", admin.cookie()), ("Origin", origin)];
         assert_eq!(
-            make(&app.base, host, &headers).await.status,
+            create_space(&app.base, host, &headers).await.status,
             made,
             "{origin}"
         );
@@ -140,7 +140,11 @@ async fn behind_a_proxy_the_public_origin_is_ours() {
     app.close().await;
 }
 
-async fn with(app: &TestApp, person: &HttpClient, headers: &[(&str, &str)]) -> (u16, String) {
+async fn create_space_with(
+    app: &TestApp,
+    person: &HttpClient,
+    headers: &[(&str, &str)],
+) -> (u16, String) {
     let mut request = http_client()
         .post(format!("{}/api/spaces", app.base))
         .header("cookie", person.cookie())
@@ -156,7 +160,7 @@ async fn with(app: &TestApp, person: &HttpClient, headers: &[(&str, &str)]) -> (
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_browsers_own_word_counts() {
+async fn the_sec_fetch_site_header_is_checked() {
     let app = TestApp::start(TestBackend::Sqlite).await;
     let admin = app.admin().await;
 
@@ -166,18 +170,18 @@ async fn the_browsers_own_word_counts() {
         ("same-site", 403),
         ("cross-site", 403),
     ] {
-        let answer = with(&app, &admin, &[("sec-fetch-site", site)]).await;
+        let answer = create_space_with(&app, &admin, &[("sec-fetch-site", site)]).await;
         assert_eq!(answer.0, status, "{site}");
     }
-    assert_eq!(with(&app, &admin, &[]).await.0, 201);
+    assert_eq!(create_space_with(&app, &admin, &[]).await.0, 201);
     app.close().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn every_unsafe_method_is_guarded_and_reading_is_not() {
+async fn every_unsafe_method_is_protected_and_reading_is_not() {
     let app = TestApp::start(TestBackend::Sqlite).await;
     let admin = app.admin().await;
-    let ask = |method: Method, path: &str| {
+    let request_from_other_site = |method: Method, path: &str| {
         http_client()
             .request(method, format!("{}{path}", app.base))
             .header("cookie", admin.cookie())
@@ -190,23 +194,25 @@ async fn every_unsafe_method_is_guarded_and_reading_is_not() {
         (Method::PUT, "/api/nowhere"),
         (Method::POST, "/api/session"),
     ] {
-        let answer = Answer::to(ask(method, path)).await;
+        let answer = Answer::to(request_from_other_site(method, path)).await;
         assert_eq!(answer.refusal(), (403, "cross_origin".to_owned()), "{path}");
     }
 
     assert_eq!(
-        Answer::to(ask(Method::GET, "/api/session")).await.status,
+        Answer::to(request_from_other_site(Method::GET, "/api/session"))
+            .await
+            .status,
         200
     );
     app.close().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_key_is_no_cookie() {
+async fn a_request_with_an_api_key_needs_no_origin_check() {
     let app = TestApp::start(TestBackend::Sqlite).await;
     let admin = app.admin().await;
     let key = admin.post("/api/api_keys", json!({"name": "bot"})).await.1["key"].clone();
-    let ask = |scheme: &str| {
+    let request_from_other_site = |scheme: &str| {
         http_client()
             .post(format!("{}/api/spaces", app.base))
             .header("cookie", admin.cookie())
@@ -218,9 +224,15 @@ async fn a_key_is_no_cookie() {
             .json(&json!({"name": "Room"}))
     };
 
-    assert_eq!(Answer::to(ask("Bearer")).await.status, 201);
+    assert_eq!(
+        Answer::to(request_from_other_site("Bearer")).await.status,
+        201
+    );
     // A credential that is not an API key (a proxy's password) is ignored: the cookie counts, and
     // its origin check applies.
-    assert_eq!(Answer::to(ask("Basic")).await.status, 403);
+    assert_eq!(
+        Answer::to(request_from_other_site("Basic")).await.status,
+        403
+    );
     app.close().await;
 }

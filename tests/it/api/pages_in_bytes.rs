@@ -1,8 +1,8 @@
-//! Lists are bounded in bytes: a page stops before 2 MiB, and its cursor leads to the rest.
+//! Tests of the byte limit of lists: a page stops before 2 MiB, and its cursor continues the list.
 
 use base::ids::ConversationId;
 use serde_json::{Value, json};
-use troupe::conversations::pages::MAX_BYTES;
+use troupe::conversations::timeline_page::MAX_BYTES;
 
 use crate::support::app::TestApp;
 use crate::support::backends::on_both;
@@ -59,8 +59,9 @@ async fn page(person: &HttpClient, path: &str) -> Value {
 }
 
 fn numbers(page: &Value, key: &str) -> Vec<i64> {
-    let data = page["data"].as_array().expect("a list").iter();
-    data.map(|it| it[key].as_i64().expect("a number")).collect()
+    let data = page["data"].as_array().expect("data is a list").iter();
+    data.map(|it| it[key].as_i64().expect("the field is a number"))
+        .collect()
 }
 
 /// Follows the cursor of a list in one direction; returns the numbers of its pages.
@@ -77,7 +78,7 @@ async fn follow(person: &HttpClient, list: &str, direction: &str, key: &str) -> 
             Some(true) => {
                 cursor = format!(
                     "&{direction}={}",
-                    page["cursor"].as_i64().expect("a cursor")
+                    page["cursor"].as_i64().expect("the page has a cursor")
                 )
             }
             _ => {
@@ -108,7 +109,7 @@ on_both! {
         app.close().await;
     }
 
-    async fn a_page_around_a_long_message_has_both_sides_and_keeps_to_its_bound(backend) {
+    async fn a_page_around_a_long_message_has_both_sides_and_respects_the_byte_limit(backend) {
         let app = TestApp::start(backend).await;
         let ann = app.admin().await;
         let conversation = long_conversation(&app, &ann).await;
@@ -124,7 +125,7 @@ on_both! {
         app.close().await;
     }
 
-    async fn texts_of_a_message_stop_before_two_mib_and_a_cursor_reaches_every_one(backend) {
+    async fn pages_of_swipes_stop_before_two_mib_and_reach_every_swipe_once(backend) {
         let app = TestApp::start(backend).await;
         let ann = app.admin().await;
         let conversation = long_conversation(&app, &ann).await;
@@ -145,7 +146,7 @@ on_both! {
         app.close().await;
     }
 
-    async fn a_search_among_long_messages_finds_as_many_as_asked_for(backend) {
+    async fn a_search_among_long_messages_returns_as_many_as_requested(backend) {
         let app = TestApp::start(backend).await;
         let ann = app.admin().await;
         long_conversation(&app, &ann).await;
@@ -187,7 +188,7 @@ on_both! {
         app.close().await;
     }
 
-    async fn html_comes_where_it_is_asked_for(backend) {
+    async fn html_is_returned_only_if_requested(backend) {
         let app = TestApp::start(backend).await;
         let ann = app.admin().await;
         let space = ann.create_space("Room", json!({"reply_order": "manual"})).await;
@@ -237,7 +238,7 @@ on_both! {
         app.close().await;
     }
 
-    async fn the_cursor_of_a_list_leads_on_in_its_direction(backend) {
+    async fn the_cursor_of_a_list_continues_in_its_direction(backend) {
         let app = TestApp::start(backend).await;
         let ann = app.admin().await;
         let mut made = Vec::new();

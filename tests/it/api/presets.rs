@@ -20,25 +20,29 @@ fn path_of(preset: &Value) -> String {
 }
 
 /// Returns the memberships of a space in order.
-async fn seats(person: &HttpClient, space: &Value) -> Vec<Value> {
+async fn memberships(person: &HttpClient, space: &Value) -> Vec<Value> {
     let path = format!("/api/spaces/{}/memberships", id(space));
     let roster = expect(200, person.get(&path).await);
     roster["data"].as_array().unwrap().clone()
 }
 
-async fn of_seat(person: &HttpClient, seat: &Value, preset: &Value) -> (u16, Value) {
-    let path = format!("/api/memberships/{}", id(seat));
+async fn set_member_preset(
+    person: &HttpClient,
+    membership: &Value,
+    preset: &Value,
+) -> (u16, Value) {
+    let path = format!("/api/memberships/{}", id(membership));
     person.patch(&path, json!({"preset_id": preset})).await
 }
 
-async fn of_space(person: &HttpClient, space: &Value, preset: Value) -> (u16, Value) {
+async fn set_space_preset(person: &HttpClient, space: &Value, preset: Value) -> (u16, Value) {
     let path = format!("/api/spaces/{}", id(space));
     let settings = json!({"settings": {"preset": preset}});
     person.patch(&path, settings).await
 }
 
 on_sqlite! {
-    async fn a_preset_is_kept_changed_and_taken_away(backend) {
+    async fn a_preset_can_be_created_changed_and_deleted(backend) {
         let app = TestApp::start(backend).await;
         let admin = app.admin().await;
         let deep = json!({"id": "rain", "place": {"in_chat": {"depth": 2, "order": 50}}, "triggers": ["swipe"]});
@@ -49,7 +53,7 @@ on_sqlite! {
         assert_eq!((&made["name"], &made["document"]), (&json!("Calm"), &document));
         let list = expect(200, admin.get("/api/presets").await);
         assert_eq!(list["data"][0]["name"], "Calm");
-        assert!(list["data"][0].get("document").is_none(), "a list does not tell what is in them");
+        assert!(list["data"][0].get("document").is_none(), "the list contains documents");
 
         let changed = expect(200, admin.patch(&path_of(&made), json!({"name": "Loud"})).await);
         assert_eq!((&changed["name"], &changed["document"]), (&json!("Loud"), &document));
@@ -65,86 +69,87 @@ on_sqlite! {
     }
 
     async fn a_preset_is_readable_by_its_owner_and_members_of_spaces_that_use_it(backend) {
-        let (cast, _) = RoleFixture::create(backend).await;
-        let ada = cast.moderator.create_character("Ada", None).await;
-        let ada = cast.moderator.add_character(&cast.document, &ada).await;
-        let by_seat = make(&cast.moderator, "Of the seat", json!({})).await;
-        let by_space = make(&cast.moderator, "Of the space", json!({})).await;
+        let (users, _) = RoleFixture::create(backend).await;
+        let ada = users.moderator.create_character("Ada", None).await;
+        let ada = users.moderator.add_character(&users.document, &ada).await;
+        let by_membership = make(&users.moderator, "Of the seat", json!({})).await;
+        let by_space = make(&users.moderator, "Of the space", json!({})).await;
         let statuses = async |preset: &Value| {
             let mut statuses = Vec::new();
-            for (_, person) in cast.all_roles() {
+            for (_, person) in users.all_roles() {
                 statuses.push(person.get(&path_of(preset)).await.0);
             }
             statuses
         };
         // In the order: outsider, guest, member, moderator, owner, admin.
         let own = [404, 404, 404, 200, 404, 200];
-        let met = [404, 200, 200, 200, 200, 200];
+        let shared = [404, 200, 200, 200, 200, 200];
 
-        assert_eq!((statuses(&by_seat).await, statuses(&by_space).await), (own.to_vec(), own.to_vec()));
-        expect(200, of_seat(&cast.moderator, &ada, &by_seat["id"]).await);
-        expect(200, of_space(&cast.moderator, &cast.document, json!({"preset_id": by_space["id"]})).await);
-        assert_eq!((statuses(&by_seat).await, statuses(&by_space).await), (met.to_vec(), met.to_vec()));
-        for ((who, person), status) in cast.all_roles().into_iter().zip([404, 403, 403, 200, 403, 200]) {
-            let changed = person.patch(&path_of(&by_seat), json!({"document": {}})).await;
+        assert_eq!((statuses(&by_membership).await, statuses(&by_space).await), (own.to_vec(), own.to_vec()));
+        expect(200, set_member_preset(&users.moderator, &ada, &by_membership["id"]).await);
+        expect(200, set_space_preset(&users.moderator, &users.document, json!({"preset_id": by_space["id"]})).await);
+        assert_eq!((statuses(&by_membership).await, statuses(&by_space).await), (shared.to_vec(), shared.to_vec()));
+        for ((who, person), status) in users.all_roles().into_iter().zip([404, 403, 403, 200, 403, 200]) {
+            let changed = person.patch(&path_of(&by_membership), json!({"document": {}})).await;
             assert_eq!(changed.0, status, "{who} changes: {}", changed.1);
         }
 
-        expect(200, of_seat(&cast.moderator, &ada, &Value::Null).await);
-        expect(200, of_space(&cast.moderator, &cast.document, json!({})).await);
-        assert_eq!((statuses(&by_seat).await, statuses(&by_space).await), (own.to_vec(), own.to_vec()));
-        cast.app.close().await;
+        expect(200, set_member_preset(&users.moderator, &ada, &Value::Null).await);
+        expect(200, set_space_preset(&users.moderator, &users.document, json!({})).await);
+        assert_eq!((statuses(&by_membership).await, statuses(&by_space).await), (own.to_vec(), own.to_vec()));
+        users.app.close().await;
     }
 
-    async fn a_preset_that_one_may_not_read_is_none_to_go_by(backend) {
-        let (cast, _) = RoleFixture::create(backend).await;
-        let mine = make(&cast.owner, "Mine", json!({})).await;
-        let theirs = make(&cast.outsider, "Theirs", json!({})).await;
-        let seat = seats(&cast.owner, &cast.document).await.remove(0);
+    async fn a_preset_that_a_user_may_not_read_cannot_be_used(backend) {
+        let (users, _) = RoleFixture::create(backend).await;
+        let mine = make(&users.owner, "Mine", json!({})).await;
+        let theirs = make(&users.outsider, "Theirs", json!({})).await;
+        let membership = memberships(&users.owner, &users.document).await.remove(0);
 
         for hidden in [theirs["id"].clone(), json!(424_242)] {
-            let refused = of_seat(&cast.owner, &seat, &hidden).await;
+            let refused = set_member_preset(&users.owner, &membership, &hidden).await;
             assert_eq!(refusal(&refused), (422, "invalid_value".to_owned()));
             assert_eq!(refused.1["error"]["param"], "preset_id");
-            let refused = of_space(&cast.owner, &cast.document, json!({"preset_id": hidden})).await;
+            let refused =
+                set_space_preset(&users.owner, &users.document, json!({"preset_id": hidden})).await;
             assert_eq!(refusal(&refused), (422, "invalid_value".to_owned()));
             assert_eq!(refused.1["error"]["param"], "settings.preset.preset_id");
             let body = json!({"name": "New", "settings": {"preset": {"preset_id": hidden}}});
-            assert_eq!(cast.owner.post("/api/spaces", body).await.0, 422);
+            assert_eq!(users.owner.post("/api/spaces", body).await.0, 422);
         }
-        let taken = expect(200, of_seat(&cast.owner, &seat, &mine["id"]).await);
+        let taken = expect(200, set_member_preset(&users.owner, &membership, &mine["id"]).await);
         assert_eq!(taken["preset_id"], mine["id"]);
-        let member = of_seat(&cast.member, &seat, &mine["id"]).await;
+        let member = set_member_preset(&users.member, &membership, &mine["id"]).await;
         assert_eq!(member.0, 403);
-        cast.app.close().await;
+        users.app.close().await;
     }
 
-    async fn a_file_becomes_a_preset_and_comes_out_with_all_it_said(backend) {
+    async fn an_imported_preset_is_exported_without_loss(backend) {
         let app = TestApp::start(backend).await;
         let admin = app.admin().await;
         let file = include_bytes!("../../fixtures/presets/modern.json");
 
-        let brought = bring(&admin, "/api/presets/import", "Small theatre.json", file).await;
+        let imported = bring(&admin, "/api/presets/import", "Small theatre.json", file).await;
 
-        let brought = expect(201, brought);
-        assert_eq!(brought["preset"]["name"], "Small theatre");
-        assert_eq!(brought["preset"]["document"]["prompt_order"][7]["id"], "7c1f-rain");
-        assert!(brought["warnings"].as_array().unwrap().len() >= 3, "{brought}");
-        let n_coded = brought["warnings_coded"].as_array().map(Vec::len);
-        assert_eq!(n_coded, brought["warnings"].as_array().map(Vec::len));
-        let path = format!("{}/export", path_of(&brought["preset"]));
-        let out = expect(200, admin.get(&path).await);
-        assert_eq!(out["extensions"]["made_up"], json!({"deep": [1, null, "x"]}));
-        assert_eq!(out["openai_max_context"], 16_384);
-        let again = serde_json::to_vec(&out).unwrap();
+        let imported = expect(201, imported);
+        assert_eq!(imported["preset"]["name"], "Small theatre");
+        assert_eq!(imported["preset"]["document"]["prompt_order"][7]["id"], "7c1f-rain");
+        assert!(imported["warnings"].as_array().unwrap().len() >= 3, "{imported}");
+        let n_coded = imported["warnings_coded"].as_array().map(Vec::len);
+        assert_eq!(n_coded, imported["warnings"].as_array().map(Vec::len));
+        let path = format!("{}/export", path_of(&imported["preset"]));
+        let exported = expect(200, admin.get(&path).await);
+        assert_eq!(exported["extensions"]["made_up"], json!({"deep": [1, null, "x"]}));
+        assert_eq!(exported["openai_max_context"], 16_384);
+        let again = serde_json::to_vec(&exported).unwrap();
         let again = expect(201, bring(&admin, "/api/presets/import", "Again.json", &again).await);
-        assert_eq!(again["preset"]["document"], brought["preset"]["document"]);
-        let out_again = expect(200, admin.get(&format!("{}/export", path_of(&again["preset"]))).await);
-        assert_eq!(out_again, out);
+        assert_eq!(again["preset"]["document"], imported["preset"]["document"]);
+        let exported_again = expect(200, admin.get(&format!("{}/export", path_of(&again["preset"]))).await);
+        assert_eq!(exported_again, exported);
         app.close().await;
     }
 
-    async fn a_file_that_is_no_preset_leaves_nothing_behind(backend) {
+    async fn a_file_that_is_not_a_preset_stores_nothing(backend) {
         let app = TestApp::start(backend).await;
         let admin = app.admin().await;
 
@@ -163,39 +168,39 @@ on_sqlite! {
         app.close().await;
     }
 
-    async fn the_uppermost_that_states_a_sampler_decides_what_is_sent(backend) {
-        let room = TestSpace::open(backend, json!({}), &["Ada"]).await;
-        let ann = &room.person;
-        let of_the_space = make(ann, "Space", json!({"temperature": 0.1, "top_p": 0.1, "top_k": 11, "min_p": 0.1, "stop": ["END"]})).await;
-        let of_the_seat = make(ann, "Seat", json!({"top_k": 33, "min_p": 0.3, "repetition_penalty": 1})).await;
-        expect(200, of_space(ann, &room.space, json!({"preset_id": of_the_space["id"], "top_p": 0.2})).await);
-        let ada = seats(ann, &room.space).await.remove(1);
-        expect(200, of_seat(ann, &ada, &of_the_seat["id"]).await);
+    async fn the_most_specific_preset_that_sets_a_sampler_decides_what_is_sent(backend) {
+        let test_space = TestSpace::open(backend, json!({}), &["Ada"]).await;
+        let ann = &test_space.person;
+        let space_preset = make(ann, "Space", json!({"temperature": 0.1, "top_p": 0.1, "top_k": 11, "min_p": 0.1, "stop": ["END"]})).await;
+        let member_preset = make(ann, "Seat", json!({"top_k": 33, "min_p": 0.3, "repetition_penalty": 1})).await;
+        expect(200, set_space_preset(ann, &test_space.space, json!({"preset_id": space_preset["id"], "top_p": 0.2})).await);
+        let ada = memberships(ann, &test_space.space).await.remove(1);
+        expect(200, set_member_preset(ann, &ada, &member_preset["id"]).await);
         let path = format!("/api/memberships/{}", id(&ada));
         expect(200, ann.patch(&path, json!({"settings": {"preset": {"min_p": 0.4, "max_tokens": 77}}})).await);
 
-        room.post("Hello.").await;
-        room.settle().await;
+        test_space.post("Hello.").await;
+        test_space.settle().await;
 
-        let body = room.upstream.body(0);
+        let body = test_space.upstream.body(0);
         let sent = ["temperature", "top_p", "top_k", "min_p", "max_tokens", "repetition_penalty"].map(|it| body[it].clone());
         assert_eq!(json!(sent), json!([0.1, 0.2, 33, 0.4, 77, null]));
         assert!(body["stop"].as_array().unwrap().contains(&json!("END")), "{body}");
     }
 
     async fn a_deleted_preset_still_applies_where_it_is_used(backend) {
-        let room = TestSpace::open(backend, json!({}), &["Ada"]).await;
-        let ann = &room.person;
+        let test_space = TestSpace::open(backend, json!({}), &["Ada"]).await;
+        let ann = &test_space.person;
         let order = json!({"prompt_order": [{"id": "main", "slot": "main", "text": "Speak in verse."}, {"id": "h", "slot": "history"}]});
         let verse = make(ann, "Verse", order).await;
-        let ada = seats(ann, &room.space).await.remove(1);
-        expect(200, of_seat(ann, &ada, &verse["id"]).await);
+        let ada = memberships(ann, &test_space.space).await.remove(1);
+        expect(200, set_member_preset(ann, &ada, &verse["id"]).await);
 
         assert_eq!(ann.delete(&path_of(&verse)).await.0, 204);
-        room.post("Hello.").await;
-        room.settle().await;
+        test_space.post("Hello.").await;
+        test_space.settle().await;
 
-        assert!(room.upstream.body(0)["messages"][0]["content"].as_str().unwrap().starts_with("Speak in verse."));
+        assert!(test_space.upstream.body(0)["messages"][0]["content"].as_str().unwrap().starts_with("Speak in verse."));
         let read = expect(200, ann.get(&path_of(&verse)).await);
         assert_eq!(read["status"], "deleted");
         assert_eq!(ann.patch(&path_of(&verse), json!({"name": "Prose"})).await.0, 404);
@@ -203,7 +208,7 @@ on_sqlite! {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_makes_no_sense_is_named_and_nothing_is_stored() {
+async fn an_invalid_preset_is_rejected_with_the_field_named_and_not_stored() {
     let app = TestApp::start(TestBackend::Sqlite).await;
     let admin = app.admin().await;
     let entry = |more: Value| json!({"prompt_order": [{"id": "a"}, more]});
@@ -241,7 +246,7 @@ async fn what_makes_no_sense_is_named_and_nothing_is_stored() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_preset_leaves_in_either_form() {
+async fn a_preset_can_be_exported_in_either_format() {
     let app = TestApp::start(TestBackend::Sqlite).await;
     let admin = app.admin().await;
     let order = json!([{"id": "main", "slot": "main", "text": "Be brief."}]);
@@ -264,7 +269,7 @@ async fn a_preset_leaves_in_either_form() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_defaults_are_a_document_that_can_be_kept() {
+async fn the_default_document_can_be_stored_as_a_preset() {
     let app = TestApp::start(TestBackend::Sqlite).await;
     let admin = app.admin().await;
 

@@ -1,5 +1,5 @@
-//! The whole card of a character is for its owner and admins; people who share a space with it get
-//! it only if the owner shares it. The tests search every response for a unique word of each field.
+//! Tests of private cards: only the owner and admins can read the whole card, unless the owner
+//! shares it with members of the same space. Each field contains a unique word to search for.
 
 use serde_json::{Value, json};
 
@@ -76,7 +76,7 @@ impl Fixture {
             201,
             owner.post("/api/characters", json!({"card": card()})).await,
         );
-        let seat = owner.add_character(&space, &ada).await;
+        let membership = owner.add_character(&space, &ada).await;
         let note =
             json!({"settings": {"author_note": {"text": "Note: {{personality}}", "depth": 0}}});
         expect(
@@ -85,7 +85,7 @@ impl Fixture {
                 .patch(&format!("/api/spaces/{id_of_space}"), note)
                 .await,
         );
-        let mut people = Vec::new();
+        let mut members = Vec::new();
         for (name, role) in [
             ("moderator", "moderator"),
             ("member", "member"),
@@ -93,11 +93,12 @@ impl Fixture {
         ] {
             let person = app.register(name).await;
             owner.add_member(id_of_space, &person, role).await;
-            people.push(person);
+            members.push(person);
         }
         expect(201, owner.post_message(root, "Good evening.", None).await);
         upstream.next(ResponseScript::say("Good evening to you."));
-        let run = expect(202, owner.generate(root, Some(id(&seat))).await)["run"]["id"].clone();
+        let run =
+            expect(202, owner.generate(root, Some(id(&membership))).await)["run"]["id"].clone();
         poll::until("the run has ended", async || {
             let runs = owner.runs(root).await;
             runs.iter()
@@ -105,7 +106,7 @@ impl Fixture {
                 .then_some(())
         })
         .await;
-        let [moderator, member, guest] = people.try_into().unwrap_or_else(|_| unreachable!());
+        let [moderator, member, guest] = members.try_into().unwrap_or_else(|_| unreachable!());
         Fixture {
             app,
             admin,
@@ -116,7 +117,7 @@ impl Fixture {
             character: id(&ada),
             space: id_of_space,
             root,
-            run: run.as_str().expect("an id").to_owned(),
+            run: run.as_str().expect("the run has an id").to_owned(),
         }
     }
 
@@ -125,7 +126,7 @@ impl Fixture {
     }
 
     /// Returns every response that may contain text of a card.
-    async fn answers_to(&self, person: &HttpClient) -> Vec<(String, u16, String)> {
+    async fn responses_for(&self, person: &HttpClient) -> Vec<(String, u16, String)> {
         let (space, root) = (self.space, self.root);
         let paths = [
             self.character(),
@@ -148,21 +149,25 @@ impl Fixture {
             let (status, body) = person.get(&path).await;
             answers.push((path, status, body.to_string()));
         }
-        let ear = WsClient::subscribed(person, root).await;
+        let client = WsClient::subscribed(person, root).await;
         expect(
             201,
             self.owner.post_message(root, "Still here.", None).await,
         );
-        ear.wait_for("the message", |it| it.to_string().contains("Still here."))
+        client
+            .wait_for("the message", |it| it.to_string().contains("Still here."))
             .await;
-        answers.push(("/ws".to_owned(), 200, format!("{:?}", ear.log())));
+        answers.push(("/ws".to_owned(), 200, format!("{:?}", client.log())));
         answers
     }
 }
 
 /// Returns the texts of a prompt's blocks of one kind, and whether each is withheld.
 fn blocks(prompt: &Value, kind: &str) -> Vec<(String, bool)> {
-    let blocks = prompt["blocks"].as_array().expect("blocks").iter();
+    let blocks = prompt["blocks"]
+        .as_array()
+        .expect("the prompt has blocks")
+        .iter();
     let of_kind = blocks.filter(|it| it["kind"] == kind);
     of_kind
         .map(|it| {
@@ -176,85 +181,100 @@ fn blocks(prompt: &Value, kind: &str) -> Vec<(String, bool)> {
 
 on_sqlite! {
     async fn no_field_of_a_card_that_is_not_shared_reaches_another_person(backend) {
-        let stage = Fixture::create(backend).await;
+        let fixture = Fixture::create(backend).await;
 
-        for (who, person) in [("guest", &stage.guest), ("member", &stage.member), ("moderator", &stage.moderator)] {
-            for (path, status, body) in stage.answers_to(person).await {
+        for (who, person) in [("guest", &fixture.guest), ("member", &fixture.member), ("moderator", &fixture.moderator)] {
+            for (path, status, body) in fixture.responses_for(person).await {
                 assert!(!body.contains("canary"), "{who} reads a field in {path} ({status}): {body}");
             }
         }
 
-        let shown = expect(200, stage.guest.get(&stage.character()).await);
+        let shown = expect(200, fixture.guest.get(&fixture.character()).await);
         let public = json!({"name": "Ada", "creator_notes": "public-notes.", "tags": ["public-tag"], "greetings": ["public-greeting.", "public-alternate."]});
         assert_eq!((&shown["card"], &shown["public_card"], &shown["share_whole_card"]), (&Value::Null, &public, &json!(false)));
-        let export = stage.moderator.get(&format!("{}/export", stage.character())).await;
+        let export = fixture.moderator.get(&format!("{}/export", fixture.character())).await;
         assert_eq!(refusal(&export), (403, "card_not_shared".to_owned()));
-        stage.app.close().await;
+        fixture.app.close().await;
     }
 
     async fn withheld_blocks_keep_their_label_and_tokens(backend) {
-        let stage = Fixture::create(backend).await;
-        let preview = format!("/api/conversations/{}/prompt", stage.root);
-        let stored = format!("/api/runs/{}/prompt", stage.run);
+        let fixture = Fixture::create(backend).await;
+        let preview = format!("/api/conversations/{}/prompt", fixture.root);
+        let stored = format!("/api/runs/{}/prompt", fixture.run);
 
         for path in [preview, stored] {
-            let whole = expect(200, stage.owner.get(&path).await);
-            let partial = expect(200, stage.member.get(&path).await);
+            let complete = expect(200, fixture.owner.get(&path).await);
+            let partial = expect(200, fixture.member.get(&path).await);
 
-            assert!(whole["blocks"].as_array().unwrap().iter().all(|it| it["withheld"] == false));
+            assert!(
+                complete["blocks"]
+                    .as_array()
+                    .unwrap()
+                    .iter()
+                    .all(|it| it["withheld"] == false)
+            );
             for (kind, text) in [("description", "canary-description"), ("personality", "canary-personality"), ("lore", "canary-lore"), ("depth_prompt", "canary-depth"), ("author_note", "canary-personality"), ("example", "canary-example")] {
-                assert!(blocks(&whole, kind).iter().any(|(it, _)| it.contains(text)), "{kind}: {whole}");
+                assert!(blocks(&complete, kind).iter().any(|(it, _)| it.contains(text)), "{kind}: {complete}");
                 assert!(blocks(&partial, kind).iter().all(|it| *it == (String::new(), true)), "{kind}: {partial}");
             }
-            assert_eq!(blocks(&partial, "history"), blocks(&whole, "history"));
+            assert_eq!(blocks(&partial, "history"), blocks(&complete, "history"));
             let figures = |it: &Value| {
                 let blocks = it["blocks"].as_array().unwrap().iter();
                 let figures = blocks.map(|it| json!([it["kind"], it["role"], it["tokens"], it["dropped"]]));
                 (figures.collect::<Vec<_>>(), it["total_tokens"].clone())
             };
-            assert_eq!(figures(&partial), figures(&whole));
-            assert_eq!(expect(200, stage.admin.get(&path).await)["blocks"], whole["blocks"]);
+            assert_eq!(figures(&partial), figures(&complete));
+            assert_eq!(expect(200, fixture.admin.get(&path).await)["blocks"], complete["blocks"]);
         }
-        stage.app.close().await;
+        fixture.app.close().await;
     }
 
     async fn a_shared_card_is_readable_by_members_of_its_spaces(backend) {
-        let stage = Fixture::create(backend).await;
+        let fixture = Fixture::create(backend).await;
         let share = |yes: bool| json!({"share_whole_card": yes});
-        let whole = expect(200, stage.owner.get(&stage.character()).await)["card"].clone();
-        assert_eq!(refusal(&stage.moderator.patch(&stage.character(), share(true)).await).0, 403);
-        assert_eq!(refusal(&stage.owner.patch(&stage.character(), json!({"share_whole_card": 1})).await), (400, "invalid_type".to_owned()));
+        let complete = expect(200, fixture.owner.get(&fixture.character()).await)["card"].clone();
+        assert_eq!(
+            refusal(
+                &fixture
+                    .moderator
+                    .patch(&fixture.character(), share(true))
+                    .await
+            )
+            .0,
+            403
+        );
+        assert_eq!(refusal(&fixture.owner.patch(&fixture.character(), json!({"share_whole_card": 1})).await), (400, "invalid_type".to_owned()));
 
-        let shared = expect(200, stage.owner.patch(&stage.character(), share(true)).await);
+        let shared = expect(200, fixture.owner.patch(&fixture.character(), share(true)).await);
 
-        assert_eq!((&shared["share_whole_card"], &shared["card"]), (&json!(true), &whole));
-        let read = expect(200, stage.guest.get(&stage.character()).await);
-        assert_eq!(read["card"], whole);
-        assert_eq!(stage.member.get(&format!("{}/export", stage.character())).await.0, 200);
-        let prompt = expect(200, stage.member.get(&format!("/api/runs/{}/prompt", stage.run)).await);
+        assert_eq!((&shared["share_whole_card"], &shared["card"]), (&json!(true), &complete));
+        let read = expect(200, fixture.guest.get(&fixture.character()).await);
+        assert_eq!(read["card"], complete);
+        assert_eq!(fixture.member.get(&format!("{}/export", fixture.character())).await.0, 200);
+        let prompt = expect(200, fixture.member.get(&format!("/api/runs/{}/prompt", fixture.run)).await);
         assert!(blocks(&prompt, "description")[0].0.contains("canary-description"));
-        assert_eq!(stage.app.register("stranger").await.get(&stage.character()).await.0, 404);
-        expect(200, stage.owner.patch(&stage.character(), share(false)).await);
-        assert_eq!(expect(200, stage.guest.get(&stage.character()).await)["card"], Value::Null);
-        stage.app.close().await;
+        assert_eq!(fixture.app.register("stranger").await.get(&fixture.character()).await.0, 404);
+        expect(200, fixture.owner.patch(&fixture.character(), share(false)).await);
+        assert_eq!(expect(200, fixture.guest.get(&fixture.character()).await)["card"], Value::Null);
+        fixture.app.close().await;
     }
 
     async fn a_space_file_holds_only_the_public_part_of_a_card_that_is_not_shared(backend) {
-        let stage = Fixture::create(backend).await;
-        let path = format!("/api/spaces/{}/export", stage.space);
+        let fixture = Fixture::create(backend).await;
+        let path = format!("/api/spaces/{}/export", fixture.space);
         let text = |file: &[u8]| -> String {
             unpacked(file).values().map(|it| String::from_utf8_lossy(it).into_owned()).collect()
         };
 
-        let whole = fetch(&stage.owner, &path).await;
-        let partial = fetch(&stage.moderator, &path).await;
+        let complete = fetch(&fixture.owner, &path).await;
+        let partial = fetch(&fixture.moderator, &path).await;
 
-        assert!(text(&whole).contains("canary-description"));
+        assert!(text(&complete).contains("canary-description"));
         let partial_text = text(&partial);
         assert!(!partial_text.contains("canary"), "{partial_text}");
         assert!(partial_text.contains("public-greeting") && partial_text.contains("public-notes"));
-        let done = import(&stage.moderator, "/api/spaces/import", "inn.zip", &partial).await;
+        let done = import(&fixture.moderator, "/api/spaces/import", "inn.zip", &partial).await;
         assert_eq!(done["status"], "succeeded", "{done}");
-        stage.app.close().await;
+        fixture.app.close().await;
     }
 }

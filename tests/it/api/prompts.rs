@@ -1,5 +1,5 @@
-//! The prompts of a group of three with their own lorebooks, an author's note at depth and a
-//! preset, in the three card modes, as the runs sent them.
+//! Tests the prompts that runs sent for a group of three characters with lorebooks, an author's
+//! note and a preset, in the three card modes.
 
 use serde_json::{Value, json};
 
@@ -91,7 +91,7 @@ fn cards() -> [Value; 3] {
     ]
 }
 
-/// Returns a preset with a prompt in the chat, and one for regenerated messages.
+/// Returns a preset with an in-chat prompt and a prompt for regenerated messages.
 fn preset() -> Value {
     let slot = |name: &str| json!({"id": name, "slot": name, "place": "relative"});
     let order = [
@@ -119,9 +119,9 @@ struct GroupOfThree<'a> {
     upstream: &'a FakeProvider,
     /// The path of the space.
     space: String,
-    here: i64,
-    own_seat: i64,
-    seats: [i64; 3],
+    conversation: i64,
+    own_membership: i64,
+    memberships: [i64; 3],
 }
 
 impl<'a> GroupOfThree<'a> {
@@ -142,44 +142,51 @@ impl<'a> GroupOfThree<'a> {
         let at = format!("/api/spaces/{}", id(&space));
         expect(200, bob.patch(&at, json!({"settings": settings})).await);
         let roster = expect(200, bob.get(&format!("{at}/memberships")).await);
-        let mut seats = Vec::new();
+        let mut memberships = Vec::new();
         for card in cards() {
             let card = expect(201, bob.post("/api/characters", card).await);
-            seats.push(id(&bob.add_character(&space, &card).await));
+            memberships.push(id(&bob.add_character(&space, &card).await));
         }
         let muted = json!({"participation": "muted"});
         expect(
             200,
-            bob.patch(&format!("/api/memberships/{}", seats[2]), muted)
+            bob.patch(&format!("/api/memberships/{}", memberships[2]), muted)
                 .await,
         );
-        let three = GroupOfThree {
+        let group = GroupOfThree {
             bob,
             upstream,
             space: at,
-            here: root_of(&space),
-            own_seat: id(&roster["data"][0]),
-            seats: seats.try_into().expect("three seats"),
+            conversation: root_of(&space),
+            own_membership: id(&roster["data"][0]),
+            memberships: memberships.try_into().expect("three characters were added"),
         };
-        three.says("How is London?").await;
-        three.answers(1, "Loud. {{char}} likes it.").await;
-        three.says("And the engine?").await;
-        three
+        group.post("How is London?").await;
+        group.reply(1, "Loud. {{char}} likes it.").await;
+        group.post("And the engine?").await;
+        group
     }
 
-    async fn says(&self, text: &str) {
-        expect(201, self.bob.post_message(self.here, text, None).await);
+    async fn post(&self, text: &str) {
+        expect(
+            201,
+            self.bob.post_message(self.conversation, text, None).await,
+        );
     }
 
     /// Triggers a reply of one character; returns the run.
-    async fn answers(&self, nth: usize, text: &str) -> Value {
+    async fn reply(&self, nth: usize, text: &str) -> Value {
         self.upstream.next(ResponseScript::say(text));
-        let asked = self.bob.generate(self.here, Some(self.seats[nth])).await;
-        self.ended(&expect(202, asked)["run"]).await
+        let requested = self
+            .bob
+            .generate(self.conversation, Some(self.memberships[nth]))
+            .await;
+        self.wait_until_succeeded(&expect(202, requested)["run"])
+            .await
     }
 
-    async fn ended(&self, run: &Value) -> Value {
-        let path = format!("/api/conversations/{}/runs", self.here);
+    async fn wait_until_succeeded(&self, run: &Value) -> Value {
+        let path = format!("/api/conversations/{}/runs", self.conversation);
         poll::until("the run has succeeded", async || {
             let runs = expect(200, self.bob.get(&path).await);
             let mut runs = runs["data"].as_array().unwrap().iter();
@@ -189,23 +196,28 @@ impl<'a> GroupOfThree<'a> {
         .await
     }
 
-    /// Returns what a run sent, in readable form, after checking that it is what the provider
-    /// received.
+    /// Returns the prompt of a run as text; asserts that the provider received the same prompt.
     async fn sent_by(&self, run: &Value, nth: usize) -> String {
         let path = format!("/api/runs/{}/prompt", run["id"].as_str().unwrap());
         let sent = expect(200, self.bob.get(&path).await);
-        let asked = self.upstream.body(nth);
-        let asked = asked["messages"].as_array().expect("messages").iter();
-        let kept = sent["messages"].as_array().expect("messages").iter();
-        assert_eq!(asked.len(), kept.len());
-        for (asked, kept) in asked.zip(kept) {
-            let told = asked["content"].as_str().expect("a text");
+        let requested = self.upstream.body(nth);
+        let requested = requested["messages"]
+            .as_array()
+            .expect("the document has messages")
+            .iter();
+        let stored = sent["messages"]
+            .as_array()
+            .expect("the document has messages")
+            .iter();
+        assert_eq!(requested.len(), stored.len());
+        for (requested, stored) in requested.zip(stored) {
+            let received = requested["content"].as_str().expect("the content is text");
             // For an API without message names, the text begins with the name.
-            let name = kept["name"].as_str().map(|it| format!("{it}: "));
-            let told = told.strip_prefix(name.as_deref().unwrap_or_default());
+            let name = stored["name"].as_str().map(|it| format!("{it}: "));
+            let received = received.strip_prefix(name.as_deref().unwrap_or_default());
             assert_eq!(
-                (told, &asked["role"]),
-                (kept["content"].as_str(), &kept["role"])
+                (received, &requested["role"]),
+                (stored["content"].as_str(), &stored["role"])
             );
         }
         shown(&sent)
@@ -215,7 +227,10 @@ impl<'a> GroupOfThree<'a> {
 fn shown(sent: &Value) -> String {
     let text = |it: &Value, field: &str| it[field].as_str().unwrap_or_default().to_owned();
     let mut out = String::new();
-    for it in sent["messages"].as_array().expect("messages") {
+    for it in sent["messages"]
+        .as_array()
+        .expect("the document has messages")
+    {
         let name = match it["name"].as_str() {
             Some(name) => format!(" {name}"),
             None => String::new(),
@@ -223,7 +238,7 @@ fn shown(sent: &Value) -> String {
         out += &format!("--- {}{name}\n{}\n", text(it, "role"), text(it, "content"));
     }
     out += &format!("=== {} of {}\n", sent["total_tokens"], sent["limit_tokens"]);
-    for it in sent["lore"].as_array().expect("lore") {
+    for it in sent["lore"].as_array().expect("the document has lore") {
         let (name, book, because) = (text(it, "name"), text(it, "book"), text(it, "because"));
         out += &format!("{name} ({book}): {because}\n");
     }
@@ -238,34 +253,38 @@ on_sqlite! {
             let model = json!({"name": "M", "base_url": upstream.base_url(), "model": "m", "is_default": true});
             expect(201, bob.post("/api/providers", model).await);
             let preset = id(&expect(201, bob.post("/api/presets", preset()).await));
-            let three = GroupOfThree::create(&bob, &upstream, mode, preset).await;
-            let run = three.answers(0, "Fifteen tons, says Cid.").await;
-            let normal = three.sent_by(&run, 1).await;
+            let group = GroupOfThree::create(&bob, &upstream, mode, preset).await;
+            let run = group.reply(0, "Fifteen tons, says Cid.").await;
+            let normal = group.sent_by(&run, 1).await;
             insta::assert_snapshot!(format!("normal_{mode}"), normal);
 
             upstream.next(ResponseScript::say("It is heavy."));
-            let anew = format!("/api/conversations/{}/regenerate", three.here);
-            let run = three.ended(&expect(202, bob.post(&anew, json!({})).await)["run"]).await;
-            let regenerate = three.sent_by(&run, 2).await;
-            assert!(!regenerate.contains("Fifteen tons, says Cid."), "what it replaces is forgotten");
+            let regenerate_path = format!("/api/conversations/{}/regenerate", group.conversation);
+            let run = group
+                .wait_until_succeeded(
+                    &expect(202, bob.post(&regenerate_path, json!({})).await)["run"],
+                )
+                .await;
+            let regenerate = group.sent_by(&run, 2).await;
+            assert!(!regenerate.contains("Fifteen tons, says Cid."), "the prompt contains the replaced text");
             assert!(regenerate.contains("Say it in another way.") && !normal.contains("Say it in another way."));
             assert!(regenerate.contains("She has said it before.") && !normal.contains("She has said it before."));
             assert!(normal.contains("She says it for the first time.") && !regenerate.contains("She says it for the first time."));
-            assert!(regenerate.contains("only as Ada"), "the nudge is there as well: {regenerate}");
+            assert!(regenerate.contains("only as Ada"), "the group nudge is missing: {regenerate}");
             insta::assert_snapshot!(format!("regenerate_{mode}"), regenerate);
 
             upstream.next(ResponseScript::say("I see."));
             // The replies that follow the copilot's message do not matter here.
-            expect(200, bob.patch(&three.space, json!({"reply_order": "list"})).await);
-            let seat = format!("/api/memberships/{}", three.own_seat);
-            let copilot = json!({"copilot_mode": "full", "copilot_remaining_steps": 1, "copilot_conversation_id": three.here});
-            expect(200, bob.patch(&seat, copilot).await);
-            let run = poll::until("the copilot has written", async || {
-                let runs = bob.runs(three.here).await;
+            expect(200, bob.patch(&group.space, json!({"reply_order": "list"})).await);
+            let membership = format!("/api/memberships/{}", group.own_membership);
+            let copilot = json!({"copilot_mode": "full", "copilot_remaining_steps": 1, "copilot_conversation_id": group.conversation});
+            expect(200, bob.patch(&membership, copilot).await);
+            let run = poll::until("the copilot run has succeeded", async || {
+                let runs = bob.runs(group.conversation).await;
                 let mut runs = runs.into_iter();
-                runs.find(|it| it["speaker_space_membership_id"] == three.own_seat && it["status"] == "succeeded")
+                runs.find(|it| it["speaker_space_membership_id"] == group.own_membership && it["status"] == "succeeded")
             }).await;
-            insta::assert_snapshot!(format!("copilot_{mode}"), three.sent_by(&run, 3).await);
+            insta::assert_snapshot!(format!("copilot_{mode}"), group.sent_by(&run, 3).await);
             app.close().await;
         }
     }

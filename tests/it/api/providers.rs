@@ -10,12 +10,12 @@ use crate::support::http_client::{HttpClient, expect, id};
 use crate::support::http_response::refusal;
 use crate::support::role_fixture::RoleFixture;
 
-/// An address that refuses every connection.
+/// An address at which no server listens.
 const NOWHERE: &str = "http://127.0.0.1:1/v1";
 
 const PLANTED: &str = "sk-planted-0123456789";
 
-async fn make(admin: &HttpClient, name: &str) -> Value {
+async fn create_provider(admin: &HttpClient, name: &str) -> Value {
     let body = json!({"name": name, "base_url": NOWHERE, "model": "m", "api_key": PLANTED});
     expect(201, admin.post("/api/providers", body).await)
 }
@@ -30,10 +30,10 @@ async fn defaults(admin: &HttpClient) -> Vec<String> {
 
 on_sqlite! {
     async fn only_an_admin_manages_providers(backend) {
-        let (cast, _) = RoleFixture::create(backend).await;
-        make(&cast.admin, "Local").await;
+        let (users, _) = RoleFixture::create(backend).await;
+        create_provider(&users.admin, "Local").await;
 
-        for (who, person) in &cast.all_roles()[..5] {
+        for (who, person) in &users.all_roles()[..5] {
             let body = json!({"name": "Mine", "base_url": NOWHERE, "model": "m"});
             for refused in [
                 person.post("/api/providers", body).await,
@@ -49,13 +49,13 @@ on_sqlite! {
             let keys: Vec<&String> = list["data"][1].as_object().unwrap().keys().collect();
             assert_eq!(keys, ["id", "name", "kind", "model"], "{who}");
         }
-        cast.app.close().await;
+        users.app.close().await;
     }
 
-    async fn a_key_is_in_no_answer_and_not_in_the_database(backend) {
+    async fn a_provider_key_is_in_no_response_and_encrypted_in_the_database(backend) {
         let app = TestApp::start(backend).await;
         let admin = app.admin().await;
-        let made = make(&admin, "Local").await;
+        let made = create_provider(&admin, "Local").await;
         let path = format!("/api/providers/{}", id(&made));
 
         let answers = [
@@ -78,10 +78,10 @@ on_sqlite! {
         app.close().await;
     }
 
-    async fn a_key_does_not_follow_to_another_address(backend) {
+    async fn a_provider_key_is_cleared_when_the_address_changes(backend) {
         let app = TestApp::start(backend).await;
         let admin = app.admin().await;
-        let path = format!("/api/providers/{}", id(&make(&admin, "Local").await));
+        let path = format!("/api/providers/{}", id(&create_provider(&admin, "Local").await));
         let elsewhere = "http://127.0.0.1:2/v1";
 
         let same = expect(200, admin.patch(&path, json!({"base_url": NOWHERE, "model": "n"})).await);
@@ -101,20 +101,21 @@ on_sqlite! {
 }
 
 on_both! {
-    async fn of_all_that_become_the_default_at_once_one_is(backend) {
+    async fn concurrent_requests_leave_exactly_one_default_provider(backend) {
         let app = TestApp::start(backend).await;
         let admin = app.admin().await;
         for n in 0..4 {
-            make(&admin, &format!("Model {n}")).await;
+            create_provider(&admin, &format!("Model {n}")).await;
         }
-        let wanted = json!({"name": "New", "base_url": NOWHERE, "model": "m", "is_default": true});
+        let new_default =
+            json!({"name": "New", "base_url": NOWHERE, "model": "m", "is_default": true});
 
         let browsers = (2..6).map(async |id| {
             let mut statuses = Vec::new();
             for is_default in [true, false, true, true, false, true] {
                 let change = json!({ "is_default": is_default });
                 statuses.push(admin.patch(&format!("/api/providers/{id}"), change).await.0);
-                statuses.push(admin.post("/api/providers", wanted.clone()).await.0);
+                statuses.push(admin.post("/api/providers", new_default.clone()).await.0);
             }
             statuses
         });
@@ -128,12 +129,12 @@ on_both! {
 }
 
 on_sqlite! {
-    async fn there_is_one_default_and_the_demo_model_stands_in(backend) {
+    async fn there_is_one_default_provider_and_the_demo_model_is_the_fallback(backend) {
         let app = TestApp::start(backend).await;
         let admin = app.admin().await;
         assert_eq!(defaults(&admin).await, ["Demo"]);
-        let one = format!("/api/providers/{}", id(&make(&admin, "One").await));
-        let two = format!("/api/providers/{}", id(&make(&admin, "Two").await));
+        let one = format!("/api/providers/{}", id(&create_provider(&admin, "One").await));
+        let two = format!("/api/providers/{}", id(&create_provider(&admin, "Two").await));
         assert_eq!(defaults(&admin).await, ["Demo"]);
 
         expect(200, admin.patch(&one, json!({"is_default": true})).await);
@@ -152,13 +153,13 @@ on_sqlite! {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_demo_model_passes_the_test_and_a_dead_address_says_why_not() {
+async fn the_provider_test_passes_for_the_demo_model_and_reports_a_dead_address() {
     let app = TestApp::start(TestBackend::Sqlite).await;
     let admin = app.admin().await;
-    let dead = id(&make(&admin, "Dead").await);
+    let dead = id(&create_provider(&admin, "Dead").await);
 
     let demo = expect(200, admin.post("/api/providers/1/test", json!({})).await);
-    let none = expect(
+    let unreachable = expect(
         200,
         admin
             .post(&format!("/api/providers/{dead}/test"), json!({}))
@@ -166,8 +167,8 @@ async fn the_demo_model_passes_the_test_and_a_dead_address_says_why_not() {
     );
 
     assert_eq!((&demo["ok"], &demo["error"]), (&json!(true), &Value::Null));
-    assert_eq!(none["ok"], false);
-    assert_eq!(none["error"]["code"], "upstream_error");
+    assert_eq!(unreachable["ok"], false);
+    assert_eq!(unreachable["error"]["code"], "upstream_error");
     let models = expect(200, admin.get("/api/providers/1/models").await);
     assert_eq!(models["data"], json!([{"id": "demo"}]));
     let models = admin.get(&format!("/api/providers/{dead}/models")).await;
@@ -176,7 +177,7 @@ async fn the_demo_model_passes_the_test_and_a_dead_address_says_why_not() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_address_must_be_allowed() {
+async fn a_provider_address_must_be_allowed() {
     let app = TestApp::start_with(
         TestBackend::Sqlite,
         &[("TROUPE_ALLOW_PRIVATE_PROVIDERS", "false")],
@@ -210,10 +211,10 @@ async fn an_address_must_be_allowed() {
 async fn a_provider_requires_a_name_a_model_and_an_address() {
     let app = TestApp::start(TestBackend::Sqlite).await;
     let admin = app.admin().await;
-    let whole = json!({"name": "x", "base_url": NOWHERE, "model": "m"});
+    let valid = json!({"name": "x", "base_url": NOWHERE, "model": "m"});
 
     for field in ["name", "base_url", "model"] {
-        let mut body = whole.clone();
+        let mut body = valid.clone();
         body.as_object_mut().unwrap().remove(field);
         let refused = admin.post("/api/providers", body).await;
         assert_eq!(
@@ -228,7 +229,7 @@ async fn a_provider_requires_a_name_a_model_and_an_address() {
         ("kind", "magic"),
         ("model", "a\r\nb"),
     ] {
-        let mut body = whole.clone();
+        let mut body = valid.clone();
         body[field] = json!(value);
         let refused = admin.post("/api/providers", body).await;
         assert_eq!(
@@ -236,6 +237,19 @@ async fn a_provider_requires_a_name_a_model_and_an_address() {
             (422, "invalid_value".to_owned()),
             "{field}"
         );
+    }
+    for (key, reason) in [
+        ("a b", "Must be visible ASCII characters without spaces."),
+        (
+            "k".repeat(4_001).as_str(),
+            "Must have at most 4000 characters.",
+        ),
+    ] {
+        let mut body = valid.clone();
+        body["api_key"] = json!(key);
+        let refused = admin.post("/api/providers", body).await;
+        assert_eq!(refusal(&refused), (422, "invalid_value".to_owned()));
+        assert_eq!(refused.1["error"]["message"], reason);
     }
     app.close().await;
 }

@@ -11,7 +11,7 @@ use crate::support::http_response::{Answer, refusal};
 
 const RIGHT: &str = "correct horse battery";
 
-async fn try_in(app: &TestApp, username: &str, password: &str) -> (u16, Value) {
+async fn try_sign_in(app: &TestApp, username: &str, password: &str) -> (u16, Value) {
     let body = json!({"username": username, "password": password});
     HttpClient::new(&app.base).post("/api/session", body).await
 }
@@ -28,7 +28,7 @@ async fn every_wrong_sign_in_gets_the_same_answer() {
     let app = TestApp::start(TestBackend::Sqlite).await;
     app.admin().await;
 
-    let wrong_password = without_id(try_in(&app, "admin", "wrong horse").await);
+    let wrong_password = without_id(try_sign_in(&app, "admin", "wrong horse").await);
 
     assert_eq!(
         refusal(&wrong_password),
@@ -36,7 +36,7 @@ async fn every_wrong_sign_in_gets_the_same_answer() {
     );
     for (username, password) in [("nobody", RIGHT), ("", ""), ("a b", RIGHT), ("ADMIN", "x")] {
         assert_eq!(
-            without_id(try_in(&app, username, password).await),
+            without_id(try_sign_in(&app, username, password).await),
             wrong_password
         );
     }
@@ -44,11 +44,11 @@ async fn every_wrong_sign_in_gets_the_same_answer() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn after_ten_failures_every_try_waits_right_or_wrong() {
+async fn after_ten_failures_every_sign_in_is_limited_even_with_the_right_password() {
     let app = TestApp::start(TestBackend::Sqlite).await;
     app.admin().await;
     for _ in 0..10 {
-        assert_eq!(try_in(&app, "admin", "wrong horse").await.0, 401);
+        assert_eq!(try_sign_in(&app, "admin", "wrong horse").await.0, 401);
     }
 
     let right = Answer::to(
@@ -60,34 +60,34 @@ async fn after_ten_failures_every_try_waits_right_or_wrong() {
 
     assert_eq!(right.refusal(), (429, "rate_limited".to_owned()));
     assert_eq!(right.header("retry-after"), "180");
-    assert_eq!(try_in(&app, "somebody", "else").await.0, 429);
+    assert_eq!(try_sign_in(&app, "somebody", "else").await.0, 429);
     app.app.clock.advance_ms(179_999);
-    assert_eq!(try_in(&app, "Admin", RIGHT).await.0, 429);
+    assert_eq!(try_sign_in(&app, "Admin", RIGHT).await.0, 429);
     app.app.clock.advance_ms(1);
-    assert_eq!(try_in(&app, "Admin", RIGHT).await.0, 200);
+    assert_eq!(try_sign_in(&app, "Admin", RIGHT).await.0, 200);
     app.close().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn guessing_at_once_gains_no_guess() {
+async fn concurrent_sign_ins_do_not_bypass_the_failure_limit() {
     let app = TestApp::start(TestBackend::Sqlite).await;
     app.admin().await;
 
-    let answers = join_all((0..40).map(|_| try_in(&app, "admin", "wrong horse"))).await;
+    let answers = join_all((0..40).map(|_| try_sign_in(&app, "admin", "wrong horse"))).await;
 
-    let n_judged = answers.iter().filter(|it| it.0 == 401).count();
+    let n_checked = answers.iter().filter(|it| it.0 == 401).count();
     let n_refused = answers.iter().filter(|it| it.0 == 429).count();
-    assert_eq!(n_judged + n_refused, 40);
+    assert_eq!(n_checked + n_refused, 40);
     // At most four sign-ins are in progress when the tenth failure is counted.
     assert!(
-        (10..=14).contains(&n_judged),
-        "{n_judged} guesses were judged"
+        (10..=14).contains(&n_checked),
+        "{n_checked} passwords were checked"
     );
     app.close().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_session_cookie_is_for_the_server_alone() {
+async fn a_session_cookie_is_http_only_and_same_site() {
     let app = TestApp::start(TestBackend::Sqlite).await;
     app.admin().await;
     let sign_in = json!({"username": "admin", "password": RIGHT});
@@ -134,7 +134,7 @@ on_sqlite! {
         app.close().await;
     }
 
-    async fn one_sees_and_ends_ones_own_sessions_alone(backend) {
+    async fn users_see_and_end_only_their_own_sessions(backend) {
         let app = TestApp::start_with(backend, OPEN_REGISTRATION).await;
         let admin = app.admin().await;
         let phone = HttpClient::sign_in(&app.base, "admin").await;
@@ -154,7 +154,7 @@ on_sqlite! {
         app.close().await;
     }
 
-    async fn a_session_lives_thirty_days(backend) {
+    async fn a_session_expires_after_thirty_days(backend) {
         let app = TestApp::start(backend).await;
         let admin = app.admin().await;
 
@@ -166,7 +166,7 @@ on_sqlite! {
         app.close().await;
     }
 
-    async fn the_database_holds_no_token_and_no_password(backend) {
+    async fn the_database_contains_no_session_token_and_no_password(backend) {
         let app = TestApp::start(backend).await;
         let admin = app.admin().await;
         let token = admin.cookie().split_once('=').unwrap().1.to_owned();

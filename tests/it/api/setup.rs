@@ -10,7 +10,7 @@ use crate::support::http_client::{HttpClient, expect, root_of};
 use crate::support::http_response::refusal;
 
 on_both! {
-    async fn fifty_set_ups_at_once_make_one_admin(backend) {
+    async fn fifty_concurrent_setups_create_one_admin(backend) {
         let app = TestApp::start_with(backend, &[("LIMIT_REGISTRATIONS_PER_HOUR", "1")]).await;
 
         let answers = join_all((0..50).map(|n| {
@@ -31,7 +31,7 @@ on_both! {
 }
 
 on_sqlite! {
-    async fn after_the_set_up_two_characters_have_greeted(backend) {
+    async fn after_the_setup_two_characters_have_posted_their_greeting(backend) {
         let app = TestApp::start(backend).await;
         let admin = app.admin().await;
 
@@ -48,7 +48,7 @@ on_sqlite! {
         app.close().await;
     }
 
-    async fn the_demo_model_is_there_and_the_default(backend) {
+    async fn the_demo_provider_exists_and_is_the_default(backend) {
         let app = TestApp::start(backend).await;
         let admin = app.admin().await;
 
@@ -62,7 +62,7 @@ on_sqlite! {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_server_is_set_up_once() {
+async fn a_server_can_be_set_up_only_once() {
     let app = TestApp::start(crate::support::backends::TestBackend::Sqlite).await;
     let visitor = HttpClient::new(&app.base);
     assert_eq!(
@@ -85,7 +85,7 @@ async fn a_server_is_set_up_once() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_deleted_sample_does_not_come_back() {
+async fn a_deleted_sample_space_is_not_created_again() {
     let app = TestApp::start(crate::support::backends::TestBackend::Sqlite).await;
     let admin = app.admin().await;
     let spaces = expect(200, admin.get("/api/spaces").await);

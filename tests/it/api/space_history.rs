@@ -1,5 +1,5 @@
-//! The history of a space is part of its file: ended runs with their prompts and texts, rounds,
-//! macro variables and lorebook state. Queued and running work is not exported.
+//! Tests of the history in a space file: ended runs with their prompts and texts, rounds, macro
+//! variables and lorebook state. Queued and running runs are not exported.
 
 use std::collections::BTreeSet;
 
@@ -20,7 +20,7 @@ use crate::support::space_content::{unpacked, with_file, without_files};
 
 const IMPORT: &str = "/api/spaces/import";
 
-/// Waits until no run is queued or running, then moves the clock on by a second.
+/// Waits until no run is queued or running, then advances the clock by a second.
 async fn wait_until_idle(app: &TestApp, ann: &HttpClient, conversation: i64) {
     poll::until("every run has ended", async || {
         let is_open = |it: &Value| it["status"] == "queued" || it["status"] == "running";
@@ -54,9 +54,9 @@ async fn create_space_with_history(
     let ada = ann.add_character(&space, &ada).await;
     ann.add_character(&space, &ann.create_character("Bob", None).await)
         .await;
-    let book = json!({"name": "The coast", "entries": lore("Gulls rise.")});
-    let book = id(&expect(201, ann.post("/api/lorebooks", book).await));
-    let links = json!({"lorebook_ids": [book]});
+    let lorebook = json!({"name": "The coast", "entries": lore("Gulls rise.")});
+    let lorebook = id(&expect(201, ann.post("/api/lorebooks", lorebook).await));
+    let links = json!({"lorebook_ids": [lorebook]});
     expect(
         200,
         ann.put(&format!("/api/spaces/{}/lorebooks", id(&space)), links)
@@ -65,14 +65,14 @@ async fn create_space_with_history(
     let root = root_of(&space);
     expect(201, ann.post_message(root, "The bell?", None).await);
     wait_until_idle(app, ann, root).await;
-    let anew = format!("/api/conversations/{root}/regenerate");
-    expect(202, ann.post(&anew, json!({})).await);
+    let regenerate_path = format!("/api/conversations/{root}/regenerate");
+    expect(202, ann.post(&regenerate_path, json!({})).await);
     wait_until_idle(app, ann, root).await;
     upstream.next(ResponseScript::status(400));
     expect(202, ann.generate(root, Some(id(&ada))).await);
     wait_until_idle(app, ann, root).await;
-    let spoken = ann.messages(root).await;
-    let fork = json!({"message_id": id(&spoken[1]), "title": "Elsewhere"});
+    let messages = ann.messages(root).await;
+    let fork = json!({"message_id": id(&messages[1]), "title": "Elsewhere"});
     expect(
         201,
         ann.post(&format!("/api/conversations/{root}/branch"), fork)
@@ -81,17 +81,17 @@ async fn create_space_with_history(
     space
 }
 
-/// Returns the ended runs of a space, newest first, with what they sent.
+/// Returns the ended runs of a space with their prompts, newest first.
 async fn runs_of(ann: &HttpClient, space: i64) -> Vec<Value> {
     let at = format!("/api/spaces/{space}");
-    let seats = expect(200, ann.get(&format!("{at}/memberships")).await);
-    let name_of = |seat: &Value| {
-        let mut seats = seats["data"].as_array().unwrap().iter();
-        let seat = seats.find(|it| it["id"] == *seat);
-        seat.expect("a seat of the space")["display_name"].clone()
+    let memberships = expect(200, ann.get(&format!("{at}/memberships")).await);
+    let name_of = |membership: &Value| {
+        let mut memberships = memberships["data"].as_array().unwrap().iter();
+        let membership = memberships.find(|it| it["id"] == *membership);
+        membership.expect("the speaker is a member of the space")["display_name"].clone()
     };
     let conversations = expect(200, ann.get(&format!("{at}/conversations")).await);
-    let mut told = Vec::new();
+    let mut runs = Vec::new();
     for conversation in conversations["data"].as_array().unwrap() {
         let messages = ann.messages(id(conversation)).await;
         let seq_of = |message: &Value| {
@@ -113,18 +113,18 @@ async fn runs_of(ann: &HttpClient, space: i64) -> Vec<Value> {
             run["target_message_id"] = seq_of(&run["target_message_id"]);
             run["trigger_message_id"] = seq_of(&run["trigger_message_id"]);
             run["round_id"] = json!(!run["round_id"].is_null());
-            for house_key in ["id", "conversation_id"] {
-                run.as_object_mut().unwrap().remove(house_key);
+            for local_key in ["id", "conversation_id"] {
+                run.as_object_mut().unwrap().remove(local_key);
             }
-            told.push(json!([conversation["title"], run, status, sent]));
+            runs.push(json!([conversation["title"], run, status, sent]));
         }
     }
-    told
+    runs
 }
 
-/// Returns what no endpoint shows: the run of each text, ended rounds with their slots, and
+/// Returns data that no endpoint returns: the run of each text, ended rounds with their slots, and
 /// variables.
-async fn written(facts: &mut DatabaseFacts) -> Vec<Vec<TextRow>> {
+async fn stored_history(facts: &mut DatabaseFacts) -> Vec<Vec<TextRow>> {
     let mut all = Vec::new();
     for sql in [
         "SELECT c.title, CAST(m.seq AS TEXT), r.kind, CAST(r.created_at AS TEXT) FROM messages m \
@@ -147,13 +147,13 @@ async fn written(facts: &mut DatabaseFacts) -> Vec<Vec<TextRow>> {
     all
 }
 
-/// Returns the variables of the conversations and the keys that lorebook state can have here.
-async fn remembered(facts: &mut DatabaseFacts) -> (Vec<Value>, BTreeSet<String>) {
-    let text = |row: TextRow| row[0].clone().expect("a text");
+/// Returns the variables of the conversations and the possible keys of lorebook state.
+async fn stored_state(facts: &mut DatabaseFacts) -> (Vec<Value>, BTreeSet<String>) {
+    let text = |row: TextRow| row[0].clone().expect("the column is not null");
     let variables = "SELECT CAST(c.variables AS TEXT) FROM conversations c \
                      JOIN spaces s ON s.id = c.space_id WHERE s.name = 'The inn' ORDER BY c.id";
     let variables = facts.rows(variables).await.into_iter().map(text);
-    let variables = variables.map(|it| serde_json::from_str(&it).expect("JSON"));
+    let variables = variables.map(|it| serde_json::from_str(&it).expect("the variables are JSON"));
     let variables = variables.collect();
     let keys = "SELECT CAST(lorebook_id AS TEXT) || '.' || CAST(id AS TEXT) FROM lorebook_entries \
                 UNION SELECT 'card:' || CAST(character_id AS TEXT) || '.0' FROM space_memberships \
@@ -172,7 +172,7 @@ fn sticky(variables: &Value) -> BTreeSet<String> {
 }
 
 on_sqlite! {
-    async fn what_has_ended_comes_along_and_what_is_due_stays_behind(backend) {
+    async fn ended_runs_are_exported_and_due_runs_are_not(backend) {
         let (old, upstream) = (TestApp::start(backend).await, FakeProvider::start().await);
         let ann = old.admin().await;
         let space = create_space_with_history(&old, &ann, &upstream).await;
@@ -182,11 +182,14 @@ on_sqlite! {
         assert!(ann.runs(root_of(&space)).await.iter().any(|it| it["status"] == "queued"));
         let before = runs_of(&ann, id(&space)).await;
         let mut facts = DatabaseFacts::open(&old.database).await;
-        let (rows, (variables, keys)) = (written(&mut facts).await, remembered(&mut facts).await);
-        let told: Vec<_> = before.iter().map(|it| (it[1]["kind"].as_str().unwrap(), it[1]["status"].as_str().unwrap())).collect();
-        assert_eq!(told, [("force_talk", "failed"), ("regenerate", "succeeded"), ("user_turn", "succeeded"), ("user_turn", "succeeded")]);
-        assert!(rows.iter().all(|it| !it.is_empty()), "there is something of everything: {rows:?}");
-        assert_eq!(sticky(&variables[0]), keys, "both books are remembered: {variables:?}");
+        let (rows, (variables, keys)) = (
+            stored_history(&mut facts).await,
+            stored_state(&mut facts).await,
+        );
+        let runs: Vec<_> = before.iter().map(|it| (it[1]["kind"].as_str().unwrap(), it[1]["status"].as_str().unwrap())).collect();
+        assert_eq!(runs, [("force_talk", "failed"), ("regenerate", "succeeded"), ("user_turn", "succeeded"), ("user_turn", "succeeded")]);
+        assert!(rows.iter().all(|it| !it.is_empty()), "a query found no rows: {rows:?}");
+        assert_eq!(sticky(&variables[0]), keys, "state of a lorebook is missing: {variables:?}");
         let file = fetch(&ann, &format!("/api/spaces/{}/export", id(&space))).await;
         old.close().await;
 
@@ -200,18 +203,18 @@ on_sqlite! {
         assert_eq!(done["status"], "succeeded", "{done}");
         assert_eq!(runs_of(&ann, done["space_id"].as_i64().unwrap()).await, before);
         let mut facts = DatabaseFacts::open(&new.database).await;
-        assert_eq!(written(&mut facts).await, rows);
-        let (now, keys) = remembered(&mut facts).await;
+        assert_eq!(stored_history(&mut facts).await, rows);
+        let (now, keys) = stored_state(&mut facts).await;
         assert_eq!(now[0]["macros"], variables[0]["macros"]);
         assert_eq!(now[0]["macros"], json!({"mood": "calm"}));
-        assert_eq!(sticky(&now[0]), keys, "under the keys of this house");
+        assert_eq!(sticky(&now[0]), keys, "the keys are not those of the new installation");
         let due = "SELECT CAST((SELECT count(*) FROM conversation_runs WHERE status IN ('queued', 'running')) \
                    + (SELECT count(*) FROM conversation_rounds WHERE status = 'active') AS TEXT)";
-        assert_eq!(facts.number(due).await, 0, "nobody begins to speak by themselves");
+        assert_eq!(facts.number(due).await, 0, "runs or rounds are active after the import");
         // Imported a second time into the same installation, and exported again.
         let again = fetch(&ann, &format!("/api/spaces/{}/export", done["space_id"])).await;
-        let twice = import(&ann, IMPORT, "inn.troupe.zip", &again).await;
-        assert_eq!(runs_of(&ann, twice["space_id"].as_i64().unwrap()).await, before);
+        let second_import = import(&ann, IMPORT, "inn.troupe.zip", &again).await;
+        assert_eq!(runs_of(&ann, second_import["space_id"].as_i64().unwrap()).await, before);
         new.close().await;
     }
 
@@ -232,13 +235,13 @@ on_sqlite! {
         let done = import(&ann, IMPORT, "old.zip", &without_files(&file, is_new)).await;
 
         assert_eq!(done["status"], "succeeded", "{done}");
-        let arrived = done["space_id"].as_i64().unwrap();
-        assert_eq!(texts(arrived).await, texts(id(&space)).await);
-        assert_eq!(runs_of(&ann, arrived).await, Vec::<Value>::new());
+        let imported = done["space_id"].as_i64().unwrap();
+        assert_eq!(texts(imported).await, texts(id(&space)).await);
+        assert_eq!(runs_of(&ann, imported).await, Vec::<Value>::new());
         app.close().await;
     }
 
-    async fn an_invalid_history_leaves_nothing_behind(backend) {
+    async fn an_invalid_history_stores_nothing(backend) {
         let (app, upstream) = (TestApp::start(backend).await, FakeProvider::start().await);
         let ann = app.admin().await;
         let space = create_space_with_history(&app, &ann, &upstream).await;
@@ -259,7 +262,7 @@ on_sqlite! {
         ] {
             let done = import(&ann, IMPORT, "x.zip", &with_file(&file, &name, lines.as_bytes())).await;
             assert_eq!((done["status"].as_str(), done["error"]["code"].as_str()), (Some("failed"), Some("not_a_space")), "{what}: {done}");
-            assert_eq!(facts.number(count).await, before, "{what} left something");
+            assert_eq!(facts.number(count).await, before, "{what} stored rows");
         }
         app.close().await;
     }
@@ -272,11 +275,11 @@ on_sqlite! {
         let at = format!("/api/spaces/{}/export", id(&space));
         let fits = fetch(&ann, &at).await;
         // Random hexadecimal digits shrink to half of their size when they are compressed.
-        let mut dice = ChaCha8Rng::seed_from_u64(7);
-        let noise: String = (0..200_000).map(|_| format!("{:016x}", dice.random::<u64>())).collect();
+        let mut rng = ChaCha8Rng::seed_from_u64(7);
+        let noise: String = (0..200_000).map(|_| format!("{:016x}", rng.random::<u64>())).collect();
         let card = json!({"name": "Noise", "first_mes": "", "description": "", "creator_notes": noise}).to_string();
-        let door = "/api/characters/import";
-        let card = expect(201, bring(&ann, door, "noise.json", card.as_bytes()).await);
+        let import_path = "/api/characters/import";
+        let card = expect(201, bring(&ann, import_path, "noise.json", card.as_bytes()).await);
         ann.add_character(&space, &card["character"]).await;
 
         let refused = ann.get(&at).await;
@@ -284,7 +287,7 @@ on_sqlite! {
         assert_eq!(refusal(&refused), (422, "space_too_large".to_owned()));
         assert!(refused.1["error"]["message"].as_str().unwrap().contains("TROUPE_MAX_SPACE_MIB"));
         let done = import(&ann, IMPORT, "inn.zip", &fits).await;
-        assert_eq!(done["status"], "succeeded", "what went out comes in: {done}");
+        assert_eq!(done["status"], "succeeded", "an exported file was rejected: {done}");
         let large = bring(&ann, IMPORT, "x.zip", &vec![b' '; 1024 * 1024 + 1]).await;
         assert_eq!(refusal(&large), (413, "too_large".to_owned()));
         app.close().await;

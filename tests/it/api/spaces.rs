@@ -58,7 +58,7 @@ on_sqlite! {
         app.close().await;
     }
 
-    async fn stale_settings_are_refused_with_the_present_ones(backend) {
+    async fn stale_space_settings_are_rejected_with_the_current_ones(backend) {
         let app = TestApp::start(backend).await;
         let admin = app.admin().await;
         let path = format!("/api/spaces/{}", id(&admin.create_space("Room", json!({})).await));
@@ -76,7 +76,7 @@ on_sqlite! {
         app.close().await;
     }
 
-    async fn the_version_rises_with_the_settings_alone(backend) {
+    async fn the_version_rises_only_with_the_settings(backend) {
         let app = TestApp::start(backend).await;
         let admin = app.admin().await;
         let path = format!("/api/spaces/{}", id(&admin.create_space("Room", json!({})).await));
@@ -91,75 +91,82 @@ on_sqlite! {
     }
 
     async fn members_see_a_space_and_only_managers_change_it(backend) {
-        let (cast, _) = RoleFixture::create(backend).await;
+        let (users, _) = RoleFixture::create(backend).await;
         let rows = [
             ("see", [404, 200, 200, 200, 200, 200]),
             ("settings", [404, 403, 403, 200, 200, 200]),
             ("archive", [404, 403, 403, 403, 200, 200]),
         ];
 
-        for (act, expected) in rows {
-            for ((who, person), status) in cast.all_roles().into_iter().zip(expected) {
-                let answer = match act {
-                    "see" => person.get(&cast.path("")).await,
-                    "settings" => person.patch(&cast.path(""), json!({"name": who})).await,
-                    _ => person.patch(&cast.path(""), json!({"status": "archived"})).await,
+        for (action, expected) in rows {
+            for ((who, person), status) in users.all_roles().into_iter().zip(expected) {
+                let answer = match action {
+                    "see" => person.get(&users.path("")).await,
+                    "settings" => person.patch(&users.path(""), json!({"name": who})).await,
+                    _ => person.patch(&users.path(""), json!({"status": "archived"})).await,
                 };
-                assert_eq!(answer.0, status, "{who}: {act}: {}", answer.1);
-                if act == "archive" && status == 200 {
-                    expect(200, cast.owner.patch(&cast.path(""), json!({"status": "active"})).await);
+                assert_eq!(answer.0, status, "{who}: {action}: {}", answer.1);
+                if action == "archive" && status == 200 {
+                    expect(200, users.owner.patch(&users.path(""), json!({"status": "active"})).await);
                 }
             }
         }
-        for (who, person) in &cast.all_roles()[..4] {
+        for (who, person) in &users.all_roles()[..4] {
             let status = if *who == "outsider" { 404 } else { 403 };
-            assert_eq!(person.delete(&cast.path("")).await.0, status, "{who}");
+            assert_eq!(person.delete(&users.path("")).await.0, status, "{who}");
         }
-        assert_eq!(cast.owner.delete(&cast.path("")).await.0, 204);
-        cast.app.close().await;
+        assert_eq!(users.owner.delete(&users.path("")).await.0, 204);
+        users.app.close().await;
     }
 
-    async fn a_list_holds_ones_own_spaces_and_all_only_for_an_admin(backend) {
-        let (cast, seats) = RoleFixture::create(backend).await;
+    async fn a_list_contains_a_users_own_spaces_and_all_spaces_only_for_an_admin(backend) {
+        let (users, memberships) = RoleFixture::create(backend).await;
         let n_of = async |person: &crate::support::http_client::HttpClient, query: &str| {
             let list = expect(200, person.get(&format!("/api/spaces{query}")).await);
             list["data"].as_array().unwrap().len()
         };
 
-        assert_eq!(n_of(&cast.outsider, "").await, 0);
-        assert_eq!(n_of(&cast.member, "").await, 1);
-        assert_eq!(n_of(&cast.admin, "").await, 1);
-        assert_eq!(n_of(&cast.admin, "?all=true").await, 2);
-        assert_eq!(refusal(&cast.member.get("/api/spaces?all=true").await).0, 403);
-        let all = expect(200, cast.admin.get("/api/spaces?all=true").await);
+        assert_eq!(n_of(&users.outsider, "").await, 0);
+        assert_eq!(n_of(&users.member, "").await, 1);
+        assert_eq!(n_of(&users.admin, "").await, 1);
+        assert_eq!(n_of(&users.admin, "?all=true").await, 2);
+        assert_eq!(refusal(&users.member.get("/api/spaces?all=true").await).0, 403);
+        let all = expect(200, users.admin.get("/api/spaces?all=true").await);
         assert_eq!(all["data"][1]["my_role"], "admin");
-        assert_eq!(cast.member.delete(&format!("/api/memberships/{}", seats.member)).await.0, 204);
-        assert_eq!(n_of(&cast.member, "").await, 0);
-        cast.app.close().await;
+        assert_eq!(
+            users
+                .member
+                .delete(&format!("/api/memberships/{}", memberships.member))
+                .await
+                .0,
+            204
+        );
+        assert_eq!(n_of(&users.member, "").await, 0);
+        users.app.close().await;
     }
 
-    async fn an_archived_space_only_comes_back_or_goes(backend) {
-        let (cast, seats) = RoleFixture::create(backend).await;
-        let seat = format!("/api/memberships/{}", seats.member);
-        expect(200, cast.owner.patch(&cast.path(""), json!({"status": "archived"})).await);
+    async fn an_archived_space_is_read_only_until_it_is_restored(backend) {
+        let (users, memberships) = RoleFixture::create(backend).await;
+        let membership = format!("/api/memberships/{}", memberships.member);
+        expect(200, users.owner.patch(&users.path(""), json!({"status": "archived"})).await);
 
         let writes = [
-            cast.owner.patch(&cast.path(""), json!({"name": "x"})).await,
-            cast.owner.patch(&cast.path(""), json!({"status": "archived"})).await,
-            cast.owner.post(&cast.path("/memberships"), json!({"user_id": 1})).await,
-            cast.owner.patch(&seat, json!({"participation": "muted"})).await,
-            cast.member.patch(&seat, json!({"persona": "x"})).await,
-            cast.member.delete(&seat).await,
+            users.owner.patch(&users.path(""), json!({"name": "x"})).await,
+            users.owner.patch(&users.path(""), json!({"status": "archived"})).await,
+            users.owner.post(&users.path("/memberships"), json!({"user_id": 1})).await,
+            users.owner.patch(&membership, json!({"participation": "muted"})).await,
+            users.member.patch(&membership, json!({"persona": "x"})).await,
+            users.member.delete(&membership).await,
         ];
 
         for refused in &writes {
             assert_eq!(refusal(refused), (403, "space_archived".to_owned()));
         }
-        assert_eq!(cast.member.get(&cast.path("")).await.0, 200);
-        assert_eq!(refusal(&cast.moderator.patch(&cast.path(""), json!({"status": "active"})).await).0, 403);
-        expect(200, cast.owner.patch(&cast.path(""), json!({"status": "active"})).await);
-        expect(200, cast.member.patch(&seat, json!({"persona": "x"})).await);
-        cast.app.close().await;
+        assert_eq!(users.member.get(&users.path("")).await.0, 200);
+        assert_eq!(refusal(&users.moderator.patch(&users.path(""), json!({"status": "active"})).await).0, 403);
+        expect(200, users.owner.patch(&users.path(""), json!({"status": "active"})).await);
+        expect(200, users.member.patch(&membership, json!({"persona": "x"})).await);
+        users.app.close().await;
     }
 }
 

@@ -6,8 +6,8 @@ use crate::support::app::TestApp;
 use crate::support::backends::on_sqlite;
 use crate::support::http_client::{HttpClient, expect, id, root_of};
 
-/// Creates a space in which Ada has greeted and has one alternate greeting.
-async fn greeted(ann: &HttpClient) -> (i64, i64) {
+/// Creates a space in which Ada has posted her greeting and has one alternate greeting.
+async fn create_greeted_space(ann: &HttpClient) -> (i64, i64) {
     let space = ann
         .create_space("Room", json!({"reply_order": "manual"}))
         .await;
@@ -31,10 +31,10 @@ fn refusal(answer: &(u16, Value)) -> (u16, &str) {
 }
 
 on_sqlite! {
-    async fn another_greeting_is_chosen_and_the_first_one_again(backend) {
+    async fn another_greeting_can_be_selected_and_the_first_one_again(backend) {
         let app = TestApp::start(backend).await;
         let ann = app.admin().await;
-        let (conversation, greeting) = greeted(&ann).await;
+        let (conversation, greeting) = create_greeted_space(&ann).await;
         let before = ann.conversation(conversation).await["rev"].as_i64().unwrap();
 
         let other = expect(200, select(&ann, greeting, 1).await);
@@ -46,16 +46,16 @@ on_sqlite! {
         assert_eq!(other["swipes"], json!({"count": 2, "active": 1}));
         assert_eq!(other["metadata"], json!({"greeting": true}));
         assert_eq!(other["rev"], before + 1);
-        assert_eq!(same["rev"], before + 1, "nothing changed, nothing is told");
+        assert_eq!(same["rev"], before + 1, "an unchanged selection was published");
         assert_eq!((first["content"].as_str(), first["swipes"]["active"].as_i64()), (Some("Hi."), Some(0)));
         assert_eq!(ann.conversation(conversation).await["rev"], before + 2);
         app.close().await;
     }
 
-    async fn an_edit_stays_with_the_text_it_was_made_to(backend) {
+    async fn an_edit_stays_with_the_edited_swipe(backend) {
         let app = TestApp::start(backend).await;
         let ann = app.admin().await;
-        let (_, greeting) = greeted(&ann).await;
+        let (_, greeting) = create_greeted_space(&ann).await;
         let path = format!("/api/messages/{greeting}");
         expect(200, ann.patch(&path, json!({"content": "Hey.", "expected_version": 1})).await);
 
@@ -68,10 +68,10 @@ on_sqlite! {
         app.close().await;
     }
 
-    async fn only_a_text_that_is_there_can_be_chosen(backend) {
+    async fn only_an_existing_swipe_can_be_selected(backend) {
         let app = TestApp::start(backend).await;
         let ann = app.admin().await;
-        let (_, greeting) = greeted(&ann).await;
+        let (_, greeting) = create_greeted_space(&ann).await;
 
         for position in [2, -1, i64::MAX] {
             let answer = select(&ann, greeting, position).await;
@@ -82,17 +82,17 @@ on_sqlite! {
         app.close().await;
     }
 
-    async fn a_text_is_chosen_on_the_tail_alone(backend) {
+    async fn a_swipe_can_be_selected_only_on_the_last_message(backend) {
         let app = TestApp::start(backend).await;
         let ann = app.admin().await;
-        let (conversation, greeting) = greeted(&ann).await;
-        let said = expect(201, ann.post_message(conversation, "Good evening.", None).await);
+        let (conversation, greeting) = create_greeted_space(&ann).await;
+        let posted = expect(201, ann.post_message(conversation, "Good evening.", None).await);
 
         let refused = select(&ann, greeting, 1).await;
-        let own = expect(200, select(&ann, id(&said["message"]), 0).await);
-        let path = format!("/api/messages/{}", said["message"]["id"]);
+        let own = expect(200, select(&ann, id(&posted["message"]), 0).await);
+        let path = format!("/api/messages/{}", posted["message"]["id"]);
         expect(204, ann.delete(&path).await);
-        let gone = select(&ann, id(&said["message"]), 0).await;
+        let gone = select(&ann, id(&posted["message"]), 0).await;
 
         assert_eq!(refusal(&refused), (409, "not_tail"));
         assert_eq!(own["swipes"], json!({"count": 1, "active": 0}));
@@ -101,10 +101,10 @@ on_sqlite! {
         app.close().await;
     }
 
-    async fn regenerating_needs_a_generated_message(backend) {
+    async fn regenerating_requires_a_generated_message(backend) {
         let app = TestApp::start(backend).await;
         let ann = app.admin().await;
-        let (conversation, greeting) = greeted(&ann).await;
+        let (conversation, greeting) = create_greeted_space(&ann).await;
         let path = format!("/api/conversations/{conversation}/regenerate");
 
         let planned = expect(202, ann.post(&path, json!({"message_id": greeting})).await);
@@ -116,8 +116,8 @@ on_sqlite! {
         assert_eq!(planned["conversation_id"], conversation);
         let users = ann.post(&path, json!({})).await;
         assert_eq!(refusal(&users), (422, "nothing_to_regenerate"));
-        let strange = ann.post(&path, json!({"message_id": 9_999})).await;
-        assert_eq!(refusal(&strange), (404, "not_found"));
+        let unknown = ann.post(&path, json!({"message_id": 9_999})).await;
+        assert_eq!(refusal(&unknown), (404, "not_found"));
         app.close().await;
     }
 }

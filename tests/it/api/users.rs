@@ -33,7 +33,7 @@ async fn registration_is_closed_before_setup() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_bad_invitation_makes_no_account() {
+async fn an_invalid_invite_creates_no_account() {
     let app = TestApp::start_with(TestBackend::Sqlite, OPEN_REGISTRATION).await;
     app.admin().await;
     let body = json!({"username": "ben", "password": "correct horse", "display_name": "Ben", "invite_token": "x"});
@@ -66,7 +66,7 @@ async fn registrations_per_hour_are_limited_and_failed_ones_do_not_count() {
 }
 
 on_both! {
-    async fn a_username_is_taken_in_every_case(backend) {
+    async fn usernames_are_unique_regardless_of_case(backend) {
         let app = TestApp::start_with(backend, OPEN_REGISTRATION).await;
         app.admin().await;
         app.register("Ben.B").await;
@@ -81,21 +81,21 @@ on_both! {
 }
 
 on_sqlite! {
-    async fn a_new_name_is_seen_in_every_room(backend) {
+    async fn a_new_name_is_visible_in_every_space(backend) {
         let app = TestApp::start(backend).await;
         let admin = app.admin().await;
 
         let me = expect(200, admin.patch("/api/users/me", json!({"display_name": " Ada "})).await);
 
         assert_eq!(me["display_name"], "Ada");
-        let seats = expect(200, admin.get("/api/spaces/1/memberships").await);
-        assert_eq!(seats["data"][0]["display_name"], "Ada");
+        let memberships = expect(200, admin.get("/api/spaces/1/memberships").await);
+        assert_eq!(memberships["data"][0]["display_name"], "Ada");
         app.close().await;
     }
 }
 
 on_both! {
-    async fn names_that_change_at_once_do_not_wait_for_each_other_for_ever(backend) {
+    async fn concurrent_name_changes_do_not_deadlock(backend) {
         let app = TestApp::start(backend).await;
         let admin = app.admin().await;
         for n in 0..30 {
@@ -143,28 +143,28 @@ on_sqlite! {
         let app = TestApp::start_with(backend, OPEN_REGISTRATION).await;
         let (admin, other) = (app.admin().await, app.register("ben").await);
         let (first, second) = (V1Client::new(&admin).await, V1Client::new(&admin).await);
-        let foreign = V1Client::new(&other).await;
+        let of_other = V1Client::new(&other).await;
         let change = |password: &str, current: &str| json!({"password": password, "current_password": current});
-        let is_open = async |it: &V1Client| it.get("/models").await.0 == 200;
+        let is_valid = async |it: &V1Client| it.get("/models").await.0 == 200;
 
         let body = change("another horse", "correct horse battery");
         let (kept, cookie) = admin.patch_with_cookie("/api/users/me", &body).await;
         assert_eq!(kept["api_keys_active"], 2);
-        assert!(is_open(&first).await && is_open(&second).await);
+        assert!(is_valid(&first).await && is_valid(&second).await);
 
         let mut body = change("a third horse", "wrong horse");
         body["revoke_api_keys"] = json!(true);
-        let admin = admin.with_cookie(cookie.expect("a new session"));
+        let admin = admin.with_cookie(cookie.expect("the response sets a new cookie"));
         let refused = admin.patch("/api/users/me", body.clone()).await;
         assert_eq!(refusal(&refused), (422, "invalid_value".to_owned()));
-        assert!(is_open(&first).await, "a refused change revokes nothing");
+        assert!(is_valid(&first).await, "a rejected change revoked a key");
 
         body["current_password"] = json!("another horse");
         let revoked = expect(200, admin.patch("/api/users/me", body).await);
         assert_eq!(revoked["api_keys_active"], 0);
-        assert!(!is_open(&first).await && !is_open(&second).await);
+        assert!(!is_valid(&first).await && !is_valid(&second).await);
         assert_eq!(first.get("/models").await.0, 401);
-        assert!(is_open(&foreign).await, "keys of others stay");
+        assert!(is_valid(&of_other).await, "a key of another user was revoked");
         app.close().await;
     }
 }

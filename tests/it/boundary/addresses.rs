@@ -95,13 +95,13 @@ async fn behind_a_trusted_proxy_each_client_has_its_own_limit() {
     assert_eq!(
         Answer::to(guess(&app, 12)).await.status,
         401,
-        "the proxy's own"
+        "the address of the proxy itself"
     );
     app.close().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn new_accounts_are_counted_by_the_same_address() {
+async fn registrations_are_limited_by_the_client_address() {
     let limit = [
         ("LIMIT_REGISTRATIONS_PER_HOUR", "1"),
         ("TROUPE_TRUSTED_PROXIES", "127.0.0.1"),

@@ -29,9 +29,9 @@ const HEALTH: &str = "GET /healthz HTTP/1.1\r\nhost: 127.0.0.1\r\n\r\n";
 async fn connect_from(address: &str, base: &str) -> std::io::Result<TcpStream> {
     let to: SocketAddr = base
         .strip_prefix("http://")
-        .expect("our own base")
+        .expect("an http:// URL")
         .parse()
-        .expect("an address");
+        .expect("a socket address");
     let socket = TcpSocket::new_v4()?;
     let from = format!("{address}:0").parse().expect("an address");
     socket.bind(from)?;
@@ -48,7 +48,7 @@ async fn is_served(stream: &mut TcpStream) -> bool {
 }
 
 /// Starts a server that counts connections from this machine like those from elsewhere.
-async fn counting(env: &[(&str, &str)]) -> TestApp {
+async fn start_with_loopback_limit(env: &[(&str, &str)]) -> TestApp {
     TestApp::start_changed(TestBackend::Sqlite, env, |app| {
         let connections = Connections::new(&app.config, None).with_loopback_limit();
         app.connections = Arc::new(connections);
@@ -57,7 +57,7 @@ async fn counting(env: &[(&str, &str)]) -> TestApp {
 }
 
 /// Sends a body of one byte a second until the server closes the connection, then starts again.
-async fn trickle_for_ever(address: &'static str, base: String) {
+async fn send_slow_bodies(address: &'static str, base: String) {
     loop {
         if let Ok(mut stream) = connect_from(address, &base).await
             && stream.write_all(SLOW.as_bytes()).await.is_ok()
@@ -72,10 +72,10 @@ async fn trickle_for_ever(address: &'static str, base: String) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_address_holds_so_many_connections_and_others_are_served() {
-    let app = counting(&[("LIMIT_CONNECTIONS_PER_ADDRESS", "8")]).await;
+async fn connections_are_limited_per_address() {
+    let app = start_with_loopback_limit(&[("LIMIT_CONNECTIONS_PER_ADDRESS", "8")]).await;
     let open = async |n: usize| {
-        poll::until("so many connections are open", async || {
+        poll::until("the expected number of open connections", async || {
             (app.app.connections.n_open() == n).then_some(())
         })
         .await;
@@ -109,7 +109,7 @@ async fn connections_of_a_trusted_proxy_are_not_counted_for_an_address() {
         ("LIMIT_CONNECTIONS_PER_ADDRESS", "2"),
         ("TROUPE_TRUSTED_PROXIES", "127.0.0.9"),
     ];
-    let app = counting(&env).await;
+    let app = start_with_loopback_limit(&env).await;
 
     let mut held = Vec::new();
     for _ in 0..10 {
@@ -123,13 +123,13 @@ async fn connections_of_a_trusted_proxy_are_not_counted_for_an_address() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn four_hundred_slow_bodies_of_one_address_leave_the_others_served() {
-    let app = counting(&[]).await;
+async fn slow_bodies_from_one_address_do_not_block_other_addresses() {
+    let app = start_with_loopback_limit(&[]).await;
     let mut slow = JoinSet::new();
     for _ in 0..400 {
-        slow.spawn(trickle_for_ever("127.0.0.2", app.base.clone()));
+        slow.spawn(send_slow_bodies("127.0.0.2", app.base.clone()));
     }
-    poll::until("the address holds all that it may", async || {
+    poll::until("the address has reached its connection limit", async || {
         (app.app.connections.n_open() >= 256).then_some(())
     })
     .await;
@@ -150,7 +150,7 @@ async fn four_hundred_slow_bodies_of_one_address_leave_the_others_served() {
 /// The connections come from loopback, which has no limit per address, like an attack through a
 /// proxy.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn four_hundred_slow_bodies_leave_a_server_with_256_descriptors_alive() {
+async fn a_server_with_256_descriptors_survives_400_slow_bodies() {
     let database = fresh_database(&TestBackend::Sqlite).await;
     let mut server = Server::prepare(&database, &[]);
     server.max_files = Some(256);
@@ -158,10 +158,10 @@ async fn four_hundred_slow_bodies_leave_a_server_with_256_descriptors_alive() {
     server.wait_ready().await;
     let mut slow = JoinSet::new();
     for _ in 0..400 {
-        slow.spawn(trickle_for_ever("127.0.0.1", server.url()));
+        slow.spawn(send_slow_bodies("127.0.0.1", server.url()));
     }
     let fds = format!("/proc/{}/fd", server.pid());
-    poll::until("the server holds most of what it can", async || {
+    poll::until("the server uses most of its descriptors", async || {
         let n = std::fs::read_dir(&fds).ok()?.count();
         (n > 140).then_some(())
     })
@@ -188,7 +188,7 @@ async fn the_accept_loop_survives_running_out_of_descriptors() {
         let pid = server.pid().to_string();
         let mut command = Command::new("/usr/bin/prlimit");
         let command = command.args(["--pid", &pid, &format!("--nofile={n}:1024")]);
-        assert!(command.status().expect("prlimit runs").success());
+        assert!(command.status().expect("prlimit can be started").success());
     };
     limit(used + 5);
 
@@ -196,7 +196,7 @@ async fn the_accept_loop_survives_running_out_of_descriptors() {
     for _ in 0..40 {
         held.push(connect_from("127.0.0.1", &server.url()).await.unwrap());
     }
-    poll::until("no descriptor is left", async || {
+    poll::until("all descriptors are in use", async || {
         let n = std::fs::read_dir(&fds).ok()?.count();
         (n >= used + 5).then_some(())
     })

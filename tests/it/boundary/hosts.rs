@@ -10,7 +10,7 @@ use crate::support::raw_http::{UPGRADE, exchange, request};
 const FOREIGN: &str = "attacker.test";
 
 fn port_of(app: &TestApp) -> &str {
-    app.base.rsplit(':').next().expect("a port")
+    app.base.rsplit(':').next().expect("a URL with a port")
 }
 
 /// Returns the loopback address of a server that is bound to every address of the machine.
@@ -49,9 +49,9 @@ async fn a_foreign_host_is_rejected_by_every_endpoint() {
         let upgrade = request("GET /ws HTTP/1.1", Some(host), &UPGRADE);
         assert_eq!(exchange(&app.base, upgrade).await.error(), misdirected());
     }
-    let told = exchange(&app.base, request("GET / HTTP/1.1", Some(FOREIGN), &[])).await;
-    assert!(told.body.contains("TROUPE_ALLOWED_HOSTS") && told.body.contains(FOREIGN));
-    assert!(!told.header("content-security-policy").is_empty());
+    let page = exchange(&app.base, request("GET / HTTP/1.1", Some(FOREIGN), &[])).await;
+    assert!(page.body.contains("TROUPE_ALLOWED_HOSTS") && page.body.contains(FOREIGN));
+    assert!(!page.header("content-security-policy").is_empty());
     assert_eq!(app.admin().await.get("/api/setup").await.1["needed"], false);
     app.close().await;
 }
@@ -93,8 +93,8 @@ async fn health_checks_answer_under_any_host() {
 
     for path in ["/healthz", "/readyz"] {
         let line = format!("GET {path} HTTP/1.1");
-        let well = exchange(&app.base, request(&line, Some("10.0.0.7:8080"), &[])).await;
-        assert_eq!(well.status, 200, "{path}");
+        let healthy = exchange(&app.base, request(&line, Some("10.0.0.7:8080"), &[])).await;
+        assert_eq!(healthy.status, 200, "{path}");
         // Old load balancers send no host name.
         let line = format!("GET {path} HTTP/1.0");
         assert_eq!(
@@ -108,22 +108,22 @@ async fn health_checks_answer_under_any_host() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_address_with_a_name_inside_is_judged_by_both() {
+async fn an_absolute_url_and_the_host_header_are_both_checked() {
     let app = TestApp::start(TestBackend::Sqlite).await;
     let host = app.base.strip_prefix("http://").unwrap();
-    let ask = async |name: &str, host: &str| {
+    let send = async |name: &str, host: &str| {
         let line = format!("GET http://{name}/api/setup HTTP/1.1");
         exchange(&app.base, request(&line, Some(host), &[])).await
     };
 
-    assert_eq!(ask(FOREIGN, host).await.error(), misdirected());
-    assert_eq!(ask(host, FOREIGN).await.error(), misdirected());
-    assert_eq!(ask(host, host).await.status, 200);
+    assert_eq!(send(FOREIGN, host).await.error(), misdirected());
+    assert_eq!(send(host, FOREIGN).await.error(), misdirected());
+    assert_eq!(send(host, host).await.status, 200);
     app.close().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn on_a_network_every_address_is_ours_and_a_name_that_was_given() {
+async fn a_network_bind_accepts_ip_addresses_and_configured_names() {
     let env = [
         ("TROUPE_BIND", "0.0.0.0:0"),
         ("TROUPE_PUBLIC_URL", "https://troupe.example"),
@@ -131,7 +131,7 @@ async fn on_a_network_every_address_is_ours_and_a_name_that_was_given() {
     ];
     let app = TestApp::start_with(TestBackend::Sqlite, &env).await;
     let base = on_loopback(&app);
-    let ask = async |host: &str| {
+    let send = async |host: &str| {
         let line = "GET /api/setup HTTP/1.1";
         exchange(&base, request(line, Some(host), &[])).await
     };
@@ -144,7 +144,7 @@ async fn on_a_network_every_address_is_ours_and_a_name_that_was_given() {
         "troupe.lan",
         "troupe.example",
     ] {
-        assert_eq!(ask(host).await.status, 200, "{host}");
+        assert_eq!(send(host).await.status, 200, "{host}");
     }
     for host in [
         FOREIGN,
@@ -152,7 +152,7 @@ async fn on_a_network_every_address_is_ours_and_a_name_that_was_given() {
         "sub.troupe.lan",
         "troupe.example.attacker.test",
     ] {
-        assert_eq!(ask(host).await.error(), misdirected(), "{host}");
+        assert_eq!(send(host).await.error(), misdirected(), "{host}");
     }
     app.close().await;
 }

@@ -20,7 +20,7 @@ fn sign_in(app: &TestApp, username: &str, password: &str) -> RequestBuilder {
 }
 
 on_sqlite! {
-    async fn of_a_thousand_guesses_ten_are_judged(backend) {
+    async fn about_ten_of_a_thousand_password_guesses_are_verified(backend) {
         let app = TestApp::start(backend).await;
         app.admin().await;
 
@@ -41,12 +41,12 @@ on_sqlite! {
             answers.extend(join_all(batch).await);
         }
 
-        let n_judged = answers.iter().filter(|it| it.0 == 401).count();
-        let n_refused = answers.iter().filter(|it| **it == (429, "rate_limited".to_owned())).count();
-        eprintln!("of 1000 guesses {n_judged} were judged, {n_refused} refused");
-        assert_eq!(n_judged + n_refused, 1_000);
+        let n_verified = answers.iter().filter(|it| it.0 == 401).count();
+        let n_rejected = answers.iter().filter(|it| **it == (429, "rate_limited".to_owned())).count();
+        eprintln!("of 1000 guesses {n_verified} were verified, {n_rejected} rejected");
+        assert_eq!(n_verified + n_rejected, 1_000);
         // Four sign-ins may be in progress when the tenth failure is counted.
-        assert!((10..=13).contains(&n_judged), "{n_judged}");
+        assert!((10..=13).contains(&n_verified), "{n_verified}");
         let late = Answer::to(sign_in(&app, "admin", RIGHT)).await;
         assert_eq!(late.refusal(), (429, "rate_limited".to_owned()));
         assert_eq!(late.header("retry-after"), "180");
@@ -76,7 +76,9 @@ async fn response_time_does_not_reveal_whether_a_name_exists() {
     }
 
     let (known, unknown) = (median(known), median(unknown));
-    eprintln!("a wrong password for a known name takes {known:?}, for an unknown one {unknown:?}");
+    eprintln!(
+        "a wrong password takes {known:?} for an existing user, {unknown:?} for an unknown one"
+    );
     // Without equal work, one would take only a small fraction of the other's time.
     assert!(
         known < unknown * 2 && unknown < known * 2,
@@ -86,12 +88,12 @@ async fn response_time_does_not_reveal_whether_a_name_exists() {
 }
 
 /// Returns the session of a response's cookie and checks the cookie's flags.
-fn given(answer: &Answer, is_secure: bool) -> String {
+fn session_cookie_of(answer: &Answer, is_secure: bool) -> String {
     let cookies: Vec<_> = answer.headers.get_all("set-cookie").iter().collect();
     assert_eq!(cookies.len(), 1, "{answer:?}");
     let cookie = answer.header("set-cookie");
     let mut parts = cookie.split("; ");
-    let pair = parts.next().expect("a pair");
+    let pair = parts.next().expect("a cookie has a name and a value");
     let flags: Vec<&str> = parts.collect();
     for flag in ["HttpOnly", "SameSite=Lax", "Path=/"] {
         assert!(flags.contains(&flag), "{cookie}");
@@ -101,15 +103,15 @@ fn given(answer: &Answer, is_secure: bool) -> String {
     pair.to_owned()
 }
 
-async fn is_in(app: &TestApp, cookie: &str) -> bool {
-    let ask = http_client()
+async fn is_signed_in(app: &TestApp, cookie: &str) -> bool {
+    let session_request = http_client()
         .get(format!("{}/api/session", app.base))
         .header("cookie", cookie);
-    Answer::to(ask).await.status == 200
+    Answer::to(session_request).await.status == 200
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn every_step_gives_a_new_session_and_ends_the_old_one() {
+async fn every_sign_in_and_password_change_replaces_the_session() {
     for (public_url, is_secure) in [
         ("", false),
         ("http://troupe.example", false),
@@ -128,22 +130,22 @@ async fn every_step_gives_a_new_session_and_ends_the_old_one() {
         let change = json!({"password": "another horse", "current_password": RIGHT});
 
         let set_up = Answer::to(to(Method::POST, "/api/setup", planted).json(&account)).await;
-        let first = given(&set_up, is_secure);
+        let first = session_cookie_of(&set_up, is_secure);
         assert_ne!(first, planted);
-        assert!(is_in(&app, &first).await && !is_in(&app, planted).await);
+        assert!(is_signed_in(&app, &first).await && !is_signed_in(&app, planted).await);
 
         let again = Answer::to(to(Method::POST, "/api/session", &first).json(&sign_in)).await;
-        let second = given(&again, is_secure);
-        assert!(is_in(&app, &second).await && !is_in(&app, &first).await);
+        let second = session_cookie_of(&again, is_secure);
+        assert!(is_signed_in(&app, &second).await && !is_signed_in(&app, &first).await);
 
         let changed = Answer::to(to(Method::PATCH, "/api/users/me", &second).json(&change)).await;
-        let third = given(&changed, is_secure);
-        assert!(is_in(&app, &third).await && !is_in(&app, &second).await);
+        let third = session_cookie_of(&changed, is_secure);
+        assert!(is_signed_in(&app, &third).await && !is_signed_in(&app, &second).await);
 
         let out = Answer::to(to(Method::DELETE, "/api/session", &third)).await;
-        assert_eq!(given(&out, is_secure), "troupe_session=");
+        assert_eq!(session_cookie_of(&out, is_secure), "troupe_session=");
         assert!(out.header("set-cookie").contains("Max-Age=0"));
-        assert!(!is_in(&app, &third).await);
+        assert!(!is_signed_in(&app, &third).await);
         app.close().await;
     }
 }

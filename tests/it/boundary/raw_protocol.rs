@@ -5,7 +5,7 @@ use crate::support::backends::TestBackend;
 use crate::support::raw_http::{exchange, request};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_request_with_two_lengths_is_no_request() {
+async fn a_request_with_an_ambiguous_length_or_host_is_rejected() {
     let app = TestApp::start(TestBackend::Sqlite).await;
     let host = app.base.strip_prefix("http://").unwrap();
     let smuggled = "0\r\n\r\nGET /api/setup HTTP/1.1\r\nHost: localhost\r\n\r\n";
@@ -28,13 +28,13 @@ async fn a_request_with_two_lengths_is_no_request() {
         // The bytes that follow are not parsed as another request.
         assert!(!answer.body.contains("HTTP/1.1"), "{}", answer.body);
     }
-    let nameless = exchange(&app.base, request("GET / HTTP/1.1", None, &[])).await;
-    assert_eq!(nameless.status, 400);
+    let without_host = exchange(&app.base, request("GET / HTTP/1.1", None, &[])).await;
+    assert_eq!(without_host.status, 400);
     app.close().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn no_path_leads_out_of_the_clients_folder() {
+async fn no_path_escapes_the_client_folder() {
     let app = TestApp::start(TestBackend::Sqlite).await;
 
     for path in [

@@ -2,8 +2,9 @@
 //! link or form.
 
 use reqwest::Method;
+use troupe::server::client_files;
 
-use super::space_isolation::{EndpointFixture, all_endpoints, client_files};
+use super::space_isolation::{EndpointFixture, all_endpoints};
 use crate::support::backends::on_sqlite;
 use crate::support::database_facts::DatabaseFacts;
 use crate::support::http_response::Answer;
@@ -69,46 +70,46 @@ const FORGERIES: [Forgery; 6] = [
 
 on_sqlite! {
     async fn safe_methods_change_nothing(backend) {
-        let house = EndpointFixture::create(backend, &[]).await;
-        let mut facts = DatabaseFacts::open(&house.app.database).await;
+        let fixture = EndpointFixture::create(backend, &[]).await;
+        let mut facts = DatabaseFacts::open(&fixture.app.database).await;
         let before = facts.everything().await;
         let mut n_seen = 0;
 
-        for door in all_endpoints() {
-            let address = house.address(&door);
+        for endpoint in all_endpoints() {
+            let address = fixture.address(&endpoint);
             for query in ["", "?speaker_id=2", "?_method=DELETE"] {
                 let path = format!("{address}{query}");
                 for method in [Method::GET, Method::HEAD, Method::OPTIONS, Method::TRACE] {
-                    let overridden = house.request(method.clone(), &path)
+                    let overridden = fixture.request(method.clone(), &path)
                         .header("x-http-method-override", "DELETE")
-                        .header("x-method-override", door.method().as_str());
+                        .header("x-method-override", endpoint.method().as_str());
                     let answer = Answer::to(overridden).await;
                     n_seen += usize::from(answer.status == 200);
                     assert!(answer.status < 500, "{method} {path}: {answer:?}");
                 }
             }
         }
-        for path in client_files() {
-            n_seen += usize::from(Answer::to(house.request(Method::GET, &path)).await.status == 200);
+        for path in client_files::paths() {
+            n_seen += usize::from(Answer::to(fixture.request(Method::GET, &path)).await.status == 200);
         }
 
         // Most of the endpoints returned success; otherwise the test would prove little.
         assert!(n_seen > 100, "{n_seen}");
         assert_eq!(facts.everything().await, before);
-        house.app.close().await;
+        fixture.app.close().await;
     }
 
     async fn no_forged_request_is_accepted_by_any_endpoint(backend) {
-        let house = EndpointFixture::create(backend, &[]).await;
-        let mut facts = DatabaseFacts::open(&house.app.database).await;
+        let fixture = EndpointFixture::create(backend, &[]).await;
+        let mut facts = DatabaseFacts::open(&fixture.app.database).await;
         let before = facts.everything().await;
-        let unsafe_doors = all_endpoints().into_iter().filter(|it| it.method() != Method::GET.as_str());
+        let unsafe_endpoints = all_endpoints().into_iter().filter(|it| it.method() != Method::GET.as_str());
 
-        for door in unsafe_doors {
-            let address = house.address(&door);
+        for endpoint in unsafe_endpoints {
+            let address = fixture.address(&endpoint);
             for (what, headers, body) in FORGERIES {
-                let method = Method::from_bytes(door.method().as_str().as_bytes()).unwrap();
-                let mut forged = house.request(method, &address).body(body);
+                let method = Method::from_bytes(endpoint.method().as_str().as_bytes()).unwrap();
+                let mut forged = fixture.request(method, &address).body(body);
                 for (name, value) in headers {
                     forged = forged.header(*name, *value);
                 }
@@ -116,23 +117,23 @@ on_sqlite! {
                 let answer = Answer::to(forged).await;
 
                 let expected = (403, "cross_origin".to_owned());
-                assert_eq!(answer.refusal(), expected, "{what}: {} {address}", door.method());
+                assert_eq!(answer.refusal(), expected, "{what}: {} {address}", endpoint.method());
                 assert_eq!(answer.header("set-cookie"), "", "{what}");
             }
         }
 
         assert_eq!(facts.everything().await, before);
-        house.app.close().await;
+        fixture.app.close().await;
     }
 
-    async fn what_is_no_json_is_not_read(backend) {
-        let house = EndpointFixture::create(backend, &[]).await;
-        let mut facts = DatabaseFacts::open(&house.app.database).await;
+    async fn a_body_without_a_json_content_type_is_rejected(backend) {
+        let fixture = EndpointFixture::create(backend, &[]).await;
+        let mut facts = DatabaseFacts::open(&fixture.app.database).await;
         let before = facts.everything().await;
 
         for content_type in ["text/plain", "application/x-www-form-urlencoded", "multipart/form-data; boundary=x", "text/json", ""] {
             // Sent as an old browser sends a form: without headers that name its origin.
-            let form = house.request(Method::POST, "/api/spaces")
+            let form = fixture.request(Method::POST, "/api/spaces")
                 .header("content-type", content_type)
                 .body("{\"name\":\"x\"}");
             let answer = Answer::to(form).await;
@@ -140,6 +141,6 @@ on_sqlite! {
         }
 
         assert_eq!(facts.everything().await, before);
-        house.app.close().await;
+        fixture.app.close().await;
     }
 }

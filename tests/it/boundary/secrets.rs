@@ -42,17 +42,17 @@ impl Caller {
 
 fn token_of(answer: &Answer) -> String {
     let cookie = cookie_of(answer);
-    let (_, token) = cookie.split_once('=').expect("a cookie with a value");
+    let (_, token) = cookie.split_once('=').expect("a cookie has a value");
     token.to_owned()
 }
 
 fn cookie_of(answer: &Answer) -> String {
     let cookie = answer.header("set-cookie").split(';').next();
-    cookie.expect("a session").to_owned()
+    cookie.expect("a session cookie is set").to_owned()
 }
 
 /// Calls everything that accepts a secret; returns the secrets that the server created.
-async fn tour(server: &Server, upstream: &FakeProvider) -> Vec<String> {
+async fn use_every_secret(server: &Server, upstream: &FakeProvider) -> Vec<String> {
     let base = server.url();
     let account = json!({"username": "ann", "password": PASSWORD, "display_name": "Ann"});
     let set_up = Answer::to(
@@ -92,10 +92,10 @@ async fn tour(server: &Server, upstream: &FakeProvider) -> Vec<String> {
         .unwrap()
         .to_owned();
     for path in ["/api/spaces", "/api/nowhere"] {
-        let ask = http_client()
+        let request_with_key = http_client()
             .get(format!("{base}{path}"))
             .header("authorization", format!("Bearer {key}"));
-        let _ = Answer::to(ask).await;
+        let _ = Answer::to(request_with_key).await;
     }
     made.push(key.clone());
 
@@ -156,12 +156,12 @@ async fn invitation(ann: &Caller, space: i64) -> [String; 2] {
     let invite = json!({"role": "guest", "max_uses": 2, "expires_in_hours": 1});
     let invites = format!("/api/spaces/{space}/invites");
     let token = ann.post(&invites, invite).await.json()["token"].clone();
-    let token = token.as_str().expect("a token").to_owned();
-    let door = format!("{}/api/join/{token}", ann.base);
-    assert_eq!(Answer::to(http_client().get(&door)).await.status, 200);
+    let token = token.as_str().expect("an invite has a token").to_owned();
+    let join_url = format!("{}/api/join/{token}", ann.base);
+    assert_eq!(Answer::to(http_client().get(&join_url)).await.status, 200);
     let _ = Answer::to(http_client().get(format!("{}/join/{token}", ann.base))).await;
     let guest = http_client()
-        .post(&door)
+        .post(&join_url)
         .json(&json!({"display_name": "Gast"}));
     let guest = Answer::to(guest).await;
     assert!(guest.status < 300, "{guest:?}");
@@ -179,17 +179,20 @@ async fn conversation(ann: &Caller) -> i64 {
         .json();
     let card = json!({"name": "Mina", "description": SAID});
     let mina = ann.post("/api/characters", card).await.json();
-    let seats = format!("/api/spaces/{}/memberships", id(&space));
+    let memberships = format!("/api/spaces/{}/memberships", id(&space));
     assert_eq!(
-        ann.post(&seats, json!({"character_id": id(&mina)}))
+        ann.post(&memberships, json!({"character_id": id(&mina)}))
             .await
             .status,
         201
     );
     let messages = format!("/api/conversations/{}/messages", root_of(&space));
     let posted = ann.post(&messages, json!({"content": SAID})).await.json();
-    let run = format!("/api/runs/{}", posted["run"]["id"].as_str().expect("a run"));
-    poll::until("the reply", async || {
+    let run = format!(
+        "/api/runs/{}",
+        posted["run"]["id"].as_str().expect("a run is planned")
+    );
+    poll::until("the reply of the character", async || {
         let run = Answer::to(ann.to(reqwest::Method::GET, &run)).await.json();
         (run["status"] == "succeeded").then_some(())
     })
@@ -217,7 +220,7 @@ async fn sockets(base: &str, cookie: &str, key: &str) {
 }
 
 on_sqlite! {
-    async fn the_log_holds_no_secret_and_nothing_that_was_said(backend) {
+    async fn the_log_contains_no_secrets_and_no_message_texts(backend) {
         let database = fresh_database(&backend).await;
         let upstream = FakeProvider::start().await;
         upstream.reply_with(ANSWERED);
@@ -239,28 +242,28 @@ on_sqlite! {
         ];
         let mut server = Server::start(&database, &env).await;
 
-        let made = tour(&server, &upstream).await;
+        let made = use_every_secret(&server, &upstream).await;
 
         server.sigterm();
         assert!(server.wait_exit().await.success());
-        let said = server.output();
-        assert!(said.contains("TRACE"), "it says all it can");
+        let log = server.output();
+        assert!(log.contains("TRACE"), "the log contains trace lines");
         assert_eq!(upstream.seen(upstream.n_requests() - 1).header("authorization").map(str::len), Some(7 + ENVIRONMENT_KEY.len()));
         let planted = [SERVER_SECRET, ENVIRONMENT_KEY, STORED_KEY, DATABASE_PASSWORD, PASSWORD, WRONG_PASSWORD, NEW_PASSWORD, INVITE, SAID, ANSWERED];
         let all = planted.into_iter().chain(made.iter().map(String::as_str));
         let found: Vec<String> = all
             .filter_map(|secret| {
-                let line = said.lines().find(|it| it.contains(secret))?;
+                let line = log.lines().find(|it| it.contains(secret))?;
                 Some(format!("{secret}: {line}"))
             })
             .collect();
-        eprintln!("{} secrets in {} lines: {} hits", planted.len() + made.len(), said.lines().count(), found.len());
+        eprintln!("{} secrets in {} lines: {} hits", planted.len() + made.len(), log.lines().count(), found.len());
         assert!(found.is_empty(), "{found:#?}");
     }
 }
 
 #[test]
-fn the_settings_do_not_show_their_secrets() {
+fn the_debug_output_of_the_settings_contains_no_secrets() {
     let env = [
         ("DATABASE_URL", "postgres://me:hunter22@db/troupe"),
         ("REDIS_URL", "redis://:hunter22@cache"),
@@ -277,14 +280,14 @@ fn the_settings_do_not_show_their_secrets() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_log_capture_sees_a_test_user() {
+async fn the_log_capture_contains_a_line_about_a_request() {
     // Checks that the log is captured at all: a request must leave a line in it.
     let database = fresh_database(&crate::support::backends::TestBackend::Sqlite).await;
     let server = Server::start(&database, &[("RUST_LOG", "trace")]).await;
     let admin = HttpClient::set_up(&server.url(), "admin").await;
     expect(200, admin.get("/api/session").await);
 
-    poll::until("a line about the request", async || {
+    poll::until("a log line about the request", async || {
         server.output().contains("request.id").then_some(())
     })
     .await;

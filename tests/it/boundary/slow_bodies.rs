@@ -18,20 +18,20 @@ const FORM: &str = "multipart/form-data; boundary=b";
 
 /// Returns everything that a connection receives until the server closes it.
 async fn until_closed(base: &str, request: &str) -> String {
-    let host = base.strip_prefix("http://").expect("our own base");
+    let host = base.strip_prefix("http://").expect("an http:// URL");
     let mut stream = TcpStream::connect(host).await.expect("the server listens");
     stream
         .write_all(request.as_bytes())
         .await
-        .expect("it takes the request");
+        .expect("the request can be sent");
     let mut bytes = Vec::new();
     let read = timeout(DEADLINE, stream.read_to_end(&mut bytes)).await;
-    let _ = read.unwrap_or_else(|_| panic!("still open: {request}"));
+    let _ = read.unwrap_or_else(|_| panic!("the connection is still open: {request}"));
     String::from_utf8_lossy(&bytes).to_lowercase()
 }
 
 /// Returns a request whose body stalls after its first bytes, with a length and in chunks.
-fn stalling(call: &str, headers: &str, beginning: &str) -> [String; 2] {
+fn stalling_requests(call: &str, headers: &str, beginning: &str) -> [String; 2] {
     let head = format!("{call} HTTP/1.1\r\nhost: 127.0.0.1\r\n{headers}");
     let n = beginning.len();
     [
@@ -76,19 +76,22 @@ async fn a_body_that_stalls_is_408_and_the_connection_closes() {
 
     for (call, kind, beginning) in calls {
         let headers = format!("authorization: Bearer {key}\r\ncontent-type: {kind}\r\n");
-        for request in stalling(&call, &headers, beginning) {
-            let said = until_closed(&app.base, &request).await;
+        for request in stalling_requests(&call, &headers, beginning) {
+            let response = until_closed(&app.base, &request).await;
 
-            assert!(said.starts_with("http/1.1 408 "), "{call}: {said}");
-            assert!(said.contains("\"request_timeout\""), "{call}: {said}");
-            assert!(said.contains("connection: close"), "{call}: {said}");
+            assert!(response.starts_with("http/1.1 408 "), "{call}: {response}");
+            assert!(
+                response.contains("\"request_timeout\""),
+                "{call}: {response}"
+            );
+            assert!(response.contains("connection: close"), "{call}: {response}");
         }
     }
     app.close().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_answer_that_did_not_wait_for_the_body_closes_the_connection_too() {
+async fn a_response_sent_before_the_body_arrived_closes_the_connection() {
     let app = start_with_short_timeout().await;
     let admin = app.admin().await;
     let made = expect(
@@ -97,7 +100,7 @@ async fn an_answer_that_did_not_wait_for_the_body_closes_the_connection_too() {
             .post("/api/api_keys", serde_json::json!({"name": "x"}))
             .await,
     );
-    let own = format!(
+    let authorization = format!(
         "authorization: Bearer {}\r\n",
         made["key"].as_str().unwrap()
     );
@@ -106,23 +109,23 @@ async fn an_answer_that_did_not_wait_for_the_body_closes_the_connection_too() {
 
     for (call, headers, status) in [
         ("POST /api/spaces", "", 401),
-        ("POST /api/spaces", own.as_str(), 415),
+        ("POST /api/spaces", authorization.as_str(), 415),
         ("GET /api/setup", "", 200),
         ("GET /healthz", "", 200),
         ("GET /", "", 200),
         ("POST /nowhere", "", 404),
         ("PUT /api/spaces", "", 405),
         ("POST /v1/responses", "", 401),
-        ("GET /v1/models", own.as_str(), 200),
+        ("GET /v1/models", authorization.as_str(), 200),
         ("GET /ws", upgrade, 401),
         ("GET /v1/responses", upgrade, 401),
-        ("DELETE /api/session", own.as_str(), 204),
+        ("DELETE /api/session", authorization.as_str(), 204),
     ] {
-        for request in stalling(call, headers, "{") {
-            let said = until_closed(&app.base, &request).await;
+        for request in stalling_requests(call, headers, "{") {
+            let response = until_closed(&app.base, &request).await;
 
             let expected = format!("http/1.1 {status} ");
-            assert!(said.starts_with(&expected), "{call}: {said}");
+            assert!(response.starts_with(&expected), "{call}: {response}");
         }
     }
     app.close().await;

@@ -41,7 +41,7 @@ impl EndpointFixture {
             .unwrap()
             .to_owned();
         let path = format!("/api/runs/{run}");
-        poll::until("the reply", async || {
+        poll::until("the reply of the character", async || {
             let run = expect(200, admin.get(&path).await);
             (run["status"] == "succeeded").then_some(())
         })
@@ -55,8 +55,8 @@ impl EndpointFixture {
     }
 
     /// Returns the path of an endpoint, with the ids of existing resources.
-    pub fn address(&self, door: &ApiEndpoint) -> String {
-        let parts = door.path().split('/').map(|part| match part {
+    pub fn address(&self, endpoint: &ApiEndpoint) -> String {
+        let parts = endpoint.path().split('/').map(|part| match part {
             "{run_id}" => self.run.as_str(),
             _ if part.starts_with('{') => "1",
             _ => part,
@@ -74,25 +74,6 @@ impl EndpointFixture {
 
 /// Returns every endpoint.
 pub fn all_endpoints() -> Vec<ApiEndpoint> {
-    let doors = endpoints::all();
-    [doors.api, doors.open].concat()
-}
-
-/// Returns the path of every file of the client.
-pub fn client_files() -> Vec<String> {
-    let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("static");
-    let mut waiting = vec![root.clone()];
-    let mut files = Vec::new();
-    while let Some(folder) = waiting.pop() {
-        for entry in std::fs::read_dir(&folder).expect("the client is there") {
-            let path = entry.expect("an entry").path();
-            if path.is_dir() {
-                waiting.push(path);
-                continue;
-            }
-            let name = path.strip_prefix(&root).expect("below the root");
-            files.push(format!("/{}", name.to_string_lossy().replace('\\', "/")));
-        }
-    }
-    files
+    let all = endpoints::all();
+    [all.api, all.open].concat()
 }

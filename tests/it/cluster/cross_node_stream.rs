@@ -8,26 +8,28 @@ use tokio::time::Instant;
 use crate::support::http_client::{HttpClient, expect};
 use crate::support::nodes::{Nodes, are_given};
 use crate::support::ws_client::{WsClient, connect_with_key};
+use crate::support::{api_contract, short_frames};
 
 /// Shorter than the interval of the database polling, which is several seconds.
 const AT_ONCE: Duration = Duration::from_secs(3);
 
 /// Opens a node for users, a node that generates "One two three." word by word, and the hold point.
 macro_rules! writing {
-    ($nodes:ident, $gate:ident, $ear:ident) => {
+    ($nodes:ident, $gate:ident, $client:ident) => {
         let $nodes = Nodes::open().await;
-        let $ear = $nodes.ws_client().await;
+        let $client = $nodes.ws_client().await;
         $nodes.upstream.reply_with("One two three.");
         let $gate = $nodes.upstream.gate();
         $nodes.post("Count.").await;
         $gate.step();
-        $ear.wait_for("the first word", |it| it["delta"] == "One")
+        $client
+            .wait_for("the first word", |it| it["delta"] == "One")
             .await;
     };
 }
 
-fn types(ear: &WsClient) -> Vec<String> {
-    let log = ear.log();
+fn types(client: &WsClient) -> Vec<String> {
+    let log = client.log();
     let mut types: Vec<String> = log
         .iter()
         .filter_map(|it| it["type"].as_str())
@@ -39,20 +41,21 @@ fn types(ear: &WsClient) -> Vec<String> {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_reply_that_another_node_writes_is_seen_as_if_it_were_written_here() {
+async fn a_reply_generated_on_another_node_arrives_like_a_local_one() {
     if !are_given() {
         return;
     }
     let nodes = Nodes::open().await;
     nodes.upstream.reply_with("One two three.");
-    let ear = nodes.ws_client().await;
+    let client = nodes.ws_client().await;
 
     nodes.post("Count.").await;
-    ear.wait_for("its end", |it| it["type"] == "typing_stop")
+    client
+        .wait_for("the end of the run", |it| it["type"] == "typing_stop")
         .await;
 
     assert_eq!(
-        types(&ear),
+        types(&client),
         [
             "message_created",
             "run_queued",
@@ -66,7 +69,7 @@ async fn a_reply_that_another_node_writes_is_seen_as_if_it_were_written_here() {
             "typing_stop",
         ]
     );
-    let text: String = ear
+    let text: String = client
         .log()
         .iter()
         .filter_map(|it| it["delta"].as_str())
@@ -80,12 +83,12 @@ async fn a_late_subscriber_on_another_node_gets_the_text_so_far() {
     if !are_given() {
         return;
     }
-    writing!(nodes, gate, ear);
+    writing!(nodes, gate, client);
 
     let late = WsClient::open(&nodes.ann).await;
     let answer = late.subscribe(nodes.conversation, None).await;
     gate.open();
-    late.wait_for("its end", |it| it["type"] == "typing_stop")
+    late.wait_for("the end of the run", |it| it["type"] == "typing_stop")
         .await;
 
     assert_eq!(answer["snapshot"]["stream"]["text"], "One", "{answer}");
@@ -95,16 +98,55 @@ async fn a_late_subscriber_on_another_node_gets_the_text_so_far() {
         .filter_map(|it| it["delta"].as_str())
         .collect();
     assert_eq!(rest, " two three.");
-    drop(ear);
+    drop(client);
     nodes.close().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_node_that_came_in_mid_sentence_asks_for_what_it_missed() {
+async fn protocol_2_reads_the_text_of_another_node_over_a_reconnect() {
     if !are_given() {
         return;
     }
-    writing!(nodes, gate, ear);
+    let nodes = Nodes::open().await;
+    let early = WsClient::open_in_protocol_2(&nodes.ann).await;
+    early.subscribe(nodes.conversation, None).await;
+    nodes.upstream.reply_with("One two three.");
+    let gate = nodes.upstream.gate();
+    nodes.post("Count.").await;
+    gate.step();
+    early
+        .wait_for("the first word", |it| it["d"] == "One")
+        .await;
+
+    let late = WsClient::open_in_protocol_2(&nodes.ann).await;
+    late.subscribe(nodes.conversation, Some(0)).await;
+    gate.open();
+    let mut streams = Vec::new();
+    for client in [early, late] {
+        client
+            .wait_for("the end of the run", |it| it["type"] == "typing_stop")
+            .await;
+        client.log().iter().for_each(api_contract::check_frame);
+        let log = short_frames::expand(&client.log());
+        let is_text = |it: &Value| it["type"] == "stream_chunk";
+        let end = log.iter().rposition(is_text).expect("text arrived");
+        streams.push(short_frames::shown_stream(&log[..=end]));
+    }
+
+    assert_eq!(
+        streams[0].as_ref().map(|it| it.text.as_str()),
+        Some("One two three.")
+    );
+    assert_eq!(streams[0], streams[1]);
+    nodes.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_node_started_during_a_reply_requests_the_missed_text() {
+    if !are_given() {
+        return;
+    }
+    writing!(nodes, gate, client);
     let url = nodes.front_proxy.url();
     let env = [("TROUPE_WORKERS", "0"), ("REDIS_URL", url.as_str())];
     let third = nodes.front.start_second_node(&env).await;
@@ -112,7 +154,7 @@ async fn a_node_that_came_in_mid_sentence_asks_for_what_it_missed() {
     let late = WsClient::open(&nodes.ann.with_base(&third.base)).await;
     let answer = late.subscribe(nodes.conversation, None).await;
     gate.open();
-    late.wait_for("its end", |it| it["type"] == "typing_stop")
+    late.wait_for("the end of the run", |it| it["type"] == "typing_stop")
         .await;
 
     let mut text = answer["snapshot"]["stream"]["text"]
@@ -123,7 +165,7 @@ async fn a_node_that_came_in_mid_sentence_asks_for_what_it_missed() {
         text += frame["delta"].as_str().unwrap_or_default();
     }
     assert_eq!(text, "One two three.", "{:?}", late.log());
-    drop(ear);
+    drop(client);
     third.close().await;
     nodes.close().await;
 }
@@ -133,7 +175,7 @@ async fn a_stop_on_one_node_ends_the_reply_of_another() {
     if !are_given() {
         return;
     }
-    writing!(nodes, gate, ear);
+    writing!(nodes, gate, client);
 
     let (status, _) = nodes.ann.stop(nodes.conversation).await;
     let began = Instant::now();
@@ -142,24 +184,26 @@ async fn a_stop_on_one_node_ends_the_reply_of_another() {
     gate.open();
 
     assert_eq!(status, 202);
-    assert!(took < AT_ONCE, "the model was left after {took:?}");
-    ear.wait_for("its end", |it| it["type"] == "typing_stop")
+    assert!(took < AT_ONCE, "the model call was aborted after {took:?}");
+    client
+        .wait_for("the end of the run", |it| it["type"] == "typing_stop")
         .await;
     assert_eq!(nodes.ann.messages(nodes.conversation).await.len(), 1);
     nodes.close().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_stop_that_keeps_the_text_keeps_what_another_node_wrote() {
+async fn a_stop_can_keep_the_partial_text_of_another_node() {
     if !are_given() {
         return;
     }
-    writing!(nodes, gate, ear);
+    writing!(nodes, gate, client);
 
     let path = format!("/api/conversations/{}/stop", nodes.conversation);
     let (status, _) = nodes.ann.post(&path, json!({"keep_partial": true})).await;
     nodes.upstream.wait_for_disconnect(0).await;
-    ear.wait_for("its end", |it| it["type"] == "typing_stop")
+    client
+        .wait_for("the end of the run", |it| it["type"] == "typing_stop")
         .await;
     gate.open();
 
@@ -170,17 +214,17 @@ async fn a_stop_that_keeps_the_text_keeps_what_another_node_wrote() {
 }
 
 /// Asserts that an event on the front node closes a socket that the same user has on the back node.
-async fn is_closed_by(happens: impl AsyncFnOnce(&Nodes, &HttpClient)) {
+async fn assert_closes_socket(trigger: impl AsyncFnOnce(&Nodes, &HttpClient)) {
     if !are_given() {
         return;
     }
     let nodes = Nodes::open().await;
     let bob = nodes.member("bob").await;
-    let ear = WsClient::subscribed(&bob.with_base(&nodes.back.base), nodes.conversation).await;
+    let client = WsClient::subscribed(&bob.with_base(&nodes.back.base), nodes.conversation).await;
 
-    happens(&nodes, &bob).await;
+    trigger(&nodes, &bob).await;
     let began = Instant::now();
-    ear.wait_closed().await;
+    client.wait_closed().await;
 
     assert!(
         began.elapsed() < AT_ONCE,
@@ -197,7 +241,7 @@ async fn id_of(person: &HttpClient) -> Value {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn signing_out_on_one_node_applies_to_all() {
-    is_closed_by(async |_, bob| {
+    assert_closes_socket(async |_, bob| {
         let (status, _) = bob.delete("/api/session").await;
         assert_eq!(status, 204);
     })
@@ -206,7 +250,7 @@ async fn signing_out_on_one_node_applies_to_all() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn disabling_a_user_on_one_node_applies_to_all() {
-    is_closed_by(async |nodes, bob| {
+    assert_closes_socket(async |nodes, bob| {
         let path = format!("/api/admin/users/{}", id_of(bob).await);
         expect(
             200,
@@ -217,7 +261,7 @@ async fn disabling_a_user_on_one_node_applies_to_all() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_key_that_is_revoked_on_one_node_opens_nothing_on_any() {
+async fn a_key_revoked_on_one_node_closes_its_sockets_on_all_nodes() {
     if !are_given() {
         return;
     }
@@ -228,14 +272,14 @@ async fn a_key_that_is_revoked_on_one_node_opens_nothing_on_any() {
         bob.post("/api/api_keys", json!({"name": "program"})).await,
     );
     let address = format!("{}/ws", nodes.back.base.replacen("http", "ws", 1));
-    let key = made["key"].as_str().expect("a key is told once");
+    let key = made["key"].as_str().expect("the response has no key");
     let socket = connect_with_key(&address, key).await;
-    let ear = WsClient::at(socket.expect("the key opens the door"));
+    let client = WsClient::at(socket.expect("the upgrade failed"));
 
     let path = format!("/api/api_keys/{}", made["id"]);
     let (status, _) = bob.delete(&path).await;
     let began = Instant::now();
-    ear.wait_closed().await;
+    client.wait_closed().await;
 
     assert_eq!(status, 204);
     assert!(
@@ -255,16 +299,19 @@ async fn a_demoted_admin_loses_events_of_other_spaces_on_every_node() {
     let bob = HttpClient::register(&nodes.front.base, "bob").await;
     let path = format!("/api/admin/users/{}", id_of(&bob).await);
     expect(200, nodes.ann.patch(&path, json!({"role": "admin"})).await);
-    let ear = WsClient::subscribed(&bob.with_base(&nodes.back.base), nodes.conversation).await;
+    let client = WsClient::subscribed(&bob.with_base(&nodes.back.base), nodes.conversation).await;
 
     expect(200, nodes.ann.patch(&path, json!({"role": "user"})).await);
     let began = Instant::now();
-    ear.wait_for("that it is over", |it| it["type"] == "unsubscribed")
+    client
+        .wait_for("the end of the subscription", |it| {
+            it["type"] == "unsubscribed"
+        })
         .await;
 
     assert!(
         began.elapsed() < AT_ONCE,
-        "told after {:?}",
+        "received after {:?}",
         began.elapsed()
     );
     nodes.close().await;
@@ -277,22 +324,25 @@ async fn a_member_removed_on_one_node_gets_no_events_on_another() {
     }
     let nodes = Nodes::open().await;
     let bob = nodes.member("bob").await;
-    let ear = WsClient::subscribed(&bob.with_base(&nodes.back.base), nodes.conversation).await;
-    let seats = format!("/api/spaces/{}/memberships", nodes.space["id"]);
-    let all = expect(200, nodes.ann.get(&seats).await);
+    let client = WsClient::subscribed(&bob.with_base(&nodes.back.base), nodes.conversation).await;
+    let memberships = format!("/api/spaces/{}/memberships", nodes.space["id"]);
+    let all = expect(200, nodes.ann.get(&memberships).await);
     let mut all = all["data"].as_array().unwrap().iter();
-    let seat = all.find(|it| it["display_name"] == "bob").unwrap().clone();
+    let membership = all.find(|it| it["display_name"] == "bob").unwrap().clone();
 
-    let path = format!("/api/memberships/{}", seat["id"]);
-    let (status, told) = nodes.ann.delete(&path).await;
+    let path = format!("/api/memberships/{}", membership["id"]);
+    let (status, answer) = nodes.ann.delete(&path).await;
     let began = Instant::now();
-    ear.wait_for("that it is over", |it| it["type"] == "unsubscribed")
+    client
+        .wait_for("the end of the subscription", |it| {
+            it["type"] == "unsubscribed"
+        })
         .await;
 
-    assert_eq!(status, 204, "{told}");
+    assert_eq!(status, 204, "{answer}");
     assert!(
         began.elapsed() < AT_ONCE,
-        "told after {:?}",
+        "received after {:?}",
         began.elapsed()
     );
     nodes.close().await;

@@ -17,18 +17,18 @@ use crate::support::{invariants, poll};
 const AT_MOST_BEHIND: Duration = Duration::from_secs(10);
 
 /// Follows a conversation as a client does: subscribes again after a reset.
-async fn wait_for_message(ear: &WsClient, conversation: i64, text: &str) -> Duration {
+async fn wait_for_message(client: &WsClient, conversation: i64, text: &str) -> Duration {
     let began = Instant::now();
-    let mut place = 0;
+    let mut position = 0;
     let is_it = |it: &serde_json::Value| it["message"]["content"] == text;
     loop {
         let matters = |it: &serde_json::Value| is_it(it) || it["type"] == "resync";
-        let (after, frame) = ear.wait_after(place, text, matters).await;
-        place = after;
+        let (after, frame) = client.wait_after(position, text, matters).await;
+        position = after;
         if is_it(&frame) {
             return began.elapsed();
         }
-        let answer = ear.subscribe(conversation, Some(0)).await;
+        let answer = client.subscribe(conversation, Some(0)).await;
         let messages = answer["snapshot"]["messages"].as_array().unwrap();
         if messages.iter().any(|it| it["content"] == text) {
             return began.elapsed();
@@ -37,13 +37,13 @@ async fn wait_for_message(ear: &WsClient, conversation: i64, text: &str) -> Dura
 }
 
 /// Asserts that the client ends with the stored state.
-async fn converges(nodes: &Nodes, ear: &WsClient, text: &str) {
-    let took = wait_for_message(ear, nodes.conversation, text).await;
-    assert!(took < AT_MOST_BEHIND, "told after {took:?}");
+async fn converges(nodes: &Nodes, client: &WsClient, text: &str) {
+    let took = wait_for_message(client, nodes.conversation, text).await;
+    assert!(took < AT_MOST_BEHIND, "received after {took:?}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn without_redis_from_the_start_readers_are_ten_seconds_behind_at_most() {
+async fn without_redis_from_the_start_readers_are_at_most_ten_seconds_behind() {
     if !are_given() {
         return;
     }
@@ -51,11 +51,11 @@ async fn without_redis_from_the_start_readers_are_ten_seconds_behind_at_most() {
     redis.kill();
     let nodes = Nodes::open_over(redis, &[]).await;
     nodes.upstream.reply_with("One two three.");
-    let ear = nodes.ws_client().await;
+    let client = nodes.ws_client().await;
 
     nodes.post("Count.").await;
 
-    converges(&nodes, &ear, "One two three.").await;
+    converges(&nodes, &client, "One two three.").await;
     nodes.close().await;
 }
 
@@ -67,8 +67,8 @@ async fn after_a_restart_of_redis_nodes_reconnect_within_five_seconds() {
     let mut nodes = Nodes::open().await;
     let n_connects = |nodes: &Nodes| {
         [&nodes.front, &nodes.back].map(|it| {
-            let line = it.app.hub.bus().state().unwrap();
-            (line.metrics.connects.get(), line.metrics.connected.get())
+            let bus = it.app.hub.bus().state().unwrap();
+            (bus.metrics.connects.get(), bus.metrics.connected.get())
         })
     };
     assert_eq!(n_connects(&nodes), [(1, 1), (1, 1)]);
@@ -76,7 +76,7 @@ async fn after_a_restart_of_redis_nodes_reconnect_within_five_seconds() {
     nodes.redis.kill();
     nodes.redis.start_again().await;
     let began = Instant::now();
-    poll::until("they are connected again", async || {
+    poll::until("both nodes are connected again", async || {
         let all = n_connects(&nodes);
         all.iter().all(|it| it.0 > 1 && it.1 == 1).then_some(())
     })
@@ -84,24 +84,24 @@ async fn after_a_restart_of_redis_nodes_reconnect_within_five_seconds() {
 
     assert!(began.elapsed() < Duration::from_secs(5));
     nodes.upstream.reply_with("One two three.");
-    let ear = nodes.ws_client().await;
+    let client = nodes.ws_client().await;
     nodes.post("Count.").await;
-    converges(&nodes, &ear, "One two three.").await;
+    converges(&nodes, &client, "One two three.").await;
     nodes.close().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn readers_of_a_node_that_is_cut_off_from_redis_are_ten_seconds_behind_at_most() {
+async fn readers_of_a_node_without_redis_are_at_most_ten_seconds_behind() {
     if !are_given() {
         return;
     }
     let nodes = Nodes::open().await;
     nodes.upstream.reply_with("One two three.");
-    let ear = nodes.ws_client().await;
+    let client = nodes.ws_client().await;
     nodes.front_proxy.cut();
 
     nodes.post("Count.").await;
-    converges(&nodes, &ear, "One two three.").await;
+    converges(&nodes, &client, "One two three.").await;
     nodes.front_proxy.reconnect();
 
     nodes.wait_until_connected().await;
@@ -114,7 +114,7 @@ async fn a_frozen_redis_delays_no_request() {
         return;
     }
     let nodes = Nodes::open().await;
-    let ear = nodes.ws_client().await;
+    let client = nodes.ws_client().await;
     nodes.post("Before.").await;
     nodes.redis.freeze();
 
@@ -126,7 +126,7 @@ async fn a_frozen_redis_delays_no_request() {
     }
 
     assert!(slowest < Duration::from_secs(1), "a post took {slowest:?}");
-    converges(&nodes, &ear, "Line 19.").await;
+    converges(&nodes, &client, "Line 19.").await;
     nodes.redis.thaw();
     nodes.wait_until_connected().await;
     nodes.close().await;
@@ -174,24 +174,24 @@ async fn corrupted_redis_messages_are_survived() {
 
 /// Sends three replies over a connection with this fault; each time the timeline is correct in
 /// time.
-async fn assert_survives(harm: ProxyFault) {
+async fn assert_survives(fault: ProxyFault) {
     let nodes = Nodes::open().await;
-    let ear = nodes.ws_client().await;
-    nodes.front_proxy.inject_fault(harm);
+    let client = nodes.ws_client().await;
+    nodes.front_proxy.inject_fault(fault);
     for n in 1..=3 {
         let text = format!("Reply number {n}.");
         nodes.upstream.reply_with(&text);
         nodes.post(&format!("Post {n}.")).await;
-        converges(&nodes, &ear, &text).await;
+        converges(&nodes, &client, &text).await;
     }
-    let revs: Vec<i64> = ear
+    let revs: Vec<i64> = client
         .log()
         .iter()
         .filter_map(|it| it["rev"].as_i64())
         .collect();
     // After a reset the events begin with a snapshot that is not older.
     let falls = revs.windows(2).any(|it| it[1] < it[0]);
-    assert!(!falls, "{harm:?}: rev went back: {revs:?}");
+    assert!(!falls, "{fault:?}: rev went back: {revs:?}");
     nodes.close().await;
 }
 
@@ -202,13 +202,13 @@ async fn a_redis_without_memory_counts_as_unavailable() {
     }
     let nodes = Nodes::open().await;
     let full = ["CONFIG", "SET", "maxmemory", "1mb"];
-    nodes.redis.ask(&full).await.expect("Redis obeys");
+    nodes.redis.ask(&full).await.expect("the command failed");
     nodes.upstream.reply_with("One two three.");
-    let ear = nodes.ws_client().await;
+    let client = nodes.ws_client().await;
 
     nodes.post("Count.").await;
 
-    converges(&nodes, &ear, "One two three.").await;
+    converges(&nodes, &client, "One two three.").await;
     nodes.close().await;
 }
 
@@ -218,8 +218,8 @@ async fn garbage_on_the_channel_is_counted_and_not_delivered() {
         return;
     }
     let nodes = Nodes::open().await;
-    let ear = nodes.ws_client().await;
-    let n_frames = ear.here();
+    let client = nodes.ws_client().await;
+    let n_frames = client.here();
     let forged = format!(
         r#"{{"frame":{{"topic":{{"conversation":{}}},"rev":null}}}}{}"#,
         nodes.conversation, "\n{\"type\":\"forged\"}"
@@ -230,20 +230,20 @@ async fn garbage_on_the_channel_is_counted_and_not_delivered() {
         assert_eq!(
             nodes.redis.publish_raw(bytes).await,
             2,
-            "both nodes hear it"
+            "a node is not subscribed"
         );
     }
 
-    let line = nodes.front.app.hub.bus().state().unwrap().clone();
-    poll::until("it is counted", async || {
-        (line.metrics.foreign.get() == 4).then_some(())
+    let bus = nodes.front.app.hub.bus().state().unwrap().clone();
+    poll::until("the messages are counted", async || {
+        (bus.metrics.foreign.get() == 4).then_some(())
     })
     .await;
     nodes.upstream.reply_with("One two three.");
     nodes.post("Count.").await;
-    converges(&nodes, &ear, "One two three.").await;
+    converges(&nodes, &client, "One two three.").await;
     assert!(
-        ear.log()[n_frames..]
+        client.log()[n_frames..]
             .iter()
             .all(|it| it["type"] != "forged")
     );
@@ -256,14 +256,14 @@ async fn connections_that_fail_and_return_in_another_order_are_survived() {
         return;
     }
     let nodes = Nodes::open().await;
-    let ear = nodes.ws_client().await;
+    let client = nodes.ws_client().await;
     let mut n = 0;
     let mut turn = async || {
         n += 1;
         let text = format!("Reply number {n}.");
         nodes.upstream.reply_with(&text);
         nodes.post(&format!("Post {n}.")).await;
-        converges(&nodes, &ear, &text).await;
+        converges(&nodes, &client, &text).await;
     };
 
     nodes.front_proxy.cut();
@@ -291,10 +291,10 @@ async fn a_node_without_a_database_drops_its_runs_and_others_continue() {
         return;
     }
     let nodes = Nodes::open_with(&[SHORT_LEASES, &[("TROUPE_WORKERS", "0")]].concat()).await;
-    let wire = PostgresProxy::start(nodes.front.database.url()).await;
+    let proxy = PostgresProxy::start(nodes.front.database.url()).await;
     let (model, redis) = (nodes.upstream.base_url(), nodes.back_proxy.url());
     let cut_off = [
-        ("DATABASE_URL", wire.url()),
+        ("DATABASE_URL", proxy.url()),
         ("REDIS_URL", redis.as_str()),
         ("TROUPE_WORKERS", "1"),
     ];
@@ -302,23 +302,25 @@ async fn a_node_without_a_database_drops_its_runs_and_others_continue() {
     let third = nodes.front.start_second_node(&env).await;
     nodes.upstream.reply_with("One two three.");
     let gate = nodes.upstream.gate();
-    let ear = nodes.ws_client().await;
+    let client = nodes.ws_client().await;
     nodes.post("Count.").await;
     gate.step();
-    ear.wait_for("the first word", |it| it["delta"] == "One")
+    client
+        .wait_for("the first word", |it| it["delta"] == "One")
         .await;
 
-    drop(wire);
+    drop(proxy);
 
     nodes.upstream.wait_for_disconnect(0).await;
-    ear.wait_for("that it failed", |it| it["type"] == "run_failed")
+    client
+        .wait_for("the failed run", |it| it["type"] == "run_failed")
         .await;
     gate.open();
     nodes.upstream.reply_with("Four five six.");
     let works = [("REDIS_URL", redis.as_str())];
     let env = [SHORT_LEASES, &model_env(&model), &works].concat();
     let fourth = nodes.front.start_second_node(&env).await;
-    converges(&nodes, &ear, "Four five six.").await;
+    converges(&nodes, &client, "Four five six.").await;
     fourth.close().await;
     // Its database connections are closed, so it only has to stop.
     third.app.shutdown.stopping.cancel();
@@ -356,18 +358,20 @@ async fn a_lost_end_does_not_leave_a_typing_indicator() {
     let nodes = Nodes::open().await;
     nodes.upstream.reply_with("One two three.");
     let gate = nodes.upstream.gate();
-    let ear = nodes.ws_client().await;
+    let client = nodes.ws_client().await;
     nodes.post("Count.").await;
     gate.step();
-    ear.wait_for("the first word", |it| it["delta"] == "One")
+    client
+        .wait_for("the first word", |it| it["delta"] == "One")
         .await;
     nodes.front_proxy.inject_fault(ProxyFault::LoseAll);
 
     gate.open();
     let began = Instant::now();
-    ear.wait_for("that something was lost", |it| it["type"] == "resync")
+    client
+        .wait_for("the resync", |it| it["type"] == "resync")
         .await;
-    let answer = ear.subscribe(nodes.conversation, Some(0)).await;
+    let answer = client.subscribe(nodes.conversation, Some(0)).await;
 
     assert!(began.elapsed() < AT_MOST_BEHIND, "{:?}", began.elapsed());
     assert!(answer["snapshot"]["running_run"].is_null(), "{answer}");

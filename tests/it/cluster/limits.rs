@@ -54,7 +54,7 @@ async fn with_a_frozen_redis_each_node_counts_alone_without_delay() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn sockets_of_one_person_are_counted_on_all_nodes_together() {
+async fn sockets_of_one_user_are_counted_across_all_nodes() {
     if !are_given() {
         return;
     }
@@ -68,7 +68,7 @@ async fn sockets_of_one_person_are_counted_on_all_nodes_together() {
     drop(one);
 
     poll::until(
-        "a closed socket makes place on the other node",
+        "a closed socket frees a permit on the other node",
         async || {
             crate::support::ws_client::connect(&there)
                 .await

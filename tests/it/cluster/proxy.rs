@@ -24,9 +24,11 @@ use crate::support::{invariants, poll};
 const PAGE: &str = include_str!("../../../docs/operations.md");
 
 /// Returns the documented configuration: the block that begins with the two nodes.
-fn shown() -> &'static str {
-    let from = PAGE.find("upstream troupe {").expect("the page shows it");
-    let to = from + PAGE[from..].find("```").expect("a block ends");
+fn documented_config() -> &'static str {
+    let from = PAGE
+        .find("upstream troupe {")
+        .expect("the page has no configuration");
+    let to = from + PAGE[from..].find("```").expect("the block does not end");
     &PAGE[from..to]
 }
 
@@ -39,32 +41,33 @@ struct Nginx {
 impl Nginx {
     /// Starts nginx; only the ports of the configuration are replaced by those of this test.
     async fn start(port: u16, nodes: [&Server; 2]) -> Nginx {
-        let mut shown = shown().replace("listen 8080;", &format!("listen 127.0.0.1:{port};"));
+        let mut config =
+            documented_config().replace("listen 8080;", &format!("listen 127.0.0.1:{port};"));
         for (of_the_page, node) in ["127.0.0.1:8081", "127.0.0.1:8082"].iter().zip(nodes) {
-            assert!(shown.contains(of_the_page), "{shown}");
+            assert!(config.contains(of_the_page), "{config}");
             let own = node.url().replace("http://", "");
-            shown = shown.replace(of_the_page, &own);
+            config = config.replace(of_the_page, &own);
         }
-        let folder = tempfile::tempdir().expect("a temporary folder can be made");
-        let place = folder.path().display();
+        let folder = tempfile::tempdir().expect("no temporary folder");
+        let folder_path = folder.path().display();
         let temporary: String = ["client_body", "proxy", "fastcgi", "uwsgi", "scgi"]
-            .map(|it| format!("{it}_temp_path {place}/{it};\n"))
+            .map(|it| format!("{it}_temp_path {folder_path}/{it};\n"))
             .concat();
         let whole = format!(
-            "{}pid {place}/pid;\nerror_log {place}/log;\nevents {{}}\nhttp {{\naccess_log off;\n{temporary}{shown}}}\n",
+            "{}pid {folder_path}/pid;\nerror_log {folder_path}/log;\nevents {{}}\nhttp {{\naccess_log off;\n{temporary}{config}}}\n",
             user(),
         );
         let file = folder.path().join("nginx.conf");
-        std::fs::write(&file, whole).expect("the folder is ours");
+        std::fs::write(&file, whole).expect("the configuration was not written");
         let process = Command::new("nginx")
             .arg("-c")
             .arg(&file)
             .args(["-e", "stderr", "-g", "daemon off;"])
             .stdout(Stdio::null())
             .spawn()
-            .expect("nginx is installed: bin/test does that");
+            .expect("nginx is not installed; bin/test installs it");
         let client = http_client();
-        poll::until("nginx passes us on", async || {
+        poll::until("nginx forwards requests", async || {
             let asked = client.get(format!("http://127.0.0.1:{port}/readyz")).send();
             asked.await.ok().filter(|it| it.status() == 200).map(drop)
         })
@@ -78,7 +81,7 @@ impl Nginx {
 
 /// Workers of an nginx started by root must read a folder that only root can read.
 fn user() -> &'static str {
-    let id = Command::new("id").arg("-u").output().expect("there is id");
+    let id = Command::new("id").arg("-u").output().expect("`id` failed");
     match id.stdout.as_slice() {
         b"0\n" => "user root;\n",
         _ => "",
@@ -111,7 +114,7 @@ impl ProxiedNodes {
         let upstream = FakeProvider::start().await;
         let port = TcpListener::bind("127.0.0.1:0")
             .and_then(|it| it.local_addr())
-            .expect("there is a free port")
+            .expect("no free port")
             .port();
         let base = format!("http://127.0.0.1:{port}");
         let (model, redis_url) = (upstream.base_url(), redis.url());
@@ -157,30 +160,32 @@ async fn a_socket_behind_the_documented_nginx_streams_replies_of_both_nodes() {
     if !are_given() {
         return;
     }
-    let house = ProxiedNodes::open().await;
-    let (ann, conversation) = house.create_space().await;
+    let installation = ProxiedNodes::open().await;
+    let (ann, conversation) = installation.create_space().await;
     // One on each node: nginx distributes connections in turn.
-    let ears = [
+    let clients = [
         WsClient::subscribed(&ann, conversation).await,
         WsClient::subscribed(&ann, conversation).await,
     ];
-    let gate = house.upstream.gate();
-    house.upstream.reply_with("One two three.");
+    let gate = installation.upstream.gate();
+    installation.upstream.reply_with("One two three.");
 
     ann.post_message(conversation, "Count.", None).await;
     gate.step();
-    for ear in &ears {
+    for client in &clients {
         // It is forwarded immediately, before the rest is generated.
-        ear.wait_for("the first word", |it| it["delta"] == "One")
+        client
+            .wait_for("the first word", |it| it["delta"] == "One")
             .await;
     }
     gate.open();
 
-    for ear in &ears {
-        ear.wait_for("its end", |it| it["type"] == "typing_stop")
+    for client in &clients {
+        client
+            .wait_for("the end of the run", |it| it["type"] == "typing_stop")
             .await;
         let answer = |it: &serde_json::Value| it["message"]["content"] == "One two three.";
-        ear.wait_for("the reply", answer).await;
+        client.wait_for("the reply", answer).await;
     }
 }
 
@@ -198,7 +203,7 @@ async fn keep_posting(ann: HttpClient, conversation: i64, enough: Arc<AtomicBool
             match answer.map(|it| it.status().as_u16()) {
                 Ok(200 | 201) => break,
                 Ok(502..=504) | Err(_) => tokio::time::sleep(Duration::from_millis(50)).await,
-                Ok(status) => panic!("a post is answered {status}"),
+                Ok(status) => panic!("a post returned {status}"),
             }
         }
         n += 1;
@@ -211,19 +216,19 @@ async fn no_post_is_lost_or_duplicated_while_nodes_are_replaced() {
     if !are_given() {
         return;
     }
-    let mut house = ProxiedNodes::open().await;
+    let mut installation = ProxiedNodes::open().await;
     let mut n_answers = 0;
-    house.upstream.answer_with(move |_| {
+    installation.upstream.answer_with(move |_| {
         n_answers += 1;
         ResponseScript::say(&format!("Answer number {n_answers}."))
     });
-    let (ann, first) = house.create_space().await;
+    let (ann, first) = installation.create_space().await;
     let second = create_space_of(&ann, "Another").await;
     let enough = Arc::new(AtomicBool::new(false));
     let load =
         [first, second].map(|it| tokio::spawn(keep_posting(ann.clone(), it, enough.clone())));
 
-    for node in &mut house.nodes {
+    for node in &mut installation.nodes {
         node.sigterm();
         let exit = node.wait_exit().await;
         assert!(exit.success(), "{exit}");
@@ -231,16 +236,16 @@ async fn no_post_is_lost_or_duplicated_while_nodes_are_replaced() {
     }
     enough.store(true, Ordering::Relaxed);
 
-    let mut facts = DatabaseFacts::open(&house.database).await;
+    let mut facts = DatabaseFacts::open(&installation.database).await;
     for (conversation, posting) in [first, second].into_iter().zip(load) {
-        let n_posted = posting.await.expect("every post is taken in the end");
+        let n_posted = posting.await.expect("posting failed");
         let count = |what: &str| {
             format!(
                 "SELECT CAST(count({what}) AS TEXT) FROM messages \
                  WHERE conversation_id = {conversation} AND role = 'user'"
             )
         };
-        assert!(n_posted > 0, "there was load");
+        assert!(n_posted > 0, "nothing was posted");
         assert_eq!(facts.number(&count("*")).await, n_posted);
         assert_eq!(facts.number(&count("DISTINCT client_id")).await, n_posted);
     }
@@ -254,7 +259,7 @@ async fn no_post_is_lost_or_duplicated_while_nodes_are_replaced() {
     assert_eq!(
         facts.number(failed).await,
         0,
-        "who leaves in order fails nothing"
+        "a graceful shutdown failed a run"
     );
     let broken = invariants::at_rest(&mut facts).await;
     assert!(broken.is_empty(), "{}", broken.join("\n"));

@@ -11,8 +11,8 @@ async fn open_without_redis() -> (Nodes, HttpClient, WsClient) {
     let nodes = Nodes::open().await;
     let bob = nodes.member("bob").await;
     nodes.back_proxy.cut();
-    let ear = WsClient::subscribed(&bob.with_base(&nodes.back.base), nodes.conversation).await;
-    (nodes, bob, ear)
+    let client = WsClient::subscribed(&bob.with_base(&nodes.back.base), nodes.conversation).await;
+    (nodes, bob, client)
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -20,10 +20,10 @@ async fn signing_out_reaches_a_node_without_redis() {
     if !are_given() {
         return;
     }
-    let (nodes, bob, ear) = open_without_redis().await;
+    let (nodes, bob, client) = open_without_redis().await;
 
     let (status, _) = bob.delete("/api/session").await;
-    ear.wait_closed().await;
+    client.wait_closed().await;
 
     assert_eq!(status, 204);
     nodes.close().await;
@@ -34,14 +34,14 @@ async fn disabling_a_user_reaches_a_node_without_redis() {
     if !are_given() {
         return;
     }
-    let (nodes, bob, ear) = open_without_redis().await;
+    let (nodes, bob, client) = open_without_redis().await;
     let me = expect(200, bob.get("/api/session").await);
 
     let path = format!("/api/admin/users/{}", me["user"]["id"]);
     let disabled = json!({"status": "disabled"});
     expect(200, nodes.ann.patch(&path, disabled).await);
 
-    ear.wait_closed().await;
+    client.wait_closed().await;
     nodes.close().await;
 }
 
@@ -50,15 +50,18 @@ async fn removing_a_member_reaches_a_node_without_redis() {
     if !are_given() {
         return;
     }
-    let (nodes, _bob, ear) = open_without_redis().await;
-    let seats = format!("/api/spaces/{}/memberships", nodes.space["id"]);
-    let all = expect(200, nodes.ann.get(&seats).await);
+    let (nodes, _bob, client) = open_without_redis().await;
+    let memberships = format!("/api/spaces/{}/memberships", nodes.space["id"]);
+    let all = expect(200, nodes.ann.get(&memberships).await);
     let mut all = all["data"].as_array().unwrap().iter();
-    let seat = all.find(|it| it["display_name"] == "bob").unwrap().clone();
+    let membership = all.find(|it| it["display_name"] == "bob").unwrap().clone();
 
-    let path = format!("/api/memberships/{}", seat["id"]);
+    let path = format!("/api/memberships/{}", membership["id"]);
     let (status, _) = nodes.ann.delete(&path).await;
-    ear.wait_for("that it is over", |it| it["type"] == "unsubscribed")
+    client
+        .wait_for("the end of the subscription", |it| {
+            it["type"] == "unsubscribed"
+        })
         .await;
 
     assert_eq!(status, 204);

@@ -41,7 +41,7 @@ async fn start_five_at_once() {
     });
 
     for started in futures::future::join_all(starts).await {
-        let app = started.unwrap().expect("it starts");
+        let app = started.unwrap().expect("the node did not start");
         app.shutdown.stopping.cancel();
         app.shutdown.wait().await;
         app.db.close().await;
@@ -57,7 +57,7 @@ async fn start_five_at_once() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_post_that_comes_again_on_another_node_is_the_same_post() {
+async fn a_post_repeated_on_another_node_is_stored_once() {
     if !are_given() {
         return;
     }
@@ -90,7 +90,7 @@ async fn a_post_that_comes_again_on_another_node_is_the_same_post() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn of_two_posts_at_once_on_two_nodes_reject_accepts_one() {
+async fn of_two_simultaneous_posts_on_two_nodes_the_reject_policy_accepts_one() {
     if !are_given() {
         return;
     }
@@ -115,7 +115,7 @@ async fn of_two_posts_at_once_on_two_nodes_reject_accepts_one() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_node_without_redis_is_ready_and_says_what_is_missing() {
+async fn a_node_without_redis_is_ready_and_reports_redis_as_away() {
     if !are_given() {
         return;
     }
@@ -131,10 +131,10 @@ async fn a_node_without_redis_is_ready_and_says_what_is_missing() {
 
     nodes.front_proxy.cut();
 
-    crate::support::poll::until("it is seen", async || {
-        let (status, told) = nodes.ann.get("/readyz").await;
+    crate::support::poll::until("Redis is reported as away", async || {
+        let (status, answer) = nodes.ann.get("/readyz").await;
         assert_eq!(status, 200);
-        (told["redis"] == "away").then_some(())
+        (answer["redis"] == "away").then_some(())
     })
     .await;
     nodes.close().await;
@@ -149,24 +149,25 @@ async fn two_installations_on_one_redis_are_isolated() {
     let url = nodes.redis.url();
     let env = [("REDIS_URL", url.as_str())];
     let other = crate::support::app::TestApp::start_with(TestBackend::Postgres, &env).await;
-    let line = other.app.hub.bus().state().unwrap().clone();
-    crate::support::poll::until("it is connected", async || {
-        (line.metrics.connected.get() == 1).then_some(())
+    let bus = other.app.hub.bus().state().unwrap().clone();
+    crate::support::poll::until("the other installation is connected", async || {
+        (bus.metrics.connected.get() == 1).then_some(())
     })
     .await;
-    let n_heard = line.metrics.received.get();
+    let n_received = bus.metrics.received.get();
 
-    let ear = nodes.ws_client().await;
+    let client = nodes.ws_client().await;
     nodes.upstream.reply_with("One two three.");
     nodes.post("Count.").await;
-    ear.wait_for("its end", |it| it["type"] == "typing_stop")
+    client
+        .wait_for("the end of the run", |it| it["type"] == "typing_stop")
         .await;
 
     assert_eq!(
         (
-            n_heard,
-            line.metrics.received.get(),
-            line.metrics.foreign.get()
+            n_received,
+            bus.metrics.received.get(),
+            bus.metrics.foreign.get()
         ),
         (0, 0, 0)
     );

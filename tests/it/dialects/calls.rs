@@ -26,7 +26,7 @@ async fn every_kind_is_called_with_its_own_format_and_path() {
 
         assert!(sent.is_ok(), "{kind}");
         let seen = upstream.seen(0);
-        let (path, said) = match kind {
+        let (path, expected) = match kind {
             ProviderKind::Anthropic => (
                 "/v1/messages",
                 json!({
@@ -68,7 +68,11 @@ async fn every_kind_is_called_with_its_own_format_and_path() {
                 }),
             ),
         };
-        assert_eq!((seen.path.as_str(), &seen.body), (path, &said), "{kind}");
+        assert_eq!(
+            (seen.path.as_str(), &seen.body),
+            (path, &expected),
+            "{kind}"
+        );
         assert_eq!(seen.header("accept-encoding"), Some("identity"), "{kind}");
     }
 }
@@ -84,7 +88,7 @@ async fn reasoning_effort_is_sent_in_the_format_of_every_kind() {
         let provider = registry().provider(&spec).unwrap();
         let _ = provider.stream(&request()).await;
 
-        let (pointer, said) = match kind {
+        let (pointer, expected) = match kind {
             ProviderKind::Anthropic => ("/output_config/effort", json!("low")),
             ProviderKind::Gemini => (
                 "/generationConfig/thinkingConfig/thinkingBudget",
@@ -93,12 +97,12 @@ async fn reasoning_effort_is_sent_in_the_format_of_every_kind() {
             ProviderKind::Ollama => ("/think", json!("low")),
             _ => ("/reasoning_effort", json!("low")),
         };
-        assert_eq!(upstream.body(0).pointer(pointer), Some(&said), "{kind}");
+        assert_eq!(upstream.body(0).pointer(pointer), Some(&expected), "{kind}");
     }
 }
 
 #[tokio::test]
-async fn no_kind_leads_into_a_network_that_may_not_be_called() {
+async fn no_kind_of_provider_reaches_a_private_address() {
     let decoy = TrapServer::start();
     let names = TestResolver::new(&[("inside.example", &["127.0.0.1", "::1"])]);
     let egress = OutboundClient::new(names, false).unwrap();
@@ -120,7 +124,7 @@ async fn no_kind_leads_into_a_network_that_may_not_be_called() {
 }
 
 #[tokio::test]
-async fn the_key_goes_in_one_header_and_nowhere_else() {
+async fn the_key_is_sent_in_one_header_only() {
     for kind in ALL {
         let upstream = FakeProvider::start().await;
         upstream.always(sends(kind, recorded(kind, "hello").unwrap()));
@@ -196,7 +200,7 @@ async fn an_error_is_read_in_the_format_of_every_kind() {
 }
 
 #[tokio::test]
-async fn a_web_page_a_packed_answer_and_a_redirect_are_no_answers() {
+async fn web_pages_compressed_responses_and_redirects_are_errors() {
     let elsewhere = FakeProvider::start().await;
     for kind in ALL {
         let upstream = FakeProvider::start().await;
@@ -209,15 +213,15 @@ async fn a_web_page_a_packed_answer_and_a_redirect_are_no_answers() {
         );
         upstream.next(ResponseScript::status(307).header("Location", &target));
 
-        let mut told = Vec::new();
+        let mut messages = Vec::new();
         for _ in 0..3 {
             let error = provider(kind, &upstream).stream(&request()).await.err();
-            told.push(error.unwrap().to_string());
+            messages.push(error.unwrap().to_string());
         }
 
-        assert!(told[0].contains("web page"), "{kind}: {told:?}");
-        assert!(told[1].contains("compressed"), "{kind}: {told:?}");
-        assert!(told[2].contains("redirect"), "{kind}: {told:?}");
+        assert!(messages[0].contains("web page"), "{kind}: {messages:?}");
+        assert!(messages[1].contains("compressed"), "{kind}: {messages:?}");
+        assert!(messages[2].contains("redirect"), "{kind}: {messages:?}");
     }
     assert_eq!(elsewhere.n_requests(), 0);
 }

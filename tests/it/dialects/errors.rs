@@ -52,7 +52,7 @@ async fn a_transient_error_is_retried_and_a_permanent_one_is_not() {
 }
 
 #[tokio::test]
-async fn an_error_event_before_any_text_is_as_passing_as_its_status() {
+async fn an_error_event_before_any_text_is_retried_like_its_status() {
     let overloaded = [
         (
             ProviderKind::Anthropic,
@@ -76,11 +76,11 @@ async fn an_error_event_before_any_text_is_as_passing_as_its_status() {
 }
 
 #[tokio::test]
-async fn what_a_failed_attempt_thought_is_forgotten() {
+async fn reasoning_of_a_failed_attempt_is_discarded() {
     for kind in ALL {
         let upstream = FakeProvider::start().await;
-        let thought = piece(kind, "<think>I shall never be heard.");
-        upstream.next(sends(kind, thought).reset());
+        let reasoning_chunk = piece(kind, "<think>I shall never be heard.");
+        upstream.next(sends(kind, reasoning_chunk).reset());
         upstream.next(sends(kind, recorded(kind, "thinking").unwrap()));
 
         let outcome = call_model(kind, &upstream, patient_watches()).await;
@@ -93,11 +93,11 @@ async fn what_a_failed_attempt_thought_is_forgotten() {
 }
 
 #[tokio::test]
-async fn signs_of_life_and_thoughts_keep_a_call_alive_but_not_for_ever() {
+async fn keep_alives_and_reasoning_extend_a_call_up_to_the_total_timeout() {
     for kind in ALL {
-        for still_here in [keep_alive(kind), piece(kind, "<think>")] {
+        for event in [keep_alive(kind), piece(kind, "<think>")] {
             let upstream = FakeProvider::start().await;
-            upstream.always(stream(kind).forever(still_here, SHORT_TIMEOUT / 5));
+            upstream.always(stream(kind).forever(event, SHORT_TIMEOUT / 5));
             let watches = CallLimits {
                 first_chunk: SHORT_TIMEOUT,
                 idle: SHORT_TIMEOUT,
@@ -114,7 +114,7 @@ async fn signs_of_life_and_thoughts_keep_a_call_alive_but_not_for_ever() {
 }
 
 #[tokio::test]
-async fn silence_ends_a_call_at_its_beginning_and_in_its_middle() {
+async fn a_call_times_out_before_the_first_chunk_and_between_chunks() {
     for kind in ALL {
         let upstream = FakeProvider::start().await;
         upstream.next(stream(kind).hang());
@@ -127,16 +127,16 @@ async fn silence_ends_a_call_at_its_beginning_and_in_its_middle() {
         };
 
         let never = call_model(kind, &upstream, watches).await;
-        let fallen = call_model(kind, &upstream, watches).await;
+        let stalled = call_model(kind, &upstream, watches).await;
 
         assert_eq!(code(&never), FailureCode::UpstreamTimeout, "{kind}");
-        assert_eq!(code(&fallen), FailureCode::UpstreamTimeout, "{kind}");
-        assert!(failure(&fallen).message.contains("stalled for"), "{kind}");
+        assert_eq!(code(&stalled), FailureCode::UpstreamTimeout, "{kind}");
+        assert!(failure(&stalled).message.contains("stalled for"), "{kind}");
     }
 }
 
 #[tokio::test]
-async fn a_stream_that_never_ends_is_cut_at_the_longest_text() {
+async fn an_endless_stream_is_truncated_at_the_maximum_text_length() {
     for kind in ALL {
         let upstream = FakeProvider::start().await;
         upstream.always(stream(kind).forever(piece(kind, "word "), Duration::ZERO));
@@ -163,7 +163,7 @@ async fn a_stream_that_never_ends_is_cut_at_the_longest_text() {
 }
 
 #[tokio::test]
-async fn a_single_piece_of_more_than_a_megabyte_is_refused() {
+async fn a_chunk_of_more_than_a_megabyte_is_rejected() {
     for kind in ALL {
         let upstream = FakeProvider::start().await;
         let begun = piece(kind, "").trim_end().to_owned();
@@ -178,7 +178,7 @@ async fn a_single_piece_of_more_than_a_megabyte_is_refused() {
 }
 
 #[tokio::test]
-async fn a_connection_that_breaks_is_tried_again_only_before_the_first_word() {
+async fn a_broken_connection_is_retried_only_before_the_first_text() {
     for kind in ALL {
         let upstream = FakeProvider::start().await;
         upstream.next(ResponseScript::reset_before_headers());

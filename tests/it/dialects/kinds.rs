@@ -39,7 +39,7 @@ pub fn spec(kind: ProviderKind, upstream: &FakeProvider) -> ProviderSpec {
 
 pub fn provider(kind: ProviderKind, upstream: &FakeProvider) -> Arc<dyn Provider> {
     let provider = model_call::registry().provider(&spec(kind, upstream));
-    provider.expect("the settings are right")
+    provider.expect("the settings are valid")
 }
 
 /// Calls the model for one reply of Ada.
@@ -49,20 +49,20 @@ pub async fn call_model(
     watches: CallLimits,
 ) -> GenerationOutcome {
     let provider = provider(kind, upstream);
-    let mut heard = String::new();
+    let mut deltas = String::new();
     let outcome = generate(
         &*provider,
         &model_call::request(),
         ReplyTrimmer::new(&["Ada"], &["Bob"]),
         &watches,
-        &mut heard,
+        &mut deltas,
         &CancellationToken::new(),
     )
     .await;
     assert_eq!(
         model_call::text(&outcome),
-        heard,
-        "{kind}: the outcome's text is what the sink was given"
+        deltas,
+        "{kind}: the text of the outcome equals the deltas"
     );
     outcome
 }

@@ -27,7 +27,7 @@ async fn every_kind_lists_its_models() {
 }
 
 #[tokio::test]
-async fn every_kind_is_probed_and_reasoning_alone_is_a_success() {
+async fn a_probe_of_every_kind_succeeds_with_text_or_reasoning() {
     for kind in ALL {
         let upstream = FakeProvider::start().await;
         upstream.next(sends(kind, recorded(kind, "hello").unwrap()));
@@ -35,12 +35,12 @@ async fn every_kind_is_probed_and_reasoning_alone_is_a_success() {
         upstream.next(error_response(kind, 403, "Not you."));
         let provider = provider(kind, &upstream);
 
-        let said = model_list::probe(&*provider, "scripted").await;
-        let thought = model_list::probe(&*provider, "scripted").await;
+        let with_text = model_list::probe(&*provider, "scripted").await;
+        let with_reasoning = model_list::probe(&*provider, "scripted").await;
         let refused = model_list::probe(&*provider, "scripted").await;
 
-        assert!(said.is_ok_and(|it| it > Duration::ZERO), "{kind}");
-        assert!(thought.is_ok(), "{kind}");
+        assert!(with_text.is_ok_and(|it| it > Duration::ZERO), "{kind}");
+        assert!(with_reasoning.is_ok(), "{kind}");
         assert!(
             refused.unwrap_err().to_string().contains("Not you."),
             "{kind}"
@@ -81,7 +81,7 @@ async fn every_kind_is_created_tested_and_listed_through_the_api() {
 }
 
 #[tokio::test]
-async fn an_address_may_be_pasted_with_or_without_its_root() {
+async fn a_base_url_may_include_or_omit_the_api_path() {
     for (kind, paths) in [
         (ProviderKind::Anthropic, ["", "/v1/", "/v1/messages"]),
         (ProviderKind::Gemini, ["", "/v1beta", "/v1beta/models"]),

@@ -30,9 +30,9 @@ async fn each(case: &str) -> Vec<(ProviderKind, GenerationOutcome)> {
     outcomes
 }
 
-fn succeeded(said: &str, reason: FinishReason) -> GenerationOutcome {
+fn succeeded(text: &str, reason: FinishReason) -> GenerationOutcome {
     GenerationOutcome::Succeeded {
-        text: said.to_owned(),
+        text: text.to_owned(),
         reasoning: None,
         usage: Some(USAGE),
         truncated: reason == FinishReason::Length,
@@ -41,7 +41,7 @@ fn succeeded(said: &str, reason: FinishReason) -> GenerationOutcome {
 }
 
 #[tokio::test]
-async fn a_complete_answer_has_text_a_finish_reason_and_usage() {
+async fn a_complete_response_has_text_a_finish_reason_and_usage() {
     let outcomes = each("hello").await;
 
     assert_eq!(outcomes.len(), ALL.len());
@@ -52,7 +52,7 @@ async fn a_complete_answer_has_text_a_finish_reason_and_usage() {
 }
 
 #[tokio::test]
-async fn it_does_not_matter_where_the_bytes_are_cut() {
+async fn a_stream_may_be_split_at_any_byte() {
     for kind in ALL {
         let bytes = recorded(kind, "hello").unwrap();
         let upstream = FakeProvider::start().await;
@@ -66,7 +66,7 @@ async fn it_does_not_matter_where_the_bytes_are_cut() {
 }
 
 #[tokio::test]
-async fn reasoning_is_kept_apart_from_the_text() {
+async fn reasoning_is_separate_from_the_text() {
     let outcomes = each("thinking").await;
 
     assert_eq!(outcomes.len(), ALL.len());
@@ -86,7 +86,7 @@ async fn reasoning_is_kept_apart_from_the_text() {
 }
 
 #[tokio::test]
-async fn thinking_alone_is_no_answer() {
+async fn a_response_with_only_reasoning_is_empty() {
     let outcomes = each("only_thinking").await;
 
     assert_eq!(outcomes.len(), ALL.len());
@@ -96,12 +96,12 @@ async fn thinking_alone_is_no_answer() {
 }
 
 #[tokio::test]
-async fn thoughts_between_tags_are_thoughts_of_every_kind() {
+async fn text_in_think_tags_is_reasoning_for_every_kind() {
     for kind in ALL {
         let upstream = FakeProvider::start().await;
         let whole = String::from_utf8(recorded(kind, "length").unwrap()).unwrap();
-        let thought = ["<thi", "nk>Hm.</", "think>\n\n"].map(|it| piece(kind, it));
-        upstream.always(sends(kind, thought.concat()).raw(whole));
+        let chunks = ["<thi", "nk>Hm.</", "think>\n\n"].map(|it| piece(kind, it));
+        upstream.always(sends(kind, chunks.concat()).raw(whole));
 
         let outcome = call_model(kind, &upstream, patient_watches()).await;
 
@@ -121,7 +121,7 @@ async fn thoughts_between_tags_are_thoughts_of_every_kind() {
 }
 
 #[tokio::test]
-async fn the_end_has_the_same_name_everywhere() {
+async fn finish_reasons_are_the_same_for_every_kind() {
     for (kind, outcome) in each("length").await {
         let expected = succeeded("Once upon a time", FinishReason::Length);
         assert_eq!(outcome, expected, "{kind}");
@@ -136,7 +136,7 @@ async fn the_end_has_the_same_name_everywhere() {
 }
 
 #[tokio::test]
-async fn an_answer_without_its_end_was_cut_off() {
+async fn a_stream_without_its_end_marker_is_a_disconnect() {
     let outcomes = each("cut").await;
 
     assert_eq!(outcomes.len(), ALL.len());
@@ -147,7 +147,7 @@ async fn an_answer_without_its_end_was_cut_off() {
 }
 
 #[tokio::test]
-async fn an_error_in_the_middle_ends_it_and_says_why() {
+async fn an_error_event_in_a_stream_ends_it_with_the_message() {
     let outcomes = each("error").await;
 
     assert_eq!(outcomes.len(), ALL.len());
@@ -160,7 +160,7 @@ async fn an_error_in_the_middle_ends_it_and_says_why() {
 }
 
 #[tokio::test]
-async fn a_piece_that_is_no_json_is_never_passed_over() {
+async fn a_chunk_that_is_not_json_is_an_error() {
     let outcomes = each("broken").await;
 
     assert_eq!(outcomes.len(), ALL.len());
@@ -172,7 +172,7 @@ async fn a_piece_that_is_no_json_is_never_passed_over() {
 }
 
 #[tokio::test]
-async fn odd_pieces_are_survived_and_nothing_counts_after_the_end() {
+async fn unusual_chunks_are_accepted_and_chunks_after_the_end_ignored() {
     let outcomes = each("odd").await;
 
     assert_eq!(outcomes.len(), ALL.len());

@@ -20,7 +20,7 @@ use crate::support::model_call::patient_watches;
 
 /// Returns the request that follows a tool call.
 fn request() -> Request {
-    let called = Message {
+    let call = Message {
         calls: vec![ToolCall {
             id: "call_1".to_owned(),
             name: "weather".to_owned(),
@@ -28,14 +28,14 @@ fn request() -> Request {
         }],
         ..Message::new(PromptRole::Assistant, "Let me see.")
     };
-    let came = Message {
+    let result = Message {
         answers: Some(AnsweredCall {
             id: "call_1".to_owned(),
             name: "weather".to_owned(),
         }),
         ..Message::new(PromptRole::User, "rain")
     };
-    let shown = Message {
+    let image = Message {
         attachments: vec![Attachment {
             media_type: "image/png".to_owned(),
             data: "AAAA".to_owned(),
@@ -44,7 +44,7 @@ fn request() -> Request {
         ..Message::new(PromptRole::User, "Like here?")
     };
     Request {
-        messages: vec![Message::new(PromptRole::User, "Hi."), called, came, shown],
+        messages: vec![Message::new(PromptRole::User, "Hi."), call, result, image],
         tools: vec![Tool {
             name: "weather".to_owned(),
             description: Some("Tells it.".to_owned()),
@@ -66,17 +66,17 @@ async fn call_model(
 ) -> (ModelOutput, Value) {
     let upstream = FakeProvider::start().await;
     upstream.always(script);
-    let mut heard = String::new();
-    let heard = complete(
+    let mut output = String::new();
+    let output = complete(
         &*provider(kind, &upstream),
         request,
         ReplyTrimmer::new(&["Ada"], &["Bob"]),
         &patient_watches(),
-        &mut heard,
+        &mut output,
         &CancellationToken::new(),
     )
     .await;
-    (heard, upstream.body(0).clone())
+    (output, upstream.body(0).clone())
 }
 
 /// Returns the body that a provider of this kind receives for the request.
@@ -93,22 +93,22 @@ async fn tool_calls_are_read_next_to_text_in_every_dialect() {
         let whole = sends(kind, &bytes);
         let byte_by_byte = bytes.iter().fold(stream(kind), |it, byte| it.raw([*byte]));
         for script in [whole, byte_by_byte] {
-            let (heard, _) = call_model(kind, script, &request()).await;
+            let (output, _) = call_model(kind, script, &request()).await;
 
             assert_eq!(
-                heard.end,
+                output.end,
                 CallEnd::Answered(FinishReason::ToolCalls),
                 "{kind}"
             );
-            assert_eq!(heard.text, "Let me see.", "{kind}");
-            let calls = heard.calls.iter();
+            assert_eq!(output.text, "Let me see.", "{kind}");
+            let calls = output.calls.iter();
             let calls: Vec<_> = calls.map(|it| (&*it.name, &*it.arguments)).collect();
             assert_eq!(
                 calls,
                 [("weather", "{\"city\":\"Grøt\"}"), ("time", "{}")],
                 "{kind}"
             );
-            let ids: Vec<&str> = heard.calls.iter().map(|it| &*it.id).collect();
+            let ids: Vec<&str> = output.calls.iter().map(|it| &*it.id).collect();
             let own = match kind {
                 ProviderKind::Anthropic => ["toolu_1", "toolu_2"],
                 ProviderKind::OpenaiCompatible => ["call_1", "call_2"],
@@ -202,7 +202,7 @@ fn chat_tools() -> Value {
 }
 
 #[tokio::test]
-async fn that_it_must_call_is_said_by_every_kind_that_can() {
+async fn a_required_tool_call_is_sent_by_every_kind_that_supports_it() {
     let request = Request {
         tool_choice: ToolChoice::Named("weather".to_owned()),
         ..request()
@@ -216,7 +216,7 @@ async fn that_it_must_call_is_said_by_every_kind_that_can() {
 
         let body = sent(kind, &request).await;
 
-        let (pointer, told) = match kind {
+        let (pointer, expected) = match kind {
             ProviderKind::Anthropic => {
                 ("/tool_choice", json!({ "type": "tool", "name": "weather" }))
             }
@@ -229,12 +229,12 @@ async fn that_it_must_call_is_said_by_every_kind_that_can() {
                 json!({ "type": "function", "function": { "name": "weather" } }),
             ),
         };
-        assert_eq!(body.pointer(pointer), Some(&told), "{kind}");
+        assert_eq!(body.pointer(pointer), Some(&expected), "{kind}");
     }
 }
 
 #[tokio::test]
-async fn a_form_is_asked_for_by_every_kind_that_can() {
+async fn an_output_format_is_sent_by_every_kind_that_supports_it() {
     let schema = json!({ "type": "object", "properties": {}, "additionalProperties": false });
     let named = OutputFormat::Schema(OutputSchema {
         name: "reply".to_owned(),
@@ -260,7 +260,7 @@ async fn a_form_is_asked_for_by_every_kind_that_can() {
 
             let body = sent(kind, &request).await;
 
-            let (pointer, told) = match kind {
+            let (pointer, expected) = match kind {
                 ProviderKind::Anthropic => (
                     "/output_config/format",
                     json!({ "type": "json_schema", "schema": schema }),
@@ -283,7 +283,7 @@ async fn a_form_is_asked_for_by_every_kind_that_can() {
                     } }),
                 ),
             };
-            assert_eq!(body.pointer(pointer), Some(&told), "{kind}");
+            assert_eq!(body.pointer(pointer), Some(&expected), "{kind}");
         }
     }
 }

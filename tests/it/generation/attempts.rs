@@ -51,7 +51,7 @@ async fn after_three_attempts_the_providers_reason_is_reported() {
 }
 
 #[tokio::test]
-async fn a_refusal_for_good_is_not_repeated() {
+async fn a_permanent_error_is_not_retried() {
     for status in [302, 400, 401, 402, 403, 404, 422] {
         let upstream = FakeProvider::start().await;
         upstream.always(ResponseScript::status(status));
@@ -96,7 +96,7 @@ async fn a_long_retry_after_fails_at_once() {
 }
 
 #[tokio::test]
-async fn a_retry_after_that_says_nothing_is_ignored() {
+async fn a_retry_after_without_a_valid_delay_is_ignored() {
     for nonsense in ["soon", "-5", "0", "Wed, 21 Oct 2015 07:28:00 GMT"] {
         let upstream = FakeProvider::start().await;
         upstream.next(ResponseScript::rate_limited(nonsense));
@@ -127,7 +127,7 @@ async fn an_unreachable_provider_is_reported_clearly() {
 }
 
 #[tokio::test]
-async fn a_connection_that_breaks_before_any_text_is_tried_again() {
+async fn a_connection_that_breaks_before_any_text_is_retried() {
     let upstream = FakeProvider::start().await;
     upstream.next(ResponseScript::reset_before_headers());
     upstream.next(ResponseScript::stream().role().reset());
@@ -139,7 +139,7 @@ async fn a_connection_that_breaks_before_any_text_is_tried_again() {
 }
 
 #[tokio::test]
-async fn a_connection_that_breaks_in_the_text_is_not() {
+async fn a_connection_that_breaks_after_some_text_is_not_retried() {
     for broken in [started_script().reset(), started_script().close()] {
         let upstream = FakeProvider::start().await;
         upstream.always(broken);

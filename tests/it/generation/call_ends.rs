@@ -79,7 +79,7 @@ async fn either_a_finish_reason_or_done_is_an_end() {
 }
 
 #[tokio::test]
-async fn a_complete_answer_is_not_held_up_by_a_connection_that_stays_open() {
+async fn a_complete_answer_is_not_delayed_by_a_connection_that_stays_open() {
     for whole in [
         started_script().finish("stop").hang(),
         started_script().done().hang(),
@@ -133,7 +133,7 @@ async fn a_length_limit_truncates_and_a_filter_is_reported() {
 }
 
 #[tokio::test]
-async fn nothing_visible_is_a_failure_with_its_reason() {
+async fn an_answer_without_visible_text_fails_with_its_reason() {
     let upstream = FakeProvider::start().await;
     for (said, word, expected) in [
         ("", "stop", FailureCode::EmptyResponse),
@@ -180,7 +180,7 @@ async fn an_error_object_in_the_stream_fails_with_its_reason() {
 }
 
 #[tokio::test]
-async fn what_is_no_event_stream_fails() {
+async fn a_response_that_is_no_event_stream_fails() {
     for (script, hint) in [
         (started_script().garbage().finish("stop").done(), "not JSON"),
         (ResponseScript::html(), "web page"),
@@ -236,7 +236,7 @@ async fn in_a_group_text_for_another_speaker_is_cut() {
 }
 
 #[tokio::test]
-async fn whatever_a_provider_does_every_call_ends_and_only_whole_answers_succeed() {
+async fn with_any_provider_fault_every_call_ends_and_only_complete_answers_succeed() {
     let upstream = FakeProvider::start().await;
     upstream.reply_with("A whole answer.");
     upstream.inject_faults(7, 60);
@@ -259,7 +259,7 @@ async fn whatever_a_provider_does_every_call_ends_and_only_whole_answers_succeed
             GenerationOutcome::Failed { text, .. } => {
                 assert!("Once upon a time".starts_with(&text), "{text}")
             }
-            GenerationOutcome::Canceled { .. } => panic!("nobody canceled"),
+            GenerationOutcome::Canceled { .. } => panic!("the call was not canceled"),
         }
     }
     assert!((20..60).contains(&n_succeeded), "{n_succeeded}");

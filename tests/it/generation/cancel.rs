@@ -12,7 +12,7 @@ use crate::support::model_call::{
 };
 
 #[tokio::test]
-async fn each_piece_is_forwarded_as_soon_as_it_is_there() {
+async fn each_chunk_is_forwarded_immediately() {
     let upstream = FakeProvider::start().await;
     upstream.reply_with("One two three.");
     let gate = upstream.gate();
@@ -31,7 +31,7 @@ async fn each_piece_is_forwarded_as_soon_as_it_is_there() {
 }
 
 #[tokio::test]
-async fn a_cancel_drops_the_request_wherever_it_is() {
+async fn a_cancel_aborts_the_request_in_any_phase() {
     for (script, n_texts) in [
         (ResponseScript::hang_before_headers(), 0),
         (ResponseScript::hang_before_first_chunk(), 0),
@@ -59,22 +59,22 @@ async fn a_cancel_drops_the_request_wherever_it_is() {
 }
 
 #[tokio::test]
-async fn a_canceled_answer_keeps_what_was_said() {
+async fn a_canceled_answer_keeps_its_text() {
     let upstream = FakeProvider::start().await;
     upstream.always(started_script().hang());
     let mut speaking = RunningCall::start(&upstream, patient_watches());
-    let mut heard = String::new();
-    while heard != "Once upon a time" {
-        heard += &speaking.next_text().await;
+    let mut received = String::new();
+    while received != "Once upon a time" {
+        received += &speaking.next_text().await;
     }
 
     speaking.cancel.cancel();
 
-    let usage = estimated(&heard);
+    let usage = estimated(&received);
     assert_eq!(
         speaking.wait_for_outcome().await,
         GenerationOutcome::Canceled {
-            text: heard,
+            text: received,
             reasoning: None,
             usage,
         }

@@ -15,7 +15,7 @@ use crate::support::model_call::{
 };
 
 #[tokio::test]
-async fn without_a_chunk_it_is_tried_once_more_and_then_given_up() {
+async fn a_call_without_a_first_chunk_is_retried_once_and_then_fails() {
     for script in [
         ResponseScript::hang_before_headers(),
         ResponseScript::hang_before_first_chunk(),
@@ -41,7 +41,7 @@ async fn without_a_chunk_it_is_tried_once_more_and_then_given_up() {
 }
 
 #[tokio::test]
-async fn a_silent_start_is_made_good_by_the_second_attempt() {
+async fn a_second_attempt_succeeds_after_one_without_a_first_chunk() {
     let upstream = FakeProvider::start().await;
     upstream.next(ResponseScript::hang_before_first_chunk());
     let watches = CallLimits {
@@ -83,7 +83,7 @@ async fn the_first_chunk_limit_applies_until_the_first_text_thought_or_tool_call
 }
 
 #[tokio::test]
-async fn a_silent_thinker_is_not_ended_by_the_idle_limit_after_its_role() {
+async fn a_model_that_reasons_silently_is_not_ended_by_the_idle_limit_after_its_role() {
     let upstream = FakeProvider::start().await;
     let thinks = ResponseScript::stream().role().pause(SHORT_TIMEOUT * 4);
     upstream.always(thinks.words("At last.").finish("stop").usage(7, 2).done());
@@ -128,7 +128,7 @@ async fn the_idle_limit_applies_after_the_first_text_thought_or_tool_call() {
 }
 
 #[tokio::test]
-async fn silence_in_an_answer_ends_it() {
+async fn an_answer_that_becomes_idle_fails() {
     let upstream = FakeProvider::start().await;
     upstream.always(started_script().hang());
 
@@ -148,7 +148,7 @@ async fn silence_in_an_answer_ends_it() {
 }
 
 #[tokio::test]
-async fn the_total_limit_ends_a_stream_of_mere_comments() {
+async fn the_total_limit_ends_a_stream_of_only_comments() {
     let upstream = FakeProvider::start().await;
     upstream.always(ResponseScript::stream().forever(": ping\n\n", Duration::from_millis(5)));
 

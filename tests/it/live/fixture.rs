@@ -2,7 +2,7 @@
 //! simulates.
 
 use base::ids::{ConversationId, MembershipId, RunId, SpaceId, UserId};
-use realtime::event::{Envelope, Event, StreamBoundary};
+use realtime::envelope::{Envelope, Event, StreamBoundary};
 use realtime::topic::Topic;
 use reqwest::Method;
 use serde::Serialize;
@@ -13,6 +13,7 @@ use troupe::runs::store::run::RunKind;
 
 use crate::support::app::TestApp;
 use crate::support::backends::TestBackend;
+use crate::support::fake_provider::server::FakeProvider;
 use crate::support::http_client::{HttpClient, expect, id, root_of};
 use crate::support::ws_client::WsClient;
 
@@ -28,7 +29,7 @@ pub struct LiveFixture {
     pub bobs_id: UserId,
 }
 
-/// Open registration and no workers: nothing happens unless the test does it.
+/// Open registration and no workers: nothing happens unless the test causes it.
 const SETTINGS: &[(&str, &str)] = &[
     ("TROUPE_OPEN_REGISTRATION", "true"),
     ("TROUPE_WORKERS", "0"),
@@ -45,6 +46,23 @@ impl LiveFixture {
         LiveFixture::open_on(TestBackend::Sqlite, env, change).await
     }
 
+    /// Opens the fixture with a character whose replies come from `upstream`.
+    pub async fn with_character(upstream: &FakeProvider) -> LiveFixture {
+        let base_url = upstream.base_url();
+        let env = [
+            ("TROUPE_WORKERS", "1"),
+            ("TROUPE_LLM_BASE_URL", base_url.as_str()),
+            ("TROUPE_LLM_MODEL", "scripted"),
+            ("TROUPE_ALLOW_PRIVATE_PROVIDERS", "true"),
+            ("STREAM_SLICE_MS", "0"),
+        ];
+        let fixture = LiveFixture::open_changed(&env, |_| {}).await;
+        let character = fixture.ann.create_character("Ada", None).await;
+        let space = json!({"id": fixture.space});
+        fixture.ann.add_character(&space, &character).await;
+        fixture
+    }
+
     /// The same on a given database.
     pub async fn open_on(
         backend: TestBackend,
@@ -56,8 +74,8 @@ impl LiveFixture {
         let ann = HttpClient::set_up(&house.base, "ann").await;
         let (bob, bobs_id) = register(&house.base, "bob").await;
         let space = ann.create_space("Stage", json!({})).await;
-        let seats = format!("/api/spaces/{}/memberships", space["id"]);
-        let (_, page) = ann.get(&seats).await;
+        let memberships = format!("/api/spaces/{}/memberships", space["id"]);
+        let (_, page) = ann.get(&memberships).await;
         let anns_seat = id(&page["data"][0]);
         let bobs_seat = id(&ann.add_member(id(&space), &bob, "member").await);
         LiveFixture {
@@ -154,7 +172,7 @@ impl Event for OfRun {
     }
 }
 
-/// An event of any size that no client knows.
+/// An event of any size and of a type that clients ignore.
 #[derive(Serialize)]
 pub struct Note {
     pub text: String,
@@ -176,7 +194,7 @@ pub async fn register(base: &str, username: &str) -> (HttpClient, i64) {
     let answer = HttpClient::new(base)
         .attempt(Method::POST, "/api/users", Some(&body))
         .await
-        .expect("the server answers");
+        .expect("the request failed");
     let user = expect(201, answer);
     (HttpClient::sign_in(base, username).await, id(&user["user"]))
 }

@@ -14,7 +14,7 @@ use crate::support::ws_client::{Socket, WsClient, connect};
 async fn answer(socket: &mut Socket) -> Value {
     match socket.next().await {
         Some(Ok(Message::Text(text))) => serde_json::from_str(&text).unwrap(),
-        other => panic!("a text was due: {other:?}"),
+        other => panic!("expected a text frame, got {other:?}"),
     }
 }
 
@@ -24,39 +24,40 @@ async fn closing(socket: &mut Socket) -> u16 {
         match socket.next().await {
             Some(Ok(Message::Close(Some(frame)))) => return frame.code.into(),
             Some(Ok(_)) => {}
-            other => panic!("the server closes with a code: {other:?}"),
+            other => panic!("expected a close frame, got {other:?}"),
         }
     }
 }
 
 #[tokio::test]
 async fn every_frame_gets_one_answer_with_its_id() {
-    let stage = LiveFixture::open().await;
-    let ear = WsClient::open(&stage.bob).await;
+    let fixture = LiveFixture::open().await;
+    let client = WsClient::open(&fixture.bob).await;
 
     for frame in [
         r#"{"id":0,"op":"ping"}"#,
         r#"{"id":-1.5,"op":"away","away":false}"#,
     ] {
-        ear.send_text(frame).await;
+        client.send_text(frame).await;
     }
-    ear.send_text(r#"{"id":7,"op":"unsubscribe","conversation_id":5}"#)
+    client
+        .send_text(r#"{"id":7,"op":"unsubscribe","conversation_id":5}"#)
         .await;
 
-    ear.wait_for("the last answer", |it| it["re"] == 7).await;
-    let log = ear.log();
+    client.wait_for("the last answer", |it| it["re"] == 7).await;
+    let log = client.log();
     assert_eq!(log.len(), 3);
     assert_eq!((&log[0]["re"], &log[0]["ok"]), (&json!(0), &json!(true)));
-    assert_eq!(log[0]["time"], json!(stage.house.app.clock.now()));
+    assert_eq!(log[0]["time"], json!(fixture.house.app.clock.now()));
     assert_eq!(log[1], json!({"re": -1.5, "ok": true}));
     assert_eq!(log[2], json!({"re": 7, "ok": true}));
-    stage.close().await;
+    fixture.close().await;
 }
 
 #[tokio::test]
-async fn a_frame_that_makes_no_sense_is_answered_and_the_socket_lives() {
-    let stage = LiveFixture::open().await;
-    let mut socket = connect(&stage.bob).await.unwrap();
+async fn an_invalid_frame_gets_an_error_and_the_socket_stays_open() {
+    let fixture = LiveFixture::open().await;
+    let mut socket = connect(&fixture.bob).await.unwrap();
     let nonsense = [
         ("{", Value::Null, "invalid_json"),
         ("[]", Value::Null, "invalid_type"),
@@ -83,13 +84,13 @@ async fn a_frame_that_makes_no_sense_is_answered_and_the_socket_lives() {
         .await
         .unwrap();
     assert_eq!(answer(&mut socket).await["ok"], true);
-    stage.close().await;
+    fixture.close().await;
 }
 
 #[tokio::test]
-async fn the_sixty_first_frame_in_ten_seconds_is_refused() {
-    let stage = LiveFixture::open().await;
-    let mut socket = connect(&stage.bob).await.unwrap();
+async fn the_sixty_first_frame_in_ten_seconds_is_rejected() {
+    let fixture = LiveFixture::open().await;
+    let mut socket = connect(&fixture.bob).await.unwrap();
     for id in 1..=61 {
         let frame = format!(r#"{{"id":{id},"op":"ping"}}"#);
         socket.send(Message::text(frame)).await.unwrap();
@@ -104,13 +105,13 @@ async fn the_sixty_first_frame_in_ten_seconds_is_refused() {
         (&refused["re"], code(&refused)),
         (&json!(61), "rate_limited")
     );
-    stage.close().await;
+    fixture.close().await;
 }
 
 #[tokio::test]
-async fn a_frame_may_have_64_kib_and_not_one_byte_more() {
-    let stage = LiveFixture::open().await;
-    let mut socket = connect(&stage.bob).await.unwrap();
+async fn a_frame_is_limited_to_64_kib() {
+    let fixture = LiveFixture::open().await;
+    let mut socket = connect(&fixture.bob).await.unwrap();
     let padded = |length: usize| {
         let frame = r#"{"id":1,"op":"ping"}"#;
         format!("{frame}{}", " ".repeat(length - frame.len()))
@@ -121,13 +122,13 @@ async fn a_frame_may_have_64_kib_and_not_one_byte_more() {
     socket.send(Message::text(padded(65_537))).await.unwrap();
 
     assert_eq!(closing(&mut socket).await, 1009);
-    stage.close().await;
+    fixture.close().await;
 }
 
 #[tokio::test]
-async fn a_message_in_pieces_may_not_be_longer_either() {
-    let stage = LiveFixture::open().await;
-    let mut socket = connect(&stage.bob).await.unwrap();
+async fn a_fragmented_message_is_limited_to_64_kib() {
+    let fixture = LiveFixture::open().await;
+    let mut socket = connect(&fixture.bob).await.unwrap();
     let piece = |code, is_last| {
         Message::Frame(Frame::message(
             vec![b' '; 40_000],
@@ -140,18 +141,18 @@ async fn a_message_in_pieces_may_not_be_longer_either() {
     socket.send(piece(Data::Continue, false)).await.unwrap();
 
     assert_eq!(closing(&mut socket).await, 1009);
-    stage.close().await;
+    fixture.close().await;
 }
 
 /// Opens a socket without a WebSocket library: it reads bytes and never answers.
-async fn bare(stage: &LiveFixture) -> TcpStream {
-    let address = stage.house.base.trim_start_matches("http://");
+async fn connect_raw(fixture: &LiveFixture) -> TcpStream {
+    let address = fixture.house.base.trim_start_matches("http://");
     let mut peer = TcpStream::connect(address).await.unwrap();
     let upgrade = format!(
         "GET /ws HTTP/1.1\r\nHost: {address}\r\nOrigin: {}\r\nCookie: {}\r\nConnection: Upgrade\r\n\
          Upgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n",
-        stage.house.base,
-        stage.bob.cookie()
+        fixture.house.base,
+        fixture.bob.cookie()
     );
     peer.write_all(upgrade.as_bytes()).await.unwrap();
     let mut head = Vec::new();
@@ -163,49 +164,49 @@ async fn bare(stage: &LiveFixture) -> TcpStream {
 }
 
 #[tokio::test]
-async fn a_frame_is_refused_by_the_length_it_announces() {
-    let stage = LiveFixture::open().await;
-    let mut peer = bare(&stage).await;
+async fn a_frame_is_rejected_by_its_announced_length() {
+    let fixture = LiveFixture::open().await;
+    let mut peer = connect_raw(&fixture).await;
 
     // The header announces a text of one gibibyte; none of it is sent.
     let header = [0x81, 0xff, 0, 0, 0, 0, 0x40, 0, 0, 0, 1, 2, 3, 4];
     peer.write_all(&header).await.unwrap();
 
-    let mut heard = Vec::new();
-    peer.read_to_end(&mut heard).await.unwrap();
+    let mut received = Vec::new();
+    peer.read_to_end(&mut received).await.unwrap();
     assert_eq!(
-        heard[..4],
+        received[..4],
         [0x88, 11, 0x03, 0xf1],
         "a close frame with 1009"
     );
-    stage.close().await;
+    fixture.close().await;
 }
 
 #[tokio::test]
-async fn a_peer_that_answers_no_ping_is_given_up() {
-    let stage = LiveFixture::open_changed(&[], |app| {
+async fn a_client_that_answers_no_ping_is_disconnected() {
+    let fixture = LiveFixture::open_changed(&[], |app| {
         app.socket_timeouts.ping_interval = std::time::Duration::from_millis(40);
         app.socket_timeouts.silence_timeout = std::time::Duration::from_millis(150);
     })
     .await;
-    let mut peer = bare(&stage).await;
+    let mut peer = connect_raw(&fixture).await;
 
-    let mut heard = Vec::new();
-    peer.read_to_end(&mut heard).await.unwrap();
+    let mut received = Vec::new();
+    peer.read_to_end(&mut received).await.unwrap();
 
-    assert_eq!(heard[..2], [0x89, 0], "a ping");
-    assert!(heard.ends_with(b"silent"));
-    stage.close().await;
+    assert_eq!(received[..2], [0x89, 0], "a ping");
+    assert!(received.ends_with(b"silent"));
+    fixture.close().await;
 }
 
 #[tokio::test]
-async fn a_peer_that_answers_pings_is_kept() {
-    let stage = LiveFixture::open_changed(&[], |app| {
+async fn a_client_that_answers_pings_stays_connected() {
+    let fixture = LiveFixture::open_changed(&[], |app| {
         app.socket_timeouts.ping_interval = std::time::Duration::from_millis(20);
         app.socket_timeouts.silence_timeout = std::time::Duration::from_secs(2);
     })
     .await;
-    let mut socket = connect(&stage.bob).await.unwrap();
+    let mut socket = connect(&fixture.bob).await.unwrap();
     let begin = std::time::Instant::now();
 
     // The library answers each ping when it reads it.
@@ -221,17 +222,17 @@ async fn a_peer_that_answers_pings_is_kept() {
         match socket.next().await {
             Some(Ok(Message::Text(text))) => break text,
             Some(Ok(_)) => {}
-            other => panic!("the socket lives: {other:?}"),
+            other => panic!("the socket was closed: {other:?}"),
         }
     };
     assert!(answer.contains("\"ok\":true"));
-    stage.close().await;
+    fixture.close().await;
 }
 
 #[tokio::test]
-async fn a_ping_of_the_protocol_is_answered_with_its_payload() {
-    let stage = LiveFixture::open().await;
-    let mut socket = connect(&stage.bob).await.unwrap();
+async fn a_websocket_ping_is_answered_with_its_payload() {
+    let fixture = LiveFixture::open().await;
+    let mut socket = connect(&fixture.bob).await.unwrap();
 
     socket
         .send(Message::Ping("are you there".into()))
@@ -240,5 +241,5 @@ async fn a_ping_of_the_protocol_is_answered_with_its_payload() {
 
     let pong = socket.next().await.unwrap().unwrap();
     assert_eq!(pong, Message::Pong("are you there".into()));
-    stage.close().await;
+    fixture.close().await;
 }

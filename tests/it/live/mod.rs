@@ -3,6 +3,7 @@
 pub mod fixture;
 pub mod frames;
 pub mod presence;
+pub mod protocol_2;
 pub mod re_authorization;
 pub mod rights;
 pub mod slow;

@@ -1,7 +1,7 @@
 //! A subscriber that subscribes again and is rejected: a temporary error keeps the existing
 //! subscription, a permanent one ends it.
 
-use realtime::event::Envelope;
+use realtime::envelope::Envelope;
 use realtime::topic::Topic;
 use serde_json::{Value, json};
 
@@ -12,19 +12,24 @@ use crate::support::http_client::expect;
 use crate::support::poll;
 use crate::support::ws_client::WsClient;
 
-fn publish_text(stage: &LiveFixture, text: &str) {
-    stage.publish(&Note { text: text.into() });
+fn publish_text(fixture: &LiveFixture, text: &str) {
+    fixture.publish(&Note { text: text.into() });
 }
 
-fn note_texts(ear: &WsClient) -> Vec<String> {
-    let heard = ear.log().into_iter().filter(|it| it["type"] == "note");
-    heard
-        .map(|it| it["text"].as_str().expect("a note has a text").to_owned())
+fn note_texts(client: &WsClient) -> Vec<String> {
+    let notes = client.log().into_iter().filter(|it| it["type"] == "note");
+    notes
+        .map(|it| {
+            it["text"]
+                .as_str()
+                .expect("the note has no text")
+                .to_owned()
+        })
         .collect()
 }
 
-async fn wait_for_note(ear: &WsClient, text: &str) {
-    ear.wait_for("the note", |it| it["text"] == text).await;
+async fn wait_for_note(client: &WsClient, text: &str) {
+    client.wait_for("the note", |it| it["text"] == text).await;
 }
 
 /// A query that waits for a lock.
@@ -33,42 +38,42 @@ const WAITING: &str = "FROM pg_stat_activity WHERE datname = current_database() 
 
 async fn wait_for_blocked_query(facts: &mut DatabaseFacts) {
     let sql = format!("SELECT '1' {WAITING}");
-    poll::until("somebody waits for the lock", async || {
+    poll::until("a query waits for the lock", async || {
         (!facts.rows(&sql).await.is_empty()).then_some(())
     })
     .await;
 }
 
-fn is_present(stage: &LiveFixture) -> bool {
-    let presence = &stage.house.app.presence;
-    !presence.members(stage.conversation).is_empty()
+fn is_present(fixture: &LiveFixture) -> bool {
+    let presence = &fixture.house.app.presence;
+    !presence.members(fixture.conversation).is_empty()
 }
 
 #[tokio::test]
 async fn a_temporary_rejection_keeps_the_subscription() {
     for backend in TestBackend::all() {
-        let stage = LiveFixture::open_on(backend, &[], |_| {}).await;
-        let ear = stage.bobs_ws_client().await;
-        let mut facts = DatabaseFacts::open(&stage.house.database).await;
+        let fixture = LiveFixture::open_on(backend, &[], |_| {}).await;
+        let client = fixture.bobs_ws_client().await;
+        let mut facts = DatabaseFacts::open(&fixture.house.database).await;
 
         facts
             .execute("ALTER TABLE space_memberships RENAME TO away")
             .await;
-        let refused = ear.subscribe(stage.conversation.0, None).await;
-        publish_text(&stage, "meanwhile");
-        wait_for_note(&ear, "meanwhile").await;
+        let refused = client.subscribe(fixture.conversation.0, None).await;
+        publish_text(&fixture, "meanwhile");
+        wait_for_note(&client, "meanwhile").await;
         facts
             .execute("ALTER TABLE away RENAME TO space_memberships")
             .await;
 
         assert_eq!(code(&refused), "internal");
-        assert!(is_present(&stage));
+        assert!(is_present(&fixture));
         // Durable events still arrive, too.
-        stage.post(&stage.ann, "Back again.").await;
+        fixture.post(&fixture.ann, "Back again.").await;
         let is_said = |it: &Value| it["message"]["content"] == "Back again.";
-        ear.wait_for("the message", is_said).await;
-        assert!(ear.log().iter().all(|it| it["type"] != "resync"));
-        stage.close().await;
+        client.wait_for("the message", is_said).await;
+        assert!(client.log().iter().all(|it| it["type"] != "resync"));
+        fixture.close().await;
     }
 }
 
@@ -78,30 +83,30 @@ async fn events_before_the_rejection_arrive_after_it() {
         eprintln!("not run: TROUPE_TEST_POSTGRES_URL is not set");
         return;
     }
-    let stage = LiveFixture::open_on(TestBackend::Postgres, &[], |_| {}).await;
-    let ear = stage.bobs_ws_client().await;
-    let mut holder = DatabaseFacts::open(&stage.house.database).await;
-    let mut facts = DatabaseFacts::open(&stage.house.database).await;
+    let fixture = LiveFixture::open_on(TestBackend::Postgres, &[], |_| {}).await;
+    let client = fixture.bobs_ws_client().await;
+    let mut holder = DatabaseFacts::open(&fixture.house.database).await;
+    let mut facts = DatabaseFacts::open(&fixture.house.database).await;
 
     holder.execute("BEGIN; LOCK TABLE space_memberships").await;
-    let again = json!({"id": 77, "op": "subscribe", "conversation_id": stage.conversation});
-    ear.send_text(&again.to_string()).await;
+    let again = json!({"id": 77, "op": "subscribe", "conversation_id": fixture.conversation});
+    client.send_text(&again.to_string()).await;
     wait_for_blocked_query(&mut facts).await;
-    publish_text(&stage, "one");
-    publish_text(&stage, "two");
+    publish_text(&fixture, "one");
+    publish_text(&fixture, "two");
     let cut = format!("SELECT CAST(pg_terminate_backend(pid) AS text) {WAITING}");
     facts.rows(&cut).await;
-    let refused = ear.wait_for("the answer", |it| it["re"] == 77).await;
+    let refused = client.wait_for("the answer", |it| it["re"] == 77).await;
     holder.execute("COMMIT").await;
-    publish_text(&stage, "three");
+    publish_text(&fixture, "three");
 
-    wait_for_note(&ear, "three").await;
+    wait_for_note(&client, "three").await;
     assert_eq!(code(&refused), "internal");
-    assert_eq!(note_texts(&ear), ["one", "two", "three"]);
-    let place = |fits: &dyn Fn(&Value) -> bool| ear.log().iter().position(fits);
-    let answer = place(&|it| it["re"] == 77);
-    assert!(answer < place(&|it| it["text"] == "one"));
-    stage.close().await;
+    assert_eq!(note_texts(&client), ["one", "two", "three"]);
+    let position = |fits: &dyn Fn(&Value) -> bool| client.log().iter().position(fits);
+    let answer = position(&|it| it["re"] == 77);
+    assert!(answer < position(&|it| it["text"] == "one"));
+    fixture.close().await;
 }
 
 #[tokio::test]
@@ -110,80 +115,83 @@ async fn a_member_removed_during_the_snapshot_gets_none() {
         eprintln!("not run: TROUPE_TEST_POSTGRES_URL is not set");
         return;
     }
-    let stage = LiveFixture::open_on(TestBackend::Postgres, &[], |_| {}).await;
-    stage.post(&stage.ann, "Between us.").await;
-    let ear = stage.bobs_ws_client().await;
-    let mut holder = DatabaseFacts::open(&stage.house.database).await;
-    let mut facts = DatabaseFacts::open(&stage.house.database).await;
+    let fixture = LiveFixture::open_on(TestBackend::Postgres, &[], |_| {}).await;
+    fixture.post(&fixture.ann, "Between us.").await;
+    let client = fixture.bobs_ws_client().await;
+    let mut holder = DatabaseFacts::open(&fixture.house.database).await;
+    let mut facts = DatabaseFacts::open(&fixture.house.database).await;
 
     holder.execute("BEGIN; LOCK TABLE message_swipes").await;
-    let again = json!({"id": 77, "op": "subscribe", "conversation_id": stage.conversation});
-    ear.send_text(&again.to_string()).await;
+    let again = json!({"id": 77, "op": "subscribe", "conversation_id": fixture.conversation});
+    client.send_text(&again.to_string()).await;
     wait_for_blocked_query(&mut facts).await;
-    let seat = format!("/api/memberships/{}", stage.bobs_seat);
-    expect(204, stage.ann.delete(&seat).await);
-    ear.wait_for("the news", |it| it["type"] == "unsubscribed")
+    let path = format!("/api/memberships/{}", fixture.bobs_seat);
+    expect(204, fixture.ann.delete(&path).await);
+    client
+        .wait_for("the event", |it| it["type"] == "unsubscribed")
         .await;
     holder.execute("COMMIT").await;
 
-    let answer = ear.wait_for("the answer", |it| it["re"] == 77).await;
+    let answer = client.wait_for("the answer", |it| it["re"] == 77).await;
     assert_eq!(code(&answer), "not_found");
     // The socket stays open and gets answers.
-    assert_eq!(ear.call(json!({"op": "ping"})).await["ok"], true);
-    let answers = ear.log().into_iter().filter(|it| it["re"] == 77);
+    assert_eq!(client.call(json!({"op": "ping"})).await["ok"], true);
+    let answers = client.log().into_iter().filter(|it| it["re"] == 77);
     assert_eq!(answers.count(), 1);
-    stage.close().await;
+    fixture.close().await;
 }
 
 #[tokio::test]
-async fn a_reset_client_with_a_temporary_rejection_is_present_without_events() {
-    let stage = LiveFixture::open().await;
-    let ear = stage.bobs_ws_client().await;
-    let mut facts = DatabaseFacts::open(&stage.house.database).await;
-    let topic = Topic::Conversation(stage.conversation);
+async fn a_reset_client_with_a_temporary_rejection_receives_no_events_until_it_resubscribes() {
+    let fixture = LiveFixture::open().await;
+    let client = fixture.bobs_ws_client().await;
+    let mut facts = DatabaseFacts::open(&fixture.house.database).await;
+    let topic = Topic::Conversation(fixture.conversation);
     let far = Note { text: "far".into() };
     let far = Envelope::durable(topic, &far, 1_000);
-    stage.house.app.hub.publish(far);
-    ear.wait_for("a resync", |it| it["type"] == "resync").await;
+    fixture.house.app.hub.publish(far);
+    client
+        .wait_for("a resync", |it| it["type"] == "resync")
+        .await;
 
     facts
         .execute("ALTER TABLE space_memberships RENAME TO away")
         .await;
-    let refused = ear.subscribe(stage.conversation.0, None).await;
-    publish_text(&stage, "unheard");
+    let refused = client.subscribe(fixture.conversation.0, None).await;
+    publish_text(&fixture, "unheard");
     facts
         .execute("ALTER TABLE away RENAME TO space_memberships")
         .await;
-    let again = ear.subscribe(stage.conversation.0, None).await;
-    publish_text(&stage, "heard");
+    let again = client.subscribe(fixture.conversation.0, None).await;
+    publish_text(&fixture, "heard");
 
-    wait_for_note(&ear, "heard").await;
+    wait_for_note(&client, "heard").await;
     assert_eq!(code(&refused), "internal");
     assert_eq!(again["ok"], true);
-    assert_eq!(note_texts(&ear), ["heard"]);
-    stage.close().await;
+    assert_eq!(note_texts(&client), ["heard"]);
+    fixture.close().await;
 }
 
 #[tokio::test]
 async fn a_permanent_rejection_ends_the_subscription() {
     for backend in TestBackend::all() {
-        let stage = LiveFixture::open_on(backend, &[], |_| {}).await;
-        let ear = stage.bobs_ws_client().await;
-        let mut facts = DatabaseFacts::open(&stage.house.database).await;
+        let fixture = LiveFixture::open_on(backend, &[], |_| {}).await;
+        let client = fixture.bobs_ws_client().await;
+        let mut facts = DatabaseFacts::open(&fixture.house.database).await;
 
         // Directly in the database, so that no event announces it before the answer.
-        let seat = format!(
+        let removal = format!(
             "UPDATE space_memberships SET status = 'removed' WHERE id = {}",
-            stage.bobs_seat
+            fixture.bobs_seat
         );
-        facts.execute(&seat).await;
-        let refused = ear.subscribe(stage.conversation.0, None).await;
-        publish_text(&stage, "secret");
+        facts.execute(&removal).await;
+        let refused = client.subscribe(fixture.conversation.0, None).await;
+        publish_text(&fixture, "secret");
 
-        ear.call(json!({"op": "ping"})).await;
+        client.call(json!({"op": "ping"})).await;
         assert_eq!(code(&refused), "not_found");
-        assert_eq!(note_texts(&ear), [""; 0]);
-        assert!(!is_present(&stage));
-        stage.close().await;
+        assert_eq!(note_texts(&client), [""; 0]);
+        assert!(!is_present(&fixture));
+        fixture.close().await;
     }
 }

@@ -12,23 +12,6 @@ use crate::support::ws_client::WsClient;
 
 const REPLY: &str = "Once upon a time 😀 there was a castle, and in it lived a very old parrot.";
 
-/// Opens a fixture with a character whose replies come from `upstream`.
-async fn with_character(upstream: &FakeProvider) -> LiveFixture {
-    let base_url = upstream.base_url();
-    let env = [
-        ("TROUPE_WORKERS", "1"),
-        ("TROUPE_LLM_BASE_URL", base_url.as_str()),
-        ("TROUPE_LLM_MODEL", "scripted"),
-        ("TROUPE_ALLOW_PRIVATE_PROVIDERS", "true"),
-        ("STREAM_SLICE_MS", "0"),
-    ];
-    let stage = LiveFixture::open_changed(&env, |_| {}).await;
-    let character = stage.ann.create_character("Ada", None).await;
-    let space = json!({"id": stage.space});
-    stage.ann.add_character(&space, &character).await;
-    stage
-}
-
 /// Returns the state of a client that received these events; it must never have needed a reset.
 fn fold(log: &[Value]) -> Timeline {
     let mut timeline = Timeline::default();
@@ -50,15 +33,15 @@ fn ends(it: &Value) -> bool {
 async fn events_of_a_run_arrive_in_the_documented_order() {
     let upstream = FakeProvider::start().await;
     upstream.reply_with(REPLY);
-    let stage = with_character(&upstream).await;
-    let ear = stage.bobs_ws_client().await;
+    let fixture = LiveFixture::with_character(&upstream).await;
+    let client = fixture.bobs_ws_client().await;
 
-    stage.post(&stage.ann, "Tell me a story.").await;
+    fixture.post(&fixture.ann, "Tell me a story.").await;
 
-    let end = ear.wait_for("the end of the run", ends).await;
+    let end = client.wait_for("the end of the run", ends).await;
     let run = end["run_id"].as_str().unwrap();
     assert_eq!(
-        ear.order_of(run),
+        client.order_of(run),
         [
             "run_queued",
             "typing_start",
@@ -68,7 +51,7 @@ async fn events_of_a_run_arrive_in_the_documented_order() {
             "typing_stop"
         ]
     );
-    let types: Vec<String> = ear
+    let types: Vec<String> = client
         .log()
         .iter()
         .filter_map(|it| it["type"].as_str().map(str::to_owned))
@@ -78,8 +61,8 @@ async fn events_of_a_run_arrive_in_the_documented_order() {
     assert!(at("queue_updated") < at("typing_start"));
     assert!(last("stream_complete") < last("queue_updated"));
     assert!(last("queue_updated") < last("typing_stop"));
-    assert_eq!(event_invariants::violations(&ear.log()), [""; 0]);
-    stage.close().await;
+    assert_eq!(event_invariants::violations(&client.log()), [""; 0]);
+    fixture.close().await;
 }
 
 #[tokio::test]
@@ -87,9 +70,9 @@ async fn a_subscriber_during_a_reply_gets_its_whole_text() {
     let upstream = FakeProvider::start().await;
     upstream.reply_with(REPLY);
     let gate = upstream.gate();
-    let stage = with_character(&upstream).await;
-    let early = stage.bobs_ws_client().await;
-    stage.post(&stage.ann, "Tell me a story.").await;
+    let fixture = LiveFixture::with_character(&upstream).await;
+    let early = fixture.bobs_ws_client().await;
+    fixture.post(&fixture.ann, "Tell me a story.").await;
     gate.step();
     gate.step();
     early
@@ -98,8 +81,8 @@ async fn a_subscriber_during_a_reply_gets_its_whole_text() {
         })
         .await;
 
-    let late = WsClient::open(&stage.bob).await;
-    let answer = late.subscribe(stage.conversation.0, None).await;
+    let late = WsClient::open(&fixture.bob).await;
+    let answer = late.subscribe(fixture.conversation.0, None).await;
     gate.open();
 
     let snapshot = &answer["snapshot"];
@@ -110,8 +93,8 @@ async fn a_subscriber_during_a_reply_gets_its_whole_text() {
         snapshot["stream"]["membership_id"],
         snapshot["running_run"]["speaker_space_membership_id"]
     );
-    for ear in [&early, &late] {
-        ear.wait_for("the end of the run", ends).await;
+    for client in [&early, &late] {
+        client.wait_for("the end of the run", ends).await;
     }
     assert_eq!(
         late.order_of(run),
@@ -124,7 +107,7 @@ async fn a_subscriber_during_a_reply_gets_its_whole_text() {
     );
     assert_eq!(fold(&late.log()).lines(), fold(&early.log()).lines());
     assert_eq!(fold(&late.log()).lines()[1].2, REPLY);
-    stage.close().await;
+    fixture.close().await;
 }
 
 #[tokio::test]
@@ -132,32 +115,35 @@ async fn every_subscriber_ends_with_the_same_text() {
     let upstream = FakeProvider::start().await;
     let words: String = (0..400).map(|n| format!("word{n} ")).collect();
     upstream.always(ResponseScript::say(words.trim_end()));
-    let stage = with_character(&upstream).await;
-    let first = stage.bobs_ws_client().await;
+    let fixture = LiveFixture::with_character(&upstream).await;
+    let first = fixture.bobs_ws_client().await;
 
     for round in 0..5 {
         let from = first.here();
-        stage.post(&stage.ann, &format!("Question {round}.")).await;
+        fixture
+            .post(&fixture.ann, &format!("Question {round}."))
+            .await;
         let mut late = Vec::new();
         for _ in 0..6 {
-            late.push(WsClient::subscribed(&stage.bob, stage.conversation.0).await);
+            late.push(WsClient::subscribed(&fixture.bob, fixture.conversation.0).await);
         }
         first.wait_after(from, "the end of the run", ends).await;
         // A note arrives after everything that was published before it.
         let text = format!("note {round}");
-        stage.publish(&Note { text: text.clone() });
-        for ear in &late {
-            ear.wait_for("the note", |it| it["text"] == text.as_str())
+        fixture.publish(&Note { text: text.clone() });
+        for client in &late {
+            client
+                .wait_for("the note", |it| it["text"] == text.as_str())
                 .await;
-            let timeline = fold(&ear.log());
-            assert_eq!(timeline.stream(), None, "nobody writes any more");
-            assert_eq!(event_invariants::violations(&ear.log()), [""; 0]);
+            let timeline = fold(&client.log());
+            assert_eq!(timeline.stream(), None, "the stream has not ended");
+            assert_eq!(event_invariants::violations(&client.log()), [""; 0]);
             let lines = timeline.lines();
             assert_eq!(lines.len(), 2 * (round + 1));
             assert_eq!(lines.last().unwrap().2, words.trim_end());
         }
     }
-    stage.close().await;
+    fixture.close().await;
 }
 
 #[tokio::test]
@@ -165,28 +151,30 @@ async fn a_member_removed_during_a_reply_gets_no_more_text() {
     let upstream = FakeProvider::start().await;
     upstream.reply_with(REPLY);
     let gate = upstream.gate();
-    let stage = with_character(&upstream).await;
-    let ear = stage.bobs_ws_client().await;
-    let stays = WsClient::subscribed(&stage.ann, stage.conversation.0).await;
-    stage.post(&stage.ann, "Tell me a story.").await;
+    let fixture = LiveFixture::with_character(&upstream).await;
+    let client = fixture.bobs_ws_client().await;
+    let remaining = WsClient::subscribed(&fixture.ann, fixture.conversation.0).await;
+    fixture.post(&fixture.ann, "Tell me a story.").await;
     gate.step();
-    ear.wait_for("the first word", |it| it["type"] == "stream_chunk")
+    client
+        .wait_for("the first word", |it| it["type"] == "stream_chunk")
         .await;
 
     expect(
         204,
-        stage
+        fixture
             .ann
-            .delete(&format!("/api/memberships/{}", stage.bobs_seat))
+            .delete(&format!("/api/memberships/{}", fixture.bobs_seat))
             .await,
     );
-    ear.wait_for("the news", |it| it["type"] == "unsubscribed")
+    client
+        .wait_for("the event", |it| it["type"] == "unsubscribed")
         .await;
     gate.open();
 
-    stays.wait_for("the end of the run", ends).await;
-    ear.call(json!({"op": "ping"})).await;
-    let log = ear.log();
+    remaining.wait_for("the end of the run", ends).await;
+    client.call(json!({"op": "ping"})).await;
+    let log = client.log();
     let news = log
         .iter()
         .position(|it| it["type"] == "unsubscribed")
@@ -196,5 +184,5 @@ async fn a_member_removed_during_a_reply_gets_no_more_text() {
         log.iter()
             .all(|it| it["type"] != "message_created" || it["message"]["content"] != REPLY)
     );
-    stage.close().await;
+    fixture.close().await;
 }

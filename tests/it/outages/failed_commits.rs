@@ -18,7 +18,7 @@ use crate::support::test_space::model_env;
 
 /// Makes the COMMIT of the transaction fail. On SQLite the transaction is already rolled back, as
 /// after a disk error; PostgreSQL rejects it because of a deferred constraint.
-async fn spoil(tx: &DatabaseTransaction) -> Result<(), DbErr> {
+async fn make_commit_fail(tx: &DatabaseTransaction) -> Result<(), DbErr> {
     let statements = match tx.get_database_backend() {
         sea_orm::DbBackend::Sqlite => "ROLLBACK",
         _ => {
@@ -29,7 +29,7 @@ async fn spoil(tx: &DatabaseTransaction) -> Result<(), DbErr> {
 }
 
 async fn fail_a_commit(db: &Db) {
-    let failed: Result<(), DbErr> = db.write(|tx| Box::pin(spoil(tx))).await;
+    let failed: Result<(), DbErr> = db.write(|tx| Box::pin(make_commit_fail(tx))).await;
     failed.expect_err("the COMMIT fails");
 }
 
@@ -37,7 +37,7 @@ async fn roll_back(db: &Db) {
     let refused: Result<(), DbErr> = db
         .write(|_| Box::pin(async { Err(DbErr::Custom("refused".to_owned())) }))
         .await;
-    refused.expect_err("it is rolled back");
+    refused.expect_err("the write is rolled back");
 }
 
 /// Marks the writing connection with a state that ends with the connection.
@@ -103,16 +103,16 @@ on_both! {
         let ann = HttpClient::set_up(&app.base, "ann").await;
 
         fail_a_commit(&app.app.db).await;
-        let (status, told) = ann.get("/readyz").await;
+        let (status, body) = ann.get("/readyz").await;
 
-        assert_eq!(status, 503, "{told}");
-        assert_eq!(told["writes"], "failing", "{told}");
-        assert_eq!(told["database"], "connected", "{told}");
-        assert_eq!(told["error"]["message"], "A COMMIT failed.", "{told}");
+        assert_eq!(status, 503, "{body}");
+        assert_eq!(body["writes"], "failing", "{body}");
+        assert_eq!(body["database"], "connected", "{body}");
+        assert_eq!(body["error"]["message"], "A COMMIT failed.", "{body}");
         assert_eq!(ann.get("/healthz").await.0, 200);
         poll::until("a write probe succeeds", async || {
-            let (status, told) = ann.get("/readyz").await;
-            (status == 200 && told["writes"] == "working").then_some(())
+            let (status, body) = ann.get("/readyz").await;
+            (status == 200 && body["writes"] == "working").then_some(())
         })
         .await;
         app.close().await;
@@ -124,7 +124,7 @@ async fn a_sqlite_connection_after_a_failed_commit_is_never_reused() {
     let app = TestApp::start(TestBackend::Sqlite).await;
     let db = &app.app.db;
     mark_connection(db).await;
-    assert!(is_marked(db).await, "the mark shows which connection it is");
+    assert!(is_marked(db).await, "the connection is marked");
 
     fail_a_commit(db).await;
 
@@ -148,14 +148,14 @@ async fn a_postgres_connection_after_a_failed_commit_is_closed() {
         .db
         .write(move |tx| {
             Box::pin(async move {
-                let asked = sea_orm::Statement::from_string(
+                let query = sea_orm::Statement::from_string(
                     tx.get_database_backend(),
                     "SELECT pg_backend_pid()",
                 );
-                if let Some(row) = tx.query_one_raw(asked).await? {
+                if let Some(row) = tx.query_one_raw(query).await? {
                     seen.store(row.try_get_by_index(0)?, Ordering::SeqCst);
                 }
-                spoil(tx).await
+                make_commit_fail(tx).await
             })
         })
         .await;
@@ -188,7 +188,7 @@ async fn a_connection_after_a_rejected_commit_is_closed_even_if_its_rollback_suc
             })
         })
         .await;
-    failed.expect_err("the COMMIT is refused");
+    failed.expect_err("the COMMIT is rejected");
 
     assert!(!is_marked(db).await);
     app.close().await;

@@ -13,9 +13,9 @@ use crate::support::test_space::TestSpace;
 
 async fn open_in(folder: &Path) -> (TestSpace, Writer) {
     let database = TestDatabase::in_folder(folder);
-    let room = TestSpace::open_on(database, json!({}), &[], &[]).await;
-    let writer = Writer::new(&room.person, room.conversation).await;
-    (room, writer)
+    let space = TestSpace::open_on(database, json!({}), &[], &[]).await;
+    let writer = Writer::new(&space.person, space.conversation).await;
+    (space, writer)
 }
 
 /// Posts until a message is rejected.
@@ -28,146 +28,146 @@ async fn post_until_refused(acknowledged: &mut AcknowledgedWrites, writer: &Writ
             return;
         }
     }
-    panic!("300 posts fit on a full disk");
+    panic!("300 posts were accepted with a full disk");
 }
 
 /// Causes a rollback: the same key with another text is rejected with 422.
-async fn have_one_rolled_back(writer: &Writer) {
+async fn cause_rollback(writer: &Writer) {
     let person = &writer.person;
-    let (status, told) = person
+    let (status, body) = person
         .post_message(writer.conversation, "Other words.", Some("first"))
         .await;
-    assert_eq!(status, 422, "{told}");
+    assert_eq!(status, 422, "{body}");
 }
 
 /// Writes after the failure, kills the server, and finds every acknowledged write in the file.
-async fn go_on_and_lose_nothing(
-    room: &mut TestSpace,
+async fn assert_later_writes_are_kept(
+    space: &mut TestSpace,
     writer: &Writer,
     mut acknowledged: AcknowledgedWrites,
 ) {
-    have_one_rolled_back(writer).await;
+    cause_rollback(writer).await;
     for _ in 0..60 {
         assert_eq!(acknowledged.post(writer, "Afterwards").await, 201);
     }
     for _ in 0..3 {
         acknowledged.write_other_kinds(writer).await;
     }
-    room.server.kill9();
-    let missing = acknowledged.missing(&mut room.facts().await).await;
+    space.server.kill9();
+    let missing = acknowledged.missing(&mut space.facts().await).await;
     assert_eq!(
         missing,
         Vec::<String>::new(),
-        "of {}",
+        "acknowledged writes: {}",
         acknowledged.n_writes()
     );
-    room.server.restart().await;
-    let missing = acknowledged.missing(&mut room.facts().await).await;
+    space.server.restart().await;
+    let missing = acknowledged.missing(&mut space.facts().await).await;
     assert_eq!(
         missing,
         Vec::<String>::new(),
-        "of {}",
+        "acknowledged writes: {}",
         acknowledged.n_writes()
     );
 }
 
-async fn is_not_ready(room: &TestSpace, reason: &str) {
-    let (status, told) = room.person.get("/readyz").await;
+async fn assert_not_ready(space: &TestSpace, reason: &str) {
+    let (status, body) = space.person.get("/readyz").await;
     assert_eq!(
-        (status, &told["writes"]),
+        (status, &body["writes"]),
         (503, &json!("failing")),
-        "{told}"
+        "{body}"
     );
-    assert_eq!(told["error"]["message"], reason, "{told}");
-    assert_eq!(room.person.get("/healthz").await.0, 200);
-    let messages = format!("/api/conversations/{}/messages", room.conversation);
-    assert_eq!(room.person.get(&messages).await.0, 200, "reads answer");
+    assert_eq!(body["error"]["message"], reason, "{body}");
+    assert_eq!(space.person.get("/healthz").await.0, 200);
+    let messages = format!("/api/conversations/{}/messages", space.conversation);
+    assert_eq!(space.person.get(&messages).await.0, 200, "reads succeed");
 }
 
-async fn is_ready_again(room: &TestSpace) {
+async fn wait_until_ready(space: &TestSpace) {
     poll::until("a write probe succeeds", async || {
-        (room.person.get("/readyz").await.0 == 200).then_some(())
+        (space.person.get("/readyz").await.0 == 200).then_some(())
     })
     .await;
-    let said = poll::until("the log says so", async || {
-        Some(room.server.output()).filter(|it| it.contains("writes succeed again"))
+    let log = poll::until("a log line about the recovery", async || {
+        Some(space.server.output()).filter(|it| it.contains("writes succeed again"))
     })
     .await;
-    let began = said
+    let began = log
         .matches("a write failed, the server is not ready")
         .count();
-    let ended = said.matches("writes succeed again").count();
-    assert_eq!((began, ended), (1, 1), "one line each\n{said}");
+    let ended = log.matches("writes succeed again").count();
+    assert_eq!((began, ended), (1, 1), "one log line each\n{log}");
 }
 
-async fn post_the_first(room: &TestSpace) {
-    let (status, told) = room
+async fn post_first_message(space: &TestSpace) {
+    let (status, body) = space
         .person
-        .post_message(room.conversation, "First.", Some("first"))
+        .post_message(space.conversation, "First.", Some("first"))
         .await;
-    assert_eq!(status, 201, "{told}");
+    assert_eq!(status, 201, "{body}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_disk_that_was_full_loses_no_later_acknowledged_write() {
+async fn no_acknowledged_write_is_lost_after_the_disk_was_full() {
     let Some(disk) = SmallDisk::mount(16) else {
         return;
     };
-    let (mut room, writer) = open_in(disk.path()).await;
+    let (mut space, writer) = open_in(disk.path()).await;
     let mut acknowledged = AcknowledgedWrites::default();
-    post_the_first(&room).await;
+    post_first_message(&space).await;
 
     disk.fill();
     post_until_refused(&mut acknowledged, &writer).await;
-    is_not_ready(&room, "The disk is full.").await;
-    have_one_rolled_back(&writer).await;
+    assert_not_ready(&space, "The disk is full.").await;
+    cause_rollback(&writer).await;
     disk.empty();
-    is_ready_again(&room).await;
+    wait_until_ready(&space).await;
 
-    go_on_and_lose_nothing(&mut room, &writer, acknowledged).await;
+    assert_later_writes_are_kept(&mut space, &writer, acknowledged).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_error_of_the_disk_loses_no_later_acknowledged_write() {
+async fn no_acknowledged_write_is_lost_after_a_disk_error() {
     let folder = tempfile::tempdir().expect("a temporary folder can be made");
-    let (mut room, writer) = open_in(folder.path()).await;
-    room.server.restart_with_file_limit().await;
+    let (mut space, writer) = open_in(folder.path()).await;
+    space.server.restart_with_file_limit().await;
     let mut acknowledged = AcknowledgedWrites::default();
-    post_the_first(&room).await;
+    post_first_message(&space).await;
 
-    room.server.limit_files(Some(4096));
+    space.server.limit_files(Some(4096));
     post_until_refused(&mut acknowledged, &writer).await;
-    is_not_ready(&room, "The disk reported an I/O error.").await;
-    have_one_rolled_back(&writer).await;
-    room.server.limit_files(None);
-    is_ready_again(&room).await;
+    assert_not_ready(&space, "The disk reported an I/O error.").await;
+    cause_rollback(&writer).await;
+    space.server.limit_files(None);
+    wait_until_ready(&space).await;
 
-    go_on_and_lose_nothing(&mut room, &writer, acknowledged).await;
+    assert_later_writes_are_kept(&mut space, &writer, acknowledged).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_server_that_is_asked_to_end_while_writes_fail_ends_and_keeps_what_it_acknowledged() {
+async fn a_server_stopped_while_writes_fail_keeps_its_acknowledged_writes() {
     let folder = tempfile::tempdir().expect("a temporary folder can be made");
-    let (mut room, writer) = open_in(folder.path()).await;
-    room.server.restart_with_file_limit().await;
+    let (mut space, writer) = open_in(folder.path()).await;
+    space.server.restart_with_file_limit().await;
     let mut acknowledged = AcknowledgedWrites::default();
-    post_the_first(&room).await;
+    post_first_message(&space).await;
     for _ in 0..10 {
         assert_eq!(acknowledged.post(&writer, "Before").await, 201);
     }
 
-    room.server.limit_files(Some(4096));
+    space.server.limit_files(Some(4096));
     post_until_refused(&mut acknowledged, &writer).await;
-    room.server.sigterm();
-    let exit = room.server.wait_exit().await;
+    space.server.sigterm();
+    let exit = space.server.wait_exit().await;
 
     assert!(exit.success(), "{exit}");
-    room.server.restart().await;
-    let missing = acknowledged.missing(&mut room.facts().await).await;
+    space.server.restart().await;
+    let missing = acknowledged.missing(&mut space.facts().await).await;
     assert_eq!(
         missing,
         Vec::<String>::new(),
-        "of {}",
+        "acknowledged writes: {}",
         acknowledged.n_writes()
     );
 }

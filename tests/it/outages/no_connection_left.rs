@@ -9,7 +9,7 @@ use tokio::task::JoinHandle;
 use tokio_tungstenite::tungstenite::Error;
 
 use crate::outages::database_unavailable::{
-    STALE, is_retry_later, post_until_accepted, posts, said_by_people,
+    STALE, assert_retry_later, post_in_time, post_until_accepted, user_messages,
 };
 use crate::support::backends::{TestBackend, TestDatabase};
 use crate::support::database_facts::DatabaseFacts;
@@ -27,8 +27,8 @@ const FEW: &str = "max_connections = 16\nsuperuser_reserved_connections = 0";
 const ANSWERED_WITHIN: Duration = Duration::from_secs(10);
 
 /// Opens every free connection, again and again.
-fn crowd(url: &str) -> JoinHandle<()> {
-    let url = format!("{url}?application_name=stranger");
+fn take_all_connections(url: &str) -> JoinHandle<()> {
+    let url = format!("{url}?application_name=other");
     tokio::spawn(async move {
         let mut held = Vec::new();
         loop {
@@ -41,79 +41,82 @@ fn crowd(url: &str) -> JoinHandle<()> {
 }
 
 /// Terminates all other connections until the server has none.
-async fn leave_none_to_the_server(admin: &mut DatabaseFacts) {
-    poll::until("strangers have all connections", async || {
-        let others = admin
+async fn wait_until_server_has_none(admin: &mut DatabaseFacts) {
+    poll::until("other clients have all connections", async || {
+        let remaining = admin
             .rows(
                 "SELECT CAST(pg_terminate_backend(pid) AS TEXT) FROM pg_stat_activity \
                  WHERE backend_type = 'client backend' AND pid <> pg_backend_pid() \
-                 AND application_name <> 'stranger'",
+                 AND application_name <> 'other'",
             )
             .await;
-        let strangers = "SELECT CAST(count(*) AS TEXT) FROM pg_stat_activity \
-                         WHERE application_name = 'stranger'";
-        (others.is_empty() && admin.number(strangers).await == 15).then_some(())
+        let count_others = "SELECT CAST(count(*) AS TEXT) FROM pg_stat_activity \
+                         WHERE application_name = 'other'";
+        (remaining.is_empty() && admin.number(count_others).await == 15).then_some(())
     })
     .await;
 }
 
-async fn asks(room: &TestSpace, path: &str) -> Answer {
-    let request = http_client().get(format!("{}{path}", room.person.base()));
-    let asked = Instant::now();
-    let answer = Answer::to(request.header("cookie", room.person.cookie())).await;
-    let took = asked.elapsed();
-    assert!(took < ANSWERED_WITHIN, "{path} after {took:?}");
+async fn get_in_time(space: &TestSpace, path: &str) -> Answer {
+    let request = http_client().get(format!("{}{path}", space.person.base()));
+    let started_at = Instant::now();
+    let answer = Answer::to(request.header("cookie", space.person.cookie())).await;
+    let took = started_at.elapsed();
+    assert!(took < ANSWERED_WITHIN, "{path} answered after {took:?}");
     answer
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_server_without_a_connection_says_so_in_time_loses_nothing_and_comes_back() {
+async fn a_server_without_database_connections_returns_503_and_recovers() {
     if !TestBackend::Postgres.is_available() {
         eprintln!("not run: TROUPE_TEST_POSTGRES_URL is not set");
         return;
     }
     let postgres = tokio::task::block_in_place(|| Postgres::start_with(FEW));
     let database = TestDatabase::of_a_server(postgres.url());
-    let mut room = TestSpace::open_on(database, json!({}), &["Ada"], STALE).await;
-    let gate = room.hold_next_reply();
-    room.post("First.").await;
-    room.upstream.wait_for_requests(1).await;
-    let mut admin = room.facts().await;
+    let mut space = TestSpace::open_on(database, json!({}), &["Ada"], STALE).await;
+    let gate = space.hold_next_reply();
+    space.post("First.").await;
+    space.upstream.wait_for_requests(1).await;
+    let mut admin = space.facts().await;
 
-    let strangers = crowd(&postgres.url());
-    leave_none_to_the_server(&mut admin).await;
+    let others = take_all_connections(&postgres.url());
+    wait_until_server_has_none(&mut admin).await;
 
     // Concurrently, like requests of several users.
     let (first, second, third) = tokio::join!(
-        posts(&room, "Second.", "c-2"),
-        posts(&room, "Third.", "c-3"),
-        posts(&room, "Fourth.", "c-4"),
+        post_in_time(&space, "Second.", "c-2"),
+        post_in_time(&space, "Third.", "c-3"),
+        post_in_time(&space, "Fourth.", "c-4"),
     );
     for refused in [first, second, third] {
-        is_retry_later(&refused);
+        assert_retry_later(&refused);
     }
-    let at = format!("/api/conversations/{}", room.conversation);
-    is_retry_later(&asks(&room, &at).await);
-    is_retry_later(&asks(&room, "/readyz").await);
-    assert_eq!(asks(&room, "/healthz").await.status, 200);
-    let refused = connect(&room.person).await;
+    let at = format!("/api/conversations/{}", space.conversation);
+    assert_retry_later(&get_in_time(&space, &at).await);
+    assert_retry_later(&get_in_time(&space, "/readyz").await);
+    assert_eq!(get_in_time(&space, "/healthz").await.status, 200);
+    let refused = connect(&space.person).await;
     let status = |it: &Error| matches!(it, Error::Http(it) if it.status() == 503);
     assert!(refused.as_ref().is_err_and(status), "{:?}", refused.err());
-    room.upstream.wait_for_disconnect(0).await;
-    assert!(room.server.exited().is_none(), "the process lives");
+    space.upstream.wait_for_disconnect(0).await;
+    assert!(
+        space.server.exited().is_none(),
+        "the process is still running"
+    );
 
-    strangers.abort();
+    others.abort();
     for (content, client_id) in [("Second.", "c-2"), ("Third.", "c-3"), ("Fourth.", "c-4")] {
-        post_until_accepted(&room, content, client_id).await;
+        post_until_accepted(&space, content, client_id).await;
     }
     gate.open();
-    room.settle().await;
+    space.settle().await;
 
-    let said = said_by_people(&room).await;
-    assert_eq!(said, ["First.", "Second.", "Third.", "Fourth."]);
+    let messages = user_messages(&space).await;
+    assert_eq!(messages, ["First.", "Second.", "Third.", "Fourth."]);
     assert_eq!(
-        room.roles().await.last().map(String::as_str),
+        space.roles().await.last().map(String::as_str),
         Some("assistant")
     );
-    drop(room);
+    drop(space);
 }

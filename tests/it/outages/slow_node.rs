@@ -75,9 +75,11 @@ impl BusyThreads {
     fn stop(self) -> Duration {
         self.is_over.store(true, Ordering::Relaxed);
         for thread in self.busy {
-            thread.join().expect("to count is all it does");
+            thread.join().expect("the busy thread does not panic");
         }
-        self.watch.join().expect("to look is all it does")
+        self.watch
+            .join()
+            .expect("the measuring thread does not panic")
     }
 }
 
@@ -92,42 +94,43 @@ async fn heartbeat(facts: &mut DatabaseFacts) -> i64 {
 async fn a_busy_machine_does_not_make_runs_look_stale() {
     let is_long = std::env::var("TROUPE_SLOW_TESTS").is_ok_and(|value| value == "1");
     if !TestBackend::Postgres.is_available() || !is_long {
-        eprintln!("not run: TROUPE_SLOW_TESTS is not 1, or no PostgreSQL is given");
+        eprintln!("not run: TROUPE_SLOW_TESTS is not 1, or TROUPE_TEST_POSTGRES_URL is not set");
         return;
     }
-    let room = TestSpace::open_with(TestBackend::Postgres, json!({}), &["Ada"], LEASES).await;
-    let other = room
+    let space = TestSpace::open_with(TestBackend::Postgres, json!({}), &["Ada"], LEASES).await;
+    let other = space
         .second_server_with(&[LEASES, &[("TROUPE_WORKERS", "0")]].concat())
         .await;
-    let ear = WsClient::subscribed(&room.person, room.conversation).await;
-    let gate = room.hold_next_reply();
-    room.post("Tell me a story.").await;
-    ear.wait_for("the first words", |it| it["type"] == "stream_chunk")
+    let subscribed = WsClient::subscribed(&space.person, space.conversation).await;
+    let gate = space.hold_next_reply();
+    space.post("Tell me a story.").await;
+    subscribed
+        .wait_for("the first words", |it| it["type"] == "stream_chunk")
         .await;
-    let mut facts = room.facts().await;
+    let mut facts = space.facts().await;
 
-    let crowd = BusyThreads::start();
+    let busy_threads = BusyThreads::start();
     for _ in 0..STALLS {
         let before = heartbeat(&mut facts).await;
-        room.server.sigstop();
+        space.server.sigstop();
         // The stall itself is the fault, so this sleep does not wait for a condition.
         tokio::time::sleep(STALL).await;
-        room.server.sigcont();
-        poll::until("it beats again, or is given up", async || {
+        space.server.sigcont();
+        poll::until("a new heartbeat, or the end of the run", async || {
             let now = heartbeat(&mut facts).await;
             (now > before || now == 0).then_some(())
         })
         .await;
     }
-    let latest = crowd.stop();
+    let latest = busy_threads.stop();
     gate.open();
-    room.settle().await;
+    space.settle().await;
 
-    eprintln!("{BUSY} busy threads: the last came to its turn after {latest:?}");
+    eprintln!("{BUSY} busy threads: longest scheduling delay {latest:?}");
     if latest * TURNS > SPARE {
-        eprintln!("not judged: this machine adds more than {SPARE:?} by itself");
+        eprintln!("not checked: this machine adds more than {SPARE:?} of delay");
         return;
     }
-    assert_eq!(room.run_statuses().await, ["succeeded"]);
+    assert_eq!(space.run_statuses().await, ["succeeded"]);
     assert!(!other.output().contains("was abandoned"));
 }

@@ -20,8 +20,11 @@ fn takes_an_address(name: &str) -> bool {
 pub fn of_the_document() -> BTreeSet<String> {
     let document = endpoints::all().document();
     let mut found = BTreeSet::new();
-    for (path, methods) in document["paths"].as_object().expect("the paths") {
-        for (method, operation) in methods.as_object().expect("the methods of a path") {
+    for (path, methods) in document["paths"]
+        .as_object()
+        .expect("the document has paths")
+    {
+        for (method, operation) in methods.as_object().expect("a path has methods") {
             let mut fields = Vec::new();
             let parameters = operation["parameters"].as_array().into_iter().flatten();
             let names = parameters.filter_map(|it| it["name"].as_str());
@@ -105,7 +108,7 @@ fn is_a_name(text: &str) -> bool {
 /// `POST /v1/responses` and the like: every endpoint under `/v1` that accepts a body, and its
 /// socket.
 pub fn calls_of_v1() -> BTreeSet<String> {
-    let text = fs::read_to_string("src/web/v1/routes.rs").expect("the routes of /v1");
+    let text = fs::read_to_string("src/web/v1/routes.rs").expect("the routes of /v1 are readable");
     let mut found = BTreeSet::new();
     for resource in text.split("at(\"").skip(1) {
         let path = resource.split('"').next().unwrap_or_default();
@@ -143,13 +146,13 @@ fn sources(folder: &str) -> Vec<(String, String)> {
     let mut found = Vec::new();
     let mut folders = vec![Path::new(folder).to_owned()];
     while let Some(folder) = folders.pop() {
-        for entry in fs::read_dir(&folder).expect("a folder of sources") {
-            let path = entry.expect("an entry").path();
+        for entry in fs::read_dir(&folder).expect("the source folder is readable") {
+            let path = entry.expect("the entry is readable").path();
             let name = path.to_string_lossy().into_owned();
             if path.is_dir() {
                 folders.push(path);
             } else if name.ends_with(".rs") && !name.ends_with("_tests.rs") {
-                let text = fs::read_to_string(&path).expect("a source");
+                let text = fs::read_to_string(&path).expect("the source is readable");
                 found.push((name, text));
             }
         }

@@ -83,7 +83,7 @@ impl ProviderFixture {
         let posted = self.admin.post_message(self.conversation, "Hi.", None);
         let run = expect(201, posted.await)["run"]["id"].clone();
         let path = format!("/api/runs/{}", run.as_str().expect("a run is planned"));
-        poll::until("the run ends", async || {
+        poll::until("the end of the run", async || {
             let run = expect(200, self.admin.get(&path).await);
             let is_over = !["queued", "running"].contains(&run["status"].as_str()?);
             is_over.then_some(run)
@@ -93,19 +93,19 @@ impl ProviderFixture {
 }
 
 /// Sends an address to six endpoints of a running server; each must reject it.
-async fn try_every_way(shelf: &ProviderFixture, base_url: &str) {
+async fn try_all_endpoints(fixture: &ProviderFixture, base_url: &str) {
     let new = json!({"name": "x", "base_url": base_url, "model": "m", "api_key": "sk-planted"});
-    let made = shelf.admin.post("/api/providers", new).await;
+    let made = fixture.admin.post("/api/providers", new).await;
     let change = json!({"base_url": base_url});
-    let changed = shelf.admin.patch(&shelf.path(""), change).await;
+    let changed = fixture.admin.patch(&fixture.path(""), change).await;
     match is_a_name(base_url) {
         // A name is resolved and checked only when it is called.
         true => {
             let made = format!("/api/providers/{}", id(&expect(201, made)));
             expect(200, changed);
-            let tested = shelf.admin.post(&format!("{made}/test"), json!({})).await;
+            let tested = fixture.admin.post(&format!("{made}/test"), json!({})).await;
             assert_eq!(expect(200, tested)["ok"], false, "{base_url}");
-            assert_eq!(shelf.admin.delete(&made).await.0, 204);
+            assert_eq!(fixture.admin.delete(&made).await.0, 204);
         }
         false => {
             let refused = (422, "invalid_value".to_owned());
@@ -114,17 +114,17 @@ async fn try_every_way(shelf: &ProviderFixture, base_url: &str) {
         }
     }
 
-    shelf.store(base_url).await;
-    let tested = shelf.admin.post(&shelf.path("/test"), json!({})).await;
+    fixture.store(base_url).await;
+    let tested = fixture.admin.post(&fixture.path("/test"), json!({})).await;
     let tested = expect(200, tested);
     assert_eq!(tested["ok"], false, "{base_url}: {tested}");
-    let listed = shelf.admin.get(&shelf.path("/models")).await;
+    let listed = fixture.admin.get(&fixture.path("/models")).await;
     assert_eq!(
         refusal(&listed),
         (503, "upstream_error".to_owned()),
         "{base_url}"
     );
-    let run = shelf.reply().await;
+    let run = fixture.reply().await;
     // Reported without a call or a retry.
     assert_eq!(
         run["error"]["code"], "no_provider",
@@ -136,17 +136,17 @@ async fn try_every_way(shelf: &ProviderFixture, base_url: &str) {
 on_sqlite! {
     async fn no_endpoint_reaches_a_private_address(backend) {
         let decoy = TrapServer::start();
-        let shelf = ProviderFixture::set_up(backend, PRIVATE_BLOCKED).await;
+        let fixture = ProviderFixture::set_up(backend, PRIVATE_BLOCKED).await;
         let all = base_urls(decoy.port);
         assert!(all.len() >= 80);
 
         for base_url in &all {
-            try_every_way(&shelf, base_url).await;
+            try_all_endpoints(&fixture, base_url).await;
         }
 
-        eprintln!("{} addresses at 5 doors: {} connections", all.len(), decoy.n_came());
+        eprintln!("{} addresses at 5 endpoints: {} connections", all.len(), decoy.n_came());
         assert_eq!(decoy.n_came(), 0);
-        shelf.app.close().await;
+        fixture.app.close().await;
     }
 
     async fn no_environment_address_reaches_a_private_address(backend) {
@@ -159,45 +159,45 @@ on_sqlite! {
             let env = [PRIVATE_BLOCKED, &[("TROUPE_LLM_BASE_URL", base_url.as_str()), ("TROUPE_LLM_MODEL", "m")]].concat();
             let config = settings(&database, folder.path(), &env);
             let names = TestResolver::new(NAMES);
-            let mut said = Vec::new();
+            let mut report = Vec::new();
 
             let started = App::build_with_resolver(config.clone(), Clock::manual(), names.clone()).await;
-            let checked = check::print_report(&config, names, &mut said).await;
+            let checked = check::print_report(&config, names, &mut report).await;
 
-            let said = String::from_utf8(said).unwrap();
-            assert!(checked.is_err() && said.contains("wrong"), "{base_url}: {said}");
+            let report = String::from_utf8(report).unwrap();
+            assert!(checked.is_err() && report.contains("wrong"), "{base_url}: {report}");
             assert_eq!(started.is_ok(), is_a_name(&base_url), "{base_url}");
             match started {
                 Ok(app) => {
                     n_started += 1;
-                    assert!(said.contains("wrong provider: "), "{said}");
+                    assert!(report.contains("wrong provider: "), "{report}");
                     app.db.clone().close().await;
                 }
                 Err(error) => assert!(error.to_string().contains("TROUPE_LLM_BASE_URL"), "{error}"),
             }
         }
 
-        eprintln!("{n_started} names started a server, no address did: {} connections", decoy.n_came());
+        eprintln!("the server started with {n_started} names and no address: {} connections", decoy.n_came());
         assert_eq!(decoy.n_came(), 0);
     }
 
     async fn check_calls_no_stored_private_address(backend) {
         let decoy = TrapServer::start();
-        let shelf = ProviderFixture::set_up(backend, PRIVATE_BLOCKED).await;
+        let fixture = ProviderFixture::set_up(backend, PRIVATE_BLOCKED).await;
 
         for base_url in base_urls(decoy.port) {
-            shelf.store(&base_url).await;
-            let mut said = Vec::new();
+            fixture.store(&base_url).await;
+            let mut report = Vec::new();
 
-            let checked = check::print_report(&shelf.app.app.config, TestResolver::new(NAMES), &mut said).await;
+            let checked = check::print_report(&fixture.app.app.config, TestResolver::new(NAMES), &mut report).await;
 
-            let said = String::from_utf8(said).unwrap();
-            assert!(checked.is_err() && said.contains("wrong provider: "), "{base_url}: {said}");
+            let report = String::from_utf8(report).unwrap();
+            assert!(checked.is_err() && report.contains("wrong provider: "), "{base_url}: {report}");
         }
 
         eprintln!("by `check`: {} connections", decoy.n_came());
         assert_eq!(decoy.n_came(), 0);
-        shelf.app.close().await;
+        fixture.app.close().await;
     }
 }
 
@@ -205,7 +205,7 @@ on_sqlite! {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_same_endpoints_reach_private_addresses_where_allowed() {
     let decoy = TrapServer::start();
-    let shelf = ProviderFixture::set_up(TestBackend::Sqlite, PRIVATE_ALLOWED).await;
+    let fixture = ProviderFixture::set_up(TestBackend::Sqlite, PRIVATE_ALLOWED).await;
     let mut hosts = vec!["127.0.0.1", "2130706433", "home.example"];
     if decoy.has_ipv6() {
         hosts.extend(["[::1]", "six.example"]);
@@ -213,19 +213,19 @@ async fn the_same_endpoints_reach_private_addresses_where_allowed() {
 
     for host in hosts {
         let before = decoy.n_came();
-        shelf
+        fixture
             .store(&format!("http://{host}:{}/v1", decoy.port))
             .await;
-        let _ = shelf.admin.post(&shelf.path("/test"), json!({})).await;
+        let _ = fixture.admin.post(&fixture.path("/test"), json!({})).await;
 
         assert!(decoy.n_came() > before, "{host}");
     }
-    shelf.app.close().await;
+    fixture.app.close().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn cloud_metadata_stays_blocked_where_private_addresses_are_allowed() {
-    let shelf = ProviderFixture::set_up(TestBackend::Sqlite, PRIVATE_ALLOWED).await;
+    let fixture = ProviderFixture::set_up(TestBackend::Sqlite, PRIVATE_ALLOWED).await;
 
     for host in [
         "169.254.169.254",
@@ -243,23 +243,23 @@ async fn cloud_metadata_stays_blocked_where_private_addresses_are_allowed() {
         "metadata.google.internal",
         "any.example",
     ] {
-        shelf.store(&format!("http://{host}/v1")).await;
+        fixture.store(&format!("http://{host}/v1")).await;
 
-        let tested = shelf.admin.post(&shelf.path("/test"), json!({})).await;
+        let tested = fixture.admin.post(&fixture.path("/test"), json!({})).await;
 
-        let told = expect(200, tested)["error"]["message"].clone();
-        let told = told.as_str().unwrap();
-        assert!(told.contains("a cloud's metadata"), "{host}: {told}");
+        let message = expect(200, tested)["error"]["message"].clone();
+        let message = message.as_str().unwrap();
+        assert!(message.contains("a cloud's metadata"), "{host}: {message}");
     }
-    shelf.app.close().await;
+    fixture.app.close().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_redirect_is_not_followed_and_is_reported() {
     let decoy = TrapServer::start();
     let upstream = FakeProvider::start().await;
-    let shelf = ProviderFixture::set_up(TestBackend::Sqlite, PRIVATE_ALLOWED).await;
-    shelf.store(&upstream.base_url()).await;
+    let fixture = ProviderFixture::set_up(TestBackend::Sqlite, PRIVATE_ALLOWED).await;
+    fixture.store(&upstream.base_url()).await;
     let targets = [
         format!("http://127.0.0.1:{}/v1/chat/completions", decoy.port),
         format!("//127.0.0.1:{}/v1/chat/completions", decoy.port),
@@ -271,13 +271,13 @@ async fn a_redirect_is_not_followed_and_is_reported() {
         for status in [301, 302, 303, 307, 308] {
             let redirect = ResponseScript::status(status).header("Location", target);
             upstream.next(redirect.clone());
-            let tested = shelf.admin.post(&shelf.path("/test"), json!({})).await;
-            let told = expect(200, tested)["error"]["message"].to_string();
-            assert!(told.contains("redirect"), "{told}");
+            let tested = fixture.admin.post(&fixture.path("/test"), json!({})).await;
+            let message = expect(200, tested)["error"]["message"].to_string();
+            assert!(message.contains("redirect"), "{message}");
         }
     }
     upstream.next(ResponseScript::status(307).header("Location", &targets[0]));
-    let run = shelf.reply().await;
+    let run = fixture.reply().await;
 
     assert!(
         run["error"]["message"]
@@ -287,6 +287,6 @@ async fn a_redirect_is_not_followed_and_is_reported() {
     );
     eprintln!("by redirects: {} connections", decoy.n_came());
     assert_eq!(decoy.n_came(), 0);
-    assert_eq!(upstream.n_requests(), 21, "none came twice");
-    shelf.app.close().await;
+    assert_eq!(upstream.n_requests(), 21, "no request was retried");
+    fixture.app.close().await;
 }

@@ -23,7 +23,7 @@ async fn key_at(upstream: &FakeProvider, admin: &HttpClient, path: &str) -> Opti
 }
 
 on_sqlite! {
-    async fn a_key_is_not_sent_where_the_address_was_changed_to(backend) {
+    async fn a_key_is_not_sent_to_a_changed_address(backend) {
         let app = TestApp::start(backend).await;
         let admin = app.admin().await;
         let (here, elsewhere) = (FakeProvider::start().await, FakeProvider::start().await);
@@ -100,7 +100,7 @@ async fn no_field_of_a_provider_accepts_a_line_break() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_tool_that_is_a_program_of_this_machine_cannot_be_set_up() {
+async fn a_local_program_cannot_be_configured() {
     let app = TestApp::start(TestBackend::Sqlite).await;
     let admin = app.admin().await;
 

@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use agent::tools::mcp::content;
 use agent::tools::mcp::message::McpError;
-use agent::tools::mcp::server::{Credentials, McpServer};
+use agent::tools::mcp::remote_server::{Credentials, McpServer};
+use agent::tools::mcp::result_text;
 use agent::tools::mcp::session::McpSession;
 use agent::tools::mcp::tool_cache::McpToolCache;
 use base::ids::UserId;
@@ -34,7 +34,7 @@ fn arguments(value: Value) -> Map<String, Value> {
 }
 
 #[tokio::test]
-async fn a_session_goes_from_its_handshake_to_its_end_and_carries_what_opens_it() {
+async fn a_session_sends_its_credentials_from_the_handshake_to_its_end() {
     let mcp = FakeMcpServer::start(vec![tool("a", true), tool("b", false), tool("c", true)]).await;
 
     let session = McpSession::open(&egress(true), &server(&mcp))
@@ -48,7 +48,7 @@ async fn a_session_goes_from_its_handshake_to_its_end_and_carries_what_opens_it(
     assert_eq!(names, ["a", "b", "c"]);
     assert!(tools[0].is_read_only() && !tools[1].is_read_only());
     assert_eq!(
-        content::result_text(&called.unwrap()).unwrap(),
+        result_text::result_text(&called.unwrap()).unwrap(),
         r#"a got {"q":1}"#
     );
     let methods = [
@@ -60,18 +60,18 @@ async fn a_session_goes_from_its_handshake_to_its_end_and_carries_what_opens_it(
         "DELETE",
     ];
     assert_eq!(mcp.methods(), methods);
-    for (at, told) in mcp.received().iter().enumerate() {
-        assert_eq!(told.header("authorization"), Some("Bearer token"));
-        assert_eq!(told.header("x-team"), Some("blue"));
+    for (at, request) in mcp.received().iter().enumerate() {
+        assert_eq!(request.header("authorization"), Some("Bearer token"));
+        assert_eq!(request.header("x-team"), Some("blue"));
         let is_first = at == 0;
-        assert_eq!(told.header("mcp-session-id").is_none(), is_first);
-        let version = told.header("mcp-protocol-version");
+        assert_eq!(request.header("mcp-session-id").is_none(), is_first);
+        let version = request.header("mcp-protocol-version");
         assert_eq!(version, Some("2025-06-18").filter(|_| !is_first));
     }
 }
 
 #[tokio::test]
-async fn an_answer_may_come_among_other_things_in_a_stream() {
+async fn a_result_may_arrive_in_a_stream_with_other_events() {
     let mcp = FakeMcpServer::start(vec![tool("a", true)]).await;
     mcp.set_behavior(|it| it.streams = true);
     let session = McpSession::open(&egress(true), &server(&mcp))
@@ -81,11 +81,14 @@ async fn an_answer_may_come_among_other_things_in_a_stream() {
     let called = session.call_tool("fail", &Map::new()).await.unwrap();
 
     assert_eq!(session.list_tools().await.unwrap().len(), 1);
-    assert_eq!(content::result_text(&called), Err("fail got {}".to_owned()));
+    assert_eq!(
+        result_text::result_text(&called),
+        Err("fail got {}".to_owned())
+    );
 }
 
 #[tokio::test]
-async fn a_list_is_asked_for_once_by_each_owner_and_key() {
+async fn the_tool_list_is_requested_once_per_owner_and_key() {
     let mcp = FakeMcpServer::start(vec![tool("a", true)]).await;
     let lists = McpToolCache::new(egress(true));
     let other = McpServer {

@@ -100,12 +100,12 @@ fn every_endpoint_that_accepts_an_address_has_a_row() {
 
 /// An outbound client in any other file would need its own rows.
 #[test]
-fn calls_leave_through_these_files_only() {
+fn outbound_calls_are_made_in_these_files_only() {
     let known = [
-        "crates/agent/src/tools/fetch.rs",
         "crates/agent/src/tools/mcp/session.rs",
         "crates/agent/src/tools/mcp/sessions.rs",
         "crates/agent/src/tools/mcp/tool_cache.rs",
+        "crates/agent/src/tools/web_fetcher.rs",
         "crates/llm/src/endpoint.rs",
         "crates/llm/src/registry.rs",
         "crates/outbound-http/src/client.rs",
@@ -119,40 +119,40 @@ fn calls_leave_through_these_files_only() {
 }
 
 /// Tries every row with these addresses.
-async fn try_rows(scene: &MemberCalls, urls: &[String]) {
+async fn try_rows(fixture: &MemberCalls, urls: &[String]) {
     // Tool servers require https unless they are listed.
     let secure = urls.iter().map(|it| it.replacen("http:", "https:", 1));
     let both: Vec<String> = urls.iter().cloned().chain(secure).collect();
     for (_, way) in ROWS {
         match way {
-            Way::Admin(call) => scene.provider_is_refused(call, &urls[0]).await,
-            Way::NewSpace => scene.new_spaces(&both).await,
-            Way::Settings(path) => scene.settings(path, &both).await,
+            Way::Admin(call) => fixture.provider_is_refused(call, &urls[0]).await,
+            Way::NewSpace => fixture.new_spaces(&both).await,
+            Way::Settings(path) => fixture.settings(path, &both).await,
             Way::V1(path) => {
                 for url in &both {
-                    scene.v1(path, url).await;
+                    fixture.v1(path, url).await;
                 }
             }
-            Way::Socket => scene.socket(&both).await,
+            Way::Socket => fixture.socket(&both).await,
         }
     }
-    scene.fetched_by_a_model(urls).await;
-    scene.cards(urls).await;
+    fixture.fetched_by_a_model(urls).await;
+    fixture.cards(urls).await;
 }
 
 async fn no_connection_is_made(backend: TestBackend, set_up: &[(&str, &str)]) {
     let decoy = TrapServer::start();
-    let scene = MemberCalls::create(backend, set_up, &names()).await;
+    let fixture = MemberCalls::create(backend, set_up, &names()).await;
     let urls = base_urls(decoy.port);
     assert!(urls.len() >= 109, "{}", urls.len());
 
-    try_rows(&scene, &urls).await;
+    try_rows(&fixture, &urls).await;
 
     let (n_urls, n_rows) = (urls.len(), ROWS.len());
     let n_came = decoy.n_came();
     eprintln!("{n_urls} spellings at {n_rows} endpoints: {n_came} connections");
     assert_eq!(n_came, 0);
-    scene.close().await;
+    fixture.close().await;
 }
 
 fn names() -> Vec<(&'static str, &'static [&'static str])> {
@@ -178,29 +178,29 @@ on_sqlite! {
 
 /// Ensures that the tests above could detect a connection.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn members_reach_a_host_that_an_admin_lists_by_every_row() {
+async fn members_reach_a_listed_host_through_every_endpoint() {
     let decoy = TrapServer::start();
-    let scene = MemberCalls::create(TestBackend::Sqlite, HOST_LISTED, &names()).await;
+    let fixture = MemberCalls::create(TestBackend::Sqlite, HOST_LISTED, &names()).await;
     let url = [format!("http://{LISTED}:{}/a", decoy.port)];
-    let came = async |what: &str, n: usize| {
+    let wait_for_connection = async |what: &str, n: usize| {
         poll::until(what, async || (decoy.n_came() > n).then_some(())).await;
     };
 
     for (call, way) in ROWS {
         let n = decoy.n_came();
         match way {
-            Way::NewSpace => scene.new_spaces(&url).await,
-            Way::Settings(path) if path.contains("spaces") => scene.settings(path, &url).await,
-            Way::V1(path) if scene.leads_out(path) => scene.v1(path, &url[0]).await,
-            Way::Socket => scene.socket(&url).await,
+            Way::NewSpace => fixture.new_spaces(&url).await,
+            Way::Settings(path) if path.contains("spaces") => fixture.settings(path, &url).await,
+            Way::V1(path) if fixture.leads_out(path) => fixture.v1(path, &url[0]).await,
+            Way::Socket => fixture.socket(&url).await,
             Way::Admin(_) | Way::Settings(_) | Way::V1(_) => continue,
         }
-        came(call, n).await;
+        wait_for_connection(call, n).await;
     }
     let n = decoy.n_came();
-    scene.fetched_by_a_model(&url).await;
-    came("a model fetched it", n + 1).await;
-    scene.close().await;
+    fixture.fetched_by_a_model(&url).await;
+    wait_for_connection("the fetch of a model", n + 1).await;
+    fixture.close().await;
 }
 
 /// Answers every connection with a redirect; returns its port and the count of connections.
@@ -224,21 +224,21 @@ async fn redirecting_server(target: String) -> (u16, Arc<AtomicUsize>) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_listed_host_leads_no_further_by_a_redirect() {
+async fn a_redirect_of_a_listed_host_is_not_followed() {
     let decoy = TrapServer::start();
     let target = format!("http://127.0.0.1:{}/a.png", decoy.port);
     let (port, n_came) = redirecting_server(target).await;
-    let scene = MemberCalls::create(TestBackend::Sqlite, HOST_LISTED, &names()).await;
+    let fixture = MemberCalls::create(TestBackend::Sqlite, HOST_LISTED, &names()).await;
     let url = [format!("http://{LISTED}:{port}/v1")];
 
-    scene.v1("/responses", &url[0]).await;
-    scene.new_spaces(&url).await;
-    scene.fetched_by_a_model(&url).await;
+    fixture.v1("/responses", &url[0]).await;
+    fixture.new_spaces(&url).await;
+    fixture.fetched_by_a_model(&url).await;
 
     // Three fields, the tool server of a space, and a page twice.
     assert_eq!(n_came.load(Ordering::SeqCst), 6);
     assert_eq!(decoy.n_came(), 0);
-    scene.close().await;
+    fixture.close().await;
 }
 
 /// Returns settings of a space with these tool servers.

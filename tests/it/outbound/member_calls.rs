@@ -71,7 +71,12 @@ impl MemberCalls {
         let response = program
             .respond(json!({"input": "Hi.", "background": true}))
             .await;
-        let text = |document: &Value| document["id"].as_str().expect("an id").to_owned();
+        let text = |document: &Value| {
+            document["id"]
+                .as_str()
+                .expect("the document has an id")
+                .to_owned()
+        };
         MemberCalls {
             ids: vec![
                 ("{provider}", provider.to_string()),
@@ -104,7 +109,7 @@ impl MemberCalls {
             .member
             .attempt(method, &self.path(path), Some(&body))
             .await;
-        assert_eq!(answer.expect("an answer").0, 403);
+        assert_eq!(answer.expect("the server answers").0, 403);
     }
 
     /// Creates a new space for each group of addresses, with a message in each.
@@ -155,7 +160,7 @@ impl MemberCalls {
         let posted = self.member.post_message(conversation, "Hi.", None);
         let run = expect(201, posted.await)["run"]["id"].clone();
         let path = format!("/api/runs/{}", run.as_str().expect("a run is planned"));
-        poll::until("the run ends", async || {
+        poll::until("the end of the run", async || {
             let run = expect(200, self.member.get(&path).await);
             let is_over = !["queued", "running"].contains(&run["status"].as_str()?);
             is_over.then_some(())
@@ -192,19 +197,22 @@ impl MemberCalls {
         let address = self.app.base.replacen("http", "ws", 1);
         let address = format!("{address}/v1/responses");
         let socket = connect_with_key(&address, &self.program.key).await;
-        let ear = WsClient::at(socket.expect("the server opens a socket"));
+        let client = WsClient::at(socket.expect("the server opens a socket"));
         let mut at = 0;
         for url in urls {
             for field in V1_FIELDS {
                 let mut frame = body("input", field, url);
                 frame["model"] = json!("scripted");
                 frame["type"] = json!("response.create");
-                ear.send_text(&frame.to_string()).await;
+                client.send_text(&frame.to_string()).await;
                 let is_end = |it: &Value| {
                     let kind = it["type"].as_str().unwrap_or_default();
                     ["error", "response.completed", "response.failed"].contains(&kind)
                 };
-                at = ear.wait_after(at, "the turn ends", is_end).await.0;
+                at = client
+                    .wait_after(at, "the end of the response", is_end)
+                    .await
+                    .0;
             }
         }
     }
@@ -225,8 +233,8 @@ impl MemberCalls {
                 .collect();
             self.upstream.next(ResponseScript::calls(&calls));
             let tools = json!([{"type": "troupe:web_fetch"}]);
-            let said = json!({"input": "Read.", "tools": tools});
-            self.program.respond(said).await;
+            let request = json!({"input": "Read.", "tools": tools});
+            self.program.respond(request).await;
             self.upstream.next(ResponseScript::calls(&calls));
             self.turn(self.conversation).await;
         }

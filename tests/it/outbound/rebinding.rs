@@ -23,18 +23,19 @@ async fn list(
     let egress = OutboundClient::new(names.clone(), allow_private)?;
     let endpoint = ProviderRegistry::new(egress, Duration::ZERO)
         .endpoint(&spec(&format!("http://turning.example:{port}/v1")))
-        .expect("a name passes the look at the URL");
+        .expect("the check of the URL accepts names");
     Ok(model_list::list_models(&endpoint).await?.len())
 }
 
 fn port_of(upstream: &FakeProvider) -> u16 {
     let url = upstream.base_url();
     let port = url.rsplit(':').next().and_then(|it| it.split('/').next());
-    port.and_then(|it| it.parse().ok()).expect("a port")
+    port.and_then(|it| it.parse().ok())
+        .expect("a URL with a port")
 }
 
 #[tokio::test]
-async fn a_call_goes_to_the_address_that_was_judged() {
+async fn a_call_goes_to_the_address_that_was_checked() {
     let upstream = FakeProvider::start().await;
     // Resolves to an allowed address first, then to a forbidden one, and so on.
     let names = TestResolver::new(&[
@@ -46,7 +47,7 @@ async fn a_call_goes_to_the_address_that_was_judged() {
         let listed = list(&names, port_of(&upstream), true).await;
 
         // A second lookup between check and call would get the other address.
-        assert_eq!(names.asked().len(), nth + 1, "one look for each call");
+        assert_eq!(names.asked().len(), nth + 1, "one lookup for each call");
         match nth % 2 {
             0 => assert_eq!(listed, Ok(1), "{nth}"),
             _ => assert!(matches!(listed, Err(LlmError::Unusable { .. })), "{nth}"),
@@ -55,7 +56,7 @@ async fn a_call_goes_to_the_address_that_was_judged() {
 }
 
 #[tokio::test]
-async fn of_several_addresses_none_that_is_refused_is_tried() {
+async fn blocked_addresses_of_a_name_with_several_are_never_called() {
     let decoy = TrapServer::start();
     let upstream = FakeProvider::start().await;
     let names = TestResolver::new(&[(
@@ -90,6 +91,6 @@ async fn a_name_that_resolves_to_a_private_address_is_not_called() {
         );
     }
 
-    eprintln!("by a turning name: {} connections", decoy.n_came());
+    eprintln!("with a rebinding name: {} connections", decoy.n_came());
     assert_eq!(decoy.n_came(), 0);
 }

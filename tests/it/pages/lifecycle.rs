@@ -19,9 +19,8 @@ type Edge = (String, String, String);
 const PAGE: &str = "docs/run-lifecycle.md";
 
 /// Statements of the queue that change no status.
-const READERS_AND_WRITERS_OF_THE_REST: [&str; 7] = [
+const OTHER_STATEMENTS: [&str; 6] = [
     "set_waiting_for",
-    "set_cutoff",
     "heartbeat",
     "request_cancel",
     "list_expired",
@@ -40,7 +39,7 @@ const EVERY_STATUS: [RunStatus; 6] = [
 
 /// A statement that changes the status of a run, with the end it records.
 #[derive(Clone, Copy, Debug)]
-enum Move {
+enum Transition {
     Enqueue,
     Claim,
     Finish(Ending),
@@ -58,21 +57,21 @@ enum Ending {
     Canceled,
 }
 
-const EVERY_MOVE: [Move; 11] = [
-    Move::Enqueue,
-    Move::Claim,
-    Move::Finish(Ending::Succeeded),
-    Move::Finish(Ending::Failed),
-    Move::Finish(Ending::Canceled),
-    Move::Expire(Ending::Failed),
-    Move::Expire(Ending::Canceled),
-    Move::HandBack,
-    Move::CancelQueued,
-    Move::Skip,
-    Move::FailQueued,
+const EVERY_TRANSITION: [Transition; 11] = [
+    Transition::Enqueue,
+    Transition::Claim,
+    Transition::Finish(Ending::Succeeded),
+    Transition::Finish(Ending::Failed),
+    Transition::Finish(Ending::Canceled),
+    Transition::Expire(Ending::Failed),
+    Transition::Expire(Ending::Canceled),
+    Transition::HandBack,
+    Transition::CancelQueued,
+    Transition::Skip,
+    Transition::FailQueued,
 ];
 
-impl Move {
+impl Transition {
     fn verb(self) -> &'static str {
         match self {
             Self::Enqueue => "enqueue",
@@ -97,41 +96,41 @@ impl Ending {
     }
 }
 
-async fn moves(bench: &QueueFixture, it: Move, run: &run::Model) -> Result<bool, DbErr> {
-    let (db, now, lease) = (bench.db(), bench.now(), run.lease);
+async fn apply(fixture: &QueueFixture, it: Transition, run: &run::Model) -> Result<bool, DbErr> {
+    let (db, now, lease) = (fixture.db(), fixture.now(), run.lease);
     match it {
-        Move::Enqueue => {
-            let plan = bench.new_run();
+        Transition::Enqueue => {
+            let plan = fixture.new_run();
             let queued = queue::enqueue(db, plan).await?;
             Ok(queued.id == run.id)
         }
-        Move::Claim => queue::claim(db, run.id, "node-b", now, bench.dialect())
+        Transition::Claim => queue::claim(db, run.id, "node-b", now, fixture.dialect())
             .await
             .map(|it| it.is_some()),
-        Move::Finish(ending) => queue::finish(db, run, lease, &ending.end(), now).await,
-        Move::Expire(ending) => {
-            queue::expire(db, run, lease, &ending.end(), now, &bench.stale()).await
+        Transition::Finish(ending) => queue::finish(db, run, lease, &ending.end(), now).await,
+        Transition::Expire(ending) => {
+            queue::expire(db, run, lease, &ending.end(), now, &fixture.stale()).await
         }
-        Move::HandBack => queue::release(db, run, lease).await,
-        Move::CancelQueued => queue::cancel_queued(db, run, now).await,
-        Move::Skip => queue::skip(db, run, now).await,
-        Move::FailQueued => queue::fail_queued(db, run, &run_error(), now).await,
+        Transition::HandBack => queue::release(db, run, lease).await,
+        Transition::CancelQueued => queue::cancel_queued(db, run, now).await,
+        Transition::Skip => queue::skip(db, run, now).await,
+        Transition::FailQueued => queue::fail_queued(db, run, &run_error(), now).await,
     }
 }
 
 fn word(status: RunStatus) -> String {
-    let value = serde_json::to_value(status).expect("a word");
-    value.as_str().expect("a word").to_owned()
+    let value = serde_json::to_value(status).expect("the status is a string");
+    value.as_str().expect("the status is a string").to_owned()
 }
 
 fn read(path: &str) -> String {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(path);
-    fs::read_to_string(path).expect("the page can be read")
+    fs::read_to_string(path).expect("the file can be read")
 }
 
-/// The edges of the page's diagram: `queued --> running: claim`. Commas separate the verbs of one
-/// edge; `[*]` is the start and the end of a run.
-fn drawn() -> BTreeSet<Edge> {
+/// Returns the edges of the page's diagram: `queued --> running: claim`. Commas separate the verbs
+/// of one edge; `[*]` is the start and the end of a run.
+fn diagram_edges() -> BTreeSet<Edge> {
     let page = read(PAGE);
     let diagram = page
         .split("```mermaid")
@@ -152,37 +151,42 @@ fn drawn() -> BTreeSet<Edge> {
         .collect()
 }
 
-/// The edges that the statements make; each statement is tried from every state.
-async fn made(bench: &QueueFixture) -> BTreeSet<Edge> {
+/// Returns the transitions that the statements make; each is tried from every state.
+async fn statement_edges(fixture: &QueueFixture) -> BTreeSet<Edge> {
     let mut edges = BTreeSet::new();
-    for it in EVERY_MOVE {
+    for it in EVERY_TRANSITION {
         for status in EVERY_STATUS {
-            bench.clear().await;
-            let run = bench.in_status(status);
-            bench.insert(&run).await;
-            let won = moves(bench, it, &run).await.expect("the database answers");
-            let after = bench.row(run.id).await.status;
-            assert!(won || after == status, "{it:?} moves and does not say so");
-            if won {
+            fixture.clear().await;
+            let run = fixture.in_status(status);
+            fixture.insert(&run).await;
+            let changed = apply(fixture, it, &run)
+                .await
+                .expect("the database answers");
+            let after = fixture.row(run.id).await.status;
+            assert!(
+                changed || after == status,
+                "{it:?} changed the row and returned false"
+            );
+            if changed {
                 edges.insert((word(status), word(after), it.verb().to_owned()));
             }
         }
     }
-    bench.clear().await;
-    queue::enqueue(bench.db(), bench.new_run())
+    fixture.clear().await;
+    queue::enqueue(fixture.db(), fixture.new_run())
         .await
-        .expect("a free place");
-    let new = run::Entity::find().one(bench.db()).await;
-    let new = new.expect("the database answers").expect("a row");
+        .expect("the run is enqueued");
+    let new = run::Entity::find().one(fixture.db()).await;
+    let new = new.expect("the database answers").expect("the run exists");
     edges.insert(("[*]".to_owned(), word(new.status), "enqueue".to_owned()));
     edges
 }
 
 on_sqlite! {
-    async fn the_diagram_shows_every_move_and_no_other(backend) {
-        let bench = QueueFixture::new(backend).await;
+    async fn the_diagram_shows_every_transition_and_no_other(backend) {
+        let fixture = QueueFixture::new(backend).await;
 
-        assert_eq!(drawn(), made(&bench).await);
+        assert_eq!(diagram_edges(), statement_edges(&fixture).await);
     }
 }
 
@@ -201,15 +205,17 @@ fn the_diagram_shows_only_legal_edges() {
     ]
     .into();
 
-    let drawn = drawn();
-    let moves = drawn.iter().filter(|it| it.0 != "[*]" && it.0 != it.1);
-    let edges: BTreeSet<_> = moves.map(|it| (it.0.as_str(), it.1.as_str())).collect();
+    let diagram_edges = diagram_edges();
+    let edges = diagram_edges
+        .iter()
+        .filter(|it| it.0 != "[*]" && it.0 != it.1);
+    let edges: BTreeSet<_> = edges.map(|it| (it.0.as_str(), it.1.as_str())).collect();
 
     assert_eq!(edges, legal);
 }
 
 #[test]
-fn every_statement_of_the_queue_stands_in_the_table() {
+fn every_statement_of_the_queue_is_in_the_table() {
     let (page, source) = (read(PAGE), read("src/runs/store/queue.rs"));
     let table: String = page.lines().filter(|it| it.starts_with('|')).collect();
     let public = source.lines().filter_map(|line| {
@@ -217,17 +223,17 @@ fn every_statement_of_the_queue_stands_in_the_table() {
         Some(name)
     });
     let public: BTreeSet<_> = public.collect();
-    let known: BTreeSet<_> = EVERY_MOVE
+    let known: BTreeSet<_> = EVERY_TRANSITION
         .into_iter()
-        .map(Move::verb)
-        .chain(READERS_AND_WRITERS_OF_THE_REST)
+        .map(Transition::verb)
+        .chain(OTHER_STATEMENTS)
         .collect();
 
     assert_eq!(
         public, known,
-        "a statement that no test of the diagram knows"
+        "the tests do not cover exactly the public statements"
     );
-    for verb in EVERY_MOVE.into_iter().map(Move::verb) {
+    for verb in EVERY_TRANSITION.into_iter().map(Transition::verb) {
         assert!(
             table.contains(&format!("`{verb}`")),
             "{verb} is not in the table of {PAGE}"

@@ -15,16 +15,17 @@ fn page() -> String {
     fs::read_to_string(path).expect("the page can be read")
 }
 
-/// A frame of the API document. Several names may share one frame; each adds some of its keys.
+/// A frame schema of the API document. Several event names may share one schema, each with some of
+/// its keys.
 struct Frame {
-    words: Keys,
+    names: Keys,
     keys: Keys,
     required: Keys,
 }
 
 impl Frame {
-    fn fits(&self, word: &str, keys: &Keys) -> bool {
-        self.words.contains(word) && self.required.is_subset(keys) && keys.is_subset(&self.keys)
+    fn matches(&self, name: &str, keys: &Keys) -> bool {
+        self.names.contains(name) && self.required.is_subset(keys) && keys.is_subset(&self.keys)
     }
 }
 
@@ -33,34 +34,36 @@ fn strings(value: &Value) -> Keys {
     all.filter_map(Value::as_str).map(str::to_owned).collect()
 }
 
-/// The frames of a kind, distinguished by the value of the field `tag`.
+/// Returns the frame schemas of a kind, distinguished by the value of the field `tag`.
 fn documented(kind: &str, tag: &str) -> Vec<Frame> {
     let document = api_contract::document();
     let schema = &document["components"]["schemas"][kind];
     let choices = schema["oneOf"].as_array().or(schema["anyOf"].as_array());
     let frame = |choice: &Value| {
-        let pointer = choice["$ref"].as_str().expect("a reference");
-        let schema = document.pointer(&pointer[1..]).expect("a schema");
-        let properties = schema["properties"].as_object().expect("an object");
+        let pointer = choice["$ref"].as_str().expect("the choice is a reference");
+        let schema = document.pointer(&pointer[1..]).expect("the schema exists");
+        let properties = schema["properties"]
+            .as_object()
+            .expect("the schema has properties");
         let mut keys: Keys = properties.keys().cloned().collect();
         let mut required = strings(&schema["required"]);
         keys.remove(tag);
         required.remove(tag);
         Frame {
-            words: strings(&properties[tag]["enum"]),
+            names: strings(&properties[tag]["enum"]),
             keys,
             required,
         }
     };
-    let choices = choices.expect("a choice of frames");
+    let choices = choices.expect("the schema is a choice of frames");
     choices.iter().map(frame).collect()
 }
 
-fn words(frames: &[Frame]) -> Keys {
-    frames.iter().flat_map(|it| it.words.clone()).collect()
+fn names(frames: &[Frame]) -> Keys {
+    frames.iter().flat_map(|it| it.names.clone()).collect()
 }
 
-/// The rows of the page's tables whose header begins with this word, split into cells.
+/// Returns the rows of the page's tables whose header begins with `head`, split into cells.
 fn table(page: &str, head: &str) -> Vec<Vec<String>> {
     let mut rows = Vec::new();
     let mut inside = false;
@@ -80,7 +83,7 @@ fn table(page: &str, head: &str) -> Vec<Vec<String>> {
     rows
 }
 
-/// The keys that a cell names in backticks; the content of a key, after a colon, is left out.
+/// Returns the keys that a cell names in backticks, without the value after a colon.
 fn named(cell: &str) -> Keys {
     let ticked = cell.split('`').skip(1).step_by(2);
     ticked
@@ -88,7 +91,7 @@ fn named(cell: &str) -> Keys {
         .collect()
 }
 
-/// The example frames of the page, one per line; `…` marks omitted content.
+/// Returns the example frames of the page, one per line; `…` marks omitted content.
 fn examples(page: &str) -> Vec<Value> {
     page.split("```json")
         .skip(1)
@@ -96,45 +99,48 @@ fn examples(page: &str) -> Vec<Value> {
         .flat_map(str::lines)
         .filter(|it| !it.is_empty())
         .map(|line| {
-            let whole = line.replace("{…}", "{}");
-            serde_json::from_str(&whole).unwrap_or_else(|it| panic!("{it}: {line}"))
+            let json = line.replace("{…}", "{}");
+            serde_json::from_str(&json).unwrap_or_else(|it| panic!("{it}: {line}"))
         })
         .collect()
 }
 
 #[test]
-fn every_event_stands_in_a_table_with_all_its_keys() {
+fn every_event_is_in_a_table_with_all_its_keys() {
     let documented = documented("SocketEvent", "type");
-    let told: BTreeMap<_, _> = table(&page(), "event")
+    let listed: BTreeMap<_, _> = table(&page(), "event")
         .into_iter()
         .map(|row| {
-            let name = named(&row[0]).pop_first().expect("an event");
+            let name = named(&row[0]).pop_first().expect("the row names an event");
             (name, named(&row[1]))
         })
         .collect();
 
-    assert_eq!(told.keys().cloned().collect::<Keys>(), words(&documented));
+    assert_eq!(listed.keys().cloned().collect::<Keys>(), names(&documented));
     for frame in &documented {
         let mut seen = Keys::new();
-        for word in &frame.words {
-            // If a name has two frames, its row lists the keys that both have.
-            let keys: Keys = told[word].intersection(&frame.keys).cloned().collect();
-            assert!(frame.fits(word, &keys), "{word} with {keys:?}");
+        for name in &frame.names {
+            // If an event name has two schemas, its row lists the keys of both.
+            let keys: Keys = listed[name].intersection(&frame.keys).cloned().collect();
+            assert!(
+                frame.matches(name, &keys),
+                "{name} does not match a schema with {keys:?}"
+            );
             seen.extend(keys);
         }
-        assert_eq!(seen, frame.keys, "of {:?}", frame.words);
+        assert_eq!(seen, frame.keys, "keys of {:?} are missing", frame.names);
     }
-    for (word, keys) in &told {
-        let frames = documented.iter().filter(|it| it.words.contains(word));
+    for (name, keys) in &listed {
+        let frames = documented.iter().filter(|it| it.names.contains(name));
         let all: Keys = frames.flat_map(|it| it.keys.clone()).collect();
-        assert!(keys.is_subset(&all), "{word} has not all of {keys:?}");
+        assert!(keys.is_subset(&all), "{name} does not have all of {keys:?}");
     }
 }
 
 #[test]
-fn every_event_is_shown_as_the_document_has_it() {
+fn every_example_event_matches_the_document() {
     let examples = examples(&page()).into_iter();
-    are_shown(
+    check_examples(
         examples.filter(|it| it["type"].is_string()),
         "SocketEvent",
         "type",
@@ -142,30 +148,38 @@ fn every_event_is_shown_as_the_document_has_it() {
 }
 
 #[test]
-fn every_operation_is_shown_as_the_document_has_it() {
+fn every_example_operation_matches_the_document() {
     let rows = table(&page(), "frame").into_iter();
-    let frames = rows.map(|row| serde_json::from_str(row[0].trim_matches('`')).expect("a frame"));
-    are_shown(frames, "SocketCommand", "op");
+    let frames = rows
+        .map(|row| serde_json::from_str(row[0].trim_matches('`')).expect("the cell is a frame"));
+    check_examples(frames, "SocketCommand", "op");
 }
 
-fn are_shown(examples: impl Iterator<Item = Value>, kind: &str, tag: &str) {
+fn check_examples(examples: impl Iterator<Item = Value>, kind: &str, tag: &str) {
     let documented = documented(kind, tag);
     let mut shown = Keys::new();
     for example in examples {
-        let word = example[tag].as_str().expect("a word");
-        let object = example.as_object().expect("a frame is an object");
+        let name = example[tag].as_str().expect("the tag is a string");
+        let object = example.as_object().expect("the frame is an object");
         let keys = object.keys().filter(|it| *it != tag).cloned().collect();
-        let fits = documented.iter().any(|it| it.fits(word, &keys));
-        assert!(fits, "not as the document has it: {example}");
-        shown.insert(word.to_owned());
+        let matches = documented.iter().any(|it| it.matches(name, &keys));
+        assert!(
+            matches,
+            "the example does not match the document: {example}"
+        );
+        shown.insert(name.to_owned());
     }
-    assert_eq!(shown, words(&documented), "shown, and documented");
+    assert_eq!(
+        shown,
+        names(&documented),
+        "the examples do not cover exactly the documented frames"
+    );
 }
 
 #[test]
-fn every_key_of_the_snapshot_stands_in_the_table() {
+fn every_key_of_the_snapshot_is_in_the_table() {
     let rows = table(&page(), "key");
-    let told: Keys = rows.iter().flat_map(|row| named(&row[0])).collect();
+    let listed: Keys = rows.iter().flat_map(|row| named(&row[0])).collect();
     let schema = &api_contract::document()["components"]["schemas"]["Snapshot"]["properties"];
     let mut documented: Keys = schema
         .as_object()
@@ -173,8 +187,8 @@ fn every_key_of_the_snapshot_stands_in_the_table() {
         .keys()
         .cloned()
         .collect();
-    // It is next to the snapshot in the response.
+    // `rev` is next to the snapshot in the response.
     documented.insert("rev".to_owned());
 
-    assert_eq!(told, documented);
+    assert_eq!(listed, documented);
 }

@@ -1,5 +1,5 @@
-//! Checks that every test named in `docs/scheduling-rules.md` exists and runs on the databases that
-//! its column says, so that a renamed or deleted test is noticed.
+//! Checks that every test named in `docs/scheduling-rules.md` exists and runs on the databases of
+//! its column, so that a renamed or deleted test is detected.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -12,22 +12,22 @@ fn root() -> &'static Path {
 }
 
 fn sources(folder: &str) -> Vec<String> {
-    let mut waiting: Vec<PathBuf> = vec![root().join(folder)];
+    let mut pending: Vec<PathBuf> = vec![root().join(folder)];
     let mut texts = Vec::new();
-    while let Some(folder) = waiting.pop() {
-        for entry in fs::read_dir(&folder).expect("a folder can be listed") {
-            let path = entry.expect("an entry can be read").path();
+    while let Some(folder) = pending.pop() {
+        for entry in fs::read_dir(&folder).expect("the folder can be listed") {
+            let path = entry.expect("the folder entry can be read").path();
             if path.is_dir() {
-                waiting.push(path);
+                pending.push(path);
             } else if path.extension().is_some_and(|it| it == "rs") {
-                texts.push(fs::read_to_string(&path).expect("a source file is UTF-8"));
+                texts.push(fs::read_to_string(&path).expect("the source file is UTF-8"));
             }
         }
     }
     texts
 }
 
-/// The names of the functions that `declared` finds in a line.
+/// Returns the names of the functions; `declared` returns the rest of a line that declares one.
 fn names<'a>(
     text: &'a str,
     declared: impl Fn(&'a str) -> Option<&'a str> + 'a,
@@ -38,7 +38,7 @@ fn names<'a>(
         .map(|(name, _)| name.to_owned())
 }
 
-/// The tests that run on the databases: the functions of every `on_both!` and `on_sqlite!`.
+/// Returns the tests that use a database: the functions of every `on_both!` and `on_sqlite!`.
 fn with_database() -> BTreeSet<String> {
     let mut found = BTreeSet::new();
     for text in sources("tests/it") {
@@ -53,7 +53,7 @@ fn with_database() -> BTreeSet<String> {
     found
 }
 
-/// The tests without a database: functions after a `#[test]` or in a `proptest!`.
+/// Returns the tests without a database: functions after a `#[test]` or in a `proptest!`.
 fn pure() -> BTreeSet<String> {
     let mut found = BTreeSet::new();
     for text in ["src", "crates", "tests/model"]
@@ -68,7 +68,7 @@ fn pure() -> BTreeSet<String> {
 }
 
 struct Rule {
-    says: String,
+    description: String,
     with_database: Vec<String>,
     pure: Vec<String>,
 }
@@ -84,9 +84,9 @@ fn rules() -> Vec<Rule> {
     cells
         .filter(|it| !matches!(it[0].trim(), "rule" | "---"))
         .map(|it| {
-            assert_eq!(it.len(), 3, "three columns: {it:?}");
+            assert_eq!(it.len(), 3, "the row does not have three columns: {it:?}");
             Rule {
-                says: it[0].trim().to_owned(),
+                description: it[0].trim().to_owned(),
                 with_database: named(it[1]),
                 pure: named(it[2]),
             }
@@ -95,16 +95,16 @@ fn rules() -> Vec<Rule> {
 }
 
 #[test]
-fn every_rule_has_a_test_and_each_stands_where_its_column_says() {
+fn every_rule_has_a_test_on_the_databases_of_its_column() {
     let (with_database, pure) = (with_database(), pure());
     assert!(
         with_database.len() > 100 && pure.len() > 100,
         "no tests were found"
     );
-    let mut wrong = Vec::new();
+    let mut errors = Vec::new();
     for rule in rules() {
         if rule.with_database.is_empty() && rule.pure.is_empty() {
-            wrong.push(format!("{}: no test at all", rule.says));
+            errors.push(format!("{}: no test at all", rule.description));
         }
         let missing = |named: &[String], there: &BTreeSet<String>| -> Vec<String> {
             named
@@ -114,14 +114,17 @@ fn every_rule_has_a_test_and_each_stands_where_its_column_says() {
                 .collect()
         };
         for name in missing(&rule.with_database, &with_database) {
-            wrong.push(format!(
-                "{}: {name} is no test of on_both! or on_sqlite!",
-                rule.says
+            errors.push(format!(
+                "{}: {name} is not a test of on_both! or on_sqlite!",
+                rule.description
             ));
         }
         for name in missing(&rule.pure, &pure) {
-            wrong.push(format!("{}: {name} is no pure test", rule.says));
+            errors.push(format!(
+                "{}: {name} is not a test without a database",
+                rule.description
+            ));
         }
     }
-    assert!(wrong.is_empty(), "{PAGE}:\n{}", wrong.join("\n"));
+    assert!(errors.is_empty(), "{PAGE}:\n{}", errors.join("\n"));
 }

@@ -1,4 +1,4 @@
-//! Tests the rights grid for the frames of the WebSocket.
+//! Tests the rights of every role for the frames of the WebSocket.
 
 use serde_json::{Value, json};
 
@@ -8,7 +8,7 @@ use crate::support::app::{OPEN_REGISTRATION, TestApp};
 use crate::support::backends::on_sqlite;
 use crate::support::ws_client::{WsClient, connect};
 
-/// What a frame is answered with: `ok`, or a code.
+/// Returns the result of a frame: `ok`, or an error code.
 fn word(answer: &Value) -> String {
     match answer["ok"] == true {
         true => "ok".to_owned(),
@@ -20,16 +20,16 @@ fn word(answer: &Value) -> String {
 }
 
 on_sqlite! {
-    async fn every_frame_is_answered_by_the_rights_of_its_sender(backend) {
-        let cast = RoleClients::create(TestApp::start_with(backend, OPEN_REGISTRATION).await).await;
-        let stage = fixture::create(&cast, Role::Owner).await;
-        let (space, conversation) = (stage.of("space_id", Role::Owner), stage.of("conversation_id", Role::Owner));
+    async fn the_result_of_every_frame_depends_on_the_rights_of_its_sender(backend) {
+        let clients = RoleClients::create(TestApp::start_with(backend, OPEN_REGISTRATION).await).await;
+        let space_ids = fixture::create(&clients, Role::Owner).await;
+        let (space, conversation) = (space_ids.of("space_id", Role::Owner), space_ids.of("conversation_id", Role::Owner));
         let mut cells = 0;
         let mut wrong = Vec::new();
 
-        for who in Role::ALL.into_iter().filter(|it| *it != Role::Nobody) {
-            let ear = WsClient::open(cast.person(who)).await;
-            let sees = who.is_seated() || who == Role::Admin;
+        for who in Role::ALL.into_iter().filter(|it| *it != Role::SignedOut) {
+            let socket = WsClient::open(clients.person(who)).await;
+            let sees = who.has_membership() || who == Role::Admin;
             let seen = if sees { "ok" } else { "not_found" };
             let typed = match who {
                 Role::Admin => "forbidden",
@@ -49,23 +49,23 @@ on_sqlite! {
                 (json!({"op": "ping"}), "ok"),
                 (json!({"op": "shout"}), "invalid_value"),
             ] {
-                let answer = ear.call(frame.clone()).await;
+                let answer = socket.call(frame.clone()).await;
                 cells += 1;
                 if word(&answer) != expected {
-                    wrong.push(format!("{who:?} {frame}: {answer} and not {expected}"));
+                    wrong.push(format!("{who:?} {frame}: {answer}, expected {expected}"));
                 }
             }
         }
-        assert!(connect_signed_out(&cast).await, "nobody gets no socket");
+        assert!(connect_signed_out(&clients).await, "a socket without a session is rejected");
 
         eprintln!("{cells} frames");
-        cast.house.close().await;
+        clients.app.close().await;
         assert!(wrong.is_empty(), "{}", wrong.join("\n"));
     }
 }
 
-async fn connect_signed_out(cast: &RoleClients) -> bool {
-    let nobody = cast.person(Role::Nobody);
-    let visitor = nobody.with_cookie("troupe_session=none".to_owned());
-    connect(&visitor).await.is_err()
+async fn connect_signed_out(clients: &RoleClients) -> bool {
+    let signed_out = clients.person(Role::SignedOut);
+    let without_session = signed_out.with_cookie("troupe_session=none".to_owned());
+    connect(&without_session).await.is_err()
 }

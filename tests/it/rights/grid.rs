@@ -14,7 +14,7 @@ use crate::support::backends::{TestBackend, on_sqlite};
 use crate::support::database_facts::DatabaseFacts;
 use crate::support::http_client::{HttpClient, expect};
 
-/// Without workers, what is queued stays queued; no limit ends the grid early.
+/// Without workers, queued runs stay queued; limits would end the grid early.
 const SETTINGS: &[(&str, &str)] = &[
     ("TROUPE_OPEN_REGISTRATION", "true"),
     ("TROUPE_WORKERS", "0"),
@@ -23,7 +23,7 @@ const SETTINGS: &[(&str, &str)] = &[
     ("LIMIT_POSTS_PER_MINUTE", "0"),
 ];
 
-/// What a path may hold that is no id at all.
+/// Path segments that are not a valid id.
 const NO_IDS: [&str; 6] = [
     "abc",
     "-1",
@@ -35,61 +35,54 @@ const NO_IDS: [&str; 6] = [
 
 #[tokio::test]
 async fn every_endpoint_has_a_row_and_every_row_an_endpoint() {
-    let house = TestApp::start_with(TestBackend::Sqlite, SETTINGS).await;
-    let document = expect(200, HttpClient::new(&house.base).get("/openapi.json").await);
-    house.close().await;
+    let app = TestApp::start_with(TestBackend::Sqlite, SETTINGS).await;
+    let document = expect(200, HttpClient::new(&app.base).get("/openapi.json").await);
+    app.close().await;
 
-    let paths = document["paths"].as_object().expect("the paths");
-    let doors = paths.iter().flat_map(|(path, methods)| {
-        let methods = methods.as_object().expect("the methods of a path");
+    let paths = document["paths"]
+        .as_object()
+        .expect("the document has paths");
+    let endpoints = paths.iter().flat_map(|(path, methods)| {
+        let methods = methods.as_object().expect("a path has methods");
         methods
             .keys()
             .map(move |it| format!("{} {path}", it.to_uppercase()))
     });
-    let doors: BTreeSet<String> = doors.filter(|it| it != "GET /ws").collect();
+    let endpoints: BTreeSet<String> = endpoints.filter(|it| it != "GET /ws").collect();
     let known: BTreeSet<String> = rows().iter().map(|it| it.call.to_owned()).collect();
 
-    let without_row: Vec<_> = doors.difference(&known).collect();
-    let without_door: Vec<_> = known.difference(&doors).collect();
+    let without_row: Vec<_> = endpoints.difference(&known).collect();
+    let without_endpoint: Vec<_> = known.difference(&endpoints).collect();
     assert!(without_row.is_empty(), "no row for {without_row:?}");
-    assert!(without_door.is_empty(), "no door for {without_door:?}");
+    assert!(
+        without_endpoint.is_empty(),
+        "no endpoint for {without_endpoint:?}"
+    );
 }
 
 on_sqlite! {
-    async fn every_cell_of_the_grid_answers_as_the_table_says(backend) {
-        let cast = RoleClients::create(TestApp::start_with(backend, SETTINGS).await).await;
-        let mut facts = DatabaseFacts::open(&cast.house.database).await;
-        ids_of_each_kind_are_far_apart(&mut facts).await;
-        let mut foreign = fixture::create(&cast, Role::Elsewhere).await;
-        fixture::create_resources_of(&cast, Role::Elsewhere, &mut foreign).await;
-        let mut grid = Grid {
-            foreign,
-            cast,
-            facts,
-            cells: 0,
-            wrong: Vec::new(),
-        };
-
-        let stage = fixture::create(&grid.cast, Role::Owner).await;
+    async fn a_rejected_call_returns_the_status_of_the_table_and_changes_nothing(backend) {
+        let (mut grid, space_ids) = Grid::open(backend).await;
         let everything = grid.snapshot().await;
         for row in rows() {
-            grid.refused(&row, &stage).await;
+            grid.refused(&row, &space_ids).await;
             if grid.snapshot().await != everything {
-                grid.wrong.push(format!("{} {}: a refusal left a trace", row.call, row.case));
+                grid.wrong.push(format!("{} {}: a rejected call changed the database", row.call, row.case));
             }
         }
-        for row in rows() {
-            grid.allowed(&row, &stage).await;
-        }
+        grid.close().await;
+    }
 
-        let Grid { cells, wrong, cast, .. } = grid;
-        eprintln!("{cells} cells");
-        cast.house.close().await;
-        assert!(wrong.is_empty(), "{} of {cells} cells:\n{}", wrong.len(), wrong.join("\n"));
+    async fn an_allowed_call_returns_the_status_of_the_table(backend) {
+        let (mut grid, space_ids) = Grid::open(backend).await;
+        for row in rows() {
+            grid.allowed(&row, &space_ids).await;
+        }
+        grid.close().await;
     }
 }
 
-/// No id of one kind is one of another, so that one that is mistaken finds nothing.
+/// Makes the ids of different tables disjoint, so that an id of the wrong table finds nothing.
 async fn ids_of_each_kind_are_far_apart(facts: &mut DatabaseFacts) {
     let tables = [
         "users",
@@ -122,39 +115,70 @@ async fn ids_of_each_kind_are_far_apart(facts: &mut DatabaseFacts) {
 }
 
 struct Grid {
-    cast: RoleClients,
+    clients: RoleClients,
     facts: DatabaseFacts,
-    /// The ids of a space in which only [`Who::Elsewhere`] sits.
+    /// The ids of a space whose only member is [`Role::Elsewhere`].
     foreign: Ids,
     cells: usize,
     wrong: Vec<String>,
 }
 
 impl Grid {
-    /// Tries roles that are refused: with their own ids, foreign ones, missing ones, and malformed
-    /// ones.
-    async fn refused(&mut self, row: &Row, stage: &Ids) {
+    /// Starts a server with a user for each role, and creates the resources of a space.
+    async fn open(backend: TestBackend) -> (Grid, Ids) {
+        let clients = RoleClients::create(TestApp::start_with(backend, SETTINGS).await).await;
+        let mut facts = DatabaseFacts::open(&clients.app.database).await;
+        ids_of_each_kind_are_far_apart(&mut facts).await;
+        let mut foreign = fixture::create(&clients, Role::Elsewhere).await;
+        fixture::create_resources_of(&clients, Role::Elsewhere, &mut foreign).await;
+        let space_ids = fixture::create(&clients, Role::Owner).await;
+        let grid = Grid {
+            foreign,
+            clients,
+            facts,
+            cells: 0,
+            wrong: Vec::new(),
+        };
+        (grid, space_ids)
+    }
+
+    /// Stops the server, and fails if a cell was wrong.
+    async fn close(self) {
+        let (cells, wrong) = (self.cells, self.wrong);
+        self.clients.app.close().await;
+        let list = wrong.join("\n");
+        assert!(
+            wrong.is_empty(),
+            "{} of {cells} cells failed:\n{list}",
+            wrong.len()
+        );
+    }
+
+    /// Calls the endpoint with each rejected role: with own ids, foreign ones, missing ones, and
+    /// malformed ones.
+    async fn refused(&mut self, row: &Row, space_ids: &Ids) {
         for who in Role::ALL {
             let status = row.expects(who);
             if Row::is_refusal(status) && row.before == Setup::Nothing {
-                let path = row.filled(|it| text(&stage.of(row.id_for(it), who)));
-                self.check_call(row, who, "own", &path, stage, status).await;
+                let path = row.filled(|it| text(&space_ids.of(row.id_for(it), who)));
+                self.check_call(row, who, "own", &path, space_ids, status)
+                    .await;
             }
             if row.parameters().is_empty() {
                 continue;
             }
-            let may_know = self.without_the_thing(row, who);
-            // An admin may access everything except what belongs to one user; a token is a right by
-            // itself.
-            let may_be_there = match who {
+            let missing_status = self.missing_status(row, who);
+            // An admin may access everything except what belongs to one user; a token alone grants
+            // access.
+            let may_access = match who {
                 Role::Elsewhere => true,
                 _ if row.parameters() == ["token"] => true,
-                Role::Admin => row.before != Setup::Furnishes,
+                Role::Admin => row.before != Setup::CreatesKeyAndSession,
                 _ => false,
             };
-            if !may_be_there {
+            if !may_access {
                 let path = row.filled(|it| text(&self.foreign.of(it, who)));
-                self.check_call(row, who, "foreign", &path, stage, may_know)
+                self.check_call(row, who, "foreign", &path, space_ids, missing_status)
                     .await;
             }
             // A malformed id is 404 for every role.
@@ -163,42 +187,42 @@ impl Grid {
                 "run_id" => id.len() == 36 && id.contains('-'),
                 _ => id.len() < 20 && id.bytes().all(|it| it.is_ascii_digit()),
             };
-            let mut ids = self.missing_ids(row, stage, who);
+            let mut ids = self.missing_ids(row, space_ids, who);
             if parameter != "token" {
                 ids.extend(NO_IDS.iter().map(|it| (*it).to_owned()));
             }
             for id in ids {
                 let path = row.filled(|_| id.clone());
                 let expected = match parameter == "token" || has_form(&id) {
-                    true => may_know,
+                    true => missing_status,
                     false => 404,
                 };
-                self.check_call(row, who, "no such", &path, stage, expected)
+                self.check_call(row, who, "no such", &path, space_ids, expected)
                     .await;
             }
         }
     }
 
-    /// What is answered about something that is not there, or not theirs to know of.
-    fn without_the_thing(&self, row: &Row, who: Role) -> u16 {
+    /// Returns the expected status for a resource that is missing or not visible to the role.
+    fn missing_status(&self, row: &Row, who: Role) -> u16 {
         match (who, row.expects(Role::Outsider)) {
-            (Role::Nobody, _) if row.expects(who) == 401 => 401,
-            // What only admins do is refused to others before it is looked for.
+            (Role::SignedOut, _) if row.expects(who) == 401 => 401,
+            // For endpoints of admins, other roles are rejected before the resource is looked up.
             (Role::Admin, _) => 404,
             (_, 403) => 403,
             _ => 404,
         }
     }
 
-    /// Ids that stand for nothing: missing ones and ones of another kind.
-    fn missing_ids(&self, row: &Row, stage: &Ids, who: Role) -> Vec<String> {
+    /// Returns ids that do not exist: one of another table and an unused one.
+    fn missing_ids(&self, row: &Row, space_ids: &Ids, who: Role) -> Vec<String> {
         let is_about = row.parameters()[0];
         let other_kind = match is_about {
             "space_id" => "conversation_id",
             "run_id" => "message_id",
             _ => "space_id",
         };
-        let other_kind = text(&stage.of(other_kind, who));
+        let other_kind = text(&space_ids.of(other_kind, who));
         let missing = match is_about {
             "run_id" => "01890000-0000-7000-8000-000000000001".to_owned(),
             _ => "999999999".to_owned(),
@@ -206,38 +230,46 @@ impl Grid {
         vec![other_kind, missing]
     }
 
-    /// Tries roles that are allowed, each in a new space if the call changes something.
+    /// Calls the endpoint with each allowed role, in a new space if the call changes something.
     async fn allowed(&mut self, row: &Row, common: &Ids) {
         for who in Role::ALL {
             let status = row.expects(who);
             if Row::is_refusal(status) && row.before == Setup::Nothing {
                 continue;
             }
-            let mut stage = match row.method() {
+            let mut space_ids = match row.method() {
                 "GET" => common.clone(),
-                _ => fixture::create(&self.cast, Role::Owner).await,
+                _ => fixture::create(&self.clients, Role::Owner).await,
             };
             match row.before {
                 Setup::Nothing => {}
-                Setup::Furnishes => fixture::create_resources_of(&self.cast, who, &mut stage).await,
-                Setup::Speaks if who.is_seated() => {
-                    let conversation = stage.of("conversation_id", who);
-                    let message = fixture::post(&self.cast, who, &conversation).await;
-                    stage.insert(format!("message_id:{}", who.name()), &message["id"]);
+                Setup::CreatesKeyAndSession => {
+                    fixture::create_resources_of(&self.clients, who, &mut space_ids).await
+                }
+                Setup::Speaks if who.has_membership() => {
+                    let conversation = space_ids.of("conversation_id", who);
+                    let message = fixture::post(&self.clients, who, &conversation).await;
+                    space_ids.insert(format!("message_id:{}", who.name()), &message["id"]);
                 }
                 Setup::Speaks => {}
-                Setup::ComesAnew if who != Role::Nobody => {
-                    let caller = HttpClient::sign_in(&self.cast.house.base, who.name()).await;
+                Setup::OpensSession if who != Role::SignedOut => {
+                    let caller = HttpClient::sign_in(&self.clients.app.base, who.name()).await;
                     self.cells += 1;
-                    let (got, answer) =
-                        call(&caller, row, &row.filled(|_| String::new()), &stage, who).await;
+                    let (got, answer) = call(
+                        &caller,
+                        row,
+                        &row.filled(|_| String::new()),
+                        &space_ids,
+                        who,
+                    )
+                    .await;
                     self.compare(row, who, "own", status, got, &answer);
                     continue;
                 }
-                Setup::ComesAnew => {}
+                Setup::OpensSession => {}
             }
-            let path = row.filled(|it| text(&stage.of(row.id_for(it), who)));
-            self.check_call(row, who, "own", &path, &stage, status)
+            let path = row.filled(|it| text(&space_ids.of(row.id_for(it), who)));
+            self.check_call(row, who, "own", &path, &space_ids, status)
                 .await;
         }
     }
@@ -248,11 +280,11 @@ impl Grid {
         who: Role,
         ids: &str,
         path: &str,
-        stage: &Ids,
+        space_ids: &Ids,
         expected: u16,
     ) {
         self.cells += 1;
-        let (got, answer) = call(self.cast.person(who), row, path, stage, who).await;
+        let (got, answer) = call(self.clients.person(who), row, path, space_ids, who).await;
         self.compare(
             row,
             who,
@@ -272,17 +304,18 @@ impl Grid {
         got: u16,
         answer: &Value,
     ) {
-        // What one may not know of looks the same as what is not there.
-        let tells = got == 404 && expected == 404 && answer["error"]["code"] != "not_found";
-        if got != expected || tells {
+        // An invisible resource gets the same error as one that does not exist.
+        let reveals_resource =
+            got == 404 && expected == 404 && answer["error"]["code"] != "not_found";
+        if got != expected || reveals_resource {
             let (call, case) = (row.call, row.case);
             self.wrong.push(format!(
-                "{call} {case}: {who:?} with {ids}: {got} and not {expected}: {answer}"
+                "{call} {case}: {who:?} with {ids}: {got}, expected {expected}: {answer}"
             ));
         }
     }
 
-    /// Every row of every table, but for what a mere visit writes down.
+    /// Returns every row of every table, without the columns that any request updates.
     async fn snapshot(&mut self) -> Vec<String> {
         let (tables, quote): (&str, fn(&str) -> String) = match self.facts {
             DatabaseFacts::Sqlite(_) => (
@@ -321,15 +354,21 @@ impl Grid {
     }
 }
 
-async fn call(caller: &HttpClient, row: &Row, path: &str, stage: &Ids, who: Role) -> (u16, Value) {
+async fn call(
+    caller: &HttpClient,
+    row: &Row,
+    path: &str,
+    space_ids: &Ids,
+    who: Role,
+) -> (u16, Value) {
     let method = Method::from_bytes(row.method().as_bytes()).expect("a method");
-    let body = (row.body)(stage, who);
+    let body = (row.body)(space_ids, who);
     let body = (!body.is_null()).then_some(&body);
     let answer = caller.attempt(method, path, body).await;
     answer.unwrap_or_else(|error| panic!("{} {path}: {error}", row.method()))
 }
 
-/// An id as it stands in a path.
+/// Returns an id as text for a path.
 fn text(id: &Value) -> String {
     id.as_str().map_or_else(|| id.to_string(), str::to_owned)
 }

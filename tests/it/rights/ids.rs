@@ -1,4 +1,4 @@
-//! Tests invalid ids in paths: only digits are an id, and for a run only a UUID.
+//! Tests invalid ids in paths: an id consists of digits, and the id of a run is a UUID.
 
 use reqwest::Method;
 use serde_json::Value;
@@ -11,7 +11,7 @@ use crate::support::app::TestApp;
 use crate::support::backends::on_sqlite;
 use crate::support::database_facts::DatabaseFacts;
 
-/// No worker runs and no limit ends the test early.
+/// Without workers, and without limits that would end the test early.
 const SETTINGS: &[(&str, &str)] = &[
     ("TROUPE_OPEN_REGISTRATION", "true"),
     ("TROUPE_WORKERS", "0"),
@@ -19,7 +19,7 @@ const SETTINGS: &[(&str, &str)] = &[
     ("LIMIT_REGISTRATIONS_PER_HOUR", "0"),
 ];
 
-/// Other spellings of an id that is there.
+/// Returns other spellings of an existing id.
 fn spellings(id: &str) -> Vec<String> {
     let odd = [
         format!("+{id}"),
@@ -58,39 +58,39 @@ fn text(id: &Value) -> String {
     id.as_str().map_or_else(|| id.to_string(), str::to_owned)
 }
 
-/// A person who may do what the row is about.
+/// Returns a role that may call the endpoint of the row.
 fn allowed(row: &Row) -> Role {
     let mut all = [Role::Owner, Role::Admin].into_iter().chain(Role::ALL);
-    let found = all.find(|who| *who != Role::Nobody && !Row::is_refusal(row.expects(*who)));
+    let found = all.find(|who| *who != Role::SignedOut && !Row::is_refusal(row.expects(*who)));
     found.unwrap_or(Role::Owner)
 }
 
-/// The row's path with this id of one parameter, and the right ones of the others.
-fn path(row: &Row, stage: &Ids, who: Role, (name, id): (&str, &str)) -> String {
+/// Returns the row's path with this id for one parameter and valid ids for the others.
+fn path(row: &Row, space_ids: &Ids, who: Role, (name, id): (&str, &str)) -> String {
     row.filled(|it| match it == name {
         true => id.to_owned(),
-        false => text(&stage.of(row.id_for(it), who)),
+        false => text(&space_ids.of(row.id_for(it), who)),
     })
 }
 
 on_sqlite! {
     async fn an_id_that_does_not_consist_of_digits_is_404_and_changes_nothing(backend) {
-        let cast = RoleClients::create(TestApp::start_with(backend, SETTINGS).await).await;
-        let mut stage = fixture::create(&cast, Role::Owner).await;
-        fixture::create_resources_of(&cast, Role::Owner, &mut stage).await;
-        let mut facts = DatabaseFacts::open(&cast.house.database).await;
+        let clients = RoleClients::create(TestApp::start_with(backend, SETTINGS).await).await;
+        let mut space_ids = fixture::create(&clients, Role::Owner).await;
+        fixture::create_resources_of(&clients, Role::Owner, &mut space_ids).await;
+        let mut facts = DatabaseFacts::open(&clients.app.database).await;
         let before = facts.everything().await;
         let (mut n_tried, mut wrong) = (0, Vec::new());
 
         for row in rows() {
             let who = allowed(&row);
             let method = Method::from_bytes(row.method().as_bytes()).unwrap();
-            let body = (row.body)(&stage, who);
+            let body = (row.body)(&space_ids, who);
             let body = (!body.is_null()).then_some(&body);
             for name in row.parameters().into_iter().filter(|it| it.ends_with("_id")) {
-                for id in spellings(&text(&stage.of(row.id_for(name), who))) {
-                    let path = path(&row, &stage, who, (name, &id));
-                    let (status, answer) = cast.person(who).attempt(method.clone(), &path, body).await.unwrap();
+                for id in spellings(&text(&space_ids.of(row.id_for(name), who))) {
+                    let path = path(&row, &space_ids, who, (name, &id));
+                    let (status, answer) = clients.person(who).attempt(method.clone(), &path, body).await.unwrap();
                     n_tried += 1;
                     if (status, &answer["error"]["code"]) != (404, &"not_found".into()) {
                         wrong.push(format!("{} {path}: {status} {answer}", row.method()));
@@ -100,8 +100,8 @@ on_sqlite! {
         }
 
         eprintln!("{n_tried} paths");
-        assert!(wrong.is_empty(), "{} of {n_tried}:\n{}", wrong.len(), wrong.join("\n"));
+        assert!(wrong.is_empty(), "{} of {n_tried} failed:\n{}", wrong.len(), wrong.join("\n"));
         assert_eq!(facts.everything().await, before);
-        cast.house.close().await;
+        clients.app.close().await;
     }
 }

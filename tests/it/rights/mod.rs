@@ -1,6 +1,6 @@
 //! The rights grid: every endpoint of the API document and every frame of the WebSocket, for every
-//! role, with an id of their own, a foreign one, a missing one and one of another kind. An endpoint
-//! without a row, or a row without an endpoint, fails.
+//! role, with an own id, a foreign one, a missing one and one of another kind. An endpoint without
+//! a row, or a row without an endpoint, fails.
 
 mod fixture;
 mod frames;

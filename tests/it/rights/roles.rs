@@ -8,15 +8,14 @@ use crate::support::http_client::HttpClient;
 /// A user's relation to the space of the test, in the order of the table's columns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Role {
-    /// Not signed in.
-    Nobody,
-    /// Has an account, and no seat anywhere.
+    SignedOut,
+    /// Has an account, and no membership.
     Outsider,
     Guest,
     Member,
     Moderator,
     Owner,
-    /// Runs the server, and has no seat.
+    /// Is an admin of the server, and has no membership.
     Admin,
     /// Was a member until removed.
     Removed,
@@ -26,7 +25,7 @@ pub enum Role {
 
 impl Role {
     pub const ALL: [Role; 9] = [
-        Role::Nobody,
+        Role::SignedOut,
         Role::Outsider,
         Role::Guest,
         Role::Member,
@@ -40,7 +39,7 @@ impl Role {
     /// The name of the account.
     pub fn name(self) -> &'static str {
         match self {
-            Role::Nobody => "nobody",
+            Role::SignedOut => "nobody",
             Role::Outsider => "outsider",
             Role::Guest => "guest",
             Role::Member => "member",
@@ -52,8 +51,8 @@ impl Role {
         }
     }
 
-    /// Whether they have a seat on a stage.
-    pub fn is_seated(self) -> bool {
+    /// Returns whether the role has an active membership in the space of the test.
+    pub fn has_membership(self) -> bool {
         matches!(
             self,
             Role::Guest | Role::Member | Role::Moderator | Role::Owner
@@ -61,23 +60,23 @@ impl Role {
     }
 }
 
-/// A server and everybody's browser.
+/// A server, and a client for each role.
 pub struct RoleClients {
-    pub house: TestApp,
+    pub app: TestApp,
     people: Vec<HttpClient>,
     ids: Vec<i64>,
 }
 
 impl RoleClients {
-    /// Signs in every role at a server without workers: what is queued stays queued.
-    pub async fn create(house: TestApp) -> RoleClients {
-        let base = house.base.clone();
+    /// Creates and signs in a user for every role.
+    pub async fn create(app: TestApp) -> RoleClients {
+        let base = app.base.clone();
         let mut people = Vec::new();
         let mut ids = Vec::new();
         let admin = HttpClient::set_up(&base, Role::Admin.name()).await;
         for who in Role::ALL {
             let person = match who {
-                Role::Nobody => HttpClient::new(&base),
+                Role::SignedOut => HttpClient::new(&base),
                 Role::Admin => admin.clone(),
                 other => HttpClient::register(&base, other.name()).await,
             };
@@ -85,7 +84,7 @@ impl RoleClients {
             ids.push(session["user"]["id"].as_i64().unwrap_or_default());
             people.push(person);
         }
-        RoleClients { house, people, ids }
+        RoleClients { app, people, ids }
     }
 
     pub fn person(&self, who: Role) -> &HttpClient {

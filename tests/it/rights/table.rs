@@ -1,6 +1,6 @@
 //! The rows of the grid: the status that each endpoint returns to each role.
 //!
-//! The columns are those of [`Who::ALL`]. To add an endpoint, write one row for each case in which
+//! The columns are those of [`Role::ALL`]. To add an endpoint, write one row for each case in which
 //! other roles are allowed; the statuses are those of a call that is otherwise valid.
 
 use serde_json::{Value, json};
@@ -11,64 +11,64 @@ use crate::rights::{table_lore, table_spaces};
 
 /// One endpoint in one case.
 pub struct Row {
-    /// Method and path, as the published document has them.
+    /// Method and path, as in the API document.
     pub call: &'static str,
-    /// What is special here; empty when there is only one case.
+    /// The name of the case; empty when there is only one.
     pub case: &'static str,
-    /// The status for each of [`Who::ALL`].
+    /// The status for each of [`Role::ALL`].
     pub expected: [u16; 9],
-    /// What is sent; `Null` for nothing.
+    /// The request body; `Null` for none.
     pub body: fn(&Ids, Role) -> Value,
-    /// Which id of the stage stands for a path parameter, when it is not the one of that name.
+    /// The name of the id for a path parameter, if it differs from the parameter's.
     pub stand_in: Option<(&'static str, &'static str)>,
     pub before: Setup,
 }
 
-/// What the caller does first.
+/// What the caller does before the call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Setup {
     Nothing,
-    /// Speaks, so that the tail is their own.
+    /// Posts a message, so that the tail is the caller's.
     Speaks,
-    /// Makes a key and opens a second browser.
-    Furnishes,
-    /// Comes with a browser of their own for this call alone, as it ends that session.
-    ComesAnew,
+    /// Creates an API key and a second session.
+    CreatesKeyAndSession,
+    /// Opens a session for this call only, because the call ends it.
+    OpensSession,
 }
 
 /// The status for a user who may not see the resource.
 const HIDDEN: u16 = 404;
 
-/// Everybody, signed in or not.
+/// All roles, signed in or not.
 pub const fn open(status: u16) -> [u16; 9] {
     [status; 9]
 }
 
-/// Everybody who is signed in.
+/// All roles that are signed in.
 pub const fn signed_in(status: u16) -> [u16; 9] {
     let s = status;
     [401, s, s, s, s, s, s, s, s]
 }
 
-/// Everybody who sees the space.
+/// All roles that see the space.
 pub const fn inside(status: u16) -> [u16; 9] {
     let s = status;
     [401, HIDDEN, s, s, s, s, s, HIDDEN, HIDDEN]
 }
 
-/// Everybody with a seat.
-pub const fn seated(status: u16) -> [u16; 9] {
+/// All roles with a membership.
+pub const fn with_membership(status: u16) -> [u16; 9] {
     let s = status;
     [401, HIDDEN, s, s, s, s, 403, HIDDEN, HIDDEN]
 }
 
-/// Members and up, and the admin.
-pub const fn players(status: u16) -> [u16; 9] {
+/// Members and higher roles, and the admin.
+pub const fn members(status: u16) -> [u16; 9] {
     let s = status;
     [401, HIDDEN, 403, s, s, s, s, HIDDEN, HIDDEN]
 }
 
-/// Moderators and up, and the admin.
+/// Moderators, the owner and the admin.
 pub const fn managers(status: u16) -> [u16; 9] {
     let s = status;
     [401, HIDDEN, 403, 403, s, s, s, HIDDEN, HIDDEN]
@@ -80,7 +80,7 @@ pub const fn owners(status: u16) -> [u16; 9] {
     [401, HIDDEN, 403, 403, 403, s, s, HIDDEN, HIDDEN]
 }
 
-/// The admin alone; what is the server's is no secret, so others get 403.
+/// The admin alone; others get 403, because the resource is not secret.
 pub const fn admins(status: u16) -> [u16; 9] {
     [401, 403, 403, 403, 403, 403, status, 403, 403]
 }
@@ -125,14 +125,14 @@ impl Row {
         self.call.split(' ').nth(1).unwrap_or_default()
     }
 
-    /// The names of the path parameters.
+    /// Returns the names of the path parameters.
     pub fn parameters(&self) -> Vec<&'static str> {
         let parts = self.path().split('/');
         let names = parts.filter_map(|it| it.strip_prefix('{')?.strip_suffix('}'));
         names.collect()
     }
 
-    /// The name of the stage's id that stands for a parameter.
+    /// Returns the name of the id for a path parameter.
     pub fn id_for(&self, parameter: &'static str) -> &'static str {
         match self.stand_in {
             Some((name, id)) if name == parameter => id,
@@ -140,7 +140,7 @@ impl Row {
         }
     }
 
-    /// The path with every parameter filled in.
+    /// Returns the path with every parameter replaced.
     pub fn filled(&self, value: impl Fn(&'static str) -> String) -> String {
         self.parameters()
             .into_iter()
@@ -153,13 +153,13 @@ impl Row {
         self.expected[who as usize]
     }
 
-    /// Whether this status means that a role may not do it, or may not even know that it exists.
+    /// Returns whether this status means that the role may not call the endpoint.
     pub fn is_refusal(status: u16) -> bool {
         matches!(status, 401 | 403 | 404)
     }
 }
 
-/// Every row there is.
+/// Returns every row.
 pub fn rows() -> Vec<Row> {
     let mut rows = people();
     rows.extend(server());
@@ -175,7 +175,7 @@ pub fn rows() -> Vec<Row> {
     rows
 }
 
-/// A name that is not used yet.
+/// Returns an unused user name.
 fn new_name() -> String {
     let id = uuid::Uuid::new_v4().simple().to_string();
     format!("new-{}", &id[..20])
@@ -190,11 +190,11 @@ fn people() -> Vec<Row> {
         Row::of("POST /api/session", open(401))
             .body(|_, _| json!({"username": "owner", "password": "a guess"})),
         Row::of("GET /api/session", signed_in(200)),
-        Row::of("DELETE /api/session", signed_in(204)).before(Setup::ComesAnew),
+        Row::of("DELETE /api/session", signed_in(204)).before(Setup::OpensSession),
         Row::of("GET /api/sessions", signed_in(200)),
         Row::of("DELETE /api/sessions/{session_id}", signed_in(204))
             .with("session_id", "session_id:own")
-            .before(Setup::Furnishes),
+            .before(Setup::CreatesKeyAndSession),
         Row::of("POST /api/users", open(201)).body(
             |_, _| json!({"username": new_name(), "password": "12345678", "display_name": "New"}),
         ),
@@ -203,7 +203,7 @@ fn people() -> Vec<Row> {
         Row::of("POST /api/api_keys", signed_in(201)).body(|_, _| json!({"name": "k"})),
         Row::of("DELETE /api/api_keys/{api_key_id}", signed_in(204))
             .with("api_key_id", "api_key_id:own")
-            .before(Setup::Furnishes),
+            .before(Setup::CreatesKeyAndSession),
     ]
 }
 

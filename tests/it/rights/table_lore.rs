@@ -1,11 +1,11 @@
-//! The rows of the grid that are about lorebooks and where they take part.
+//! The rows of the grid for lorebooks and their links.
 
 use serde_json::json;
 
 use crate::rights::table::{Row, inside, managers, owners, signed_in};
 
-/// Whose book it is, and the admin; for all others it is not there.
-const fn whose(status: u16) -> [u16; 9] {
+/// The owner of the lorebook and the admin; it is not visible to others.
+const fn lorebook_owner(status: u16) -> [u16; 9] {
     let s = status;
     [401, 404, 404, 404, 404, s, s, 404, 404]
 }
@@ -16,28 +16,40 @@ pub fn lorebooks() -> Vec<Row> {
         Row::of("POST /api/lorebooks", signed_in(201)).body(|_, _| json!({"name": "Mine"})),
         // The grid sends JSON, but this endpoint accepts a form.
         Row::of("POST /api/lorebooks/import", signed_in(415)),
-        Row::of("GET /api/lorebooks/{lorebook_id}", whose(200)),
-        Row::of("PATCH /api/lorebooks/{lorebook_id}", whose(200))
+        Row::of("GET /api/lorebooks/{lorebook_id}", lorebook_owner(200)),
+        Row::of("PATCH /api/lorebooks/{lorebook_id}", lorebook_owner(200))
             .body(|_, _| json!({"name": "Other"})),
-        Row::of("DELETE /api/lorebooks/{lorebook_id}", whose(204)),
-        Row::of("GET /api/lorebooks/{lorebook_id}/export", whose(200)),
-        Row::of("POST /api/lorebooks/{lorebook_id}/test", whose(200))
-            .body(|_, _| json!({"text": "Rain?"})),
-        Row::of("GET /api/lorebooks/{lorebook_id}/entries", whose(200)),
-        Row::of("POST /api/lorebooks/{lorebook_id}/entries", whose(201))
-            .body(|_, _| json!({"keys": ["snow"]})),
+        Row::of("DELETE /api/lorebooks/{lorebook_id}", lorebook_owner(204)),
+        Row::of(
+            "GET /api/lorebooks/{lorebook_id}/export",
+            lorebook_owner(200),
+        ),
+        Row::of(
+            "POST /api/lorebooks/{lorebook_id}/test",
+            lorebook_owner(200),
+        )
+        .body(|_, _| json!({"text": "Rain?"})),
+        Row::of(
+            "GET /api/lorebooks/{lorebook_id}/entries",
+            lorebook_owner(200),
+        ),
+        Row::of(
+            "POST /api/lorebooks/{lorebook_id}/entries",
+            lorebook_owner(201),
+        )
+        .body(|_, _| json!({"keys": ["snow"]})),
         Row::of(
             "GET /api/lorebooks/{lorebook_id}/entries/{lorebook_entry_id}",
-            whose(200),
+            lorebook_owner(200),
         ),
         Row::of(
             "PATCH /api/lorebooks/{lorebook_id}/entries/{lorebook_entry_id}",
-            whose(200),
+            lorebook_owner(200),
         )
         .body(|_, _| json!({"content": "It pours."})),
         Row::of(
             "DELETE /api/lorebooks/{lorebook_id}/entries/{lorebook_entry_id}",
-            whose(204),
+            lorebook_owner(204),
         ),
     ]
 }

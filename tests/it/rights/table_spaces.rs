@@ -1,10 +1,10 @@
-//! The rows of the grid that are about a space and what is in it.
+//! The rows of the grid for a space and its resources.
 
 use serde_json::json;
 
 use crate::rights::roles::Role;
 use crate::rights::table::{
-    Row, Setup, inside, managers, open, owners, players, seated, signed_in,
+    Row, Setup, inside, managers, members, open, owners, signed_in, with_membership,
 };
 
 pub fn spaces() -> Vec<Row> {
@@ -31,17 +31,17 @@ pub fn memberships() -> Vec<Row> {
     const NEW: &str = "POST /api/spaces/{space_id}/memberships";
     vec![
         Row::of("GET /api/spaces/{space_id}/memberships", inside(200)),
-        // A card is seated by who owns it; who never shared a space with it does not know of it.
+        // A character is added by its owner; users without a common space cannot see it.
         Row::of(NEW, [401, 404, 403, 403, 404, 201, 201, 404, 404])
             .case("a character")
             .body(|ids, who| json!({"character_id": ids.of("character_id:spare", who)})),
         Row::of(NEW, managers(202))
-            .case("a person whom the caller meets nowhere")
+            .case("a user without a common space")
             .body(|ids, who| json!({"user_id": ids.of("user_id", who), "role": "guest"})),
         Row::of(NEW, managers(202))
-            .case("such a person as moderator")
+            .case("such a user as moderator")
             .body(|ids, who| json!({"user_id": ids.of("user_id", who), "role": "moderator"})),
-        Row::of(ONE, seated(200))
+        Row::of(ONE, with_membership(200))
             .case("one's own persona")
             .with("membership_id", "membership_id:own")
             .body(|_, _| json!({"persona": "A knight."})),
@@ -62,7 +62,7 @@ pub fn memberships() -> Vec<Row> {
             .with("membership_id", "membership_id:guest")
             .body(|_, _| json!({"role": "moderator"})),
         Row::of(ONE, owners(200))
-            .case("handing the space over")
+            .case("transferring the space")
             .with("membership_id", "membership_id:moderator")
             .body(|_, _| json!({"role": "owner"})),
         Row::of(ONE, managers(200))
@@ -70,14 +70,14 @@ pub fn memberships() -> Vec<Row> {
             .with("membership_id", "membership_id:character")
             .body(|_, _| json!({"participation": "muted"})),
         Row::of(ONE, managers(200))
-            .case("its place")
+            .case("its position")
             .with("membership_id", "membership_id:character")
             .body(|_, _| json!({"position": 0})),
         Row::of(ONE, managers(200))
             .case("its talkativeness")
             .with("membership_id", "membership_id:character")
             .body(|_, _| json!({"talkativeness": 0.1})),
-        // The admin has no seat: theirs is the member's here, whom they may remove.
+        // The admin has no membership, so `own` is the member's, which the admin may remove.
         Row::of(GO, [401, 404, 204, 204, 204, 409, 204, 404, 404])
             .case("leaving")
             .with("membership_id", "membership_id:own"),
@@ -123,7 +123,7 @@ pub fn invites() -> Vec<Row> {
             [201, 201, 200, 200, 200, 200, 201, 201, 201],
         )
         .body(|_, who| match who {
-            Role::Nobody => json!({"display_name": "Wanda"}),
+            Role::SignedOut => json!({"display_name": "Wanda"}),
             _ => json!({}),
         }),
     ]
@@ -146,12 +146,12 @@ pub fn characters() -> Vec<Row> {
             "GET /api/characters/{character_id}/export",
             [401, 404, 403, 403, 403, 200, 200, 404, 404],
         ),
-        // This one has no picture: who sees it and who does not learn the same.
+        // This character has no picture, so both kinds of roles get 404.
         Row::of("GET /api/characters/{character_id}/avatar", inside(404)),
     ]
 }
 
-/// The user who did it and the owner of the space, no other.
+/// Only the user who did it, which is the owner of the space.
 const fn one_owner(status: u16) -> [u16; 9] {
     [401, 404, 404, 404, 404, status, 404, 404, 404]
 }
@@ -175,14 +175,15 @@ pub fn conversations() -> Vec<Row> {
     const SECOND: &str = "conversation_id:second";
     vec![
         Row::of("GET /api/spaces/{space_id}/conversations", inside(200)),
-        Row::of("POST /api/spaces/{space_id}/conversations", players(201))
+        Row::of("POST /api/spaces/{space_id}/conversations", members(201))
             .body(|_, _| json!({"title": "Third"})),
         Row::of("GET /api/conversations/{conversation_id}", inside(200)),
-        Row::of("PATCH /api/conversations/{conversation_id}", players(200))
+        Row::of("PATCH /api/conversations/{conversation_id}", members(200))
             .body(|_, _| json!({"title": "Renamed"})),
         Row::of("DELETE /api/conversations/{conversation_id}", managers(204))
             .with("conversation_id", SECOND),
-        Row::of("DELETE /api/conversations/{conversation_id}", managers(409)).case("the first one"),
+        Row::of("DELETE /api/conversations/{conversation_id}", managers(409))
+            .case("the root conversation"),
         Row::of(
             "POST /api/conversations/{conversation_id}/read",
             inside(204),
@@ -190,50 +191,50 @@ pub fn conversations() -> Vec<Row> {
         .body(|_, _| json!({"seq": 1})),
         Row::of(
             "POST /api/conversations/{conversation_id}/generate",
-            players(202),
+            members(202),
         ),
         Row::of(
             "POST /api/conversations/{conversation_id}/regenerate",
-            players(202),
+            members(202),
         )
         .with("conversation_id", SECOND),
         Row::of(
             "POST /api/conversations/{conversation_id}/branch",
-            players(201),
+            members(201),
         )
         .with("conversation_id", SECOND)
         .body(|ids, who| json!({"message_id": ids.of("message_id:ai", who)})),
         Row::of(
             "POST /api/conversations/{conversation_id}/stop",
-            players(202),
+            members(202),
         ),
         Row::of(
             "POST /api/conversations/{conversation_id}/pause",
-            players(200),
+            members(200),
         ),
         Row::of(
             "POST /api/conversations/{conversation_id}/resume",
-            players(409),
+            members(409),
         ),
         Row::of(
             "POST /api/conversations/{conversation_id}/skip",
-            players(200),
+            members(200),
         ),
         Row::of(
             "POST /api/conversations/{conversation_id}/retry",
-            players(409),
+            members(409),
         ),
         Row::of(
             "PATCH /api/conversations/{conversation_id}/round",
-            players(200),
+            members(200),
         )
         .body(|ids, who| {
-            let seat = ids.of("membership_id:character", who);
-            json!({"round_id": ids.of("round_id", who), "slots": [seat, seat]})
+            let membership = ids.of("membership_id:character", who);
+            json!({"round_id": ids.of("round_id", who), "slots": [membership, membership]})
         }),
         Row::of(
             "GET /api/conversations/{conversation_id}/prompt",
-            players(200),
+            members(200),
         ),
         Row::of(
             "POST /api/conversations/{conversation_id}/copilot_candidates",
@@ -249,11 +250,11 @@ pub fn conversations() -> Vec<Row> {
         .body(|ids, who| json!({"membership_id": ids.of("membership_id:owner", who), "count": 1})),
         Row::of(
             "GET /api/conversations/{conversation_id}/export",
-            players(200),
+            members(200),
         ),
         // The grid sends JSON, but this endpoint accepts a form.
-        Row::of("POST /api/spaces/{space_id}/import", players(415)),
-        // The owner began it, and it has ended.
+        Row::of("POST /api/spaces/{space_id}/import", members(415)),
+        // The owner started the import, and it has ended.
         Row::of("GET /api/imports/{import_id}", one_owner(200)),
         Row::of("DELETE /api/imports/{import_id}", one_owner(409)),
         Row::of("GET /api/jobs", signed_in(200)),
@@ -264,13 +265,13 @@ pub fn conversations() -> Vec<Row> {
             "GET /api/conversations/{conversation_id}/tool_approvals",
             inside(200),
         ),
-        // Without workers, no turn waits for an approval.
+        // Without workers, no run waits for an approval.
         Row::of("POST /api/tool_approvals/{tool_approval_id}", managers(409))
             .body(|_, _| json!({"approve": true})),
         Row::of("GET /api/runs/{run_id}", inside(200)),
-        // The run of the stage has sent nothing.
-        Row::of("GET /api/runs/{run_id}/prompt", players(404)),
-        Row::of("POST /api/runs/{run_id}/cancel", players(202)),
+        // The run of the space has sent nothing.
+        Row::of("GET /api/runs/{run_id}/prompt", members(404)),
+        Row::of("POST /api/runs/{run_id}/cancel", members(202)),
     ]
 }
 
@@ -286,10 +287,10 @@ pub fn messages() -> Vec<Row> {
         ),
         Row::of(
             "POST /api/conversations/{conversation_id}/messages",
-            seated(201),
+            with_membership(201),
         )
         .body(|_, who: Role| json!({"content": format!("The {} again.", who.name())})),
-        Row::of(ONE, seated(200))
+        Row::of(ONE, with_membership(200))
             .case("one's own text")
             .with("message_id", "message_id:own")
             .before(Setup::Speaks)
@@ -302,13 +303,13 @@ pub fn messages() -> Vec<Row> {
             .case("an AI's text")
             .with("message_id", "message_id:ai")
             .body(|_, _| json!({"content": "Go away.", "expected_version": 1})),
-        // The admin has said nothing: this is the member's message, which they may hide.
+        // The admin has no message, so this is the member's, which the admin may hide.
         Row::of(ONE, inside(200))
-            .case("dimming one's own")
+            .case("excluding one's own")
             .with("message_id", "message_id:own")
             .body(|_, _| json!({"visibility": "excluded"})),
         Row::of(ONE, managers(200))
-            .case("dimming the owner's")
+            .case("excluding the owner's")
             .with("message_id", "message_id:owner")
             .body(|_, _| json!({"visibility": "excluded"})),
         Row::of(GO, inside(204))
@@ -321,13 +322,13 @@ pub fn messages() -> Vec<Row> {
             .case("an AI's")
             .with("message_id", "message_id:ai"),
         Row::of("GET /api/messages/{message_id}/swipes", inside(200)),
-        // The admin says nothing: this is the member's message, which is not the newest any more.
+        // The admin posts nothing, so this is the member's message, which is no longer the newest.
         Row::of(SELECT, [401, 404, 200, 200, 200, 200, 409, 404, 404])
             .case("of one's own")
             .with("message_id", "message_id:own")
             .before(Setup::Speaks)
             .body(|_, _| json!({"position": 0})),
-        Row::of(SELECT, players(200))
+        Row::of(SELECT, members(200))
             .case("of an AI's")
             .with("message_id", "message_id:ai")
             .body(|_, _| json!({"position": 0})),

@@ -12,7 +12,7 @@ use crate::support::test_space::TestSpace;
 const ROLL: (&str, &str) = ("troupe_dice", "{\"roll\":\"3d1+4\"}");
 
 /// Ann's space, in which rolling dice needs approval, on a node with `n_permits` permits.
-async fn room(backend: TestBackend, n_permits: &str) -> TestSpace {
+async fn open_space(backend: TestBackend, n_permits: &str) -> TestSpace {
     let env = [
         ("TROUPE_MAX_RUNNING_RUNS", n_permits),
         ("TROUPE_MAX_RUNNING_PER_PROVIDER", n_permits),
@@ -61,20 +61,20 @@ impl TestSpace {
     }
 
     /// Waits until a conversation has `n` open approval requests, and returns them.
-    async fn questions(&self, conversation: i64, n: usize) -> Vec<Value> {
-        let door = format!("/api/conversations/{conversation}/tool_approvals");
-        poll::until("the questions are open", async || {
-            let open = expect(200, self.person.get(&door).await);
+    async fn open_approvals(&self, conversation: i64, n: usize) -> Vec<Value> {
+        let path = format!("/api/conversations/{conversation}/tool_approvals");
+        poll::until("the approvals are open", async || {
+            let open = expect(200, self.person.get(&path).await);
             let open = open["data"].as_array().unwrap().clone();
             (open.len() == n).then_some(open)
         })
         .await
     }
 
-    async fn approve(&self, questions: &[Value]) {
-        for it in questions {
-            let door = format!("/api/tool_approvals/{}", id(it));
-            expect(200, self.person.post(&door, json!({"approve": true})).await);
+    async fn approve(&self, approvals: &[Value]) {
+        for it in approvals {
+            let path = format!("/api/tool_approvals/{}", id(it));
+            expect(200, self.person.post(&path, json!({"approve": true})).await);
         }
     }
 
@@ -87,7 +87,7 @@ impl TestSpace {
     }
 
     async fn wait_until_idle(&self, conversation: i64) {
-        poll::until("it is idle", async || {
+        poll::until("the conversation is idle", async || {
             let now = self.person.conversation(conversation).await;
             (now["state"] == "idle").then_some(())
         })
@@ -104,97 +104,98 @@ impl TestSpace {
 }
 
 on_sqlite! {
-    async fn with_all_permits_of_two_spaces_waiting_for_approvals_a_third_space_is_answered(backend) {
-        let room = room(backend, "2").await;
-        room.upstream.answer_with(rolls_once);
-        let second = room.another_space("Second", with_approval()).await;
-        let third = room.another_space("Third", json!({})).await;
-        for conversation in [room.conversation, second] {
-            room.post_in(conversation).await;
-            room.wait_for(conversation, "approval").await;
+    async fn runs_that_wait_for_an_approval_hold_no_permits(backend) {
+        let test_space = open_space(backend, "2").await;
+        test_space.upstream.answer_with(rolls_once);
+        let second = test_space.another_space("Second", with_approval()).await;
+        let third = test_space.another_space("Third", json!({})).await;
+        for conversation in [test_space.conversation, second] {
+            test_space.post_in(conversation).await;
+            test_space.wait_for(conversation, "approval").await;
         }
 
-        room.post_in(third).await;
+        test_space.post_in(third).await;
 
-        room.wait_until_answered(third, "Hello.").await;
-        for conversation in [room.conversation, second] {
-            let open = room.questions(conversation, 1).await;
-            room.approve(&open).await;
-            room.wait_until_answered(conversation, "Seven!").await;
-            assert!(room.person.conversation(conversation).await["running_run"].is_null());
+        test_space.wait_until_answered(third, "Hello.").await;
+        for conversation in [test_space.conversation, second] {
+            let open = test_space.open_approvals(conversation, 1).await;
+            test_space.approve(&open).await;
+            test_space.wait_until_answered(conversation, "Seven!").await;
+            assert!(test_space.person.conversation(conversation).await["running_run"].is_null());
         }
-        room.settle().await;
+        test_space.settle().await;
     }
 
-    async fn a_run_that_was_decided_comes_before_those_that_became_due_after_it(backend) {
-        let room = room(backend, "1").await;
-        room.upstream.answer_with(rolls_once);
+    async fn an_approved_run_continues_before_runs_that_became_due_later(backend) {
+        let test_space = open_space(backend, "1").await;
+        test_space.upstream.answer_with(rolls_once);
         let (second, third) = (
-            room.another_space("Second", json!({})).await,
-            room.another_space("Third", json!({})).await,
+            test_space.another_space("Second", json!({})).await,
+            test_space.another_space("Third", json!({})).await,
         );
-        room.post_in(room.conversation).await;
-        let open = room.questions(room.conversation, 1).await;
-        let gate = room.hold_next_reply();
-        room.post_in(second).await;
-        room.upstream.wait_for_requests(2).await;
+        test_space.post_in(test_space.conversation).await;
+        let open = test_space.open_approvals(test_space.conversation, 1).await;
+        let gate = test_space.hold_next_reply();
+        test_space.post_in(second).await;
+        test_space.upstream.wait_for_requests(2).await;
 
-        room.approve(&open).await;
-        room.wait_for(room.conversation, "place").await;
-        assert_eq!(room.upstream.n_requests(), 2, "there is one permit");
-        room.post_in(third).await;
+        test_space.approve(&open).await;
+        test_space.wait_for(test_space.conversation, "place").await;
+        assert_eq!(test_space.upstream.n_requests(), 2, "there is one permit");
+        test_space.post_in(third).await;
         gate.open();
 
-        room.wait_until_answered(third, "Hello.").await;
-        assert_eq!(answers(&room.upstream.body(2)).len(), 1);
-        assert!(answers(&room.upstream.body(3)).is_empty());
-        room.wait_until_answered(room.conversation, "Seven!").await;
-        room.settle().await;
+        test_space.wait_until_answered(third, "Hello.").await;
+        assert_eq!(answers(&test_space.upstream.body(2)).len(), 1);
+        assert!(answers(&test_space.upstream.body(3)).is_empty());
+        test_space.wait_until_answered(test_space.conversation, "Seven!").await;
+        test_space.settle().await;
     }
 
-    async fn a_stop_ends_the_wait_for_a_place(backend) {
-        let room = room(backend, "1").await;
-        room.upstream.answer_with(rolls_once);
-        let second = room.another_space("Second", json!({})).await;
-        room.post_in(room.conversation).await;
-        let open = room.questions(room.conversation, 1).await;
-        let gate = room.hold_next_reply();
-        room.post_in(second).await;
-        room.upstream.wait_for_requests(2).await;
-        room.approve(&open).await;
-        room.wait_for(room.conversation, "place").await;
+    async fn a_stop_ends_the_wait_for_a_permit(backend) {
+        let test_space = open_space(backend, "1").await;
+        test_space.upstream.answer_with(rolls_once);
+        let second = test_space.another_space("Second", json!({})).await;
+        test_space.post_in(test_space.conversation).await;
+        let open = test_space.open_approvals(test_space.conversation, 1).await;
+        let gate = test_space.hold_next_reply();
+        test_space.post_in(second).await;
+        test_space.upstream.wait_for_requests(2).await;
+        test_space.approve(&open).await;
+        test_space.wait_for(test_space.conversation, "place").await;
 
-        expect(202, room.person.stop(room.conversation).await);
+        expect(202, test_space.person.stop(test_space.conversation).await);
         gate.open();
 
-        room.wait_until_idle(second).await;
-        room.settle().await;
-        assert_eq!(room.run_statuses().await, ["canceled"]);
-        let run = &room.person.runs(room.conversation).await[0];
+        test_space.wait_until_idle(second).await;
+        test_space.settle().await;
+        assert_eq!(test_space.run_statuses().await, ["canceled"]);
+        let run = &test_space.person.runs(test_space.conversation).await[0];
         assert!(run["waiting_for"].is_null(), "{run}");
-        assert_eq!(room.upstream.n_requests(), 2);
+        assert_eq!(test_space.upstream.n_requests(), 2);
     }
 
-    async fn at_most_eight_questions_are_open_in_a_space_and_a_ninth_is_not_asked(backend) {
-        let room = room(backend, "9").await;
+    async fn a_space_has_at_most_eight_open_approvals_and_a_ninth_call_is_rejected(backend) {
+        let test_space = open_space(backend, "9").await;
         let ids: Vec<String> = (0..8).map(|n| format!("c{n}")).collect();
         let eight: Vec<_> = ids.iter().map(|id| (id.as_str(), ROLL.0, ROLL.1)).collect();
-        room.upstream.next(ResponseScript::calls(&eight));
-        room.post_in(room.conversation).await;
-        let open = room.questions(room.conversation, 8).await;
-        let door = format!("/api/spaces/{}/conversations", id(&room.space));
-        let other = id(&expect(201, room.person.post(&door, json!({"title": "Aside"})).await));
-        room.upstream.next(ResponseScript::calls(&[("c9", ROLL.0, ROLL.1)]));
-        room.upstream.next(ResponseScript::say("Later, then."));
+        test_space.upstream.next(ResponseScript::calls(&eight));
+        test_space.post_in(test_space.conversation).await;
+        let open = test_space.open_approvals(test_space.conversation, 8).await;
+        let path = format!("/api/spaces/{}/conversations", id(&test_space.space));
+        let other = test_space.person.post(&path, json!({"title": "Aside"})).await;
+        let other = id(&expect(201, other));
+        test_space.upstream.next(ResponseScript::calls(&[("c9", ROLL.0, ROLL.1)]));
+        test_space.upstream.next(ResponseScript::say("Later, then."));
 
-        room.post_in(other).await;
+        test_space.post_in(other).await;
 
-        room.wait_until_answered(other, "Later, then.").await;
-        assert_eq!(answers(&room.upstream.body(2)), ["Error: too many open questions"]);
-        assert_eq!(room.questions(room.conversation, 8).await, open);
-        room.upstream.next(ResponseScript::say("All rolled."));
-        room.approve(&open).await;
-        room.wait_until_answered(room.conversation, "All rolled.").await;
-        room.settle().await;
+        test_space.wait_until_answered(other, "Later, then.").await;
+        assert_eq!(answers(&test_space.upstream.body(2)), ["Error: too many open questions"]);
+        assert_eq!(test_space.open_approvals(test_space.conversation, 8).await, open);
+        test_space.upstream.next(ResponseScript::say("All rolled."));
+        test_space.approve(&open).await;
+        test_space.wait_until_answered(test_space.conversation, "All rolled.").await;
+        test_space.settle().await;
     }
 }

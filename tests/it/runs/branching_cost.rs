@@ -1,6 +1,6 @@
 //! Measures the cost of a branch: a long one needs as many statements as a short one, and little
 //! more time than a plain copy of the rows.
-#![allow(clippy::print_stdout)] // the figures are for readers of the test output
+#![allow(clippy::print_stdout)] // the figures are read in the test output
 
 use std::time::Instant;
 
@@ -11,18 +11,18 @@ use crate::support::backends::TestBackend;
 use crate::support::engine_test::EngineTest;
 use crate::support::statements::Statements;
 
-async fn branch(room: &EngineTest, at: &message::Model) {
-    let made = room.engine.branch(room.conversation, at.id, String::new());
-    made.await.expect("a branch is made");
+async fn branch(app: &EngineTest, at: &message::Model) {
+    let made = app.engine.branch(app.conversation, at.id, String::new());
+    made.await.expect("the branch was not created");
 }
 
 /// Fills the conversation with this many messages; every thousandth has a second swipe.
-async fn fill(room: &EngineTest, n: i64) {
-    let (conversation, seat) = (room.conversation, room.user.membership);
+async fn fill(app: &EngineTest, n: i64) {
+    let (conversation, membership) = (app.conversation, app.user.membership);
     let series = format!(
         "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < {n}) \
          INSERT INTO messages (conversation_id, seq, space_membership_id, role, content, visibility, active_swipe, created_at, rev, token_count, metadata) \
-         SELECT {conversation}, i, {seat}, 'user', 'Line number ' || CAST(i AS TEXT) || ', and a few more words, as people say them.', 'normal', 0, 0, i, 12, '{{}}' FROM n"
+         SELECT {conversation}, i, {membership}, 'user', 'Line number ' || CAST(i AS TEXT) || ', and a few more words, as people say them.', 'normal', 0, 0, i, 12, '{{}}' FROM n"
     );
     let texts = format!(
         "INSERT INTO message_swipes (message_id, position, content, metadata) \
@@ -31,11 +31,11 @@ async fn fill(room: &EngineTest, n: i64) {
     let row = format!(
         "UPDATE conversations SET last_seq = {n}, last_user_seq = {n}, rev = {n} WHERE id = {conversation}"
     );
-    in_one(room, vec![series, texts, row]).await;
+    execute_in_one_transaction(app, vec![series, texts, row]).await;
 }
 
-async fn in_one(room: &EngineTest, statements: Vec<String>) {
-    let done: Result<(), DbErr> = room
+async fn execute_in_one_transaction(app: &EngineTest, statements: Vec<String>) {
+    let done: Result<(), DbErr> = app
         .db
         .write(|tx| {
             Box::pin(async move {
@@ -46,34 +46,34 @@ async fn in_one(room: &EngineTest, statements: Vec<String>) {
             })
         })
         .await;
-    done.expect("the database takes it");
+    done.expect("the transaction failed");
 }
 
 async fn costs(backend: TestBackend, take: impl Fn(&EngineTest) -> Vec<String>) {
     let mut costs = Vec::new();
     // The first iteration warms up: it opens connections and prepares statements.
     for n in [3, 3, 150] {
-        let room = EngineTest::builder(backend)
+        let app = EngineTest::builder(backend)
             .not_started()
             .with_postgres_proxy()
             .open()
             .await;
-        fill(&room, n).await;
-        let last = room.messages().await.pop().unwrap();
-        take(&room);
+        fill(&app, n).await;
+        let last = app.messages().await.pop().unwrap();
+        take(&app);
 
-        branch(&room, &last).await;
+        branch(&app, &last).await;
 
-        let mut statements = take(&room);
-        let aside = ["BEGIN", "COMMIT", "PRAGMA", "statement_timestamp()"];
-        statements.retain(|it| !it.is_empty() && !aside.iter().any(|word| it.contains(word)));
+        let mut statements = take(&app);
+        let excluded = ["BEGIN", "COMMIT", "PRAGMA"];
+        statements.retain(|it| !it.is_empty() && !excluded.iter().any(|word| it.contains(word)));
         println!("{backend:?}, {n} messages: {statements:#?}");
         costs.push(statements);
-        room.close_without_events().await;
+        app.close_without_events().await;
     }
     assert_eq!(
         costs[1], costs[2],
-        "a long branch is made by the same statements as a short one"
+        "a long branch needs other statements than a short one"
     );
     assert_eq!(costs[2].len(), 12);
 }
@@ -90,10 +90,10 @@ async fn on_sqlite_a_long_branch_needs_no_more_statements_than_a_short_one() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn on_postgres_a_long_branch_needs_no_more_statements_than_a_short_one() {
     if TestBackend::Postgres.is_available() {
-        costs(TestBackend::Postgres, |room| {
-            room.postgres_proxy
+        costs(TestBackend::Postgres, |app| {
+            app.postgres_proxy
                 .as_ref()
-                .expect("a wired room")
+                .expect("the proxy was not started")
                 .take_statements()
         })
         .await;
@@ -102,24 +102,24 @@ async fn on_postgres_a_long_branch_needs_no_more_statements_than_a_short_one() {
 
 /// Compared with a plain copy of the same rows, three times.
 async fn time(backend: TestBackend) {
-    let room = EngineTest::builder(backend).not_started().open().await;
-    fill(&room, 100_000).await;
-    let last = room.messages().await.pop().unwrap();
+    let app = EngineTest::builder(backend).not_started().open().await;
+    fill(&app, 100_000).await;
+    let last = app.messages().await.pop().unwrap();
     let mut ratios = Vec::new();
     for _ in 0..3 {
-        let copy = room.another_conversation().await;
-        let from = room.conversation;
+        let copy = app.another_conversation().await;
+        let from = app.conversation;
         let bare = format!(
             "INSERT INTO messages (conversation_id, seq, space_membership_id, role, content, visibility, conversation_run_id, active_swipe, client_id, origin_message_id, created_at, edited_at, rev, token_count, metadata) \
              SELECT {copy}, seq, space_membership_id, role, content, visibility, conversation_run_id, active_swipe, client_id, id, created_at, edited_at, 1, token_count, metadata FROM messages WHERE conversation_id = {from} ORDER BY seq"
         );
         let row = format!("UPDATE conversations SET last_seq = 100000, rev = 1 WHERE id = {copy}");
-        in_one(&room, vec![row]).await;
+        execute_in_one_transaction(&app, vec![row]).await;
         let began = Instant::now();
-        in_one(&room, vec![bare]).await;
+        execute_in_one_transaction(&app, vec![bare]).await;
         let bare = began.elapsed();
         let began = Instant::now();
-        branch(&room, &last).await;
+        branch(&app, &last).await;
         let whole = began.elapsed();
         println!("{backend:?}: bare {bare:?}, branch {whole:?}");
         ratios.push(whole.as_secs_f64() / bare.as_secs_f64());
@@ -127,10 +127,10 @@ async fn time(backend: TestBackend) {
     ratios.sort_by(f64::total_cmp);
     println!("{backend:?}: {:.2} times a bare copy", ratios[1]);
     assert!(ratios[1] <= 1.5, "{ratios:?}");
-    room.close_without_events().await;
+    app.close_without_events().await;
 }
 
-#[ignore = "measures, for a machine that does nothing else"]
+#[ignore = "measurement; needs an otherwise idle machine"]
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_branch_of_100_000_messages_costs_little_more_than_a_bare_copy() {
     for backend in [TestBackend::Sqlite, TestBackend::Postgres] {

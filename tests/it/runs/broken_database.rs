@@ -41,7 +41,7 @@ async fn post_until_accepted(human: &TestUser, text: &str, client_id: &str) {
             Err(error) => panic!("{error}"),
         }
     }
-    panic!("the database never came back");
+    panic!("the database did not recover");
 }
 
 /// The first three COMMITs of an exchange are the post, the claim, and the end of the run.
@@ -51,76 +51,82 @@ async fn a_commit_whose_response_is_lost_is_verified_and_announced() {
         return;
     }
     for n_commits in 0..3 {
-        let room = EngineTest::builder(TestBackend::Postgres)
+        let app = EngineTest::builder(TestBackend::Postgres)
             .with_postgres_proxy()
             .open()
             .await;
-        let wire = room.postgres_proxy.as_ref().expect("a wired room");
-        wire.cut_after(n_commits, CutPoint::AfterCommit);
+        let proxy = app
+            .postgres_proxy
+            .as_ref()
+            .expect("the proxy was not started");
+        proxy.cut_after(n_commits, CutPoint::AfterCommit);
 
-        let posted = room.user.post_with_client_id("Hi.", Some("c-1")).await;
-        room.settle().await;
+        let posted = app.user.post_with_client_id("Hi.", Some("c-1")).await;
+        app.settle().await;
 
-        assert!(wire.is_cut(), "COMMIT {n_commits}");
-        assert!(!posted.expect("it is taken").is_repeated);
-        assert_eq!(room.answers().await, ["Hello."]);
-        assert_eq!(room.messages().await.len(), 2);
-        let run = room.only_run().await;
+        assert!(proxy.is_cut(), "COMMIT {n_commits}");
+        assert!(!posted.expect("the post was rejected").is_repeated);
+        assert_eq!(app.answers().await, ["Hello."]);
+        assert_eq!(app.messages().await.len(), 2);
+        let run = app.only_run().await;
         assert_eq!(
             (run.status, run.lease),
             (RunStatus::Succeeded, 1),
-            "done once"
+            "the run was not executed once"
         );
         // Closing compares the recorded events with the database: all were sent, in order.
-        room.close().await;
+        app.close().await;
     }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_commit_that_never_arrived_is_made_again() {
+async fn a_commit_that_did_not_reach_the_database_is_repeated() {
     if no_server() {
         return;
     }
     for n_commits in 0..3 {
-        let room = EngineTest::builder(TestBackend::Postgres)
+        let app = EngineTest::builder(TestBackend::Postgres)
             .with_postgres_proxy()
             .open()
             .await;
-        let wire = room.postgres_proxy.as_ref().expect("a wired room");
-        wire.cut_after(n_commits, CutPoint::BeforeCommit);
+        let proxy = app
+            .postgres_proxy
+            .as_ref()
+            .expect("the proxy was not started");
+        proxy.cut_after(n_commits, CutPoint::BeforeCommit);
 
-        let posted = room.user.post_with_client_id("Hi.", Some("c-1")).await;
+        let posted = app.user.post_with_client_id("Hi.", Some("c-1")).await;
         assert_eq!(
             posted.is_err(),
             n_commits == 0,
-            "nothing is said to be there that is not"
+            "an uncommitted post was confirmed"
         );
-        post_until_accepted(&room.user, "Hi.", "c-1").await;
-        room.settle().await;
+        post_until_accepted(&app.user, "Hi.", "c-1").await;
+        app.settle().await;
 
-        assert!(wire.is_cut(), "COMMIT {n_commits}");
-        assert_eq!(room.answers().await, ["Hello."]);
-        assert_eq!(room.messages().await.len(), 2);
-        assert_eq!(room.only_run().await.status, RunStatus::Succeeded);
-        room.close().await;
+        assert!(proxy.is_cut(), "COMMIT {n_commits}");
+        assert_eq!(app.answers().await, ["Hello."]);
+        assert_eq!(app.messages().await.len(), 2);
+        assert_eq!(app.only_run().await.status, RunStatus::Succeeded);
+        app.close().await;
     }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn connections_that_are_cut_at_random_lose_nothing_and_double_nothing() {
+async fn randomly_terminated_connections_lose_and_duplicate_nothing() {
     if no_server() {
         return;
     }
-    let room = EngineTest::builder(TestBackend::Postgres).open().await;
-    let mut facts = room.facts().await;
+    let app = EngineTest::builder(TestBackend::Postgres).open().await;
+    let mut facts = app.facts().await;
     transitions::record(&mut facts).await;
     let mut conversations = Vec::new();
     for _ in 0..8 {
-        conversations.push(room.another_conversation().await);
+        conversations.push(app.another_conversation().await);
     }
 
     let talk = join_all(conversations.iter().map(async |id| {
-        let human = room.user_in_conversation(&room.engine, *id);
+        let human = app.user_in_conversation(&app.engine, *id);
         for n in 0..6 {
             post_until_accepted(&human, &format!("Hi {n}."), &format!("c-{n}")).await;
         }
@@ -133,10 +139,10 @@ async fn connections_that_are_cut_at_random_lose_nothing_and_double_nothing() {
     };
     tokio::select! {
         _ = talk => {}
-        () = cut => unreachable!("it cuts for ever"),
+        () = cut => unreachable!("the loop has no end"),
     }
     poll::until("all work is done", async || {
-        room.engine.context().wakeup.notify();
+        app.engine.context().wakeup.notify();
         let rows = facts
             .rows("SELECT '1' FROM conversation_runs WHERE status IN ('queued', 'running')")
             .await;
@@ -151,62 +157,65 @@ async fn connections_that_are_cut_at_random_lose_nothing_and_double_nothing() {
     assert_eq!(
         posts[0][0].as_deref(),
         Some("48"),
-        "each post is there once"
+        "a post is missing or duplicated"
     );
     let twice = facts.rows("SELECT '1' FROM messages WHERE conversation_run_id IS NOT NULL GROUP BY conversation_run_id HAVING count(*) > 1").await;
     assert!(twice.is_empty());
-    room.close_without_events().await;
+    app.close_without_events().await;
 }
 
-/// Seen from the node. That PostgreSQL keeps what it committed is not tested here.
+/// Tests the node only, not whether PostgreSQL keeps committed rows.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn work_goes_on_after_the_server_was_away() {
+async fn work_continues_after_a_database_outage() {
     if no_server() {
         return;
     }
-    let room = EngineTest::builder(TestBackend::Postgres)
+    let app = EngineTest::builder(TestBackend::Postgres)
         .with_postgres_proxy()
         .open()
         .await;
-    let wire = room.postgres_proxy.as_ref().expect("a wired room");
-    let gate = room.upstream.gate();
-    room.user.post("Count.").await;
-    room.upstream.wait_for_requests(1).await;
+    let proxy = app
+        .postgres_proxy
+        .as_ref()
+        .expect("the proxy was not started");
+    let gate = app.upstream.gate();
+    app.user.post("Count.").await;
+    app.upstream.wait_for_requests(1).await;
 
-    wire.disconnect();
+    proxy.disconnect();
     gate.open();
-    let refused = room.user.try_post("Are you there?").await;
-    wire.reconnect();
-    post_until_accepted(&room.user, "Are you there?", "c-2").await;
-    room.settle().await;
+    let refused = app.user.try_post("Are you there?").await;
+    proxy.reconnect();
+    post_until_accepted(&app.user, "Are you there?", "c-2").await;
+    app.settle().await;
 
     assert!(refused.as_ref().is_err_and(is_passing), "{refused:?}");
-    assert_eq!(room.answers().await, ["Hello.", "Hello."]);
-    let runs = room.runs().await;
+    assert_eq!(app.answers().await, ["Hello.", "Hello."]);
+    let runs = app.runs().await;
     assert!(
         runs.iter()
             .all(|it| (it.status, it.attempt) == (RunStatus::Succeeded, 1)),
         "{runs:?}"
     );
-    room.close().await;
+    app.close().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn heartbeats_go_on_when_every_connection_is_taken() {
+async fn heartbeats_continue_while_all_pool_connections_are_in_use() {
     if no_server() {
         return;
     }
-    let room = EngineTest::builder(TestBackend::Postgres)
+    let app = EngineTest::builder(TestBackend::Postgres)
         .settings(|it| it.heartbeat = Duration::from_millis(50))
         .open()
         .await;
-    let gate = room.upstream.gate();
-    room.user.post("Count.").await;
-    room.upstream.wait_for_requests(1).await;
-    let (let_go, _) = tokio::sync::watch::channel(false);
+    let gate = app.upstream.gate();
+    app.user.post("Count.").await;
+    app.upstream.wait_for_requests(1).await;
+    let (release, _) = tokio::sync::watch::channel(false);
     let holders: Vec<_> = (0..20)
         .map(|_| {
-            let (db, mut until) = (room.db.clone(), let_go.subscribe());
+            let (db, mut until) = (app.db.clone(), release.subscribe());
             tokio::spawn(async move {
                 let held = db.write(move |_| {
                     Box::pin(async move {
@@ -218,28 +227,29 @@ async fn heartbeats_go_on_when_every_connection_is_taken() {
             })
         })
         .collect();
-    let mut facts = room.facts().await;
-    poll::until("all are taken", async || {
+    let mut facts = app.facts().await;
+    poll::until("all connections are in use", async || {
         let idle = facts.rows("SELECT CAST(count(*) AS text) FROM pg_stat_activity WHERE datname = current_database() AND state = 'idle in transaction'").await;
         (idle[0][0].as_deref() == Some("20")).then_some(())
     })
     .await;
 
-    let beat = "SELECT CAST(heartbeat_at AS text) FROM conversation_runs WHERE status = 'running'";
-    let before = facts.rows(beat).await;
-    let refused = room.user.try_post("Are you there?").await;
-    poll::until("it beats", async || {
-        (facts.rows(beat).await > before).then_some(())
+    let heartbeat_sql =
+        "SELECT CAST(heartbeat_at AS text) FROM conversation_runs WHERE status = 'running'";
+    let before = facts.rows(heartbeat_sql).await;
+    let refused = app.user.try_post("Are you there?").await;
+    poll::until("the heartbeat is newer", async || {
+        (facts.rows(heartbeat_sql).await > before).then_some(())
     })
     .await;
     let other = start_node(
-        &room.another_db().await,
+        &app.another_db().await,
         &Hub::new(),
-        &room.clock,
-        room.engine.context().models.clone(),
+        &app.clock,
+        app.engine.context().models.clone(),
         RunSettings {
             stale_after: Duration::from_secs(2),
-            ..room.engine.context().settings
+            ..app.engine.context().settings
         },
     );
     let report = other.run_recovery().await.unwrap();
@@ -248,37 +258,37 @@ async fn heartbeats_go_on_when_every_connection_is_taken() {
     assert_eq!(
         report,
         RecoveryReport::default(),
-        "the living are left alone"
+        "a live run was recovered"
     );
-    let_go.send_replace(true);
+    release.send_replace(true);
     for held in join_all(holders).await {
-        held.expect("it was let go").expect("and committed");
+        held.expect("the task panicked").expect("the commit failed");
     }
     gate.open();
-    room.settle().await;
-    assert_eq!(room.answers().await, ["Hello."]);
-    room.close().await;
+    app.settle().await;
+    assert_eq!(app.answers().await, ["Hello."]);
+    app.close().await;
 }
 
 /// A statement waits at most ten seconds for a lock.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_table_that_is_locked_for_long_costs_an_answer_and_no_worker() {
+async fn a_table_locked_for_long_fails_one_request_and_blocks_no_worker() {
     let is_long = std::env::var("TROUPE_SLOW_TESTS").is_ok_and(|value| value == "1");
     if no_server() || !is_long {
         return;
     }
-    let room = EngineTest::builder(TestBackend::Postgres).open().await;
-    let mut other = room.facts().await;
+    let app = EngineTest::builder(TestBackend::Postgres).open().await;
+    let mut other = app.facts().await;
 
     other.execute("BEGIN; LOCK TABLE messages").await;
-    let refused = room.user.try_post("Hi.").await;
+    let refused = app.user.try_post("Hi.").await;
     other.execute("COMMIT").await;
-    room.user.post("Hi again.").await;
-    room.settle().await;
+    app.user.post("Hi again.").await;
+    app.settle().await;
 
     assert!(refused.as_ref().is_err_and(is_passing), "{refused:?}");
-    assert_eq!(room.answers().await, ["Hello."]);
-    room.close().await;
+    assert_eq!(app.answers().await, ["Hello."]);
+    app.close().await;
 }
 
 /// The server pauses for longer than the stale time. When it continues, the recovery queries of
@@ -289,48 +299,51 @@ async fn after_a_database_pause_no_run_counts_as_stale() {
     if no_server() {
         return;
     }
-    let room = EngineTest::builder(TestBackend::Postgres)
+    let app = EngineTest::builder(TestBackend::Postgres)
         .settings(|it| it.heartbeat = OFTEN)
         .with_postgres_proxy()
         .open()
         .await;
-    let wire = room.postgres_proxy.as_ref().expect("a wired room");
-    let another_wire = PostgresProxy::start(room.database.url()).await;
+    let proxy = app
+        .postgres_proxy
+        .as_ref()
+        .expect("the proxy was not started");
+    let other_proxy = PostgresProxy::start(app.database.url()).await;
     let other = start_node(
-        &connect(another_wire.url()).await,
+        &connect(other_proxy.url()).await,
         &Hub::new(),
-        &room.clock,
-        room.engine.context().models.clone(),
+        &app.clock,
+        app.engine.context().models.clone(),
         RunSettings {
             workers: 0,
             reaper_interval: OFTEN,
-            // Otherwise the node's own heartbeat would give the run up after the same time.
+            // Otherwise the node's own heartbeat would end the run after the same time.
             stale_after: 40 * OFTEN,
-            ..room.engine.context().settings
+            ..app.engine.context().settings
         },
     );
     other.start().await.unwrap();
-    let gate = room.upstream.gate();
-    room.user.post("Count.").await;
-    room.upstream.wait_for_requests(1).await;
-    let mut facts = room.facts().await;
+    let gate = app.upstream.gate();
+    app.user.post("Count.").await;
+    app.upstream.wait_for_requests(1).await;
+    let mut facts = app.facts().await;
 
-    wire.hold();
-    another_wire.hold();
-    poll::until("the heart has stood still for long", async || {
+    proxy.hold();
+    other_proxy.hold();
+    poll::until("the heartbeat is old", async || {
         let silent = facts.rows("SELECT '1' FROM conversation_runs WHERE status = 'running' AND heartbeat_at < extract(epoch from clock_timestamp()) * 1000 - 6000").await;
         (!silent.is_empty()).then_some(())
     })
     .await;
-    another_wire.release();
+    other_proxy.release();
     // During this time only the other node uses the server; it must not recover anything.
     tokio::time::sleep(5 * OFTEN).await;
-    wire.release();
+    proxy.release();
     gate.open();
-    room.settle().await;
+    app.settle().await;
 
-    assert_eq!(room.only_run().await.status, RunStatus::Succeeded);
-    assert_eq!(room.answers().await, ["Hello."]);
-    room.stop(&other).await;
-    room.close().await;
+    assert_eq!(app.only_run().await.status, RunStatus::Succeeded);
+    assert_eq!(app.answers().await, ["Hello."]);
+    app.stop(&other).await;
+    app.close().await;
 }

@@ -16,13 +16,13 @@ fn no_server() -> bool {
 /// The end of a run holds its conversation and waits for the space; another transaction holds
 /// the space and waits for the conversation, with a longer deadlock timeout.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_step_that_is_undone_by_a_deadlock_is_taken_again() {
+async fn a_step_aborted_by_a_deadlock_is_repeated() {
     if no_server() {
         return;
     }
-    let room = EngineTest::builder(TestBackend::Postgres).open().await;
-    let gate = room.upstream.gate();
-    room.upstream.always(
+    let app = EngineTest::builder(TestBackend::Postgres).open().await;
+    let gate = app.upstream.gate();
+    app.upstream.always(
         ResponseScript::stream()
             .role()
             .text("Hello.")
@@ -31,16 +31,16 @@ async fn a_step_that_is_undone_by_a_deadlock_is_taken_again() {
             .done()
             .held_at(&gate),
     );
-    room.user.post("Hi.").await;
-    room.upstream.wait_for_requests(1).await;
-    let mut other = room.facts().await;
-    let mut facts = room.facts().await;
+    app.user.post("Hi.").await;
+    app.upstream.wait_for_requests(1).await;
+    let mut other = app.facts().await;
+    let mut facts = app.facts().await;
 
     other.execute("SET deadlock_timeout = '60s'; BEGIN").await;
     other
         .execute(&format!(
             "UPDATE spaces SET name = 'Held' WHERE id = {}",
-            room.space
+            app.space
         ))
         .await;
     gate.open();
@@ -52,14 +52,18 @@ async fn a_step_that_is_undone_by_a_deadlock_is_taken_again() {
     other
         .execute(&format!(
             "UPDATE conversations SET title = 'Held' WHERE id = {}; COMMIT",
-            room.conversation
+            app.conversation
         ))
         .await;
-    room.settle().await;
+    app.settle().await;
 
-    assert_eq!(room.answers().await, ["Hello."]);
-    assert_eq!(room.tokens_used().await, 8, "spent once");
-    room.close().await;
+    assert_eq!(app.answers().await, ["Hello."]);
+    assert_eq!(
+        app.tokens_used().await,
+        8,
+        "the tokens were not charged once"
+    );
+    app.close().await;
 }
 
 /// A step locks its conversation and then writes to the space. Here another transaction does
@@ -69,16 +73,16 @@ async fn a_deletion_of_a_space_waits_for_its_conversations_before_it_locks_the_s
     if no_server() {
         return;
     }
-    let room = EngineTest::builder(TestBackend::Postgres).open().await;
-    let mut step = room.facts().await;
-    let mut facts = room.facts().await;
+    let app = EngineTest::builder(TestBackend::Postgres).open().await;
+    let mut step = app.facts().await;
+    let mut facts = app.facts().await;
 
     step.execute(&format!(
         "SET deadlock_timeout = '100ms'; BEGIN; UPDATE conversations SET title = 'Held' WHERE id = {}",
-        room.conversation
+        app.conversation
     ))
     .await;
-    let (db, space) = (room.db.clone(), room.space);
+    let (db, space) = (app.db.clone(), app.space);
     let deletion = tokio::spawn(async move { lifecycle::delete(&db, space).await });
     poll::until("the deletion waits for the conversation", async || {
         let waiting = facts.rows("SELECT '1' FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'").await;
@@ -87,10 +91,15 @@ async fn a_deletion_of_a_space_waits_for_its_conversations_before_it_locks_the_s
     .await;
     step.execute(&format!(
         "UPDATE spaces SET tokens_used = 1 WHERE id = {}; COMMIT",
-        room.space
+        app.space
     ))
     .await;
 
-    assert!(deletion.await.expect("it ended").expect("it was deleted"));
-    room.close_without_events().await;
+    assert!(
+        deletion
+            .await
+            .expect("the deletion panicked")
+            .expect("the deletion failed")
+    );
+    app.close_without_events().await;
 }

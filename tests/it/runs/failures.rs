@@ -18,47 +18,46 @@ use crate::support::fixtures;
 /// Long enough for a slow machine to respond, short enough to wait for.
 const SHORT: Duration = Duration::from_millis(300);
 
-async fn room(
+async fn open_app(
     backend: TestBackend,
     rules: impl FnOnce(&mut space::Model) + Send + 'static,
     settings: impl FnOnce(&mut RunSettings),
 ) -> EngineTest {
-    let room = EngineTest::builder(backend).rules(rules).settings(settings);
-    room.open().await
+    let app = EngineTest::builder(backend).rules(rules).settings(settings);
+    app.open().await
 }
 
-/// The run fails with `code`; then a retry, and in a second conversation a skip, continues the
-/// round.
-async fn fails_with(room: EngineTest, code: &str, repair: impl AsyncFnOnce(&EngineTest)) {
-    room.user.post("Hello?").await;
-    room.settle().await;
+/// Asserts that the run fails with `code`, and that a retry continues the round.
+async fn fails_with(app: EngineTest, code: &str, repair: impl AsyncFnOnce(&EngineTest)) {
+    app.user.post("Hello?").await;
+    app.settle().await;
 
-    let run = room.only_run().await;
+    let run = app.only_run().await;
     assert_eq!(run.status, RunStatus::Failed, "{code}");
-    let error = run.error.expect("a failed run says why");
+    let error = run.error.expect("the failed run has no error");
     assert_eq!(error.code, code);
     assert!(!error.message.is_empty());
-    let told = room.events.wait_for_event("run_failed").await;
-    assert_eq!(told["error"]["code"], code);
-    assert_eq!(told["run"]["id"], json!(run.id));
-    let round = room.runtime().await.round.expect("it waits for a person");
+    let event = app.events.wait_for_event("run_failed").await;
+    assert_eq!(event["error"]["code"], code);
+    assert_eq!(event["run"]["id"], json!(run.id));
+    let round = app.runtime().await.round.expect("no round is waiting");
     assert_eq!(
         (round.row.state, round.row.cursor),
         (round::RoundState::Failed, 0)
     );
-    assert!(room.answers().await.is_empty());
+    assert!(app.answers().await.is_empty());
 
-    repair(&room).await;
-    let retried = room.engine.retry(room.conversation).await.unwrap();
-    room.settle().await;
+    repair(&app).await;
+    let retried = app.engine.retry(app.conversation).await.unwrap();
+    app.settle().await;
 
     assert_eq!(
         (retried.reason, retried.round_id),
         (RunReason::Retry, run.round_id)
     );
-    assert_eq!(room.answers().await, ["Hello."], "{code}");
-    assert_eq!(room.runtime().await.state(), ConversationState::Idle);
-    room.close().await;
+    assert_eq!(app.answers().await, ["Hello."], "{code}");
+    assert_eq!(app.runtime().await.state(), ConversationState::Idle);
+    app.close().await;
 }
 
 /// Every request gets `script` until the failure is repaired.
@@ -72,200 +71,184 @@ async fn fails_within(
     code: &str,
     settings: impl FnOnce(&mut RunSettings),
 ) {
-    let room = room(backend, |_| (), settings).await;
-    room.upstream.always(script);
-    fails_with(room, code, async |room| room.upstream.reply_with("Hello.")).await;
+    let app = open_app(backend, |_| (), settings).await;
+    app.upstream.always(script);
+    fails_with(app, code, async |app| app.upstream.reply_with("Hello.")).await;
 }
 
 on_sqlite! {
-    async fn an_error_of_the_provider(backend) {
+    async fn a_status_500_of_the_provider_fails_the_run(backend) {
         fails_by(backend, ResponseScript::status(500), "upstream_error").await;
     }
 
-    async fn a_refusal_of_the_provider(backend) {
+    async fn a_status_400_of_the_provider_fails_the_run(backend) {
         fails_by(backend, ResponseScript::status(400), "upstream_error").await;
     }
 
-    async fn too_many_requests(backend) {
+    async fn a_rate_limited_model_call_fails_the_run(backend) {
         fails_by(backend, ResponseScript::rate_limited("0"), "upstream_rate_limited").await;
     }
 
-    async fn an_error_inside_the_stream(backend) {
+    async fn an_error_event_in_the_stream_fails_the_run(backend) {
         let script = ResponseScript::stream().role().words("One two").error("It broke.");
         fails_by(backend, script, "upstream_error").await;
     }
 
-    async fn a_stream_that_breaks_off(backend) {
+    async fn a_connection_closed_during_the_stream_fails_the_run(backend) {
         let script = ResponseScript::stream().role().words("One two").close();
         fails_by(backend, script, "upstream_disconnected").await;
     }
 
-    async fn a_stream_that_ends_without_an_end(backend) {
+    async fn a_stream_without_finish_reason_and_done_fails_the_run(backend) {
         let script = ResponseScript::stream().role().words("One two");
         fails_by(backend, script, "upstream_disconnected").await;
     }
 
-    async fn nothing_to_read(backend) {
+    async fn a_reply_of_only_whitespace_fails_the_run(backend) {
         let script = ResponseScript::stream().role().text(" \n").finish("stop").done();
         fails_by(backend, script, "empty_response").await;
     }
 
-    async fn a_withheld_answer(backend) {
+    async fn a_filtered_reply_fails_the_run(backend) {
         let script = ResponseScript::stream().role().finish("content_filter").done();
         fails_by(backend, script, "content_filter").await;
     }
 
-    async fn a_model_that_never_begins(backend) {
+    async fn a_model_that_sends_no_first_chunk_fails_the_run(backend) {
         let script = ResponseScript::hang_before_first_chunk();
         fails_within(backend, script, "upstream_timeout", |it| it.call_limits.first_chunk = SHORT).await;
     }
 
-    async fn a_model_that_falls_silent(backend) {
+    async fn a_stream_that_becomes_idle_fails_the_run(backend) {
         let script = ResponseScript::stream().role().words("One two").hang();
         fails_within(backend, script, "upstream_timeout", |it| it.call_limits.idle = SHORT).await;
     }
 
-    async fn a_model_that_never_ends(backend) {
+    async fn a_stream_beyond_the_total_time_limit_fails_the_run(backend) {
         let script = ResponseScript::stream().forever(": ping\n\n", Duration::from_millis(20));
         fails_within(backend, script, "run_timeout", |it| it.call_limits.total = SHORT).await;
     }
 
-    async fn a_prompt_that_does_not_fit(backend) {
+    async fn a_prompt_over_the_context_size_fails_the_run(backend) {
         let tight = json!({ "preset": { "context_tokens": 40, "max_tokens": 30 } });
-        let room = room(backend, move |it| it.settings = tight, |_| ()).await;
+        let app = open_app(backend, move |it| it.settings = tight, |_| ()).await;
 
-        fails_with(room, "context_overflow", async |room| {
-            room.change_rules(|it| it.settings = json!({})).await;
+        fails_with(app, "context_overflow", async |app| {
+            app.change_rules(|it| it.settings = json!({})).await;
         })
         .await;
     }
 
-    async fn no_model_to_ask(backend) {
-        let room = room(backend, |_| (), |_| ()).await;
-        fixtures::disable_provider(&room.db, true).await;
+    async fn a_missing_provider_fails_the_run(backend) {
+        let app = open_app(backend, |_| (), |_| ()).await;
+        fixtures::disable_provider(&app.db, true).await;
 
-        fails_with(room, "no_provider", async |room| {
-            fixtures::disable_provider(&room.db, false).await;
+        fails_with(app, "no_provider", async |app| {
+            fixtures::disable_provider(&app.db, false).await;
         })
         .await;
     }
 
-    async fn no_tokens_left(backend) {
+    async fn a_space_at_its_token_limit_fails_the_run(backend) {
         let broke = |it: &mut space::Model| (it.token_limit, it.tokens_used) = (10, 10);
-        let room = room(backend, broke, |_| ()).await;
+        let app = open_app(backend, broke, |_| ()).await;
 
-        fails_with(room, "token_limit_exceeded", async |room| {
-            room.change_rules(|it| it.token_limit = 0).await;
+        fails_with(app, "token_limit_exceeded", async |app| {
+            app.change_rules(|it| it.token_limit = 0).await;
         })
         .await;
     }
 
-    async fn a_failed_turn_can_be_skipped(backend) {
-        let room = EngineTest::builder(backend).open().await;
-        room.upstream.always(ResponseScript::status(400));
-        room.user.post("Hello?").await;
-        room.settle().await;
-
-        room.engine.skip(room.conversation).await.unwrap();
-        room.settle().await;
-
-        let runtime = room.runtime().await;
-        assert_eq!(runtime.state(), ConversationState::Idle);
-        assert!(runtime.round.is_none());
-        assert!(room.answers().await.is_empty());
-        room.close().await;
-    }
-
-    async fn what_a_failed_reply_cost_is_spent(backend) {
-        let room = EngineTest::builder(backend).open().await;
+    async fn the_tokens_of_a_failed_reply_are_charged(backend) {
+        let app = EngineTest::builder(backend).open().await;
         let script = ResponseScript::stream().role().finish("stop").usage(7, 0).done();
-        room.upstream.always(script);
+        app.upstream.always(script);
 
-        room.user.post("Hello?").await;
-        room.settle().await;
+        app.user.post("Hello?").await;
+        app.settle().await;
 
-        assert_eq!(room.tokens_used().await, 7);
-        room.close().await;
+        assert_eq!(app.tokens_used().await, 7);
+        app.close().await;
     }
 
-    async fn what_a_reply_cost_is_spent(backend) {
-        let room = EngineTest::builder(backend).open().await;
-        room.upstream.reply_with("One two three.");
+    async fn the_tokens_of_a_reply_are_charged(backend) {
+        let app = EngineTest::builder(backend).open().await;
+        app.upstream.reply_with("One two three.");
 
-        room.user.post("Count.").await;
-        room.settle().await;
+        app.user.post("Count.").await;
+        app.settle().await;
 
-        let usage = room.only_run().await.usage.expect("the model sent a bill");
+        let usage = app.only_run().await.usage.expect("no usage was stored");
         assert_eq!((usage.prompt_tokens, usage.completion_tokens), (7, 3));
-        assert_eq!(room.tokens_used().await, 10);
-        room.close().await;
+        assert_eq!(app.tokens_used().await, 10);
+        app.close().await;
     }
 
     async fn a_failed_forced_turn_fails_no_round_and_can_be_retried(backend) {
-        let room = EngineTest::builder(backend).open().await;
-        room.upstream.always(ResponseScript::status(400));
-        let ada = room.membership("Ada").await.id;
-        let force = room.engine.force_talk(room.conversation, Some(ada), "Eve".to_owned());
+        let app = EngineTest::builder(backend).open().await;
+        app.upstream.always(ResponseScript::status(400));
+        let ada = app.membership("Ada").await.id;
+        let force = app.engine.force_talk(app.conversation, Some(ada), "Eve".to_owned());
         force.await.unwrap();
-        room.settle().await;
+        app.settle().await;
 
-        assert_eq!(room.runtime().await.state(), ConversationState::Idle);
-        room.upstream.reply_with("Hello.");
-        room.engine.retry(room.conversation).await.unwrap();
-        room.settle().await;
+        assert_eq!(app.runtime().await.state(), ConversationState::Idle);
+        app.upstream.reply_with("Hello.");
+        app.engine.retry(app.conversation).await.unwrap();
+        app.settle().await;
 
-        assert_eq!(room.answers().await, ["Hello."]);
-        room.close().await;
+        assert_eq!(app.answers().await, ["Hello."]);
+        app.close().await;
     }
 
-    async fn a_failed_generate_in_manual_order_is_shown_until_something_newer(backend) {
-        let room = EngineTest::builder(backend)
+    async fn a_failed_generate_in_manual_order_is_shown_until_a_newer_message(backend) {
+        let app = EngineTest::builder(backend)
             .rules(|it| it.reply_order = space::ReplyOrder::Manual)
             .open()
             .await;
-        room.user.post("Hello?").await;
-        room.upstream.always(ResponseScript::status(400));
-        let generate = || room.engine.force_talk(room.conversation, None, "Eve".to_owned());
+        app.user.post("Hello?").await;
+        app.upstream.always(ResponseScript::status(400));
+        let generate = || app.engine.force_talk(app.conversation, None, "Eve".to_owned());
         let failed = generate().await.unwrap();
-        room.settle().await;
+        app.settle().await;
 
-        let snapshot = room.engine.snapshot(room.conversation, None).await.unwrap();
-        let shown = snapshot.unwrap().failed_run.expect("it is in the snapshot");
-        let document = room.engine.conversation_view(room.conversation).await.unwrap();
+        let snapshot = app.engine.snapshot(app.conversation, None).await.unwrap();
+        let shown = snapshot.unwrap().failed_run.expect("the snapshot has no failed run");
+        let document = app.engine.conversation_view(app.conversation).await.unwrap();
         assert_eq!((shown.id, shown.status), (failed.id, RunStatus::Failed));
         assert_eq!(shown.error.unwrap().code, "upstream_error");
-        assert_eq!(document.failed_run.expect("and in the document").id, failed.id);
+        assert_eq!(document.failed_run.expect("the document has no failed run").id, failed.id);
         assert_eq!(document.state, ConversationState::Idle, "no round failed");
 
-        let again = room.engine.retry(room.conversation).await.unwrap();
-        room.settle().await;
-        let document = room.engine.conversation_view(room.conversation).await.unwrap();
-        assert_eq!(document.failed_run.expect("it failed again").id, again.id);
+        let again = app.engine.retry(app.conversation).await.unwrap();
+        app.settle().await;
+        let document = app.engine.conversation_view(app.conversation).await.unwrap();
+        assert_eq!(document.failed_run.expect("the second failure is not shown").id, again.id);
         assert!(again.run_seq > failed.run_seq);
 
-        room.user.post("Never mind.").await;
-        let document = room.engine.conversation_view(room.conversation).await.unwrap();
-        assert!(document.failed_run.is_none(), "something newer was said");
-        room.close().await;
+        app.user.post("Never mind.").await;
+        let document = app.engine.conversation_view(app.conversation).await.unwrap();
+        assert!(document.failed_run.is_none(), "the failure is shown after a newer message");
+        app.close().await;
     }
 }
 
 on_both! {
-    async fn two_retries_at_once_are_one_run(backend) {
-        let room = EngineTest::builder(backend).open().await;
-        room.upstream.always(ResponseScript::status(400));
-        room.user.post("Hello?").await;
-        room.settle().await;
-        let gate = room.upstream.gate();
-        room.upstream.reply_with("Hello.");
+    async fn two_simultaneous_retries_create_one_run(backend) {
+        let app = EngineTest::builder(backend).open().await;
+        app.upstream.always(ResponseScript::status(400));
+        app.user.post("Hello?").await;
+        app.settle().await;
+        let gate = app.upstream.gate();
+        app.upstream.reply_with("Hello.");
 
-        let retry = || room.engine.retry(room.conversation);
+        let retry = || app.engine.retry(app.conversation);
         let (one, two) = tokio::join!(retry(), retry());
         gate.open();
-        room.settle().await;
+        app.settle().await;
 
         assert_eq!(one.unwrap().id, two.unwrap().id);
-        assert_eq!(room.answers().await, ["Hello."]);
-        room.close().await;
+        assert_eq!(app.answers().await, ["Hello."]);
+        app.close().await;
     }
 }

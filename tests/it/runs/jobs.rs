@@ -2,10 +2,12 @@
 //! whose node is gone.
 
 use base::ids::{ConversationId, UserId};
-use sea_orm::EntityTrait;
+use leased_jobs::job::Job;
+use sea_orm::{ConnectionTrait, DbBackend, EntityTrait, Statement};
 use troupe::conversations::jobs::job;
 use troupe::conversations::jobs::job::JobStatus;
 use troupe::conversations::{conversation, message};
+use troupe::runs::background_jobs::BackgroundJob;
 use troupe::runs::engine::RunEngine;
 use troupe::runs::error::EngineError;
 use troupe::runs::message_versions::{BranchRequest, BranchResult};
@@ -18,19 +20,21 @@ use crate::support::fake_provider::script::ResponseScript;
 
 /// More messages than a request waits for.
 const LONG: i64 = 2_600;
+/// In milliseconds.
+const HOUR: i64 = 3_600_000;
 /// More messages than one transaction copies.
 const SHORT: i64 = 400;
 
 /// A conversation with `n` messages; every hundredth has two swipes, every thousandth is hidden.
-async fn room_of(backend: TestBackend, n: i64) -> EngineTest {
-    let room = EngineTest::builder(backend).open().await;
-    let (conversation, seat) = (room.conversation, room.user.membership);
-    let mut facts = room.facts().await;
+async fn app_with_messages(backend: TestBackend, n: i64) -> EngineTest {
+    let app = EngineTest::builder(backend).open().await;
+    let (conversation, membership) = (app.conversation, app.user.membership);
+    let mut facts = app.facts().await;
     for sql in [
         format!(
             "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < {n}) \
              INSERT INTO messages (conversation_id, seq, space_membership_id, role, content, visibility, active_swipe, created_at, rev, token_count, metadata) \
-             SELECT {conversation}, i, {seat}, 'user', 'Line number ' || CAST(i AS TEXT), CASE WHEN i % 1000 = 500 THEN 'hidden' ELSE 'normal' END, 0, 0, i, 12, '{{}}' FROM n"
+             SELECT {conversation}, i, {membership}, 'user', 'Line number ' || CAST(i AS TEXT), CASE WHEN i % 1000 = 500 THEN 'hidden' ELSE 'normal' END, 0, 0, i, 12, '{{}}' FROM n"
         ),
         format!(
             "INSERT INTO message_swipes (message_id, position, content, metadata) \
@@ -43,111 +47,131 @@ async fn room_of(backend: TestBackend, n: i64) -> EngineTest {
     ] {
         facts.execute(&sql).await;
     }
-    count_text(&room).await;
-    room
+    count_text(&app).await;
+    app
 }
 
-async fn stored_text(room: &EngineTest, id: ConversationId) -> i64 {
+async fn stored_text(app: &EngineTest, id: ConversationId) -> i64 {
     let sql = format!(
         "SELECT CAST(COALESCE((SELECT SUM(octet_length(content)) FROM messages WHERE conversation_id = {id}), 0) \
          + COALESCE((SELECT SUM(octet_length(t.content)) FROM message_swipes t JOIN messages m ON m.id = t.message_id \
          WHERE m.conversation_id = {id}), 0) AS TEXT)"
     );
-    room.facts().await.number(&sql).await
+    app.facts().await.number(&sql).await
 }
 
-async fn count_text(room: &EngineTest) {
-    let (id, n_bytes) = (
-        room.conversation,
-        stored_text(room, room.conversation).await,
-    );
+async fn count_text(app: &EngineTest) {
+    let (id, n_bytes) = (app.conversation, stored_text(app, app.conversation).await);
     let sql = format!("UPDATE conversations SET text_bytes = {n_bytes} WHERE id = {id}");
-    room.facts().await.execute(&sql).await;
+    app.facts().await.execute(&sql).await;
 }
 
-async fn user_of(room: &EngineTest) -> UserId {
-    let seat = membership::Entity::find_by_id(room.user.membership);
-    let seat = seat.one(room.db.reader()).await.unwrap().unwrap();
-    seat.user_id.expect("a person")
+async fn user_of(app: &EngineTest) -> UserId {
+    let membership = membership::Entity::find_by_id(app.user.membership);
+    let membership = membership.one(app.db.reader()).await.unwrap().unwrap();
+    membership.user_id.expect("the membership has no user")
 }
 
-async fn fork(room: &EngineTest) -> BranchRequest {
+async fn fork(app: &EngineTest) -> BranchRequest {
     BranchRequest {
-        conversation: room.conversation,
-        at: room.messages().await.pop().unwrap().id,
+        conversation: app.conversation,
+        at: app.messages().await.pop().unwrap().id,
         title: "Another way".to_owned(),
-        user: Some(user_of(room).await),
+        user: Some(user_of(app).await),
     }
 }
 
 async fn begin(engine: &RunEngine, fork: BranchRequest) -> job::Model {
-    match engine.begin_branch(fork).await.expect("it begins") {
+    match engine
+        .begin_branch(fork)
+        .await
+        .expect("the branch was rejected")
+    {
         BranchResult::Job(job) => *job,
-        BranchResult::Whole { .. } => panic!("a long branch is a job"),
+        BranchResult::Whole { .. } => panic!("a long branch was made without a job"),
     }
 }
 
-async fn job_now(room: &EngineTest, id: &job::Model) -> job::Model {
-    let row = job::Entity::find_by_id(id.id).one(room.db.reader()).await;
-    row.expect("the database answers").expect("the job")
+async fn job_now(app: &EngineTest, id: &job::Model) -> job::Model {
+    let row = job::Entity::find_by_id(id.id).one(app.db.reader()).await;
+    row.expect("the query failed").expect("the job is missing")
 }
 
-async fn row_of(room: &EngineTest, job: &job::Model) -> Option<conversation::Model> {
-    let id = job.conversation_id.expect("a conversation");
-    let row = conversation::Entity::find_by_id(id).one(room.db.reader());
-    row.await.expect("the database answers")
+async fn row_of(app: &EngineTest, job: &job::Model) -> Option<conversation::Model> {
+    let id = job.conversation_id.expect("the job has no conversation");
+    let row = conversation::Entity::find_by_id(id).one(app.db.reader());
+    row.await.expect("the query failed")
 }
 
-async fn ends(room: &EngineTest, job: &job::Model) -> job::Model {
-    room.until("the job has ended", async |it| {
+async fn wait_until_ended(app: &EngineTest, job: &job::Model) -> job::Model {
+    app.until("the job has ended", async |it| {
         !job_now(it, job).await.needs_work
     })
     .await;
-    job_now(room, job).await
+    job_now(app, job).await
 }
 
 /// A branch job without a node: the one that began it shuts down immediately.
-async fn abandoned(room: &EngineTest) -> job::Model {
-    let node = room.another_node();
+async fn abandoned(app: &EngineTest) -> job::Model {
+    let node = app.another_node();
     node.context().shutdown.draining.cancel();
-    let job = begin(&node, fork(room).await).await;
-    room.stop(&node).await;
+    let job = begin(&node, fork(app).await).await;
+    app.stop(&node).await;
     job
 }
 
-async fn texts(room: &EngineTest, id: ConversationId) -> Vec<String> {
+async fn texts(app: &EngineTest, id: ConversationId) -> Vec<String> {
     let sql = format!(
         "SELECT CAST(m.seq AS TEXT) || ' ' || m.content || ' ' || CAST((SELECT COUNT(*) FROM message_swipes t WHERE t.message_id = m.id) AS TEXT) AS line \
          FROM messages m WHERE m.conversation_id = {id} AND m.visibility <> 'hidden' ORDER BY m.seq"
     );
-    let rows = room.facts().await.rows(&sql).await;
+    let rows = app.facts().await.rows(&sql).await;
     rows.into_iter().map(|it| format!("{it:?}")).collect()
 }
 
-async fn is_whole(room: &EngineTest, branch: &conversation::Model) {
+async fn assert_complete(app: &EngineTest, branch: &conversation::Model) {
     let (origin, copy) = (
-        texts(room, room.conversation).await,
-        texts(room, branch.id).await,
+        texts(app, app.conversation).await,
+        texts(app, branch.id).await,
     );
     assert_eq!(origin.len(), copy.len());
     assert_eq!(origin, copy);
     assert!(!branch.is_hidden);
-    assert_eq!(branch.text_bytes, stored_text(room, branch.id).await);
+    assert_eq!(branch.text_bytes, stored_text(app, branch.id).await);
 }
 
-async fn n_rows(room: &EngineTest, table: &str, id: ConversationId) -> i64 {
+async fn n_rows(app: &EngineTest, table: &str, id: ConversationId) -> i64 {
     let sql = format!("SELECT CAST(COUNT(*) AS TEXT) FROM {table} WHERE conversation_id = {id}");
-    room.facts().await.number(&sql).await
+    app.facts().await.number(&sql).await
 }
 
 on_both! {
-    async fn a_worker_that_lost_its_job_changes_nothing(backend) {
-        let room = room_of(backend, LONG).await;
-        let lost = abandoned(&room).await;
-        let seen = job_now(&room, &lost).await;
-        let (db, now, dialect) = (room.db.heartbeat_connection(), room.clock.now(), room.db.backend());
+    /// Such a heartbeat was written before the clock was set back.
+    async fn a_job_with_a_heartbeat_in_the_future_is_continued(backend) {
+        let app = app_with_messages(backend, LONG).await;
+        let job = abandoned(&app).await;
+        let now = app.clock.now();
+        let mut facts = app.facts().await;
 
-        let claimed = job::claim(db, &seen, "another", now, dialect).await.unwrap().expect("it was released");
+        for (heartbeat_at, n_continued) in [(now, 0), (now.plus_ms(HOUR), 1)] {
+            let set = format!("UPDATE jobs SET heartbeat_at = {} WHERE id = {}", heartbeat_at.0, job.id);
+            facts.execute(&set).await;
+            let report = app.engine.run_recovery().await.unwrap();
+            assert_eq!(report.jobs_continued, n_continued);
+        }
+
+        wait_until_ended(&app, &job).await;
+        assert_complete(&app, &row_of(&app, &job).await.unwrap()).await;
+        app.close_without_events().await;
+    }
+
+    async fn a_worker_that_lost_its_job_changes_nothing(backend) {
+        let app = app_with_messages(backend, LONG).await;
+        let lost = abandoned(&app).await;
+        let seen = job_now(&app, &lost).await;
+        let (db, now, dialect) = (app.db.heartbeat_connection(), app.clock.now(), app.db.backend());
+
+        let claimed = job::claim(db, &seen, "another", now, dialect).await.unwrap().expect("the job was not claimed");
         let again = job::claim(db, &seen, "a third", now, dialect).await.unwrap();
         let saved = job::save_progress(db, &lost, now, dialect).await.unwrap();
         let ended = job::finish(db, &lost, JobStatus::Failed, None, now).await.unwrap();
@@ -158,158 +182,201 @@ on_both! {
         assert_eq!((claimed.lease, again, saved, ended), (lost.lease + 1, None, false, false));
         assert_eq!(renewed.iter().map(|it| it.lease).collect::<Vec<_>>(), [claimed.lease]);
         assert!(renewed[0].heartbeat_at > seen.heartbeat_at && stolen.is_empty());
-        room.close_without_events().await;
+        app.close_without_events().await;
     }
 }
 
-on_sqlite! {
-    async fn a_long_branch_is_made_in_batches_and_is_whole(backend) {
-        let room = room_of(backend, LONG).await;
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_job_whose_row_is_locked_delays_no_heartbeat_of_a_run() {
+    if !TestBackend::Postgres.is_available() {
+        return; // an SQLite transaction locks the whole file, not a row
+    }
+    let app = app_with_messages(TestBackend::Postgres, LONG).await;
+    let lost = abandoned(&app).await;
+    let seen = job_now(&app, &lost).await;
+    let (node, now) = (app.engine.context().node.clone(), app.clock.now());
+    let claimed = job::claim(
+        app.db.heartbeat_connection(),
+        &seen,
+        &node,
+        now,
+        app.db.backend(),
+    );
+    claimed.await.unwrap().expect("the job was not claimed");
+    let mut facts = app.facts().await;
+    facts
+        .execute(&format!(
+            "BEGIN; SELECT 1 FROM jobs WHERE id = {} FOR UPDATE",
+            lost.id
+        ))
+        .await;
+    let job = BackgroundJob(app.engine.context().clone());
+    let held = [lost.id];
+    let renewing = job.renew(&held);
+    tokio::pin!(renewing);
+    let heartbeat = app.db.heartbeat_connection();
 
-        let job = begin(&room.engine, fork(&room).await).await;
-        let ended = ends(&room, &job).await;
+    // The renewal is polled first, so it is waiting for the row when the heartbeat begins.
+    let read = tokio::select! {
+        biased;
+        _ = &mut renewing => panic!("the job was renewed although the row is locked"),
+        read = heartbeat.query_one_raw(Statement::from_string(DbBackend::Postgres, "SELECT 1")) => read,
+    };
+
+    assert!(read.expect("the connection is blocked").is_some());
+    facts.execute("ROLLBACK").await;
+    renewing.await.expect("the renewal failed");
+    app.close_without_events().await;
+}
+
+on_sqlite! {
+    async fn a_long_branch_is_created_in_batches_and_complete(backend) {
+        let app = app_with_messages(backend, LONG).await;
+
+        let job = begin(&app.engine, fork(&app).await).await;
+        let ended = wait_until_ended(&app, &job).await;
 
         assert_eq!((ended.status, ended.n_done, ended.n_total), (JobStatus::Succeeded, LONG, LONG));
-        is_whole(&room, &row_of(&room, &job).await.unwrap()).await;
-        room.close_without_events().await;
+        assert_complete(&app, &row_of(&app, &job).await.unwrap()).await;
+        app.close_without_events().await;
     }
 
-    async fn a_branch_of_middle_length_is_whole_in_the_answer(backend) {
-        let room = room_of(backend, SHORT).await;
+    async fn a_branch_of_medium_length_is_complete_in_the_response(backend) {
+        let app = app_with_messages(backend, SHORT).await;
 
-        let BranchResult::Whole { row, .. } = room.engine.begin_branch(fork(&room).await).await.unwrap() else {
-            panic!("the request waits for it");
+        let BranchResult::Whole { row, .. } = app.engine.begin_branch(fork(&app).await).await.unwrap() else {
+            panic!("the branch was made by a job");
         };
 
-        is_whole(&room, &row).await;
-        room.close_without_events().await;
+        assert_complete(&app, &row).await;
+        app.close_without_events().await;
     }
 
     async fn a_job_of_a_lost_node_is_continued_by_another(backend) {
-        let room = room_of(backend, LONG).await;
-        let job = abandoned(&room).await;
-        let branch = row_of(&room, &job).await.unwrap();
-        assert!(branch.is_hidden && job_now(&room, &job).await.status == JobStatus::Running);
-        assert!(branch.text_bytes > 0, "it is charged before its first batch");
+        let app = app_with_messages(backend, LONG).await;
+        let job = abandoned(&app).await;
+        let branch = row_of(&app, &job).await.unwrap();
+        assert!(branch.is_hidden && job_now(&app, &job).await.status == JobStatus::Running);
+        assert!(branch.text_bytes > 0, "the branch was not charged before its first batch");
 
-        let report = room.engine.run_recovery().await.unwrap();
-        ends(&room, &job).await;
+        let report = app.engine.run_recovery().await.unwrap();
+        wait_until_ended(&app, &job).await;
 
         assert_eq!(report.jobs_continued, 1);
-        is_whole(&room, &row_of(&room, &job).await.unwrap()).await;
-        room.close_without_events().await;
+        assert_complete(&app, &row_of(&app, &job).await.unwrap()).await;
+        app.close_without_events().await;
     }
 
-    async fn a_conversation_that_a_job_fills_rejects_commands(backend) {
-        let room = room_of(backend, LONG).await;
-        let job = abandoned(&room).await;
+    async fn a_conversation_being_copied_by_a_job_rejects_commands(backend) {
+        let app = app_with_messages(backend, LONG).await;
+        let job = abandoned(&app).await;
 
-        let engine = room.engine.clone();
-        let hidden = room.user_in_conversation(&engine, job.conversation_id.unwrap());
+        let engine = app.engine.clone();
+        let hidden = app.user_in_conversation(&engine, job.conversation_id.unwrap());
         let refused = hidden.try_post("Is anyone here?").await;
 
         assert!(matches!(refused, Err(EngineError::Rejected(CommandError::NotFound))), "{refused:?}");
-        room.close_without_events().await;
+        app.close_without_events().await;
     }
 
-    async fn a_canceled_branch_leaves_nothing(backend) {
-        let room = room_of(backend, LONG).await;
-        let job = abandoned(&room).await;
+    async fn a_canceled_branch_leaves_no_rows(backend) {
+        let app = app_with_messages(backend, LONG).await;
+        let job = abandoned(&app).await;
 
-        assert!(job::cancel(&room.db, job.id, room.clock.now()).await.unwrap());
-        assert!(!job::cancel(&room.db, job.id, room.clock.now()).await.unwrap());
-        room.engine.run_recovery().await.unwrap();
-        let ended = ends(&room, &job).await;
+        assert!(job::cancel(&app.db, job.id, app.clock.now()).await.unwrap());
+        assert!(!job::cancel(&app.db, job.id, app.clock.now()).await.unwrap());
+        app.engine.run_recovery().await.unwrap();
+        let ended = wait_until_ended(&app, &job).await;
 
         assert_eq!(ended.status, JobStatus::Canceled);
-        assert!(row_of(&room, &job).await.is_none());
-        assert_eq!(n_rows(&room, "messages", job.conversation_id.unwrap()).await, 0);
-        room.close_without_events().await;
+        assert!(row_of(&app, &job).await.is_none());
+        assert_eq!(n_rows(&app, "messages", job.conversation_id.unwrap()).await, 0);
+        app.close_without_events().await;
     }
 
-    async fn a_person_has_one_branch_job(backend) {
-        let room = room_of(backend, LONG).await;
-        abandoned(&room).await;
+    async fn a_user_has_at_most_one_branch_job(backend) {
+        let app = app_with_messages(backend, LONG).await;
+        abandoned(&app).await;
 
-        let second = room.engine.begin_branch(fork(&room).await).await;
+        let second = app.engine.begin_branch(fork(&app).await).await;
 
         assert!(matches!(second, Err(EngineError::JobRunning)), "{second:?}");
-        room.close_without_events().await;
+        app.close_without_events().await;
     }
 
-    async fn a_regenerate_that_branches_for_long_queues_its_run_when_the_branch_is_whole(backend) {
-        let room = room_of(backend, LONG).await;
-        room.upstream.next(ResponseScript::say("An answer."));
-        room.user.post("And?").await;
-        room.settle().await;
-        let answer = room.messages().await.pop().unwrap();
-        room.user.post("Well?").await;
-        room.settle().await;
+    async fn a_regenerate_that_needs_a_branch_job_queues_its_run_when_the_job_ends(backend) {
+        let app = app_with_messages(backend, LONG).await;
+        app.upstream.next(ResponseScript::say("An answer."));
+        app.user.post("And?").await;
+        app.settle().await;
+        let answer = app.messages().await.pop().unwrap();
+        app.user.post("Well?").await;
+        app.settle().await;
 
-        room.upstream.next(ResponseScript::say("Another answer."));
-        let planned = room.engine.regenerate(room.conversation, Some(answer.id), "Eve".to_owned()).await.unwrap();
+        app.upstream.next(ResponseScript::say("Another answer."));
+        let planned = app.engine.regenerate(app.conversation, Some(answer.id), "Eve".to_owned()).await.unwrap();
 
-        assert_ne!(planned.conversation, room.conversation);
-        room.until("it is written", async |it| {
+        assert_ne!(planned.conversation, app.conversation);
+        app.until("the reply is stored", async |it| {
             let tail = it.facts().await.timeline(planned.conversation.0).await.pop();
             tail.is_some_and(|line| line.2 == "Another answer.")
         }).await;
-        room.wait_until_idle().await;
-        room.close_without_events().await;
+        app.wait_until_idle().await;
+        app.close_without_events().await;
     }
 
-    async fn a_long_conversation_is_gone_at_once_and_deleted_in_batches(backend) {
-        let room = room_of(backend, LONG).await;
-        let user = user_of(&room).await;
+    async fn a_long_conversation_is_hidden_immediately_and_deleted_in_batches(backend) {
+        let app = app_with_messages(backend, LONG).await;
+        let user = user_of(&app).await;
 
-        let deletion = room.engine.delete_conversation(room.conversation, user).await.unwrap().unwrap();
-        let refused = room.user.try_post("Is anyone here?").await;
-        let job = room.engine.wait_for_deletion(deletion).await.unwrap().expect("a job");
+        let deletion = app.engine.delete_conversation(app.conversation, user).await.unwrap().unwrap();
+        let refused = app.user.try_post("Is anyone here?").await;
+        let job = app.engine.wait_for_deletion(deletion).await.unwrap().expect("no job created");
 
         assert!(matches!(refused, Err(EngineError::Rejected(CommandError::NotFound))), "{refused:?}");
-        let ended = ends(&room, &job).await;
+        let ended = wait_until_ended(&app, &job).await;
         assert_eq!((ended.status, ended.n_done), (JobStatus::Succeeded, LONG));
-        assert!(row_of(&room, &job).await.is_none());
-        assert_eq!(n_rows(&room, "messages", room.conversation).await, 0);
-        room.close_without_events().await;
+        assert!(row_of(&app, &job).await.is_none());
+        assert_eq!(n_rows(&app, "messages", app.conversation).await, 0);
+        app.close_without_events().await;
     }
 
-    async fn a_long_space_is_deleted_with_a_branch_that_is_being_made(backend) {
-        let room = room_of(backend, LONG).await;
-        let branch = abandoned(&room).await;
+    async fn a_large_space_is_deleted_together_with_its_unfinished_branch(backend) {
+        let app = app_with_messages(backend, LONG).await;
+        let branch = abandoned(&app).await;
         for _ in 0..30 {
-            room.another_conversation().await;
+            app.another_conversation().await;
         }
-        let user = user_of(&room).await;
+        let user = user_of(&app).await;
 
-        let deletion = room.engine.delete_space(room.space, user).await.unwrap().unwrap();
-        let job = room.engine.wait_for_deletion(deletion).await.unwrap().expect("a job");
+        let deletion = app.engine.delete_space(app.space, user).await.unwrap().unwrap();
+        let job = app.engine.wait_for_deletion(deletion).await.unwrap().expect("no job created");
 
-        assert_eq!(ends(&room, &job).await.status, JobStatus::Succeeded);
-        assert_eq!(job_now(&room, &branch).await.status, JobStatus::Canceled);
-        let mut facts = room.facts().await;
+        assert_eq!(wait_until_ended(&app, &job).await.status, JobStatus::Succeeded);
+        assert_eq!(job_now(&app, &branch).await.status, JobStatus::Canceled);
+        let mut facts = app.facts().await;
         for table in ["spaces", "conversations", "messages", "message_swipes", "space_memberships"] {
             let n = facts.number(&format!("SELECT CAST(COUNT(*) AS TEXT) FROM {table}")).await;
             assert_eq!(n, 0, "{table}");
         }
-        room.close_without_events().await;
+        app.close_without_events().await;
     }
 
-    async fn the_text_of_a_conversation_is_counted_as_it_changes(backend) {
-        let room = EngineTest::builder(backend).open().await;
-        room.upstream.next(ResponseScript::say("A first answer."));
-        room.user.post("Good evening, 你好.").await;
-        room.settle().await;
+    async fn the_text_size_of_a_conversation_follows_its_changes(backend) {
+        let app = EngineTest::builder(backend).open().await;
+        app.upstream.next(ResponseScript::say("A first answer."));
+        app.user.post("Good evening, 你好.").await;
+        app.settle().await;
         for other in ["Second.", "A much longer third answer."] {
-            room.upstream.next(ResponseScript::say(other));
-            room.engine.regenerate(room.conversation, None, "Eve".to_owned()).await.unwrap();
-            room.settle().await;
+            app.upstream.next(ResponseScript::say(other));
+            app.engine.regenerate(app.conversation, None, "Eve".to_owned()).await.unwrap();
+            app.settle().await;
         }
-        let tail: message::Model = room.messages().await.pop().unwrap();
+        let tail: message::Model = app.messages().await.pop().unwrap();
 
-        room.engine.select_swipe(room.conversation, tail.id, 1, None).await.unwrap();
+        app.engine.select_swipe(app.conversation, tail.id, 1, None).await.unwrap();
 
-        assert_eq!(room.row().await.text_bytes, stored_text(&room, room.conversation).await);
-        room.close().await;
+        assert_eq!(app.row().await.text_bytes, stored_text(&app, app.conversation).await);
+        app.close().await;
     }
 }

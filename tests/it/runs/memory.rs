@@ -5,8 +5,8 @@ use sea_orm::{EntityTrait, PaginatorTrait};
 use serde_json::json;
 use troupe::conversations::conversation;
 use troupe::prompt::blocks::BlockKind;
-use troupe::prompt::loading::{run_prompt, space_variable};
-use troupe::prompt::record::sent_prompt;
+use troupe::prompt::record::{run_prompt, sent_prompt_loader};
+use troupe::prompt::space_variable;
 use troupe::runs::conversation_start::NewConversation;
 use troupe::runs::execution::preparation;
 use troupe::runs::store::run::RunStatus;
@@ -18,119 +18,123 @@ use crate::support::fixtures;
 
 /// Ada's card counts her runs, in the conversation and in the space.
 async fn counting(backend: TestBackend) -> EngineTest {
-    let room = EngineTest::builder(backend).open().await;
+    let app = EngineTest::builder(backend).open().await;
     let text = "{{incvar::turns}} of {{char}}, {{incglobalvar::all}} of all.";
-    let ada = room.membership("Ada").await;
-    fixtures::set_card_field(&room.db, ada, "description", text).await;
-    room
+    let ada = app.membership("Ada").await;
+    fixtures::set_card_field(&app.db, ada, "description", text).await;
+    app
 }
 
-async fn counted(room: &EngineTest) -> (serde_json::Value, Option<String>) {
-    let of_space = space_variable::load_for_space(room.db.reader(), room.space).await;
+async fn counted(app: &EngineTest) -> (serde_json::Value, Option<String>) {
+    let of_space = space_variable::load_for_space(app.db.reader(), app.space).await;
     let of_space = of_space.unwrap().remove("all");
-    (room.row().await.variables["macros"].clone(), of_space)
+    (app.row().await.variables["macros"].clone(), of_space)
 }
 
 on_sqlite! {
-    async fn what_macros_set_is_remembered_from_turn_to_turn(backend) {
-        let room = counting(backend).await;
+    async fn variables_set_by_macros_persist_between_runs(backend) {
+        let app = counting(backend).await;
 
         for text in ["One.", "Two."] {
-            room.user.post(text).await;
-            room.settle().await;
+            app.user.post(text).await;
+            app.settle().await;
         }
 
-        assert_eq!(counted(&room).await, (json!({"turns": "2"}), Some("2".to_owned())));
-        let told = room.upstream.body(1)["messages"][0]["content"].to_string();
-        assert!(told.contains("2 of Ada, 2 of all."), "{told}");
-        room.close().await;
+        assert_eq!(counted(&app).await, (json!({"turns": "2"}), Some("2".to_owned())));
+        let prompt = app.upstream.body(1)["messages"][0]["content"].to_string();
+        assert!(prompt.contains("2 of Ada, 2 of all."), "{prompt}");
+        app.close().await;
     }
 
-    async fn a_turn_that_fails_or_is_only_looked_at_is_forgotten(backend) {
-        let room = counting(backend).await;
-        room.upstream.next(ResponseScript::status(401));
-        room.user.post("One.").await;
-        room.settle().await;
-        let ada = room.membership("Ada").await.id;
-        let look = preparation::preview(room.engine.context(), room.conversation, ada, None);
+    async fn a_failed_run_and_a_preview_store_no_variables(backend) {
+        let app = counting(backend).await;
+        app.upstream.next(ResponseScript::status(401));
+        app.user.post("One.").await;
+        app.settle().await;
+        let ada = app.membership("Ada").await.id;
+        let look = preparation::preview(app.engine.context(), app.conversation, ada, None);
         look.await.unwrap().unwrap().1.unwrap();
 
-        assert_eq!(room.only_run().await.status, RunStatus::Failed);
-        assert_eq!(counted(&room).await, (json!(null), None));
-        room.close().await;
+        assert_eq!(app.only_run().await.status, RunStatus::Failed);
+        assert_eq!(counted(&app).await, (json!(null), None));
+        app.close().await;
     }
 
-    async fn what_a_greeting_sets_is_stored_with_it_once(backend) {
-        let room = EngineTest::builder(backend).open().await;
-        room.set_greeting("Ada", "{{setvar::hat::red}}{{incglobalvar::rooms}}Welcome.").await;
+    async fn variables_set_by_a_greeting_are_stored_once(backend) {
+        let app = EngineTest::builder(backend).open().await;
+        app.set_greeting("Ada", "{{setvar::hat::red}}{{incglobalvar::rooms}}Welcome.").await;
         let new = || NewConversation {
             title: None,
             kind: conversation::ConversationKind::Root,
             parent: None,
         };
 
-        let made = room.engine.create_conversation(room.space, new()).await.unwrap();
-        room.engine.create_conversation(room.space, new()).await.unwrap();
+        let made = app.engine.create_conversation(app.space, new()).await.unwrap();
+        app.engine.create_conversation(app.space, new()).await.unwrap();
 
         assert_eq!((made.last_seq, &made.variables["macros"]), (1, &json!({"hat": "red"})));
-        let of_space = space_variable::load_for_space(room.db.reader(), room.space).await.unwrap();
+        let of_space = space_variable::load_for_space(app.db.reader(), app.space).await.unwrap();
         assert_eq!(of_space.get("rooms").map(String::as_str), Some("2"), "once for each greeting");
-        let ada = room.membership("Ada").await.id;
-        room.engine.insert_greetings(ada).await.unwrap();
-        let of_space = space_variable::load_for_space(room.db.reader(), room.space).await.unwrap();
-        assert_eq!(of_space["rooms"], "3", "she had not greeted in the first conversation");
-        room.engine.insert_greetings(ada).await.unwrap();
-        let of_space = space_variable::load_for_space(room.db.reader(), room.space).await.unwrap();
-        assert_eq!(of_space["rooms"], "3", "who has greeted sets nothing again");
-        room.close().await;
+        let ada = app.membership("Ada").await.id;
+        app.engine.insert_greetings(ada).await.unwrap();
+        let of_space = space_variable::load_for_space(app.db.reader(), app.space).await.unwrap();
+        assert_eq!(of_space["rooms"], "3", "the first conversation had no greeting");
+        app.engine.insert_greetings(ada).await.unwrap();
+        let of_space = space_variable::load_for_space(app.db.reader(), app.space).await.unwrap();
+        assert_eq!(of_space["rooms"], "3", "a repeated greeting set the variable");
+        app.close().await;
     }
 
-    async fn chat_text_sets_nothing(backend) {
-        let room = counting(backend).await;
+    async fn macros_in_user_messages_set_no_variables(backend) {
+        let app = counting(backend).await;
 
-        room.user.post("{{setvar::turns::99}}{{setglobalvar::all::99}}").await;
-        room.settle().await;
+        app.user.post("{{setvar::turns::99}}{{setglobalvar::all::99}}").await;
+        app.settle().await;
 
-        assert_eq!(counted(&room).await, (json!({"turns": "1"}), Some("1".to_owned())));
-        room.close().await;
+        assert_eq!(counted(&app).await, (json!({"turns": "1"}), Some("1".to_owned())));
+        app.close().await;
     }
 
-    async fn what_was_sent_is_kept_and_reads_as_its_messages_do_now(backend) {
-        let room = counting(backend).await;
-        room.user.post("Hi.").await;
-        room.settle().await;
-        let run = room.only_run().await.id;
-        let message = room.messages().await[0].id;
+    async fn a_stored_prompt_shows_the_current_text_of_its_messages(backend) {
+        let app = counting(backend).await;
+        app.user.post("Hi.").await;
+        app.settle().await;
+        let run = app.only_run().await.id;
+        let message = app.messages().await[0].id;
 
-        let (record, texts) = sent_prompt::load_for_run(room.db.reader(), run).await.unwrap().unwrap();
+        let (record, texts) = sent_prompt_loader::load_for_run(app.db.reader(), run).await.unwrap().unwrap();
         let blocks = record.into_blocks(|it| texts.get(it));
         let said: Vec<_> = blocks.iter().filter(|it| it.kind == BlockKind::History).collect();
         assert_eq!((said.len(), said[0].text.as_str(), said[0].is_changed), (1, "Hi.", false));
         assert!(blocks.iter().any(|it| it.text.contains("1 of Ada")));
 
         let hidden = troupe::conversations::message::Visibility::Hidden;
-        room.engine.set_visibility(room.conversation, message, hidden).await.unwrap();
-        let (record, texts) = sent_prompt::load_for_run(room.db.reader(), run).await.unwrap().unwrap();
+        app.engine.set_visibility(app.conversation, message, hidden).await.unwrap();
+        let (record, texts) = sent_prompt_loader::load_for_run(app.db.reader(), run).await.unwrap().unwrap();
         let blocks = record.into_blocks(|it| texts.get(it));
         let said = blocks.iter().find(|it| it.kind == BlockKind::History).unwrap();
         assert_eq!((said.text.as_str(), said.is_changed), ("", true));
-        room.close().await;
+        app.close().await;
     }
 
-    async fn of_a_conversation_the_newest_prompts_are_kept(backend) {
-        let room = counting(backend).await;
-        let n_turns = run_prompt::MAX_KEPT + 3;
-        for _ in 0..n_turns {
-            room.user.post("On.").await;
-            room.settle().await;
+    async fn only_the_newest_prompts_of_a_conversation_are_kept(backend) {
+        let app = counting(backend).await;
+        let n_deleted = run_prompt::PRUNE_INTERVAL as usize;
+        let n_turns = run_prompt::MAX_KEPT as usize + n_deleted;
+        let count = async || run_prompt::Entity::find().count(app.db.reader()).await.unwrap() as usize;
+        for n in 1..=n_turns {
+            app.user.post("On.").await;
+            app.settle().await;
+            if n == n_turns - 1 {
+                assert_eq!(count().await, n, "older prompts are deleted together");
+            }
         }
 
-        let kept = run_prompt::Entity::find().count(room.db.reader()).await.unwrap();
-        let runs = room.runs().await;
-        assert_eq!((kept, runs.len() as u64), (run_prompt::MAX_KEPT, n_turns));
-        let oldest = sent_prompt::load_for_run(room.db.reader(), runs[0].id).await.unwrap();
-        assert!(oldest.is_none());
-        assert!(sent_prompt::load_for_run(room.db.reader(), runs[3].id).await.unwrap().is_some());
-        room.close().await;
+        let runs = app.runs().await;
+        assert_eq!((count().await, runs.len()), (n_turns - n_deleted, n_turns));
+        let load = async |n: usize| sent_prompt_loader::load_for_run(app.db.reader(), runs[n].id).await.unwrap();
+        assert!(load(n_deleted - 1).await.is_none());
+        assert!(load(n_deleted).await.is_some());
+        app.close().await;
     }
 }

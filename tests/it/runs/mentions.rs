@@ -1,10 +1,9 @@
-//! Tests mentions and auto mode rules, which pure functions decide, through the whole engine.
+//! Tests the stored seed of a round, mentions by id, and what is cut from a reply.
 
 use base::ids::MembershipId;
 use tavern::seeded_random::SeededRandom;
 use troupe::rounds::active_round::ActiveRound;
 use troupe::rounds::slot;
-use troupe::runs::store::run::RunKind;
 use troupe::spaces::membership;
 use troupe::spaces::space::{Model as Space, RepliesPerTurn, ReplyOrder};
 use troupe::speakers::selection::{Candidate, SelectionInput, SelectionTrigger, SpeakerChoice};
@@ -15,12 +14,9 @@ use crate::support::engine_test::EngineTest;
 use crate::support::engine_test_builder::EngineTestBuilder;
 use crate::support::fake_provider::script::{HoldPoint, ResponseScript};
 
-/// A delay that no test waits for.
-const DELAY_MS: i64 = 5_000;
-
-fn with(backend: TestBackend, cast: &[&str]) -> EngineTestBuilder {
+fn with(backend: TestBackend, names: &[&str]) -> EngineTestBuilder {
     EngineTest::builder(backend)
-        .cast(cast)
+        .cast(names)
         .rules(|it| it.reply_order = ReplyOrder::Natural)
 }
 
@@ -28,30 +24,22 @@ impl EngineTest {
     /// The speakers that answer this text with these mentioned memberships.
     async fn mentioned_speakers(&self, text: &str, mentions: &[MembershipId]) -> String {
         let text = text.to_owned();
-        let (engine, seat) = (&self.engine, self.user.membership);
-        let posted = engine.post_message(self.conversation, seat, text, None, mentions.to_vec());
-        let run = posted.await.expect("the post is taken").run;
+        let (engine, sender) = (&self.engine, self.user.membership);
+        let posted = engine.post_message(self.conversation, sender, text, None, mentions.to_vec());
+        let run = posted.await.expect("the post was rejected").run;
         self.settle().await;
-        let speaker = run.expect("somebody answers").speaker_space_membership_id;
-        let seats = membership::list_for_space(self.db.reader(), self.space).await;
-        let seats = seats.expect("the database answers");
-        let seat = seats.into_iter().find(|it| it.id == speaker);
-        seat.expect("a seat").cached_display_name
-    }
-
-    /// The number of replies from auto mode.
-    async fn n_auto(&self) -> usize {
-        let runs = self.runs().await;
-        runs.iter()
-            .filter(|it| it.kind == RunKind::AutoMode)
-            .count()
+        let speaker = run.expect("no run was planned").speaker_space_membership_id;
+        let members = membership::list_for_space(self.db.reader(), self.space).await;
+        let members = members.expect("the query failed");
+        let member = members.into_iter().find(|it| it.id == speaker);
+        member.expect("the member is missing").cached_display_name
     }
 }
 
 /// The talkativeness rolls for a seed, when all members are equally talkative.
-fn drawn_again(seats: &[membership::Model], seed: i64) -> Vec<SpeakerChoice> {
-    let candidates = seats.iter().filter(|it| it.can_be_scheduled());
-    let scene = SelectionInput {
+fn reproduce_rolls(members: &[membership::Model], seed: i64) -> Vec<SpeakerChoice> {
+    let candidates = members.iter().filter(|it| it.can_be_scheduled());
+    let input = SelectionInput {
         candidates: candidates
             .map(|it| Candidate {
                 id: it.id,
@@ -63,130 +51,53 @@ fn drawn_again(seats: &[membership::Model], seed: i64) -> Vec<SpeakerChoice> {
             .collect(),
         ..SelectionInput::default()
     };
-    let mut dice = SeededRandom::from_seed(seed);
+    let mut rng = SeededRandom::from_seed(seed);
     selector::select_round(
         ReplyOrder::Natural,
         SelectionTrigger::Human,
-        &scene,
-        &mut dice,
+        &input,
+        &mut rng,
     )
 }
 
 on_sqlite! {
-    async fn the_seed_of_a_round_draws_its_speakers_again(backend) {
+    async fn the_seed_of_a_round_reproduces_its_speakers(backend) {
         let several = |it: &mut Space| it.replies_per_turn = RepliesPerTurn::Activated;
-        let room = with(backend, &["Ada", "Bob", "Cid", "Dot"]).rules(several).open().await;
+        let app = with(backend, &["Ada", "Bob", "Cid", "Dot"]).rules(several).open().await;
         let gate = HoldPoint::closed();
-        room.upstream.next(ResponseScript::say("Well.").held_at(&gate));
+        app.upstream.next(ResponseScript::say("Well.").held_at(&gate));
 
-        room.user.post("Hello.").await;
+        app.user.post("Hello.").await;
 
-        let round = ActiveRound::find(room.db.reader(), room.conversation).await;
-        let round = round.expect("the database answers").expect("a round");
-        let seats = membership::list_for_space(room.db.reader(), room.space).await;
-        let drawn = drawn_again(&seats.expect("the database answers"), round.row.seed);
+        let round = ActiveRound::find(app.db.reader(), app.conversation).await;
+        let round = round.expect("the query failed").expect("no round is active");
+        let members = membership::list_for_space(app.db.reader(), app.space).await;
+        let drawn = reproduce_rolls(&members.expect("the query failed"), round.row.seed);
         let of = |it: slot::Model| SpeakerChoice::new(it.space_membership_id, it.chosen_because);
         let stored: Vec<SpeakerChoice> = round.slots.into_iter().map(of).collect();
         assert_eq!(stored, drawn);
         gate.open();
-        room.settle().await;
-        room.close().await;
-    }
-
-    async fn a_name_in_any_case_or_possessive_selects_its_speaker(backend) {
-        let room = with(backend, &["Ada", "Bob", "Zoë"]).open().await;
-
-        assert_eq!(room.mentioned_speakers("is that BOB’s hat?", &[]).await, "Bob");
-        assert_eq!(room.mentioned_speakers("zoe\u{308}, or bobby?", &[]).await, "Zoë");
-        room.close().await;
-    }
-
-    async fn the_longest_name_wins_and_of_namesakes_the_first(backend) {
-        let room = with(backend, &["Lancelot", "Sir Lancelot", "Ann Lee", "Ann Poe"]).open().await;
-
-        assert_eq!(room.mentioned_speakers("Sir Lancelot?", &[]).await, "Sir Lancelot");
-        assert_eq!(room.mentioned_speakers("Who is Ann?", &[]).await, "Ann Lee");
-        assert_eq!(room.mentioned_speakers("Who is Poe?", &[]).await, "Ann Poe");
-        room.close().await;
-    }
-
-    async fn a_name_within_a_chinese_sentence_is_recognized(backend) {
-        let room = with(backend, &["小明", "小红"]).open().await;
-
-        assert_eq!(room.mentioned_speakers("你觉得小红怎么样", &[]).await, "小红");
-        room.close().await;
+        app.settle().await;
+        app.close().await;
     }
 
     async fn a_mention_by_id_comes_before_a_mention_by_name(backend) {
-        let room = with(backend, &["Ada", "Bob", "Cid"]).open().await;
-        let cid = room.membership("Cid").await.id;
+        let app = with(backend, &["Ada", "Bob", "Cid"]).open().await;
+        let cid = app.membership("Cid").await.id;
 
-        assert_eq!(room.mentioned_speakers("Bob?", &[cid]).await, "Cid");
-        assert_eq!(room.mentioned_speakers("Bob, and @Cid?", &[cid]).await, "Bob");
-        room.close().await;
+        assert_eq!(app.mentioned_speakers("Bob?", &[cid]).await, "Cid");
+        assert_eq!(app.mentioned_speakers("Bob, and @Cid?", &[cid]).await, "Bob");
+        app.close().await;
     }
 
-    async fn a_pooled_round_has_one_speaker(backend) {
-        let rules = |it: &mut Space| {
-            it.reply_order = ReplyOrder::Pooled;
-            it.replies_per_turn = RepliesPerTurn::Activated;
-        };
-        let room = with(backend, &["Ada", "Bob", "Cid"]).rules(rules).open().await;
+    async fn text_for_another_speaker_is_cut_and_the_own_name_prefix_is_removed(backend) {
+        let app = with(backend, &["Ada", "Bob"]).open().await;
+        app.upstream.next(ResponseScript::say("Ada: Good evening.\nBob: And me?\nAda: Never."));
 
-        room.user.post("Anybody?").await;
-        room.settle().await;
+        app.user.post("Ada?").await;
+        app.settle().await;
 
-        assert_eq!(room.answers().await.len(), 1);
-        room.close().await;
-    }
-
-    async fn alone_one_answers_every_person_but_never_itself(backend) {
-        let rules = |it: &mut Space| {
-            it.auto_mode_enabled = true;
-            it.auto_mode_delay_ms = DELAY_MS;
-        };
-        let room = with(backend, &["Ada"]).rules(rules).open().await;
-
-        for n in 1..=2 {
-            room.user.post("Go on.").await;
-            room.settle().await;
-            assert_eq!(room.answers().await.len(), n);
-        }
-        assert_eq!(room.n_auto().await, 0);
-
-        room.change_rules(|it| it.allow_self_responses = true).await;
-        room.user.post("And on.").await;
-        room.settle().await;
-        assert_eq!(room.n_auto().await, 1);
-        room.close().await;
-    }
-
-    async fn the_slots_of_a_persons_round_cost_auto_mode_nothing(backend) {
-        let rules = |it: &mut Space| {
-            it.reply_order = ReplyOrder::List;
-            it.replies_per_turn = RepliesPerTurn::Activated;
-            it.auto_mode_enabled = true;
-            it.auto_mode_delay_ms = DELAY_MS;
-        };
-        let room = with(backend, &["Ada", "Bob", "Cid"]).rules(rules).open().await;
-
-        room.user.post("Hello.").await;
-        room.settle().await;
-
-        assert_eq!(room.answers().await.len(), 3);
-        // The run that waits for its delay.
-        assert_eq!(room.row().await.auto_mode_turns, 1);
-        room.close().await;
-    }
-
-    async fn what_another_would_say_is_cut_and_the_own_name_goes(backend) {
-        let room = with(backend, &["Ada", "Bob"]).open().await;
-        room.upstream.next(ResponseScript::say("Ada: Good evening.\nBob: And me?\nAda: Never."));
-
-        room.user.post("Ada?").await;
-        room.settle().await;
-
-        assert_eq!(room.answers().await, ["Good evening."]);
-        room.close().await;
+        assert_eq!(app.answers().await, ["Good evening."]);
+        app.close().await;
     }
 }

@@ -5,12 +5,12 @@ use base::ids::{ConversationId, SpaceId, UserId};
 use sea_orm::ConnectionTrait;
 use troupe::accounts::session;
 use troupe::conversations::timeline::TimelinePage;
-use troupe::conversations::{newest_messages, pages, timeline};
+use troupe::conversations::{newest_messages, timeline, timeline_page};
+use troupe::db::backend::StaleAfter;
 use troupe::db::reading::page::PageQuery;
 use troupe::runs::execution::recovery;
 use troupe::runs::reading::history;
 use troupe::runs::reading::history::RunQuery;
-use troupe::runs::store::queue::StaleAfter;
 use troupe::runs::store::run::RunStatus;
 use troupe::runs::store::{due_runs, queue, run, step_marks, tool_approval};
 use troupe::spaces::maintenance::guest_cleanup;
@@ -22,9 +22,9 @@ use crate::support::explaining_connection::ExplainingConnection;
 
 on_both! {
     async fn runs_are_listed_by_status_through_an_index(backend) {
-        let room = room_with_a_past(backend).await;
-        let db = ExplainingConnection::new(room.db.heartbeat_connection());
-        let dialect = room.db.backend();
+        let app = app_with_history(backend).await;
+        let db = ExplainingConnection::new(app.db.heartbeat_connection());
+        let dialect = app.db.backend();
 
         for (status, indexes) in [
             (RunStatus::Queued, QUEUED),
@@ -34,19 +34,19 @@ on_both! {
         ] {
             let wanted = RunQuery { status: Some(status), ..RunQuery::default() };
             let page = PageQuery { limit: 50, after: None, before: None };
-            wanted.list(&db, dialect, page).await.expect("the database answers");
+            wanted.list(&db, dialect, page).await.expect("the query failed");
             db.assert_uses_one_of(indexes);
         }
 
-        room.close_broken().await;
+        app.close_broken().await;
     }
 
-    async fn what_the_reaper_looks_for_is_found_without_finished_rows(backend) {
-        let room = room_with_a_past(backend).await;
-        let db = ExplainingConnection::new(room.db.heartbeat_connection());
-        let now = room.clock.now();
+    async fn recovery_queries_read_no_finished_rows(backend) {
+        let app = app_with_history(backend).await;
+        let db = ExplainingConnection::new(app.db.heartbeat_connection());
+        let now = app.clock.now();
 
-        recovery::list_stalled_rounds(&db).await.expect("the database answers");
+        recovery::list_stalled_rounds(&db).await.expect("the query failed");
         let plan = db.take_plans();
         db.assert_is_among(&plan, &["one_active_round_per_conversation"]);
         // Searched by status within a conversation, this index reads no finished row either.
@@ -54,103 +54,103 @@ on_both! {
         db.assert_is_among(&plan, &[QUEUED, &by_status].concat());
         db.assert_is_among(&plan, &[RUNNING, &by_status].concat());
 
-        let stale = StaleAfter { after_ms: 30_000, dialect: room.db.backend() };
-        queue::list_expired(&db, now, &stale).await.expect("the database answers");
+        let stale = StaleAfter { after_ms: 30_000, dialect: app.db.backend() };
+        queue::list_expired(&db, now, &stale).await.expect("the query failed");
         db.assert_uses_one_of(&["running_runs_by_heartbeat"]);
 
-        room.close_broken().await;
+        app.close_broken().await;
     }
 
-    async fn what_is_due_is_found_without_finished_rows(backend) {
-        let room = room_with_a_past(backend).await;
-        let db = ExplainingConnection::new(room.db.heartbeat_connection());
-        let now = room.clock.now();
+    async fn queries_for_due_runs_read_no_finished_rows(backend) {
+        let app = app_with_history(backend).await;
+        let db = ExplainingConnection::new(app.db.heartbeat_connection());
+        let now = app.clock.now();
 
-        due_runs::list_next_due(&db, &[], 32).await.expect("the database answers");
+        due_runs::list_next_due(&db, &[], 32).await.expect("the query failed");
         assert_reads_unfinished_runs(&db);
-        due_runs::list_due_spaces(&db, now, SpaceId(0), 32).await.expect("the database answers");
+        due_runs::list_due_spaces(&db, now, SpaceId(0), 32).await.expect("the query failed");
         assert_reads_unfinished_runs(&db);
-        due_runs::list_for_spaces(&db, now, &[], &[room.space], 32).await.expect("the database answers");
+        due_runs::list_for_spaces(&db, now, &[], &[app.space], 32).await.expect("the query failed");
         assert_reads_unfinished_runs(&db);
-        history::queue_load(&db).await.expect("the database answers");
+        history::queue_load(&db).await.expect("the query failed");
         assert_reads_unfinished_runs(&db);
 
-        room.close_broken().await;
+        app.close_broken().await;
     }
 
-    async fn what_a_conversation_does_is_found_without_its_finished_runs(backend) {
-        let room = room_with_a_past(backend).await;
-        let db = ExplainingConnection::new(room.db.heartbeat_connection());
+    async fn queries_for_active_runs_of_a_conversation_read_no_finished_runs(backend) {
+        let app = app_with_history(backend).await;
+        let db = ExplainingConnection::new(app.db.heartbeat_connection());
 
-        run::find_active(&db, room.conversation).await.expect("the database answers");
+        run::find_active(&db, app.conversation).await.expect("the query failed");
         assert_reads_unfinished_runs(&db);
-        run::list_active(&db, &[room.conversation]).await.expect("the database answers");
+        run::list_active(&db, &[app.conversation]).await.expect("the query failed");
         assert_reads_unfinished_runs(&db);
-        tool_approval::list_open(&db, room.conversation).await.expect("the database answers");
+        tool_approval::list_open(&db, app.conversation).await.expect("the query failed");
         assert_reads_unfinished_runs(&db);
 
-        room.close_broken().await;
+        app.close_broken().await;
     }
 
-    async fn the_newest_messages_are_found_by_the_index_of_role(backend) {
-        let room = room_with_a_past(backend).await;
-        let db = ExplainingConnection::new(room.db.heartbeat_connection());
-        let row = room.row().await;
+    async fn the_newest_messages_are_found_through_the_role_index(backend) {
+        let app = app_with_history(backend).await;
+        let db = ExplainingConnection::new(app.db.heartbeat_connection());
+        let row = app.row().await;
 
-        newest_messages::find(&db, row.id).await.expect("the database answers");
+        newest_messages::find(&db, row.id).await.expect("the query failed");
         db.assert_uses_one_of(&["visible_messages_by_role"]);
-        timeline::last_user_message(&db, row.id, 2_000).await.expect("the database answers");
+        timeline::last_user_message(&db, row.id, 2_000).await.expect("the query failed");
         db.assert_uses_one_of(&["visible_messages_by_role"]);
-        timeline::last_speaker(&db, row.id, 2_000).await.expect("the database answers");
+        timeline::last_speaker(&db, row.id, 2_000).await.expect("the query failed");
         db.assert_uses_one_of(&["visible_messages_by_role"]);
-        timeline::speakers_since_last_user_message(&db, &row).await.expect("the database answers");
+        timeline::speakers_since_last_user_message(&db, &row).await.expect("the query failed");
         db.assert_uses_one_of(&["visible_messages_by_role"]);
-        timeline::tail(&db, row.id).await.expect("the database answers");
+        timeline::list_tails(&db, &[row.id]).await.expect("the query failed");
         db.assert_uses_one_of(&["visible_messages"]);
-        pages::load_stubs(&db, row.id, TimelinePage::Newest, 50).await.expect("the database answers");
+        timeline_page::load_stubs(&db, row.id, TimelinePage::Newest, 50).await.expect("the query failed");
         db.assert_uses_one_of(&["visible_messages"]);
-        pages::load_stubs(&db, row.id, TimelinePage::After(1_000), 50).await.expect("the database answers");
+        timeline_page::load_stubs(&db, row.id, TimelinePage::After(1_000), 50).await.expect("the query failed");
         db.assert_uses_one_of(&["visible_messages"]);
 
-        room.close_broken().await;
+        app.close_broken().await;
     }
 
-    async fn active_members_are_found_without_the_removed_ones(backend) {
-        let room = room_with_a_past(backend).await;
-        let db = ExplainingConnection::new(room.db.heartbeat_connection());
+    async fn queries_for_active_members_read_no_removed_members(backend) {
+        let app = app_with_history(backend).await;
+        let db = ExplainingConnection::new(app.db.heartbeat_connection());
 
-        membership::list_active(&db, room.space).await.expect("the database answers");
+        membership::list_active(&db, app.space).await.expect("the query failed");
         db.assert_uses_one_of(&["active_memberships"]);
-        membership::next_position(&db, room.space).await.expect("the database answers");
+        membership::next_position(&db, app.space).await.expect("the query failed");
         db.assert_uses_one_of(&["active_memberships"]);
-        guest_cleanup::find_unreferenced(&db, 50).await.expect("the database answers");
+        guest_cleanup::find_unreferenced(&db, 50).await.expect("the query failed");
         let plan = db.take_plans();
         assert!(plan.contains("removed_guests"), "{plan}");
 
-        room.close_broken().await;
+        app.close_broken().await;
     }
 
-    async fn marked_and_live_conversations_are_found_without_the_others(backend) {
-        let room = room_with_a_past(backend).await;
-        let db = ExplainingConnection::new(room.db.heartbeat_connection());
+    async fn queries_for_marked_and_active_conversations_read_no_others(backend) {
+        let app = app_with_history(backend).await;
+        let db = ExplainingConnection::new(app.db.heartbeat_connection());
 
-        step_marks::list_marked(&db, None, (SpaceId(0), ConversationId(0)), 100).await.expect("the database answers");
+        step_marks::list_marked(&db, None, (SpaceId(0), ConversationId(0)), 100).await.expect("the query failed");
         db.assert_uses_one_of(&["conversations_that_need_a_step"]);
-        step_marks::list_live(&db, room.space).await.expect("the database answers");
+        step_marks::list_live(&db, app.space).await.expect("the query failed");
         assert_reads_unfinished_runs(&db);
 
-        room.close_broken().await;
+        app.close_broken().await;
     }
 
-    async fn expired_sessions_are_found_by_their_expiry(backend) {
-        let room = room_with_a_past(backend).await;
-        let db = ExplainingConnection::new(room.db.heartbeat_connection());
+    async fn expired_sessions_are_found_through_the_expiry_index(backend) {
+        let app = app_with_history(backend).await;
+        let db = ExplainingConnection::new(app.db.heartbeat_connection());
 
-        let opened = session::open_in_transaction(&db, UserId(1), "", room.clock.now()).await;
+        let opened = session::open_in_transaction(&db, UserId(1), "", app.clock.now()).await;
 
-        opened.expect("the database answers");
+        opened.expect("the query failed");
         db.assert_uses_one_of(&["sessions_by_expiry"]);
-        room.close_broken().await;
+        app.close_broken().await;
     }
 }
 
@@ -192,14 +192,14 @@ fn assert_reads_unfinished_runs(db: &ExplainingConnection<'_>) {
     }
 }
 
-/// A conversation with thousands of messages and finished runs, among others.
-async fn room_with_a_past(backend: TestBackend) -> EngineTest {
-    let room = EngineTest::builder(backend).not_started().open().await;
+/// A conversation with thousands of messages and finished runs, among other conversations.
+async fn app_with_history(backend: TestBackend) -> EngineTest {
+    let app = EngineTest::builder(backend).not_started().open().await;
     let uuid = match backend {
         TestBackend::Sqlite => "randomblob(16)",
         TestBackend::Postgres => "gen_random_uuid()",
     };
-    let past = format!(
+    let history_sql = format!(
         "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 4000) \
          INSERT INTO conversations (space_id, title, settings, variables, created_at) \
          SELECT {space}, 'Conversation ' || i, '{{}}', '{{}}', 0 FROM n;
@@ -226,19 +226,19 @@ async fn room_with_a_past(backend: TestBackend) -> EngineTest {
            aliases, settings, created_at) \
          SELECT {space}, 'human', CASE WHEN i % 2 = 0 THEN 'guest' ELSE 'member' END, 'removed', i, \
            'Guest ' || i, '[]', '{{}}', 0 FROM n",
-        space = room.space.0,
-        conversation = room.conversation.0,
-        speaker = room.membership("Ada").await.id.0,
+        space = app.space.0,
+        conversation = app.conversation.0,
+        speaker = app.membership("Ada").await.id.0,
     );
-    let pulse = room.db.heartbeat_connection();
-    let inserted = pulse.execute_unprepared(&past).await;
-    inserted.expect("a past can be inserted");
-    newest_messages::refresh(pulse, room.conversation)
+    let connection = app.db.heartbeat_connection();
+    let inserted = connection.execute_unprepared(&history_sql).await;
+    inserted.expect("the history was not inserted");
+    newest_messages::refresh(connection, app.conversation)
         .await
-        .expect("the database answers");
+        .expect("the query failed");
     if backend == TestBackend::Postgres {
-        let analyzed = pulse.execute_unprepared("ANALYZE").await;
-        analyzed.expect("the database is ours");
+        let analyzed = connection.execute_unprepared("ANALYZE").await;
+        analyzed.expect("ANALYZE failed");
     }
-    room
+    app
 }

@@ -26,87 +26,87 @@ const RECOVERED: RecoveryReport = RecoveryReport {
 /// Ada has produced "One" of "One two three." when her node stops sending heartbeats but continues
 /// to run.
 async fn silent(backend: TestBackend) -> (EngineTest, HoldPoint) {
-    let room = EngineTest::builder(backend).open().await;
+    let app = EngineTest::builder(backend).open().await;
     let gate = HoldPoint::closed();
-    room.upstream
+    app.upstream
         .next(ResponseScript::say("One two three.").held_at(&gate));
-    room.user.post("Count.").await;
+    app.user.post("Count.").await;
     gate.step();
-    room.events.wait_for_text("One").await;
+    app.events.wait_for_text("One").await;
     // The node claims nothing more, so the second attempt runs on another node.
-    room.engine.context().shutdown.draining.cancel();
-    room.last_heard(60_000).await;
-    (room, gate)
+    app.engine.context().shutdown.draining.cancel();
+    app.set_last_heartbeat(60_000).await;
+    (app, gate)
 }
 
 on_both! {
-    async fn a_silent_run_is_healed_once(backend) {
-        let (room, gate) = silent(backend).await;
-        let node = room.another_node();
+    async fn a_run_without_heartbeats_is_recovered_once(backend) {
+        let (app, gate) = silent(backend).await;
+        let node = app.another_node();
 
         let report = node.run_recovery().await.unwrap();
         let again = node.run_recovery().await.unwrap();
 
         assert_eq!((report, again), (RECOVERED, RecoveryReport::default()));
-        let runs = room.runs().await;
+        let runs = app.runs().await;
         assert_eq!((runs[0].status, runs[0].attempt), (RunStatus::Failed, 1));
         assert_eq!(runs[0].error.as_ref().map(|it| it.code.as_str()), Some("stale_running_run"));
         assert_eq!((runs[1].status, runs[1].attempt), (RunStatus::Queued, 2));
         assert_eq!((runs[1].reason, runs[1].round_id), (RunReason::Recovered, runs[0].round_id));
         gate.open();
-        room.wait_until_idle().await;
-        assert_eq!((room.runs().await[0].usage, room.tokens_used().await), (None, 0));
-        room.close_without_events().await;
+        app.wait_until_idle().await;
+        assert_eq!((app.runs().await[0].usage, app.tokens_used().await), (None, 0));
+        app.close_without_events().await;
     }
 
-    async fn a_revived_node_adds_nothing(backend) {
-        let (room, gate) = silent(backend).await;
-        let node = room.another_node();
+    async fn a_revived_node_cannot_store_its_reply(backend) {
+        let (app, gate) = silent(backend).await;
+        let node = app.another_node();
         node.start().await.unwrap();
         node.run_recovery().await.unwrap();
-        room.until("the second attempt has answered", async |it| {
+        app.until("the second attempt has answered", async |it| {
             it.answers().await == ["Hello."]
         })
         .await;
 
         gate.open();
-        room.upstream.finished(0).await;
-        room.wait_until_idle().await;
+        app.upstream.finished(0).await;
+        app.wait_until_idle().await;
 
-        assert_eq!(room.answers().await, ["Hello."]);
-        let statuses: Vec<_> = room.runs().await.iter().map(|it| it.status).collect();
+        assert_eq!(app.answers().await, ["Hello."]);
+        let statuses: Vec<_> = app.runs().await.iter().map(|it| it.status).collect();
         assert_eq!(statuses, [RunStatus::Failed, RunStatus::Succeeded]);
-        let live = room.engine.live_text(room.conversation);
-        assert!(live.is_none(), "nobody is shown what was lost: {live:?}");
-        room.stop(&node).await;
-        room.close_without_events().await;
+        let live = app.engine.live_text(app.conversation);
+        assert!(live.is_none(), "the lost reply is still shown: {live:?}");
+        app.stop(&node).await;
+        app.close_without_events().await;
     }
 
-    async fn a_second_death_fails_the_round(backend) {
-        let (room, gate) = silent(backend).await;
-        room.another_node().run_recovery().await.unwrap();
+    async fn a_second_dead_node_fails_the_round(backend) {
+        let (app, gate) = silent(backend).await;
+        app.another_node().run_recovery().await.unwrap();
         let second = HoldPoint::closed();
-        room.upstream.next(ResponseScript::say("Again.").held_at(&second));
-        let node = room.another_node();
+        app.upstream.next(ResponseScript::say("Again.").held_at(&second));
+        let node = app.another_node();
         node.start().await.unwrap();
-        room.upstream.wait_for_requests(2).await;
-        room.last_heard(60_000).await;
+        app.upstream.wait_for_requests(2).await;
+        app.set_last_heartbeat(60_000).await;
 
-        let report = room.another_node().run_recovery().await.unwrap();
+        let report = app.another_node().run_recovery().await.unwrap();
 
         assert_eq!(report, RecoveryReport { requeued: 0, ..RECOVERED });
-        assert_eq!(room.runtime().await.state(), ConversationState::Failed);
+        assert_eq!(app.runtime().await.state(), ConversationState::Failed);
         gate.open();
         second.open();
-        room.wait_until_idle().await;
-        room.stop(&node).await;
-        assert!(room.answers().await.is_empty());
-        room.close_without_events().await;
+        app.wait_until_idle().await;
+        app.stop(&node).await;
+        assert!(app.answers().await.is_empty());
+        app.close_without_events().await;
     }
 
-    async fn two_sweeps_at_once_heal_once(backend) {
-        let (room, gate) = silent(backend).await;
-        let (one, two) = (room.another_node(), room.another_node());
+    async fn two_simultaneous_recoveries_recover_a_run_once(backend) {
+        let (app, gate) = silent(backend).await;
+        let (one, two) = (app.another_node(), app.another_node());
 
         let (one, two) = tokio::join!(one.run_recovery(), two.run_recovery());
 
@@ -114,53 +114,39 @@ on_both! {
         assert_eq!(one.failed + two.failed, 1, "{one:?} {two:?}");
         assert_eq!(one.requeued + two.requeued, 1, "{one:?} {two:?}");
         gate.open();
-        room.wait_until_idle().await;
-        room.close_without_events().await;
+        app.wait_until_idle().await;
+        app.close_without_events().await;
     }
 
-    async fn a_run_that_beats_is_left_alone(backend) {
-        let (room, gate) = silent(backend).await;
-        room.last_heard(0).await;
+    async fn a_run_with_a_recent_heartbeat_is_not_recovered(backend) {
+        let (app, gate) = silent(backend).await;
+        app.set_last_heartbeat(0).await;
 
-        assert_eq!(room.another_node().run_recovery().await.unwrap(), RecoveryReport::default());
+        assert_eq!(app.another_node().run_recovery().await.unwrap(), RecoveryReport::default());
         gate.open();
-        room.wait_until_idle().await;
-        assert_eq!(room.answers().await, ["One two three."]);
-        room.close_without_events().await;
+        app.wait_until_idle().await;
+        assert_eq!(app.answers().await, ["One two three."]);
+        app.close_without_events().await;
     }
 
-    async fn what_waits_already_comes_before_a_second_attempt(backend) {
-        let (room, gate) = silent(backend).await;
-        room.user.post("Are you there?").await;
-
-        let report = room.another_node().run_recovery().await.unwrap();
-
-        assert_eq!(report, RecoveryReport { requeued: 0, ..RECOVERED });
-        let queued = room.runtime().await.queued.expect("the newer plan");
-        assert_eq!((queued.reason, queued.attempt), (RunReason::UserMessage, 1));
-        gate.open();
-        room.wait_until_idle().await;
-        room.close_without_events().await;
-    }
-
-    async fn a_round_that_nothing_moves_is_closed_once(backend) {
-        let room = EngineTest::builder(backend).not_started().open().await;
-        room.insert_orphaned_round().await;
-        let (one, two) = (room.another_node(), room.another_node());
+    async fn an_orphaned_round_is_closed_once(backend) {
+        let app = EngineTest::builder(backend).not_started().open().await;
+        app.insert_orphaned_round().await;
+        let (one, two) = (app.another_node(), app.another_node());
 
         let (one, two) = tokio::join!(one.run_recovery(), two.run_recovery());
 
         let closed = [one, two].map(|it| it.unwrap().rounds_closed);
         assert_eq!(closed.iter().sum::<u32>(), 1, "{closed:?}");
-        assert!(room.runtime().await.round.is_none());
-        room.close_without_events().await;
+        assert!(app.runtime().await.round.is_none());
+        app.close_without_events().await;
     }
 }
 
 impl EngineTest {
-    /// Sets the last heartbeat of all running runs back, by the clock that judges it.
-    pub async fn last_heard(&self, ms_ago: i64) {
-        let running = self.runtime().await.running.expect("a running run");
+    /// Sets the last heartbeat of all running runs back, by the clock that recovery uses.
+    pub async fn set_last_heartbeat(&self, ms_ago: i64) {
+        let running = self.runtime().await.running.expect("no run is running");
         let mut row = running.clone().into_active_model();
         let at = match self.db.backend() {
             Backend::Sqlite => self.clock.now(),
@@ -168,7 +154,7 @@ impl EngineTest {
         };
         row.heartbeat_at = sea_orm::ActiveValue::Set(Some(at.plus_ms(-ms_ago)));
         let saved = row.update(self.db.heartbeat_connection()).await;
-        let _: run::Model = saved.expect("the database answers");
+        let _: run::Model = saved.expect("the query failed");
     }
 
     /// Inserts an active round that no run advances.
@@ -189,29 +175,29 @@ impl EngineTest {
         let inserted = insert
             .exec_without_returning(self.db.heartbeat_connection())
             .await;
-        inserted.expect("the database answers");
+        inserted.expect("the query failed");
     }
 }
 
 /// SQLite only: the file belongs to one process, so runs that are running at startup have no owner.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn at_the_start_everything_that_runs_is_healed_at_once() {
+async fn at_startup_all_running_runs_are_recovered_immediately() {
     for ms_since in [0, 1_000, -3_600_000] {
-        let (room, gate) = silent(TestBackend::Sqlite).await;
-        room.last_heard(0).await;
+        let (app, gate) = silent(TestBackend::Sqlite).await;
+        app.set_last_heartbeat(0).await;
         // The machine's clock may have been set back while it was off.
-        room.clock.advance_ms(ms_since);
-        let node = room.another_node();
+        app.clock.advance_ms(ms_since);
+        let node = app.another_node();
 
         node.start().await.unwrap();
-        room.until("the second attempt has answered", async |it| {
+        app.until("the second attempt has answered", async |it| {
             it.answers().await == ["Hello."]
         })
         .await;
 
         gate.open();
-        room.wait_until_idle().await;
-        room.stop(&node).await;
-        room.close_without_events().await;
+        app.wait_until_idle().await;
+        app.stop(&node).await;
+        app.close_without_events().await;
     }
 }

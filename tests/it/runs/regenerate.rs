@@ -22,51 +22,54 @@ async fn answered(backend: TestBackend) -> EngineTest {
 }
 
 async fn answered_with(backend: TestBackend, policy: InputPolicy) -> EngineTest {
-    let room = EngineTest::builder(backend)
+    let app = EngineTest::builder(backend)
         .cast(&["Ada", "Bob"])
         .rules(move |it| it.during_generation_user_input_policy = policy)
         .open()
         .await;
-    room.user.post("Hi.").await;
-    room.settle().await;
-    room
+    app.user.post("Hi.").await;
+    app.settle().await;
+    app
 }
 
 /// Regenerates the tail.
-async fn regenerate(room: &EngineTest) -> Result<run::RunView, EngineError> {
+async fn regenerate(app: &EngineTest) -> Result<run::RunView, EngineError> {
     let by = "Eve".to_owned();
-    let planned = room.engine.regenerate(room.conversation, None, by);
+    let planned = app.engine.regenerate(app.conversation, None, by);
     planned.await.map(|it| it.run)
 }
 
 /// The next swipe is held after its first word; the returned function releases it.
-async fn writing(room: &EngineTest) -> impl AsyncFnOnce() + use<> {
-    let gate = room.upstream.gate();
-    room.upstream.next(ResponseScript::say("One two three."));
-    regenerate(room).await.unwrap();
+async fn writing(app: &EngineTest) -> impl AsyncFnOnce() + use<> {
+    let gate = app.upstream.gate();
+    app.upstream.next(ResponseScript::say("One two three."));
+    regenerate(app).await.unwrap();
     gate.step();
-    room.events.wait_for_text("One").await;
+    app.events.wait_for_text("One").await;
     async move || gate.open()
 }
 
 fn refused<T: std::fmt::Debug>(outcome: Result<T, EngineError>) -> CommandError {
     match outcome {
         Err(EngineError::Rejected(refusal)) => refusal,
-        other => panic!("expected a refusal, got {other:?}"),
+        other => panic!("expected a rejection, got {other:?}"),
     }
 }
 
-async fn tail(room: &EngineTest) -> message::Model {
-    room.messages().await.pop().expect("a message")
+async fn tail(app: &EngineTest) -> message::Model {
+    app.messages()
+        .await
+        .pop()
+        .expect("the conversation is empty")
 }
 
 /// The swipes of a message, in order.
-async fn texts(room: &EngineTest, of: &message::Model) -> Vec<swipe::Model> {
+async fn texts(app: &EngineTest, of: &message::Model) -> Vec<swipe::Model> {
     let all = swipe::Entity::find()
         .filter(swipe::Column::MessageId.eq(of.id))
         .order_by_asc(swipe::Column::Position)
-        .all(room.db.reader());
-    all.await.expect("the database answers")
+        .all(app.db.reader());
+    all.await.expect("the query failed")
 }
 
 fn contents(texts: &[swipe::Model]) -> Vec<&str> {
@@ -74,302 +77,275 @@ fn contents(texts: &[swipe::Model]) -> Vec<&str> {
 }
 
 /// The newest prompt that the model received, as one text.
-fn prompt(room: &EngineTest) -> String {
-    let newest = room.upstream.n_requests() - 1;
-    room.upstream.body(newest)["messages"].to_string()
+fn prompt(app: &EngineTest) -> String {
+    let newest = app.upstream.n_requests() - 1;
+    app.upstream.body(newest)["messages"].to_string()
 }
 
 on_sqlite! {
-    async fn the_first_time_the_present_text_becomes_the_first_of_two(backend) {
-        let room = answered(backend).await;
-        let before = tail(&room).await;
-        room.upstream.next(ResponseScript::say("Good day."));
+    async fn the_first_regenerate_keeps_the_present_text_as_the_first_swipe(backend) {
+        let app = answered(backend).await;
+        let before = tail(&app).await;
+        app.upstream.next(ResponseScript::say("Good day."));
 
-        let run = regenerate(&room).await.unwrap();
-        room.settle().await;
+        let run = regenerate(&app).await.unwrap();
+        app.settle().await;
 
-        let after = tail(&room).await;
+        let after = tail(&app).await;
         assert_eq!((after.id, after.seq), (before.id, before.seq));
         assert_eq!((after.content.as_str(), after.active_swipe), ("Good day.", 1));
         assert_eq!(after.conversation_run_id, before.conversation_run_id);
         assert!(after.rev > before.rev && after.token_count > 0);
-        let texts = texts(&room, &after).await;
+        let texts = texts(&app, &after).await;
         assert_eq!(contents(&texts), ["Hello.", "Good day."]);
         assert_eq!(texts[0].conversation_run_id, before.conversation_run_id);
         assert_eq!(texts[1].conversation_run_id, Some(run.id));
         assert_eq!((run.kind, run.reason, run.target_message_id), (RunKind::Regenerate, RunReason::Regenerate, Some(before.id)));
-        assert_eq!(room.runtime().await.state(), ConversationState::Idle);
-        room.close().await;
+        assert_eq!(app.runtime().await.state(), ConversationState::Idle);
+        app.close().await;
     }
 
     async fn the_message_is_announced_as_updated_and_not_as_new(backend) {
-        let room = answered(backend).await;
-        let n_frames = room.events.log().len();
+        let app = answered(backend).await;
+        let n_frames = app.events.log().len();
 
-        regenerate(&room).await.unwrap();
-        room.settle().await;
+        regenerate(&app).await.unwrap();
+        app.settle().await;
 
         let expected = [
             "run_queued", "queue_updated",
             "queue_updated", "typing_start", "stream_chunk",
             "message_updated", "stream_complete(succeeded)", "queue_updated", "typing_stop",
         ];
-        assert_eq!(room.events.event_names_since(n_frames), expected);
-        let log = room.events.log();
-        let of = |name: &str| log.iter().rfind(|it| it["type"] == name).expect("it was told");
-        let target = Value::from(tail(&room).await.id.0);
+        assert_eq!(app.events.event_names_since(n_frames), expected);
+        let log = app.events.log();
+        let of = |name: &str| log.iter().rfind(|it| it["type"] == name).expect("no event");
+        let target = Value::from(tail(&app).await.id.0);
         assert_eq!(of("typing_start")["target_message_id"], target);
         assert_eq!(of("message_updated")["message"]["id"], target);
         assert_eq!(of("message_updated")["message"]["swipes"]["count"], 2);
-        room.close().await;
+        app.close().await;
     }
 
     async fn the_prompt_has_neither_the_message_nor_anything_after_it(backend) {
-        let room = answered_with(backend, InputPolicy::Queue).await;
-        room.upstream.next(ResponseScript::say("Never to be repeated."));
-        regenerate(&room).await.unwrap();
-        room.settle().await;
+        let app = answered_with(backend, InputPolicy::Queue).await;
+        app.upstream.next(ResponseScript::say("Never to be repeated."));
+        regenerate(&app).await.unwrap();
+        app.settle().await;
 
-        regenerate(&room).await.unwrap();
-        room.settle().await;
+        regenerate(&app).await.unwrap();
+        app.settle().await;
 
-        let told = prompt(&room);
-        assert!(told.contains("Hi."), "{told}");
-        assert!(!told.contains("Never to be repeated."), "{told}");
-        assert!(!told.contains("Hello."), "{told}");
-        room.close().await;
+        let prompt = prompt(&app);
+        assert!(prompt.contains("Hi."), "{prompt}");
+        assert!(!prompt.contains("Never to be repeated."), "{prompt}");
+        assert!(!prompt.contains("Hello."), "{prompt}");
+        app.close().await;
     }
 
     async fn a_greeting_is_regenerated_like_any_reply(backend) {
-        let room = EngineTest::builder(backend).open().await;
-        room.set_greeting("Ada", "Welcome.").await;
-        let ada = room.membership("Ada").await;
-        room.engine.insert_greetings(ada.id).await.unwrap();
-        room.upstream.next(ResponseScript::say("Come in."));
+        let app = EngineTest::builder(backend).open().await;
+        app.set_greeting("Ada", "Welcome.").await;
+        let ada = app.membership("Ada").await;
+        app.engine.insert_greetings(ada.id).await.unwrap();
+        app.upstream.next(ResponseScript::say("Come in."));
 
-        regenerate(&room).await.unwrap();
-        room.settle().await;
+        regenerate(&app).await.unwrap();
+        app.settle().await;
 
-        let greeting = tail(&room).await;
+        let greeting = tail(&app).await;
         assert_eq!(greeting.content, "Come in.");
         assert_eq!(greeting.metadata["greeting"], true);
-        assert_eq!(contents(&texts(&room, &greeting).await), ["Welcome.", "Come in."]);
-        assert!(!prompt(&room).contains("Welcome."));
-        room.close().await;
+        assert_eq!(contents(&texts(&app, &greeting).await), ["Welcome.", "Come in."]);
+        assert!(!prompt(&app).contains("Welcome."));
+        app.close().await;
     }
 }
 
 on_both! {
-    async fn two_at_once_end_in_one_run_or_drop_one(backend) {
-        let room = answered(backend).await;
+    async fn two_simultaneous_regenerates_create_one_run_or_cancel_one(backend) {
+        let app = answered(backend).await;
 
-        let (first, second) = tokio::join!(regenerate(&room), regenerate(&room));
+        let (first, second) = tokio::join!(regenerate(&app), regenerate(&app));
         let (first, second) = (first.unwrap(), second.unwrap());
-        room.settle().await;
+        app.settle().await;
 
-        let runs = room.runs().await;
+        let runs = app.runs().await;
         let succeeded = runs.iter().filter(|it| it.kind == RunKind::Regenerate && it.status == RunStatus::Succeeded);
-        let n_texts = texts(&room, &tail(&room).await).await.len();
+        let n_texts = texts(&app, &tail(&app).await).await.len();
         assert_eq!(n_texts, 1 + succeeded.count());
         if first.id == second.id {
             assert_eq!(n_texts, 2);
         }
-        room.close().await;
+        app.close().await;
     }
 }
 
 on_sqlite! {
-    async fn a_second_one_drops_what_the_first_is_writing(backend) {
-        let room = answered(backend).await;
-        let release = writing(&room).await;
+    async fn a_second_regenerate_cancels_the_generating_run(backend) {
+        let app = answered(backend).await;
+        let release = writing(&app).await;
 
-        regenerate(&room).await.unwrap();
-        room.upstream.wait_for_disconnect(1).await;
+        regenerate(&app).await.unwrap();
+        app.upstream.wait_for_disconnect(1).await;
         release().await;
-        room.settle().await;
+        app.settle().await;
 
-        let statuses: Vec<_> = room.runs().await.iter().map(|it| it.status).collect();
+        let statuses: Vec<_> = app.runs().await.iter().map(|it| it.status).collect();
         assert_eq!(statuses, [RunStatus::Succeeded, RunStatus::Canceled, RunStatus::Succeeded]);
-        assert_eq!(contents(&texts(&room, &tail(&room).await).await), ["Hello.", "Hello."]);
-        room.close().await;
+        assert_eq!(contents(&texts(&app, &tail(&app).await).await), ["Hello.", "Hello."]);
+        app.close().await;
     }
 
-    async fn no_text_is_chosen_while_one_is_written(backend) {
-        let room = answered(backend).await;
-        regenerate(&room).await.unwrap();
-        room.settle().await;
-        let release = writing(&room).await;
-        let target = tail(&room).await;
+    async fn no_swipe_can_be_selected_while_one_is_generated(backend) {
+        let app = answered(backend).await;
+        regenerate(&app).await.unwrap();
+        app.settle().await;
+        let release = writing(&app).await;
+        let target = tail(&app).await;
 
-        let outcome = room.engine.select_swipe(room.conversation, target.id, 0, None).await;
+        let outcome = app.engine.select_swipe(app.conversation, target.id, 0, None).await;
         release().await;
-        room.settle().await;
-        let chosen = room.engine.select_swipe(room.conversation, target.id, 0, None).await.unwrap();
+        app.settle().await;
+        let chosen = app.engine.select_swipe(app.conversation, target.id, 0, None).await.unwrap();
 
         assert_eq!(refused(outcome), CommandError::MessageBeingWritten);
         assert_eq!((chosen.swipes.count, chosen.swipes.active), (3, 0));
-        assert_eq!(tail(&room).await.content, "Hello.");
-        room.close().await;
+        assert_eq!(tail(&app).await.content, "Hello.");
+        app.close().await;
     }
 
-    async fn a_choice_before_the_claim_is_overtaken_by_the_new_text(backend) {
-        let room = answered(backend).await;
-        regenerate(&room).await.unwrap();
-        room.settle().await;
-        let target = tail(&room).await;
+    async fn a_regenerate_selects_its_swipe_despite_a_simultaneous_selection(backend) {
+        let app = answered(backend).await;
+        regenerate(&app).await.unwrap();
+        app.settle().await;
+        let target = tail(&app).await;
 
         let (chosen, planned) = tokio::join!(
-            room.engine.select_swipe(room.conversation, target.id, 0, None),
-            regenerate(&room),
+            app.engine.select_swipe(app.conversation, target.id, 0, None),
+            regenerate(&app),
         );
         planned.unwrap();
-        room.settle().await;
+        app.settle().await;
 
         if let Err(error) = chosen {
             assert_eq!(refused::<()>(Err(error)), CommandError::MessageBeingWritten);
         }
-        let after = tail(&room).await;
-        let texts = texts(&room, &after).await;
+        let after = tail(&app).await;
+        let texts = texts(&app, &after).await;
         assert_eq!((texts.len(), after.active_swipe), (3, 2));
         assert_eq!(texts[2].content, after.content);
-        room.close().await;
+        app.close().await;
     }
 
-    async fn under_queue_a_post_waits_for_the_new_text_and_sees_it(backend) {
-        let room = answered_with(backend, InputPolicy::Queue).await;
-        let release = writing(&room).await;
+    async fn with_the_queue_policy_a_post_waits_for_a_regenerate_and_sees_its_text(backend) {
+        let app = answered_with(backend, InputPolicy::Queue).await;
+        let release = writing(&app).await;
 
-        room.user.post("And then?").await;
+        app.user.post("And then?").await;
         release().await;
-        room.settle().await;
+        app.settle().await;
 
-        let all: Vec<_> = room.messages().await.into_iter().map(|it| it.content).collect();
+        let all: Vec<_> = app.messages().await.into_iter().map(|it| it.content).collect();
         assert_eq!(all, ["Hi.", "One two three.", "And then?", "Hello."]);
-        assert!(prompt(&room).contains("One two three."));
-        room.close().await;
+        assert!(prompt(&app).contains("One two three."));
+        app.close().await;
     }
 
-    async fn under_restart_a_post_drops_the_new_text(backend) {
-        let room = answered_with(backend, InputPolicy::Restart).await;
-        let release = writing(&room).await;
+    async fn hiding_a_message_cancels_its_regenerate(backend) {
+        let app = answered(backend).await;
+        let release = writing(&app).await;
+        let target = tail(&app).await;
 
-        room.user.post("And then?").await;
-        release().await;
-        room.settle().await;
-
-        let all: Vec<_> = room.messages().await.into_iter().map(|it| it.content).collect();
-        assert_eq!(all, ["Hi.", "Hello.", "And then?", "Hello."]);
-        assert!(texts(&room, &room.messages().await[1]).await.is_empty());
-        room.close().await;
-    }
-
-    async fn under_reject_a_post_is_refused_while_a_text_is_written(backend) {
-        let room = answered_with(backend, InputPolicy::Reject).await;
-        let release = writing(&room).await;
-
-        let outcome = room.user.try_post("And then?").await;
-        release().await;
-        room.settle().await;
-
-        assert_eq!(refused(outcome), CommandError::GenerationLocked);
-        assert_eq!(tail(&room).await.content, "One two three.");
-        room.close().await;
-    }
-
-    async fn deleting_the_message_ends_the_run_for_it(backend) {
-        let room = answered(backend).await;
-        let release = writing(&room).await;
-        let target = tail(&room).await;
-
-        let hidden = room.engine.set_visibility(room.conversation, target.id, Visibility::Hidden);
+        let hidden = app.engine.set_visibility(app.conversation, target.id, Visibility::Hidden);
         hidden.await.unwrap();
-        room.upstream.wait_for_disconnect(1).await;
+        app.upstream.wait_for_disconnect(1).await;
         release().await;
-        room.settle().await;
+        app.settle().await;
 
-        assert_eq!(room.runs().await[1].status, RunStatus::Canceled);
-        assert!(texts(&room, &target).await.is_empty());
-        room.close().await;
+        assert_eq!(app.runs().await[1].status, RunStatus::Canceled);
+        assert!(texts(&app, &target).await.is_empty());
+        app.close().await;
     }
 
-    async fn a_post_without_a_speaker_cancels_it_and_is_its_reason(backend) {
-        let room = EngineTest::builder(backend).settings(|it| it.workers = 0).open().await;
-        room.user.post("Hi.").await;
-        let node = room.another_node_with(|it| it.workers = 1);
+    async fn a_post_without_a_speaker_cancels_a_queued_regenerate(backend) {
+        let app = EngineTest::builder(backend).settings(|it| it.workers = 0).open().await;
+        app.user.post("Hi.").await;
+        let node = app.another_node_with(|it| it.workers = 1);
         node.start().await.unwrap();
-        room.until("Ada has answered", async |it| it.messages().await.len() == 2).await;
-        room.stop(&node).await;
-        room.change_rules(|it| it.reply_order = ReplyOrder::Manual).await;
-        regenerate(&room).await.unwrap();
-        let posted = room.user.post("Never mind.").await;
+        app.until("Ada has answered", async |it| it.messages().await.len() == 2).await;
+        app.stop(&node).await;
+        app.change_rules(|it| it.reply_order = ReplyOrder::Manual).await;
+        regenerate(&app).await.unwrap();
+        let posted = app.user.post("Never mind.").await;
 
-        let run = room.runs().await.pop().unwrap();
+        let run = app.runs().await.pop().unwrap();
         assert_eq!((run.kind, run.status), (RunKind::Regenerate, RunStatus::Canceled));
         assert_eq!(run.superseded_by_message_id, Some(posted.message.id));
-        assert!(texts(&room, &room.messages().await[1]).await.is_empty());
-        room.close_without_events().await;
+        assert!(texts(&app, &app.messages().await[1]).await.is_empty());
+        app.close_without_events().await;
     }
 
-    async fn a_failure_leaves_the_text_and_a_retry_writes_it(backend) {
-        let room = answered(backend).await;
-        room.upstream.always(ResponseScript::stream().role().words("One two").close());
-        regenerate(&room).await.unwrap();
-        room.settle().await;
+    async fn a_failed_regenerate_keeps_the_text_and_can_be_retried(backend) {
+        let app = answered(backend).await;
+        app.upstream.always(ResponseScript::stream().role().words("One two").close());
+        regenerate(&app).await.unwrap();
+        app.settle().await;
 
-        let state = room.runtime().await.state();
-        let failed = tail(&room).await;
-        room.upstream.always(ResponseScript::say("Good day."));
-        let retried = room.engine.retry(room.conversation).await.unwrap();
-        room.settle().await;
+        let state = app.runtime().await.state();
+        let failed = tail(&app).await;
+        app.upstream.always(ResponseScript::say("Good day."));
+        let retried = app.engine.retry(app.conversation).await.unwrap();
+        app.settle().await;
 
-        assert_eq!(state, ConversationState::Idle, "nothing else fails by it");
+        assert_eq!(state, ConversationState::Idle, "a failed regenerate fails no round");
         assert_eq!(failed.content, "Hello.");
         assert_eq!((retried.kind, retried.reason), (RunKind::Regenerate, RunReason::Retry));
         assert_eq!(retried.target_message_id, Some(failed.id));
-        assert_eq!(contents(&texts(&room, &failed).await), ["Hello.", "Good day."]);
-        room.close().await;
+        assert_eq!(contents(&texts(&app, &failed).await), ["Hello.", "Good day."]);
+        app.close().await;
     }
 
-    async fn a_stop_leaves_the_text_as_it_was(backend) {
-        let room = answered(backend).await;
-        let release = writing(&room).await;
+    async fn a_stopped_regenerate_keeps_the_text(backend) {
+        let app = answered(backend).await;
+        let release = writing(&app).await;
 
-        room.engine.stop(room.conversation, false).await.unwrap();
+        app.engine.stop(app.conversation, false).await.unwrap();
         release().await;
-        room.settle().await;
+        app.settle().await;
 
-        let after = tail(&room).await;
+        let after = tail(&app).await;
         assert_eq!(after.content, "Hello.");
-        assert!(texts(&room, &after).await.is_empty());
-        room.close().await;
+        assert!(texts(&app, &after).await.is_empty());
+        app.close().await;
     }
 
-    async fn a_stop_that_keeps_what_was_streamed_makes_a_text_of_it(backend) {
-        let room = answered(backend).await;
-        let release = writing(&room).await;
+    async fn a_stop_that_keeps_the_partial_text_stores_it_as_a_swipe(backend) {
+        let app = answered(backend).await;
+        let release = writing(&app).await;
 
-        room.engine.stop(room.conversation, true).await.unwrap();
-        room.settle().await;
+        app.engine.stop(app.conversation, true).await.unwrap();
+        app.settle().await;
         release().await;
 
-        let kept = tail(&room).await;
-        let texts = texts(&room, &kept).await;
+        let kept = tail(&app).await;
+        let texts = texts(&app, &kept).await;
         assert_eq!(contents(&texts), ["Hello.", "One"]);
         assert_eq!((kept.content.as_str(), &kept.metadata["stopped"]), ("One", &Value::from(true)));
-        assert_eq!(room.runs().await.pop().unwrap().status, RunStatus::Canceled);
-        let back = room.engine.select_swipe(room.conversation, kept.id, 0, None).await.unwrap();
-        assert!(back.metadata["stopped"].is_null(), "that is of the other text");
-        room.close().await;
+        assert_eq!(app.runs().await.pop().unwrap().status, RunStatus::Canceled);
+        let back = app.engine.select_swipe(app.conversation, kept.id, 0, None).await.unwrap();
+        assert!(back.metadata["stopped"].is_null(), "the first swipe was not stopped");
+        app.close().await;
     }
 
-    async fn a_muted_author_is_asked_all_the_same(backend) {
-        let room = answered(backend).await;
-        room.change_membership("Ada", |it| it.participation = Participation::Muted).await;
+    async fn a_message_of_a_muted_member_can_be_regenerated(backend) {
+        let app = answered(backend).await;
+        app.change_membership("Ada", |it| it.participation = Participation::Muted).await;
 
-        regenerate(&room).await.unwrap();
-        room.settle().await;
+        regenerate(&app).await.unwrap();
+        app.settle().await;
 
-        assert_eq!(texts(&room, &tail(&room).await).await.len(), 2);
-        room.close().await;
+        assert_eq!(texts(&app, &tail(&app).await).await.len(), 2);
+        app.close().await;
     }
 }

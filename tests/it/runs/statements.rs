@@ -1,8 +1,9 @@
 //! Tests how many SQL statements a message and a run need, against fixed limits. The length of the
 //! text makes no difference.
-#![allow(clippy::print_stdout)] // the figures are for readers of the test output
+#![allow(clippy::print_stdout)] // the figures are read in the test output
 
-use troupe::runs::store::run;
+use troupe::runs::scheduling::scheduler;
+use troupe::runs::store::{due_runs, run};
 
 use crate::support::backends::TestBackend;
 use crate::support::engine_test::EngineTest;
@@ -11,55 +12,84 @@ use crate::support::statements::Statements;
 
 /// The allowed number of statements without BEGIN and COMMIT; more is a regression.
 const A_POST: usize = 10;
-const A_RUN: usize = 27;
+const A_RUN: usize = 25;
+/// The number of runs in a claim, and the allowed number of statements: two for each run, and six
+/// that lock the conversations and load their state.
+const CLAIMED: usize = 32;
+const A_CLAIM: usize = 2 * CLAIMED + 6;
 
 async fn measure(backend: TestBackend, take: impl Fn(&EngineTest) -> Vec<String>) {
-    let room = EngineTest::builder(backend)
+    let app = EngineTest::builder(backend)
         .rules(|it| it.user_turn_debounce_ms = 500)
         .with_postgres_proxy()
         .open()
         .await;
     let mut costs = Vec::new();
     // The first iteration warms up: it opens connections and prepares statements.
-    for (n_evening, n_deltas) in [10, 10, 1_000].into_iter().enumerate() {
+    for (iteration, n_deltas) in [10, 10, 1_000].into_iter().enumerate() {
         let script = (0..n_deltas).fold(ResponseScript::stream().role(), |it, n| {
             it.text(&format!("{n} "))
         });
-        room.upstream
+        app.upstream
             .always(script.finish("stop").usage(7, n_deltas).done());
-        take(&room);
+        take(&app);
 
-        room.user.post("Count.").await;
-        let post = take(&room);
-        room.clock.advance_ms(500);
-        room.events
-            .wait_for_events("typing_stop", n_evening + 1)
+        app.user.post("Count.").await;
+        let post = take(&app);
+        app.clock.advance_ms(500);
+        app.events
+            .wait_for_events("typing_stop", iteration + 1)
             .await;
-        room.wait_until_idle().await;
-        let run = take(&room);
+        app.wait_until_idle().await;
+        let run = take(&app);
 
-        if n_evening > 0 {
+        if iteration > 0 {
             println!("{backend:?}, {n_deltas} deltas:");
-            costs.push((tell("a post", &post), tell("a run", &run)));
+            costs.push((
+                print_statements("a post", &post),
+                print_statements("a run", &run),
+            ));
         }
     }
 
-    let only = room.runs().await;
+    let only = app.runs().await;
     assert!(only.iter().all(|it| it.status == run::RunStatus::Succeeded));
     assert_eq!(
         costs[0], costs[1],
-        "a long text costs what a short one costs"
+        "a long text needs other statements than a short one"
     );
     assert_eq!(costs[0], (A_POST, A_RUN));
-    room.close().await;
+    app.close().await;
+}
+
+async fn measure_claim(backend: TestBackend, take: impl Fn(&EngineTest) -> Vec<String>) {
+    let app = EngineTest::builder(backend)
+        .not_started()
+        .with_postgres_proxy()
+        .open()
+        .await;
+    let due_at = app.clock.now().plus_ms(-60_000);
+    app.insert_due_runs(app.load_fixture().await, CLAIMED, due_at)
+        .await;
+    let due = due_runs::list_next_due(app.db.reader(), &[], CLAIMED as u64).await;
+    let due = due.expect("the database answers");
+    take(&app);
+
+    let claimed = scheduler::claim(app.engine.context(), due).await;
+
+    let claim = take(&app);
+    println!("{backend:?}, {CLAIMED} due runs:");
+    assert_eq!(claimed.expect("the claim ended").runs.len(), CLAIMED);
+    assert_eq!(print_statements("a claim", &claim), A_CLAIM);
+    app.close_without_events().await;
 }
 
 /// Prints the statements and returns their number.
-fn tell(what: &str, all: &[String]) -> usize {
+fn print_statements(what: &str, all: &[String]) -> usize {
     let is_read = |sql: &&&String| sql.starts_with("SELECT");
     let (frames, statements): (Vec<&String>, Vec<&String>) = all
         .iter()
-        .filter(|it| !is_aside(it))
+        .filter(|it| !is_excluded(it))
         .partition(|it| it.starts_with("BEGIN") || it.starts_with("COMMIT"));
     let n_reads = statements.iter().filter(is_read).count();
     let n_writes = statements.len() - n_reads;
@@ -75,14 +105,14 @@ fn tell(what: &str, all: &[String]) -> usize {
 
 /// Statements that are not part of the work: opening and checking connections, and the dispatcher's
 /// query for due runs, whose number depends on its wake-ups.
-fn is_aside(sql: &str) -> bool {
-    let beside = ["statement_timestamp()", "NOT IN (SELECT", "PRAGMA"];
-    sql.is_empty() || beside.iter().any(|it| sql.contains(it))
+fn is_excluded(sql: &str) -> bool {
+    let excluded = ["NOT IN (SELECT", "PRAGMA"];
+    sql.is_empty() || excluded.iter().any(|it| sql.contains(it))
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn on_sqlite_each_message_and_each_run_cost_what_they_cost() {
-    let name = "runs::statements::on_sqlite_each_message_and_each_run_cost_what_they_cost";
+async fn on_sqlite_a_message_and_a_run_need_a_fixed_number_of_statements() {
+    let name = "runs::statements::on_sqlite_a_message_and_a_run_need_a_fixed_number_of_statements";
     let Some(statements) = Statements::alone(name) else {
         return;
     };
@@ -90,15 +120,34 @@ async fn on_sqlite_each_message_and_each_run_cost_what_they_cost() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn on_postgres_each_message_and_each_run_cost_what_they_cost() {
+async fn on_postgres_a_message_and_a_run_need_a_fixed_number_of_statements() {
     if !TestBackend::Postgres.is_available() {
         return;
     }
-    measure(TestBackend::Postgres, |room| {
-        room.postgres_proxy
-            .as_ref()
-            .expect("a wired room")
-            .take_statements()
-    })
-    .await;
+    measure(TestBackend::Postgres, take_from_proxy).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn on_sqlite_a_claim_of_many_runs_loads_their_conversations_together() {
+    let name =
+        "runs::statements::on_sqlite_a_claim_of_many_runs_loads_their_conversations_together";
+    let Some(statements) = Statements::alone(name) else {
+        return;
+    };
+    measure_claim(TestBackend::Sqlite, |_| statements.take()).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn on_postgres_a_claim_of_many_runs_loads_their_conversations_together() {
+    if !TestBackend::Postgres.is_available() {
+        return;
+    }
+    measure_claim(TestBackend::Postgres, take_from_proxy).await;
+}
+
+fn take_from_proxy(app: &EngineTest) -> Vec<String> {
+    app.postgres_proxy
+        .as_ref()
+        .expect("the proxy was not started")
+        .take_statements()
 }

@@ -13,35 +13,35 @@ async fn a_conversation_whose_row_is_locked_delays_no_other() {
     if !TestBackend::Postgres.is_available() {
         return; // an SQLite transaction locks the whole file, not a row
     }
-    let room = EngineTest::builder(TestBackend::Postgres).open().await;
-    let other = room.another_conversation().await;
-    let far = ConversationId(room.conversation.0 + DISTANCE);
-    let mut facts = room.facts().await;
+    let app = EngineTest::builder(TestBackend::Postgres).open().await;
+    let other = app.another_conversation().await;
+    let far = ConversationId(app.conversation.0 + DISTANCE);
+    let mut facts = app.facts().await;
     let moved = format!("UPDATE conversations SET id = {far} WHERE id = {other}");
     facts.execute(&moved).await;
     let row_lock = format!(
         "BEGIN; SELECT 1 FROM conversations WHERE id = {} FOR UPDATE",
-        room.conversation
+        app.conversation
     );
     facts.execute(&row_lock).await;
-    let engine = room.engine.clone();
-    let here = room.user_at_node(&engine);
+    let engine = app.engine.clone();
+    let here = app.user_at_node(&engine);
     let waits = here.post("Hello?");
     tokio::pin!(waits);
 
-    let elsewhere = room.user_in_conversation(&engine, far);
+    let elsewhere = app.user_in_conversation(&engine, far);
     let posted = tokio::select! {
         biased;
-        _ = &mut waits => panic!("it is posted although the row is locked"),
+        _ = &mut waits => panic!("the message was posted although the row is locked"),
         posted = elsewhere.post("Hi.") => posted,
     };
 
     assert_eq!(posted.message.conversation_id, far);
     facts.execute("ROLLBACK").await;
     (&mut waits).await;
-    room.settle().await;
+    app.settle().await;
     let context = engine.context().clone();
-    room.until("no lock is left", async |_| context.n_step_locks() == 0)
+    app.until("no lock is left", async |_| context.n_step_locks() == 0)
         .await;
-    room.close_without_events().await;
+    app.close_without_events().await;
 }

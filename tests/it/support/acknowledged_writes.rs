@@ -1,4 +1,4 @@
-//! Writes of every kind through the API, and which of the acknowledged ones the database lacks.
+//! Writes data of every kind through the API and finds acknowledged writes that were lost.
 
 use serde_json::json;
 
@@ -7,16 +7,16 @@ use crate::support::file_uploads::bring;
 use crate::support::http_client::HttpClient;
 use crate::support::v1_client::V1Client;
 
-/// The values that mark the writes that were answered with 2xx.
+/// The values that identify the writes that were answered with 2xx.
 #[derive(Default)]
 pub struct AcknowledgedWrites {
-    /// Each as `table.column = value`.
+    /// `table.column` and its value.
     rows: Vec<(&'static str, String)>,
     n_sessions: usize,
     n_written: usize,
 }
 
-/// Who writes (`ann`), and where.
+/// The clients of one user, and the conversation that they post in.
 pub struct Writer {
     pub person: HttpClient,
     pub program: V1Client,
@@ -46,7 +46,7 @@ impl AcknowledgedWrites {
         posted.0
     }
 
-    /// A space, a session, an imported preset and a stored response.
+    /// Creates a space, a session, an imported preset and a stored response.
     pub async fn write_other_kinds(&mut self, writer: &Writer) {
         self.n_written += 1;
         let n = self.n_written;
@@ -66,8 +66,8 @@ impl AcknowledgedWrites {
         let imported = bring(&writer.person, "/api/presets/import", &file_name, file).await;
         self.record(imported.0, "presets.name", name);
 
-        let asked = json!({"model": "scripted", "input": format!("Question {n}")});
-        let (status, response) = writer.program.post("/responses", asked).await;
+        let request = json!({"model": "scripted", "input": format!("Question {n}")});
+        let (status, response) = writer.program.post("/responses", request).await;
         let id = response["id"].as_str().unwrap_or_default().to_owned();
         self.record(status, "responses.id", id);
     }
@@ -78,12 +78,12 @@ impl AcknowledgedWrites {
         }
     }
 
-    /// How many writes were acknowledged.
+    /// Returns the number of acknowledged writes.
     pub fn n_writes(&self) -> usize {
         self.rows.len() + self.n_sessions
     }
 
-    /// The acknowledged writes that another connection does not find.
+    /// Returns the acknowledged writes that another connection does not find.
     pub async fn missing(&self, facts: &mut DatabaseFacts) -> Vec<String> {
         let mut missing = Vec::new();
         for (column, value) in &self.rows {

@@ -14,13 +14,13 @@ static CONTRACT: LazyLock<Contract> = LazyLock::new(Contract::new);
 
 struct Contract {
     document: Value,
-    /// Its components, strict.
+    /// The components of the document, without additional properties.
     components: Value,
-    /// By the text of a schema.
+    /// By the JSON text of the schema.
     validators: Mutex<HashMap<String, Arc<Validator>>>,
 }
 
-/// The document of this build.
+/// Returns the API document of this build.
 pub fn document() -> &'static Value {
     &CONTRACT.document
 }
@@ -39,23 +39,23 @@ pub fn check_response(method: &Method, path: &str, status: u16, body: &Value) {
     let answer = CONTRACT.resolved(&operation["responses"][status.to_string()]);
     assert!(
         !answer.is_null(),
-        "{what}, of which the document does not tell"
+        "{what}, which is not in the API document"
     );
     let content = &answer["content"];
     match content.get("application/json") {
         Some(json) => CONTRACT.fits(&json["schema"], body, &what),
-        None if content.is_object() => assert!(body.is_string(), "{what}: JSON, of all things"),
+        None if content.is_object() => assert!(body.is_string(), "{what}: unexpected JSON"),
         None => assert_eq!(
             body, "",
-            "{what} with a body, of which the document does not tell"
+            "{what} with a body, which is not in the API document"
         ),
     }
 }
 
-/// Holds a frame of the server to the document.
+/// Checks a frame of the server against the document.
 pub fn check_frame(frame: &Value) {
     let schema = &CONTRACT.document["paths"]["/ws"]["get"]["x-server-frame"];
-    CONTRACT.fits(schema, frame, "the socket says");
+    CONTRACT.fits(schema, frame, "WebSocket frame");
 }
 
 impl Contract {
@@ -70,7 +70,7 @@ impl Contract {
         }
     }
 
-    /// The path of the document that an address belongs to: the one with most words of its own.
+    /// Returns the path of the document that matches: the one with the fewest parameters.
     fn place(&self, path: &str) -> Option<(&str, &Value)> {
         let paths = self.document["paths"].as_object().into_iter().flatten();
         let fitting = paths.filter(|(place, _)| fits_place(place, path));
@@ -81,7 +81,7 @@ impl Contract {
     fn resolved<'a>(&'a self, value: &'a Value) -> &'a Value {
         let pointer = value["$ref"].as_str().and_then(|it| it.strip_prefix('#'));
         let found = pointer.map(|it| self.document.pointer(it));
-        found.map_or(value, |it| it.expect("a reference leads somewhere"))
+        found.map_or(value, |it| it.expect("a $ref has a target"))
     }
 
     fn fits(&self, schema: &Value, value: &Value, what: &str) {
@@ -93,7 +93,7 @@ impl Contract {
         let faults = faults.join("\n");
         assert!(
             faults.is_empty(),
-            "{what}, not as the document tells:\n{faults}\n{value:#}"
+            "{what} violates the API document:\n{faults}\n{value:#}"
         );
     }
 
@@ -103,7 +103,7 @@ impl Contract {
             let whole = json!({"components": self.components, "allOf": [schema]});
             let options = jsonschema::options().with_draft(Draft::Draft202012);
             let validator = options.should_validate_formats(true).build(&whole);
-            Arc::new(validator.expect("a schema of the document is one"))
+            Arc::new(validator.expect("the schema is valid"))
         });
         Arc::clone(made)
     }
@@ -119,7 +119,7 @@ fn fits_place(place: &str, path: &str) -> bool {
             .all(|(place, part)| place.starts_with('{') || place == part)
 }
 
-/// No object has fields that are not listed.
+/// Forbids fields that are not listed in all object schemas.
 fn strict(value: &mut Value) {
     match value {
         Value::Object(fields) => {

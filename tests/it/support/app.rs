@@ -18,16 +18,16 @@ use crate::support::api_contract;
 use crate::support::backends::{TestBackend, TestDatabase, migrated_database};
 use crate::support::http_client::{HttpClient, inspect_every_response};
 
-/// A running server. It must be closed, so that a test sees whether it ends in order.
+/// A running server. A test must close it, which checks that it shuts down cleanly.
 pub struct TestApp {
-    /// Its parts, for facts that no endpoint returns.
+    /// The components of the server, for state that no endpoint returns.
     pub app: App,
     pub base: String,
     stop: oneshot::Sender<()>,
     served: JoinHandle<anyhow::Result<()>>,
-    /// Its data directory; removed at the end.
+    /// The data directory; removed on drop.
     _folder: TempDir,
-    /// Dropped last: the server must have left it.
+    /// Dropped last, after the server has closed it.
     pub database: Arc<TestDatabase>,
 }
 
@@ -37,12 +37,12 @@ impl TestApp {
         TestApp::start_with(backend, &[]).await
     }
 
-    /// The same with some settings.
+    /// Starts a server with these settings.
     pub async fn start_with(backend: TestBackend, env: &[(&str, &str)]) -> TestApp {
         TestApp::start_changed(backend, env, |_| {}).await
     }
 
-    /// The same with some parts changed before the server listens.
+    /// Starts a server and changes its components before it listens.
     pub async fn start_changed(
         backend: TestBackend,
         env: &[(&str, &str)],
@@ -51,7 +51,7 @@ impl TestApp {
         TestApp::start_all(backend, env, Arc::new(SystemResolver), change).await
     }
 
-    /// The same in a world in which names stand for what the test says.
+    /// Starts a server that resolves host names as the test states.
     pub async fn start_with_resolver(
         backend: TestBackend,
         env: &[(&str, &str)],
@@ -89,16 +89,16 @@ impl TestApp {
         let config = settings(&database, folder.path(), env);
         let mut app = App::build_with_resolver(config, clock, names)
             .await
-            .expect("the parts of a server can be built");
+            .expect("the server can be built");
         change(&mut app);
         let listening = serve::listen(app.clone())
             .await
             .expect("there is a free port");
         let base = format!("http://{}", listening.address);
-        let (stop, asked) = oneshot::channel();
+        let (stop, stopped) = oneshot::channel();
         let served = tokio::spawn(listening.run_until(async {
-            // A test that panics drops the sender: closing is right then, too.
-            let _ = asked.await;
+            // A test that panics drops the sender, which also stops the server.
+            let _ = stopped.await;
         }));
         TestApp {
             app,
@@ -110,7 +110,7 @@ impl TestApp {
         }
     }
 
-    /// The admin of a fresh server, signed in.
+    /// Returns the admin of a new server, signed in.
     pub async fn admin(&self) -> HttpClient {
         HttpClient::set_up(&self.base, "admin").await
     }
@@ -120,17 +120,17 @@ impl TestApp {
         HttpClient::register(&self.base, username).await
     }
 
-    /// Stops the server and waits until it has ended in order.
+    /// Stops the server and asserts a clean shutdown.
     pub async fn close(self) {
         let _ = self.stop.send(());
         self.served
             .await
             .expect("the server does not panic")
-            .expect("the server ends in order");
+            .expect("the server shuts down cleanly");
     }
 }
 
-/// The settings of a server of a test.
+/// Default settings of a test server.
 pub fn settings(database: &TestDatabase, folder: &Path, env: &[(&str, &str)]) -> Config {
     let mut all: HashMap<&str, String> = HashMap::from([
         ("TROUPE_BIND", "127.0.0.1:0".to_owned()),
@@ -140,8 +140,8 @@ pub fn settings(database: &TestDatabase, folder: &Path, env: &[(&str, &str)]) ->
         ("SHUTDOWN_GRACE_MS", "1000".to_owned()),
     ]);
     all.extend(env.iter().map(|(name, value)| (*name, (*value).to_owned())));
-    Config::read(|name| all.get(name).cloned()).expect("the settings of a test make sense")
+    Config::read(|name| all.get(name).cloned()).expect("the settings are valid")
 }
 
-/// The settings of a server on which anybody may register.
+/// Settings of a server with open registration.
 pub const OPEN_REGISTRATION: &[(&str, &str)] = &[("TROUPE_OPEN_REGISTRATION", "true")];

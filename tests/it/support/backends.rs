@@ -10,10 +10,10 @@ use tokio::sync::OnceCell;
 use troupe::db::connect::{Db, DbOptions};
 use uuid::Uuid;
 
-/// The name of an SQLite file in its folder.
+/// The file name of an SQLite database.
 const SQLITE_FILE: &str = "troupe.db";
 
-/// Which database a test runs on.
+/// The database that a test runs on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TestBackend {
     Sqlite,
@@ -21,7 +21,7 @@ pub enum TestBackend {
 }
 
 impl TestBackend {
-    /// Every backend that this machine offers. `bin/test` requires both.
+    /// Every backend that is available on this machine. `bin/test` requires both.
     pub fn all() -> Vec<TestBackend> {
         [TestBackend::Sqlite, TestBackend::Postgres]
             .into_iter()
@@ -29,7 +29,7 @@ impl TestBackend {
             .collect()
     }
 
-    /// Whether tests can run on it here. A missing PostgreSQL that is required is a failure.
+    /// Returns whether it is available. A required PostgreSQL that is missing is a failure.
     pub fn is_available(self) -> bool {
         let is_available = self == TestBackend::Sqlite || postgres_url().is_some();
         let is_required = env::var("TROUPE_REQUIRE_POSTGRES").is_ok_and(|value| value == "1");
@@ -47,17 +47,17 @@ fn postgres_url() -> Option<String> {
         .filter(|url| !url.is_empty())
 }
 
-/// An empty database of one test; it goes when this value goes.
+/// An empty database of one test; removed on drop.
 pub struct TestDatabase {
     backend: TestBackend,
     url: String,
-    /// The folder of the SQLite file, removed with it.
+    /// The folder of the SQLite file, removed on drop.
     folder: Option<TempDir>,
-    /// The name of the PostgreSQL database, to drop.
+    /// The name of the PostgreSQL database, dropped with this value.
     name: Option<String>,
 }
 
-/// Makes an empty database that no other test sees.
+/// Creates an empty database that no other test uses.
 pub async fn fresh_database(backend: &TestBackend) -> TestDatabase {
     match backend {
         TestBackend::Sqlite => fresh_sqlite(),
@@ -76,8 +76,8 @@ fn fresh_sqlite() -> TestDatabase {
     }
 }
 
-/// Makes a database of one test that has all tables and no rows: a copy of one that is migrated once
-/// for each test process, because migrating costs more than most tests.
+/// Creates a database with all tables and no rows. It is a copy of a template that is migrated once
+/// per test process, because a migration takes longer than most tests.
 pub async fn migrated_database(backend: &TestBackend) -> TestDatabase {
     match backend {
         TestBackend::Sqlite => {
@@ -93,8 +93,8 @@ pub async fn migrated_database(backend: &TestBackend) -> TestDatabase {
             let template = TEMPLATE
                 .get_or_init(async || {
                     let mut template = migrate(fresh_postgres().await).await;
-                    // It is needed until the process ends, so it goes with the server.
-                    template.name.take().expect("it has a name")
+                    // It is needed until the process ends, so it is never dropped.
+                    template.name.take().expect("the template has a name")
                 })
                 .await;
             postgres_from(&format!(" TEMPLATE {template}")).await
@@ -102,15 +102,17 @@ pub async fn migrated_database(backend: &TestBackend) -> TestDatabase {
     }
 }
 
-/// Applies all migrations. Every connection is closed again: PostgreSQL copies only a database that
-/// no session uses, and SQLite then has everything in the one file.
+/// Applies all migrations and closes all connections: PostgreSQL copies only a database without
+/// sessions, and SQLite then has all data in one file.
 async fn migrate(database: TestDatabase) -> TestDatabase {
     let options = DbOptions {
         url: database.url().to_owned(),
         synchronous_full: false,
     };
     let db = Db::connect(&options).await.expect("the template opens");
-    db.migrate().await.expect("an empty database takes tables");
+    db.migrate()
+        .await
+        .expect("an empty database can be migrated");
     db.close().await;
     database
 }
@@ -123,9 +125,9 @@ async fn fresh_postgres() -> TestDatabase {
     postgres_from("").await
 }
 
-/// `template`: the clause of `CREATE DATABASE` that names what to copy, or nothing.
+/// `template`: the `TEMPLATE` clause of `CREATE DATABASE`, or an empty string.
 async fn postgres_from(template: &str) -> TestDatabase {
-    let admin = postgres_url().expect("a test on PostgreSQL runs only where one is given");
+    let admin = postgres_url().expect("TROUPE_TEST_POSTGRES_URL is set");
     let name = format!("troupe_{}", Uuid::new_v4().simple());
     run_on_postgres(&admin, &format!("CREATE DATABASE {name}{template}"))
         .await
@@ -139,7 +141,7 @@ async fn postgres_from(template: &str) -> TestDatabase {
     }
 }
 
-/// The same server, another database: what follows the host is replaced, parameters stay.
+/// Replaces the database name in a URL and keeps its host and parameters.
 fn with_database(url: &str, name: &str) -> String {
     let (address, parameters) = url
         .split_once('?')
@@ -163,7 +165,7 @@ async fn run_on_postgres(url: &str, sql: &str) -> Result<(), sqlx::Error> {
 }
 
 impl TestDatabase {
-    /// That of a PostgreSQL which the test started itself, and which goes with it.
+    /// A database of a PostgreSQL server that the test itself started.
     pub fn of_a_server(url: String) -> TestDatabase {
         TestDatabase {
             backend: TestBackend::Postgres,
@@ -173,7 +175,7 @@ impl TestDatabase {
         }
     }
 
-    /// An SQLite file in a folder of the test, which the test removes itself.
+    /// An SQLite file in a folder that the test removes itself.
     pub fn in_folder(folder: &Path) -> TestDatabase {
         TestDatabase {
             backend: TestBackend::Sqlite,
@@ -192,14 +194,14 @@ impl TestDatabase {
         &self.url
     }
 
-    /// The folder of the SQLite file, which may also contain a server's data directory.
+    /// The folder of the SQLite file; a server may also keep its data there.
     pub fn folder(&self) -> Option<&Path> {
         self.folder.as_ref().map(TempDir::path)
     }
 }
 
 impl Drop for TestDatabase {
-    /// Best effort: what stays behind goes with the private server of `bin/test`.
+    /// Best effort: `bin/test` removes its whole PostgreSQL server at the end.
     fn drop(&mut self) {
         let (Some(name), Some(admin)) = (self.name.take(), postgres_url()) else {
             return;
@@ -216,12 +218,12 @@ impl Drop for TestDatabase {
                 ))
                 .ok()
         };
-        // A runtime cannot be entered twice on one thread, and a test drops this inside one.
+        // A runtime cannot be entered twice on one thread, and tests drop this inside of one.
         let _ = thread::spawn(drop_it).join();
     }
 }
 
-/// Makes the tests `name::sqlite` and `name::postgres` of one rule; the latter gets the attributes in
+/// Defines the tests `name::sqlite` and `name::postgres` of a rule; the latter gets the attributes in
 /// brackets.
 macro_rules! backend_tests {
     (
@@ -230,7 +232,7 @@ macro_rules! backend_tests {
     ) => {
         $(#[$meta])*
         mod $name {
-            // A rule uses the imports of the file around it.
+            // Uses the imports of the surrounding file.
             #[allow(unused_imports)]
             use super::*;
 
@@ -266,7 +268,7 @@ macro_rules! on_both {
 }
 
 /// Runs each rule on SQLite, and with `bin/test --slow` on PostgreSQL too: for every other rule.
-// The browser and chaos tests include this file and have none.
+// Unused in the browser and chaos tests, which include this file.
 #[allow(unused_macros)]
 macro_rules! on_sqlite {
     ($($(#[$meta:meta])* async fn $name:ident($backend:ident) $body:block)+) => {$(

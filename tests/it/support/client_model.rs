@@ -16,10 +16,10 @@ use crate::support::poll::DEADLINE;
 use crate::support::timeline_model::{Then, Timeline};
 use crate::support::ws_client::{Socket, connect};
 
-/// How long a tab waits before it knocks again.
+/// The delay before a tab reconnects.
 const RECONNECT_DELAY: Duration = Duration::from_millis(50);
 
-/// One conversation in one tab. It reconnects for as long as it lives and is never reloaded.
+/// One conversation in one tab. It reconnects until it is dropped and is never reloaded.
 pub struct ClientModel {
     shown: Arc<Mutex<ClientState>>,
     changed: watch::Receiver<u64>,
@@ -27,7 +27,7 @@ pub struct ClientModel {
     task: JoinHandle<()>,
 }
 
-/// What the tab holds, and how it came to it.
+/// The state of the tab, and counters of its connections.
 #[derive(Default)]
 struct ClientState {
     timeline: Timeline,
@@ -41,61 +41,62 @@ impl ClientModel {
     /// Opens a tab and waits for its first snapshot.
     pub async fn open(person: &HttpClient, conversation: i64) -> ClientModel {
         let shown = Arc::new(Mutex::new(ClientState::default()));
-        let (told, changed) = watch::channel(0);
+        let (notify, changed) = watch::channel(0);
         let is_awake = watch::Sender::new(true);
         let tab = Tab {
             person: person.clone(),
             conversation,
             shown: Arc::clone(&shown),
-            told,
+            notify,
             is_awake: is_awake.subscribe(),
-            asked: None,
+            pending_subscribe: None,
             next_id: 0,
         };
-        let fold = ClientModel {
+        let model = ClientModel {
             shown,
             changed,
             is_awake,
             task: tokio::spawn(tab.run()),
         };
-        fold.wait_until("the first snapshot", |timeline| timeline.rev().is_some())
+        model
+            .wait_until("the first snapshot", |timeline| timeline.rev().is_some())
             .await;
-        fold
+        model
     }
 
-    /// The laptop is shut: the socket closes, and nothing is heard until `wake`.
+    /// Closes the socket, like a suspended laptop, until `reconnect` is called.
     pub async fn disconnect(&self) {
         self.is_awake.send_replace(false);
         self.wait_until("the socket is closed", |_| !self.shown.lock().is_connected)
             .await;
     }
 
-    /// The laptop is opened again.
+    /// Allows connections again.
     pub fn reconnect(&self) {
         self.is_awake.send_replace(true);
     }
 
-    /// What is shown right now.
+    /// Returns the current timeline.
     pub fn timeline(&self) -> Timeline {
         self.shown.lock().timeline.clone()
     }
 
-    /// Every frame of all its connections; each connection begins with `{"connected": n}`.
+    /// Returns the frames of all connections; each connection begins with `{"connected": n}`.
     pub fn log(&self) -> Vec<Value> {
         self.shown.lock().log.clone()
     }
 
-    /// How often it had to connect.
+    /// Returns the number of connections made.
     pub fn n_connections(&self) -> usize {
         self.shown.lock().n_connections
     }
 
-    /// How many gaps it noticed and mended.
+    /// Returns the number of gaps after which it subscribed again.
     pub fn n_gaps(&self) -> usize {
         self.shown.lock().n_gaps
     }
 
-    /// Waits until what is shown fits; panics with what is shown when it never does.
+    /// Waits until the timeline fits; panics with the timeline at the deadline.
     pub async fn wait_until(&self, what: &str, fits: impl Fn(&Timeline) -> bool) -> Timeline {
         let mut changed = self.changed.clone();
         let search = async {
@@ -105,18 +106,15 @@ impl ClientModel {
                 if fits(&timeline) {
                     return timeline;
                 }
-                changed
-                    .changed()
-                    .await
-                    .expect("a tab lives as long as its handle");
+                changed.changed().await.expect("the connection task runs");
             }
         };
         timeout(DEADLINE, search)
             .await
-            .unwrap_or_else(|_| panic!("waited {DEADLINE:?} in vain for: {what}\n{}", self.tail()))
+            .unwrap_or_else(|_| panic!("timed out after {DEADLINE:?}: {what}\n{}", self.tail()))
     }
 
-    /// The last frames and the shown lines, for the report of a failure.
+    /// Returns the last frames and messages, for failure messages.
     pub fn tail(&self) -> String {
         let shown = self.shown.lock();
         let from = shown.log.len().saturating_sub(15);
@@ -137,15 +135,15 @@ impl Drop for ClientModel {
     }
 }
 
-/// The side of the tab that talks.
+/// The connection task of the tab.
 struct Tab {
     person: HttpClient,
     conversation: i64,
     shown: Arc<Mutex<ClientState>>,
-    told: watch::Sender<u64>,
+    notify: watch::Sender<u64>,
     is_awake: watch::Receiver<bool>,
-    /// The id of the subscribe that is not answered yet.
-    asked: Option<i64>,
+    /// The id of the subscribe request that is not answered yet.
+    pending_subscribe: Option<i64>,
     next_id: i64,
 }
 
@@ -158,12 +156,12 @@ impl Tab {
             }
             if let Ok(socket) = connect(&self.person).await {
                 tokio::select! {
-                    // A broken connection is no news: knock again.
+                    // Reconnects after a broken connection.
                     _ = self.listen(socket) => {}
                     _ = is_awake.wait_for(|awake| !*awake) => {}
                 }
                 self.shown.lock().is_connected = false;
-                self.told.send_modify(|n| *n += 1);
+                self.notify.send_modify(|n| *n += 1);
             }
             sleep(RECONNECT_DELAY).await;
         }
@@ -177,17 +175,17 @@ impl Tab {
             let connected = json!({"connected": shown.n_connections});
             shown.log.push(connected);
         }
-        self.asked = None;
+        self.pending_subscribe = None;
         self.subscribe(&mut socket).await?;
         while let Some(frame) = socket.next().await {
             let Message::Text(text) = frame? else {
                 continue;
             };
             let frame: Value =
-                serde_json::from_str(&text).unwrap_or_else(|_| panic!("no JSON: {text}"));
+                serde_json::from_str(&text).unwrap_or_else(|_| panic!("not JSON: {text}"));
             let then = self.apply(frame);
-            self.told.send_modify(|n| *n += 1);
-            if then == Then::SubscribeAgain && self.asked.is_none() {
+            self.notify.send_modify(|n| *n += 1);
+            if then == Then::SubscribeAgain && self.pending_subscribe.is_none() {
                 self.shown.lock().n_gaps += 1;
                 self.subscribe(&mut socket).await?;
             }
@@ -202,17 +200,17 @@ impl Tab {
         if let Some(rev) = self.shown.lock().timeline.rev() {
             frame["after_rev"] = json!(rev);
         }
-        self.asked = Some(self.next_id);
+        self.pending_subscribe = Some(self.next_id);
         socket.send(Message::text(frame.to_string())).await
     }
 
     fn apply(&mut self, frame: Value) -> Then {
         let mut shown = self.shown.lock();
         let is_answer = frame.get("re").is_some();
-        let then = if is_answer && frame["re"].as_i64() == self.asked {
-            self.asked = None;
-            // A refusal does not change the tab; a caller that waits for it finds the frame in the
-            // log.
+        let then = if is_answer && frame["re"].as_i64() == self.pending_subscribe {
+            self.pending_subscribe = None;
+            // An error does not change the timeline; a caller that waits for it finds the frame in
+            // the log.
             if frame["ok"] == true {
                 shown.timeline.take_snapshot(&frame);
             }

@@ -1,8 +1,8 @@
 //! Queries the database directly, so that tests can compare it with the server's responses and
 //! events.
 //!
-//! One dialect for both databases: every column is cast to text, identifiers of runs and rounds
-//! are 32 hexadecimal digits.
+//! The same SQL for both databases: every column is cast to text, and ids of runs and rounds are
+//! 32 hexadecimal digits.
 
 use std::str::FromStr;
 use std::time::Duration;
@@ -13,22 +13,22 @@ use sqlx::{AssertSqlSafe, Connection, Row};
 
 use crate::support::backends::{TestBackend, TestDatabase};
 
-/// One row, every column as text.
+/// One row, with every column as text.
 pub type TextRow = Vec<Option<String>>;
 
-/// A connection of its own to the database of a server, for reading.
+/// A separate read connection to the database of a server.
 pub enum DatabaseFacts {
     Sqlite(Box<SqliteConnection>),
     Postgres(Box<PgConnection>),
 }
 
 impl DatabaseFacts {
-    /// Opens it; the file or the database must exist.
+    /// Connects; the file or the database must exist.
     pub async fn open(database: &TestDatabase) -> DatabaseFacts {
         match database.backend() {
             TestBackend::Sqlite => {
-                let options = SqliteConnectOptions::from_str(database.url())
-                    .expect("our own URL is well formed");
+                let options =
+                    SqliteConnectOptions::from_str(database.url()).expect("the URL is valid");
                 let options = options.busy_timeout(Duration::from_secs(10));
                 let connection = SqliteConnection::connect_with(&options)
                     .await
@@ -44,7 +44,7 @@ impl DatabaseFacts {
         }
     }
 
-    /// The rows of one SELECT whose columns are all text.
+    /// Returns the rows of a SELECT whose columns are all text.
     pub async fn rows(&mut self, sql: &str) -> Vec<TextRow> {
         let query = AssertSqlSafe(sql.to_owned());
         let outcome = match self {
@@ -60,7 +60,7 @@ impl DatabaseFacts {
         outcome.unwrap_or_else(|error| panic!("{error}\nin: {sql}"))
     }
 
-    /// Writes, for tests of the checks themselves.
+    /// Executes SQL that writes, for tests of the checks themselves.
     pub async fn execute(&mut self, sql: &str) {
         let query = AssertSqlSafe(sql.to_owned());
         let outcome = match self {
@@ -76,7 +76,7 @@ impl DatabaseFacts {
         outcome.unwrap_or_else(|error| panic!("{error}\nin: {sql}"));
     }
 
-    /// Every row of every table, as text, in order.
+    /// Returns every row of every table as text, in order.
     pub async fn everything(&mut self) -> Vec<String> {
         let tables = match self {
             DatabaseFacts::Sqlite(_) => {
@@ -98,7 +98,7 @@ impl DatabaseFacts {
         all
     }
 
-    /// The expression for a row of a table as one text.
+    /// Returns the SQL expression for a row of a table as one text.
     async fn whole_row(&mut self, table: &str) -> String {
         if let DatabaseFacts::Postgres(_) = self {
             return format!("CAST({table} AS TEXT)");
@@ -111,7 +111,7 @@ impl DatabaseFacts {
         each.collect::<Vec<_>>().join(" || ', ' || ")
     }
 
-    /// From now on this connection may write a row without its parents.
+    /// Disables foreign keys on this connection.
     pub async fn ignore_parents(&mut self) {
         match self {
             DatabaseFacts::Sqlite(_) => self.execute("PRAGMA foreign_keys = OFF").await,
@@ -121,7 +121,7 @@ impl DatabaseFacts {
         }
     }
 
-    /// The one number that a SELECT of one text column gives; none is 0.
+    /// Returns the number in the first row of a SELECT of one text column, or 0 if there is no row.
     pub async fn number(&mut self, sql: &str) -> i64 {
         let rows = self.rows(sql).await;
         let first = rows
@@ -130,11 +130,11 @@ impl DatabaseFacts {
             .and_then(|column| column.as_deref());
         first.map_or(0, |text| {
             text.parse()
-                .unwrap_or_else(|_| panic!("no number: {text}\nin: {sql}"))
+                .unwrap_or_else(|_| panic!("not a number: {text}\nin: {sql}"))
         })
     }
 
-    /// How an identifier of a run or a round is read.
+    /// Returns the SQL expression for the id of a run or a round.
     pub fn hex(&self, column: &str) -> String {
         match self {
             DatabaseFacts::Sqlite(_) => format!("lower(hex({column}))"),
@@ -142,12 +142,12 @@ impl DatabaseFacts {
         }
     }
 
-    /// How any other column is read.
+    /// Returns the SQL expression for any other column.
     pub fn text(&self, column: &str) -> String {
         format!("CAST({column} AS TEXT)")
     }
 
-    /// The timeline as the database holds it: `(seq, role, content)` of what is not hidden.
+    /// Returns `(seq, role, content)` of every message that is not hidden.
     pub async fn timeline(&mut self, conversation: i64) -> Vec<(i64, String, String)> {
         let sql = format!(
             "SELECT CAST(seq AS TEXT), role, content FROM messages \
@@ -159,7 +159,7 @@ impl DatabaseFacts {
             .collect()
     }
 
-    /// `(id, kind, status, attempt)` of every run of a conversation, oldest first.
+    /// Returns every run of a conversation, oldest first.
     pub async fn runs(&mut self, conversation: i64) -> Vec<RunFact> {
         let sql = format!(
             "SELECT {}, kind, status, CAST(attempt AS TEXT) FROM conversation_runs \
@@ -177,7 +177,7 @@ impl DatabaseFacts {
     }
 }
 
-/// What the database says of a run.
+/// The columns of a run that tests compare.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RunFact {
     pub id: String,
@@ -194,17 +194,17 @@ where
     (0..row.len())
         .map(|at| {
             row.try_get(at)
-                .unwrap_or_else(|error| panic!("column {at} is no text: {error}"))
+                .unwrap_or_else(|error| panic!("column {at} is not text: {error}"))
         })
         .collect()
 }
 
-/// A column that must be there.
+/// Returns a column that must not be NULL.
 pub fn word(column: &Option<String>) -> String {
-    column.clone().expect("a column that is never null")
+    column.clone().expect("the column is not NULL")
 }
 
-/// A number that must be there.
+/// Returns a number that must not be NULL.
 pub fn number(column: &Option<String>) -> i64 {
-    word(column).parse().expect("a column that holds a number")
+    word(column).parse().expect("the column is a number")
 }

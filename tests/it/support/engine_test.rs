@@ -2,12 +2,12 @@
 //! advances, and a recorder of all events.
 //!
 //! ```text
-//! let room = EngineTest::builder(backend).cast(&["Ada"]).rules(|it| it.user_turn_debounce_ms = 500).open().await;
-//! room.user.post("Hello.").await;
-//! room.clock.advance_ms(500);
-//! room.settle().await;
-//! assert_eq!(room.answers().await, ["Hello."]);
-//! room.close().await;
+//! let app = EngineTest::builder(backend).cast(&["Ada"]).rules(|it| it.user_turn_debounce_ms = 500).open().await;
+//! app.user.post("Hello.").await;
+//! app.clock.advance_ms(500);
+//! app.settle().await;
+//! assert_eq!(app.answers().await, ["Hello."]);
+//! app.close().await;
 //! ```
 
 use base::clock::{Clock, Timestamp};
@@ -34,7 +34,7 @@ use crate::support::poll::DEADLINE;
 use crate::support::postgres_proxy::PostgresProxy;
 use crate::support::{api_contract, event_invariants, fixtures, invariants, poll};
 
-/// A conversation, and all it stands on.
+/// A conversation with its engine, model, clock and database.
 pub struct EngineTest {
     pub engine: RunEngine,
     pub user: TestUser,
@@ -44,13 +44,13 @@ pub struct EngineTest {
     pub events: EventRecorder,
     pub space: SpaceId,
     pub conversation: ConversationId,
-    /// What counts the statements, if asked for.
+    /// Records the SQL statements, if the test requested it.
     pub postgres_proxy: Option<PostgresProxy>,
     /// Dropped last.
     pub database: TestDatabase,
 }
 
-/// Eve, who sits in the room.
+/// A user who is a member of the space; Eve by default.
 pub struct TestUser {
     pub membership: MembershipId,
     pub engine: RunEngine,
@@ -58,16 +58,16 @@ pub struct TestUser {
 }
 
 impl TestUser {
-    /// Posts; it must be taken.
+    /// Posts a message and asserts success.
     pub async fn post(&self, text: &str) -> PostResult {
-        self.try_post(text).await.expect("the post is taken")
+        self.try_post(text).await.expect("the message is accepted")
     }
 
     pub async fn try_post(&self, text: &str) -> Result<PostResult, EngineError> {
         self.post_with_client_id(text, None).await
     }
 
-    /// Posts under a `client_id`.
+    /// Posts a message with a `client_id`.
     pub async fn post_with_client_id(
         &self,
         text: &str,
@@ -106,7 +106,7 @@ impl EngineTest {
         )
     }
 
-    /// The seat of a character.
+    /// Returns the membership of a character.
     pub async fn membership(&self, name: &str) -> membership::Model {
         let found = membership::Entity::find()
             .filter(membership::Column::SpaceId.eq(self.space))
@@ -114,10 +114,10 @@ impl EngineTest {
             .one(self.db.reader())
             .await
             .expect("the database answers");
-        found.expect("a seat of the cast")
+        found.expect("the membership exists")
     }
 
-    /// Another conversation of the space, of the same cast.
+    /// Inserts another conversation of the space.
     pub async fn another_conversation(&self) -> ConversationId {
         fixtures::insert_conversation(&self.db, self.space, self.clock.now()).await
     }
@@ -132,12 +132,12 @@ impl EngineTest {
         }
     }
 
-    /// The same human at another node.
+    /// Returns the same user at another node.
     pub fn user_at_node(&self, node: &RunEngine) -> TestUser {
         self.user_in_conversation(node, self.conversation)
     }
 
-    /// The same human at another node, in another conversation.
+    /// Returns the same user at another node, in another conversation.
     pub fn user_in_conversation(&self, node: &RunEngine, conversation: ConversationId) -> TestUser {
         TestUser {
             membership: self.user.membership,
@@ -146,24 +146,24 @@ impl EngineTest {
         }
     }
 
-    /// Connections of another process.
+    /// Opens a separate connection pool, like another process.
     pub async fn another_db(&self) -> Db {
         connect(self.database.url()).await
     }
 
-    /// Stops a node, and waits for all it does.
+    /// Stops a node and waits until its tasks have ended.
     pub async fn stop(&self, node: &RunEngine) {
         let shutdown = &node.context().shutdown;
         shutdown.draining.cancel();
         shutdown.stopping.cancel();
         let ended = timeout(DEADLINE, shutdown.wait()).await;
-        ended.expect("every task ends with its node");
+        ended.expect("every task ends when its node stops");
     }
 
-    /// Gives a character something to say when it enters.
+    /// Sets the greeting of a character.
     pub async fn set_greeting(&self, name: &str, text: &str) {
-        let seat = self.membership(name).await;
-        fixtures::set_greeting(&self.db, seat, text).await;
+        let membership = self.membership(name).await;
+        fixtures::set_greeting(&self.db, membership, text).await;
     }
 
     /// Deletes the conversation with everything that belongs to it.
@@ -180,11 +180,11 @@ impl EngineTest {
 
     /// Changes a membership in the database, without the engine.
     pub async fn change_membership(&self, name: &str, change: impl FnOnce(&mut membership::Model)) {
-        let seat = self.membership(name).await;
-        fixtures::change_membership(&self.db, seat, change).await;
+        let membership = self.membership(name).await;
+        fixtures::change_membership(&self.db, membership, change).await;
     }
 
-    /// All runs, in the order in which they were planned.
+    /// Returns all runs, in the order in which they were planned.
     pub async fn runs(&self) -> Vec<run::Model> {
         let all = run::Entity::find()
             .filter(run::Column::ConversationId.eq(self.conversation))
@@ -194,14 +194,14 @@ impl EngineTest {
         all.expect("the database answers")
     }
 
-    /// The one run there is.
+    /// Returns the only run.
     pub async fn only_run(&self) -> run::Model {
         let mut runs = self.runs().await;
         assert_eq!(runs.len(), 1, "{runs:?}");
         runs.remove(0)
     }
 
-    /// The timeline, hidden messages too.
+    /// Returns all messages, including hidden ones.
     pub async fn messages(&self) -> Vec<message::Model> {
         let all = message::Entity::find()
             .filter(message::Column::ConversationId.eq(self.conversation))
@@ -211,7 +211,7 @@ impl EngineTest {
         all.expect("the database answers")
     }
 
-    /// What the characters said.
+    /// Returns the texts of the characters' messages.
     pub async fn answers(&self) -> Vec<String> {
         let all = self.messages().await.into_iter();
         all.filter(|it| it.role == message::MessageRole::Assistant)
@@ -219,7 +219,7 @@ impl EngineTest {
             .collect()
     }
 
-    /// The conversation's row.
+    /// Returns the conversation's row.
     pub async fn row(&self) -> conversation::Model {
         let row = conversation::Entity::find_by_id(self.conversation)
             .one(self.db.reader())
@@ -233,24 +233,24 @@ impl EngineTest {
         runtime.expect("the database answers")
     }
 
-    /// The database, read past the engine.
+    /// Opens a separate connection to the database.
     pub async fn facts(&self) -> DatabaseFacts {
         DatabaseFacts::open(&self.database).await
     }
 
-    /// Waits for a fact that no event announces.
+    /// Polls for a condition that no event announces.
     pub async fn until(&self, what: &str, mut holds: impl AsyncFnMut(&Self) -> bool) {
         poll::until(what, async || holds(self).await.then_some(())).await;
     }
 
-    /// Waits until this node executes nothing any more.
+    /// Waits until this node executes no run.
     pub async fn wait_until_idle(&self) {
         let leases = &self.engine.context().leases;
-        self.until("nothing is executed", async |_| leases.count() == 0)
+        self.until("the node executes no run", async |_| leases.count() == 0)
             .await;
     }
 
-    /// When each running run of the space was last heard of.
+    /// Returns the last heartbeat of each running run of the space.
     pub async fn heartbeats(&self) -> Vec<Option<Timestamp>> {
         let running = run::Entity::find()
             .filter(run::Column::Status.eq(run::RunStatus::Running))
@@ -262,31 +262,31 @@ impl EngineTest {
         running.map(|it| it.heartbeat_at).collect()
     }
 
-    /// What the space has spent.
+    /// Returns the tokens that the space has used.
     pub async fn tokens_used(&self) -> i64 {
         let row = space::Entity::find_by_id(self.space).one(self.db.reader());
         let row = row.await.expect("the database answers").expect("a space");
         row.tokens_used
     }
 
-    /// Waits until nothing runs and nothing is due, and all events were published.
+    /// Waits until no run is running or due and all events were published.
     pub async fn settle(&self) {
-        self.wait_until_settled(|room, rev| room.events.has_rev(rev))
+        self.wait_until_settled(|app, rev| app.events.has_rev(rev))
             .await;
     }
 
-    /// The same where other nodes have a say, whom the ear does not hear.
+    /// The same, without waiting for events: those of other nodes are not recorded.
     pub async fn settle_alone(&self) {
         self.wait_until_settled(|_, _| true).await;
     }
 
-    async fn wait_until_settled(&self, is_told: impl Fn(&Self, i64) -> bool) {
+    async fn wait_until_settled(&self, is_published: impl Fn(&Self, i64) -> bool) {
         let settled = timeout(DEADLINE, async {
             loop {
-                // In this order: what put it to rest is counted in the revision read after it.
+                // The revision is read last, so that it includes the last change.
                 if self.is_at_rest().await {
                     let rev = self.row().await.rev;
-                    if is_told(self, rev) {
+                    if is_published(self, rev) {
                         return;
                     }
                 }
@@ -296,7 +296,7 @@ impl EngineTest {
         if settled.await.is_err() {
             let runtime = self.runtime().await;
             panic!(
-                "it never settles: {runtime:?}\n{:#?}",
+                "the conversation did not settle: {runtime:?}\n{:#?}",
                 self.events.event_names()
             );
         }
@@ -311,32 +311,32 @@ impl EngineTest {
             && self.engine.context().leases.count() == 0
     }
 
-    /// Stops the node and holds everything that happened to the laws.
+    /// Stops the node and checks all invariants of events and of the database.
     pub async fn close(self) {
         let log = self.events.log();
-        let breaches = [event_invariants::violations(&log), self.events.violations()].concat();
-        assert!(breaches.is_empty(), "{}\n{log:#?}", breaches.join("\n"));
+        let violations = [event_invariants::violations(&log), self.events.violations()].concat();
+        assert!(violations.is_empty(), "{}\n{log:#?}", violations.join("\n"));
         log.iter().for_each(api_contract::check_frame);
         self.close_without_events().await;
     }
 
-    /// Stops the node where a test has broken the laws itself.
+    /// Stops the node without checks, for tests that violate the invariants on purpose.
     pub async fn close_broken(self) {
         self.stop(&self.engine).await;
         self.db.close().await;
     }
 
-    /// The same where other nodes had a say, whom the ear did not hear.
+    /// Stops the node and checks the database only: events of other nodes are not recorded.
     pub async fn close_without_events(self) {
         let mut facts = self.facts().await;
         self.stop(&self.engine).await;
-        let broken = invariants::at_any_instant(&mut facts).await;
-        assert!(broken.is_empty(), "{}", broken.join("\n"));
+        let violations = invariants::at_any_instant(&mut facts).await;
+        assert!(violations.is_empty(), "{}", violations.join("\n"));
         self.db.close().await;
     }
 }
 
-/// Another text for a message, made from the text it has now.
+/// Returns an edit that replaces the current text of a message.
 pub fn edit_of(message: &message::Model, content: &str) -> MessageEdit {
     MessageEdit {
         message: message.id,

@@ -24,7 +24,7 @@ use crate::support::fake_provider::server::FakeProvider;
 use crate::support::postgres_proxy::PostgresProxy;
 use crate::support::{fake_postgres_clock, fixtures, model_call};
 
-/// What a room is like before anybody enters.
+/// The settings of an engine test before it starts.
 pub struct EngineTestBuilder {
     backend: TestBackend,
     cast: Vec<String>,
@@ -49,7 +49,7 @@ impl EngineTest {
     }
 }
 
-/// Nothing happens by itself in the span of a test but what the dispatcher does.
+/// Only the dispatcher acts by itself: heartbeats and recovery are longer apart than a test runs.
 fn settings() -> RunSettings {
     const NEVER: Duration = Duration::from_secs(3_600);
     RunSettings {
@@ -69,13 +69,13 @@ fn settings() -> RunSettings {
 }
 
 impl EngineTestBuilder {
-    /// The characters in place of Ada alone.
+    /// Sets the characters; the default is Ada.
     pub fn cast(mut self, names: &[&str]) -> Self {
         self.cast = names.iter().map(|it| (*it).to_owned()).collect();
         self
     }
 
-    /// Changes the space; without it the order is `list`.
+    /// Changes the space; the default reply order is `list`.
     pub fn rules(mut self, change: impl FnOnce(&mut space::Model) + Send + 'static) -> Self {
         let before = self.rules;
         self.rules = Box::new(|it| {
@@ -85,25 +85,25 @@ impl EngineTestBuilder {
         self
     }
 
-    /// Changes how the node is run.
+    /// Changes the settings of the node.
     pub fn settings(mut self, change: impl FnOnce(&mut RunSettings)) -> Self {
         change(&mut self.settings);
         self
     }
 
-    /// Nothing works, beats or reaps by itself.
+    /// Starts no workers, heartbeats or recovery.
     pub fn not_started(mut self) -> Self {
         self.is_started = false;
         self
     }
 
-    /// On PostgreSQL every statement passes a wire that counts it.
+    /// On PostgreSQL every statement passes a proxy that records it.
     pub fn with_postgres_proxy(mut self) -> Self {
         self.has_postgres_proxy = self.backend == TestBackend::Postgres;
         self
     }
 
-    /// On PostgreSQL the database has a clock of its own that a test sets.
+    /// On PostgreSQL the database gets a clock that the test sets.
     pub fn with_settable_clock(mut self) -> Self {
         self.has_own_clock = self.backend == TestBackend::Postgres;
         self
@@ -114,11 +114,11 @@ impl EngineTestBuilder {
         if self.has_own_clock {
             fake_postgres_clock::install(&database).await;
         }
-        let wire = match self.has_postgres_proxy {
+        let proxy = match self.has_postgres_proxy {
             true => Some(PostgresProxy::start(database.url()).await),
             false => None,
         };
-        let db = connect(wire.as_ref().map_or(database.url(), PostgresProxy::url)).await;
+        let db = connect(proxy.as_ref().map_or(database.url(), PostgresProxy::url)).await;
         let upstream = FakeProvider::start().await;
         let clock = Clock::manual();
         let models = models();
@@ -132,10 +132,10 @@ impl EngineTestBuilder {
         )
         .await;
         let hub = Hub::new();
-        let ear = EventRecorder::subscribe(&hub, Topic::Conversation(placed.conversation));
+        let events = EventRecorder::subscribe(&hub, Topic::Conversation(placed.conversation));
         let engine = start_node(&db, &hub, &clock, models, self.settings);
         if self.is_started {
-            engine.start().await.expect("there is nothing to heal");
+            engine.start().await.expect("the engine starts");
         }
         EngineTest {
             user: TestUser {
@@ -147,16 +147,16 @@ impl EngineTestBuilder {
             upstream,
             clock,
             db,
-            events: ear,
+            events,
             space: placed.space,
             conversation: placed.conversation,
-            postgres_proxy: wire,
+            postgres_proxy: proxy,
             database,
         }
     }
 }
 
-/// Connections as a process of its own has them.
+/// Opens a connection pool, like a separate process.
 pub async fn connect(url: &str) -> Db {
     let options = DbOptions {
         url: url.to_owned(),
@@ -174,7 +174,7 @@ fn models() -> ProviderFactory {
     }
 }
 
-/// A node over these connections, with an engine that is not started.
+/// Builds a node on these connections, with an engine that is not started.
 pub fn start_node(
     db: &Db,
     hub: &Hub,

@@ -2,7 +2,7 @@
 //! the order of typing.
 //!
 //! Pure functions over a log of frames. A log may span several connections, each opened by a
-//! `{"connected": n}` mark, as `Fold` keeps it; the log of an `Ear` is one connection.
+//! `{"connected": n}` mark, as in `ClientModel`; the log of an `EventRecorder` is one connection.
 
 use std::collections::BTreeMap;
 
@@ -10,12 +10,12 @@ use serde_json::Value;
 
 use crate::support::timeline_model::{Then, Timeline};
 
-/// Every breach of the laws of events in a log.
+/// Returns every violation in a log.
 pub fn violations(log: &[Value]) -> Vec<String> {
     [revs(log), endings(log), typing(log), deltas(log)].concat()
 }
 
-/// Within one connection, after its snapshot, each durable event carries the next `rev`.
+/// Within one connection, after its snapshot, each durable event has the next `rev`.
 pub fn revs(log: &[Value]) -> Vec<String> {
     let mut known: Option<i64> = None;
     let mut found = Vec::new();
@@ -37,12 +37,12 @@ pub fn revs(log: &[Value]) -> Vec<String> {
     found
 }
 
-/// No run ends twice. (That each run ends is asked of the database.)
+/// No run ends twice. (`invariants::at_rest` checks that each run ends.)
 pub fn endings(log: &[Value]) -> Vec<String> {
     let mut ends: BTreeMap<String, Vec<String>> = BTreeMap::new();
     for (run, end) in log.iter().filter_map(ending) {
         let seen = ends.entry(run).or_default();
-        // A durable end may be sent again after a reconnect: the same fact, not a second one.
+        // A durable end may be sent again after a reconnect.
         if !seen.contains(&end) {
             seen.push(end);
         }
@@ -59,7 +59,7 @@ pub fn endings(log: &[Value]) -> Vec<String> {
         .collect()
 }
 
-/// The run and the kind of its end, when the frame is an end.
+/// Returns the run and the type of the event if the frame ends a run.
 pub fn ending(frame: &Value) -> Option<(String, String)> {
     let event = frame["type"].as_str()?;
     let run = match event {
@@ -70,7 +70,7 @@ pub fn ending(frame: &Value) -> Option<(String, String)> {
     Some((run.to_owned(), event.to_owned()))
 }
 
-/// Within one connection a run's typing stops before the next run's begins, and only if it began.
+/// Within one connection a run's typing stops before the next run's typing starts.
 pub fn typing(log: &[Value]) -> Vec<String> {
     let mut typist: Option<String> = None;
     let mut found = Vec::new();
@@ -81,7 +81,7 @@ pub fn typing(log: &[Value]) -> Vec<String> {
             "typing_start" => {
                 if let Some(before) = typist.replace(run.clone()) {
                     found.push(format!(
-                        "D3: run {run} begins to type while {before} has not stopped"
+                        "D3: run {run} starts typing before {before} has stopped"
                     ));
                 }
             }
@@ -95,7 +95,7 @@ pub fn typing(log: &[Value]) -> Vec<String> {
     found
 }
 
-/// The deltas of a run that was heard whole, put together, are the text that was committed.
+/// The concatenated deltas of a run that was received completely are its committed text.
 pub fn deltas(log: &[Value]) -> Vec<String> {
     let mut streams: BTreeMap<String, Timeline> = BTreeMap::new();
     let mut is_broken: BTreeMap<String, bool> = BTreeMap::new();
@@ -112,7 +112,7 @@ pub fn deltas(log: &[Value]) -> Vec<String> {
             }
             let gap =
                 streams.entry(run.to_owned()).or_default().apply(frame) == Then::SubscribeAgain;
-            // A gap within a connection is for `Fold` to mend; here the run was not heard whole.
+            // `ClientModel` handles gaps within a connection; here the run is only skipped.
             *is_broken.entry(run.to_owned()).or_insert(true) |= gap;
         }
         if event == "message_created" {
@@ -135,7 +135,7 @@ fn compare(
         return None;
     }
     Some(format!(
-        "I10: the deltas of run {run} are {} signs, its message {} signs, and they differ",
+        "I10: the deltas of run {run} have {} bytes, its message has {} bytes, and they differ",
         stream.text.len(),
         content.len()
     ))
@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn a_whole_run_breaks_no_law() {
+    fn a_complete_run_has_no_violations() {
         assert_eq!(violations(&whole_run()), Vec::<String>::new());
     }
 

@@ -1,4 +1,4 @@
-//! A database connection that requests the plan of each statement before it executes the statement.
+//! A database connection that runs EXPLAIN for each statement before it executes the statement.
 
 use async_trait::async_trait;
 use parking_lot::Mutex;
@@ -6,7 +6,7 @@ use sea_orm::{
     ConnectionTrait, DatabaseConnection, DbBackend, DbErr, ExecResult, QueryResult, Statement,
 };
 
-/// Explains every statement that passes through it.
+/// Records the plan of every statement that it executes.
 pub struct ExplainingConnection<'a> {
     db: &'a DatabaseConnection,
     plans: Mutex<Vec<String>>,
@@ -20,19 +20,19 @@ impl<'a> ExplainingConnection<'a> {
         }
     }
 
-    /// The plans since the last call.
+    /// Returns the plans since the last call.
     pub fn take_plans(&self) -> String {
         std::mem::take(&mut *self.plans.lock()).join("\n")
     }
 
-    /// Fails unless the plans since the last call use one of these indexes and read no table whole.
+    /// Fails unless the plans since the last call use one of these indexes and scan no whole table.
     #[track_caller]
     pub fn assert_uses_one_of(&self, indexes: &[&str]) {
         let plan = self.take_plans();
         self.assert_is_among(&plan, indexes);
     }
 
-    /// Fails unless this plan uses one of these indexes and reads no table whole.
+    /// Fails unless this plan uses one of these indexes and scans no whole table.
     #[track_caller]
     pub fn assert_is_among(&self, plan: &str, indexes: &[&str]) {
         let uses_one = indexes.iter().any(|index| plan.contains(index));
@@ -50,7 +50,7 @@ impl<'a> ExplainingConnection<'a> {
             _ => line.contains("Seq Scan on "),
         };
         let whole: Vec<&str> = plan.lines().filter(|line| reads_whole(line)).collect();
-        assert!(whole.is_empty(), "{whole:?} in\n{plan}");
+        assert!(whole.is_empty(), "full table scan: {whole:?} in\n{plan}");
     }
 
     async fn explain(&self, statement: &Statement) -> Result<(), DbErr> {

@@ -8,22 +8,22 @@ use parking_lot::Mutex;
 use serde_json::{Value, json};
 use tokio::task::JoinHandle;
 
-/// The setting that lets members name servers of this machine.
+/// The setting that lets members use tool servers on this machine.
 pub const ALLOW_LOOPBACK: &[(&str, &str)] = &[("TROUPE_ALLOWED_PRIVATE_HOSTS", "127.0.0.1")];
 
-/// How a server of a test behaves.
+/// How the fake server behaves.
 #[derive(Clone, Debug, Default)]
 pub struct ServerBehavior {
     pub tools: Vec<Value>,
-    /// Answers to calls come as event streams, among other things.
+    /// Results of calls are sent as event streams, between other events.
     pub streams: bool,
     /// Every request gets this status.
     pub status: Option<u16>,
-    /// Every answer has this body.
+    /// Every response has this body.
     pub body: Option<String>,
 }
 
-/// A message that came.
+/// A received request.
 #[derive(Clone, Debug)]
 pub struct ReceivedCall {
     pub method: String,
@@ -44,14 +44,14 @@ struct State {
     received: Mutex<Vec<ReceivedCall>>,
 }
 
-/// The server. Dropping it ends it.
+/// Stops when it is dropped.
 pub struct FakeMcpServer {
     pub url: String,
     state: Data<State>,
     task: JoinHandle<std::io::Result<()>>,
 }
 
-/// A tool that only looks.
+/// Returns the definition of a tool.
 pub fn tool(name: &str, is_read_only: bool) -> Value {
     json!({
         "name": name, "description": format!("The tool {name}."),
@@ -61,7 +61,7 @@ pub fn tool(name: &str, is_read_only: bool) -> Value {
 }
 
 impl FakeMcpServer {
-    /// With these tools.
+    /// Starts a server with these tools.
     pub async fn start(tools: Vec<Value>) -> FakeMcpServer {
         let state = Data::from(Arc::new(State::default()));
         state.behavior.lock().tools = tools;
@@ -81,25 +81,25 @@ impl FakeMcpServer {
         }
     }
 
-    /// Changes how it behaves from now on.
+    /// Changes the behavior for later requests.
     pub fn set_behavior(&self, change: impl FnOnce(&mut ServerBehavior)) {
         change(&mut self.state.behavior.lock());
     }
 
-    /// All requests so far.
+    /// Returns all requests so far.
     pub fn received(&self) -> Vec<ReceivedCall> {
         self.state.received.lock().clone()
     }
 
-    /// The methods of all of it.
+    /// Returns the methods of all requests.
     pub fn methods(&self) -> Vec<String> {
         self.received().into_iter().map(|it| it.method).collect()
     }
 
-    /// What its tools were called with.
+    /// Returns the parameters of all tool calls.
     pub fn calls(&self) -> Vec<Value> {
-        let told = self.received().into_iter();
-        let calls = told.filter(|it| it.method == "tools/call");
+        let received = self.received().into_iter();
+        let calls = received.filter(|it| it.method == "tools/call");
         calls.map(|it| it.params).collect()
     }
 }
@@ -111,42 +111,45 @@ impl Drop for FakeMcpServer {
 }
 
 async fn handle(state: Data<State>, request: HttpRequest, body: web::Bytes) -> HttpResponse {
-    let said: Value = serde_json::from_slice(&body).unwrap_or_default();
+    let message: Value = serde_json::from_slice(&body).unwrap_or_default();
     let headers = request.headers().iter();
     let headers = headers.map(|(name, value)| {
         let value = value.to_str().unwrap_or_default();
         (name.as_str().to_owned(), value.to_owned())
     });
-    let method = said["method"].as_str().unwrap_or(request.method().as_str());
+    let method = message["method"]
+        .as_str()
+        .unwrap_or(request.method().as_str());
     state.received.lock().push(ReceivedCall {
         method: method.to_owned(),
-        params: said["params"].clone(),
+        params: message["params"].clone(),
         headers: headers.collect(),
     });
-    let manners = state.behavior.lock().clone();
-    if let Some(status) = manners.status {
-        let status = status.try_into().expect("a status of HTTP");
+    let behavior = state.behavior.lock().clone();
+    if let Some(status) = behavior.status {
+        let status = status.try_into().expect("a valid HTTP status");
         return HttpResponse::build(status).finish();
     }
-    if let Some(body) = manners.body {
+    if let Some(body) = behavior.body {
         return HttpResponse::Ok()
             .content_type("application/json")
             .body(body);
     }
     let result = match method {
         "initialize" => {
-            let hello = json!({ "protocolVersion": "2025-06-18", "capabilities": { "tools": {} }, "serverInfo": { "name": "test", "version": "1" } });
-            let hello = json!({ "jsonrpc": "2.0", "id": said["id"], "result": hello });
+            let initialized = json!({ "protocolVersion": "2025-06-18", "capabilities": { "tools": {} }, "serverInfo": { "name": "test", "version": "1" } });
+            let initialized =
+                json!({ "jsonrpc": "2.0", "id": message["id"], "result": initialized });
             return HttpResponse::Ok()
                 .insert_header(("mcp-session-id", "session-1"))
-                .json(hello);
+                .json(initialized);
         }
-        "tools/list" => page(&manners.tools, &said["params"]["cursor"]),
-        "tools/call" => called(&said["params"]),
+        "tools/list" => page(&behavior.tools, &message["params"]["cursor"]),
+        "tools/call" => called(&message["params"]),
         _ => return HttpResponse::Accepted().finish(),
     };
-    let answer = json!({ "jsonrpc": "2.0", "id": said["id"], "result": result });
-    match manners.streams {
+    let answer = json!({ "jsonrpc": "2.0", "id": message["id"], "result": result });
+    match behavior.streams {
         true => HttpResponse::Ok()
             .content_type("text/event-stream")
             .body(streamed(&answer)),
@@ -154,9 +157,11 @@ async fn handle(state: Data<State>, request: HttpRequest, body: web::Bytes) -> H
     }
 }
 
-/// Two tools a page.
+/// Returns a page of two tools.
 fn page(tools: &[Value], cursor: &Value) -> Value {
-    let from: usize = cursor.as_str().map_or(0, |it| it.parse().expect("ours"));
+    let from: usize = cursor
+        .as_str()
+        .map_or(0, |it| it.parse().expect("a cursor of this server"));
     let to = (from + 2).min(tools.len());
     let mut page = json!({ "tools": tools[from..to] });
     if to < tools.len() {

@@ -1,5 +1,5 @@
-//! Changes the clock of PostgreSQL: a `clock_timestamp()` of the test precedes the system's, and
-//! differs from it as the test says.
+//! Replaces the clock of PostgreSQL: a `clock_timestamp()` in the search path before the system's,
+//! with an offset that the test sets.
 
 use crate::support::backends::TestDatabase;
 use crate::support::database_facts::DatabaseFacts;
@@ -20,7 +20,7 @@ pub async fn install(database: &TestDatabase) {
         .await;
 }
 
-/// Delays every answer of the clock by this many seconds.
+/// Delays every call of the clock by this many seconds.
 pub async fn delay(facts: &mut DatabaseFacts, seconds: f64) {
     let slow = format!(
         "CREATE OR REPLACE FUNCTION hand.clock_timestamp() RETURNS timestamptz LANGUAGE plpgsql VOLATILE AS
@@ -29,7 +29,7 @@ pub async fn delay(facts: &mut DatabaseFacts, seconds: f64) {
     facts.execute(&slow).await;
 }
 
-/// Sets the clock this many hours ahead of the right time, or behind it.
+/// Sets the clock this many hours ahead of the real time, or behind it if negative.
 pub async fn set(facts: &mut DatabaseFacts, hours: i64) {
     let set = format!("UPDATE hand.clock SET ahead = '{hours} hours'");
     facts.execute(&set).await;

@@ -7,7 +7,7 @@ use crate::support::http_client::{HttpClient, expect, http_client, id};
 use crate::support::http_response::Answer;
 use crate::support::poll;
 
-/// What stands between the parts; no file of a test holds it.
+/// The multipart boundary; no test file contains it.
 const BOUNDARY: &str = "----a-line-that-no-chat-holds";
 
 /// Uploads a file to an endpoint.
@@ -29,23 +29,23 @@ pub async fn bring(person: &HttpClient, path: &str, name: &str, bytes: &[u8]) ->
     (answer.status, answer.json())
 }
 
-/// Brings a file in and waits for the end; answers the import.
+/// Imports a file and waits for the end; returns the import.
 pub async fn import(person: &HttpClient, path: &str, name: &str, bytes: &[u8]) -> Value {
     let begun = expect(202, bring(person, path, name, bytes).await);
     ended(person, id(&begun)).await
 }
 
-/// An import once it has ended.
+/// Waits for the end of an import and returns it.
 pub async fn ended(person: &HttpClient, import: i64) -> Value {
     let path = format!("/api/imports/{import}");
-    poll::until("the import has ended", async || {
+    poll::until("the end of the import", async || {
         let now = expect(200, person.get(&path).await);
         (now["status"] != "running").then_some(now)
     })
     .await
 }
 
-/// A file of the server's.
+/// Downloads a file.
 pub async fn fetch(person: &HttpClient, path: &str) -> Vec<u8> {
     let request = http_client().get(format!("{}{path}", person.base()));
     let request = request.header("cookie", person.cookie());
@@ -54,6 +54,6 @@ pub async fn fetch(person: &HttpClient, path: &str) -> Vec<u8> {
     answer
         .bytes()
         .await
-        .expect("the file arrives whole")
+        .expect("the download is complete")
         .to_vec()
 }

@@ -19,20 +19,20 @@ use troupe::spaces::{membership, space};
 
 use crate::support::model_call;
 
-/// Where the rows are.
+/// The ids of the inserted rows.
 pub struct Fixtures {
     pub space: SpaceId,
     pub human: MembershipId,
     pub conversation: ConversationId,
 }
 
-/// Eve's space with these characters, in order, and a provider at this address.
+/// Inserts Eve's space with these characters, in order, and a provider at this address.
 pub async fn insert_fixtures(
     db: &Db,
     sealer: &SecretCipher,
     now: Timestamp,
     base_url: &str,
-    cast: &[String],
+    characters: &[String],
     rules: impl FnOnce(&mut space::Model),
 ) -> Fixtures {
     insert_provider(db, sealer, now, base_url).await;
@@ -45,7 +45,7 @@ pub async fn insert_fixtures(
     row.user_id = Some(owner);
     row.role = membership::MembershipRole::Owner;
     let human = insert(db, row, |it| it.id = NotSet).await.id;
-    for (position, name) in (1..).zip(cast) {
+    for (position, name) in (1..).zip(characters) {
         let card = insert(db, character_row(owner, name, now), |it| it.id = NotSet).await;
         let mut row = membership_row(space, position, name, now);
         row.character_id = Some(card.id);
@@ -58,7 +58,7 @@ pub async fn insert_fixtures(
     }
 }
 
-/// One more root conversation of a space.
+/// Inserts another root conversation of a space.
 pub async fn insert_conversation(db: &Db, space: SpaceId, now: Timestamp) -> ConversationId {
     let row = conversation::Model {
         id: ConversationId(0),
@@ -109,21 +109,21 @@ pub async fn change_membership(
         .unwrap_or_else(|it: sea_orm::DbErr| panic!("{it}"));
 }
 
-/// One more person in a space, without an account behind the seat.
+/// Inserts a human membership without a user.
 pub async fn insert_human(db: &Db, space: SpaceId, name: &str, now: Timestamp) -> MembershipId {
     let mut row = membership_row(space, 100, name, now);
     row.kind = membership::MembershipKind::Human;
     insert(db, row, |it| it.id = NotSet).await.id
 }
 
-/// The card behind a seat greets so.
-pub async fn set_greeting(db: &Db, seat: membership::Model, text: &str) {
-    set_card_field(db, seat, "first_mes", text).await;
+/// Sets the first message of a member's character card.
+pub async fn set_greeting(db: &Db, member: membership::Model, text: &str) {
+    set_card_field(db, member, "first_mes", text).await;
 }
 
-/// Writes a text on the card of a seat.
-pub async fn set_card_field(db: &Db, seat: membership::Model, field: &str, text: &str) {
-    let id = seat.character_id.expect("a character's seat");
+/// Sets a text field of a member's character card.
+pub async fn set_card_field(db: &Db, member: membership::Model, field: &str, text: &str) {
+    let id = member.character_id.expect("a membership of a character");
     let found = character::Entity::find_by_id(id).one(db.reader()).await;
     let mut row = found.expect("the database answers").expect("a card");
     row.card["data"][field] = json!(text);
@@ -134,7 +134,7 @@ pub async fn set_card_field(db: &Db, seat: membership::Model, field: &str, text:
         .unwrap_or_else(|it: sea_orm::DbErr| panic!("{it}"));
 }
 
-/// Turns the only provider off, or on again.
+/// Disables or enables the only provider.
 pub async fn disable_provider(db: &Db, disabled: bool) {
     let found = provider::Entity::find().one(db.reader()).await;
     let mut row = found.expect("the database answers").expect("a provider");

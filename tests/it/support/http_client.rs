@@ -3,25 +3,25 @@
 use std::sync::OnceLock;
 
 use reqwest::header::HeaderMap;
-use reqwest::{Certificate, Client, Method};
+use reqwest::{Certificate, Client, ClientBuilder, Method};
 use serde_json::{Value, json};
 
-/// What every person of a test signs in with.
+/// The password of every test user.
 const PASSWORD: &str = "correct horse battery";
 
-/// Looks at an answer: method, path, status, body.
+/// Checks a response: method, path, status, body.
 type ResponseInspector = fn(&Method, &str, u16, &Value);
 
-/// Who looks at every answer that anybody gets.
+/// Checks every response that any client receives.
 static INSPECTOR: OnceLock<ResponseInspector> = OnceLock::new();
 
-/// Has every answer looked at from now on; the first one who asks for it does.
-pub fn inspect_every_response(witness: ResponseInspector) {
-    // A second one is refused; the first one stands.
-    let _ = INSPECTOR.set(witness);
+/// Sets the check of every response; later calls have no effect.
+pub fn inspect_every_response(inspector: ResponseInspector) {
+    // Only the first call sets it.
+    let _ = INSPECTOR.set(inspector);
 }
 
-/// Someone with an account. Sends no `Origin`, as a program would.
+/// A client of one user. Sends no `Origin`, like a program.
 #[derive(Clone)]
 pub struct HttpClient {
     base: String,
@@ -29,23 +29,25 @@ pub struct HttpClient {
     cookie: Option<String>,
 }
 
-/// A client that needs no certificates of the system and no proxy.
+/// Returns a client that uses neither the system's certificates nor a proxy.
 pub fn http_client() -> Client {
-    // A second install is refused; the first one stands.
+    let client = http_client_builder().build();
+    client.expect("the client can be built")
+}
+
+/// Returns the builder of [`http_client`].
+pub fn http_client_builder() -> ClientBuilder {
+    // Only the first call installs it.
     let _ = rustls::crypto::ring::default_provider().install_default();
     let roots = webpki_root_certs::TLS_SERVER_ROOT_CERTS;
     let roots = roots
         .iter()
-        .map(|root| Certificate::from_der(root).expect("the bundled roots are well formed"));
-    Client::builder()
-        .tls_certs_only(roots)
-        .no_proxy()
-        .build()
-        .expect("a client with its own roots can be built")
+        .map(|root| Certificate::from_der(root).expect("the bundled certificates are valid"));
+    Client::builder().tls_certs_only(roots).no_proxy()
 }
 
 impl HttpClient {
-    /// A client that is not signed in.
+    /// Returns a client that is not signed in.
     pub fn new(base: &str) -> HttpClient {
         HttpClient {
             base: base.to_owned(),
@@ -54,7 +56,7 @@ impl HttpClient {
         }
     }
 
-    /// The first account of a fresh server, signed in.
+    /// Creates the first account of a new server and signs in.
     pub async fn set_up(base: &str, username: &str) -> HttpClient {
         let mut person = HttpClient::new(base);
         let body = json!({"username": username, "password": PASSWORD, "display_name": username});
@@ -62,7 +64,7 @@ impl HttpClient {
         person
     }
 
-    /// One more account, on a server on which anybody may register.
+    /// Registers another account on a server with open registration.
     pub async fn register(base: &str, username: &str) -> HttpClient {
         let mut person = HttpClient::new(base);
         let body = json!({"username": username, "password": PASSWORD, "display_name": username});
@@ -70,7 +72,7 @@ impl HttpClient {
         person
     }
 
-    /// The same account in a second browser.
+    /// Signs in to an existing account, as a second browser.
     pub async fn sign_in(base: &str, username: &str) -> HttpClient {
         let mut person = HttpClient::new(base);
         person
@@ -83,7 +85,7 @@ impl HttpClient {
         person
     }
 
-    /// A guest who came by a link, and the answer `{user, membership}`.
+    /// Joins as a guest by an invite link; returns the client and `{user, membership}`.
     pub async fn join_by_link(base: &str, token: &str, display_name: &str) -> (HttpClient, Value) {
         let mut person = HttpClient::new(base);
         let body = json!({"display_name": display_name});
@@ -105,11 +107,11 @@ impl HttpClient {
         self.cookie = session_in(answer.headers());
         let text = answer.text().await.unwrap_or_default();
         assert_eq!(status, expected, "POST {path}: {text}");
-        assert!(self.cookie.is_some(), "POST {path} gave no session");
-        serde_json::from_str(&text).unwrap_or_else(|_| panic!("no JSON: {text}"))
+        assert!(self.cookie.is_some(), "POST {path} set no session cookie");
+        serde_json::from_str(&text).unwrap_or_else(|_| panic!("not JSON: {text}"))
     }
 
-    /// The same browser at another node.
+    /// Returns the same client for another node.
     pub fn with_base(&self, base: &str) -> HttpClient {
         HttpClient {
             base: base.to_owned(),
@@ -117,17 +119,17 @@ impl HttpClient {
         }
     }
 
-    /// Where the server is.
+    /// Returns the base URL of the server.
     pub fn base(&self) -> &str {
         &self.base
     }
 
-    /// `troupe_session=…`, as a browser would send it.
+    /// Returns `troupe_session=…`, as a browser would send it.
     pub fn cookie(&self) -> &str {
         self.cookie.as_deref().expect("signed in")
     }
 
-    /// Asks; a broken connection is an answer too.
+    /// Sends a request; a broken connection is an error, not a panic.
     pub async fn attempt(
         &self,
         method: Method,
@@ -147,8 +149,8 @@ impl HttpClient {
         let status = answer.status().as_u16();
         let text = answer.text().await?;
         let body = serde_json::from_str(&text).unwrap_or(Value::String(text));
-        if let Some(witness) = INSPECTOR.get() {
-            witness(&method, path, status, &body);
+        if let Some(inspector) = INSPECTOR.get() {
+            inspector(&method, path, status, &body);
         }
         Ok((status, body))
     }
@@ -172,7 +174,7 @@ impl HttpClient {
         self.ask(Method::PATCH, path, Some(&body)).await
     }
 
-    /// The same, with the cookie that comes with a good answer, if one does.
+    /// Sends a PATCH request; returns the body and the new session cookie, if there is one.
     pub async fn patch_with_cookie(&self, path: &str, body: &Value) -> (Value, Option<String>) {
         let request = self.client.patch(format!("{}{path}", self.base));
         let request = request.header("cookie", self.cookie()).json(body);
@@ -182,7 +184,7 @@ impl HttpClient {
         (answer.json().await.expect("an answer is JSON"), cookie)
     }
 
-    /// The same browser with another cookie.
+    /// Returns the same client with another cookie.
     pub fn with_cookie(&self, cookie: String) -> HttpClient {
         HttpClient {
             cookie: Some(cookie),
@@ -198,7 +200,7 @@ impl HttpClient {
         self.ask(Method::DELETE, path, None).await
     }
 
-    /// A character with a name; with a greeting, when it has one.
+    /// Creates a character with a name and an optional greeting.
     pub async fn create_character(&self, name: &str, greeting: Option<&str>) -> Value {
         let mut card = json!({"name": name});
         if let Some(greeting) = greeting {
@@ -207,7 +209,7 @@ impl HttpClient {
         expect(201, self.post("/api/characters", card).await)
     }
 
-    /// A space with some of its columns set; answers the space with its root conversation.
+    /// Creates a space with these settings; returns it with its root conversation.
     pub async fn create_space(&self, name: &str, settings: Value) -> Value {
         let mut body = json!({"name": name});
         for (key, value) in settings.as_object().into_iter().flatten() {
@@ -216,7 +218,7 @@ impl HttpClient {
         expect(201, self.post("/api/spaces", body).await)
     }
 
-    /// Gives a character a seat in a space; answers the membership.
+    /// Adds a character to a space; returns the membership.
     pub async fn add_character(&self, space: &Value, character: &Value) -> Value {
         let path = format!("/api/spaces/{}/memberships", space["id"]);
         expect(
@@ -226,7 +228,7 @@ impl HttpClient {
         )
     }
 
-    /// Adds a person to a space, or invites one who then accepts; returns the membership.
+    /// Adds a user to a space, or invites the user, who then accepts; returns the membership.
     pub async fn add_member(&self, space: i64, person: &HttpClient, role: &str) -> Value {
         let me = expect(200, person.get("/api/session").await);
         let body = json!({"user_id": me["user"]["id"], "role": role});
@@ -241,18 +243,18 @@ impl HttpClient {
         }
     }
 
-    /// Makes an invite to a space; answers it with its token.
+    /// Creates an invite to a space; returns it with its token.
     pub async fn invite(&self, space: i64, body: Value) -> Value {
         let path = format!("/api/spaces/{space}/invites");
         expect(201, self.post(&path, body).await)
     }
 
-    /// Joins by an invite with this session.
+    /// Joins a space by an invite with this session.
     pub async fn join(&self, token: &str) -> (u16, Value) {
         self.post(&format!("/api/join/{token}"), json!({})).await
     }
 
-    /// Says something; answers `{message, run}`.
+    /// Posts a message; returns `{message, run}`.
     pub async fn post_message(
         &self,
         conversation: i64,
@@ -287,7 +289,7 @@ impl HttpClient {
         self.command(conversation, "resume").await
     }
 
-    /// Triggers a turn of a speaker, or of the next one.
+    /// Triggers a reply of a speaker, or of the next one.
     pub async fn generate(&self, conversation: i64, speaker: Option<i64>) -> (u16, Value) {
         let body = speaker.map_or_else(|| json!({}), |speaker| json!({"speaker_id": speaker}));
         self.post(&format!("/api/conversations/{conversation}/generate"), body)
@@ -302,7 +304,7 @@ impl HttpClient {
         .await
     }
 
-    /// The conversation with its state.
+    /// Returns the conversation with its state.
     pub async fn conversation(&self, conversation: i64) -> Value {
         expect(
             200,
@@ -311,7 +313,7 @@ impl HttpClient {
         )
     }
 
-    /// Every run of a conversation, as many as one page holds.
+    /// Returns the runs of a conversation, at most one page.
     pub async fn runs(&self, conversation: i64) -> Vec<Value> {
         data(expect(
             200,
@@ -320,7 +322,7 @@ impl HttpClient {
         ))
     }
 
-    /// The newest messages, ascending, as many as one page holds.
+    /// Returns the newest messages, ascending, at most one page.
     pub async fn messages(&self, conversation: i64) -> Vec<Value> {
         data(expect(
             200,
@@ -332,7 +334,7 @@ impl HttpClient {
     }
 }
 
-/// `troupe_session=…`, when an answer sets it.
+/// Returns `troupe_session=…` if the response sets it.
 fn session_in(headers: &HeaderMap) -> Option<String> {
     let cookies = headers.get_all("set-cookie").iter();
     let mut pairs = cookies.filter_map(|it| it.to_str().ok()?.split(';').next());
@@ -340,27 +342,27 @@ fn session_in(headers: &HeaderMap) -> Option<String> {
     session.map(str::to_owned)
 }
 
-/// The document of an answer that must have this status.
+/// Returns the body of a response and asserts its status.
 pub fn expect(status: u16, answer: (u16, Value)) -> Value {
     assert_eq!(answer.0, status, "{}", answer.1);
     answer.1
 }
 
-/// The id of a document that has a number for it.
+/// Returns the numeric id of a document.
 pub fn id(document: &Value) -> i64 {
     document["id"]
         .as_i64()
         .unwrap_or_else(|| panic!("no numeric id in {document}"))
 }
 
-/// The token of an invite that was made just now.
+/// Returns the token of a new invite.
 pub fn token_of(invite: &Value) -> &str {
     invite["token"]
         .as_str()
         .unwrap_or_else(|| panic!("no token in {invite}"))
 }
 
-/// The root conversation of a space.
+/// Returns the id of the root conversation of a space.
 pub fn root_of(space: &Value) -> i64 {
     space["root_conversation_id"]
         .as_i64()

@@ -4,7 +4,7 @@ use reqwest::RequestBuilder;
 use reqwest::header::HeaderMap;
 use serde_json::Value;
 
-/// What came back.
+/// A response, read completely.
 #[derive(Debug)]
 pub struct Answer {
     pub status: u16,
@@ -23,25 +23,25 @@ impl Answer {
         }
     }
 
-    /// The body as JSON.
+    /// Returns the body as JSON.
     pub fn json(&self) -> Value {
-        serde_json::from_str(&self.text).unwrap_or_else(|_| panic!("no JSON: {self:?}"))
+        serde_json::from_str(&self.text).unwrap_or_else(|_| panic!("not JSON: {self:?}"))
     }
 
-    /// Status and code of an error, after a look at its shape.
+    /// Returns the status and code of an error and checks its format.
     pub fn refusal(&self) -> (u16, String) {
         let body = self.json();
         (self.status, code(&body))
     }
 
-    /// A header, or nothing.
+    /// Returns a header, or an empty string.
     pub fn header(&self, name: &str) -> &str {
         let value = self.headers.get(name);
         value.map_or("", |it| it.to_str().expect("our headers are text"))
     }
 }
 
-/// The code of an error document, after a look at its shape.
+/// Returns the code of an error document and checks its format.
 pub fn code(body: &Value) -> String {
     let error = &body["error"];
     assert!(error["type"].is_string(), "no type in {body}");
@@ -53,7 +53,7 @@ pub fn code(body: &Value) -> String {
         .to_owned()
 }
 
-/// Status and code of a person's answer.
+/// Returns the status and code of an error response of an [`HttpClient`].
 pub fn refusal(answer: &(u16, Value)) -> (u16, String) {
     (answer.0, code(&answer.1))
 }

@@ -1,21 +1,21 @@
 //! The invariants of scheduling as SQL queries: each row of a result is a violation.
 //!
-//! `at_any_instant` may be asked in the middle of everything, since each law is one statement and
-//! so one snapshot. `at_rest` holds when nothing is queued or running any more. What a client
-//! heard is judged in `hearing.rs`.
+//! `at_any_instant` may be called while runs execute, because each invariant is one statement and
+//! so sees one snapshot. `at_rest` holds when nothing is queued or running. `event_invariants.rs`
+//! checks what a client received.
 
 use crate::support::database_facts::{DatabaseFacts, word};
 
-/// A law, and the statement that finds who breaks it: one text column, a row for each breach.
+/// An invariant and the statement that finds its violations: one text column, a row for each.
 #[derive(Clone)]
 struct Invariant {
     name: &'static str,
-    breaches: String,
+    violations_sql: String,
 }
 
-/// Laws that hold at every instant; empty when all do.
+/// Returns the violations of invariants that hold at every instant.
 pub async fn at_any_instant(facts: &mut DatabaseFacts) -> Vec<String> {
-    let laws = [
+    let invariants = [
         one_of_each(facts),
         runs_are_whole(facts),
         rounds_move_on(facts),
@@ -25,36 +25,36 @@ pub async fn at_any_instant(facts: &mut DatabaseFacts) -> Vec<String> {
         newest(facts),
     ]
     .concat();
-    broken(facts, laws).await
+    violations(facts, invariants).await
 }
 
-/// Laws that hold when the scheduler has nothing left to do; empty when all do.
+/// Returns the violations of invariants that hold when the scheduler has nothing left to do.
 pub async fn at_rest(facts: &mut DatabaseFacts) -> Vec<String> {
     let mut found = at_any_instant(facts).await;
     let unfinished = Invariant {
         name: "I8: at rest no run is queued or running",
-        breaches: format!(
+        violations_sql: format!(
             "SELECT {} || ' ' || status FROM conversation_runs WHERE status IN ('queued', 'running')",
             facts.hex("id")
         ),
     };
-    found.extend(broken(facts, vec![unfinished]).await);
+    found.extend(violations(facts, vec![unfinished]).await);
     found
 }
 
-async fn broken(facts: &mut DatabaseFacts, laws: Vec<Invariant>) -> Vec<String> {
+async fn violations(facts: &mut DatabaseFacts, invariants: Vec<Invariant>) -> Vec<String> {
     let mut found = Vec::new();
-    for law in laws {
-        let rows = facts.rows(&law.breaches).await;
+    for invariant in invariants {
+        let rows = facts.rows(&invariant.violations_sql).await;
         found.extend(
             rows.iter()
-                .map(|row| format!("{}, but: {}", law.name, word(&row[0]))),
+                .map(|row| format!("{}, but: {}", invariant.name, word(&row[0]))),
         );
     }
     found
 }
 
-/// One running and one queued run, one active round of each conversation.
+/// A conversation has at most one running run, one queued run and one active round.
 fn one_of_each(facts: &DatabaseFacts) -> Vec<Invariant> {
     let conversation = facts.text("conversation_id");
     let runs = |status: &str| {
@@ -65,66 +65,66 @@ fn one_of_each(facts: &DatabaseFacts) -> Vec<Invariant> {
     vec![
         Invariant {
             name: "I1: a conversation has at most one running run",
-            breaches: runs("running"),
+            violations_sql: runs("running"),
         },
         Invariant {
             name: "I1: a conversation has at most one queued run",
-            breaches: runs("queued"),
+            violations_sql: runs("queued"),
         },
         Invariant {
             name: "I1: a conversation has at most one active round",
-            breaches: format!(
+            violations_sql: format!(
                 "SELECT 'conversation ' || {conversation} FROM conversation_rounds WHERE status = 'active' GROUP BY conversation_id HAVING count(*) > 1"
             ),
         },
     ]
 }
 
-/// A running run has an owner, a lease and a cutoff, and an ended run states when it ended.
+/// A running run has an owner, a lease and a cutoff, and an ended run has an end time.
 fn runs_are_whole(facts: &DatabaseFacts) -> Vec<Invariant> {
     let run = facts.hex("id");
     vec![
         Invariant {
-            name: "S14: a canceled run says why, and which post superseded it",
-            breaches: format!(
+            name: "S14: a canceled run has a reason, and the message that superseded it",
+            violations_sql: format!(
                 "SELECT {run} FROM conversation_runs WHERE (status = 'canceled') <> (canceled_because IS NOT NULL) OR (superseded_by_message_id IS NOT NULL) <> COALESCE(canceled_because = 'superseded_by_message', FALSE)"
             ),
         },
         Invariant {
             name: "S13: a running run has an owner, a lease, a heartbeat and a cutoff",
-            breaches: format!(
+            violations_sql: format!(
                 "SELECT {run} FROM conversation_runs WHERE status = 'running' AND (worker_id IS NULL OR lease < 1 OR heartbeat_at IS NULL OR started_at IS NULL OR cutoff_seq IS NULL)"
             ),
         },
         Invariant {
             name: "S3: an ended run has an end, a failed one a reason",
-            breaches: format!(
+            violations_sql: format!(
                 "SELECT {run} || ' ' || status FROM conversation_runs WHERE (status IN ('succeeded', 'failed', 'canceled', 'skipped') AND finished_at IS NULL) OR (status = 'failed' AND error IS NULL)"
             ),
         },
     ]
 }
 
-/// A round that generates has a run to wait for, a resting one has none queued.
+/// A generating round has an unfinished run; a paused or failed round has no queued run.
 fn rounds_move_on(facts: &DatabaseFacts) -> Vec<Invariant> {
     let round = facts.hex("r.id");
     vec![
         Invariant {
             name: "I2: an active, generating round has a queued or running run",
-            breaches: format!(
+            violations_sql: format!(
                 "SELECT {round} FROM conversation_rounds r WHERE r.status = 'active' AND r.state = 'generating' AND NOT EXISTS (SELECT 1 FROM conversation_runs x WHERE x.conversation_id = r.conversation_id AND x.status IN ('queued', 'running'))"
             ),
         },
         Invariant {
             name: "I3: a paused or failed round has no queued run",
-            breaches: format!(
+            violations_sql: format!(
                 "SELECT {round} FROM conversation_rounds r WHERE r.status = 'active' AND r.state IN ('paused', 'failed') AND EXISTS (SELECT 1 FROM conversation_runs x WHERE x.round_id = r.id AND x.status = 'queued')"
             ),
         },
     ]
 }
 
-/// Before the cursor all is settled, behind it nothing is.
+/// Slots before the cursor are finished; slots after it are pending.
 fn cursors(facts: &DatabaseFacts) -> Vec<Invariant> {
     let slot = format!(
         "{} || ' slot ' || {} || ' ' || s.status",
@@ -133,61 +133,61 @@ fn cursors(facts: &DatabaseFacts) -> Vec<Invariant> {
     );
     vec![Invariant {
         name: "I4: slots before the cursor are spoken or skipped, slots after it are pending",
-        breaches: format!(
+        violations_sql: format!(
             "SELECT {slot} FROM round_slots s JOIN conversation_rounds r ON r.id = s.round_id \
              WHERE (s.position < r.cursor AND s.status NOT IN ('spoken', 'skipped')) OR (s.position > r.cursor AND s.status <> 'pending')"
         ),
     }]
 }
 
-/// A run and its one text live and die together. A branch's clones are not counted.
+/// A run has exactly one text if it succeeded. Cloned messages of a branch are not counted.
 fn texts(facts: &DatabaseFacts) -> Vec<Invariant> {
     let run = facts.hex("r.id");
     let by_run = facts.hex("m.conversation_run_id");
-    // A branch's clones keep the runs of their origin, which are of another conversation.
+    // Cloned messages keep the run of their origin, which belongs to another conversation.
     let message = "SELECT 1 FROM messages m WHERE m.conversation_run_id = r.id AND m.conversation_id = r.conversation_id";
     let swipe = "SELECT 1 FROM message_swipes w JOIN messages m ON m.id = w.message_id WHERE w.conversation_run_id = r.id AND m.conversation_id = r.conversation_id";
     vec![
         Invariant {
             name: "C1: a run gives at most one message",
-            breaches: format!(
+            violations_sql: format!(
                 "SELECT {by_run} FROM messages m WHERE m.conversation_run_id IS NOT NULL AND m.origin_message_id IS NULL GROUP BY m.conversation_run_id HAVING count(*) > 1"
             ),
         },
         Invariant {
             name: "C1: a run gives at most one swipe",
-            breaches: format!(
+            violations_sql: format!(
                 "SELECT {} FROM message_swipes w JOIN messages m ON m.id = w.message_id JOIN conversation_runs r ON r.id = w.conversation_run_id WHERE m.conversation_id = r.conversation_id GROUP BY w.conversation_run_id HAVING count(*) > 1",
                 facts.hex("w.conversation_run_id")
             ),
         },
         Invariant {
             name: "C2: a run that succeeded has its text",
-            breaches: format!(
+            violations_sql: format!(
                 "SELECT {run} || ' ' || r.kind FROM conversation_runs r WHERE r.status = 'succeeded' AND NOT EXISTS ({message}) AND NOT EXISTS ({swipe})"
             ),
         },
         Invariant {
             name: "C2: a run that did not succeed has no text, unless a stop kept it",
-            breaches: format!(
+            violations_sql: format!(
                 "SELECT {run} || ' ' || r.status FROM conversation_runs r WHERE r.status NOT IN ('succeeded', 'canceled') AND (EXISTS ({message}) OR EXISTS ({swipe}))"
             ),
         },
         Invariant {
             name: "I11: the text of a canceled run is kept only by a stop that asked for it",
-            breaches: format!(
+            violations_sql: format!(
                 "SELECT {run} FROM conversation_runs r JOIN messages m ON m.conversation_run_id = r.id WHERE r.status = 'canceled' AND m.origin_message_id IS NULL AND CAST(m.metadata AS TEXT) NOT LIKE '%\"stopped\"%'"
             ),
         },
         Invariant {
             name: "I5: a regenerate gives no message, only a text of its target",
-            breaches: format!(
+            violations_sql: format!(
                 "SELECT {run} FROM conversation_runs r WHERE r.kind = 'regenerate' AND EXISTS ({message})"
             ),
         },
         Invariant {
             name: "I5: what a message shows is its text at the active position",
-            breaches: format!(
+            violations_sql: format!(
                 "SELECT 'message ' || {} FROM messages m WHERE EXISTS (SELECT 1 FROM message_swipes w WHERE w.message_id = m.id) AND NOT EXISTS (SELECT 1 FROM message_swipes w WHERE w.message_id = m.id AND w.position = m.active_swipe AND w.content = m.content)",
                 facts.text("m.id")
             ),
@@ -195,12 +195,12 @@ fn texts(facts: &DatabaseFacts) -> Vec<Invariant> {
     ]
 }
 
-/// What a conversation stores about its newest messages is what a search finds.
+/// The stored columns about the newest messages match the messages.
 fn newest(facts: &DatabaseFacts) -> Vec<Invariant> {
     let visible = "FROM messages m WHERE m.conversation_id = c.id AND m.visibility <> 'hidden'";
     vec![Invariant {
         name: "L22: the stored newest messages of a conversation are those that a search finds",
-        breaches: format!(
+        violations_sql: format!(
             "SELECT 'conversation ' || {} FROM conversations c WHERE \
              c.last_assistant_seq IS DISTINCT FROM (SELECT max(m.seq) {visible} AND m.role = 'assistant') \
              OR c.last_user_seq IS DISTINCT FROM (SELECT max(m.seq) {visible} AND m.role = 'user') \
@@ -210,7 +210,7 @@ fn newest(facts: &DatabaseFacts) -> Vec<Invariant> {
     }]
 }
 
-/// The numbers of a timeline are 1, 2, 3 … without a gap; a branch may have gaps.
+/// `seq` is 1, 2, 3 … without gaps; a branch may have gaps.
 fn numbers(facts: &DatabaseFacts) -> Vec<Invariant> {
     let name = format!(
         "'conversation ' || {} || ': ' || {} || ' messages up to ' || {}",
@@ -221,13 +221,13 @@ fn numbers(facts: &DatabaseFacts) -> Vec<Invariant> {
     vec![
         Invariant {
             name: "T1: seq is 1..n without gaps",
-            breaches: format!(
+            violations_sql: format!(
                 "SELECT {name} FROM messages m JOIN conversations c ON c.id = m.conversation_id WHERE c.kind <> 'branch' GROUP BY c.id HAVING count(*) <> max(m.seq) OR min(m.seq) <> 1 OR count(DISTINCT m.seq) <> count(*)"
             ),
         },
         Invariant {
             name: "I7: no message is newer than its conversation",
-            breaches: format!(
+            violations_sql: format!(
                 "SELECT 'message ' || {} FROM messages m JOIN conversations c ON c.id = m.conversation_id WHERE m.rev > c.rev",
                 facts.text("m.id")
             ),

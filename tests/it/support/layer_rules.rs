@@ -2,10 +2,10 @@
 
 use crate::support::shape_rules::{File, Violation};
 
-/// The only list of the layers: each comment in it opens one.
+/// The only list of the layers: each comment in it starts a layer.
 const MODULES: &str = include_str!("../../../src/lib.rs");
 
-/// The parts of `web` that its other parts must not use, nor each other.
+/// The parts of `web` that neither its other parts nor each other may use.
 const PROTOCOLS: [&str; 3] = ["api", "live", "v1"];
 
 /// Returns the layer of a module, counted from the bottom. `main` is above all others.
@@ -59,7 +59,7 @@ pub fn wrong_layer(file: &File) -> Vec<Violation> {
     found
 }
 
-/// What all protocols share knows none of them, and no protocol knows another.
+/// The shared parts of `web` use no protocol, and no protocol uses another.
 pub fn uses_other_protocol(file: &File) -> Vec<Violation> {
     let Some(own) = file.path.strip_prefix("src/web/") else {
         return Vec::new();
@@ -81,8 +81,7 @@ pub fn uses_other_protocol(file: &File) -> Vec<Violation> {
     found
 }
 
-/// Each module that the code names, by `crate::module`, by `crate::{…}` or by leaving its own with
-/// `super`.
+/// Returns each module that the code names: as `crate::module`, in `crate::{…}`, or with `super`.
 fn named_modules(file: &File) -> Vec<(usize, String)> {
     let code = &file.source.code;
     let depth = file.path.matches('/').count() - usize::from(file.path.ends_with("/mod.rs"));
@@ -97,7 +96,7 @@ fn named_modules(file: &File) -> Vec<(usize, String)> {
                 continue;
             }
             for name in first_segments(&code[offset + root.len()..]) {
-                // In a nested module `super` reaches less far: only module names count there.
+                // In a nested module `super` leads less far up: only module names count there.
                 if root == "crate::" || layer_of(&name).is_some() {
                     named.push((offset, name));
                 }
@@ -107,7 +106,7 @@ fn named_modules(file: &File) -> Vec<(usize, String)> {
     named
 }
 
-/// The first segments of a path: one for `runs::queue`, one each for `{clock, runs::queue}`.
+/// Returns the first segments of a path: one for `runs::queue`, two for `{clock, runs::queue}`.
 fn first_segments(path: &str) -> Vec<String> {
     let segment = |text: &str| -> String {
         let is_name = |sign: &char| sign.is_alphanumeric() || *sign == '_';

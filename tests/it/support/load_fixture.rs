@@ -18,7 +18,7 @@ pub struct ManyConversations {
 }
 
 impl EngineTest {
-    /// The space of the room, where Ada speaks.
+    /// Returns the space of the test, with Ada as the speaker.
     pub async fn load_fixture(&self) -> ManyConversations {
         ManyConversations {
             space: self.space,
@@ -26,7 +26,7 @@ impl EngineTest {
         }
     }
 
-    /// Another space like that of the room, where Ada speaks too.
+    /// Inserts a copy of the test's space, with Ada as the speaker.
     pub async fn another_load_fixture(&self) -> ManyConversations {
         let db = self.db.heartbeat_connection();
         let row = space::Entity::find_by_id(self.space).one(db).await;
@@ -34,11 +34,11 @@ impl EngineTest {
         let mut row = row.into_active_model();
         row.id = NotSet;
         let space = space::Entity::insert(row).exec_with_returning(db).await;
-        let space = space.expect("a space can be made").id;
-        let mut seat = self.membership("Ada").await.into_active_model();
-        (seat.id, seat.space_id) = (NotSet, sea_orm::ActiveValue::Set(space));
-        let seat = membership::Entity::insert(seat).exec_with_returning(db);
-        let speaker = seat.await.expect("a seat can be taken").id;
+        let space = space.expect("the space is inserted").id;
+        let mut member = self.membership("Ada").await.into_active_model();
+        (member.id, member.space_id) = (NotSet, sea_orm::ActiveValue::Set(space));
+        let member = membership::Entity::insert(member).exec_with_returning(db);
+        let speaker = member.await.expect("the membership is inserted").id;
         ManyConversations { space, speaker }
     }
 
@@ -46,7 +46,7 @@ impl EngineTest {
     /// millisecond after the other.
     pub async fn insert_due_runs(
         &self,
-        house: ManyConversations,
+        target: ManyConversations,
         n: usize,
         at: Timestamp,
     ) -> Vec<RunId> {
@@ -54,17 +54,17 @@ impl EngineTest {
         let row = self.row().await;
         let rows = (0..n).map(|_| {
             let mut row = row.clone().into_active_model();
-            (row.id, row.space_id) = (NotSet, sea_orm::ActiveValue::Set(house.space));
+            (row.id, row.space_id) = (NotSet, sea_orm::ActiveValue::Set(target.space));
             row
         });
         let rows: Vec<_> = rows.collect();
         for some in rows.chunks(200) {
             let insert = conversation::Entity::insert_many(some.to_vec());
             let inserted = insert.exec_without_returning(db).await;
-            inserted.expect("conversations can be made");
+            inserted.expect("the conversations are inserted");
         }
         let mut newest: Vec<ConversationId> = conversation::Entity::find()
-            .filter(conversation::Column::SpaceId.eq(house.space))
+            .filter(conversation::Column::SpaceId.eq(target.space))
             .select_only()
             .column(conversation::Column::Id)
             .order_by_desc(conversation::Column::Id)
@@ -77,23 +77,23 @@ impl EngineTest {
         let mut runs = Vec::new();
         for (ms, id) in (0..).zip(newest) {
             let (kind, reason) = (run::RunKind::ForceTalk, run::RunReason::ForceTalk);
-            let place = (house.space, id);
+            let place = (target.space, id);
             let due = at.plus_ms(ms);
             runs.push(run::Model {
                 run_seq: 1,
-                ..new_run::new_model(RunId::new(), place, house.speaker, kind, reason, due)
+                ..new_run::new_model(RunId::new(), place, target.speaker, kind, reason, due)
             });
         }
         for some in runs.chunks(200) {
             let rows = some.iter().cloned().map(IntoActiveModel::into_active_model);
             let insert = run::Entity::insert_many(rows);
             let inserted = insert.exec_without_returning(db).await;
-            inserted.expect("rows that break no rule");
+            inserted.expect("the runs are inserted");
         }
         runs.iter().map(|it| it.id).collect()
     }
 
-    /// The runs in the order in which they were claimed, as the database wrote it down.
+    /// Returns the runs in the order of their claims, as recorded by the database trigger.
     pub async fn claimed_runs(&self) -> Vec<RunId> {
         let mut facts = self.facts().await;
         let sql = format!(

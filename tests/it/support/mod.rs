@@ -35,6 +35,7 @@ pub mod redis_proxy;
 pub mod role_fixture;
 pub mod rust_source;
 pub mod shape_rules;
+pub mod short_frames;
 pub mod small_disk;
 pub mod space_content;
 pub mod statements;

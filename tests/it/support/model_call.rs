@@ -1,4 +1,4 @@
-//! Makes a model call against an upstream, with limits that only the subject of the test can reach.
+//! Makes a model call against a fake provider, with limits that only the tested behavior reaches.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -31,7 +31,7 @@ pub const KEY: &str = "planted-key";
 /// Long enough for a slow machine to answer, short enough to wait for.
 pub const SHORT_TIMEOUT: Duration = Duration::from_millis(250);
 
-/// Settings for this upstream.
+/// Settings of a provider at this base URL.
 pub fn spec(base_url: &str) -> ProviderSpec {
     ProviderSpec {
         kind: ProviderKind::OpenaiCompatible,
@@ -42,12 +42,12 @@ pub fn spec(base_url: &str) -> ProviderSpec {
     }
 }
 
-/// A registry that may call this machine.
+/// A registry that may call local addresses.
 pub fn registry() -> ProviderRegistry {
     ProviderRegistry::new(egress(), Duration::ZERO)
 }
 
-/// Calls that may lead to this machine.
+/// An HTTP client that may call local addresses.
 pub fn egress() -> OutboundClient {
     OutboundClient::new(Arc::new(SystemResolver), true).expect("TLS can be set up")
 }
@@ -55,10 +55,10 @@ pub fn egress() -> OutboundClient {
 pub fn provider(upstream: &FakeProvider) -> Arc<dyn Provider> {
     registry()
         .provider(&spec(&upstream.base_url()))
-        .expect("the settings are right")
+        .expect("the settings are valid")
 }
 
-/// What Ada is asked in a room with Bob.
+/// A prompt for a reply of Ada to Eve.
 pub fn request() -> Request {
     Request {
         model: "scripted".to_owned(),
@@ -71,7 +71,7 @@ pub fn request() -> Request {
     }
 }
 
-/// Limits that no test reaches by accident, and short waits between attempts.
+/// The default limits, with a short backoff between attempts.
 pub fn patient_watches() -> CallLimits {
     CallLimits {
         backoff: Duration::from_millis(1),
@@ -79,34 +79,34 @@ pub fn patient_watches() -> CallLimits {
     }
 }
 
-/// Lets Ada speak.
+/// Generates a reply of Ada.
 pub async fn call_model(upstream: &FakeProvider, watches: CallLimits) -> GenerationOutcome {
-    let (outcome, heard) = call_model_with_deltas(&*provider(upstream), watches).await;
+    let (outcome, deltas) = call_model_with_deltas(&*provider(upstream), watches).await;
     assert_eq!(
         text(&outcome),
-        heard,
-        "the outcome's text is what the sink was given"
+        deltas,
+        "the text of the outcome equals the deltas"
     );
     outcome
 }
 
-/// The same, with what the sink was given.
+/// Generates a reply of Ada; also returns the concatenated deltas.
 pub async fn call_model_with_deltas(
     provider: &dyn Provider,
     watches: CallLimits,
 ) -> (GenerationOutcome, String) {
-    let mut heard = String::new();
+    let mut deltas = String::new();
     let trim = ReplyTrimmer::new(&["Ada"], &["Bob"]);
     let outcome = generate(
         provider,
         &request(),
         trim,
         &watches,
-        &mut heard,
+        &mut deltas,
         &CancellationToken::new(),
     )
     .await;
-    (outcome, heard)
+    (outcome, deltas)
 }
 
 pub fn text(outcome: &GenerationOutcome) -> &str {
@@ -128,14 +128,14 @@ pub fn code(outcome: &GenerationOutcome) -> FailureCode {
     failure(outcome).code
 }
 
-/// The outcome of [`Script::say`].
-pub fn succeeded(said: &str) -> GenerationOutcome {
+/// The outcome of [`ResponseScript::say`].
+pub fn succeeded(reply: &str) -> GenerationOutcome {
     GenerationOutcome::Succeeded {
-        text: said.to_owned(),
+        text: reply.to_owned(),
         reasoning: None,
         usage: Some(UsageTotal {
             prompt_tokens: 7,
-            completion_tokens: said.split(' ').count() as i64,
+            completion_tokens: reply.split(' ').count() as i64,
             is_estimated: false,
         }),
         reason: FinishReason::Stop,
@@ -143,9 +143,9 @@ pub fn succeeded(said: &str) -> GenerationOutcome {
     }
 }
 
-/// The same where an attempt was answered before and said nothing: its prompt counts, too.
-pub fn succeeded_after_retry(said: &str) -> GenerationOutcome {
-    match succeeded(said) {
+/// The same after an attempt with an empty response, whose prompt tokens are counted as well.
+pub fn succeeded_after_retry(reply: &str) -> GenerationOutcome {
+    match succeeded(reply) {
         GenerationOutcome::Succeeded {
             text,
             reasoning,
@@ -163,16 +163,16 @@ pub fn succeeded_after_retry(said: &str) -> GenerationOutcome {
     }
 }
 
-/// What the server itself counts for [`request`] and this answer.
-pub fn estimated(said: &str) -> Option<UsageTotal> {
+/// The usage that the server estimates for [`request`] and this reply.
+pub fn estimated(reply: &str) -> Option<UsageTotal> {
     Some(UsageTotal {
         prompt_tokens: tokens::count("Be Ada.") + tokens::count("Eve: Hi."),
-        completion_tokens: tokens::count(said),
+        completion_tokens: tokens::count(reply),
         is_estimated: true,
     })
 }
 
-/// The beginning of an answer.
+/// An unfinished response.
 pub fn started_script() -> ResponseScript {
     ResponseScript::stream().role().words("Once upon a time")
 }
@@ -180,7 +180,7 @@ pub fn started_script() -> ResponseScript {
 /// A call that runs in the background.
 pub struct RunningCall {
     pub cancel: CancellationToken,
-    heard: mpsc::UnboundedReceiver<String>,
+    deltas: mpsc::UnboundedReceiver<String>,
     outcome: tokio::task::JoinHandle<GenerationOutcome>,
 }
 
@@ -197,22 +197,22 @@ impl RunningCall {
         let provider = provider(upstream);
         let cancel = CancellationToken::new();
         let token = cancel.clone();
-        let (announce, heard) = mpsc::unbounded_channel();
+        let (sender, deltas) = mpsc::unbounded_channel();
         let outcome = tokio::spawn(async move {
             let trim = ReplyTrimmer::new(&["Ada"], &["Bob"]);
-            let mut sink = TextSink(announce);
+            let mut sink = TextSink(sender);
             generate(&*provider, &request(), trim, &watches, &mut sink, &token).await
         });
         Self {
             cancel,
-            heard,
+            deltas,
             outcome,
         }
     }
 
-    /// The next piece that the sink is given.
+    /// Waits for the next text that the sink receives.
     pub async fn next_text(&mut self) -> String {
-        self.heard.recv().await.expect("the call still goes on")
+        self.deltas.recv().await.expect("the call has not ended")
     }
 
     pub async fn wait_for_outcome(self) -> GenerationOutcome {

@@ -6,10 +6,10 @@ use serde_json::Value;
 use crate::support::http_client::{HttpClient, http_client};
 use crate::support::http_response::Answer;
 
-/// What stands between the parts; no file of a test holds it.
+/// The multipart boundary; no test file contains it.
 const BOUNDARY: &str = "----a-boundary-of-the-tests";
 
-/// The content type and the body of a form with a file in this field.
+/// Returns the content type and the body of a form with a file in this field.
 pub fn multipart_body(field: &str, name: &str, bytes: &[u8]) -> (String, Vec<u8>) {
     let mut body = format!(
         "--{BOUNDARY}\r\ncontent-disposition: form-data; name=\"{field}\"; filename=\"{name}\"\r\n\

@@ -14,8 +14,8 @@ use crate::support::redis_proxy::RedisProxy;
 use crate::support::test_space::model_env;
 use crate::support::ws_client::WsClient;
 
-/// Only Redis carries news from one node to the other within a test: heartbeats are far apart. What
-/// nodes learn from the database comes every few seconds.
+/// Within a test, nodes get run events only through Redis: heartbeats are far apart, and nodes poll
+/// the database only every few seconds.
 const FAR_APART: &[(&str, &str)] = &[
     ("RUN_HEARTBEAT_MS", "600000"),
     ("RUN_STALE_AFTER_MS", "1200000"),
@@ -24,21 +24,21 @@ const FAR_APART: &[(&str, &str)] = &[
 ];
 
 pub struct Nodes {
-    /// Serves and does not work.
+    /// Serves requests and has no workers.
     pub front: TestApp,
-    /// Works.
+    /// Executes the runs.
     pub back: TestApp,
     pub redis: RedisServer,
     pub front_proxy: RedisProxy,
     pub back_proxy: RedisProxy,
     pub upstream: FakeProvider,
-    /// At the front.
+    /// A client of the front node.
     pub ann: HttpClient,
     pub space: Value,
     pub conversation: i64,
 }
 
-/// Whether this machine has what several nodes need. `bin/test` sees to it.
+/// Returns whether PostgreSQL is available. `bin/test` provides it.
 pub fn are_given() -> bool {
     let is_available = TestBackend::Postgres.is_available();
     if !is_available {
@@ -48,7 +48,7 @@ pub fn are_given() -> bool {
 }
 
 impl Nodes {
-    /// Both nodes are up and hear each other; Ann has a space with Ada in it.
+    /// Starts both nodes, connected to each other, and creates Ann's space with Ada.
     pub async fn open() -> Nodes {
         Nodes::open_with(&[]).await
     }
@@ -60,14 +60,14 @@ impl Nodes {
         nodes
     }
 
-    /// The same over a Redis that need not answer.
+    /// The same with this Redis server, without waiting for the connections.
     pub async fn open_over(redis: RedisServer, env: &[(&str, &str)]) -> Nodes {
-        let front_line = RedisProxy::to(redis.port()).await;
-        let back_line = RedisProxy::to(redis.port()).await;
+        let front_proxy = RedisProxy::to(redis.port()).await;
+        let back_proxy = RedisProxy::to(redis.port()).await;
         let upstream = FakeProvider::start().await;
         let base_url = upstream.base_url();
         let common = [FAR_APART, &model_env(&base_url)].concat();
-        let (front_url, back_url) = (front_line.url(), back_line.url());
+        let (front_url, back_url) = (front_proxy.url(), back_proxy.url());
         let serves = [("TROUPE_WORKERS", "0"), ("REDIS_URL", front_url.as_str())];
         let works = [("REDIS_URL", back_url.as_str())];
         let front =
@@ -86,8 +86,8 @@ impl Nodes {
             front,
             back,
             redis,
-            front_proxy: front_line,
-            back_proxy: back_line,
+            front_proxy,
+            back_proxy,
             upstream,
             ann,
             space,
@@ -95,25 +95,32 @@ impl Nodes {
         }
     }
 
-    /// Waits until both hear what the other says.
+    /// Waits until both nodes receive messages from Redis.
     pub async fn wait_until_connected(&self) {
-        poll::until("the nodes hear each other", async || {
+        poll::until("both nodes receive messages from Redis", async || {
             let both = [&self.front, &self.back];
-            let lines = both.map(|it| it.app.hub.bus().state().expect("there is a Redis").clone());
-            let are_heard = lines
+            let states = both.map(|it| {
+                it.app
+                    .hub
+                    .bus()
+                    .state()
+                    .expect("Redis is configured")
+                    .clone()
+            });
+            let are_connected = states
                 .iter()
                 .all(|it| it.metrics.connected.get() == 1 && it.metrics.received.get() > 0);
-            are_heard.then_some(())
+            are_connected.then_some(())
         })
         .await;
     }
 
-    /// Ann at the other node.
+    /// Returns Ann's client for the back node.
     pub fn ann_on_back_node(&self) -> HttpClient {
         self.ann.with_base(&self.back.base)
     }
 
-    /// A socket of Ann's at the front.
+    /// Opens a socket of Ann at the front node.
     pub async fn ws_client(&self) -> WsClient {
         WsClient::subscribed(&self.ann, self.conversation).await
     }
@@ -126,7 +133,7 @@ impl Nodes {
         person
     }
 
-    /// Ann says something at the front.
+    /// Posts a message of Ann at the front node.
     pub async fn post(&self, text: &str) -> Value {
         expect(
             201,

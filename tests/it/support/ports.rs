@@ -3,8 +3,8 @@
 use std::net::TcpListener;
 use std::sync::atomic::{AtomicU16, Ordering};
 
-/// A free port below the ephemeral range: between a kill and the restart on the same port no
-/// outgoing connection of another test can take it.
+/// Returns a free port below the ephemeral range, so that no outgoing connection of another test
+/// can take it between a kill and a restart.
 pub fn lasting_port() -> u16 {
     static NEXT: AtomicU16 = AtomicU16::new(0);
     let first = (std::process::id() % 600) as u16 * 20;

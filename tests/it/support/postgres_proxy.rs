@@ -13,30 +13,30 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
-/// What a client may ask before it says who it is: whether the server speaks TLS.
+/// The code of the `SSLRequest` message, which a client may send before its startup message.
 const SSL_REQUEST: u32 = 80_877_103;
 
 /// Where a connection is cut.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CutPoint {
-    /// The server never hears of the COMMIT.
+    /// The server does not receive the COMMIT.
     BeforeCommit,
-    /// The server has committed; its answer is lost.
+    /// The server has committed; its response is lost.
     AfterCommit,
 }
 
-/// What the connections share.
+/// State shared by the connections.
 #[derive(Clone)]
 struct ProxyState {
-    notes: Arc<Mutex<Vec<String>>>,
-    /// The next cut, after this many COMMITs that pass.
+    statements: Arc<Mutex<Vec<String>>>,
+    /// The next cut, and the number of COMMITs to forward before it.
     cut: Arc<Mutex<Option<(usize, CutPoint)>>>,
     is_held: watch::Sender<bool>,
     is_down: watch::Sender<bool>,
 }
 
 impl ProxyState {
-    /// Whether this COMMIT is the one.
+    /// Returns the cut to make at this COMMIT, if any.
     fn cuts(&self) -> Option<CutPoint> {
         let mut cut = self.cut.lock();
         match cut.as_mut() {
@@ -51,7 +51,7 @@ impl ProxyState {
 
     async fn wait_until_released(&self) {
         let mut is_held = self.is_held.subscribe();
-        // An error would mean that the wire is gone, and its connections with it.
+        // An error would mean that the proxy was dropped, which also ends its connections.
         let _ = is_held.wait_for(|it| !it).await;
     }
 
@@ -61,73 +61,73 @@ impl ProxyState {
     }
 }
 
-/// See the module. Dropping it cuts every connection.
+/// See the module. Dropping it closes every connection.
 pub struct PostgresProxy {
     url: String,
-    line: ProxyState,
+    state: ProxyState,
     accepting: JoinHandle<()>,
 }
 
 impl PostgresProxy {
-    /// In front of the server of this address.
+    /// Starts a proxy in front of the server of this URL.
     pub async fn start(url: &str) -> Self {
-        let (front, rest) = url.split_once("://").expect("an address");
-        let (authority, path) = rest.split_once('/').expect("an address of a database");
+        let (front, rest) = url.split_once("://").expect("a URL");
+        let (authority, path) = rest.split_once('/').expect("a URL with a database");
         let (user, host) = authority.split_once('@').unwrap_or(("postgres", authority));
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
         let own = listener.local_addr().expect("a bound socket");
-        let line = ProxyState {
-            notes: Arc::default(),
+        let state = ProxyState {
+            statements: Arc::default(),
             cut: Arc::default(),
             is_held: watch::Sender::new(false),
             is_down: watch::Sender::new(false),
         };
-        let accepting = tokio::spawn(accept(listener, host.to_owned(), line.clone()));
+        let accepting = tokio::spawn(accept(listener, host.to_owned(), state.clone()));
         Self {
             url: format!("{front}://{user}@{own}/{path}"),
-            line,
+            state,
             accepting,
         }
     }
 
-    /// The address of the database by this wire.
+    /// Returns the URL of the database through this proxy.
     pub fn url(&self) -> &str {
         &self.url
     }
 
-    /// The statements since the last call.
+    /// Returns the statements since the last call.
     pub fn take_statements(&self) -> Vec<String> {
-        std::mem::take(&mut self.line.notes.lock())
+        std::mem::take(&mut self.state.statements.lock())
     }
 
-    /// Cuts the connection of a COMMIT that stores something, after `n` that pass.
+    /// Cuts the connection at a COMMIT of a write, after `n_commits` that are forwarded.
     pub fn cut_after(&self, n_commits: usize, cut: CutPoint) {
-        *self.line.cut.lock() = Some((n_commits, cut));
+        *self.state.cut.lock() = Some((n_commits, cut));
     }
 
-    /// Whether the cut has been made.
+    /// Returns whether the cut has been made.
     pub fn is_cut(&self) -> bool {
-        self.line.cut.lock().is_none()
+        self.state.cut.lock().is_none()
     }
 
-    /// From now on nothing passes, in either direction; what is said meanwhile passes later.
+    /// Pauses both directions; data that arrives meanwhile is forwarded after `release`.
     pub fn hold(&self) {
-        self.line.is_held.send_replace(true);
+        self.state.is_held.send_replace(true);
     }
 
-    /// Cuts every connection, and accepts no new one until the proxy is opened again.
+    /// Closes every connection and accepts no new one until `reconnect`.
     pub fn disconnect(&self) {
-        self.line.is_down.send_replace(true);
+        self.state.is_down.send_replace(true);
     }
 
     /// Accepts connections again.
     pub fn reconnect(&self) {
-        self.line.is_down.send_replace(false);
+        self.state.is_down.send_replace(false);
     }
 
-    /// Everything passes again.
+    /// Forwards data again after `hold`.
     pub fn release(&self) {
-        self.line.is_held.send_replace(false);
+        self.state.is_held.send_replace(false);
     }
 }
 
@@ -137,57 +137,57 @@ impl Drop for PostgresProxy {
     }
 }
 
-async fn accept(listener: TcpListener, host: String, line: ProxyState) {
+async fn accept(listener: TcpListener, host: String, state: ProxyState) {
     let mut connections = tokio::task::JoinSet::new();
     while let Ok((client, _)) = listener.accept().await {
-        let (host, line) = (host.clone(), line.clone());
-        if *line.is_down.borrow() {
+        let (host, state) = (host.clone(), state.clone());
+        if *state.is_down.borrow() {
             continue;
         }
         connections.spawn(async move {
             let server = TcpStream::connect(&host).await.ok()?;
-            // Small pieces go on at once, as on a line of their own.
+            // Forwards small packets at once, as a direct connection does.
             client.set_nodelay(true).ok()?;
             server.set_nodelay(true).ok()?;
             let (from_client, to_client) = client.into_split();
             let (from_server, to_server) = server.into_split();
-            let is_deaf = AtomicBool::new(false);
-            // Whichever ends first ends both: a connection is there or it is not.
+            let drops_responses = AtomicBool::new(false);
+            // The first direction that ends closes both.
             tokio::select! {
-                end = forward(from_client, to_server, &line, &is_deaf) => end,
-                end = back(from_server, to_client, &line, &is_deaf) => end,
-                () = line.wait_until_down() => None,
+                end = forward(from_client, to_server, &state, &drops_responses) => end,
+                end = forward_back(from_server, to_client, &state, &drops_responses) => end,
+                () = state.wait_until_down() => None,
             }
         });
     }
 }
 
 /// Forwards what the server sends, up to the response that the client must not receive.
-async fn back(
+async fn forward_back(
     mut server: OwnedReadHalf,
     mut client: OwnedWriteHalf,
-    line: &ProxyState,
-    is_deaf: &AtomicBool,
+    state: &ProxyState,
+    drops_responses: &AtomicBool,
 ) -> Option<()> {
     let mut bytes = vec![0; 64 * 1024];
     loop {
         let n = server.read(&mut bytes).await.ok().filter(|n| *n > 0)?;
-        if is_deaf.load(Ordering::Acquire) {
+        if drops_responses.load(Ordering::Acquire) {
             return None;
         }
-        line.wait_until_released().await;
+        state.wait_until_released().await;
         client.write_all(&bytes[..n]).await.ok()?;
     }
 }
 
-/// Passes on what the client says, message by message.
+/// Forwards the messages of the client one by one.
 async fn forward(
     mut client: OwnedReadHalf,
     mut server: OwnedWriteHalf,
-    line: &ProxyState,
-    is_deaf: &AtomicBool,
+    state: &ProxyState,
+    drops_responses: &AtomicBool,
 ) -> Option<()> {
-    // The first messages have no kind: perhaps the question for TLS, then who it is.
+    // The first messages have no type byte: an optional `SSLRequest`, then the startup message.
     loop {
         let (code, bytes) = read_untyped(&mut client).await?;
         server.write_all(&bytes).await.ok()?;
@@ -214,24 +214,24 @@ async fn forward(
             }
             b'E' => {
                 is_reading |= bound.contains("READ ONLY");
-                line.notes.lock().push(bound.clone());
+                state.statements.lock().push(bound.clone());
             }
             b'Q' => {
-                let said = sql(text(&body).0);
-                // The transaction of a read ends with a COMMIT that stores nothing.
-                is_reading = match said.as_str() {
+                let statement_sql = sql(text(&body).0);
+                // The COMMIT of a read transaction stores nothing.
+                is_reading = match statement_sql.as_str() {
                     "BEGIN" => false,
                     it => is_reading || it.contains("READ ONLY"),
                 };
-                line.notes.lock().push(said);
+                state.statements.lock().push(statement_sql);
             }
             _ => {}
         }
-        line.wait_until_released().await;
+        state.wait_until_released().await;
         if kind == b'Q' && !is_reading && text(&body).0 == b"COMMIT" {
-            match line.cuts() {
+            match state.cuts() {
                 Some(CutPoint::BeforeCommit) => return None,
-                Some(CutPoint::AfterCommit) => is_deaf.store(true, Ordering::Release),
+                Some(CutPoint::AfterCommit) => drops_responses.store(true, Ordering::Release),
                 None => {}
             }
         }
@@ -250,7 +250,7 @@ async fn read_untyped(client: &mut OwnedReadHalf) -> Option<(u32, Vec<u8>)> {
     Some((code, [length.to_be_bytes().to_vec(), body].concat()))
 }
 
-/// A text that ends with a zero, and what follows it.
+/// Splits bytes after the first zero-terminated string.
 fn text(bytes: &[u8]) -> (&[u8], &[u8]) {
     let end = bytes.iter().position(|it| *it == 0);
     let end = end.unwrap_or(bytes.len());

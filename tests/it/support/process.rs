@@ -14,21 +14,21 @@ use crate::support::http_client::http_client;
 use crate::support::poll;
 use crate::support::ports::lasting_port;
 
-/// One server of a test. It keeps its folder, its port and its settings through restarts.
+/// A server process. It keeps its folder, port and settings through restarts.
 pub struct Server {
-    /// Where it works and keeps its data; removed at the end.
+    /// The working directory, which contains the data directory; removed on drop.
     folder: TempDir,
     env: Vec<(String, String)>,
     port: u16,
-    /// How many files it may have open; `None`: as many as this test.
+    /// The maximum number of open files; `None`: the limit of the test process.
     pub max_files: Option<usize>,
     process: Option<Child>,
     output: Output,
-    /// Whether a write beyond the limit of file sizes is an error and not the end of the process.
+    /// Whether SIGXFSZ is ignored, so that writes beyond the file size limit fail with an error.
     survives_file_limit: bool,
 }
 
-/// What the process has said so far, over all its lives.
+/// The output of the process, including earlier starts.
 #[derive(Clone, Default)]
 struct Output {
     lines: Arc<Mutex<Vec<String>>>,
@@ -59,7 +59,7 @@ impl Server {
         server
     }
 
-    /// Everything but the start: for tests of the start itself.
+    /// Configures a server without starting it, for tests of the start itself.
     pub fn prepare(database: &TestDatabase, env: &[(&str, &str)]) -> Server {
         let folder = tempfile::tempdir().expect("a temporary folder can be made");
         let port = lasting_port();
@@ -92,7 +92,7 @@ impl Server {
         }
     }
 
-    /// As the README starts it: in an empty folder, with no setting but where to listen.
+    /// Configures a server as in the README: an empty folder, and no setting except the address.
     pub fn fresh() -> Server {
         let folder = tempfile::tempdir().expect("a temporary folder can be made");
         let port = lasting_port();
@@ -109,33 +109,39 @@ impl Server {
 
     /// Starts the process and waits for the line with its address.
     pub async fn launch(&mut self) {
-        let said_before = self.output.lines.lock().len();
+        let n_earlier_lines = self.output.lines.lock().len();
         self.spawn();
-        let address = poll::until("the server says where it listens", async || {
+        let address = poll::until("the server logs its address", async || {
             if let Some(exit) = self.exited() {
                 panic!(
-                    "the server ended at its start: {exit}\n{}",
+                    "the server exited at its start: {exit}\n{}",
                     self.output.tail(40)
                 );
             }
-            let said = self.output.lines.lock();
-            said[said_before..].iter().find_map(|line| address_in(line))
+            let lines = self.output.lines.lock();
+            lines[n_earlier_lines..]
+                .iter()
+                .find_map(|line| address_in(line))
         })
         .await;
-        assert_eq!(address, self.url(), "it listens where it was told to");
+        assert_eq!(
+            address,
+            self.url(),
+            "the server listens on the configured address"
+        );
     }
 
-    /// Starts the process and waits for nothing.
+    /// Starts the process without waiting.
     pub fn spawn(&mut self) {
-        assert!(self.process.is_none(), "it runs already");
-        fs::create_dir_all(self.folder.path()).expect("the folder of the server is ours");
+        assert!(self.process.is_none(), "the server is already running");
+        fs::create_dir_all(self.folder.path()).expect("the folder can be created");
         let binary = env!("CARGO_BIN_EXE_troupe");
         let mut command = if self.survives_file_limit {
             let mut shell = Command::new("sh");
             shell.args(["-c", "trap '' XFSZ; exec \"$0\"", binary]);
             shell
         } else if let Some(n) = self.max_files {
-            // It replaces itself by the server, which keeps its id.
+            // prlimit execs the server, which keeps the process id.
             let mut limited = Command::new("/usr/bin/prlimit");
             limited.arg(format!("--nofile={n}:{n}")).arg(binary);
             limited
@@ -152,15 +158,15 @@ impl Server {
             .spawn()
             .expect("the binary under test can be started");
         self.output
-            .follow(process.stdout.take().expect("its output is ours"));
+            .follow(process.stdout.take().expect("the output is piped"));
         self.output
-            .follow(process.stderr.take().expect("its output is ours"));
+            .follow(process.stderr.take().expect("the output is piped"));
         self.process = Some(process);
     }
 
-    /// The id of the process that runs.
+    /// Returns the process id.
     pub fn pid(&self) -> u32 {
-        self.process.as_ref().expect("it runs").id()
+        self.process.as_ref().expect("the server is running").id()
     }
 
     /// Waits until `/readyz` answers 200.
@@ -170,7 +176,7 @@ impl Server {
         poll::until("the server is ready", async || {
             if let Some(exit) = self.exited() {
                 panic!(
-                    "the server ended before it was ready: {exit}\n{}",
+                    "the server exited before it was ready: {exit}\n{}",
                     self.output.tail(40)
                 );
             }
@@ -185,68 +191,68 @@ impl Server {
         .await;
     }
 
-    /// Where it listens, also through restarts.
+    /// Returns the base URL, which restarts do not change.
     pub fn url(&self) -> String {
         format!("http://127.0.0.1:{}", self.port)
     }
 
-    /// Its working folder.
+    /// Returns the working directory.
     pub fn folder(&self) -> &Path {
         self.folder.path()
     }
 
-    /// A setting for the next start.
+    /// Changes a setting for the next start.
     pub fn set_env(&mut self, name: &str, value: &str) {
         self.env.retain(|(known, _)| known != name);
         self.env.push((name.to_owned(), value.to_owned()));
     }
 
-    /// Everything it said so far.
+    /// Returns all output so far.
     pub fn output(&self) -> String {
         self.output.tail(usize::MAX)
     }
 
-    /// `kill -9`: no destructor, no drain, no last word.
+    /// `kill -9`: no destructors, no drain.
     pub fn kill9(&mut self) {
-        let mut process = self.process.take().expect("it runs");
-        process.kill().expect("our own child can be killed");
-        process.wait().expect("our own child can be waited for");
+        let mut process = self.process.take().expect("the server is running");
+        process.kill().expect("the server can be killed");
+        process.wait().expect("the server can be waited for");
     }
 
-    /// Asks it to drain and leave.
+    /// Requests a graceful shutdown.
     pub fn sigterm(&self) {
         self.signal("TERM");
     }
 
-    /// Stops its clock: it neither runs nor dies.
+    /// Suspends the process.
     pub fn sigstop(&self) {
         self.signal("STOP");
     }
 
-    /// Lets it go on where it stood.
+    /// Resumes the process.
     pub fn sigcont(&self) {
         self.signal("CONT");
     }
 
-    /// How much memory it has now, as the system counts it, in KiB.
+    /// Returns the resident memory in KiB.
     pub fn memory_kib(&self) -> u64 {
-        let pid = self.process.as_ref().expect("it runs").id();
-        let status = fs::read_to_string(format!("/proc/{pid}/status")).expect("it runs on Linux");
+        let pid = self.process.as_ref().expect("the server is running").id();
+        let status = fs::read_to_string(format!("/proc/{pid}/status")).expect("/proc is readable");
         let line = status.lines().find_map(|it| it.strip_prefix("VmRSS:"));
         let number = line.and_then(|it| it.split_whitespace().next()?.parse().ok());
-        number.expect("the system tells a number")
+        number.expect("VmRSS is a number")
     }
 
-    /// Starts it so that [`Server::limit_files`] makes its writes fail.
+    /// Restarts the server such that [`Server::limit_files`] makes its writes fail.
     pub async fn restart_with_file_limit(&mut self) {
         self.kill9();
         self.survives_file_limit = true;
         self.restart().await;
     }
 
-    /// The size to which files may grow, in bytes; larger writes fail with an I/O error.
+    /// Sets the maximum file size in bytes; larger writes fail with an I/O error.
     pub fn limit_files(&self, bytes: Option<u64>) {
-        let pid = self.process.as_ref().expect("it runs").id();
+        let pid = self.process.as_ref().expect("the server is running").id();
         let soft = bytes.map_or("unlimited".to_owned(), |it| it.to_string());
         let status = Command::new("prlimit")
             .args([
@@ -255,35 +261,35 @@ impl Server {
                 &format!("--fsize={soft}:unlimited"),
             ])
             .status();
-        assert!(status.expect("prlimit is there").success());
+        assert!(status.expect("prlimit can be started").success());
     }
 
     fn signal(&self, name: &str) {
-        let pid = self.process.as_ref().expect("it runs").id();
+        let pid = self.process.as_ref().expect("the server is running").id();
         let status = Command::new("sh")
             .args(["-c", &format!("kill -{name} {pid}")])
             .status();
         assert!(
-            status.expect("sh is there").success(),
-            "SIG{name} reaches the server"
+            status.expect("sh can be started").success(),
+            "SIG{name} could not be sent"
         );
     }
 
-    /// How it ended, if it has.
+    /// Returns the exit status if the process has exited.
     pub fn exited(&mut self) -> Option<ExitStatus> {
         self.process
             .as_mut()
-            .and_then(|process| process.try_wait().expect("our own child can be asked"))
+            .and_then(|process| process.try_wait().expect("the exit status is available"))
     }
 
-    /// Waits for its own end, after `sigterm`.
+    /// Waits until the process exits, after `sigterm`.
     pub async fn wait_exit(&mut self) -> ExitStatus {
-        let exit = poll::until("the server leaves", async || self.exited()).await;
+        let exit = poll::until("the exit of the server", async || self.exited()).await;
         self.process = None;
         exit
     }
 
-    /// Starts it again: same folder, same port, same settings.
+    /// Starts the process again with the same folder, port and settings.
     pub async fn restart(&mut self) {
         self.launch().await;
         self.wait_ready().await;
@@ -298,7 +304,7 @@ impl Drop for Server {
         }
         if thread::panicking() {
             eprintln!(
-                "---- the server on port {} said last ----\n{}\n----",
+                "---- last output of the server on port {} ----\n{}\n----",
                 self.port,
                 self.output.tail(60)
             );
@@ -306,7 +312,7 @@ impl Drop for Server {
     }
 }
 
-/// The address in a line of the log, as text or as JSON.
+/// Returns the address in a line of the log, as text or as JSON.
 fn address_in(line: &str) -> Option<String> {
     let from = line.find("listening on http://")? + "listening on ".len();
     let address: String = line[from..]

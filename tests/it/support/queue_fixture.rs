@@ -1,41 +1,41 @@
-//! A fixture for the statements of the queue: rows of runs, without an engine.
+//! A fixture for tests of the queue statements: rows of runs, without a running engine.
 
 use std::sync::atomic::{AtomicI64, Ordering};
 
 use base::clock::Timestamp;
 use base::ids::{ConversationId, MembershipId, RoundId, RunId};
 use sea_orm::{DatabaseConnection, DbErr, EntityTrait, IntoActiveModel};
-use troupe::db::backend::Backend;
+use troupe::db::backend::{Backend, StaleAfter};
 use troupe::rounds::round;
-use troupe::runs::store::queue::{RunEnd, StaleAfter};
+use troupe::runs::store::queue::RunEnd;
 use troupe::runs::store::run::RunStatus;
 use troupe::runs::store::{new_run, queue, run};
 
 use crate::support::backends::TestBackend;
 use crate::support::engine_test::EngineTest;
 
-/// The node whose runs these are.
+/// The node that owns the runs.
 pub const NODE: &str = "node-a";
-/// A run whose heartbeat is older than this is stale here.
+/// A run with an older heartbeat is stale in these tests.
 pub const STALE_MS: i64 = 20 * 60_000;
 
 /// See the module.
 pub struct QueueFixture {
     pub engine_test: EngineTest,
     speaker: MembershipId,
-    /// Each row has a number of its own.
+    /// Each row gets another number.
     n_new_runs: AtomicI64,
 }
 
 impl QueueFixture {
     pub async fn new(backend: TestBackend) -> Self {
-        let room = EngineTest::builder(backend).not_started().open().await;
-        let speaker = room.membership("Ada").await.id;
-        let n_blank = AtomicI64::new(1);
+        let engine_test = EngineTest::builder(backend).not_started().open().await;
+        let speaker = engine_test.membership("Ada").await.id;
+        let n_new_runs = AtomicI64::new(1);
         Self {
-            engine_test: room,
+            engine_test,
             speaker,
-            n_new_runs: n_blank,
+            n_new_runs,
         }
     }
 
@@ -61,7 +61,7 @@ impl QueueFixture {
         self.new_run_in(self.engine_test.conversation)
     }
 
-    /// A row as if it had come to `status`; running ones are stale.
+    /// Returns a run in this status; running ones are stale.
     pub fn in_status(&self, status: RunStatus) -> run::Model {
         let mut run = self.new_run();
         run.status = status;
@@ -75,7 +75,7 @@ impl QueueFixture {
         run
     }
 
-    /// A connection that may write; one and the same for every statement.
+    /// Returns the writing connection, the same one for every statement.
     pub fn db(&self) -> &DatabaseConnection {
         self.engine_test.db.heartbeat_connection()
     }
@@ -86,12 +86,10 @@ impl QueueFixture {
     }
 
     pub async fn insert(&self, run: &run::Model) {
-        self.try_insert(run)
-            .await
-            .expect("a row that breaks no rule");
+        self.try_insert(run).await.expect("the run is inserted");
     }
 
-    /// A round that is over.
+    /// Returns a finished round.
     pub fn past_round(&self) -> round::Model {
         round::Model {
             id: RoundId::new(),
@@ -114,7 +112,7 @@ impl QueueFixture {
 
     pub async fn row(&self, id: RunId) -> run::Model {
         let row = run::Entity::find_by_id(id).one(self.db()).await;
-        row.expect("the database answers").expect("the row")
+        row.expect("the database answers").expect("the run exists")
     }
 
     /// Deletes every row.
@@ -130,11 +128,11 @@ impl QueueFixture {
         }
     }
 
-    /// Tries one of the verbs of `queue.rs` under a lease; says whether it won.
+    /// Tries a transition of `queue.rs` under a lease; returns whether it changed the row.
     pub async fn try_transition(&self, verb: &str, run: &run::Model, lease: i64) -> bool {
         let (db, now) = (self.db(), self.now());
         let error = run_error();
-        let won = match verb {
+        let changed = match verb {
             "claim" => queue::claim(db, run.id, "node-b", now, self.dialect())
                 .await
                 .map(|it| it.is_some()),
@@ -149,9 +147,9 @@ impl QueueFixture {
                 queue::expire(db, run, lease, &end, now, &self.stale()).await
             }
             "hand_back" => queue::release(db, run, lease).await,
-            other => panic!("no move: {other}"),
+            other => panic!("unknown transition: {other}"),
         };
-        won.expect("the database answers")
+        changed.expect("the database answers")
     }
 }
 

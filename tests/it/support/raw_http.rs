@@ -8,7 +8,7 @@ use tokio::time::timeout;
 use crate::support::http_response::code;
 use crate::support::poll::DEADLINE;
 
-/// What came back.
+/// A response, read completely.
 #[derive(Debug)]
 pub struct RawResponse {
     pub status: u16,
@@ -18,31 +18,31 @@ pub struct RawResponse {
 }
 
 impl RawResponse {
-    /// A header, or nothing.
+    /// Returns a header, or an empty string.
     pub fn header(&self, name: &str) -> &str {
         let found = self.headers.iter().find(|(it, _)| it == name);
         found.map_or("", |(_, value)| value)
     }
 
-    /// Status and code of an error, after a look at its shape.
+    /// Returns the status and code of an error and checks its format.
     pub fn error(&self) -> (u16, String) {
         let body: Value = serde_json::from_str(&self.body)
-            .unwrap_or_else(|_| panic!("no JSON: {} {:?}", self.status, self.body));
+            .unwrap_or_else(|_| panic!("not JSON: {} {:?}", self.status, self.body));
         (self.status, code(&body))
     }
 }
 
-/// Sends these bytes over a connection of its own and reads one answer.
+/// Sends these bytes over a new connection and reads one response.
 pub async fn exchange(base: &str, request: impl AsRef<[u8]>) -> RawResponse {
-    let host = base.strip_prefix("http://").expect("our own base");
+    let host = base.strip_prefix("http://").expect("an http:// URL");
     let mut stream = TcpStream::connect(host).await.expect("the server listens");
-    // A server that has seen enough may close before it has all.
+    // The server may respond and close before it has received everything.
     let _ = stream.write_all(request.as_ref()).await;
     let answer = timeout(DEADLINE, read(&mut stream)).await;
     answer.expect("the server answers in time")
 }
 
-/// A request with these headers, and with a `Host` if one is given.
+/// Returns a request with these headers, and with a `Host` if one is given.
 pub fn request(line: &str, host: Option<&str>, headers: &[(&str, &str)]) -> String {
     let host = host.map(|it| ("Host", it));
     let headers = host.into_iter().chain(headers.iter().copied());
@@ -52,7 +52,7 @@ pub fn request(line: &str, host: Option<&str>, headers: &[(&str, &str)]) -> Stri
     format!("{line}\r\n{headers}\r\n")
 }
 
-/// What turns a GET into the upgrade to a socket.
+/// The headers of a WebSocket upgrade request.
 pub const UPGRADE: [(&str, &str); 4] = [
     ("Connection", "Upgrade"),
     ("Upgrade", "websocket"),

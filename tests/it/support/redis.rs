@@ -1,4 +1,4 @@
-//! A Redis of one test: started on a free port, stopped, frozen and continued.
+//! A Redis server of one test, which can be stopped, suspended and resumed.
 
 use std::net::TcpListener;
 use std::process::{Child, Command, Stdio};
@@ -8,7 +8,7 @@ use tempfile::TempDir;
 
 use crate::support::poll;
 
-/// A private `redis-server`. It goes with this value.
+/// A private `redis-server`, killed on drop.
 pub struct RedisServer {
     port: u16,
     folder: TempDir,
@@ -16,7 +16,7 @@ pub struct RedisServer {
 }
 
 impl RedisServer {
-    /// Starts one and waits until it answers.
+    /// Starts a server and waits until it answers.
     pub async fn start() -> RedisServer {
         let mut server = RedisServer {
             port: free_port(),
@@ -38,12 +38,12 @@ impl RedisServer {
 
     /// `kill -9`.
     pub fn kill(&mut self) {
-        let mut process = self.process.take().expect("it runs");
-        process.kill().expect("our own child can be killed");
-        process.wait().expect("our own child can be waited for");
+        let mut process = self.process.take().expect("Redis is running");
+        process.kill().expect("Redis can be killed");
+        process.wait().expect("Redis can be waited for");
     }
 
-    /// Starts it again, on the same port, empty.
+    /// Starts it again on the same port, without data.
     pub async fn start_again(&mut self) {
         let process = Command::new("redis-server")
             .args(["--port", &self.port.to_string(), "--bind", "127.0.0.1"])
@@ -52,7 +52,7 @@ impl RedisServer {
             .stdout(Stdio::null())
             .stderr(Stdio::null())
             .spawn()
-            .expect("redis-server is installed: bin/test does that");
+            .expect("redis-server is installed (by bin/test)");
         self.process = Some(process);
         poll::until("Redis answers", async || {
             self.ask(&["PING"]).await.ok().map(drop)
@@ -60,17 +60,17 @@ impl RedisServer {
         .await;
     }
 
-    /// It neither answers nor hangs up.
+    /// Suspends the process: it neither answers nor disconnects.
     pub fn freeze(&self) {
         self.signal("STOP");
     }
 
-    /// Resumes the stopped process.
+    /// Resumes the process.
     pub fn thaw(&self) {
         self.signal("CONT");
     }
 
-    /// Sends it a command.
+    /// Sends a command.
     pub async fn ask(&self, words: &[&str]) -> redis::RedisResult<redis::Value> {
         let client = Client::open(self.url())?;
         let mut connection = client.get_multiplexed_async_connection().await?;
@@ -79,37 +79,37 @@ impl RedisServer {
         command.query_async(&mut connection).await
     }
 
-    /// Publishes these bytes on every channel with a subscriber. Returns how many received them.
+    /// Publishes these bytes on every channel with a subscriber; returns how many received them.
     pub async fn publish_raw(&self, bytes: &[u8]) -> usize {
-        let client = Client::open(self.url()).expect("an address");
+        let client = Client::open(self.url()).expect("a valid URL");
         let connection = client.get_multiplexed_async_connection().await;
         let mut connection = connection.expect("Redis answers");
-        let mut ask = redis::cmd("PUBSUB");
-        let channels: Vec<String> = ask
+        let mut command = redis::cmd("PUBSUB");
+        let channels: Vec<String> = command
             .arg("CHANNELS")
             .query_async(&mut connection)
             .await
             .expect("Redis answers");
-        let mut n_heard = 0;
+        let mut n_received = 0;
         for channel in channels {
             let mut publish = redis::cmd("PUBLISH");
-            let heard: usize = publish
+            let received: usize = publish
                 .arg(channel)
                 .arg(bytes)
                 .query_async(&mut connection)
                 .await
                 .expect("Redis answers");
-            n_heard += heard;
+            n_received += received;
         }
-        n_heard
+        n_received
     }
 
     fn signal(&self, name: &str) {
-        let pid = self.process.as_ref().expect("it runs").id();
+        let pid = self.process.as_ref().expect("Redis is running").id();
         let status = Command::new("kill")
             .args([&format!("-{name}"), &pid.to_string()])
             .status();
-        assert!(status.expect("there is kill").success());
+        assert!(status.expect("kill can be started").success());
     }
 }
 
@@ -122,7 +122,7 @@ impl Drop for RedisServer {
     }
 }
 
-/// Given back at once: nothing else of this machine asks for a certain port of that range.
+/// Returns a free port; nothing else on this machine binds to a fixed port of that range.
 fn free_port() -> u16 {
     let listener = TcpListener::bind("127.0.0.1:0").expect("there is a free port");
     listener.local_addr().expect("a bound socket").port()

@@ -10,7 +10,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 use tokio::task::{JoinHandle, JoinSet};
 
-/// What happens to the messages that a subscriber is sent.
+/// What the proxy does with messages to subscribers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ProxyFault {
     #[default]
@@ -19,33 +19,33 @@ pub enum ProxyFault {
     LoseAll,
     /// Every second one is lost.
     LoseHalf,
-    /// Each comes twice.
+    /// Each is sent twice.
     Repeat,
-    /// Two that follow each other change places.
+    /// Every two consecutive messages are swapped.
     Swap,
-    /// A bit of each is another.
+    /// One bit of each is flipped.
     Garble,
 }
 
-/// See the module. Dropping it cuts every connection.
+/// See the module. Dropping it closes every connection.
 pub struct RedisProxy {
     port: u16,
-    harm: Arc<Mutex<ProxyFault>>,
+    fault: Arc<Mutex<ProxyFault>>,
     is_cut: watch::Sender<bool>,
     accepting: JoinHandle<()>,
 }
 
 impl RedisProxy {
-    /// To the Redis at this port.
+    /// Starts a proxy to the Redis server on this port.
     pub async fn to(port: u16) -> RedisProxy {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
         let own = listener.local_addr().expect("a bound socket").port();
-        let harm = Arc::<Mutex<ProxyFault>>::default();
+        let fault = Arc::<Mutex<ProxyFault>>::default();
         let is_cut = watch::Sender::new(false);
-        let accepting = tokio::spawn(accept(listener, port, harm.clone(), is_cut.subscribe()));
+        let accepting = tokio::spawn(accept(listener, port, fault.clone(), is_cut.subscribe()));
         RedisProxy {
             port: own,
-            harm,
+            fault,
             is_cut,
             accepting,
         }
@@ -56,11 +56,11 @@ impl RedisProxy {
         format!("redis://127.0.0.1:{}", self.port)
     }
 
-    pub fn inject_fault(&self, harm: ProxyFault) {
-        *self.harm.lock() = harm;
+    pub fn inject_fault(&self, fault: ProxyFault) {
+        *self.fault.lock() = fault;
     }
 
-    /// Every connection breaks, and no new one comes about.
+    /// Closes every connection and accepts no new one.
     pub fn cut(&self) {
         self.is_cut.send_replace(true);
     }
@@ -79,14 +79,14 @@ impl Drop for RedisProxy {
 async fn accept(
     listener: TcpListener,
     port: u16,
-    harm: Arc<Mutex<ProxyFault>>,
+    fault: Arc<Mutex<ProxyFault>>,
     is_cut: watch::Receiver<bool>,
 ) {
     let mut connections = JoinSet::new();
     while let Ok((client, _)) = listener.accept().await {
-        let (harm, mut is_cut) = (harm.clone(), is_cut.clone());
+        let (fault, mut is_cut) = (fault.clone(), is_cut.clone());
         connections.spawn(async move {
-            let carry = carry(client, port, harm);
+            let carry = carry(client, port, fault);
             tokio::select! {
                 _ = carry => {}
                 _ = is_cut.wait_for(|it| *it) => {}
@@ -95,7 +95,7 @@ async fn accept(
     }
 }
 
-async fn carry(client: TcpStream, port: u16, harm: Arc<Mutex<ProxyFault>>) -> std::io::Result<()> {
+async fn carry(client: TcpStream, port: u16, fault: Arc<Mutex<ProxyFault>>) -> std::io::Result<()> {
     let server = TcpStream::connect(("127.0.0.1", port)).await?;
     let (mut from_client, mut to_client) = client.into_split();
     let (from_server, mut to_server) = server.into_split();
@@ -111,8 +111,8 @@ async fn carry(client: TcpStream, port: u16, harm: Arc<Mutex<ProxyFault>>) -> st
                 continue;
             }
             n += 1;
-            let harm = *harm.lock();
-            match harm {
+            let fault = *fault.lock();
+            match fault {
                 ProxyFault::None => to_client.write_all(&value).await?,
                 ProxyFault::LoseAll => {}
                 ProxyFault::LoseHalf if n % 2 == 0 => {}
@@ -136,7 +136,7 @@ async fn carry(client: TcpStream, port: u16, harm: Arc<Mutex<ProxyFault>>) -> st
     }
 }
 
-/// The bytes of one value of the protocol, whole.
+/// Reads the bytes of one complete value of the Redis protocol.
 async fn read_value(from: &mut (impl AsyncBufReadExt + Unpin)) -> std::io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     let mut n_missing = 1_i64;

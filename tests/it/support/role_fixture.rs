@@ -1,4 +1,4 @@
-//! A space, and a client for every role in relation to it.
+//! A space with a client for every role.
 
 use serde_json::{Value, json};
 
@@ -6,7 +6,7 @@ use crate::support::app::{OPEN_REGISTRATION, TestApp};
 use crate::support::backends::TestBackend;
 use crate::support::http_client::{HttpClient, expect, id};
 
-/// Everybody, in the order of the table of rights.
+/// The clients, in the order of the columns of the rights table.
 pub struct RoleFixture {
     pub app: TestApp,
     pub outsider: HttpClient,
@@ -15,13 +15,13 @@ pub struct RoleFixture {
     pub moderator: HttpClient,
     pub owner: HttpClient,
     pub admin: HttpClient,
-    /// The owner's space; the admin has no seat in it.
+    /// The owner's space; the admin is not a member.
     pub space: i64,
-    /// The document of the space as it was made.
+    /// The space as it was returned at its creation.
     pub document: Value,
 }
 
-/// A seat by who sits there.
+/// The membership id of each role.
 pub struct MemberIds {
     pub owner: i64,
     pub moderator: i64,
@@ -30,13 +30,13 @@ pub struct MemberIds {
 }
 
 impl RoleFixture {
-    /// Opens the space and seats everybody.
+    /// Creates the space and its memberships.
     pub async fn create(backend: TestBackend) -> (RoleFixture, MemberIds) {
         let app = TestApp::start_with(backend, OPEN_REGISTRATION).await;
         let admin = app.admin().await;
         let owner = app.register("owner").await;
         let document = owner.create_space("Room", json!({})).await;
-        let cast = RoleFixture {
+        let roles = RoleFixture {
             outsider: app.register("outsider").await,
             guest: app.register("guest").await,
             member: app.register("member").await,
@@ -47,31 +47,31 @@ impl RoleFixture {
             admin,
             document,
         };
-        let seats = MemberIds {
-            owner: cast.owner_membership().await,
-            moderator: cast.add_member(&cast.moderator, "moderator").await,
-            member: cast.add_member(&cast.member, "member").await,
-            guest: cast.add_member(&cast.guest, "guest").await,
+        let memberships = MemberIds {
+            owner: roles.owner_membership().await,
+            moderator: roles.add_member(&roles.moderator, "moderator").await,
+            member: roles.add_member(&roles.member, "member").await,
+            guest: roles.add_member(&roles.guest, "guest").await,
         };
-        (cast, seats)
+        (roles, memberships)
     }
 
     async fn owner_membership(&self) -> i64 {
-        let seats = expect(200, self.owner.get(&self.path("/memberships")).await);
-        id(&seats["data"][0])
+        let memberships = expect(200, self.owner.get(&self.path("/memberships")).await);
+        id(&memberships["data"][0])
     }
 
-    /// Makes a person a member: they accept the owner's invitation.
+    /// Adds a user as a member by the owner; returns the membership id.
     pub async fn add_member(&self, person: &HttpClient, role: &str) -> i64 {
         id(&self.owner.add_member(self.space, person, role).await)
     }
 
-    /// An address under the space.
+    /// Returns a path under the space.
     pub fn path(&self, rest: &str) -> String {
         format!("/api/spaces/{}{rest}", self.space)
     }
 
-    /// Everybody with the name of their column in the table of rights.
+    /// Returns every client with the name of its column in the rights table.
     pub fn all_roles(&self) -> [(&'static str, &HttpClient); 6] {
         [
             ("outsider", &self.outsider),
@@ -84,7 +84,7 @@ impl RoleFixture {
     }
 }
 
-/// The id of a user.
+/// Returns the id of the signed-in user.
 pub async fn user_id(person: &HttpClient) -> i64 {
     let me = expect(200, person.get("/api/session").await);
     id(&me["user"])

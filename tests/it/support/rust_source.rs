@@ -1,18 +1,18 @@
 //! Reads Rust source with comments, literals and test modules blanked out; line numbers stay the
 //! same.
 //!
-//! Enough of a lexer for the shape test, and no more: what it blanks becomes spaces, so that an
-//! offset in the result is the same offset, and the same line, in the file.
+//! A minimal lexer for the shape rules: blanked text becomes spaces, so that offsets and lines are
+//! the same in the result and in the file.
 
-/// One file in the two forms that the rules look at.
+/// One file in the two forms that the rules read.
 pub struct RustSource {
     /// Without comments, string and character literals, and without `#[cfg(test)]` items.
     pub code: String,
-    /// Without comments and `#[cfg(test)]` items, literals kept: what SQL is looked for in.
+    /// Without comments and `#[cfg(test)]` items, but with literals, to find SQL.
     pub with_literals: String,
 }
 
-/// What a stretch of text is.
+/// The kind of a range of text.
 #[derive(Clone, Copy, PartialEq)]
 enum Kind {
     Code,
@@ -21,7 +21,7 @@ enum Kind {
 }
 
 impl RustSource {
-    /// Reads a whole file.
+    /// Parses a file.
     pub fn parse(text: &str) -> RustSource {
         let bytes = text.as_bytes();
         let kinds = kinds(bytes);
@@ -37,7 +37,7 @@ impl RustSource {
         }
     }
 
-    /// The line, counted from 1, of an offset in `code` or `with_literals`.
+    /// Returns the line, counted from 1, of an offset in `code` or `with_literals`.
     pub fn line_of(&self, offset: usize) -> usize {
         self.code.as_bytes()[..offset]
             .iter()
@@ -47,7 +47,7 @@ impl RustSource {
     }
 }
 
-/// Says for each byte what it belongs to.
+/// Returns the kind of each byte.
 fn kinds(bytes: &[u8]) -> Vec<Kind> {
     let mut kinds = vec![Kind::Code; bytes.len()];
     let mut at = 0;
@@ -59,7 +59,7 @@ fn kinds(bytes: &[u8]) -> Vec<Kind> {
     kinds
 }
 
-/// The end and the kind of the token that begins at `at`; plain code goes byte by byte.
+/// Returns the end and the kind of the token at `at`; plain code is one byte.
 fn token(bytes: &[u8], at: usize) -> (usize, Kind) {
     let rest = &bytes[at..];
     if rest.starts_with(b"//") {
@@ -87,7 +87,7 @@ fn token(bytes: &[u8], at: usize) -> (usize, Kind) {
     (at + 1, Kind::Code)
 }
 
-/// A quote that is not the start of a lifetime: `'a'`, `'\n'`, `'é'`, but not `'a` or `'static`.
+/// A quote that does not begin a lifetime: `'a'`, `'\n'`, `'é'`, but not `'a` or `'static`.
 fn is_char_literal(rest: &[u8]) -> bool {
     if rest.get(1) == Some(&b'\\') {
         return true;
@@ -101,7 +101,7 @@ fn is_char_literal(rest: &[u8]) -> bool {
     rest.get(1 + width) == Some(&b'\'')
 }
 
-/// Whether the byte at `at` continues an identifier, so that an `r` there opens no raw string.
+/// Returns whether `at` is inside an identifier, where an `r` opens no raw string.
 fn continues_a_word(bytes: &[u8], at: usize) -> bool {
     at > 0
         && (bytes[at - 1].is_ascii_alphanumeric() || bytes[at - 1] == b'_')
@@ -164,7 +164,7 @@ fn cover(bytes: &mut [u8], from: usize, to: usize) {
         .for_each(|byte| *byte = b' ');
 }
 
-/// The stretches of `#[cfg(test)]` and the item that follows each.
+/// Returns the ranges of `#[cfg(test)]` attributes with the item after each.
 fn test_items(code: &[u8]) -> Vec<(usize, usize)> {
     let mark = b"#[cfg(test)]";
     let mut items = Vec::new();
@@ -202,7 +202,7 @@ mod tests {
     use super::RustSource;
 
     #[test]
-    fn comments_and_literals_are_blanked_where_they_stand() {
+    fn comments_and_literals_are_replaced_by_spaces_in_place() {
         let text = "let a = \"x // y\"; // crate::z\nlet b = 'q'; /* /* */ crate::w */ c";
 
         let source = RustSource::parse(text);
@@ -217,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn lifetimes_and_raw_strings_do_not_confuse_it() {
+    fn lifetimes_and_raw_strings_are_recognized() {
         let source = RustSource::parse(
             "fn f<'a>(x: &'a str) { r#\"crate::\"x\"\"#; b'\\''; 'é'; '\"'; g::<'a>() }",
         );
@@ -228,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn test_items_are_blanked_and_lines_stay() {
+    fn test_items_are_blanked_and_line_numbers_are_kept() {
         let source = RustSource::parse(
             "a();\n#[cfg(test)]\nmod tests {\n    fn f() { bad() }\n}\nb();\n#[cfg(test)]\nuse bad;\nc();",
         );
@@ -237,7 +237,7 @@ mod tests {
         let offset = source
             .code
             .find("c();")
-            .expect("what follows a test item stays");
+            .expect("code after a test item is kept");
         assert_eq!(source.line_of(offset), 9);
     }
 }

@@ -1,7 +1,7 @@
-//! The rules for the layout of the source code, each a pure function of a path and a text.
+//! The rules for the layout of the source code, as pure functions of a path and a text.
 //!
-//! A module may name lower layers and itself, but neither a neighbor of its layer nor a higher one.
-//! `architecture.rs` applies them to the real tree and to small bad inputs.
+//! A module may use lower layers and itself, but no other module of its layer or of a higher one.
+//! `architecture.rs` applies the rules to the source tree and to small invalid inputs.
 
 use std::collections::HashSet;
 use std::fmt;
@@ -9,13 +9,13 @@ use std::fmt;
 use crate::support::layer_rules::{module_of, uses_other_protocol, wrong_layer};
 use crate::support::rust_source::RustSource;
 
-/// The longest file that can still be read in one go.
+/// The maximum number of lines in a file.
 const MAX_LINES: usize = 400;
 
-/// A broken rule, as a sentence that says where and what to do.
+/// A violated rule: where it is and what to do.
 #[derive(Debug, PartialEq)]
 pub struct Violation {
-    /// The file, from the root of the repository.
+    /// The file, relative to the root of the repository.
     pub path: String,
     /// The line, counted from 1.
     pub line: usize,
@@ -29,7 +29,7 @@ impl fmt::Display for Violation {
     }
 }
 
-/// One file under the eyes of the checker.
+/// The file that is checked.
 pub struct File<'a> {
     pub path: &'a str,
     pub text: &'a str,
@@ -37,7 +37,7 @@ pub struct File<'a> {
 }
 
 impl File<'_> {
-    /// A violation of `rule` in this line.
+    /// Returns a violation of `rule` in this line.
     pub fn violation(&self, line: usize, rule: impl Into<String>) -> Violation {
         Violation {
             path: self.path.to_owned(),
@@ -46,7 +46,7 @@ impl File<'_> {
         }
     }
 
-    /// A violation for each place of the code that holds one of these words.
+    /// Returns a violation for each occurrence of these words in the code.
     fn forbid(&self, words: &[&str], rule: &str) -> Vec<Violation> {
         let places = words
             .iter()
@@ -57,7 +57,7 @@ impl File<'_> {
     }
 }
 
-/// All rules for one file. Paths are relative to the root of the repository, with `/`.
+/// Checks all rules for one file. Paths are relative to the root of the repository, with `/`.
 pub fn check(path: &str, text: &str) -> Vec<Violation> {
     let file = File {
         path,
@@ -107,15 +107,17 @@ fn missing_module_doc(file: &File) -> Vec<Violation> {
 }
 
 fn code_in_mod_file(file: &File) -> Vec<Violation> {
-    // An attribute for the whole module is part of the sign.
-    let is_sign = |line: &str| line.is_empty() || line.starts_with("//!") || line.starts_with("#!");
+    // Attributes of the whole module belong to its header.
+    let is_header =
+        |line: &str| line.is_empty() || line.starts_with("//!") || line.starts_with("#!");
     let is_module = |line: &str| line.starts_with("pub mod ") && line.ends_with(';');
-    // No other crate names a module of a test binary, and two binaries may share one by path.
-    let is_test_room = |line: &str| {
+    // Modules of a test binary need no `pub`, and two binaries may share one by path.
+    let is_test_module = |line: &str| {
         file.path.starts_with("tests/") && (line.starts_with("mod ") || line.starts_with("#[path"))
     };
     let lines = file.text.lines().enumerate();
-    let odd = lines.filter(|(_, line)| !is_sign(line) && !is_module(line) && !is_test_room(line));
+    let odd =
+        lines.filter(|(_, line)| !is_header(line) && !is_module(line) && !is_test_module(line));
     let rule = "a mod.rs holds its `//!` page and `pub mod` lines, nothing else";
     odd.map(|(at, _)| file.violation(at + 1, rule)).collect()
 }
@@ -150,7 +152,7 @@ fn split_imports(file: &File) -> Vec<Violation> {
     found
 }
 
-/// Small habits, each kept in one place.
+/// Calls that are allowed in one file or module only.
 fn forbidden_calls(file: &File) -> Vec<Violation> {
     let mut found = Vec::new();
     let module = module_of(file.path);
@@ -195,7 +197,7 @@ fn forbidden_calls(file: &File) -> Vec<Violation> {
     found
 }
 
-/// What SQL calls the time. Lower case; `now()` in code has something before it.
+/// SQL functions that return the time, in lower case; `now()` in Rust code follows no space.
 const TIMES_OF_SQL: [&str; 8] = [
     "clock_timestamp",
     "current_timestamp",
@@ -207,22 +209,20 @@ const TIMES_OF_SQL: [&str; 8] = [
     " now()",
 ];
 
-/// A clock of the database is asked for hearts alone, or one that is set moves more than those.
+/// Only heartbeats use the clock of the database, so that a wrong clock affects nothing else.
 fn database_clock_reads(file: &File) -> Vec<Violation> {
     if file.path == "src/db/backend.rs" {
         return Vec::new();
     }
     let rule = "the database's clock is asked in db/backend.rs only, for leases and the offset of the node";
     let text = file.source.with_literals.to_lowercase();
-    // In an open transaction the two differ; what time it is does not matter.
-    let text = text.replace("select now() = statement_timestamp()", "");
-    let asked = TIMES_OF_SQL.iter().flat_map(|it| text.match_indices(it));
-    asked
+    let reads = TIMES_OF_SQL.iter().flat_map(|it| text.match_indices(it));
+    reads
         .map(|(at, _)| file.violation(text[..at].matches('\n').count() + 1, rule))
         .collect()
 }
 
-/// `conversation_runs` is written in one file; a move made elsewhere would forget the state it expects.
+/// `conversation_runs` is written in one file, whose statements name the expected state.
 fn changes_run_status(file: &File) -> Vec<Violation> {
     if file.path == "src/runs/store/queue.rs" {
         return Vec::new();

@@ -7,14 +7,14 @@ use std::process::Command;
 
 use tempfile::TempDir;
 
-/// Dropping it unmounts it.
+/// A mounted disk, unmounted on drop.
 pub struct SmallDisk {
     folder: TempDir,
 }
 
 impl SmallDisk {
-    /// Mounts one of this many MiB. `None`, with a line that says so, if nothing can be mounted:
-    /// the tests with a limit of file sizes run everywhere.
+    /// Mounts a disk of this size. Prints a line and returns `None` if that is not possible; the
+    /// tests with a file size limit run everywhere.
     pub fn mount(mib: u32) -> Option<SmallDisk> {
         let folder = tempfile::tempdir().expect("a temporary folder can be made");
         let mounted = Command::new("mount")
@@ -24,7 +24,7 @@ impl SmallDisk {
         if mounted.is_ok_and(|it| it.status.success()) {
             return Some(SmallDisk { folder });
         }
-        eprintln!("not run with a full disk: no tmpfs can be mounted here (it takes root)");
+        eprintln!("not run with a full disk: mounting a tmpfs failed (it requires root)");
         None
     }
 
@@ -36,23 +36,24 @@ impl SmallDisk {
         self.path().join("filler_file")
     }
 
-    /// Leaves no free byte.
+    /// Fills the disk completely.
     pub fn fill(&self) {
-        let mut filler_file = fs::File::create(self.filler_file()).expect("it can be made");
+        let mut filler_file =
+            fs::File::create(self.filler_file()).expect("the file can be created");
         for size in [1 << 20, 4096, 1] {
             while filler_file.write_all(&vec![1; size]).is_ok() {}
         }
     }
 
-    /// Gives the space back.
+    /// Frees the disk again.
     pub fn empty(&self) {
-        fs::remove_file(self.filler_file()).expect("it can be removed");
+        fs::remove_file(self.filler_file()).expect("the file can be removed");
     }
 }
 
 impl Drop for SmallDisk {
     fn drop(&mut self) {
-        // Lazily: a process that was killed may still have a file open there.
+        // Lazy, because a killed process may still have a file open there.
         let _ = Command::new("umount").arg("-l").arg(self.path()).status();
     }
 }

@@ -11,8 +11,8 @@ use zip::{ZipArchive, ZipWriter};
 use crate::support::http_client::{HttpClient, expect, id, root_of};
 use crate::support::multipart::{multipart_body, send, upload};
 
-/// A space in which much has happened: two people, two characters, versions, a branch, a thread,
-/// something dimmed and something deleted.
+/// Creates a space with two users, two characters, swipes, a branch, a thread, an excluded message
+/// and a deleted one.
 pub async fn create_full_space(ann: &HttpClient, ben: &HttpClient) -> Value {
     let space = ann
         .create_space(
@@ -32,11 +32,11 @@ pub async fn create_full_space(ann: &HttpClient, ben: &HttpClient) -> Value {
     );
     let card = json!({"name": "Ada", "first_mes": "Hi.", "alternate_greetings": ["Ho.", "Well."], "extensions": {"made_up": {"deep": [1]}}});
     let ada = expect(201, ann.post("/api/characters", card).await);
-    let seat = ann.add_character(&space, &ada).await;
+    let membership = ann.add_character(&space, &ada).await;
     expect(
         200,
         ann.patch(
-            &format!("/api/memberships/{}", id(&seat)),
+            &format!("/api/memberships/{}", id(&membership)),
             json!({"talkativeness": 0.25, "aliases": ["Countess"], "participation": "muted"}),
         )
         .await,
@@ -53,33 +53,35 @@ pub async fn create_full_space(ann: &HttpClient, ben: &HttpClient) -> Value {
         )
         .await,
     );
-    let mut said = Vec::new();
-    for (who, text) in [
+    let mut messages = Vec::new();
+    for (user, text) in [
         (ann, "One."),
         (ben, "Two."),
         (ann, "Three."),
         (ben, "The canary."),
     ] {
-        said.push(id(
-            &expect(201, who.post_message(root, text, None).await)["message"],
+        messages.push(id(
+            &expect(201, user.post_message(root, text, None).await)["message"]
         ));
     }
     expect(
         200,
         ann.patch(
-            &format!("/api/messages/{}", said[2]),
+            &format!("/api/messages/{}", messages[2]),
             json!({"visibility": "excluded"}),
         )
         .await,
     );
     assert_eq!(
-        ann.delete(&format!("/api/messages/{}", said[3])).await.0,
+        ann.delete(&format!("/api/messages/{}", messages[3]))
+            .await
+            .0,
         204
     );
     let branch = ann
         .post(
             &format!("/api/conversations/{root}/branch"),
-            json!({"message_id": said[1], "title": "Elsewhere"}),
+            json!({"message_id": messages[1], "title": "Elsewhere"}),
         )
         .await;
     let branch = id(&expect(201, branch)["conversation"]);
@@ -99,69 +101,76 @@ pub async fn create_full_space(ann: &HttpClient, ben: &HttpClient) -> Value {
     space
 }
 
-/// Adds two lorebooks: in the space one is applied before the other; both are attached elsewhere
-/// too.
+/// Adds two lorebooks to a space, in an order, and one each to its conversation and character.
 async fn add_lorebooks(ann: &HttpClient, space: &str, conversation: i64, card: i64) {
-    let mut books = Vec::new();
+    let mut lorebooks = Vec::new();
     for (name, keys) in [
         ("The coast", ["gull", "quay"]),
         ("The house", ["stair", "door"]),
     ] {
         let entries = keys.map(|it| json!({"keys": [it], "content": format!("A {it}."), "extensions": {"sticky": 2, "made_up": [1]}}));
-        let book = json!({"name": name, "scan_depth": 3, "entries": entries});
-        books.push(id(&expect(201, ann.post("/api/lorebooks", book).await)));
+        let lorebook = json!({"name": name, "scan_depth": 3, "entries": entries});
+        lorebooks.push(id(&expect(201, ann.post("/api/lorebooks", lorebook).await)));
     }
-    for (place, books) in [
-        (space.to_owned(), vec![books[1], books[0]]),
-        (format!("/api/conversations/{conversation}"), vec![books[0]]),
-        (format!("/api/characters/{card}"), vec![books[1]]),
+    for (path_prefix, lorebooks) in [
+        (space.to_owned(), vec![lorebooks[1], lorebooks[0]]),
+        (
+            format!("/api/conversations/{conversation}"),
+            vec![lorebooks[0]],
+        ),
+        (format!("/api/characters/{card}"), vec![lorebooks[1]]),
     ] {
-        let path = format!("{place}/lorebooks");
-        expect(200, ann.put(&path, json!({"lorebook_ids": books})).await);
+        let path = format!("{path_prefix}/lorebooks");
+        expect(
+            200,
+            ann.put(&path, json!({"lorebook_ids": lorebooks})).await,
+        );
     }
 }
 
-/// The books that take part in a place, in order, with all that is in them.
-async fn linked_books(ann: &HttpClient, place: &str) -> Vec<Value> {
-    let links = expect(200, ann.get(&format!("{place}/lorebooks")).await);
-    let mut books = Vec::new();
-    for book in links["lorebook_ids"].as_array().unwrap() {
-        let mut book = expect(200, ann.get(&format!("/api/lorebooks/{book}")).await);
-        let told = book.as_object_mut().unwrap();
+/// Returns the lorebooks that are linked to a resource, in order, with their entries.
+async fn linked_books(ann: &HttpClient, path_prefix: &str) -> Vec<Value> {
+    let links = expect(200, ann.get(&format!("{path_prefix}/lorebooks")).await);
+    let mut lorebooks = Vec::new();
+    for lorebook in links["lorebook_ids"].as_array().unwrap() {
+        let mut lorebook = expect(200, ann.get(&format!("/api/lorebooks/{lorebook}")).await);
+        let fields = lorebook.as_object_mut().unwrap();
         for key in ["id", "owner_id", "updated_at"] {
-            told.remove(key);
+            fields.remove(key);
         }
-        for entry in told["entries"].as_array_mut().unwrap() {
+        for entry in fields["entries"].as_array_mut().unwrap() {
             let entry = entry.as_object_mut().unwrap();
             entry.remove("id");
             entry.remove("lorebook_id");
         }
-        books.push(book);
+        lorebooks.push(lorebook);
     }
-    books
+    lorebooks
 }
 
-/// The files of a zip, without the ids, which differ in every installation.
+/// Returns the files of a zip by name.
 pub fn unpacked(zip: &[u8]) -> BTreeMap<String, Vec<u8>> {
-    let mut zip = ZipArchive::new(Cursor::new(zip)).expect("it is a zip");
+    let mut zip = ZipArchive::new(Cursor::new(zip)).expect("a valid zip");
     let mut all = BTreeMap::new();
     for n in 0..zip.len() {
         let mut entry = zip.by_index(n).unwrap();
         let mut bytes = Vec::new();
-        entry.read_to_end(&mut bytes).expect("it is whole");
+        entry
+            .read_to_end(&mut bytes)
+            .expect("the entry is readable");
         all.insert(entry.name().unwrap().into_owned(), bytes);
     }
     all
 }
 
-/// The assets in a zip: the names of their entries are their hashes.
+/// Returns the assets in a zip; their names contain their hashes.
 pub fn assets_in(zip: &[u8]) -> BTreeMap<String, Vec<u8>> {
     let mut all = unpacked(zip);
     all.retain(|name, _| name.starts_with("assets/"));
     all
 }
 
-/// Everything that is visible of a space, without the ids, which differ in every installation.
+/// Returns everything that is visible of a space, without ids, which differ per installation.
 pub async fn visible_content(ann: &HttpClient, space: i64) -> Value {
     let at = format!("/api/spaces/{space}");
     let strip = |mut it: Value, keys: &[&str]| {
@@ -181,28 +190,28 @@ pub async fn visible_content(ann: &HttpClient, space: i64) -> Value {
             "settings_version",
         ],
     );
-    let seats = expect(200, ann.get(&format!("{at}/memberships")).await)["data"]
+    let memberships = expect(200, ann.get(&format!("{at}/memberships")).await)["data"]
         .as_array()
         .unwrap()
         .clone();
     let mut cards = Vec::new();
-    let mut books = vec![linked_books(ann, &at).await];
-    for seat in &seats {
-        if let Some(card) = seat["character_id"].as_i64() {
+    let mut lorebooks = vec![linked_books(ann, &at).await];
+    for membership in &memberships {
+        if let Some(card) = membership["character_id"].as_i64() {
             let path = format!("/api/characters/{card}");
             let shown = expect(200, ann.get(&path).await);
-            // The hash of what is shown; the seat shows the same.
+            // The character and its membership show the same picture: the URL ends with its hash.
             let picture = |it: &Value| {
                 it["avatar_url"]
                     .as_str()
                     .map(|it| it.rsplit('=').next().unwrap().to_owned())
             };
-            assert_eq!(picture(&shown), picture(seat));
+            assert_eq!(picture(&shown), picture(membership));
             cards.push(json!([shown["card"], picture(&shown)]));
-            books.push(linked_books(ann, &path).await);
+            lorebooks.push(linked_books(ann, &path).await);
         }
     }
-    let seats: Vec<Value> = seats
+    let memberships: Vec<Value> = memberships
         .into_iter()
         .map(|it| {
             strip(
@@ -228,7 +237,7 @@ pub async fn visible_content(ann: &HttpClient, space: i64) -> Value {
     let mut timelines = Vec::new();
     for it in &conversations {
         let parent = place_of(&it["parent_conversation_id"]);
-        books.push(linked_books(ann, &format!("/api/conversations/{}", id(it))).await);
+        lorebooks.push(linked_books(ann, &format!("/api/conversations/{}", id(it))).await);
         let mut lines = Vec::new();
         for message in ann.messages(id(it)).await {
             let texts = expect(
@@ -271,16 +280,16 @@ pub async fn visible_content(ann: &HttpClient, space: i64) -> Value {
         ]));
         timelines.push(lines);
     }
-    json!({"rules": rules, "seats": seats, "cards": cards, "books": books, "timelines": timelines})
+    json!({"rules": rules, "seats": memberships, "cards": cards, "books": lorebooks, "timelines": timelines})
 }
 
-/// A file of the cards' tests.
+/// Returns a file of the fixtures of character cards.
 fn card_fixture(name: &str) -> Vec<u8> {
     let path = format!("{}/tests/fixtures/cards/{name}", env!("CARGO_MANIFEST_DIR"));
-    std::fs::read(path).expect("a fixture")
+    std::fs::read(path).expect("the fixture exists")
 }
 
-/// The same zip with one entry more, or another one in its place.
+/// Returns the zip with one entry added or replaced.
 pub fn with_file(zip: &[u8], name: &str, bytes: &[u8]) -> Vec<u8> {
     let mut out = ZipWriter::new(Cursor::new(Vec::new()));
     let mut put = |name: &str, bytes: &[u8]| {
@@ -303,7 +312,7 @@ pub fn with_file(zip: &[u8], name: &str, bytes: &[u8]) -> Vec<u8> {
     out.finish().unwrap().into_inner()
 }
 
-/// The same zip without some of its entries.
+/// Returns the zip without some of its entries.
 pub fn without_files(zip: &[u8], is_out: impl Fn(&str) -> bool) -> Vec<u8> {
     let mut out = ZipWriter::new(Cursor::new(Vec::new()));
     for (name, bytes) in unpacked(zip) {

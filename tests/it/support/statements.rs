@@ -1,7 +1,7 @@
-//! Records every SQL statement of this process, as the SQLite driver logs them. For a process that
-//! runs one test only, because the log does not separate tests.
+//! Records every SQL statement of this process from the log of the SQLite driver. Needs a process
+//! that runs one test only, because the log does not separate tests.
 
-#![allow(clippy::print_stdout)] // the output of the other process is for readers of the log
+#![allow(clippy::print_stdout)] // shows the output of the child process
 
 use std::env;
 use std::fmt::Debug;
@@ -15,7 +15,7 @@ use tracing_subscriber::Layer;
 use tracing_subscriber::filter::Targets;
 use tracing_subscriber::layer::{Context, SubscriberExt};
 
-/// Set in the process that counts the statements of SQLite, and nothing else.
+/// Set only in the child process that records the statements.
 const ALONE: &str = "TROUPE_TEST_ALONE";
 
 /// The statements so far.
@@ -23,40 +23,40 @@ const ALONE: &str = "TROUPE_TEST_ALONE";
 pub struct Statements(Arc<Mutex<Vec<String>>>);
 
 impl Statements {
-    /// Has a test take place once more in a process of its own. `Some` there, with the statements
-    /// of that process; `None` here, when it has passed there. `name` is the whole name of the test.
+    /// Runs a test again in a child process. Returns `Some` with its statements in the child, and
+    /// `None` in the parent when the child has passed. `name` is the full name of the test.
     pub fn alone(name: &str) -> Option<Self> {
         if env::var_os(ALONE).is_some() {
             return Some(Self::listen());
         }
-        let own = env::current_exe().expect("this program has a place");
+        let own = env::current_exe().expect("the path of the test binary");
         let alone = Command::new(own)
             .args(["--exact", name, "--nocapture"])
             .env(ALONE, "1")
             .output()
-            .expect("this program can be started again");
-        let told = String::from_utf8_lossy(&alone.stdout);
-        println!("{told}");
-        let complaint = String::from_utf8_lossy(&alone.stderr);
-        assert!(alone.status.success(), "{complaint}");
+            .expect("the test binary can be started again");
+        let output = String::from_utf8_lossy(&alone.stdout);
+        println!("{output}");
+        let errors = String::from_utf8_lossy(&alone.stderr);
+        assert!(alone.status.success(), "{errors}");
         assert!(
-            told.contains("1 passed"),
+            output.contains("1 passed"),
             "the test was not found by its name"
         );
         None
     }
 
-    /// Notes every statement from now on.
+    /// Records every statement from now on.
     pub fn listen() -> Self {
         let statements = Self::default();
         let only = Targets::new().with_target("sqlx::query", Level::DEBUG);
         let layer = statements.clone().with_filter(only);
         tracing::subscriber::set_global_default(tracing_subscriber::registry().with(layer))
-            .expect("nobody else listens in this process");
+            .expect("no other subscriber is set in this process");
         statements
     }
 
-    /// The statements since the last call.
+    /// Returns the statements since the last call.
     pub fn take(&self) -> Vec<String> {
         std::mem::take(&mut self.0.lock())
     }
@@ -66,7 +66,7 @@ impl<S: Subscriber> Layer<S> for Statements {
     fn on_event(&self, event: &Event<'_>, _: Context<'_, S>) {
         let mut sql = Sql::default();
         event.record(&mut sql);
-        // The driver logs the first words, and the whole statement only if there is more.
+        // The driver logs a summary, and the full statement only if it is longer.
         let whole = if sql.statement.trim().is_empty() {
             sql.summary
         } else {

@@ -1,4 +1,4 @@
-//! A PostgreSQL of one test: it is stopped, killed and disconnected while servers use it.
+//! A PostgreSQL server of one test, which can be stopped, killed or suspended while it is used.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -15,22 +15,22 @@ pub struct Postgres {
     bin: PathBuf,
     folder: TempDir,
     port: u16,
-    /// Where its data lies, when it can be filled.
+    /// The disk with the data, if it can be filled.
     pub disk: Option<SmallDisk>,
 }
 
 impl Postgres {
-    /// Makes and starts one, for two hundred connections.
+    /// Starts a server with a limit of 200 connections.
     pub fn start() -> Postgres {
         Postgres::start_with("max_connections = 200")
     }
 
-    /// The same with a line of settings of its own.
+    /// Starts a server with these additional settings.
     pub fn start_with(setting: &str) -> Postgres {
         Postgres::start_on(setting, None)
     }
 
-    /// The same with its data on a disk that can be filled.
+    /// Starts a server with its data on a disk that can be filled.
     pub fn start_on(setting: &str, disk: Option<SmallDisk>) -> Postgres {
         let folder = tempfile::tempdir().expect("a temporary folder can be made");
         let server = Postgres {
@@ -49,12 +49,12 @@ impl Postgres {
         format!("postgres://postgres@127.0.0.1:{}/postgres", self.port)
     }
 
-    /// `-m immediate`: no checkpoint, no goodbye; it recovers at its start.
+    /// Restarts with `-m immediate`: no checkpoint, so that it recovers at the start.
     pub fn restart_immediately(&self) {
         self.control("restart");
     }
 
-    /// Ends it in the same way, and leaves it so.
+    /// Stops it with `-m immediate`.
     pub fn stop(&self) {
         self.control("stop");
     }
@@ -64,13 +64,13 @@ impl Postgres {
         self.control("start");
     }
 
-    /// Stops the clock of all its processes, or lets it go on.
+    /// Sends a signal, such as STOP or CONT, to all its processes.
     pub fn signal(&self, name: &str) {
         let main = fs::read_to_string(self.data().join("postmaster.pid")).unwrap_or_default();
         let Some(main) = main.lines().next().filter(|it| !it.is_empty()) else {
             return;
         };
-        // The children are no group of their own: ask the system who they are.
+        // The child processes are not a process group, so pgrep finds them.
         let children = Command::new("pgrep").args(["-P", main]).output();
         let children = children.map(|it| it.stdout).unwrap_or_default();
         let children = String::from_utf8_lossy(&children).into_owned();
@@ -87,7 +87,7 @@ impl Postgres {
         disk.unwrap_or(self.folder.path()).join("db")
     }
 
-    /// Starts it if it has ended: without space on its disk it cannot recover.
+    /// Starts it if it has exited: it cannot recover while its disk is full.
     pub fn revive(&self) {
         let mut control = as_postgres(&self.bin.join("pg_ctl"));
         control.arg("--pgdata").arg(self.data()).arg("status");
@@ -99,9 +99,9 @@ impl Postgres {
 
     fn prepare(&self, setting: &str) {
         let open = fs::Permissions::from_mode(0o777);
-        fs::set_permissions(self.folder.path(), open.clone()).expect("the folder is ours");
+        fs::set_permissions(self.folder.path(), open.clone()).expect("the permissions can be set");
         if let Some(disk) = &self.disk {
-            fs::set_permissions(disk.path(), open).expect("the disk is ours");
+            fs::set_permissions(disk.path(), open).expect("the permissions can be set");
         }
         let data = self.data();
         let mut initdb = as_postgres(&self.bin.join("initdb"));
@@ -113,9 +113,12 @@ impl Postgres {
             "--no-sync",
         ]);
         let made = initdb.stdout(Stdio::null()).status();
-        assert!(made.expect("initdb is there").success(), "initdb fails");
-        // Commits reach the system, so that a killed server keeps them, but not the disk: no power
-        // is cut here.
+        assert!(
+            made.expect("initdb can be started").success(),
+            "initdb failed"
+        );
+        // Commits reach the operating system, which a killed server survives; no test cuts the
+        // power.
         let conf = format!(
             "listen_addresses = '127.0.0.1'\nport = {}\nunix_socket_directories = '{}'\n\
              fsync = off\nfull_page_writes = off\n{setting}\n",
@@ -123,7 +126,7 @@ impl Postgres {
             data.display()
         );
         let file = data.join("postgresql.conf");
-        let all = fs::read_to_string(&file).expect("initdb wrote it") + &conf;
+        let all = fs::read_to_string(&file).expect("the file exists") + &conf;
         fs::write(&file, all).expect("the settings can be written");
     }
 
@@ -135,8 +138,8 @@ impl Postgres {
         let done = control.stdout(Stdio::null()).status();
         let log = || fs::read_to_string(self.folder.path().join("log")).unwrap_or_default();
         assert!(
-            done.expect("pg_ctl is there").success(),
-            "pg_ctl {what} fails: {}",
+            done.expect("pg_ctl can be started").success(),
+            "pg_ctl {what} failed: {}",
             log()
         );
     }
@@ -153,7 +156,7 @@ impl Drop for Postgres {
     }
 }
 
-/// PostgreSQL refuses to run as root, so root lends it to the account of the package.
+/// PostgreSQL refuses to run as root, so root runs it as the user of the package.
 fn as_postgres(program: &Path) -> Command {
     let is_root =
         fs::metadata("/proc/self").is_ok_and(|it| std::os::unix::fs::MetadataExt::uid(&it) == 0);

@@ -9,7 +9,7 @@ use async_trait::async_trait;
 use outbound_http::client::Resolver;
 use parking_lot::Mutex;
 
-/// Knows some names. One that stands for several things means them in turn.
+/// Resolves some names. A name with several entries resolves to each of them in turn.
 #[derive(Default)]
 pub struct TestResolver {
     known: HashMap<&'static str, Vec<&'static [&'static str]>>,
@@ -17,7 +17,7 @@ pub struct TestResolver {
 }
 
 impl TestResolver {
-    /// Each name with the addresses it stands for.
+    /// Creates a resolver of these names and their addresses.
     pub fn new(names: &[(&'static str, &'static [&'static str])]) -> Arc<TestResolver> {
         let mut known: HashMap<_, Vec<_>> = HashMap::new();
         for (name, addresses) in names {
@@ -27,7 +27,7 @@ impl TestResolver {
         Arc::new(TestResolver { known, asked })
     }
 
-    /// Every name that was asked for, in order.
+    /// Returns every name that was looked up, in order.
     pub fn asked(&self) -> Vec<String> {
         self.asked.lock().clone()
     }

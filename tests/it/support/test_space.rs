@@ -10,14 +10,14 @@ use crate::support::http_client::{HttpClient, inspect_every_response, root_of};
 use crate::support::process::Server;
 use crate::support::{api_contract, invariants, poll, transitions};
 
-/// Leases that a test can wait for. A beat every 200 ms, stale after 1.5 s, a sweep every 300 ms.
+/// Short leases: a heartbeat every 200 ms, stale after 1.5 s, recovery every 300 ms.
 pub const SHORT_LEASES: &[(&str, &str)] = &[
     ("RUN_HEARTBEAT_MS", "200"),
     ("RUN_STALE_AFTER_MS", "1500"),
     ("REAPER_INTERVAL_MS", "300"),
 ];
 
-/// One conversation with everything it stands on. The server goes first, the database last.
+/// A conversation with its server and model. The server is dropped first, the database last.
 pub struct TestSpace {
     pub server: Server,
     pub person: HttpClient,
@@ -28,12 +28,12 @@ pub struct TestSpace {
 }
 
 impl TestSpace {
-    /// Opens a room with these characters, in a space with these columns set.
+    /// Creates a space with these settings and characters.
     pub async fn open(backend: TestBackend, settings: Value, characters: &[&str]) -> TestSpace {
         TestSpace::open_with(backend, settings, characters, &[]).await
     }
 
-    /// The same with settings of the server in addition to the short leases.
+    /// The same with server settings in addition to the short leases.
     pub async fn open_with(
         backend: TestBackend,
         settings: Value,
@@ -44,7 +44,7 @@ impl TestSpace {
         TestSpace::open_on(database, settings, characters, env).await
     }
 
-    /// The same on a database that is there already.
+    /// The same on an existing database.
     pub async fn open_on(
         database: TestDatabase,
         settings: Value,
@@ -79,12 +79,12 @@ impl TestSpace {
         }
     }
 
-    /// A second server on the same database and the same model.
+    /// Starts a second server on the same database and the same model.
     pub async fn second_server(&self) -> Server {
         self.second_server_with(&[]).await
     }
 
-    /// The same with other settings in addition to the short leases.
+    /// The same with server settings in addition to the short leases.
     pub async fn second_server_with(&self, env: &[(&str, &str)]) -> Server {
         let base_url = self.upstream.base_url();
         let env = [SHORT_LEASES, env, &model_env(&base_url)].concat();
@@ -100,7 +100,7 @@ impl TestSpace {
         gate
     }
 
-    /// Says something that must be acknowledged; answers `{message, run}`.
+    /// Posts a message and asserts success; returns `{message, run}`.
     pub async fn post(&self, content: &str) -> Value {
         let (status, answer) = self
             .person
@@ -110,30 +110,30 @@ impl TestSpace {
         answer
     }
 
-    /// The truth.
+    /// Opens a separate connection to the database.
     pub async fn facts(&self) -> DatabaseFacts {
         DatabaseFacts::open(&self.database).await
     }
 
-    /// Waits until nothing is queued or running, and holds the database to every law, also for the
-    /// moves that led here.
+    /// Waits until no run is queued or running; checks all invariants and transitions of the
+    /// database.
     pub async fn settle(&self) -> DatabaseFacts {
         let mut facts = self.facts().await;
         let unfinished = format!(
             "SELECT CAST(count(*) AS TEXT) FROM conversation_runs WHERE conversation_id = {} AND status IN ('queued', 'running')",
             self.conversation
         );
-        poll::until("nothing is queued or running", async || {
+        poll::until("no run is queued or running", async || {
             (facts.number(&unfinished).await == 0).then_some(())
         })
         .await;
-        let mut broken = invariants::at_rest(&mut facts).await;
-        broken.extend(transitions::illegal(&mut facts).await);
-        assert!(broken.is_empty(), "{}", broken.join("\n"));
+        let mut violations = invariants::at_rest(&mut facts).await;
+        violations.extend(transitions::illegal(&mut facts).await);
+        assert!(violations.is_empty(), "{}", violations.join("\n"));
         facts
     }
 
-    /// The statuses of all runs, oldest first.
+    /// Returns the statuses of all runs, oldest first.
     pub async fn run_statuses(&self) -> Vec<String> {
         self.runs()
             .await
@@ -142,19 +142,19 @@ impl TestSpace {
             .collect()
     }
 
-    /// All runs, oldest first.
+    /// Returns all runs, oldest first.
     pub async fn runs(&self) -> Vec<RunFact> {
         self.facts().await.runs(self.conversation).await
     }
 
-    /// The roles of the timeline, in order.
+    /// Returns the roles of the timeline, in order.
     pub async fn roles(&self) -> Vec<String> {
         let timeline = self.facts().await.timeline(self.conversation).await;
         timeline.into_iter().map(|(_, role, _)| role).collect()
     }
 }
 
-/// The settings that make this model the default one.
+/// Returns the settings that make this model the default.
 pub fn model_env(base_url: &str) -> [(&str, &str); 4] {
     [
         ("TROUPE_LLM_BASE_URL", base_url),
@@ -164,7 +164,7 @@ pub fn model_env(base_url: &str) -> [(&str, &str); 4] {
     ]
 }
 
-/// What the model says for the n-th time: never the same line twice.
+/// Returns the n-th reply of the model; all are different.
 fn reply(n: usize) -> String {
     format!("This is reply {n}, said slowly, and said to the end. 🎭")
 }

@@ -1,54 +1,54 @@
-//! The state of one conversation in a client, folded from frames exactly as the protocol says.
+//! The state of one conversation in a client, built from frames as the protocol specifies.
 //!
 //! Pure: frames in, state and "subscribe again" out. The rules: a durable event that is not the
-//! next `rev` is a gap; a delta whose offset is not the length of what is held (in UTF-16 units)
-//! is a gap; a snapshot without `reset` is merged, one with it replaces.
+//! next `rev` is a gap; a delta whose offset is not the length of the received text (in UTF-16
+//! units) is a gap; a snapshot without `reset` is merged, one with it replaces the state.
 
 use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-/// What a client does after a frame.
+/// The next action of a client after a frame.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Then {
     /// Keep reading events.
     Listen,
-    /// Subscribes again with its last `rev`.
+    /// Subscribe again with the last `rev`.
     SubscribeAgain,
 }
 
-/// The text of a run that is being written.
+/// The text of a running run.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Stream {
     pub run_id: String,
     pub text: String,
 }
 
-/// One conversation as one client holds it.
+/// The state of one conversation in one client.
 #[derive(Clone, Debug, Default)]
 pub struct Timeline {
     rev: Option<i64>,
     messages: BTreeMap<i64, Value>,
     stream: Option<Stream>,
     state: Value,
-    /// Sentences about what a server must never send.
+    /// Protocol violations of the server.
     complaints: Vec<String>,
 }
 
 impl Timeline {
-    /// The newest durable event that is folded in; none before the first snapshot.
+    /// Returns the `rev` of the newest applied event; `None` before the first snapshot.
     pub fn rev(&self) -> Option<i64> {
         self.rev
     }
 
-    /// What is shown, by `seq`.
+    /// Returns the visible messages, by `seq`.
     pub fn messages(&self) -> Vec<Value> {
         let mut messages: Vec<Value> = self.messages.values().cloned().collect();
         messages.sort_by_key(|message| message["seq"].as_i64());
         messages
     }
 
-    /// `(seq, role, content)` of what is shown.
+    /// Returns `(seq, role, content)` of the visible messages.
     pub fn lines(&self) -> Vec<(i64, String, String)> {
         let line = |message: &Value| {
             (
@@ -60,17 +60,17 @@ impl Timeline {
         self.messages().iter().map(line).collect()
     }
 
-    /// What is being written right now.
+    /// Returns the text that is being streamed.
     pub fn stream(&self) -> Option<&Stream> {
         self.stream.as_ref()
     }
 
-    /// idle, queued, generating, paused or failed.
+    /// Returns idle, queued, generating, paused or failed.
     pub fn state(&self) -> &str {
         self.state.as_str().unwrap_or("")
     }
 
-    /// What the server must not have sent.
+    /// Returns the protocol violations of the server.
     pub fn complaints(&self) -> &[String] {
         &self.complaints
     }
@@ -80,7 +80,7 @@ impl Timeline {
         let snapshot = &answer["snapshot"];
         let Some(rev) = answer["rev"].as_i64() else {
             self.complaints
-                .push(format!("an answer to subscribe without rev: {answer}"));
+                .push(format!("a response to subscribe without rev: {answer}"));
             return;
         };
         let replaces = self.rev.is_none() || snapshot["reset"] == true;
@@ -168,7 +168,7 @@ impl Timeline {
         Then::Listen
     }
 
-    /// A newer form of a message replaces the older one; a hidden one leaves.
+    /// Adds or replaces a message; a hidden one is removed.
     fn put(&mut self, message: &Value) {
         let Some(id) = message["id"].as_i64() else {
             self.complaints
@@ -210,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn the_next_rev_is_folded_and_a_gap_is_not() {
+    fn the_next_rev_is_applied_and_a_gap_is_not() {
         let mut timeline = subscribed(4, vec![message(1, 4, "a")]);
 
         let next = json!({"type": "message_created", "rev": 5, "message": message(2, 5, "b")});
@@ -237,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn offsets_count_as_a_browser_counts() {
+    fn offsets_are_counted_in_utf16_units() {
         let mut timeline = subscribed(1, vec![]);
         let chunk = |offset: u64, delta: &str| json!({"type": "stream_chunk", "run_id": "r", "offset": offset, "delta": delta});
 
@@ -257,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn an_older_form_never_replaces_a_newer_one() {
+    fn an_older_version_of_a_message_never_replaces_a_newer_one() {
         let mut timeline = subscribed(4, vec![message(1, 4, "new")]);
 
         timeline.take_snapshot(

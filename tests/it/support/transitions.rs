@@ -1,7 +1,7 @@
 //! Records every transition of every run by a database trigger, and finds the illegal ones.
 //!
-//! A trigger sees what no poll can: that a run took only legal steps, that an ended one never
-//! moved again, and that each claim raised the fence by one.
+//! Unlike polling, a trigger records every transition: a run makes only legal ones, an ended run
+//! makes none, and each claim increments the lease by one.
 
 use crate::support::database_facts::{DatabaseFacts, word};
 
@@ -27,7 +27,7 @@ END $$;
 CREATE TRIGGER run_moves AFTER INSERT OR UPDATE ON conversation_runs FOR EACH ROW EXECUTE FUNCTION note_run_move();
 ALTER TABLE conversation_runs ENABLE ALWAYS TRIGGER run_moves;";
 
-/// From now on the database writes every move down.
+/// Installs the trigger, which records every later transition.
 pub async fn record(facts: &mut DatabaseFacts) {
     let triggers = match facts {
         DatabaseFacts::Sqlite(_) => SQLITE,
@@ -36,7 +36,7 @@ pub async fn record(facts: &mut DatabaseFacts) {
     facts.execute(triggers).await;
 }
 
-/// Moves that no run may make; empty when all were legal.
+/// Returns the illegal transitions.
 pub async fn illegal(facts: &mut DatabaseFacts) -> Vec<String> {
     let lease = |column: &str| format!("coalesce(CAST({column} AS TEXT), '-')");
     let sql = format!(
@@ -48,11 +48,11 @@ pub async fn illegal(facts: &mut DatabaseFacts) -> Vec<String> {
     );
     let rows = facts.rows(&sql).await;
     rows.iter()
-        .map(|row| format!("S3, S5: an illegal move of run {}", word(&row[0])))
+        .map(|row| format!("S3, S5: an illegal transition of run {}", word(&row[0])))
         .collect()
 }
 
-/// A claim raises the fence by one; no other move touches it, and from an end nothing leads on.
+/// A claim increments the lease by one; no other transition changes it, and an end is final.
 const LEGAL: &str = "(was IS NULL AND became = 'queued' AND lease = 0) \
     OR (was = 'queued' AND became = 'running' AND lease = lease_was + 1) \
     OR (was = 'queued' AND became IN ('canceled', 'skipped', 'failed') AND lease = lease_was) \

@@ -30,19 +30,21 @@ impl TrapServer {
         }
     }
 
-    /// Whether it also listens on [::1].
+    /// Returns whether it also listens on [::1].
     pub fn has_ipv6(&self) -> bool {
         self.listening.len() == 2
     }
 
-    /// How many connections were made so far.
+    /// Returns the number of connections so far.
     pub fn n_came(&self) -> usize {
         self.n_came.load(Ordering::SeqCst)
     }
 }
 
 async fn count(listener: TcpListener, n_came: Arc<AtomicUsize>) {
-    listener.set_nonblocking(true).expect("a socket of ours");
+    listener
+        .set_nonblocking(true)
+        .expect("the socket can be configured");
     let listener = tokio::net::TcpListener::from_std(listener).expect("a listening socket");
     while listener.accept().await.is_ok() {
         n_came.fetch_add(1, Ordering::SeqCst);

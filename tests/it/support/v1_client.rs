@@ -1,4 +1,4 @@
-//! A client of `/v1`: has a key, sends JSON, and reads streams as they arrive.
+//! A client of `/v1` with an API key, which sends JSON and reads streams as they arrive.
 
 use futures::StreamExt;
 use futures::stream::BoxStream;
@@ -18,7 +18,7 @@ pub struct V1Client {
 }
 
 impl V1Client {
-    /// With a new key of this person.
+    /// Creates a client with a new API key of this user.
     pub async fn new(person: &HttpClient) -> V1Client {
         let made = expect(
             201,
@@ -31,7 +31,7 @@ impl V1Client {
         }
     }
 
-    /// The same program at another node.
+    /// Returns the same client for another node.
     pub fn with_base(&self, base: &str) -> V1Client {
         V1Client {
             base: base.to_owned(),
@@ -57,7 +57,7 @@ impl V1Client {
             .await
             .unwrap_or_else(|it| panic!("{what}: {it}"));
         let status = answer.status().as_u16();
-        let text = answer.text().await.expect("an answer comes whole");
+        let text = answer.text().await.expect("the body is complete");
         (
             status,
             serde_json::from_str(&text).unwrap_or(Value::String(text)),
@@ -72,7 +72,7 @@ impl V1Client {
         self.send(Method::POST, path, Some(&body)).await
     }
 
-    /// Sends a body without a content type of JSON.
+    /// Sends a body without a content type.
     pub async fn post_untyped(&self, path: &str, body: impl Into<reqwest::Body>) -> (u16, Value) {
         let answer = self.request(Method::POST, path).body(body).send().await;
         let answer = answer.expect("the server answers");
@@ -84,24 +84,24 @@ impl V1Client {
         self.send(Method::DELETE, path, None).await
     }
 
-    /// A response that must begin.
+    /// Creates a response and asserts success.
     pub async fn respond(&self, body: Value) -> Value {
         expect(200, self.post("/responses", with_default_model(body)).await)
     }
 
-    /// A response that must not begin: status, code, param.
+    /// Creates a response and asserts an error; returns status, code, param.
     pub async fn respond_with_error(&self, body: Value) -> (u16, String, Value) {
         error_of(&self.post("/responses", with_default_model(body)).await)
     }
 
-    /// The stream of a response, event by event.
+    /// Creates a response and returns its event stream.
     pub async fn stream(&self, body: Value) -> SseReader {
         let mut body = with_default_model(body);
         body["stream"] = json!(true);
         SseReader::of(self.request(Method::POST, "/responses").json(&body)).await
     }
 
-    /// The stream of a response that is there already.
+    /// Returns the event stream of an existing response.
     pub async fn replay(&self, id: &str, after: Option<i64>) -> SseReader {
         let after = after.map_or_else(String::new, |it| format!("&starting_after={it}"));
         let path = format!("/responses/{id}?stream=true{after}");
@@ -109,7 +109,7 @@ impl V1Client {
     }
 }
 
-/// With the model of the tests, unless it names another.
+/// Adds the model of the tests if the body has none.
 fn with_default_model(mut body: Value) -> Value {
     if body.get("model").is_none() {
         body["model"] = json!("scripted");
@@ -117,7 +117,7 @@ fn with_default_model(mut body: Value) -> Value {
     body
 }
 
-/// Status, code and param of an error, after a look at its shape.
+/// Returns the status, code and param of an error and checks its format.
 pub fn error_of((status, body): &(u16, Value)) -> (u16, String, Value) {
     let error = body["error"]
         .as_object()
@@ -128,7 +128,7 @@ pub fn error_of((status, body): &(u16, Value)) -> (u16, String, Value) {
     (*status, code, error["param"].clone())
 }
 
-/// Reads a stream. Dropping it leaves.
+/// Reads an event stream; disconnects on drop.
 pub struct SseReader {
     bytes: BoxStream<'static, reqwest::Result<bytes::Bytes>>,
     rest: String,
@@ -148,7 +148,7 @@ impl SseReader {
         }
     }
 
-    /// The next event; `None` after `[DONE]`. Panics when the stream is cut.
+    /// Returns the next event; `None` after `[DONE]`. Panics if the stream ends before it.
     pub async fn next(&mut self) -> Option<Value> {
         loop {
             if let Some((frame, rest)) = self.rest.split_once("\n\n") {
@@ -162,11 +162,11 @@ impl SseReader {
             }
             let more = timeout(DEADLINE, self.bytes.next()).await;
             let more = more
-                .expect("a stream goes on")
-                .expect("a stream has its end");
-            let more = more.expect("a stream is not cut");
+                .expect("the next bytes arrive in time")
+                .expect("the stream ends with [DONE]");
+            let more = more.expect("the stream is not cut off");
             self.rest
-                .push_str(std::str::from_utf8(&more).expect("events are whole texts"));
+                .push_str(std::str::from_utf8(&more).expect("events are valid UTF-8"));
         }
     }
 
@@ -178,13 +178,13 @@ impl SseReader {
         if frame.starts_with(':') {
             return None;
         }
-        let (name, data) = frame.split_once("\ndata: ").expect("an event has its data");
+        let (name, data) = frame.split_once("\ndata: ").expect("an event has data");
         let event: Value = serde_json::from_str(data).expect("data is JSON");
         assert_eq!(name, format!("event: {}", event["type"].as_str().unwrap()));
         Some(event)
     }
 
-    /// Events up to the first of this kind, with it.
+    /// Returns the events up to and including the first one of this type.
     pub async fn until(&mut self, kind: &str) -> Vec<Value> {
         let mut events = Vec::new();
         while let Some(event) = self.next().await {
@@ -197,7 +197,7 @@ impl SseReader {
         panic!("no {kind} in {events:?}");
     }
 
-    /// All that is left.
+    /// Returns all remaining events.
     pub async fn rest(mut self) -> Vec<Value> {
         let mut events = Vec::new();
         while let Some(event) = self.next().await {

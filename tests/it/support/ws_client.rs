@@ -18,16 +18,20 @@ use tokio_tungstenite::{MaybeTlsStream, WebSocketStream, connect_async};
 use crate::support::http_client::HttpClient;
 use crate::support::poll::DEADLINE;
 
-/// A socket to a server of a test.
+/// A WebSocket to a test server.
 pub type Socket = WebSocketStream<MaybeTlsStream<TcpStream>>;
 
-/// Opens a socket as the browser of this person would.
+/// Opens a socket as this user's browser would, in protocol 1.
 pub async fn connect(person: &HttpClient) -> Result<Socket, Error> {
+    connect_to(person, "/ws").await
+}
+
+async fn connect_to(person: &HttpClient, path: &str) -> Result<Socket, Error> {
     let mut request = person
         .base()
         .replacen("http", "ws", 1)
         .into_client_request()?;
-    *request.uri_mut() = format!("{}/ws", person.base().replacen("http", "ws", 1))
+    *request.uri_mut() = format!("{}{path}", person.base().replacen("http", "ws", 1))
         .parse()
         .expect("our own address is well formed");
     let headers = request.headers_mut();
@@ -50,49 +54,57 @@ pub async fn connect_with_key(address: &str, key: &str) -> Result<Socket, Error>
     Ok(connect_async(request).await?.0)
 }
 
-/// One open socket and everything it heard.
+/// An open socket and every frame that it received.
 pub struct WsClient {
     log: Arc<Mutex<Vec<Value>>>,
-    /// Follows the length of the log; closed when the socket is.
-    heard: watch::Receiver<usize>,
+    /// The length of the log; closed with the socket.
+    received: watch::Receiver<usize>,
     outbox: mpsc::Sender<String>,
     next_id: AtomicI64,
     task: JoinHandle<()>,
 }
 
 impl WsClient {
-    /// Opens a socket and begins to listen.
+    /// Opens a socket and starts recording.
     pub async fn open(person: &HttpClient) -> WsClient {
         let socket = connect(person).await;
         let socket =
-            socket.unwrap_or_else(|error| panic!("the server refused the socket: {error}"));
+            socket.unwrap_or_else(|error| panic!("the server rejected the socket: {error}"));
         WsClient::at(socket)
     }
 
-    /// Begins to listen at a socket that is open.
+    /// Opens a socket in protocol 2 and starts recording.
+    pub async fn open_in_protocol_2(person: &HttpClient) -> WsClient {
+        let socket = connect_to(person, "/ws?protocol=2").await;
+        let socket =
+            socket.unwrap_or_else(|error| panic!("the server rejected the socket: {error}"));
+        WsClient::at(socket)
+    }
+
+    /// Starts recording on an open socket.
     pub fn at(socket: Socket) -> WsClient {
         let log = Arc::new(Mutex::new(Vec::new()));
-        let (told, heard) = watch::channel(0);
-        let (outbox, letters) = mpsc::channel(64);
-        let task = tokio::spawn(listen(socket, letters, Arc::clone(&log), told));
+        let (notify, received) = watch::channel(0);
+        let (outbox, outgoing) = mpsc::channel(64);
+        let task = tokio::spawn(listen(socket, outgoing, Arc::clone(&log), notify));
         WsClient {
             log,
-            heard,
+            received,
             outbox,
             next_id: AtomicI64::new(1),
             task,
         }
     }
 
-    /// Opens a socket and subscribes a conversation.
+    /// Opens a socket and subscribes to a conversation.
     pub async fn subscribed(person: &HttpClient, conversation: i64) -> WsClient {
-        let ear = WsClient::open(person).await;
-        let answer = ear.subscribe(conversation, None).await;
+        let client = WsClient::open(person).await;
+        let answer = client.subscribe(conversation, None).await;
         assert_eq!(answer["ok"], true, "{answer}");
-        ear
+        client
     }
 
-    /// Subscribes; answers the frame with the snapshot.
+    /// Subscribes; returns the frame with the snapshot.
     pub async fn subscribe(&self, conversation: i64, after_rev: Option<i64>) -> Value {
         let mut frame = json!({"op": "subscribe", "conversation_id": conversation});
         if let Some(rev) = after_rev {
@@ -101,12 +113,12 @@ impl WsClient {
         self.call(frame).await
     }
 
-    /// Sends a frame with an `id` of its own, and waits for the answer to it.
+    /// Sends a frame with a new `id` and waits for its response.
     pub async fn call(&self, mut frame: Value) -> Value {
         let id = self.next_id.fetch_add(1, Ordering::Relaxed);
         frame["id"] = json!(id);
         self.send_text(&frame.to_string()).await;
-        self.wait_for("an answer to our frame", |heard| heard["re"] == id)
+        self.wait_for("the response to a frame", |received| received["re"] == id)
             .await
     }
 
@@ -118,37 +130,40 @@ impl WsClient {
             .expect("the socket is open");
     }
 
-    /// The first frame, heard already or still to come, that fits; panics with the tail of the log.
+    /// Returns the first frame that fits, received or future; panics with the end of the log.
     pub async fn wait_for(&self, what: &str, fits: impl Fn(&Value) -> bool) -> Value {
         self.wait_after(0, what, fits).await.1
     }
 
-    /// The same among the frames from a place in the log on; answers the place behind it too.
+    /// The same from a position in the log on; also returns the position after the frame.
     pub async fn wait_after(
         &self,
         from: usize,
         what: &str,
         fits: impl Fn(&Value) -> bool,
     ) -> (usize, Value) {
-        let mut heard = self.heard.clone();
+        let mut received = self.received.clone();
         let mut at = from;
         let search = async {
             loop {
-                let n_heard = *heard.borrow_and_update();
-                while at < n_heard {
+                let n_received = *received.borrow_and_update();
+                while at < n_received {
                     let frame = self.log.lock()[at].clone();
                     at += 1;
                     if fits(&frame) {
                         return Some((at, frame));
                     }
                 }
-                heard.changed().await.ok()?;
+                received.changed().await.ok()?;
             }
         };
         match timeout(DEADLINE, search).await {
             Ok(Some(found)) => found,
-            Ok(None) => panic!("the socket was closed before: {what}\n{}", self.tail()),
-            Err(_) => panic!("waited {DEADLINE:?} in vain for: {what}\n{}", self.tail()),
+            Ok(None) => panic!(
+                "the socket was closed while waiting for: {what}\n{}",
+                self.tail()
+            ),
+            Err(_) => panic!("timed out after {DEADLINE:?}: {what}\n{}", self.tail()),
         }
     }
 
@@ -162,24 +177,24 @@ impl WsClient {
 
     /// Waits until the server has closed this socket.
     pub async fn wait_closed(&self) {
-        let mut heard = self.heard.clone();
-        let closed = async { while heard.changed().await.is_ok() {} };
+        let mut received = self.received.clone();
+        let closed = async { while received.changed().await.is_ok() {} };
         timeout(DEADLINE, closed)
             .await
             .unwrap_or_else(|_| panic!("the socket stayed open\n{}", self.tail()));
     }
 
-    /// Everything heard so far.
+    /// Returns every frame so far.
     pub fn log(&self) -> Vec<Value> {
         self.log.lock().clone()
     }
 
-    /// How many frames were heard so far: a place for `wait_after`.
+    /// Returns the number of frames so far, a position for `wait_after`.
     pub fn here(&self) -> usize {
         self.log.lock().len()
     }
 
-    /// The types of the events about one run, in order; deltas in a row count once.
+    /// Returns the types of the events about one run; consecutive deltas count once.
     pub fn order_of(&self, run_id: &str) -> Vec<String> {
         let log = self.log.lock();
         let mut order: Vec<String> = log
@@ -196,7 +211,7 @@ impl WsClient {
         let from = log.len().saturating_sub(15);
         let lines: Vec<String> = log[from..].iter().map(Value::to_string).collect();
         format!(
-            "heard {} frames, the last:\n{}",
+            "received {} frames, the last:\n{}",
             log.len(),
             lines.join("\n")
         )
@@ -209,12 +224,12 @@ impl Drop for WsClient {
     }
 }
 
-/// The type of an event; answers have none.
+/// Returns the type of an event; responses have none.
 pub fn type_of(frame: &Value) -> Option<String> {
     frame["type"].as_str().map(str::to_owned)
 }
 
-/// Whether an event is about a run: it names it, carries it, or carries its message.
+/// Returns whether an event contains the id of a run, the run itself or its message.
 pub fn is_of_run(frame: &Value, run_id: &str) -> bool {
     frame["run_id"] == run_id
         || frame["run"]["id"] == run_id
@@ -223,24 +238,24 @@ pub fn is_of_run(frame: &Value, run_id: &str) -> bool {
 
 async fn listen(
     mut socket: Socket,
-    mut letters: mpsc::Receiver<String>,
+    mut outgoing: mpsc::Receiver<String>,
     log: Arc<Mutex<Vec<Value>>>,
-    told: watch::Sender<usize>,
+    notify: watch::Sender<usize>,
 ) {
     loop {
         tokio::select! {
-            letter = letters.recv() => {
-                let Some(letter) = letter else { return };
-                if socket.send(Message::text(letter)).await.is_err() {
+            text = outgoing.recv() => {
+                let Some(text) = text else { return };
+                if socket.send(Message::text(text)).await.is_err() {
                     return;
                 }
             }
             frame = socket.next() => {
                 let Some(Ok(frame)) = frame else { return };
                 let Message::Text(text) = frame else { continue };
-                let frame = serde_json::from_str(&text).unwrap_or_else(|_| panic!("no JSON: {text}"));
+                let frame = serde_json::from_str(&text).unwrap_or_else(|_| panic!("not JSON: {text}"));
                 log.lock().push(frame);
-                told.send_modify(|n| *n += 1);
+                notify.send_modify(|n| *n += 1);
             }
         }
     }

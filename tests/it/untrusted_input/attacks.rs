@@ -11,9 +11,9 @@ use parking_lot::Mutex;
 use crate::untrusted_input::http_connection::{HttpConnection, Reply};
 
 /// The number of concurrent connections.
-const LINES: usize = 8;
+const CONNECTIONS: usize = 8;
 
-/// Words that only our insides know.
+/// Words of the implementation, which no response may contain.
 const INTERNAL_TEXTS: [&str; 12] = [
     "sqlx",
     "sea_orm",
@@ -29,7 +29,7 @@ const INTERNAL_TEXTS: [&str; 12] = [
     "actix",
 ];
 
-/// One request, and what it is, for the one who reads of its failure.
+/// One request, with a description for the failure message.
 pub struct Attack {
     pub what: String,
     pub bytes: Vec<u8>,
@@ -43,7 +43,7 @@ pub struct Tally {
 }
 
 impl Tally {
-    /// How many were sent.
+    /// The number of requests sent.
     pub fn n(&self) -> usize {
         self.by_status.values().sum()
     }
@@ -54,7 +54,7 @@ impl Tally {
         let shown: Vec<_> = self.wrong.iter().take(40).cloned().collect();
         assert!(
             shown.is_empty(),
-            "{} of {} were answered wrongly:\n{}",
+            "{} of {} got a wrong response:\n{}",
             self.wrong.len(),
             self.n(),
             shown.join("\n")
@@ -63,13 +63,13 @@ impl Tally {
 
     fn record(&mut self, what: &str, reply: &Reply) {
         *self.by_status.entry(reply.status).or_default() += 1;
-        if let Some(complaint) = problem_with(reply) {
+        if let Some(problem) = problem_with(reply) {
             let body: String = String::from_utf8_lossy(&reply.body)
                 .chars()
                 .take(300)
                 .collect();
             self.wrong
-                .push(format!("{what}: {} {complaint}: {body}", reply.status));
+                .push(format!("{what}: {} {problem}: {body}", reply.status));
         }
     }
 }
@@ -83,38 +83,38 @@ impl fmt::Display for Tally {
     }
 }
 
-/// Sends all of them and looks at every answer.
+/// Sends all requests and checks every response.
 pub async fn send(base: &str, attacks: Vec<Attack>) -> Tally {
     let attacks = Arc::new(attacks);
     let next = Arc::new(AtomicUsize::new(0));
     let tally = Arc::new(Mutex::new(Tally::default()));
-    let mut lines = Vec::new();
-    for _ in 0..LINES {
+    let mut tasks = Vec::new();
+    for _ in 0..CONNECTIONS {
         let (attacks, next, tally) = (attacks.clone(), next.clone(), tally.clone());
-        let mut line = HttpConnection::connect(base);
-        lines.push(tokio::spawn(async move {
+        let mut connection = HttpConnection::connect(base);
+        tasks.push(tokio::spawn(async move {
             while let Some(attack) = attacks.get(next.fetch_add(1, Ordering::Relaxed)) {
-                match line.send(&attack.bytes).await {
+                match connection.send(&attack.bytes).await {
                     Ok(reply) => tally.lock().record(&attack.what, &reply),
                     Err(error) => {
-                        let wrong = format!("{}: no answer: {error}", attack.what);
+                        let wrong = format!("{}: no response: {error}", attack.what);
                         tally.lock().wrong.push(wrong);
                     }
                 }
             }
         }));
     }
-    for line in lines {
-        line.await.expect("a line does not panic");
+    for task in tasks {
+        task.await.expect("a connection task panicked");
     }
     let tally = tally.lock();
     tally.clone()
 }
 
-/// What is wrong with an answer, whatever was asked.
+/// What is wrong with a response to any request.
 pub fn problem_with(reply: &Reply) -> Option<String> {
     if !reply.header("x-injected").is_empty() {
-        return Some("a header came from the request".to_owned());
+        return Some("the request injected a header".to_owned());
     }
     if reply.status < 400 {
         return None;
@@ -122,15 +122,15 @@ pub fn problem_with(reply: &Reply) -> Option<String> {
     let error = &reply.json()["error"];
     let word = |key: &str| error[key].as_str().unwrap_or_default();
     if word("type").is_empty() || word("code").is_empty() || word("message").is_empty() {
-        return Some("is not in the shape of an error".to_owned());
+        return Some("has no uniform error body".to_owned());
     }
     if reply.status >= 500 {
-        return Some("is our fault".to_owned());
+        return Some("is a server error".to_owned());
     }
-    let told = [word("message"), word("param")].concat();
-    if told.chars().count() > 1_000 {
-        return Some("gives the question back".to_owned());
+    let text = [word("message"), word("param")].concat();
+    if text.chars().count() > 1_000 {
+        return Some("repeats the request".to_owned());
     }
-    let inside = INTERNAL_TEXTS.iter().find(|it| told.contains(**it))?;
-    Some(format!("tells of {inside}"))
+    let internal = INTERNAL_TEXTS.iter().find(|it| text.contains(**it))?;
+    Some(format!("contains {internal}"))
 }

@@ -3,18 +3,18 @@
 use std::env;
 use std::fmt::Write;
 
-/// One in this many strings is tried in one place, the next one in the next place: all of them in
-/// every place last minutes, which is for `bin/test --slow`.
+/// Each field gets one string in this many, the next field the next ones. All strings in all fields
+/// take minutes and run only with `bin/test --slow`.
 const SHARES: usize = 5;
 
-/// The share of a corpus that one place gets.
-pub fn share<T>(corpus: &[T], place: usize) -> impl Iterator<Item = &T> {
-    let is_long = env::var("TROUPE_SLOW_TESTS").is_ok_and(|value| value == "1");
-    let n = if is_long { 1 } else { SHARES };
-    corpus.iter().skip(place % n).step_by(n)
+/// The share of a corpus that the field with this index gets.
+pub fn share<T>(corpus: &[T], index: usize) -> impl Iterator<Item = &T> {
+    let is_slow_run = env::var("TROUPE_SLOW_TESTS").is_ok_and(|value| value == "1");
+    let n = if is_slow_run { 1 } else { SHARES };
+    corpus.iter().skip(index % n).step_by(n)
 }
 
-/// JSON strings that stand for no text: halves of pairs, and escapes that are none. Whole tokens.
+/// Invalid JSON strings, as tokens: lone surrogates and malformed escapes.
 pub const BROKEN_TOKENS: &[&str] = &[
     r#""\ud800""#,
     r#""\udc00""#,
@@ -31,7 +31,7 @@ pub const BROKEN_TOKENS: &[&str] = &[
     "\"open",
 ];
 
-/// Pieces of an address in which the encoding itself is the attack.
+/// URL path segments in which the encoding itself is the attack.
 pub const BROKEN_PERCENTS: &[&str] = &[
     "%",
     "%0",
@@ -60,13 +60,13 @@ pub const BROKEN_PERCENTS: &[&str] = &[
     "*",
 ];
 
-/// The same text inside of an address, every byte but letters and digits encoded.
+/// Percent-encodes every byte but letters, digits and hyphens.
 pub fn percent_encoded(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for byte in text.bytes() {
         match byte {
             b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' => out.push(byte.into()),
-            _ => write!(out, "%{byte:02X}").expect("a String takes everything"),
+            _ => write!(out, "%{byte:02X}").expect("writing to a String does not fail"),
         }
     }
     out
@@ -77,12 +77,12 @@ mod tests {
     use super::{percent_encoded, share};
 
     #[test]
-    fn an_address_holds_only_what_may_stand_there() {
+    fn percent_encoding_escapes_all_but_letters_digits_and_hyphens() {
         assert_eq!(percent_encoded("a/é \0"), "a%2F%C3%A9%20%00");
     }
 
     #[test]
-    fn places_share_the_corpus_and_nothing_is_left_out() {
+    fn the_shares_of_a_corpus_together_contain_every_item() {
         let corpus: Vec<usize> = (0..23).collect();
 
         let mut tried: Vec<_> = (0..5).flat_map(|it| share(&corpus, it)).collect();

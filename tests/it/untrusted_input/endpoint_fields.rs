@@ -10,9 +10,9 @@ use troupe::web::openapi::endpoint::ApiEndpoint;
 
 use crate::support::poll;
 use crate::untrusted_input::http_connection::{HttpConnection, Reply};
-use crate::untrusted_input::installation::{Installation, all_endpoints, book, columns};
+use crate::untrusted_input::installation::{Installation, all_endpoints, columns, lorebook};
 
-/// Names that strangers try, in addition to the columns of the database and the names in the
+/// Names that attackers try, in addition to the columns of the database and the names in the
 /// document.
 const WORDS: [&str; 12] = [
     "admin",
@@ -33,15 +33,15 @@ const WORDS: [&str; 12] = [
 #[derive(Clone)]
 pub struct EndpointFields {
     pub method: String,
-    /// As the router has it.
+    /// The route pattern.
     pub path: String,
-    /// With the ids of what is there.
+    /// The path with the ids of existing resources.
     pub address: String,
     /// Whether it reads a body.
     pub reads: bool,
-    /// A body that it finds as little wrong with as can be found out.
+    /// A body with as few validation errors as probing can reach.
     pub base: Map<String, Value>,
-    /// The fields that it knows.
+    /// The accepted fields.
     pub fields: Vec<Field>,
 }
 
@@ -52,7 +52,7 @@ pub struct Field {
     pub shape: Shape,
 }
 
-/// Where in a field a text may stand.
+/// Where a field accepts a text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Shape {
     Text,
@@ -74,110 +74,118 @@ impl Shape {
 }
 
 impl EndpointFields {
-    /// The whole body with this value for one field.
+    /// The base body with this value for one field.
     pub fn body_with(&self, field: &str, value: Value) -> String {
         let mut body = self.base.clone();
         body.insert(field.to_owned(), value);
         Value::Object(body).to_string()
     }
 
-    /// Method and path, as the page on the API has them.
+    /// Method and route pattern.
     pub fn call(&self) -> String {
         format!("{} {}", self.method, self.path)
     }
 }
 
-/// The fields of every endpoint, with the ids of this server. They are found out once for all
-/// tests, because they are the same on every server.
-pub async fn of_all_endpoints(house: &Installation) -> Vec<EndpointFields> {
+/// The fields of every endpoint, with the ids of this server. They are probed once for all tests,
+/// because they are the same on every server.
+pub async fn of_all_endpoints(server: &Installation) -> Vec<EndpointFields> {
     static KNOWN: OnceCell<HashMap<String, EndpointFields>> = OnceCell::const_new();
-    let known = KNOWN.get_or_init(|| learn_all(house)).await;
+    let known = KNOWN.get_or_init(|| probe_all(server)).await;
     let mut all = Vec::new();
-    for door in all_endpoints() {
-        let call = format!("{} {}", door.method(), door.path());
+    for endpoint in all_endpoints() {
+        let call = format!("{} {}", endpoint.method(), endpoint.path());
         all.push(EndpointFields {
-            address: house.address(&door).await,
+            address: server.address(&endpoint).await,
             ..known[&call].clone()
         });
     }
     all
 }
 
-async fn learn_all(house: &Installation) -> HashMap<String, EndpointFields> {
-    let tables = columns(&mut house.facts().await).await;
+async fn probe_all(server: &Installation) -> HashMap<String, EndpointFields> {
+    let tables = columns(&mut server.facts().await).await;
     let columns = tables.into_values().flatten();
-    let doors = all_endpoints();
-    let documented = doors.iter().flat_map(documented);
+    let endpoints = all_endpoints();
+    let documented = endpoints.iter().flat_map(documented);
     let words = columns.chain(WORDS.map(str::to_owned)).chain(documented);
     let words: BTreeSet<String> = words.collect();
-    let learned = join_all(doors.iter().map(|door| learn(house, door, &words))).await;
-    // Suggestions that a trial asked for cost their space tokens when they end.
-    let candidates = &house.app.app.engine.candidates;
-    poll::until("no suggestion is being written", async || {
+    let probed = join_all(
+        endpoints
+            .iter()
+            .map(|endpoint| probe_fields(server, endpoint, &words)),
+    )
+    .await;
+    // Suggestions that a probe requested change `tokens_used` of their space when they end.
+    let candidates = &server.app.app.engine.candidates;
+    poll::until("all suggestions have ended", async || {
         (candidates.count() == 0).then_some(())
     })
     .await;
-    // An entry is one of its book; of those there were, one or the other has been deleted.
-    let again = house.request_with("POST", "/api/lorebooks", &book().to_string());
-    let made = HttpConnection::connect(&house.app.base).send(&again).await;
-    assert_eq!(made.expect("an answer").status, 201);
-    learned.into_iter().map(|it| (it.call(), it)).collect()
+    // The probes have deleted lorebook entries, and later tests need one.
+    let new_lorebook = server.request_with("POST", "/api/lorebooks", &lorebook().to_string());
+    let created = HttpConnection::connect(&server.app.base)
+        .send(&new_lorebook)
+        .await;
+    assert_eq!(created.expect("the request got no response").status, 201);
+    probed.into_iter().map(|it| (it.call(), it)).collect()
 }
 
-/// The fields of an endpoint's body, as far as its document names them.
-pub fn documented(door: &ApiEndpoint) -> BTreeSet<String> {
-    let operation = serde_json::to_value(door.operation()).expect("a document is JSON");
+/// The fields of an endpoint's body in the OpenAPI document.
+pub fn documented(endpoint: &ApiEndpoint) -> BTreeSet<String> {
+    let operation =
+        serde_json::to_value(endpoint.operation()).expect("an operation serializes to JSON");
     let content = &operation["requestBody"]["content"]["application/json"];
-    let schemas = door.schemas().into_iter();
+    let schemas = endpoint.schemas().into_iter();
     let schemas = schemas.map(|(name, it)| (name, json!(it))).collect();
     let mut fields = BTreeSet::new();
-    gather(&content["schema"], &schemas, &mut fields);
+    collect_fields(&content["schema"], &schemas, &mut fields);
     fields
 }
 
-fn gather(schema: &Value, named: &HashMap<String, Value>, fields: &mut BTreeSet<String>) {
+fn collect_fields(schema: &Value, named: &HashMap<String, Value>, fields: &mut BTreeSet<String>) {
     let properties = schema["properties"].as_object().into_iter().flatten();
     fields.extend(properties.map(|(name, _)| name.clone()));
     let target = schema["$ref"].as_str().and_then(|it| it.rsplit('/').next());
     if let Some(target) = target.and_then(|it| named.get(it)) {
-        gather(target, named, fields);
+        collect_fields(target, named, fields);
     }
     for kind in ["allOf", "oneOf", "anyOf"] {
         for part in schema[kind].as_array().into_iter().flatten() {
-            gather(part, named, fields);
+            collect_fields(part, named, fields);
         }
     }
 }
 
-async fn learn(
-    house: &Installation,
-    door: &ApiEndpoint,
+async fn probe_fields(
+    server: &Installation,
+    endpoint: &ApiEndpoint,
     words: &BTreeSet<String>,
 ) -> EndpointFields {
-    let mut asking = Probe {
-        house,
-        line: HttpConnection::connect(&house.app.base),
-        method: door.method().to_string(),
-        address: house.address(door).await,
+    let mut probe = Probe {
+        server,
+        connection: HttpConnection::connect(&server.app.base),
+        method: endpoint.method().to_string(),
+        address: server.address(endpoint).await,
     };
     let mut fields = Vec::new();
     let mut base = Map::new();
-    let reads = asking.refuses("no_such_field").await;
+    let reads = probe.refuses("no_such_field").await;
     if reads {
-        base = asking.base().await;
+        base = probe.base().await;
         for word in words {
-            if asking.refuses(word).await {
+            if probe.refuses(word).await {
                 continue;
             }
-            let shape = asking.shape(&base, word).await;
+            let shape = probe.shape(&base, word).await;
             let name = word.clone();
             fields.push(Field { name, shape });
         }
     }
     EndpointFields {
-        method: asking.method,
-        path: door.path().to_owned(),
-        address: asking.address,
+        method: probe.method,
+        path: endpoint.path().to_owned(),
+        address: probe.address,
         reads,
         base,
         fields,
@@ -185,8 +193,8 @@ async fn learn(
 }
 
 struct Probe<'a> {
-    house: &'a Installation,
-    line: HttpConnection,
+    server: &'a Installation,
+    connection: HttpConnection,
     method: String,
     address: String,
 }
@@ -194,32 +202,32 @@ struct Probe<'a> {
 impl Probe<'_> {
     async fn send(&mut self, body: &Value) -> Reply {
         let (method, address) = (&self.method, &self.address);
-        let request = self.house.request_with(method, address, &body.to_string());
-        let reply = self.line.send(&request).await;
+        let request = self.server.request_with(method, address, &body.to_string());
+        let reply = self.connection.send(&request).await;
         reply.unwrap_or_else(|error| panic!("{method} {address}: {error}"))
     }
 
-    /// Whether it says that it does not know this field.
+    /// Whether the endpoint rejects this field as unknown.
     async fn refuses(&mut self, field: &str) -> bool {
         let reply = self.send(&json!({ field: [[]] })).await;
         reply.error() == ("unknown_field".to_owned(), field.to_owned())
     }
 
-    /// Fills in what is missing until nothing is.
+    /// Adds guessed values until no required field is missing.
     async fn base(&mut self) -> Map<String, Value> {
         let mut base = Map::new();
         let mut n_tried: HashMap<String, usize> = HashMap::new();
         loop {
             let reply = self.send(&Value::Object(base.clone())).await;
             let (code, param) = reply.error();
-            let is_ours = match code.as_str() {
+            let is_fixable = match code.as_str() {
                 "missing_field" => true,
                 "invalid_type" | "invalid_value" => base.contains_key(&param),
                 _ => false,
             };
             let nth = n_tried.entry(param.clone()).or_default();
             let guess = guesses(&param).into_iter().nth(*nth);
-            let Some(guess) = guess.filter(|_| is_ours) else {
+            let Some(guess) = guess.filter(|_| is_fixable) else {
                 return base;
             };
             *nth += 1;
@@ -227,7 +235,7 @@ impl Probe<'_> {
         }
     }
 
-    /// Where in a field a text may stand: there it does not complain of the type.
+    /// The first shape that is not rejected with `invalid_type`.
     async fn shape(&mut self, base: &Map<String, Value>, field: &str) -> Shape {
         for shape in [Shape::Text, Shape::List, Shape::Object] {
             let mut body = base.clone();
@@ -242,7 +250,7 @@ impl Probe<'_> {
     }
 }
 
-/// What a field may take, the likeliest first.
+/// Values that a field may accept, the likeliest first.
 fn guesses(field: &str) -> [Value; 6] {
     let likely = match field {
         "password" => "correct horse battery",
@@ -265,12 +273,12 @@ mod tests {
     use crate::support::backends::TestBackend;
     use crate::untrusted_input::installation::Installation;
 
-    /// What the corpora rest on: if asking finds nothing out, they attack nothing.
+    /// Without fields the other tests of this folder would send nothing.
     #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
     async fn probing_an_endpoint_finds_its_fields() {
-        let house = Installation::open(TestBackend::Sqlite).await;
+        let server = Installation::open(TestBackend::Sqlite).await;
 
-        let all = of_all_endpoints(&house).await;
+        let all = of_all_endpoints(&server).await;
 
         let n_reading = all.iter().filter(|it| it.reads).count();
         let n_fields: usize = all.iter().map(|it| it.fields.len()).sum();
@@ -278,18 +286,18 @@ mod tests {
             n_reading > 20 && n_fields > 120,
             "{n_reading} and {n_fields}"
         );
-        let door = all.iter().find(|it| it.call() == "POST /api/providers");
-        let door = door.expect("it is mounted");
+        let endpoint = all.iter().find(|it| it.call() == "POST /api/providers");
+        let endpoint = endpoint.expect("POST /api/providers is not listed");
         let shape_of = |name: &str| {
-            let field = door.fields.iter().find(|it| it.name == name);
+            let field = endpoint.fields.iter().find(|it| it.name == name);
             field.map(|it| it.shape)
         };
         assert_eq!(shape_of("name"), Some(Shape::Text));
         assert_eq!(shape_of("settings"), Some(Shape::Object));
         assert_eq!(shape_of("disabled"), Some(Shape::None));
         assert_eq!(shape_of("created_at"), None);
-        let base: Vec<_> = door.base.keys().collect();
+        let base: Vec<_> = endpoint.base.keys().collect();
         assert_eq!(base, ["base_url", "name", "model"]);
-        house.close_unharmed().await;
+        server.close_unharmed().await;
     }
 }

@@ -29,7 +29,7 @@ const GUARDED: &[(&str, &[&str])] = &[
     (
         "status",
         &[
-            // Known there only to be refused.
+            // Accepted there only to be rejected by name.
             "POST /api/spaces",
             "PATCH /api/spaces/{space_id}",
             "PATCH /api/admin/users/{user_id}",
@@ -56,7 +56,7 @@ const GUARDED: &[(&str, &[&str])] = &[
     ("max_uses", &["POST /api/spaces/{space_id}/invites"]),
     (
         "id",
-        // The number of the file it came from, not that of the row.
+        // The id in the imported file, not that of the row.
         &[
             "POST /api/lorebooks/{lorebook_id}/entries",
             "PATCH /api/lorebooks/{lorebook_id}/entries/{lorebook_entry_id}",
@@ -103,7 +103,7 @@ const GUARDED: &[(&str, &[&str])] = &[
 /// Fields that the update of a space accepts, and that its creation rejects by name.
 const KNOWN_TO_BE_REFUSED: (&str, [&str; 2]) = ("POST /api/spaces", ["settings_version", "status"]);
 
-/// Columns that contain an instant, a hash or a normalized name: no endpoint accepts one.
+/// Columns that contain an instant, a hash or a normalized name: no endpoint accepts reply.
 fn is_our_own(column: &str) -> bool {
     ["_at", "_hash", "_key"]
         .iter()
@@ -111,7 +111,7 @@ fn is_our_own(column: &str) -> bool {
         && column != "api_key"
 }
 
-/// A value that would do harm if it were taken.
+/// A value that would do harm if it were accepted.
 fn harmful(column: &str) -> Value {
     match column {
         "role" => json!("admin"),
@@ -129,60 +129,60 @@ async fn column_names(facts: &mut DatabaseFacts) -> BTreeSet<String> {
 
 on_sqlite! {
     async fn a_column_that_an_endpoint_does_not_accept_is_an_unknown_field(backend) {
-        let house = Installation::open(backend).await;
-        let mut facts = house.facts().await;
+        let server = Installation::open(backend).await;
+        let mut facts = server.facts().await;
         let names = column_names(&mut facts).await;
-        let doors = of_all_endpoints(&house).await;
-        let mut line = HttpConnection::connect(&house.app.base);
-        let hello = house.request("GET", "/api/session", "", b"");
-        assert_eq!(line.send(&hello).await.expect("an answer").status, 200);
-        poll::until("the key is seen to be used", async || {
+        let endpoints = of_all_endpoints(&server).await;
+        let mut connection = HttpConnection::connect(&server.app.base);
+        let check_session = server.request("GET", "/api/session", "", b"");
+        assert_eq!(connection.send(&check_session).await.expect("the request got no response").status, 200);
+        poll::until("`last_used_at` of the key is set", async || {
             let unused = "SELECT CAST(count(*) AS TEXT) FROM api_keys WHERE name = 'key' AND last_used_at IS NULL";
             (facts.number(unused).await == 0).then_some(())
         })
         .await;
         let before = facts.everything().await;
         let mut attacks = Vec::new();
-        for door in doors.iter().filter(|it| it.reads) {
-            let known: BTreeSet<_> = door.fields.iter().map(|it| &it.name).collect();
+        for endpoint in endpoints.iter().filter(|it| it.reads) {
+            let known: BTreeSet<_> = endpoint.fields.iter().map(|it| &it.name).collect();
             for column in names.iter().filter(|it| !known.contains(it)) {
-                let body = door.body_with(column, harmful(column));
-                let what = format!("{} {column}: {body}", door.call());
-                let bytes = house.request_with(&door.method, &door.address, &body);
+                let body = endpoint.body_with(column, harmful(column));
+                let what = format!("{} {column}: {body}", endpoint.call());
+                let bytes = server.request_with(&endpoint.method, &endpoint.address, &body);
                 attacks.push(Attack { what, bytes });
             }
         }
         assert!(attacks.len() > 2_000, "{} attacks", attacks.len());
-        let one = line.send(&attacks[0].bytes).await.expect("an answer");
+        let reply = connection.send(&attacks[0].bytes).await.expect("the request got no response");
 
-        let tally = send(&house.app.base, attacks).await;
+        let tally = send(&server.app.base, attacks).await;
 
-        assert_eq!(one.error().0, "unknown_field");
+        assert_eq!(reply.error().0, "unknown_field");
         assert_eq!(tally.by_status.keys().collect::<Vec<_>>(), [&400]);
         tally.finish("columns as fields");
-        assert_eq!(facts.everything().await, before, "something was written");
+        assert_eq!(facts.everything().await, before, "the database has changed");
         drop(facts);
-        house.close_unharmed().await;
+        server.close_unharmed().await;
     }
 
     async fn permission_fields_are_accepted_by_no_other_endpoint(backend) {
-        let house = Installation::open(backend).await;
-        let names = column_names(&mut house.facts().await).await;
-        let mut taken = Vec::new();
-        for door in of_all_endpoints(&house).await {
-            for field in door.fields.iter().filter(|it| names.contains(&it.name)) {
+        let server = Installation::open(backend).await;
+        let names = column_names(&mut server.facts().await).await;
+        let mut accepted = Vec::new();
+        for endpoint in of_all_endpoints(&server).await {
+            for field in endpoint.fields.iter().filter(|it| names.contains(&it.name)) {
                 let guarded = GUARDED.iter().find(|(column, _)| *column == field.name);
-                let may = guarded.map(|(_, calls)| calls.contains(&door.call().as_str()));
+                let may = guarded.map(|(_, calls)| calls.contains(&endpoint.call().as_str()));
                 if is_our_own(&field.name) || may == Some(false) {
-                    taken.push(format!("{} takes {}", door.call(), field.name));
+                    accepted.push(format!("{} accepts {}", endpoint.call(), field.name));
                 }
             }
         }
 
-        assert!(taken.is_empty(), "no door is meant to take these:\n{}", taken.join("\n"));
-        let real = GUARDED.iter().filter(|(column, _)| names.contains(*column)).count();
-        assert!(real > 35, "only {real} of the guarded columns are there");
-        house.close_unharmed().await;
+        assert!(accepted.is_empty(), "no endpoint may accept these:\n{}", accepted.join("\n"));
+        let n_existing = GUARDED.iter().filter(|(column, _)| names.contains(*column)).count();
+        assert!(n_existing > 35, "only {n_existing} of the guarded columns exist");
+        server.close_unharmed().await;
     }
 
     async fn setup_accepts_no_permission_fields(backend) {
@@ -205,28 +205,29 @@ on_sqlite! {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_endpoint_accepts_exactly_its_documented_fields() {
-    let house = Installation::open(TestBackend::Sqlite).await;
+    let server = Installation::open(TestBackend::Sqlite).await;
     let documents = all_endpoints().into_iter().map(|it| documented(&it));
     let mut wrong = Vec::new();
     let mut n_fields = 0;
-    for (door, told) in of_all_endpoints(&house).await.iter().zip(documents) {
-        let mut taken: BTreeSet<String> = door.fields.iter().map(|it| it.name.clone()).collect();
-        if door.call() == KNOWN_TO_BE_REFUSED.0 {
-            taken.retain(|it| !KNOWN_TO_BE_REFUSED.1.contains(&it.as_str()));
+    for (endpoint, documented_fields) in of_all_endpoints(&server).await.iter().zip(documents) {
+        let mut accepted: BTreeSet<String> =
+            endpoint.fields.iter().map(|it| it.name.clone()).collect();
+        if endpoint.call() == KNOWN_TO_BE_REFUSED.0 {
+            accepted.retain(|it| !KNOWN_TO_BE_REFUSED.1.contains(&it.as_str()));
         }
-        n_fields += taken.len();
-        // Endpoints without a probe: they read no body, or refuse before they read it.
-        if door.reads && taken != told {
-            let only_taken: Vec<_> = taken.difference(&told).collect();
-            let only_told: Vec<_> = told.difference(&taken).collect();
+        n_fields += accepted.len();
+        // Endpoints that read no body, or reject the request before they read it, are not probed.
+        if endpoint.reads && accepted != documented_fields {
+            let only_accepted: Vec<_> = accepted.difference(&documented_fields).collect();
+            let only_documented: Vec<_> = documented_fields.difference(&accepted).collect();
             wrong.push(format!(
-                "{}: takes {only_taken:?}, tells of {only_told:?}",
-                door.call()
+                "{}: accepts {only_accepted:?}, documents {only_documented:?}",
+                endpoint.call()
             ));
         }
     }
 
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
     assert!(n_fields > 120, "{n_fields}");
-    house.close_unharmed().await;
+    server.close_unharmed().await;
 }

@@ -1,5 +1,5 @@
-//! Sends every string of the corpus in every place of every WebSocket frame. The fields of a frame
-//! are found out by sending it, as for the endpoints.
+//! Sends every string of the corpus in every field of every WebSocket frame. The fields of a frame
+//! are probed by sending it, as for the endpoints.
 
 use std::collections::BTreeSet;
 
@@ -17,60 +17,67 @@ use crate::untrusted_input::strings;
 const FRAMES: usize = 55;
 
 /// Sends frames over as many sockets as necessary.
-struct Speaker<'a> {
-    house: &'a Installation,
+struct FrameSender<'a> {
+    server: &'a Installation,
     socket: Option<Socket>,
-    n_said: usize,
+    n_sent: usize,
     n_all: usize,
 }
 
-impl Speaker<'_> {
-    /// Says one frame; answers what the server does.
-    async fn say(&mut self, frame: &str) -> Value {
-        if self.n_said.is_multiple_of(FRAMES) {
+impl FrameSender<'_> {
+    /// Sends one frame and returns the response.
+    async fn send_frame(&mut self, frame: &str) -> Value {
+        if self.n_sent.is_multiple_of(FRAMES) {
             self.socket = None;
         }
         if self.socket.is_none() {
-            let address = format!("{}/ws", self.house.app.base.replacen("http", "ws", 1));
-            let opened = connect_with_key(&address, &self.house.key).await;
-            self.socket = Some(opened.expect("a socket opens"));
+            let address = format!("{}/ws", self.server.app.base.replacen("http", "ws", 1));
+            let opened = connect_with_key(&address, &self.server.key).await;
+            self.socket = Some(opened.expect("the socket did not open"));
         }
-        let socket = self.socket.as_mut().expect("it was just opened");
-        self.n_said += 1;
+        let socket = self.socket.as_mut().expect("the socket was just opened");
+        self.n_sent += 1;
         self.n_all += 1;
         let sent = socket.send(Message::text(frame)).await;
         sent.unwrap_or_else(|error| panic!("{frame:.100}: {error}"));
         loop {
-            let heard = socket.next().await;
-            let text = match heard {
+            let received = socket.next().await;
+            let text = match received {
                 Some(Ok(Message::Text(text))) => text,
                 Some(Ok(Message::Ping(_))) => continue,
                 other => panic!("{frame:.100} was not answered: {other:?}"),
             };
-            let answer: Value = serde_json::from_str(&text).expect("frames are JSON");
-            // Events have a type; answers name their frame.
+            let answer: Value = serde_json::from_str(&text).expect("the frame is not JSON");
+            // Only responses have `re`, the id of their frame.
             if answer.get("re").is_some() {
                 return answer;
             }
         }
     }
 
-    /// The operations that there are, as the server names them to who asks for another.
+    /// All operations, from the error message for an unknown one.
     async fn operations(&mut self) -> Vec<String> {
-        let answer = self.say(r#"{"id":1,"op":"x"}"#).await;
-        let message = answer["error"]["message"].as_str().expect("a message");
-        let list = message.rsplit("one of ").next().expect("a list");
+        let answer = self.send_frame(r#"{"id":1,"op":"x"}"#).await;
+        let message = answer["error"]["message"]
+            .as_str()
+            .expect("the error has no message");
+        let list = message
+            .rsplit("one of ")
+            .next()
+            .expect("the message lists no operations");
         let words = list.trim_end_matches('.').split(", ");
         words.map(str::to_owned).collect()
     }
 
-    /// A whole frame of an operation.
+    /// A frame of this operation with all required fields.
     async fn frame_of(&mut self, op: &str) -> Map<String, Value> {
         let mut frame = Map::new();
         frame.insert("id".to_owned(), json!(1));
         frame.insert("op".to_owned(), json!(op));
         for _ in 0..10 {
-            let answer = self.say(&Value::Object(frame.clone()).to_string()).await;
+            let answer = self
+                .send_frame(&Value::Object(frame.clone()).to_string())
+                .await;
             let error = &answer["error"];
             let Some(param) = error["param"].as_str() else {
                 break;
@@ -87,28 +94,28 @@ impl Speaker<'_> {
 }
 
 on_sqlite! {
-    async fn no_string_in_a_frame_is_more_than_a_wrong_value(backend) {
-        let house = Installation::open(backend).await;
-        let mut speaker = Speaker { house: &house, socket: None, n_said: 0, n_all: 0 };
+    async fn no_string_in_a_frame_causes_an_internal_error(backend) {
+        let server = Installation::open(backend).await;
+        let mut sender = FrameSender { server: &server, socket: None, n_sent: 0, n_all: 0 };
         let strings: Vec<String> = strings::all().into_iter().filter(|it| it.len() < 10_000).collect();
-        let operations = speaker.operations().await;
+        let operations = sender.operations().await;
         assert!(operations.len() > 5, "{operations:?}");
         let mut codes = BTreeSet::new();
-        let mut place = 0;
+        let mut index = 0;
         for op in operations {
-            let whole = speaker.frame_of(&op).await;
+            let whole = sender.frame_of(&op).await;
             let mut keys: Vec<String> = whole.keys().cloned().collect();
             keys.extend(["after_rev".to_owned(), "type".to_owned(), "\u{0}".to_owned()]);
             for key in keys {
-                place += 1;
-                let values = share(&strings, place).map(|it| json!(it).to_string());
-                let broken = share(BROKEN_TOKENS, place).map(|it| (*it).to_owned());
+                index += 1;
+                let values = share(&strings, index).map(|it| json!(it).to_string());
+                let broken = share(BROKEN_TOKENS, index).map(|it| (*it).to_owned());
                 for value in values.chain(broken) {
                     let mut frame = whole.clone();
                     frame.insert(key.clone(), json!("@"));
                     let frame = Value::Object(frame).to_string().replacen("\"@\"", &value, 1);
 
-                    let answer = speaker.say(&frame).await;
+                    let answer = sender.send_frame(&frame).await;
 
                     let code = answer["error"]["code"].as_str().unwrap_or("ok").to_owned();
                     assert!(code != "internal" && code != "rate_limited", "{frame}: {answer}");
@@ -117,8 +124,8 @@ on_sqlite! {
                 }
             }
         }
-        eprintln!("strings in frames: {} frames, answered with {codes:?}", speaker.n_all);
-        drop(speaker);
-        house.close_unharmed().await;
+        eprintln!("strings in frames: {} frames, response codes {codes:?}", sender.n_all);
+        drop(sender);
+        server.close_unharmed().await;
     }
 }

@@ -34,7 +34,7 @@ const NAMES: [&str; 23] = [
     "Sec-WebSocket-Key",
 ];
 
-/// How a value is put where its header expects one.
+/// The text in the syntax of this header.
 fn value(name: &str, text: &str) -> String {
     match name {
         "Cookie" => format!("troupe_session={text}; a={text}; {text}"),
@@ -47,8 +47,8 @@ fn value(name: &str, text: &str) -> String {
     }
 }
 
-/// What may stand in a header: no control character but the tab. The head has room for so much.
-fn may_stand_in_a_header(text: &str) -> bool {
+/// A header value has no control character but the tab, and fits into the limit of the head.
+fn is_header_value(text: &str) -> bool {
     text.len() < 10_000
         && text
             .bytes()
@@ -56,28 +56,28 @@ fn may_stand_in_a_header(text: &str) -> bool {
 }
 
 /// A request without the key, with one header.
-fn bare(house: &Installation, method: &str, target: &str, header: &str) -> Vec<u8> {
-    let host = house.app.base.trim_start_matches("http://");
+fn unauthenticated(server: &Installation, method: &str, target: &str, header: &str) -> Vec<u8> {
+    let host = server.app.base.trim_start_matches("http://");
     format!("{method} {target} HTTP/1.1\r\nhost: {host}\r\n{header}\r\n").into_bytes()
 }
 
 on_sqlite! {
-    async fn no_string_in_a_header_is_more_than_a_wrong_value(backend) {
-        let house = Installation::open(backend).await;
-        let strings: Vec<String> = strings::all().into_iter().filter(|it| may_stand_in_a_header(it)).collect();
+    async fn no_string_in_a_header_causes_a_server_error(backend) {
+        let server = Installation::open(backend).await;
+        let strings: Vec<String> = strings::all().into_iter().filter(|it| is_header_value(it)).collect();
         let mut strings = strings.iter().cycle();
         let mut attacks = Vec::new();
-        for door in all_endpoints() {
-            let (method, address) = (door.method().as_str(), house.address(&door).await);
+        for endpoint in all_endpoints() {
+            let (method, address) = (endpoint.method().as_str(), server.address(&endpoint).await);
             for name in NAMES {
                 for text in strings.by_ref().take(2) {
                     let header = format!("{name}: {}\r\n", value(name, text));
                     let as_json = format!("{header}content-type: application/json\r\n");
                     let bytes = match name {
-                        // Who calls is the question here, so the key stays away.
-                        "Cookie" | "Authorization" => bare(&house, method, &address, &header),
-                        "Content-Type" => house.request(method, &address, &header, b"{}"),
-                        _ => house.request(method, &address, &as_json, b"{}"),
+                        // These headers replace the key.
+                        "Cookie" | "Authorization" => unauthenticated(&server, method, &address, &header),
+                        "Content-Type" => server.request(method, &address, &header, b"{}"),
+                        _ => server.request(method, &address, &as_json, b"{}"),
                     };
                     let what: String = format!("{method} {address} {header}").chars().take(160).collect();
                     attacks.push(Attack { what, bytes });
@@ -85,14 +85,14 @@ on_sqlite! {
             }
         }
 
-        let tally = send(&house.app.base, attacks).await;
+        let tally = send(&server.app.base, attacks).await;
 
         tally.finish("strings in headers");
-        house.close_unharmed().await;
+        server.close_unharmed().await;
     }
 }
 
-/// Heads that break the protocol, or stretch it. Each is whole, so that an answer is due.
+/// Invalid and unusual request heads. Each is complete, so that the server must respond.
 pub fn odd_heads(host: &str) -> Vec<Vec<u8>> {
     let with =
         |header: &str| format!("GET /api/setup HTTP/1.1\r\nhost: {host}\r\n{header}\r\n\r\n");
@@ -177,13 +177,13 @@ pub fn odd_heads(host: &str) -> Vec<Vec<u8>> {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_head_that_is_none_is_refused_and_the_server_lives() {
-    let house = Installation::open(TestBackend::Sqlite).await;
-    let host = house.app.base.trim_start_matches("http://").to_owned();
+async fn no_malformed_request_head_causes_a_server_error() {
+    let server = Installation::open(TestBackend::Sqlite).await;
+    let host = server.app.base.trim_start_matches("http://").to_owned();
     let mut heads = odd_heads(&host);
     let texts = strings::all()
         .into_iter()
-        .filter(|it| it.len() < 10_000 && !may_stand_in_a_header(it));
+        .filter(|it| it.len() < 10_000 && !is_header_value(it));
     let raw = texts.flat_map(|text| {
         NAMES.map(|name| {
             let target = "GET /api/setup HTTP/1.1";
@@ -196,7 +196,7 @@ async fn a_head_that_is_none_is_refused_and_the_server_lives() {
     let mut n_closed = 0;
     for head in heads {
         let shown: String = String::from_utf8_lossy(&head).chars().take(120).collect();
-        match HttpConnection::connect(&house.app.base).send(&head).await {
+        match HttpConnection::connect(&server.app.base).send(&head).await {
             Ok(reply) => {
                 // Errors below the handlers have no body.
                 let is_ours = !reply.body.is_empty();
@@ -210,6 +210,6 @@ async fn a_head_that_is_none_is_refused_and_the_server_lives() {
         }
     }
 
-    eprintln!("odd heads: {n_heads} requests, {n_closed} closed without an answer");
-    house.close_unharmed().await;
+    eprintln!("odd heads: {n_heads} requests, {n_closed} closed without a response");
+    server.close_unharmed().await;
 }

@@ -1,6 +1,6 @@
 //! A client that sends the given bytes, valid or not, and reads the response.
 //!
-//! A library would refuse to send most of what is in the corpora, or would put it in order first.
+//! A library would refuse to send most of the corpora, or would normalize it first.
 
 use std::io;
 use std::io::ErrorKind;
@@ -21,13 +21,13 @@ pub struct HttpConnection {
     open: Option<Open>,
 }
 
-/// The two ends of a connection.
+/// The two halves of a connection.
 struct Open {
     read: BufReader<OwnedReadHalf>,
     write: OwnedWriteHalf,
 }
 
-/// What came back.
+/// A response.
 #[derive(Debug)]
 pub struct Reply {
     pub status: u16,
@@ -37,19 +37,19 @@ pub struct Reply {
 }
 
 impl Reply {
-    /// A header, its name in small letters; nothing when it is not there.
+    /// The value of a header; empty when it is absent.
     pub fn header(&self, name: &str) -> &str {
         let mut lines = self.head.iter().filter_map(|it| it.split_once(':'));
         let found = lines.find(|(known, _)| known.eq_ignore_ascii_case(name));
         found.map_or("", |(_, value)| value.trim())
     }
 
-    /// The body; `null` when it is no JSON.
+    /// The body; `null` when it is not JSON.
     pub fn json(&self) -> Value {
         serde_json::from_slice(&self.body).unwrap_or_default()
     }
 
-    /// The code of an error, and the field it blames.
+    /// The code of an error, and its `param`.
     pub fn error(&self) -> (String, String) {
         let error = &self.json()["error"];
         let word = |key: &str| error[key].as_str().unwrap_or_default().to_owned();
@@ -58,7 +58,7 @@ impl Reply {
 }
 
 impl HttpConnection {
-    /// To the server at `http://…`.
+    /// Returns a connection to the server at `http://…`, opened by the first request.
     pub fn connect(base: &str) -> HttpConnection {
         HttpConnection {
             address: base.trim_start_matches("http://").to_owned(),
@@ -66,15 +66,15 @@ impl HttpConnection {
         }
     }
 
-    /// Sends a request and waits for its answer.
+    /// Sends a request and waits for its response.
     ///
     /// # Errors
-    /// When the server answers nothing, or nothing that can be read.
+    /// An error when there is no response, or one that cannot be parsed.
     pub async fn send(&mut self, request: &[u8]) -> io::Result<Reply> {
         let is_used = self.open.is_some();
         let first = self.try_once(request).await;
         match first {
-            // A server may close a connection between two requests, and any client opens another.
+            // A server may close a connection between two requests; clients then reconnect.
             Err(error) if is_used && is_closed(&error) => {
                 self.open = None;
                 self.try_once(request).await
@@ -84,8 +84,8 @@ impl HttpConnection {
     }
 
     async fn try_once(&mut self, request: &[u8]) -> io::Result<Reply> {
-        let asked = timeout(REPLY_TIMEOUT, self.exchange(request)).await;
-        let reply = asked.unwrap_or_else(|_| Err(ErrorKind::TimedOut.into()));
+        let replied = timeout(REPLY_TIMEOUT, self.exchange(request)).await;
+        let reply = replied.unwrap_or_else(|_| Err(ErrorKind::TimedOut.into()));
         let is_last = match &reply {
             Ok(reply) => reply.header("connection") == "close",
             Err(_) => true,
@@ -104,16 +104,16 @@ impl HttpConnection {
             let read = BufReader::new(read);
             self.open = Some(Open { read, write });
         }
-        let open = self.open.as_mut().expect("it was just opened");
+        let open = self.open.as_mut().expect("the connection was just opened");
         let has_body = !request.starts_with(b"HEAD ");
-        // Both at once: a server that refuses a long body answers before it has come.
+        // Concurrently: a server may reject a long body before it has arrived.
         let (sent, reply) = tokio::join!(
             open.write.write_all(request),
             read_reply(&mut open.read, has_body)
         );
         let reply = reply?;
         if !open.read.buffer().is_empty() {
-            return Err(io::Error::other("it answers more than it was asked"));
+            return Err(io::Error::other("unexpected bytes after the response"));
         }
         if sent.is_err() {
             self.open = None;
@@ -133,7 +133,8 @@ async fn read_reply(from: &mut BufReader<OwnedReadHalf>, has_body: bool) -> io::
     loop {
         let first = read_line(from).await?;
         let status = first.split(' ').nth(1).and_then(|it| it.parse().ok());
-        let status: u16 = status.ok_or_else(|| io::Error::other(format!("no answer: {first}")))?;
+        let status: u16 =
+            status.ok_or_else(|| io::Error::other(format!("not a status line: {first}")))?;
         let mut head = Vec::new();
         loop {
             let line = read_line(from).await?;
@@ -142,7 +143,7 @@ async fn read_reply(from: &mut BufReader<OwnedReadHalf>, has_body: bool) -> io::
             }
             head.push(line);
         }
-        // What comes on the way to the answer.
+        // Interim responses.
         if (100..200).contains(&status) && status != 101 {
             continue;
         }
@@ -181,9 +182,9 @@ async fn read_body(from: &mut BufReader<OwnedReadHalf>, reply: &Reply) -> io::Re
     loop {
         let length = usize::from_str_radix(&read_line(from).await?, 16);
         let length = length.map_err(io::Error::other)?;
-        let mut piece = vec![0; length];
-        from.read_exact(&mut piece).await?;
-        body.extend(piece);
+        let mut chunk = vec![0; length];
+        from.read_exact(&mut chunk).await?;
+        body.extend(chunk);
         read_line(from).await?;
         if length == 0 {
             return Ok(body);

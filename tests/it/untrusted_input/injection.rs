@@ -11,8 +11,8 @@ use crate::untrusted_input::endpoint_fields::{EndpointFields, Field, Shape, of_a
 use crate::untrusted_input::installation::{Installation, all_endpoints, parameter};
 use crate::untrusted_input::strings;
 
-/// Every string as a piece of an address; the head of a request has no room for the longest.
-fn pieces() -> Vec<String> {
+/// Every string as a path segment, but those that are too long for a request head.
+fn segments() -> Vec<String> {
     let strings = strings::all().into_iter().filter(|it| it.len() < 10_000);
     let encoded = strings.map(|it| percent_encoded(&it));
     encoded
@@ -25,62 +25,62 @@ fn shown(text: &str) -> String {
 }
 
 on_sqlite! {
-    async fn no_string_in_a_path_is_more_than_an_unknown_id(backend) {
-        let house = Installation::open(backend).await;
+    async fn no_string_in_a_path_causes_a_server_error(backend) {
+        let server = Installation::open(backend).await;
         let mut attacks = Vec::new();
-        let pieces = pieces();
-        let mut place = 0;
-        for door in all_endpoints() {
-            let address = house.address(&door).await;
+        let segments = segments();
+        let mut index = 0;
+        for endpoint in all_endpoints() {
+            let address = server.address(&endpoint).await;
             let parts: Vec<&str> = address.split('/').collect();
-            let holes = door.path().split('/').enumerate();
-            for (at, _) in holes.filter(|(_, it)| parameter(it).is_some()) {
-                // A deletion must not find it: a number may be an id.
-                let takes_away = door.method() == "DELETE";
-                let pieces: Vec<_> = pieces.iter().filter(|it| !takes_away || it.trim_start_matches("%2B").parse::<i64>().is_err()).collect();
-                place += 1;
-                for piece in share(&pieces, place) {
+            let indexed_parts = endpoint.path().split('/').enumerate();
+            for (at, _) in indexed_parts.filter(|(_, it)| parameter(it).is_some()) {
+                // A number may be an existing id, which a deletion must not find.
+                let is_deletion = endpoint.method() == "DELETE";
+                let segments: Vec<_> = segments.iter().filter(|it| !is_deletion || it.trim_start_matches("%2B").parse::<i64>().is_err()).collect();
+                index += 1;
+                for segment in share(&segments, index) {
                     let mut parts = parts.clone();
-                    parts[at] = piece.as_str();
+                    parts[at] = segment.as_str();
                     let target = parts.join("/");
-                    let method = door.method().as_str();
-                    let what = format!("{method} {}: {}", door.path(), shown(piece));
-                    let bytes = house.request_with(method, &target, "{}");
+                    let method = endpoint.method().as_str();
+                    let what = format!("{method} {}: {}", endpoint.path(), shown(segment));
+                    let bytes = server.request_with(method, &target, "{}");
                     attacks.push(Attack { what, bytes });
                 }
             }
         }
 
-        let tally = send(&house.app.base, attacks).await;
+        let tally = send(&server.app.base, attacks).await;
 
         tally.finish("strings in paths");
-        house.close_unharmed().await;
+        server.close_unharmed().await;
     }
 
-    async fn no_string_in_a_body_is_more_than_a_text(backend) {
-        let house = Installation::open(backend).await;
+    async fn no_string_in_a_body_field_causes_a_server_error(backend) {
+        let server = Installation::open(backend).await;
         let strings = strings::all();
         let mut attacks = Vec::new();
         let mut n_fields = 0;
-        for manners in of_all_endpoints(&house).await {
-            for field in &manners.fields {
+        for endpoint in of_all_endpoints(&server).await {
+            for field in &endpoint.fields {
                 n_fields += 1;
-                attacks.extend(in_field(&house, &manners, field, &strings, n_fields));
+                attacks.extend(in_field(&server, &endpoint, field, &strings, n_fields));
             }
         }
-        // The longest last: what is stored is read again by those that come after it.
+        // The longest last, because later requests read what earlier ones stored.
         attacks.sort_by_key(|it| it.bytes.len() > 4_000);
         assert!(n_fields > 80, "only {n_fields} fields were found");
 
-        let tally = send(&house.app.base, attacks).await;
+        let tally = send(&server.app.base, attacks).await;
 
         tally.finish(&format!("strings in {n_fields} fields of bodies"));
-        house.close_unharmed().await;
+        server.close_unharmed().await;
     }
 }
 
 on_sqlite! {
-    async fn no_string_sets_a_server_up_but_a_whole_account(backend) {
+    async fn setup_rejects_an_incomplete_account_with_any_string(backend) {
         let app = TestApp::start(backend).await;
         let host = app.base.trim_start_matches("http://").to_owned();
         let strings = strings::all();
@@ -100,7 +100,7 @@ on_sqlite! {
         let tally = send(&app.base, attacks.collect()).await;
 
         assert_eq!(tally.by_status.keys().collect::<Vec<_>>(), [&422]);
-        tally.finish("strings at the first visit");
+        tally.finish("strings in the setup");
         let needed = HttpClient::new(&app.base).get("/api/setup").await;
         assert_eq!(needed, (200, json!({"needed": true})));
         app.close().await;
@@ -108,32 +108,32 @@ on_sqlite! {
 }
 
 fn in_field(
-    house: &Installation,
-    manners: &EndpointFields,
+    server: &Installation,
+    endpoint: &EndpointFields,
     field: &Field,
     strings: &[String],
-    place: usize,
+    index: usize,
 ) -> Vec<Attack> {
-    // A sign-in attempt costs some 20 ms of hashing, as it should.
-    let step = if manners.base.contains_key("password") {
+    // A sign-in attempt takes about 20 ms of hashing.
+    let step = if endpoint.base.contains_key("password") {
         4
     } else {
         1
     };
-    let strings = share(strings, place).step_by(step);
+    let strings = share(strings, index).step_by(step);
     let bodies: Vec<String> = match field.shape {
         Shape::None => Vec::new(),
         shape => strings
-            .map(|it| manners.body_with(&field.name, shape.around(it)))
+            .map(|it| endpoint.body_with(&field.name, shape.around(it)))
             .collect(),
     };
-    let broken = share(BROKEN_TOKENS, place).map(|it| format!("{{\"{}\":{it}}}", field.name));
+    let broken = share(BROKEN_TOKENS, index).map(|it| format!("{{\"{}\":{it}}}", field.name));
     bodies
         .into_iter()
         .chain(broken)
         .map(|body| Attack {
-            what: format!("{} {}: {}", manners.call(), field.name, shown(&body)),
-            bytes: house.request_with(&manners.method, &manners.address, &body),
+            what: format!("{} {}: {}", endpoint.call(), field.name, shown(&body)),
+            bytes: server.request_with(&endpoint.method, &endpoint.address, &body),
         })
         .collect()
 }

@@ -37,29 +37,29 @@ const CANARIES: [&str; 9] = [
     "SELECT CAST(document AS TEXT), CAST(position AS TEXT) FROM lorebook_entries WHERE CAST(document AS TEXT) LIKE '%canary%'",
 ];
 
-/// See the module.
+/// A server with the resources that the attacks need.
 pub struct Installation {
     pub app: TestApp,
-    /// Who attacks: the admin, whom no right keeps away from anything.
+    /// The attacker: the admin, who has every permission.
     pub admin: HttpClient,
-    /// The admin's key; unlike a session it survives whatever is done to the account.
+    /// The admin's API key, which no change of the account revokes, unlike a session.
     pub key: String,
     before: State,
 }
 
-/// What the database holds, as far as an attack must not change it.
+/// The part of the database that an attack must not change.
 struct State {
     rows_of: BTreeMap<String, i64>,
     canaries: Vec<Vec<TextRow>>,
 }
 
 impl Installation {
-    /// Opens and furnishes it.
+    /// Starts the server and creates the resources.
     pub async fn open(backend: TestBackend) -> Installation {
         Installation::open_changed(backend, |_| {}).await
     }
 
-    /// The same with some parts changed before the server listens.
+    /// Like `open`, with a change of the app before the server listens.
     pub async fn open_changed(backend: TestBackend, change: impl FnOnce(&mut App)) -> Installation {
         let app = TestApp::start_changed(backend, SETTINGS, change).await;
         let admin = app.admin().await;
@@ -68,17 +68,20 @@ impl Installation {
             admin.post("/api/api_keys", json!({"name": "key"})).await,
         );
         plant_canaries(&app).await;
-        // The newest of everything is the attacker's own.
+        // Created last, because paths contain the newest ids, which must be the attacker's.
         app.register("mark").await;
         let space = admin.create_space("Arena", json!({})).await;
         let fighter = admin.create_character("Fighter", Some("Hello.")).await;
         admin.add_character(&space, &fighter).await;
         let preset = json!({"name": "Fierce"});
         expect(201, admin.post("/api/presets", preset).await);
-        expect(201, admin.post("/api/lorebooks", book()).await);
-        let said = admin.post_message(root_of(&space), "En garde!", None).await;
-        assert_eq!(said.0, 201, "{}", said.1);
-        let key = key["key"].as_str().expect("the key").to_owned();
+        expect(201, admin.post("/api/lorebooks", lorebook()).await);
+        let posted = admin.post_message(root_of(&space), "En garde!", None).await;
+        assert_eq!(posted.0, 201, "{}", posted.1);
+        let key = key["key"]
+            .as_str()
+            .expect("the response has no key")
+            .to_owned();
         let before = State::of(&mut DatabaseFacts::open(&app.database).await).await;
         Installation {
             app,
@@ -90,26 +93,26 @@ impl Installation {
 
     /// The path of an endpoint, with the ids of existing resources; for an endpoint that deletes,
     /// with an id that does not exist.
-    pub async fn address(&self, door: &ApiEndpoint) -> String {
+    pub async fn address(&self, endpoint: &ApiEndpoint) -> String {
         let mut facts = self.facts().await;
-        let takes_away = door.method() == "DELETE";
+        let is_deletion = endpoint.method() == "DELETE";
         let mut parts = Vec::new();
-        for part in door.path().split('/') {
+        for part in endpoint.path().split('/') {
             parts.push(match parameter(part) {
                 None => part.to_owned(),
-                Some(_) if takes_away => "7777777".to_owned(),
+                Some(_) if is_deletion => "7777777".to_owned(),
                 Some(name) => newest(&mut facts, name).await,
             });
         }
         parts.join("/")
     }
 
-    /// A connection of its own to the database.
+    /// Opens a new connection to the database.
     pub async fn facts(&self) -> DatabaseFacts {
         DatabaseFacts::open(&self.app.database).await
     }
 
-    /// A request of the attacker, of these bytes.
+    /// The bytes of a request of the attacker.
     pub fn request(&self, method: &str, target: &str, headers: &str, body: &[u8]) -> Vec<u8> {
         let host = self.app.base.trim_start_matches("http://");
         let mut request = format!(
@@ -125,7 +128,7 @@ impl Installation {
         request
     }
 
-    /// The same with a JSON body.
+    /// Like `request`, with a JSON body.
     pub fn request_with(&self, method: &str, target: &str, body: &str) -> Vec<u8> {
         let headers = "content-type: application/json\r\n";
         self.request(method, target, headers, body.as_bytes())
@@ -140,8 +143,11 @@ impl Installation {
         let tables: Vec<_> = now.rows_of.keys().collect();
         assert_eq!(tables, before.rows_of.keys().collect::<Vec<_>>());
         for (table, n_rows) in &before.rows_of {
-            let left = now.rows_of[table];
-            assert!(left >= *n_rows, "{table} had {n_rows} rows and has {left}");
+            let n_now = now.rows_of[table];
+            assert!(
+                n_now >= *n_rows,
+                "{table} had {n_rows} rows and now has {n_now}"
+            );
         }
         assert_eq!(now.canaries, before.canaries);
         drop(facts);
@@ -166,8 +172,8 @@ impl State {
     }
 }
 
-/// A book with an entry.
-pub fn book() -> Value {
+/// A lorebook with one entry.
+pub fn lorebook() -> Value {
     json!({"name": "Ruins", "entries": [{"keys": ["arena"], "content": "Sand."}]})
 }
 
@@ -175,25 +181,24 @@ async fn plant_canaries(app: &TestApp) {
     let canary = app.register("canary").await;
     let space = canary.create_space("Canary room", json!({})).await;
     canary.create_character("Canary bird", None).await;
-    let said = canary.post_message(root_of(&space), "The canary sings.", None);
-    assert_eq!(said.await.0, 201);
+    let posted = canary.post_message(root_of(&space), "The canary sings.", None);
+    assert_eq!(posted.await.0, 201);
     let preset = json!({"name": "Canary preset", "document": {"temperature": 0.5}});
     expect(201, canary.post("/api/presets", preset).await);
-    let book =
+    let lorebook =
         json!({"name": "Canary lore", "entries": [{"keys": ["canary"], "content": "It sings."}]});
-    expect(201, canary.post("/api/lorebooks", book).await);
+    expect(201, canary.post("/api/lorebooks", lorebook).await);
     let key = json!({"name": "canary key"});
     expect(201, canary.post("/api/api_keys", key).await);
 }
 
-/// All endpoints.
 pub fn all_endpoints() -> Vec<ApiEndpoint> {
     let all = endpoints::all();
     [all.api, all.open].concat()
 }
 
-/// Every table with its columns, as the database has them. Those in which SQLite keeps the index of
-/// the search are left out: it merges their rows as it likes.
+/// Every table with its columns, from the schema of the database. The tables of SQLite's search
+/// index are left out, because SQLite merges their rows at any time.
 pub async fn columns(facts: &mut DatabaseFacts) -> BTreeMap<String, Vec<String>> {
     let sql = match facts {
         DatabaseFacts::Sqlite(_) => {
@@ -212,14 +217,14 @@ pub async fn columns(facts: &mut DatabaseFacts) -> BTreeMap<String, Vec<String>>
     tables
 }
 
-/// The name of the parameter that a part of a path is, if it is one.
+/// The parameter name of a path segment, if the segment is a parameter.
 pub fn parameter(part: &str) -> Option<&str> {
     let inside = part.strip_prefix('{')?.strip_suffix('}')?;
     Some(inside.split(':').next().unwrap_or(inside))
 }
 
-/// The id of the newest thing that a parameter may stand for: `membership_id` is an id of the table
-/// whose name ends with `memberships`. What no table has is any word.
+/// The newest id for a path parameter: `membership_id` is an id of the table whose name ends with
+/// `memberships`. A parameter without a table gets any word.
 async fn newest(facts: &mut DatabaseFacts, parameter: &str) -> String {
     let kind = parameter.trim_end_matches("_id");
     let plural = match kind.strip_suffix('y') {
@@ -237,7 +242,7 @@ async fn newest(facts: &mut DatabaseFacts, parameter: &str) -> String {
         }
         DatabaseFacts::Postgres(_) => "CAST(id AS TEXT)",
     };
-    // The oldest model is the one that needs no network.
+    // The oldest provider is the one that needs no network.
     let order = if plural == "providers" { "ASC" } else { "DESC" };
     let sql = format!("SELECT {id} FROM {table} ORDER BY {table}.id {order} LIMIT 1");
     let rows = facts.rows(&sql).await;

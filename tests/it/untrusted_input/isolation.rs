@@ -1,4 +1,4 @@
-//! A server in a process of its own, so that its memory, its log and its panics can be observed.
+//! A server in a separate process, so that its memory, its log and its panics can be observed.
 
 use serde_json::json;
 
@@ -8,20 +8,20 @@ use crate::support::process::Server;
 use crate::untrusted_input::installation::SETTINGS;
 use crate::untrusted_input::ws_peer::WsPeer;
 
-/// See the module.
+/// A server in a separate process.
 pub struct IsolatedServer {
     pub server: Server,
     pub admin: HttpClient,
-    /// The admin's.
+    /// The API key of the admin.
     pub key: String,
-    /// Of a space of the admin.
+    /// A conversation in a space of the admin.
     pub conversation: i64,
-    /// Dropped last: the server must have left it.
+    /// Dropped after the server, which uses it.
     _database: TestDatabase,
 }
 
 impl IsolatedServer {
-    /// Starts it with more settings.
+    /// Starts the server with these additional settings.
     pub async fn start(backend: TestBackend, env: &[(&str, &str)]) -> IsolatedServer {
         let database = fresh_database(&backend).await;
         let server = Server::start(&database, &[SETTINGS, env].concat()).await;
@@ -31,19 +31,22 @@ impl IsolatedServer {
         IsolatedServer {
             server,
             admin,
-            key: key["key"].as_str().expect("the key").to_owned(),
+            key: key["key"]
+                .as_str()
+                .expect("the response has no key")
+                .to_owned(),
             conversation: root_of(&space),
             _database: database,
         }
     }
 
-    /// A socket of the admin.
+    /// Opens a socket of the admin.
     pub async fn peer(&self) -> WsPeer {
         let opened = WsPeer::open(&self.server.url(), &self.key).await;
-        opened.unwrap_or_else(|status| panic!("refused with {status}"))
+        opened.unwrap_or_else(|status| panic!("rejected with {status}"))
     }
 
-    /// A request of the admin, of these bytes.
+    /// The bytes of a request of the admin.
     pub fn request(&self, method: &str, target: &str, headers: &str, body: &str) -> Vec<u8> {
         let host = self.server.url().replace("http://", "");
         format!(
@@ -55,14 +58,14 @@ impl IsolatedServer {
         .into_bytes()
     }
 
-    /// It lives, it serves, and it never panicked.
+    /// Checks that the process runs, accepts a message, and never panicked.
     pub async fn assert_healthy(&mut self) {
-        assert!(self.server.exited().is_none(), "it left");
+        assert!(self.server.exited().is_none(), "the server has exited");
         self.server.wait_ready().await;
-        let said = self
+        let posted = self
             .admin
             .post_message(self.conversation, "Still here.", None);
-        assert_eq!(said.await.0, 201);
+        assert_eq!(posted.await.0, 201);
         let log = self.server.output();
         let panics: Vec<&str> = log
             .lines()

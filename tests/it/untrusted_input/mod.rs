@@ -1,7 +1,7 @@
 //! Tests with untrusted input: corpora of known attack strings, sent in every field that accepts a
 //! text.
 //!
-//! The endpoints come from the list of the server, and their fields are found out by calling them.
+//! The endpoints come from the list of the server, and their fields are probed by calling them.
 
 mod aborts;
 mod attacks;

@@ -1,5 +1,5 @@
-//! Tests untrusted cards in prompts: for any card the prompt is built in time, and contains no text
-//! of the server that is not meant for it.
+//! Tests untrusted cards in prompts: for any card the prompt is built in time, and contains no
+//! secret of the server.
 
 use std::time::{Duration, Instant};
 
@@ -10,12 +10,12 @@ use crate::support::http_client::{id, root_of};
 use crate::untrusted_input::installation::Installation;
 use crate::untrusted_input::strings;
 
-/// Far longer than building any prompt, also on a busy machine; an exponential expansion never
-/// ends.
-const AT_MOST: Duration = Duration::from_secs(10);
+/// Far longer than building any prompt takes, even on a busy machine; an exponential expansion
+/// never ends.
+const MAX_BUILD_TIME: Duration = Duration::from_secs(10);
 
-/// Macros that would grow, loop, or read what is not theirs.
-fn bombs() -> Vec<String> {
+/// Macros that would grow, loop, or read secrets.
+fn hostile_macros() -> Vec<String> {
     let nested = |n: usize| format!("{}user{}", "{{".repeat(n), "}}".repeat(n));
     vec![
         nested(20),
@@ -34,18 +34,18 @@ fn bombs() -> Vec<String> {
 }
 
 on_sqlite! {
-    async fn whatever_a_card_says_a_prompt_is_built_of_it(backend) {
-        let house = Installation::open(backend).await;
-        let space = house.admin.create_space("Stage", json!({})).await;
-        let card = house.admin.create_character("Stranger", None).await;
-        let seat = house.admin.add_character(&space, &card).await;
-        let prompt = format!("/api/conversations/{}/prompt?speaker_id={}", root_of(&space), id(&seat));
+    async fn a_prompt_is_built_from_any_card_text(backend) {
+        let server = Installation::open(backend).await;
+        let space = server.admin.create_space("Stage", json!({})).await;
+        let card = server.admin.create_character("Stranger", None).await;
+        let membership = server.admin.add_character(&space, &card).await;
+        let prompt = format!("/api/conversations/{}/prompt?speaker_id={}", root_of(&space), id(&membership));
         let path = format!("/api/characters/{}", card["id"]);
-        let secret = &house.app.app.config.secret_key.as_ref().expect("a secret").0;
+        let secret = &server.app.app.config.secret_key.as_ref().expect("the test server has no secret key").0;
         let texts = strings::all().into_iter().filter(|it| !it.contains('\0'));
 
         let mut n = 0;
-        for text in texts.chain(bombs()) {
+        for text in texts.chain(hostile_macros()) {
             let change = json!({
                 "description": text,
                 "personality": text,
@@ -57,12 +57,12 @@ on_sqlite! {
                 "extensions": {"depth_prompt": {"prompt": text, "depth": 0}},
             });
             let shown: String = text.chars().take(60).collect();
-            assert_eq!(house.admin.patch(&path, change).await.0, 200, "{shown:?}");
+            assert_eq!(server.admin.patch(&path, change).await.0, 200, "{shown:?}");
             let began = Instant::now();
 
-            let (status, answer) = house.admin.get(&prompt).await;
+            let (status, answer) = server.admin.get(&prompt).await;
 
-            assert!(began.elapsed() < AT_MOST, "{shown:?} took {:?}", began.elapsed());
+            assert!(began.elapsed() < MAX_BUILD_TIME, "{shown:?} took {:?}", began.elapsed());
             let code = &answer["error"]["code"];
             let is_too_long = status == 422 && code == "context_overflow" && text.len() > 1_000;
             assert!(status == 200 || is_too_long, "{shown:?}: {status} {code}");
@@ -70,6 +70,6 @@ on_sqlite! {
             n += 2;
         }
         eprintln!("cards in prompts: {n} requests");
-        house.close_unharmed().await;
+        server.close_unharmed().await;
     }
 }

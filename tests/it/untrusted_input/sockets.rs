@@ -13,22 +13,22 @@ use crate::untrusted_input::ws_peer::{
     BINARY, CLOSE, FIRST, LAST, MORE, PING, PONG, TEXT, WsPeer, frame,
 };
 
-/// Longer than any test: what is taken in this time is counted exactly.
+/// Longer than any test, so that the count of frames is exact.
 const NO_TIMEOUT: Duration = Duration::from_secs(100_000);
 
-/// A flood may cost a server so much memory, in KiB, whatever it amounts to.
+/// The memory that a flood of any size may use on the server, in KiB.
 const MAX_GROWTH: u64 = 24 * 1024;
 
-async fn house(frames_within: Duration) -> Installation {
+async fn start_server(frame_window: Duration) -> Installation {
     Installation::open_changed(TestBackend::Sqlite, |app| {
-        app.socket_timeouts.frame_rate_window = frames_within;
+        app.socket_timeouts.frame_rate_window = frame_window;
     })
     .await
 }
 
-async fn peer(house: &Installation) -> WsPeer {
-    let opened = WsPeer::open(&house.app.base, &house.key).await;
-    opened.unwrap_or_else(|status| panic!("refused with {status}"))
+async fn peer(server: &Installation) -> WsPeer {
+    let opened = WsPeer::open(&server.app.base, &server.key).await;
+    opened.unwrap_or_else(|status| panic!("rejected with {status}"))
 }
 
 fn close_frame(code: u16, word: &[u8]) -> Vec<u8> {
@@ -36,9 +36,9 @@ fn close_frame(code: u16, word: &[u8]) -> Vec<u8> {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_breaks_the_protocol_closes_the_socket_and_no_other() {
-    let house = house(NO_TIMEOUT).await;
-    let mut witness = peer(&house).await;
+async fn a_protocol_violation_closes_only_its_own_socket() {
+    let server = start_server(NO_TIMEOUT).await;
+    let mut other_peer = peer(&server).await;
     let mut broken: Vec<(String, Vec<u8>, u16)> = vec![
         ("no mask".into(), vec![TEXT, 2, b'{', b'}'], 1002),
         ("no mask, a ping".into(), vec![PING, 0], 1002),
@@ -59,8 +59,12 @@ async fn what_breaks_the_protocol_closes_the_socket_and_no_other() {
             close_frame(1000, &[b'x'; 124]),
             1002,
         ),
-        ("a ping in pieces".into(), frame(PING & 0x7f, b"x"), 1002),
-        ("a closing in pieces".into(), frame(CLOSE & 0x7f, b""), 1002),
+        ("a ping in fragments".into(), frame(PING & 0x7f, b"x"), 1002),
+        (
+            "a closing in fragments".into(),
+            frame(CLOSE & 0x7f, b""),
+            1002,
+        ),
         ("a closing of one byte".into(), frame(CLOSE, b"x"), 1002),
         (
             "a closing that is no text".into(),
@@ -75,7 +79,7 @@ async fn what_breaks_the_protocol_closes_the_socket_and_no_other() {
         ),
         ("a surrogate".into(), frame(TEXT, b"\"\xed\xa0\x80\""), 1007),
         (
-            "no UTF-8 in pieces".into(),
+            "no UTF-8 in fragments".into(),
             [frame(FIRST, b"\"\xff"), frame(LAST, b"\xfe\"")].concat(),
             1007,
         ),
@@ -98,7 +102,7 @@ async fn what_breaks_the_protocol_closes_the_socket_and_no_other() {
     for bit in [0x40, 0x20, 0x10] {
         broken.push((format!("reserved {bit:#x}"), frame(TEXT | bit, b"{}"), 1002));
         broken.push((
-            format!("reserved in pieces {bit:#x}"),
+            format!("reserved in fragments {bit:#x}"),
             frame(FIRST | bit, b"{}"),
             1002,
         ));
@@ -112,46 +116,50 @@ async fn what_breaks_the_protocol_closes_the_socket_and_no_other() {
 
     let n = broken.len();
     for (what, bytes, code) in broken {
-        let mut peer = peer(&house).await;
+        let mut peer = peer(&server).await;
         peer.send(&bytes).await;
 
         assert_eq!(peer.closing().await, Some(code), "{what}");
     }
 
     for code in [1000, 1001, 3000, 4999] {
-        let mut peer = peer(&house).await;
+        let mut peer = peer(&server).await;
         peer.send(&close_frame(code, "bye 👋".as_bytes())).await;
-        assert_eq!(peer.closing().await, Some(code), "it is told its own words");
+        assert_eq!(
+            peer.closing().await,
+            Some(code),
+            "the server must echo the close code"
+        );
     }
-    assert!(witness.is_answered().await);
+    assert!(other_peer.is_answered().await);
     eprintln!("broken frames: {n} sockets");
-    house.close_unharmed().await;
+    server.close_unharmed().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_text_may_be_cut_anywhere_and_interrupted_by_a_ping() {
-    let house = house(NO_TIMEOUT).await;
-    let mut peer = peer(&house).await;
+async fn a_text_frame_may_be_fragmented_anywhere_with_pings_in_between() {
+    let server = start_server(NO_TIMEOUT).await;
+    let mut peer = peer(&server).await;
     let text = r#"{"id":1,"op":"ping","é👋":1}"#.as_bytes();
 
     for at in 1..text.len() {
-        let pieces = [
+        let fragments = [
             frame(FIRST, &text[..at]),
             frame(PING, b"?"),
             frame(LAST, &text[at..]),
         ];
-        peer.send(&pieces.concat()).await;
+        peer.send(&fragments.concat()).await;
 
         assert_eq!(peer.next().await, Some((PONG, b"?".to_vec())));
         assert_eq!(peer.answer().await["error"]["param"], "é👋");
     }
-    house.close_unharmed().await;
+    server.close_unharmed().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn of_a_thousand_frames_sixty_are_read_whatever_they_hold() {
-    let house = house(NO_TIMEOUT).await;
-    let mut witness = peer(&house).await;
+async fn of_a_thousand_frames_sixty_are_read_whatever_their_content() {
+    let server = start_server(NO_TIMEOUT).await;
+    let mut other_peer = peer(&server).await;
     let floods: [(&str, Vec<u8>, &str); 3] = [
         ("broken JSON", frame(TEXT, b"{"), "invalid_json"),
         ("bytes", frame(BINARY, &[0; 100]), "invalid_type"),
@@ -163,36 +171,36 @@ async fn of_a_thousand_frames_sixty_are_read_whatever_they_hold() {
     ];
 
     for (what, flood, code) in floods {
-        let mut peer = peer(&house).await;
+        let mut peer = peer(&server).await;
         for _ in 0..1_000 {
             peer.send(&flood).await;
         }
-        let (mut n_read, mut n_refused) = (0, 0);
+        let (mut n_read, mut n_rejected) = (0, 0);
         for _ in 0..1_000 {
             let answer = peer.answer().await;
             match answer["error"]["code"].as_str() {
-                Some("rate_limited") => n_refused += 1,
+                Some("rate_limited") => n_rejected += 1,
                 Some(found) if found == code => n_read += 1,
                 _ => panic!("{what}: {answer}"),
             }
         }
-        assert_eq!((n_read, n_refused), (60, 940), "{what}");
-        assert!(witness.is_answered().await, "{what}");
-        eprintln!("{what}: 1000 frames, {n_read} read, {n_refused} rate_limited");
+        assert_eq!((n_read, n_rejected), (60, 940), "{what}");
+        assert!(other_peer.is_answered().await, "{what}");
+        eprintln!("{what}: 1000 frames, {n_read} read, {n_rejected} rate_limited");
     }
-    house.close_unharmed().await;
+    server.close_unharmed().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn of_a_flood_of_pings_sixty_are_answered() {
-    let house = house(NO_TIMEOUT).await;
-    let mut witness = peer(&house).await;
-    let mut peer = peer(&house).await;
+    let server = start_server(NO_TIMEOUT).await;
+    let mut other_peer = peer(&server).await;
+    let mut peer = peer(&server).await;
     let pings = frame(PING, b"are you there").repeat(1_000);
 
     for n in 0..100 {
         assert!(peer.send(&pings).await);
-        assert!(n % 20 != 0 || witness.is_answered().await);
+        assert!(n % 20 != 0 || other_peer.is_answered().await);
     }
     peer.send_text(r#"{"id":1,"op":"ping"}"#).await;
 
@@ -202,101 +210,110 @@ async fn of_a_flood_of_pings_sixty_are_answered() {
     }
     assert_eq!(n_pongs, 60);
     eprintln!("100000 pings, {n_pongs} answered");
-    house.close_unharmed().await;
+    server.close_unharmed().await;
 }
 
-/// A socket has a limited number of subscriptions, and requests beyond it cost nothing.
+/// A socket has a limited number of subscriptions; requests beyond it are rejected.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn of_ten_thousand_subscriptions_two_hundred_are_granted() {
-    let house = house(Duration::ZERO).await;
-    let space = house.admin.create_space("Hall", json!({})).await;
+    let server = start_server(Duration::ZERO).await;
+    let space = server.admin.create_space("Hall", json!({})).await;
     let path = format!("/api/spaces/{}/conversations", space["id"]);
-    let mut rooms = Vec::new();
+    let mut conversations = Vec::new();
     for n in 0..201 {
-        let room = house
+        let conversation = server
             .admin
             .post(&path, json!({"title": format!("Room {n}")}));
-        rooms.push(id(&expect(201, room.await)));
+        conversations.push(id(&expect(201, conversation.await)));
     }
-    let mut peer = peer(&house).await;
-    let subscribe =
-        |room: i64| format!(r#"{{"id":{room},"op":"subscribe","conversation_id":{room}}}"#);
+    let mut peer = peer(&server).await;
+    let subscribe = |conversation: i64| {
+        format!(r#"{{"id":{conversation},"op":"subscribe","conversation_id":{conversation}}}"#)
+    };
 
-    for room in &rooms[..200] {
-        peer.send_text(&subscribe(*room)).await;
+    for conversation in &conversations[..200] {
+        peer.send_text(&subscribe(*conversation)).await;
         assert_eq!(peer.answer().await["ok"], true);
     }
-    let last = rooms[200];
+    let last = conversations[200];
     let space = json!({"id": last, "op": "subscribe_space", "space_id": space["id"]});
     for n in 0..9_800 {
-        let asked = if n == 0 {
+        let request = if n == 0 {
             space.to_string()
         } else {
             subscribe(last + n)
         };
-        peer.send_text(&asked).await;
+        peer.send_text(&request).await;
         let answer = peer.answer().await;
         assert_eq!(answer["error"]["code"], "rate_limited", "{answer}");
     }
 
-    let again = subscribe(rooms[7]);
+    let again = subscribe(conversations[7]);
     peer.send_text(&again).await;
     assert_eq!(
         peer.answer().await["ok"],
         true,
-        "what it hears it may ask for again"
+        "an existing subscription cannot be repeated"
     );
-    let leave = json!({"id": 1, "op": "unsubscribe", "conversation_id": rooms[0]});
-    peer.send_text(&leave.to_string()).await;
+    let unsubscribe = json!({"id": 1, "op": "unsubscribe", "conversation_id": conversations[0]});
+    peer.send_text(&unsubscribe.to_string()).await;
     assert_eq!(peer.answer().await["ok"], true);
     peer.send_text(&subscribe(last)).await;
-    assert_eq!(peer.answer().await["ok"], true, "there is room for one");
-    house.close_unharmed().await;
+    assert_eq!(
+        peer.answer().await["ok"],
+        true,
+        "a freed subscription cannot be reused"
+    );
+    server.close_unharmed().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_million_empty_pieces_cost_nothing() {
-    let apart = IsolatedServer::start(TestBackend::Sqlite, &[]).await;
-    let mut witness = apart.peer().await;
-    let mut peer = apart.peer().await;
-    let before = apart.server.memory_kib();
+async fn a_million_empty_fragments_do_not_accumulate_in_memory() {
+    let isolated = IsolatedServer::start(TestBackend::Sqlite, &[]).await;
+    let mut other_peer = isolated.peer().await;
+    let mut peer = isolated.peer().await;
+    let before = isolated.server.memory_kib();
     let empty = frame(MORE, b"").repeat(10_000);
 
     peer.send(&frame(FIRST, b"{\"id\":1,")).await;
     for n in 0..100 {
         assert!(peer.send(&empty).await);
-        assert!(n % 20 != 0 || witness.is_answered().await);
+        assert!(n % 20 != 0 || other_peer.is_answered().await);
     }
     peer.send(&frame(LAST, b"\"op\":\"ping\"}")).await;
 
-    assert_eq!(peer.answer().await["ok"], true, "it is one text after all");
-    let growth = apart.server.memory_kib().saturating_sub(before);
+    assert_eq!(
+        peer.answer().await["ok"],
+        true,
+        "the fragments are not joined into one text"
+    );
+    let growth = isolated.server.memory_kib().saturating_sub(before);
     assert!(growth < MAX_GROWTH, "{growth} KiB");
-    assert!(witness.is_answered().await);
-    eprintln!("1000000 empty pieces: {growth} KiB");
+    assert!(other_peer.is_answered().await);
+    eprintln!("1000000 empty fragments: {growth} KiB");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_text_in_pieces_without_end_is_closed_and_not_kept() {
-    let apart = IsolatedServer::start(TestBackend::Sqlite, &[]).await;
-    let mut witness = apart.peer().await;
-    let before = apart.server.memory_kib();
-    let piece = frame(MORE, &[b' '; 32 * 1024]);
+async fn an_endless_fragmented_text_closes_the_socket_and_is_not_buffered() {
+    let isolated = IsolatedServer::start(TestBackend::Sqlite, &[]).await;
+    let mut other_peer = isolated.peer().await;
+    let before = isolated.server.memory_kib();
+    let fragment = frame(MORE, &[b' '; 32 * 1024]);
     let (mut n_sent, mut n_sockets) = (0, 0);
 
     while n_sent < 200 * 1024 * 1024 {
-        let mut peer = apart.peer().await;
+        let mut peer = isolated.peer().await;
         n_sockets += 1;
         peer.send(&frame(FIRST, b"{")).await;
-        // It says that it is too much, and hears no end of it until it gives up.
-        while n_sent < 200 * 1024 * 1024 && peer.send(&piece).await {
-            n_sent += piece.len();
+        // The server sends its close frame, and closes the connection while the client still sends.
+        while n_sent < 200 * 1024 * 1024 && peer.send(&fragment).await {
+            n_sent += fragment.len();
         }
         assert_eq!(peer.closing().await, Some(1009));
-        assert!(witness.is_answered().await);
+        assert!(other_peer.is_answered().await);
     }
 
-    let growth = apart.server.memory_kib().saturating_sub(before);
+    let growth = isolated.server.memory_kib().saturating_sub(before);
     assert!(growth < MAX_GROWTH, "{growth} KiB");
-    eprintln!("{n_sent} bytes in pieces over {n_sockets} sockets: {growth} KiB");
+    eprintln!("{n_sent} bytes in fragments over {n_sockets} sockets: {growth} KiB");
 }

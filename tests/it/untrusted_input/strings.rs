@@ -1,9 +1,8 @@
 //! The corpus of strings that have broken other servers.
 //!
-//! Nothing here names a host that could be reached: a string that is taken for an address leads
-//! nowhere.
+//! No string contains the address of a reachable host, so that a request to one of them fails.
 
-/// SQL of both dialects, as a value, as a name, and as a way out of either.
+/// SQL of both dialects that could end a value or a name.
 const SQL: &[&str] = &[
     "'",
     "''",
@@ -70,7 +69,7 @@ const SQL: &[&str] = &[
     "ctid",
 ];
 
-/// Wild cards, patterns, and the ways of documents inside of a database.
+/// Wildcards, patterns, and JSON paths and operators of databases.
 const PATTERNS: &[&str] = &[
     "%",
     "_",
@@ -105,8 +104,8 @@ const PATTERNS: &[&str] = &[
     "' or '1'='1' or ''='",
 ];
 
-/// Files, commands, templates and macros.
-const PLACES: &[&str] = &[
+/// Paths, commands, templates, macros and URLs.
+const PATHS_AND_TEMPLATES: &[&str] = &[
     "../../../../../../etc/passwd",
     "..\\..\\..\\..\\windows\\win.ini",
     "....//....//etc/passwd",
@@ -169,7 +168,7 @@ const PLACES: &[&str] = &[
     "hasOwnProperty",
 ];
 
-/// Controls, line ends, and the terminal's own language.
+/// Control characters, line ends, and terminal escape sequences.
 const CONTROLS: &[&str] = &[
     "\r\nX-Injected: 1",
     "\r\n\r\n<html>injected</html>",
@@ -194,8 +193,8 @@ const CONTROLS: &[&str] = &[
     "\n2026-01-01T00:00:00Z ERROR troupe: all is lost",
 ];
 
-/// Writing of all the world, and its misuse.
-const WRITING: &[&str] = &[
+/// Unicode: scripts, combining marks, invisible and confusable characters.
+const UNICODE: &[&str] = &[
     "",
     " ",
     "   leading and trailing   ",
@@ -236,7 +235,7 @@ const WRITING: &[&str] = &[
     "&lt;b&gt;",
 ];
 
-/// What is taken for a number, a date, a word or an id.
+/// Texts that may be parsed as a number, a date, a keyword or an id.
 const VALUES: &[&str] = &[
     "0",
     "-0",
@@ -281,11 +280,18 @@ const VALUES: &[&str] = &[
 
 /// Every string of the corpus, the longest last.
 pub fn all() -> Vec<String> {
-    let mut all: Vec<String> = [SQL, PATTERNS, PLACES, CONTROLS, WRITING, VALUES]
-        .concat()
-        .into_iter()
-        .map(str::to_owned)
-        .collect();
+    let mut all: Vec<String> = [
+        SQL,
+        PATTERNS,
+        PATHS_AND_TEMPLATES,
+        CONTROLS,
+        UNICODE,
+        VALUES,
+    ]
+    .concat()
+    .into_iter()
+    .map(str::to_owned)
+    .collect();
     all.extend([
         "a".repeat(101),
         "é".repeat(300),
@@ -306,7 +312,7 @@ mod tests {
     use super::all;
 
     #[test]
-    fn the_corpus_is_large_and_repeats_nothing() {
+    fn the_corpus_is_large_and_has_no_duplicates() {
         let strings = all();
 
         assert!(strings.len() > 200, "{}", strings.len());

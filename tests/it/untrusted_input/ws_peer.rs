@@ -1,5 +1,5 @@
-//! A WebSocket client below the protocol: it sends the given frames, valid or not, and answers
-//! nothing by itself.
+//! A low-level WebSocket client: it sends the given frames, valid or not, and never responds on its
+//! own.
 
 use serde_json::Value;
 use tokio::io::{AsyncReadExt, AsyncWriteExt, BufReader};
@@ -9,18 +9,18 @@ use tokio::time::timeout;
 
 use crate::support::poll::DEADLINE;
 
-/// What a frame says it is, with the bit that says that it is whole.
+/// First bytes of unfragmented frames: the opcode with the FIN bit.
 pub const TEXT: u8 = 0x81;
 pub const BINARY: u8 = 0x82;
 pub const CLOSE: u8 = 0x88;
 pub const PING: u8 = 0x89;
 pub const PONG: u8 = 0x8a;
-/// Pieces of a text: the first, another, the last.
+/// First bytes of the fragments of a text: the first, a middle one, the last.
 pub const FIRST: u8 = 0x01;
 pub const MORE: u8 = 0x00;
 pub const LAST: u8 = 0x80;
 
-/// One frame of a client. Its mask is zero, so that what is sent is what is read.
+/// One frame of a client. Its mask is zero, so that the payload is sent unchanged.
 pub fn frame(first: u8, content: &[u8]) -> Vec<u8> {
     let mut frame = vec![first];
     match content.len() {
@@ -39,37 +39,49 @@ pub fn frame(first: u8, content: &[u8]) -> Vec<u8> {
     frame
 }
 
-/// See the module.
+/// A connection with an open WebSocket.
 pub struct WsPeer {
     read: BufReader<OwnedReadHalf>,
     write: OwnedWriteHalf,
 }
 
 impl WsPeer {
-    /// Opens a socket with a key; the status of the refusal when there is one.
+    /// Opens a socket with a key.
+    ///
+    /// # Errors
+    /// The HTTP status when the server rejects the upgrade.
     pub async fn open(base: &str, key: &str) -> Result<WsPeer, u16> {
         let host = base.trim_start_matches("http://");
-        let stream = TcpStream::connect(host).await.expect("it listens");
+        let stream = TcpStream::connect(host)
+            .await
+            .expect("the server does not accept connections");
         let (read, mut write) = stream.into_split();
         let upgrade = format!(
             "GET /ws HTTP/1.1\r\nHost: {host}\r\nAuthorization: Bearer {key}\r\nConnection: Upgrade\r\n\
              Upgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\
              Sec-WebSocket-Extensions: permessage-deflate; client_max_window_bits\r\n\r\n"
         );
-        write.write_all(upgrade.as_bytes()).await.expect("it reads");
+        write
+            .write_all(upgrade.as_bytes())
+            .await
+            .expect("the server does not read the upgrade request");
         let mut read = BufReader::new(read);
         let mut head = Vec::new();
         while !head.ends_with(b"\r\n\r\n") {
-            head.push(read.read_u8().await.expect("a whole head"));
+            head.push(
+                read.read_u8()
+                    .await
+                    .expect("the response head is incomplete"),
+            );
         }
-        let head = String::from_utf8(head).expect("our heads are text");
+        let head = String::from_utf8(head).expect("the response head is not UTF-8");
         let status = head.split(' ').nth(1).and_then(|it| it.parse().ok());
-        match status.expect("a status") {
+        match status.expect("the response has no status") {
             101 => {
                 let head = head.to_lowercase();
                 assert!(
                     !head.contains("extensions"),
-                    "nothing is compressed: {head}"
+                    "the server enabled an extension: {head}"
                 );
                 Ok(WsPeer { read, write })
             }
@@ -77,13 +89,13 @@ impl WsPeer {
         }
     }
 
-    /// Sends bytes; `false`: the server has closed.
+    /// Sends bytes; returns `false` when the server has closed the connection.
     pub async fn send(&mut self, bytes: &[u8]) -> bool {
         let sent = timeout(DEADLINE, self.write.write_all(bytes)).await;
-        sent.expect("the server takes what is sent").is_ok()
+        sent.expect("the server does not read").is_ok()
     }
 
-    /// Sends a whole text.
+    /// Sends an unfragmented text.
     pub async fn send_text(&mut self, text: &str) -> bool {
         self.send(&frame(TEXT, text.as_bytes())).await
     }
@@ -91,7 +103,7 @@ impl WsPeer {
     /// The next frame; `None` when the server has closed.
     pub async fn next(&mut self) -> Option<(u8, Vec<u8>)> {
         let read = timeout(DEADLINE, self.read_frame()).await;
-        read.expect("the server says something")
+        read.expect("the server sent nothing")
     }
 
     async fn read_frame(&mut self) -> Option<(u8, Vec<u8>)> {
@@ -106,22 +118,22 @@ impl WsPeer {
         Some((first, content))
     }
 
-    /// The next answer; events are not waited for.
+    /// The next response; events are skipped.
     pub async fn answer(&mut self) -> Value {
         loop {
-            let text = match self.next().await.expect("the socket is open") {
+            let text = match self.next().await.expect("the socket was closed") {
                 (TEXT, text) => text,
                 (PING | PONG, _) => continue,
-                (first, content) => panic!("no text: {first:#x} {content:?}"),
+                (first, content) => panic!("not a text: {first:#x} {content:?}"),
             };
-            let frame: Value = serde_json::from_slice(&text).expect("frames are JSON");
+            let frame: Value = serde_json::from_slice(&text).expect("the frame is not JSON");
             if frame.get("re").is_some() {
                 return frame;
             }
         }
     }
 
-    /// The code with which the server closes; `None` when it says no word.
+    /// The close code of the server; `None` when it sends no close frame.
     pub async fn closing(&mut self) -> Option<u16> {
         while let Some((first, content)) = self.next().await {
             if first == CLOSE {
@@ -131,7 +143,7 @@ impl WsPeer {
         None
     }
 
-    /// Whether the server still answers here.
+    /// Whether the server still responds on this socket.
     pub async fn is_answered(&mut self) -> bool {
         self.send_text(r#"{"id":4711,"op":"ping"}"#).await && self.answer().await["re"] == 4711
     }

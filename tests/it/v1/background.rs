@@ -1,187 +1,278 @@
 //! Tests of background responses: they wait, continue without a client, and can be followed and
 //! canceled.
 
+use base::clock::Timestamp;
+use leased_jobs::clock_jump_guard::ClockJumpGuard;
+use leased_jobs::job::{Job, JobTiming};
 use serde_json::json;
+use tokio::time::Instant;
+use troupe::responses::worker::ResponseJob;
 
 use super::fixture::{V1Fixture, id, kinds, text};
 use crate::support::backends::{TestBackend, on_both, on_sqlite};
 use crate::support::database_facts::DatabaseFacts;
+use crate::support::fake_postgres_clock;
 use crate::support::fake_provider::script::ResponseScript;
 use crate::support::v1_client::error_of;
 
+/// In milliseconds.
+const HOUR: i64 = 3_600_000;
+
+/// A node that executes no background responses, and does not recover any during a test.
+const PATIENT: &[(&str, &str)] = &[
+    ("TROUPE_WORKERS", "0"),
+    ("RUN_STALE_AFTER_MS", "600000"),
+    ("REAPER_INTERVAL_MS", "600000"),
+];
+
+/// Returns the statement after which another node executes a response.
+fn start_elsewhere(id: &str, heartbeat_at: Timestamp) -> String {
+    format!(
+        "UPDATE responses SET status = 'in_progress', worker_id = 'elsewhere', lease = 7, attempt = 1, \
+         heartbeat_at = {}, started_at = 1 WHERE id = '{id}'",
+        heartbeat_at.0
+    )
+}
+
 on_sqlite! {
     async fn a_background_response_is_queued_at_once_and_completes_without_a_client(backend) {
-        let stage = V1Fixture::open(backend).await;
+        let fixture = V1Fixture::open(backend).await;
 
-        let response = stage.program.respond(json!({ "input": "Hi.", "background": true })).await;
+        let response = fixture.program.respond(json!({ "input": "Hi.", "background": true })).await;
 
         assert_eq!(response["status"], "queued");
         assert_eq!(response["output"], json!([]));
-        let ended = stage.wait_for_status(id(&response), "completed").await;
+        let ended = fixture.wait_for_status(id(&response), "completed").await;
         assert_eq!(text(&ended), "Hello.");
         assert_eq!(ended["background"], true);
-        stage.close().await;
+        fixture.close().await;
     }
 
-    async fn its_stream_can_be_had_again_from_any_place(backend) {
-        let stage = V1Fixture::open(backend).await;
-        stage.upstream.reply_with("One two three four five six.");
-        let gate = stage.upstream.gate();
-        let mut ears = stage.program.stream(json!({ "input": "Hi.", "background": true })).await;
+    async fn a_background_stream_can_be_replayed_from_any_event(backend) {
+        let fixture = V1Fixture::open(backend).await;
+        fixture.upstream.reply_with("One two three four five six.");
+        let gate = fixture.upstream.gate();
+        let mut stream =
+            fixture.program.stream(json!({ "input": "Hi.", "background": true })).await;
         gate.step();
-        let seen = ears.until("response.output_text.delta").await;
+        let seen = stream.until("response.output_text.delta").await;
         let response = seen[0]["response"]["id"].as_str().unwrap().to_owned();
         let last = seen.last().unwrap()["sequence_number"].as_i64().unwrap();
-        drop(ears);
+        drop(stream);
         gate.open();
 
-        let rest = stage.program.replay(&response, Some(last)).await.rest().await;
-        let whole = stage.program.replay(&response, None).await.rest().await;
+        let rest = fixture.program.replay(&response, Some(last)).await.rest().await;
+        let whole = fixture.program.replay(&response, None).await.rest().await;
 
         assert_eq!(whole, [seen, rest].concat());
         assert_eq!(kinds(&whole)[..3], ["created", "queued", "in_progress"]);
-        let ended = stage.wait_for_status(&response, "completed").await;
+        let ended = fixture.wait_for_status(&response, "completed").await;
         assert_eq!(whole.last().unwrap()["response"], ended);
         let end = whole.last().unwrap()["sequence_number"].as_i64();
-        let beyond = stage.program.replay(&response, end).await.rest().await;
-        assert!(beyond.is_empty(), "who has the end is told that there is no more");
-        let foreground = stage.program.respond(json!({ "input": "Hi." })).await;
-        let refused = stage.program.get(&format!("/responses/{}?stream=true", id(&foreground))).await;
+        let beyond = fixture.program.replay(&response, end).await.rest().await;
+        assert!(beyond.is_empty(), "a replay after the last event must be empty");
+        let foreground = fixture.program.respond(json!({ "input": "Hi." })).await;
+        let refused = fixture.program.get(&format!("/responses/{}?stream=true", id(&foreground))).await;
         assert_eq!(error_of(&refused).1, "stream_not_available");
-        stage.close().await;
+        fixture.close().await;
     }
 
-    async fn so_many_may_follow_and_no_more(backend) {
-        let stage = V1Fixture::open_with(backend, &[("RESPONSES_MAX_RUNNING", "1")]).await;
-        stage.upstream.always(ResponseScript::stream().role().words("One ").hang());
+    async fn a_background_stream_beyond_the_running_limit_is_rejected(backend) {
+        let fixture = V1Fixture::open_with(backend, &[("RESPONSES_MAX_RUNNING", "1")]).await;
+        fixture.upstream.always(ResponseScript::stream().role().words("One ").hang());
         let body = json!({ "input": "Hi.", "background": true, "stream": true });
-        let mut first = stage.program.stream(body.clone()).await;
+        let mut first = fixture.program.stream(body.clone()).await;
         first.until("response.output_text.delta").await;
 
-        let (status, code, _) = stage.program.respond_with_error(body).await;
+        let (status, code, _) = fixture.program.respond_with_error(body).await;
 
         assert_eq!((status, code.as_str()), (503, "overloaded"));
-        assert_eq!(stage.n_rows("responses").await, 1, "nothing began");
-        stage.close().await;
+        assert_eq!(fixture.n_rows("responses").await, 1, "the rejected response was stored");
+        fixture.close().await;
     }
 
     async fn a_cancel_is_sent_to_every_follower(backend) {
-        let stage = V1Fixture::open(backend).await;
-        stage.upstream.always(ResponseScript::stream().role().words("One two ").hang());
-        let mut ears = stage.program.stream(json!({ "input": "Hi.", "background": true })).await;
-        let seen = ears.until("response.output_text.delta").await;
+        let fixture = V1Fixture::open(backend).await;
+        fixture.upstream.always(ResponseScript::stream().role().words("One two ").hang());
+        let mut stream =
+            fixture.program.stream(json!({ "input": "Hi.", "background": true })).await;
+        let seen = stream.until("response.output_text.delta").await;
         let path = format!("/responses/{}", seen[0]["response"]["id"].as_str().unwrap());
 
-        let (status, cancelled) = stage.program.post(&format!("{path}/cancel"), json!({})).await;
+        let (status, cancelled) = fixture.program.post(&format!("{path}/cancel"), json!({})).await;
 
         assert_eq!((status, &cancelled["status"]), (200, &json!("cancelled")));
-        stage.upstream.wait_for_disconnect(0).await;
-        let rest = ears.rest().await;
+        fixture.upstream.wait_for_disconnect(0).await;
+        let rest = stream.rest().await;
         assert_eq!(kinds(&rest)[rest.len() - 4..], ["output_text.done", "content_part.done", "output_item.done", "incomplete"]);
         assert_eq!(rest.last().unwrap()["response"], cancelled);
         assert_eq!(cancelled["output"][0]["status"], "incomplete");
-        assert_eq!(stage.program.post(&format!("{path}/cancel"), json!({})).await.1, cancelled);
-        assert_eq!(stage.program.get(&path).await.1, cancelled);
-        stage.close().await;
+        assert_eq!(fixture.program.post(&format!("{path}/cancel"), json!({})).await.1, cancelled);
+        assert_eq!(fixture.program.get(&path).await.1, cancelled);
+        fixture.close().await;
     }
 
-    async fn what_still_waits_can_be_cancelled(backend) {
-        let stage = V1Fixture::open_with(backend, &[("TROUPE_WORKERS", "0")]).await;
-        let response = stage.program.respond(json!({ "input": "Hi.", "background": true })).await;
+    async fn a_queued_background_response_can_be_canceled(backend) {
+        let fixture = V1Fixture::open_with(backend, &[("TROUPE_WORKERS", "0")]).await;
+        let response = fixture.program.respond(json!({ "input": "Hi.", "background": true })).await;
 
-        let (_, cancelled) = stage.program.post(&format!("/responses/{}/cancel", id(&response)), json!({})).await;
+        let (_, cancelled) = fixture.program.post(&format!("/responses/{}/cancel", id(&response)), json!({})).await;
 
         assert_eq!(cancelled["status"], "cancelled");
-        let told = stage.program.replay(id(&response), None).await.rest().await;
-        assert_eq!(kinds(&told), ["created", "queued", "incomplete"]);
-        stage.close().await;
+        let events = fixture.program.replay(id(&response), None).await.rest().await;
+        assert_eq!(kinds(&events), ["created", "queued", "incomplete"]);
+        fixture.close().await;
     }
 
-    async fn only_what_runs_in_the_background_can_be_cancelled(backend) {
-        let stage = V1Fixture::open(backend).await;
-        let response = stage.program.respond(json!({ "input": "Hi." })).await;
+    async fn only_background_responses_can_be_canceled(backend) {
+        let fixture = V1Fixture::open(backend).await;
+        let response = fixture.program.respond(json!({ "input": "Hi." })).await;
 
-        let refused = stage.program.post(&format!("/responses/{}/cancel", id(&response)), json!({})).await;
+        let refused = fixture.program.post(&format!("/responses/{}/cancel", id(&response)), json!({})).await;
 
         assert_eq!(error_of(&refused).1, "not_cancellable");
-        assert_eq!(stage.program.post("/responses/resp_0/cancel", json!({})).await.0, 404);
-        stage.close().await;
+        assert_eq!(fixture.program.post("/responses/resp_0/cancel", json!({})).await.0, 404);
+        fixture.close().await;
     }
 }
 
 on_both! {
-    // With the rows that a dead node leaves behind.
-    async fn what_a_dead_node_left_is_taken_up_or_ended(backend) {
-        let stage = V1Fixture::open_with(backend, &[("TROUPE_WORKERS", "0")]).await;
-        let waits = stage.program.respond(json!({ "input": "Hi.", "background": true })).await;
-        let done = stage.program.respond(json!({ "input": "Hi." })).await;
-        let abandon = |id: &str, background: bool| format!(
+    /// Such a heartbeat was written before the clock was set back.
+    async fn a_response_with_a_heartbeat_in_the_future_is_recovered(backend) {
+        let fixture = V1Fixture::open_with(backend, PATIENT).await;
+        let response = fixture.program.respond(json!({ "input": "Hi.", "background": true })).await;
+        let services = fixture.app.app.responses.services();
+        let (now, stale_after) = (services.clock.now(), services.settings.stale_after);
+        let mut facts = DatabaseFacts::open(&fixture.app.database).await;
+
+        for (heartbeat_at, status) in [(now, "in_progress"), (now.plus_ms(HOUR), "queued")] {
+            facts.execute(&start_elsewhere(id(&response), heartbeat_at)).await;
+            troupe::responses::recovery::recover(services, Some(stale_after)).await.unwrap();
+            let (_, seen) = fixture.program.get(&format!("/responses/{}", id(&response))).await;
+            assert_eq!(seen["status"], status);
+        }
+
+        fixture.close().await;
+    }
+
+    // Writes the rows that a dead node leaves.
+    async fn recovery_requeues_or_ends_the_responses_of_a_dead_node(backend) {
+        let fixture = V1Fixture::open_with(backend, &[("TROUPE_WORKERS", "0")]).await;
+        let queued = fixture.program.respond(json!({ "input": "Hi.", "background": true })).await;
+        let done = fixture.program.respond(json!({ "input": "Hi." })).await;
+        let abandon_sql = |id: &str, background: bool| format!(
             "UPDATE responses SET status = 'in_progress', completed_at = NULL, worker_id = 'gone', lease = 7, attempt = 1, \
              heartbeat_at = 1, started_at = 1, background = {background} WHERE id = '{id}'"
         );
-        let mut facts = DatabaseFacts::open(&stage.app.database).await;
-        facts.execute(&abandon(id(&waits), true)).await;
-        facts.execute(&abandon(id(&done), false)).await;
+        let mut facts = DatabaseFacts::open(&fixture.app.database).await;
+        facts.execute(&abandon_sql(id(&queued), true)).await;
+        facts.execute(&abandon_sql(id(&done), false)).await;
 
-        troupe::responses::recovery::recover(stage.app.app.responses.services(), None).await.unwrap();
+        troupe::responses::recovery::recover(fixture.app.app.responses.services(), None).await.unwrap();
 
-        let (_, again) = stage.program.get(&format!("/responses/{}", id(&waits))).await;
-        assert_eq!(again["status"], "queued", "nothing of it was out");
-        let (_, lost) = stage.program.get(&format!("/responses/{}", id(&done))).await;
+        let (_, again) = fixture.program.get(&format!("/responses/{}", id(&queued))).await;
+        assert_eq!(again["status"], "queued", "a response without output must be queued again");
+        let (_, lost) = fixture.program.get(&format!("/responses/{}", id(&done))).await;
         assert_eq!((&lost["status"], &lost["error"]["code"]), (&json!("failed"), &json!("instance_lost")));
-        stage.close().await;
+        fixture.close().await;
     }
 }
 
+/// After a change of the clock, every heartbeat looks stale until the next one. No loop of the node
+/// recovers responses during the test.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_cancel_on_one_node_ends_what_another_works_on() {
+async fn a_database_clock_that_is_set_ends_no_response() {
     if !TestBackend::Postgres.is_available() {
-        eprintln!("no PostgreSQL is given: not tested");
+        eprintln!("not run: TROUPE_TEST_POSTGRES_URL is not set");
         return;
     }
-    let stage = V1Fixture::open(TestBackend::Postgres).await;
-    stage
+    let fixture = V1Fixture::open_with(TestBackend::Postgres, PATIENT).await;
+    let body = json!({ "input": "Hi.", "background": true });
+    let response = fixture.program.respond(body).await;
+    fake_postgres_clock::install(&fixture.app.database).await;
+    let services = fixture.app.app.responses.services();
+    let mut job = ResponseJob::new(services.clone());
+    let JobTiming {
+        heartbeat,
+        stale_after,
+        recovery_interval,
+        ..
+    } = job.timing();
+    let gap = recovery_interval + heartbeat;
+    let mut facts = DatabaseFacts::open(&fixture.app.database).await;
+    let path = format!("/responses/{}", id(&response));
+    let now = services.clock.now();
+    facts.execute(&start_elsewhere(id(&response), now)).await;
+
+    for set_by in [-1, 1] {
+        let mut guard = ClockJumpGuard::new(gap, heartbeat, stale_after, Instant::now());
+        for hours in [0, set_by] {
+            fake_postgres_clock::set(&mut facts, hours).await;
+            job.recover(&mut guard).await.unwrap();
+            let (_, seen) = fixture.program.get(&path).await;
+            assert_eq!(seen["status"], "in_progress", "{hours} of {set_by} hours");
+        }
+    }
+
+    fixture.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_cancel_on_one_node_ends_a_response_on_another_node() {
+    if !TestBackend::Postgres.is_available() {
+        eprintln!("not run: TROUPE_TEST_POSTGRES_URL is not set");
+        return;
+    }
+    let fixture = V1Fixture::open(TestBackend::Postgres).await;
+    fixture
         .upstream
         .always(ResponseScript::stream().role().words("One two ").hang());
-    let mut ears = stage
+    let mut stream = fixture
         .program
         .stream(json!({ "input": "Hi.", "background": true }))
         .await;
-    let seen = ears.until("response.output_text.delta").await;
-    let second = stage.second_node().await;
-    let there = stage.program.with_base(&second.base);
+    let seen = stream.until("response.output_text.delta").await;
+    let second = fixture.second_node().await;
+    let second_client = fixture.program.with_base(&second.base);
     let path = format!("/responses/{}", seen[0]["response"]["id"].as_str().unwrap());
 
-    let (_, cancelled) = there.post(&format!("{path}/cancel"), json!({})).await;
+    let (_, cancelled) = second_client
+        .post(&format!("{path}/cancel"), json!({}))
+        .await;
 
     assert_eq!(cancelled["status"], "cancelled");
-    stage.upstream.wait_for_disconnect(0).await;
-    assert_eq!(ears.rest().await.last().unwrap()["response"], cancelled);
+    fixture.upstream.wait_for_disconnect(0).await;
+    assert_eq!(stream.rest().await.last().unwrap()["response"], cancelled);
     second.close().await;
-    stage.close().await;
+    fixture.close().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_a_closing_node_has_not_answered_yet_another_one_answers() {
+async fn another_node_answers_a_response_that_a_closing_node_left_without_output() {
     if !TestBackend::Postgres.is_available() {
-        eprintln!("no PostgreSQL is given: not tested");
+        eprintln!("not run: TROUPE_TEST_POSTGRES_URL is not set");
         return;
     }
-    let stage = V1Fixture::open(TestBackend::Postgres).await;
-    stage.upstream.next(ResponseScript::hang_before_headers());
+    let fixture = V1Fixture::open(TestBackend::Postgres).await;
+    fixture.upstream.next(ResponseScript::hang_before_headers());
     let body = json!({ "input": "Hi.", "background": true });
-    let response = stage.program.respond(body).await;
-    stage.upstream.wait_for_requests(1).await;
-    let second = stage.second_node().await;
+    let response = fixture.program.respond(body).await;
+    fixture.upstream.wait_for_requests(1).await;
+    let second = fixture.second_node().await;
 
-    let stage = stage.moved_to(second).await;
+    let fixture = fixture.moved_to(second).await;
 
-    let ended = stage.wait_for_status(id(&response), "completed").await;
+    let ended = fixture.wait_for_status(id(&response), "completed").await;
     assert_eq!(text(&ended), "Hello.");
-    let told = stage.program.replay(id(&response), None).await.rest().await;
+    let events = fixture
+        .program
+        .replay(id(&response), None)
+        .await
+        .rest()
+        .await;
     assert_eq!(
-        kinds(&told)[..4],
+        kinds(&events)[..4],
         ["created", "queued", "in_progress", "output_item.added"]
     );
-    stage.close().await;
+    fixture.close().await;
 }

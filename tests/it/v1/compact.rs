@@ -15,22 +15,22 @@ async fn compact(program: &V1Client, mut body: Value) -> (u16, Value) {
     program.post("/responses/compact", body).await
 }
 
-/// The words of a new input behind this output.
-fn behind(output: &Value, text: &str) -> Value {
+/// This output as input, followed by a user message.
+fn output_and(output: &Value, text: &str) -> Value {
     let mut input = output.as_array().unwrap().clone();
     input.push(json!({ "role": "user", "content": text }));
     json!(input)
 }
 
 on_sqlite! {
-    async fn a_summary_is_handed_in_again_and_stands_in_its_place(backend) {
-        let stage = V1Fixture::open(backend).await;
-        stage.upstream.next(ResponseScript::say("Hello, Ann."));
+    async fn a_summary_sent_as_input_replaces_the_history_in_the_prompt(backend) {
+        let fixture = V1Fixture::open(backend).await;
+        fixture.upstream.next(ResponseScript::say("Hello, Ann."));
         let input = json!([{ "role": "system", "content": "rule" }, { "role": "user", "content": "I am Ann." }]);
-        let first = stage.program.respond(json!({ "input": input })).await;
-        stage.upstream.next(ResponseScript::say("Ann the canary said hello."));
+        let first = fixture.program.respond(json!({ "input": input })).await;
+        fixture.upstream.next(ResponseScript::say("Ann the canary said hello."));
 
-        let (status, compacted) = compact(&stage.program, json!({ "previous_response_id": id(&first), "instructions": "be brief" })).await;
+        let (status, compacted) = compact(&fixture.program, json!({ "previous_response_id": id(&first), "instructions": "be brief" })).await;
 
         assert_eq!(status, 200, "{compacted}");
         assert_eq!(compacted["object"], "response.compaction");
@@ -39,47 +39,47 @@ on_sqlite! {
         let roles: Vec<&Value> = output.iter().map(|it| &it["role"]).collect();
         assert_eq!(roles, [&json!("system"), &json!("user"), &Value::Null]);
         assert_eq!(output[2]["type"], "compaction");
-        assert!(!compacted.to_string().contains("canary"), "it is sealed");
-        assert_eq!(prompt_texts(&stage.upstream.body(1))[..4], ["be brief", "rule", "I am Ann.", "Hello, Ann."]);
-        assert_eq!(stage.n_rows("responses").await, 1);
-        let everything = DatabaseFacts::open(&stage.app.database).await.everything().await;
+        assert!(!compacted.to_string().contains("canary"), "the summary is not encrypted");
+        assert_eq!(prompt_texts(&fixture.upstream.body(1))[..4], ["be brief", "rule", "I am Ann.", "Hello, Ann."]);
+        assert_eq!(fixture.n_rows("responses").await, 1);
+        let everything = DatabaseFacts::open(&fixture.app.database).await.everything().await;
         assert!(!everything.iter().any(|it| it.contains("canary")));
 
-        let next = stage.program.respond(json!({ "input": behind(&compacted["output"], "Who am I?") })).await;
-        let last = stage.program.respond(json!({ "input": "And now?", "previous_response_id": id(&next) })).await;
+        let next = fixture.program.respond(json!({ "input": output_and(&compacted["output"], "Who am I?") })).await;
+        let last = fixture.program.respond(json!({ "input": "And now?", "previous_response_id": id(&next) })).await;
 
         for at in [2, 3] {
-            let told = prompt_lines(&stage.upstream.body(at));
+            let prompt = prompt_lines(&fixture.upstream.body(at));
             let summary = ("system".to_owned(), "Ann the canary said hello.");
-            assert_eq!((told[2].0.clone(), told[2].1.split("\n\n").last().unwrap()), summary);
-            assert_eq!(told[3], ("user".to_owned(), "Who am I?".to_owned()));
+            assert_eq!((prompt[2].0.clone(), prompt[2].1.split("\n\n").last().unwrap()), summary);
+            assert_eq!(prompt[3], ("user".to_owned(), "Who am I?".to_owned()));
         }
         assert_eq!(last["status"], "completed");
-        stage.close().await;
+        fixture.close().await;
     }
 
-    async fn a_summary_opens_for_its_owner_alone(backend) {
-        let stage = V1Fixture::open(backend).await;
-        let other = V1Client::new(&stage.app.register("bob").await).await;
-        let (_, compacted) = compact(&stage.program, json!({ "input": "I am Ann." })).await;
-        let n_requests = stage.upstream.n_requests();
+    async fn only_its_owner_can_use_a_summary(backend) {
+        let fixture = V1Fixture::open(backend).await;
+        let other = V1Client::new(&fixture.app.register("bob").await).await;
+        let (_, compacted) = compact(&fixture.program, json!({ "input": "I am Ann." })).await;
+        let n_requests = fixture.upstream.n_requests();
         let sealed = ("invalid_encrypted_content".to_owned(), json!("input[1].encrypted_content"));
 
-        let foreign = other.respond_with_error(json!({ "input": behind(&compacted["output"], "Who?") })).await;
+        let foreign = other.respond_with_error(json!({ "input": output_and(&compacted["output"], "Who?") })).await;
         let broken = json!([{ "role": "user", "content": "Hi." }, { "type": "compaction", "encrypted_content": "v1:AAAA" }]);
-        let broken = stage.program.respond_with_error(json!({ "input": broken, "store": false })).await;
-        let kept = stage.program.post("/conversations", json!({ "items": [{ "type": "compaction", "encrypted_content": "x" }] })).await;
+        let broken = fixture.program.respond_with_error(json!({ "input": broken, "store": false })).await;
+        let kept = fixture.program.post("/conversations", json!({ "items": [{ "type": "compaction", "encrypted_content": "x" }] })).await;
 
         assert_eq!(foreign, (400, sealed.0.clone(), sealed.1.clone()));
         assert_eq!(broken, (400, sealed.0.clone(), sealed.1));
         assert_eq!(error_of(&kept), (400, sealed.0, json!("items[0].encrypted_content")));
-        assert_eq!(stage.upstream.n_requests(), n_requests);
-        stage.close().await;
+        assert_eq!(fixture.upstream.n_requests(), n_requests);
+        fixture.close().await;
     }
 
-    async fn what_cannot_be_compacted_is_refused(backend) {
-        let stage = V1Fixture::open(backend).await;
-        let refused = async |body: Value| error_of(&stage.program.post("/responses/compact", body).await);
+    async fn compaction_rejects_invalid_requests_and_reports_model_failures(backend) {
+        let fixture = V1Fixture::open(backend).await;
+        let refused = async |body: Value| error_of(&fixture.program.post("/responses/compact", body).await);
         let missing = |name: &str| (400, "missing_required_parameter".to_owned(), json!(name));
 
         assert_eq!(refused(json!({ "input": "x" })).await, missing("model"));
@@ -88,12 +88,12 @@ on_sqlite! {
         assert_eq!(refused(json!({ "model": "scripted", "input": "x", "stream": true })).await.1, "unknown_parameter");
         let previous = json!({ "model": "scripted", "previous_response_id": "resp_x" });
         assert_eq!(refused(previous).await.1, "previous_response_not_found");
-        assert_eq!(stage.upstream.n_requests(), 0);
-        stage.upstream.next(ResponseScript::status(400));
+        assert_eq!(fixture.upstream.n_requests(), 0);
+        fixture.upstream.next(ResponseScript::status(400));
         let failed = refused(json!({ "model": "scripted", "input": "x" })).await;
         assert_eq!(failed, (502, "upstream_error".to_owned(), Value::Null));
-        stage.upstream.next(ResponseScript::say(""));
+        fixture.upstream.next(ResponseScript::say(""));
         assert_eq!(refused(json!({ "model": "scripted", "input": "x" })).await.0, 502);
-        stage.close().await;
+        fixture.close().await;
     }
 }

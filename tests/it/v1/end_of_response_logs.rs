@@ -30,8 +30,8 @@ impl LoggingServer {
         let upstream = FakeProvider::start().await;
         upstream.reply_with(OUTPUT);
         let base_url = upstream.base_url();
-        let own = [("LOG_FORMAT", "json")];
-        let env = [SHORT_LEASES, &model_env(&base_url), &own, env].concat();
+        let log_format = [("LOG_FORMAT", "json")];
+        let env = [SHORT_LEASES, &model_env(&base_url), &log_format, env].concat();
         let server = Server::start(&database, &env).await;
         let person = HttpClient::set_up(&server.url(), "ann").await;
         let program = V1Client::new(&person).await;
@@ -43,7 +43,7 @@ impl LoggingServer {
         }
     }
 
-    /// Creates a response with this script and these fields beside its input.
+    /// Creates a response with this script and these fields in addition to its input.
     async fn respond(&self, script: ResponseScript, mut body: Value) -> Value {
         self.upstream.next(script);
         body["input"] = json!(INPUT);
@@ -88,47 +88,47 @@ fn result(line: &Value) -> Value {
 
 on_both! {
     async fn each_response_has_one_log_line_when_it_ends(backend) {
-        let stage = LoggingServer::open(backend, &[]).await;
+        let fixture = LoggingServer::open(backend, &[]).await;
         let completed = json!(["completed", null, null, 7, 3]);
         let mut expected = Vec::new();
         let mut expect = |response: &Value, wanted: &Value| expected.push((id(response).to_owned(), wanted.clone()));
 
         // Blocking, streamed, in the background and over the socket; stored and not.
         for store in [true, false] {
-            let blocking = stage.respond(script("stop"), json!({ "store": store })).await;
+            let blocking = fixture.respond(script("stop"), json!({ "store": store })).await;
             expect(&blocking, &completed);
-            stage.upstream.next(script("stop"));
-            let events = stage.program.stream(json!({ "input": INPUT, "store": store })).await.rest().await;
+            fixture.upstream.next(script("stop"));
+            let events = fixture.program.stream(json!({ "input": INPUT, "store": store })).await.rest().await;
             expect(&events.last().unwrap()["response"], &completed);
         }
-        let queued = stage.respond(script("stop"), json!({ "background": true })).await;
-        stage.line_about(id(&queued)).await;
+        let queued = fixture.respond(script("stop"), json!({ "background": true })).await;
+        fixture.line_about(id(&queued)).await;
         expect(&queued, &completed);
-        let address = format!("{}/v1/responses", stage.server.url().replacen("http", "ws", 1));
-        let socket = WsClient::at(connect_with_key(&address, &stage.program.key).await.unwrap());
-        stage.upstream.next(script("stop"));
+        let address = format!("{}/v1/responses", fixture.server.url().replacen("http", "ws", 1));
+        let socket = WsClient::at(connect_with_key(&address, &fixture.program.key).await.unwrap());
+        fixture.upstream.next(script("stop"));
         socket.send_text(&json!({ "type": "response.create", "model": "scripted", "input": INPUT }).to_string()).await;
-        let last = socket.wait_for("the end", |it| it["type"] == "response.completed").await;
+        let last = socket.wait_for("the last event", |it| it["type"] == "response.completed").await;
         expect(&last["response"], &completed);
 
         // Incomplete, failed and canceled.
-        let cut = stage.respond(script("length"), json!({ "store": false })).await;
+        let cut = fixture.respond(script("length"), json!({ "store": false })).await;
         expect(&cut, &json!(["incomplete", "max_output_tokens", null, 7, 3]));
-        let failed = stage.respond(ResponseScript::status(401), json!({})).await;
+        let failed = fixture.respond(ResponseScript::status(401), json!({})).await;
         expect(&failed, &json!(["failed", null, "upstream_error", null, null]));
-        let canceled = stage.respond(ResponseScript::hang_before_headers(), json!({ "background": true })).await;
-        stage.upstream.wait_for_requests(9).await;
-        stage.program.post(&format!("/responses/{}/cancel", id(&canceled)), json!({})).await;
+        let canceled = fixture.respond(ResponseScript::hang_before_headers(), json!({ "background": true })).await;
+        fixture.upstream.wait_for_requests(9).await;
+        fixture.program.post(&format!("/responses/{}/cancel", id(&canceled)), json!({})).await;
         expect(&canceled, &json!(["cancelled", "cancelled", null, null, null]));
-        stage.upstream.next(ResponseScript::hang_before_headers());
-        let mut reader = stage.program.stream(json!({ "input": INPUT, "store": false })).await;
-        let left = reader.next().await.unwrap();
+        fixture.upstream.next(ResponseScript::hang_before_headers());
+        let mut reader = fixture.program.stream(json!({ "input": INPUT, "store": false })).await;
+        let disconnected = reader.next().await.unwrap();
         drop(reader);
-        expect(&left["response"], &json!(["cancelled", "cancelled", null, null, null]));
+        expect(&disconnected["response"], &json!(["cancelled", "cancelled", null, null, null]));
 
         let (mut users, mut nodes) = (Vec::new(), Vec::new());
         for (id, wanted) in &expected {
-            let line = stage.line_about(id).await;
+            let line = fixture.line_about(id).await;
             assert_eq!(result(&line), *wanted, "{line}");
             let model = (&line["llm.provider"], &line["llm.model"]);
             assert_eq!(model, (&json!("environment"), &json!("scripted")), "{line}");
@@ -144,33 +144,38 @@ on_both! {
         assert!(users.len() == 1 && users[0].is_string(), "{users:?}");
         assert!(nodes.len() == 1 && nodes[0].is_string(), "{nodes:?}");
 
-        stage.server.sigterm();
-        poll::until("the server ends", async || stage.server.output().contains("shutdown complete").then_some(())).await;
+        fixture.server.sigterm();
+        poll::until("the server has shut down", async || fixture.server.output().contains("shutdown complete").then_some(())).await;
         for (id, _) in &expected {
-            assert_eq!(stage.lines_about(id).len(), 1, "one line: {:?}", stage.lines_about(id));
+            assert_eq!(
+                fixture.lines_about(id).len(),
+                1,
+                "not exactly one line: {:?}",
+                fixture.lines_about(id),
+            );
         }
-        let output = stage.server.output();
+        let output = fixture.server.output();
         assert!(!output.contains(INPUT) && !output.contains(OUTPUT), "{output}");
     }
 
     async fn a_response_that_no_task_runs_has_a_log_line_when_it_ends(backend) {
-        let mut stage = LoggingServer::open(backend, &[("TROUPE_WORKERS", "0")]).await;
-        let queued = stage.respond(script("stop"), json!({ "background": true })).await;
-        stage.program.post(&format!("/responses/{}/cancel", id(&queued)), json!({})).await;
-        let canceled = stage.line_about(id(&queued)).await;
+        let mut fixture = LoggingServer::open(backend, &[("TROUPE_WORKERS", "0")]).await;
+        let queued = fixture.respond(script("stop"), json!({ "background": true })).await;
+        fixture.program.post(&format!("/responses/{}/cancel", id(&queued)), json!({})).await;
+        let canceled = fixture.line_about(id(&queued)).await;
         let hanging = ResponseScript::stream().role().words("One two ").hang();
-        stage.upstream.next(hanging);
-        let mut reader = stage.program.stream(json!({ "input": INPUT })).await;
+        fixture.upstream.next(hanging);
+        let mut reader = fixture.program.stream(json!({ "input": INPUT })).await;
         let seen = reader.next().await.unwrap();
 
-        stage.server.kill9();
-        stage.server.restart().await;
+        fixture.server.kill9();
+        fixture.server.restart().await;
 
-        let lost = stage.line_about(id(&seen["response"])).await;
+        let lost = fixture.line_about(id(&seen["response"])).await;
         assert_eq!(result(&lost), json!(["failed", null, "instance_lost", null, null]));
         assert!(lost["user.id"].is_string() && lost["node.id"].is_string(), "{lost}");
         assert_eq!(result(&canceled), json!(["cancelled", "cancelled", null, null, null]));
         assert!(canceled["queue_wait_ms"].is_number(), "{canceled}");
-        assert_eq!(stage.lines_about(id(&queued)).len(), 1);
+        assert_eq!(fixture.lines_about(id(&queued)).len(), 1);
     }
 }

@@ -28,12 +28,12 @@ impl V1Fixture {
         V1Fixture::open_with(backend, &[]).await
     }
 
-    /// With settings in addition to those of the model; registration is open.
+    /// Like `open`, with additional settings; registration is open.
     pub async fn open_with(backend: TestBackend, env: &[(&str, &str)]) -> V1Fixture {
         V1Fixture::open_all(backend, env, |_| {}).await
     }
 
-    /// With some parts changed before the server listens.
+    /// Like `open`, with a change of the app before the server listens.
     pub async fn open_changed(backend: TestBackend, change: impl FnOnce(&mut App)) -> V1Fixture {
         V1Fixture::open_all(backend, &[], change).await
     }
@@ -45,8 +45,8 @@ impl V1Fixture {
     ) -> V1Fixture {
         let upstream = Arc::new(FakeProvider::start().await);
         let base_url = upstream.base_url();
-        let own = [("TROUPE_OPEN_REGISTRATION", "true")];
-        let env = [SHORT_LEASES, &own, &model_env(&base_url), env].concat();
+        let registration = [("TROUPE_OPEN_REGISTRATION", "true")];
+        let env = [SHORT_LEASES, &registration, &model_env(&base_url), env].concat();
         let app = TestApp::start_changed(backend, &env, change).await;
         let admin = app.admin().await;
         let program = V1Client::new(&admin).await;
@@ -65,7 +65,7 @@ impl V1Fixture {
         self.app.start_second_node(&env).await
     }
 
-    /// One more model of this name, whose API is of another kind.
+    /// Adds a provider of this kind with one model of this name.
     pub async fn add_model(&self, kind: &str, model: &str) {
         let base_url = self.upstream.base_url();
         let provider = json!({ "name": model, "kind": kind, "model": model, "base_url": base_url });
@@ -73,7 +73,7 @@ impl V1Fixture {
         assert_eq!(status, 201, "{made}");
     }
 
-    /// How many rows a table has.
+    /// The number of rows of a table.
     pub async fn n_rows(&self, table: &str) -> i64 {
         let mut facts = DatabaseFacts::open(&self.app.database).await;
         facts
@@ -81,7 +81,7 @@ impl V1Fixture {
             .await
     }
 
-    /// Waits until a response has this status, and answers it.
+    /// Waits until a response has this status, and returns it.
     pub async fn wait_for_status(&self, id: &str, status: &str) -> Value {
         let path = format!("/responses/{id}");
         poll::until(&format!("{id} becomes {status}"), async || {
@@ -91,7 +91,7 @@ impl V1Fixture {
         .await
     }
 
-    /// Closes this node; the test continues on another one.
+    /// Closes this node and returns the fixture for another one.
     pub async fn moved_to(self, node: TestApp) -> V1Fixture {
         self.app.close().await;
         V1Fixture {
@@ -109,17 +109,19 @@ impl V1Fixture {
 
 /// The text of a response.
 pub fn text(response: &Value) -> String {
-    let items = response["output"].as_array().expect("an output is a list");
+    let items = response["output"]
+        .as_array()
+        .expect("`output` is not a list");
     let messages = items.iter().filter(|it| it["type"] == "message");
     let parts = messages.filter_map(|it| it["content"][0]["text"].as_str());
     parts.collect()
 }
 
 pub fn id(response: &Value) -> &str {
-    response["id"].as_str().expect("a response has an id")
+    response["id"].as_str().expect("the response has no id")
 }
 
-/// The kinds of events, without what all begin with.
+/// The types of events, without the prefix `response.`.
 pub fn kinds(events: &[Value]) -> Vec<String> {
     let kind = |it: &Value| it["type"].as_str().unwrap().replacen("response.", "", 1);
     events.iter().map(kind).collect()
@@ -133,7 +135,7 @@ pub fn deltas(events: &[Value]) -> Vec<&str> {
     deltas.map(|it| it["delta"].as_str().unwrap()).collect()
 }
 
-/// A response without what differs each time: ids and times.
+/// A response without the fields that always differ: ids and times.
 pub fn plain(response: &Value) -> Value {
     let mut plain = response.clone();
     for name in ["id", "created_at", "completed_at"] {
@@ -165,22 +167,24 @@ pub fn function(name: &str) -> Value {
     json!({ "type": "function", "name": name, "parameters": parameters })
 }
 
-/// The result of a call.
+/// The output of a function call, as an input item.
 pub fn output(call_id: &str, output: &str) -> Value {
     json!({ "type": "function_call_output", "call_id": call_id, "output": output })
 }
 
 /// The types of the items of a response.
 pub fn types(response: &Value) -> Vec<&str> {
-    let items = response["output"].as_array().expect("an output is a list");
+    let items = response["output"]
+        .as_array()
+        .expect("`output` is not a list");
     items
         .iter()
         .map(|it| it["type"].as_str().unwrap())
         .collect()
 }
 
-/// The prompt of a request, one line for each message: role, text, ids of calls, id of the answered
-/// call.
+/// The prompt of a request, one line for each message: role, text, ids of its calls, id of the call
+/// that it answers.
 pub fn lines(body: &Value) -> Vec<String> {
     let word = |it: &Value| it.as_str().unwrap_or_default().to_owned();
     let line = |it: &Value| {

@@ -1,4 +1,4 @@
-//! Tests of access by API key: a key opens only the data of its user.
+//! Tests of access by API key: a key gives access only to the data of its user.
 
 use serde_json::json;
 
@@ -8,9 +8,9 @@ use crate::support::http_client::http_client;
 use crate::support::v1_client::{V1Client, error_of};
 
 on_sqlite! {
-    async fn only_a_key_opens_and_a_cookie_does_not(backend) {
-        let stage = V1Fixture::open(backend).await;
-        let path = format!("{}/v1/models", stage.app.base);
+    async fn v1_accepts_an_api_key_but_no_session_cookie(backend) {
+        let fixture = V1Fixture::open(backend).await;
+        let path = format!("{}/v1/models", fixture.app.base);
         let status = async |name: &str, value: String| {
             let request = http_client().get(&path).header(name, value);
             let answer = request.send().await.unwrap();
@@ -20,20 +20,20 @@ on_sqlite! {
         for (name, value) in [
             ("x-none", String::new()),
             ("authorization", "Bearer trp_wrong".to_owned()),
-            ("cookie", stage.admin.cookie().to_owned()),
+            ("cookie", fixture.admin.cookie().to_owned()),
         ] {
             assert_eq!(error_of(&status(name, value).await).1, "invalid_api_key", "{name}");
         }
-        let (_, keys) = stage.admin.get("/api/api_keys").await;
-        stage.admin.delete(&format!("/api/api_keys/{}", keys["data"][0]["id"])).await;
-        assert_eq!(stage.program.get("/models").await.0, 401);
-        stage.close().await;
+        let (_, keys) = fixture.admin.get("/api/api_keys").await;
+        fixture.admin.delete(&format!("/api/api_keys/{}", keys["data"][0]["id"])).await;
+        assert_eq!(fixture.program.get("/models").await.0, 401);
+        fixture.close().await;
     }
 
-    async fn what_is_anothers_is_not_there(backend) {
-        let stage = V1Fixture::open(backend).await;
-        let ben = V1Client::new(&stage.app.register("ben").await).await;
-        let response = stage.program.respond(json!({ "input": "Hi." })).await;
+    async fn v1_data_of_another_user_is_not_found(backend) {
+        let fixture = V1Fixture::open(backend).await;
+        let ben = V1Client::new(&fixture.app.register("ben").await).await;
+        let response = fixture.program.respond(json!({ "input": "Hi." })).await;
         let path = format!("/responses/{}", id(&response));
 
         assert_eq!(ben.get(&path).await.0, 404);
@@ -45,9 +45,9 @@ on_sqlite! {
         assert_eq!(refused, (400, "previous_response_not_found".into(), json!("previous_response_id")));
         let item = json!({ "input": [{ "type": "item_reference", "id": response["output"][0]["id"] }] });
         assert_eq!(ben.respond_with_error(item).await.1, "invalid_value");
-        let made = stage.program.post("/conversations", json!({})).await.1;
+        let made = fixture.program.post("/conversations", json!({})).await.1;
         assert_eq!(ben.get(&format!("/conversations/{}", id(&made))).await.0, 404);
-        assert_eq!(stage.program.get(&path).await.0, 200);
-        stage.close().await;
+        assert_eq!(fixture.program.get(&path).await.0, 200);
+        fixture.close().await;
     }
 }

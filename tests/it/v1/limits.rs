@@ -5,69 +5,151 @@ use std::time::{Duration, Instant};
 
 use serde_json::json;
 
-use super::fixture::{V1Fixture, id, text};
+use super::fixture::{V1Fixture, deltas, id, text};
 use crate::support::backends::on_sqlite;
+use crate::support::poll;
 use crate::support::v1_client::V1Client;
+
+const ONE_CALL_AND_ONE_WAITING: &[(&str, &str)] = &[
+    ("RESPONSES_MAX_CALLS_PER_PROVIDER", "1"),
+    ("RESPONSES_MAX_WAITING_PER_PROVIDER", "1"),
+];
+
+async fn two_users(fixture: &V1Fixture) -> (V1Client, V1Client) {
+    let ben = V1Client::new(&fixture.app.register("ben").await).await;
+    let cid = V1Client::new(&fixture.app.register("cid").await).await;
+    (ben, cid)
+}
+
+/// Waits until this number of calls of the only provider run, and this number wait.
+async fn wait_for_calls(fixture: &V1Fixture, running: usize, waiting: usize) {
+    poll::until(
+        &format!("{running} calls run, {waiting} wait"),
+        async || {
+            let (_, stats) = fixture.admin.get("/api/admin/stats").await;
+            let calls = &stats["provider_calls"][0];
+            (calls["running"] == running && calls["waiting"] == waiting).then_some(())
+        },
+    )
+    .await;
+}
 
 on_sqlite! {
     async fn a_full_server_rejects_at_once_and_before_any_row(backend) {
-        let stage = V1Fixture::open_with(backend, &[("RESPONSES_MAX_RUNNING", "1")]).await;
-        let gate = stage.upstream.gate();
-        let mut ears = stage.program.stream(json!({ "input": "Hi." })).await;
-        ears.until("response.in_progress").await;
+        let fixture = V1Fixture::open_with(backend, &[("RESPONSES_MAX_RUNNING", "1")]).await;
+        let gate = fixture.upstream.gate();
+        let mut stream = fixture.program.stream(json!({ "input": "Hi." })).await;
+        stream.until("response.in_progress").await;
 
         let began = Instant::now();
-        let refused = stage.program.respond_with_error(json!({ "input": "x" })).await;
+        let refused = fixture.program.respond_with_error(json!({ "input": "x" })).await;
 
         assert_eq!((refused.0, refused.1.as_str()), (503, "overloaded"));
         assert!(began.elapsed() < Duration::from_secs(2));
-        assert_eq!(stage.n_rows("responses").await, 1);
+        assert_eq!(fixture.n_rows("responses").await, 1);
         gate.open();
-        ears.rest().await;
-        assert_eq!(text(&stage.program.respond(json!({ "input": "x" })).await), "Hello.");
-        stage.close().await;
+        stream.rest().await;
+        assert_eq!(text(&fixture.program.respond(json!({ "input": "x" })).await), "Hello.");
+        fixture.close().await;
     }
 
-    async fn one_person_gets_a_quarter(backend) {
-        let stage = V1Fixture::open_with(backend, &[("RESPONSES_MAX_RUNNING", "4")]).await;
-        let ben = V1Client::new(&stage.app.register("ben").await).await;
-        let gate = stage.upstream.gate();
-        let mut ears = stage.program.stream(json!({ "input": "Hi." })).await;
-        ears.until("response.in_progress").await;
+    async fn one_user_gets_a_quarter_of_the_running_responses(backend) {
+        let fixture = V1Fixture::open_with(backend, &[("RESPONSES_MAX_RUNNING", "4")]).await;
+        let ben = V1Client::new(&fixture.app.register("ben").await).await;
+        let gate = fixture.upstream.gate();
+        let mut stream = fixture.program.stream(json!({ "input": "Hi." })).await;
+        stream.until("response.in_progress").await;
 
-        let refused = stage.program.respond_with_error(json!({ "input": "x" })).await;
+        let refused = fixture.program.respond_with_error(json!({ "input": "x" })).await;
 
         assert_eq!((refused.0, refused.1.as_str()), (429, "rate_limited"));
         gate.open();
         assert_eq!(text(&ben.respond(json!({ "input": "x" })).await), "Hello.");
-        ears.rest().await;
-        stage.close().await;
+        stream.rest().await;
+        fixture.close().await;
     }
 
-    async fn what_does_not_fit_into_the_background_waits(backend) {
-        let stage = V1Fixture::open_with(backend, &[("RESPONSES_MAX_BACKGROUND", "1")]).await;
-        let gate = stage.upstream.gate();
+    async fn a_background_response_beyond_the_limit_stays_queued(backend) {
+        let fixture = V1Fixture::open_with(backend, &[("RESPONSES_MAX_BACKGROUND", "1")]).await;
+        let gate = fixture.upstream.gate();
         let body = json!({ "input": "Hi.", "background": true });
-        let first = stage.program.respond(body.clone()).await;
-        let second = stage.program.respond(body).await;
-        stage.wait_for_status(id(&first), "in_progress").await;
+        let first = fixture.program.respond(body.clone()).await;
+        let second = fixture.program.respond(body).await;
+        fixture.wait_for_status(id(&first), "in_progress").await;
 
-        assert_eq!(stage.program.get(&format!("/responses/{}", id(&second))).await.1["status"], "queued");
+        assert_eq!(fixture.program.get(&format!("/responses/{}", id(&second))).await.1["status"], "queued");
 
         gate.open();
-        stage.wait_for_status(id(&first), "completed").await;
-        stage.wait_for_status(id(&second), "completed").await;
-        stage.close().await;
+        fixture.wait_for_status(id(&first), "completed").await;
+        fixture.wait_for_status(id(&second), "completed").await;
+        fixture.close().await;
     }
 
-    async fn a_key_asks_only_so_often_a_minute(backend) {
-        let stage = V1Fixture::open_with(backend, &[("RESPONSES_RATE_PER_MINUTE", "1")]).await;
-        stage.program.respond(json!({ "input": "Hi." })).await;
+    async fn calls_of_a_provider_wait_in_a_bounded_queue(backend) {
+        let fixture = V1Fixture::open_with(backend, ONE_CALL_AND_ONE_WAITING).await;
+        let (ben, cid) = two_users(&fixture).await;
+        let gate = fixture.upstream.gate();
+        let mut first = fixture.program.stream(json!({ "input": "Hi." })).await;
+        first.until("response.in_progress").await;
+        wait_for_calls(&fixture, 1, 0).await;
+        let own = fixture.program.respond_with_error(json!({ "input": "x" })).await;
+        let mut second = ben.stream(json!({ "input": "Hi." })).await;
+        second.until("response.in_progress").await;
+        wait_for_calls(&fixture, 1, 1).await;
 
-        assert_eq!(stage.program.respond_with_error(json!({ "input": "Hi." })).await.0, 429);
+        let refused = cid.respond_with_error(json!({ "input": "x" })).await;
 
-        stage.app.app.clock.advance_ms(60_000);
-        stage.program.respond(json!({ "input": "Hi." })).await;
-        stage.close().await;
+        assert_eq!((own.0, own.1.as_str()), (429, "rate_limited"));
+        assert_eq!((refused.0, refused.1.as_str()), (503, "provider_busy"));
+        assert_eq!(fixture.n_rows("responses").await, 2);
+        assert_eq!(fixture.upstream.n_requests(), 1);
+        gate.open();
+        assert_eq!(deltas(&first.rest().await).concat(), "Hello.");
+        assert_eq!(deltas(&second.rest().await).concat(), "Hello.");
+        assert_eq!(text(&cid.respond(json!({ "input": "x" })).await), "Hello.");
+        wait_for_calls(&fixture, 0, 0).await;
+        fixture.close().await;
+    }
+
+    async fn a_client_that_disconnects_leaves_the_queue_of_the_provider(backend) {
+        let fixture = V1Fixture::open_with(backend, ONE_CALL_AND_ONE_WAITING).await;
+        let (ben, cid) = two_users(&fixture).await;
+        let gate = fixture.upstream.gate();
+        let mut first = fixture.program.stream(json!({ "input": "Hi." })).await;
+        first.until("response.in_progress").await;
+        wait_for_calls(&fixture, 1, 0).await;
+        for store in [true, false] {
+            let mut second = ben.stream(json!({ "input": "Hi.", "store": store })).await;
+            second.until("response.in_progress").await;
+            wait_for_calls(&fixture, 1, 1).await;
+
+            drop(second);
+
+            poll::until("the response has ended", async || {
+                let leases = &fixture.app.app.responses.services().leases;
+                (leases.count() == 1).then_some(())
+            })
+            .await;
+            wait_for_calls(&fixture, 1, 0).await;
+        }
+        let mut third = cid.stream(json!({ "input": "Hi." })).await;
+        third.until("response.in_progress").await;
+        gate.open();
+        first.rest().await;
+        assert_eq!(deltas(&third.rest().await).concat(), "Hello.");
+        assert_eq!(fixture.upstream.n_requests(), 2);
+        wait_for_calls(&fixture, 0, 0).await;
+        fixture.close().await;
+    }
+
+    async fn v1_requests_per_minute_are_limited(backend) {
+        let fixture = V1Fixture::open_with(backend, &[("RESPONSES_RATE_PER_MINUTE", "1")]).await;
+        fixture.program.respond(json!({ "input": "Hi." })).await;
+
+        assert_eq!(fixture.program.respond_with_error(json!({ "input": "Hi." })).await.0, 429);
+
+        fixture.app.app.clock.advance_ms(60_000);
+        fixture.program.respond(json!({ "input": "Hi." })).await;
+        fixture.close().await;
     }
 }

@@ -14,7 +14,7 @@ use crate::support::process::Server;
 use crate::support::test_space::model_env;
 use crate::support::v1_client::V1Client;
 
-/// Until then pools and caches fill, and the allocator finds its size.
+/// The calls before the measurement, in which pools, caches and the allocator reach their size.
 const WARM_UP: usize = 500;
 
 /// A leak of 2 KiB a call is 20 000 KiB after 10 000 calls.
@@ -22,7 +22,7 @@ const MAX_GROWTH_KIB: u64 = 12 * 1024;
 
 const AT_ONCE: usize = 8;
 
-/// The number of calls: each third one is streamed, each seventh one aborted.
+/// Makes this number of calls: each third one is streamed, each seventh one aborted.
 async fn call(program: &V1Client, n_calls: usize) {
     let one = |n: usize| async move {
         let mut body = json!({
@@ -32,8 +32,8 @@ async fn call(program: &V1Client, n_calls: usize) {
         match n {
             n if n % 7 == 0 => {
                 body["instructions"] = json!("Do not end.");
-                let mut ears = program.stream(body).await;
-                ears.until("response.output_text.delta").await;
+                let mut stream = program.stream(body).await;
+                stream.until("response.output_text.delta").await;
             }
             n if n % 3 == 0 => {
                 let events = program.stream(body).await.rest().await;
@@ -47,13 +47,15 @@ async fn call(program: &V1Client, n_calls: usize) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn calls_that_are_not_stored_leave_nothing_in_memory() {
-    let is_long = env::var("TROUPE_SLOW_TESTS").is_ok_and(|value| value == "1");
-    let n_calls = if is_long { 10_000 } else { 1_000 };
+async fn unstored_responses_do_not_leak_memory() {
+    let is_slow_run = env::var("TROUPE_SLOW_TESTS").is_ok_and(|value| value == "1");
+    let n_calls = if is_slow_run { 10_000 } else { 1_000 };
     let database = fresh_database(&TestBackend::Sqlite).await;
     let upstream = FakeProvider::start().await;
     upstream.answer_with(|body| {
-        let messages = body["messages"].as_array().expect("a request has messages");
+        let messages = body["messages"]
+            .as_array()
+            .expect("the request has no messages");
         match messages.last().map(|it| &it["role"]) {
             _ if messages[0]["role"] == "system" => {
                 ResponseScript::stream().role().words("It is ").hang()
@@ -63,8 +65,8 @@ async fn calls_that_are_not_stored_leave_nothing_in_memory() {
         }
     });
     let base_url = upstream.base_url();
-    let more = [("RESPONSES_RATE_PER_MINUTE", "0")];
-    let env = [&model_env(&base_url)[..], &more].concat();
+    let no_limit = [("RESPONSES_RATE_PER_MINUTE", "0")];
+    let env = [&model_env(&base_url)[..], &no_limit].concat();
     let server = Server::start(&database, &env).await;
     let program = V1Client::new(&HttpClient::set_up(&server.url(), "ann").await).await;
     call(&program, WARM_UP).await;
@@ -73,7 +75,7 @@ async fn calls_that_are_not_stored_leave_nothing_in_memory() {
     call(&program, n_calls).await;
 
     let growth = server.memory_kib().saturating_sub(before);
-    eprintln!("{n_calls} calls: {before} KiB before, {growth} KiB more behind");
+    eprintln!("{n_calls} calls: {before} KiB before, {growth} KiB more after");
     assert!(
         growth < MAX_GROWTH_KIB,
         "{growth} KiB after {n_calls} calls"

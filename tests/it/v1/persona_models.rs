@@ -8,7 +8,7 @@ use crate::support::fake_provider::script::ResponseScript;
 use crate::support::http_client::{HttpClient, expect, token_of};
 use crate::support::v1_client::V1Client;
 
-/// A user with a character whose card has every field.
+/// Creates a character whose card has every field.
 pub async fn ada(person: &HttpClient) -> Value {
     let card = json!({
         "spec": "chara_card_v2", "spec_version": "2.0",
@@ -45,12 +45,13 @@ pub fn space(document: &Value) -> String {
 
 /// The prompt of a request as readable text.
 pub fn written(body: &Value) -> String {
-    let said = prompt_lines(body).into_iter();
-    said.map(|(role, text)| format!("--- {role}\n{text}\n"))
+    let lines = prompt_lines(body).into_iter();
+    lines
+        .map(|(role, text)| format!("--- {role}\n{text}\n"))
         .collect()
 }
 
-/// Which item names whom.
+/// The speaker of each item.
 pub fn speakers(response: &Value) -> Vec<String> {
     let items = response["output"].as_array().unwrap().iter();
     items
@@ -63,7 +64,7 @@ pub fn speakers(response: &Value) -> Vec<String> {
         .collect()
 }
 
-/// All names of models that a client gets.
+/// The ids and kinds of all models that a client can list.
 async fn listed(program: &V1Client) -> Vec<(String, String)> {
     let all = expect(200, program.get("/models").await);
     let word = |it: &Value| it.as_str().unwrap().to_owned();
@@ -73,21 +74,21 @@ async fn listed(program: &V1Client) -> Vec<(String, String)> {
 
 on_sqlite! {
     async fn a_character_prompt_has_its_card_the_activated_lore_and_the_chain(backend) {
-        let stage = V1Fixture::open(backend).await;
-        let ada = ada(&stage.admin).await;
-        stage.upstream.reply_with("The engine computes.");
-        let first = stage.program.respond(json!({
+        let fixture = V1Fixture::open(backend).await;
+        let ada = ada(&fixture.admin).await;
+        fixture.upstream.reply_with("The engine computes.");
+        let first = fixture.program.respond(json!({
             "model": character(&ada),
             "input": [{ "role": "developer", "content": "It rains." }, { "role": "user", "content": "What do you see?" }],
         })).await;
 
-        let second = stage.program.respond(json!({
+        let second = fixture.program.respond(json!({
             "model": character(&ada), "previous_response_id": id(&first), "temperature": 0.25,
             "instructions": "Answer {{user}} in one sentence.", "max_output_tokens": 100,
             "input": "And then?",
         })).await;
 
-        let asked = stage.upstream.body(1);
+        let asked = fixture.upstream.body(1);
         insta::assert_snapshot!("a_character", written(&asked));
         assert_eq!((&asked["temperature"], &asked["max_tokens"]), (&json!(0.25), &json!(100)));
         assert_eq!(second["model"], json!(character(&ada)));
@@ -95,21 +96,21 @@ on_sqlite! {
             "speaker": "Ada", "speaker_id": character(&ada), "chosen_because": "asked for",
         }));
         let unrelated = json!({ "model": character(&ada), "input": "Hello." });
-        stage.program.respond(unrelated).await;
-        assert!(!written(&stage.upstream.body(2)).contains("brass"));
-        stage.close().await;
+        fixture.program.respond(unrelated).await;
+        assert!(!written(&fixture.upstream.body(2)).contains("brass"));
+        fixture.close().await;
     }
 
     async fn a_stream_names_the_speaker_from_the_beginning_and_no_name_is_in_the_text(backend) {
-        let stage = V1Fixture::open(backend).await;
-        let ada = ada(&stage.admin).await;
+        let fixture = V1Fixture::open(backend).await;
+        let ada = ada(&fixture.admin).await;
         let words = ["A", "da", ": He", "llo.\n", "ad", "min: No, ", "thanks."];
         let script = words.iter().fold(ResponseScript::stream(), |script, it| script.text(it));
-        stage.upstream.always(script.finish("stop").done());
+        fixture.upstream.always(script.finish("stop").done());
         let body = json!({ "model": character(&ada), "input": "Hi.", "store": false });
 
-        let events = stage.program.stream(body.clone()).await.rest().await;
-        let whole = stage.program.respond(body).await;
+        let events = fixture.program.stream(body.clone()).await.rest().await;
+        let whole = fixture.program.respond(body).await;
 
         assert_eq!(deltas(&events).concat(), "Hello.");
         let last = &events.last().unwrap()["response"];
@@ -117,21 +118,21 @@ on_sqlite! {
         assert_eq!(plain(last), plain(&whole));
         let added = &events[kinds(&events).iter().position(|it| it == "output_item.added").unwrap()];
         assert_eq!(added["item"]["metadata"]["speaker"], "Ada");
-        stage.close().await;
+        fixture.close().await;
     }
 
-    async fn one_is_shown_the_characters_and_spaces_that_one_may_ask(backend) {
-        let stage = V1Fixture::open(backend).await;
-        let ben = stage.app.register("ben").await;
+    async fn the_model_list_has_only_characters_and_spaces_that_the_user_may_use(backend) {
+        let fixture = V1Fixture::open(backend).await;
+        let ben = fixture.app.register("ben").await;
         let program = V1Client::new(&ben).await;
         let [own, met, foreign] = ["Own", "Met", "Foreign"];
         let own = ben.create_character(own, None).await;
-        let met = stage.admin.create_character(met, None).await;
-        let foreign = stage.admin.create_character(foreign, None).await;
-        let shared = stage.admin.create_space("Shared", json!({})).await;
-        let theirs = stage.admin.create_space("Theirs", json!({})).await;
-        let seat = stage.admin.add_character(&shared, &met).await;
-        let invite = stage.admin.invite(shared["id"].as_i64().unwrap(), json!({ "role": "member" })).await;
+        let met = fixture.admin.create_character(met, None).await;
+        let foreign = fixture.admin.create_character(foreign, None).await;
+        let shared = fixture.admin.create_space("Shared", json!({})).await;
+        let theirs = fixture.admin.create_space("Theirs", json!({})).await;
+        let membership = fixture.admin.add_character(&shared, &met).await;
+        let invite = fixture.admin.invite(shared["id"].as_i64().unwrap(), json!({ "role": "member" })).await;
         expect(201, ben.join(token_of(&invite)).await);
 
         let all = listed(&program).await;
@@ -150,63 +151,64 @@ on_sqlite! {
             assert_eq!((refused.0, refused.1.as_str()), (404, "model_not_found"), "{name}");
             assert_eq!(program.get(&format!("/models/{name}")).await.0, 404);
         }
-        let (removed, _) = stage.admin.delete(&format!("/api/memberships/{}", seat["id"])).await;
+        let (removed, _) =
+            fixture.admin.delete(&format!("/api/memberships/{}", membership["id"])).await;
         assert!(removed < 300, "{removed}");
         assert_eq!(program.respond_with_error(json!({ "model": character(&met), "input": "Hi." })).await.0, 404);
-        assert_eq!(stage.upstream.n_requests(), 0);
-        stage.close().await;
+        assert_eq!(fixture.upstream.n_requests(), 0);
+        fixture.close().await;
     }
 
-    async fn a_chain_is_kept_whole_unless_it_may_be_cut(backend) {
-        let stage = V1Fixture::open_with(backend, &[]).await;
+    async fn a_chain_that_is_too_long_is_rejected_unless_truncation_is_allowed(backend) {
+        let fixture = V1Fixture::open_with(backend, &[]).await;
         let small = json!({ "settings": { "context_tokens": 900, "max_tokens": 100 } });
-        let (_, providers) = stage.admin.get("/api/providers").await;
+        let (_, providers) = fixture.admin.get("/api/providers").await;
         let own = providers["data"].as_array().unwrap().iter().find(|it| it["model"] == "scripted").unwrap();
-        expect(200, stage.admin.patch(&format!("/api/providers/{}", own["id"]), small).await);
-        let ada = ada(&stage.admin).await;
+        expect(200, fixture.admin.patch(&format!("/api/providers/{}", own["id"]), small).await);
+        let ada = ada(&fixture.admin).await;
         let long = "words and words ".repeat(190);
         let input: Vec<Value> = (0..3).map(|it| json!({ "role": "user", "content": format!("{it} {long}") })).collect();
-        let first = stage.program.respond(json!({ "model": "scripted", "truncation": "auto", "input": "0 ".to_owned() + &long })).await;
+        let first = fixture.program.respond(json!({ "model": "scripted", "truncation": "auto", "input": "0 ".to_owned() + &long })).await;
         let body = |truncation: &str| json!({
             "model": character(&ada), "truncation": truncation, "previous_response_id": id(&first), "input": [input[1]],
         });
 
-        let refused = stage.program.respond_with_error(body("disabled")).await;
-        stage.program.respond(body("auto")).await;
+        let refused = fixture.program.respond_with_error(body("disabled")).await;
+        fixture.program.respond(body("auto")).await;
 
         assert_eq!((refused.0, refused.1.as_str()), (400, "context_length_exceeded"));
-        let prompt = written(&stage.upstream.body(1));
+        let prompt = written(&fixture.upstream.body(1));
         assert!(prompt.contains("1 words") && !prompt.contains("0 words"), "{prompt}");
-        stage.close().await;
+        fixture.close().await;
     }
 
-    async fn a_background_answer_is_a_characters_too(backend) {
-        let stage = V1Fixture::open(backend).await;
-        let ada = ada(&stage.admin).await;
-        stage.upstream.reply_with("Ada: It computes.");
+    async fn a_character_model_can_answer_in_the_background(backend) {
+        let fixture = V1Fixture::open(backend).await;
+        let ada = ada(&fixture.admin).await;
+        fixture.upstream.reply_with("Ada: It computes.");
 
-        let queued = stage.program.respond(json!({
+        let queued = fixture.program.respond(json!({
             "model": character(&ada), "input": "Hi.", "background": true,
         })).await;
 
-        let done = stage.wait_for_status(id(&queued), "completed").await;
+        let done = fixture.wait_for_status(id(&queued), "completed").await;
         assert_eq!((text(&done).as_str(), speakers(&done)), ("It computes.", vec!["Ada".to_owned()]));
-        stage.close().await;
+        fixture.close().await;
     }
 
-    async fn a_conversation_may_be_had_with_a_character(backend) {
-        let stage = V1Fixture::open(backend).await;
-        let ada = ada(&stage.admin).await;
-        let made = expect(200, stage.program.post("/conversations", json!({})).await);
+    async fn an_api_conversation_can_use_a_character_model(backend) {
+        let fixture = V1Fixture::open(backend).await;
+        let ada = ada(&fixture.admin).await;
+        let made = expect(200, fixture.program.post("/conversations", json!({})).await);
         let body = |input: &str| json!({ "model": character(&ada), "conversation": id(&made), "input": input });
-        stage.program.respond(body("one")).await;
+        fixture.program.respond(body("one")).await;
 
-        stage.program.respond(body("two")).await;
+        fixture.program.respond(body("two")).await;
 
-        let prompt = written(&stage.upstream.body(1));
+        let prompt = written(&fixture.upstream.body(1));
         assert!(prompt.contains("one") && prompt.contains("Hello.") && prompt.contains("two"), "{prompt}");
-        let items = expect(200, stage.program.get(&format!("/conversations/{}/items?order=asc", id(&made))).await);
+        let items = expect(200, fixture.program.get(&format!("/conversations/{}/items?order=asc", id(&made))).await);
         assert_eq!(items["data"][1]["metadata"]["speaker"], "Ada");
-        stage.close().await;
+        fixture.close().await;
     }
 }

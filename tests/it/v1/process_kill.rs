@@ -14,7 +14,7 @@ use crate::support::process::Server;
 use crate::support::test_space::{SHORT_LEASES, model_env};
 use crate::support::v1_client::V1Client;
 
-/// A server with a model and a program. The server goes first, the database last.
+/// A server with a model and a client. The server is dropped first, the database last.
 struct RestartableServer {
     server: Server,
     program: V1Client,
@@ -42,7 +42,7 @@ impl RestartableServer {
         self.server.restart().await;
     }
 
-    /// Waits until a response has this status, and nothing else is under way.
+    /// Waits until a response has this status, and checks that no response is unfinished.
     async fn wait_for_status(&self, id: &str, status: &str) -> Value {
         let found = wait_for_status(&self.program, id, status).await;
         let open = "SELECT CAST(count(*) AS TEXT) FROM responses WHERE status IN ('queued', 'in_progress')";
@@ -69,179 +69,194 @@ async fn wait_for_status(program: &V1Client, id: &str, status: &str) -> Value {
     .await
 }
 
-fn thought(text: &str) -> Value {
+fn reasoning(text: &str) -> Value {
     let delta = json!({ "reasoning_content": text });
     json!({ "choices": [{ "index": 0, "delta": delta, "finish_reason": null }] })
 }
 
 /// The id of the response in these events.
-fn of(events: &[Value]) -> String {
+fn response_id(events: &[Value]) -> String {
     id(&events[0]["response"]).to_owned()
 }
 
 on_both! {
-    async fn a_killed_foreground_response_is_lost_with_the_items_that_were_done(backend) {
-        let mut house = RestartableServer::open(backend, &[]).await;
-        house.upstream.next(ResponseScript::stream().role().event(&thought("Hm.")).words("One two ").hang());
-        let mut ears = house.program.stream(json!({ "input": "Hi." })).await;
-        let seen = ears.until("response.output_text.delta").await;
+    async fn a_killed_foreground_response_fails_and_keeps_its_finished_items(backend) {
+        let mut fixture = RestartableServer::open(backend, &[]).await;
+        fixture.upstream.next(ResponseScript::stream().role().event(&reasoning("Hm.")).words("One two ").hang());
+        let mut stream = fixture.program.stream(json!({ "input": "Hi." })).await;
+        let seen = stream.until("response.output_text.delta").await;
 
-        house.kill_and_start_again().await;
+        fixture.kill_and_start_again().await;
 
-        let lost = house.wait_for_status(&of(&seen), "failed").await;
+        let lost = fixture.wait_for_status(&response_id(&seen), "failed").await;
         assert_eq!(lost["error"]["code"], "instance_lost");
         assert_eq!(types(&lost), ["reasoning"]);
         assert_eq!(lost["output"][0]["summary"][0]["text"], "Hm.");
         let next = json!({ "input": "Go on.", "previous_response_id": id(&lost) });
-        assert_eq!(house.program.respond_with_error(next).await.1, "previous_response_not_usable");
-        assert_eq!(text(&house.program.respond(json!({ "input": "Hi." })).await), "Hello.");
+        assert_eq!(
+            fixture.program.respond_with_error(next).await.1,
+            "previous_response_not_usable",
+        );
+        assert_eq!(text(&fixture.program.respond(json!({ "input": "Hi." })).await), "Hello.");
     }
 
     async fn a_killed_background_response_keeps_what_was_already_sent(backend) {
-        let mut house = RestartableServer::open(backend, &[]).await;
-        house.upstream.next(ResponseScript::stream().role().event(&thought("Hm.")).words("One two ").hang());
-        let mut ears = house.program.stream(json!({ "input": "Hi.", "background": true })).await;
-        let seen = ears.until("response.output_text.delta").await;
+        let mut fixture = RestartableServer::open(backend, &[]).await;
+        fixture.upstream.next(ResponseScript::stream().role().event(&reasoning("Hm.")).words("One two ").hang());
+        let mut stream =
+            fixture.program.stream(json!({ "input": "Hi.", "background": true })).await;
+        let seen = stream.until("response.output_text.delta").await;
         let last = seen.last().unwrap()["sequence_number"].as_i64();
 
-        house.kill_and_start_again().await;
+        fixture.kill_and_start_again().await;
 
-        let lost = house.wait_for_status(&of(&seen), "failed").await;
+        let lost = fixture.wait_for_status(&response_id(&seen), "failed").await;
         assert_eq!(lost["error"]["code"], "instance_lost");
         assert_eq!(types(&lost), ["reasoning", "message"]);
         assert_eq!(lost["output"][1]["status"], "incomplete");
-        let whole = house.program.replay(id(&lost), None).await.rest().await;
-        let rest = house.program.replay(id(&lost), last).await.rest().await;
-        assert_eq!(whole, [seen, rest].concat(), "what was told stays told");
+        let whole = fixture.program.replay(id(&lost), None).await.rest().await;
+        let rest = fixture.program.replay(id(&lost), last).await.rest().await;
+        assert_eq!(whole, [seen, rest].concat(), "the replay differs from the live stream");
         assert_eq!(whole.last().unwrap()["response"], lost);
         assert_eq!(deltas(&whole).concat(), text(&lost));
         assert_eq!(json!(fold_items(&whole)), lost["output"]);
-        assert_eq!(house.upstream.n_requests(), 1, "nobody asks the model twice for what was told");
+        assert_eq!(
+            fixture.upstream.n_requests(),
+            1,
+            "the model was called again after output was sent",
+        );
     }
 
-    async fn a_killed_background_response_of_which_nothing_was_out_is_answered(backend) {
-        let mut house = RestartableServer::open(backend, &[]).await;
-        house.upstream.next(ResponseScript::hang_before_headers());
-        let queued = house.program.respond(json!({ "input": "Hi.", "background": true })).await;
-        house.upstream.wait_for_requests(1).await;
+    async fn a_killed_background_response_without_output_is_answered_after_the_restart(backend) {
+        let mut fixture = RestartableServer::open(backend, &[]).await;
+        fixture.upstream.next(ResponseScript::hang_before_headers());
+        let queued = fixture.program.respond(json!({ "input": "Hi.", "background": true })).await;
+        fixture.upstream.wait_for_requests(1).await;
 
-        house.kill_and_start_again().await;
+        fixture.kill_and_start_again().await;
 
-        let ended = house.wait_for_status(id(&queued), "completed").await;
-        assert_eq!((text(&ended).as_str(), house.upstream.n_requests()), ("Hello.", 2));
-        let told = house.program.replay(id(&queued), None).await.rest().await;
-        assert_eq!(kinds(&told)[..4], ["created", "queued", "in_progress", "output_item.added"]);
-        for (at, event) in told.iter().enumerate() {
+        let ended = fixture.wait_for_status(id(&queued), "completed").await;
+        assert_eq!((text(&ended).as_str(), fixture.upstream.n_requests()), ("Hello.", 2));
+        let events = fixture.program.replay(id(&queued), None).await.rest().await;
+        assert_eq!(kinds(&events)[..4], ["created", "queued", "in_progress", "output_item.added"]);
+        for (at, event) in events.iter().enumerate() {
             assert_eq!(event["sequence_number"], at);
         }
-        assert_eq!(json!(fold_items(&told)), ended["output"]);
+        assert_eq!(json!(fold_items(&events)), ended["output"]);
     }
 
-    async fn a_background_response_that_is_killed_twice_is_lost(backend) {
-        let mut house = RestartableServer::open(backend, &[]).await;
-        house.upstream.next(ResponseScript::hang_before_headers());
-        house.upstream.next(ResponseScript::hang_before_headers());
-        let queued = house.program.respond(json!({ "input": "Hi.", "background": true })).await;
+    async fn a_background_response_that_is_killed_twice_fails(backend) {
+        let mut fixture = RestartableServer::open(backend, &[]).await;
+        fixture.upstream.next(ResponseScript::hang_before_headers());
+        fixture.upstream.next(ResponseScript::hang_before_headers());
+        let queued = fixture.program.respond(json!({ "input": "Hi.", "background": true })).await;
 
         for n in 1..=2 {
-            house.upstream.wait_for_requests(n).await;
-            house.kill_and_start_again().await;
+            fixture.upstream.wait_for_requests(n).await;
+            fixture.kill_and_start_again().await;
         }
 
-        let lost = house.wait_for_status(id(&queued), "failed").await;
+        let lost = fixture.wait_for_status(id(&queued), "failed").await;
         assert_eq!(lost["error"]["code"], "instance_lost");
-        assert_eq!(house.upstream.n_requests(), 2);
+        assert_eq!(fixture.upstream.n_requests(), 2);
     }
 
-    async fn what_waits_outlives_a_kill(backend) {
-        let mut house = RestartableServer::open(backend, &[("TROUPE_WORKERS", "0")]).await;
-        let queued = house.program.respond(json!({ "input": "Hi.", "background": true })).await;
+    async fn a_queued_response_survives_a_kill(backend) {
+        let mut fixture = RestartableServer::open(backend, &[("TROUPE_WORKERS", "0")]).await;
+        let queued = fixture.program.respond(json!({ "input": "Hi.", "background": true })).await;
 
-        house.server.set_env("TROUPE_WORKERS", "1");
-        house.kill_and_start_again().await;
+        fixture.server.set_env("TROUPE_WORKERS", "1");
+        fixture.kill_and_start_again().await;
 
-        assert_eq!(text(&house.wait_for_status(id(&queued), "completed").await), "Hello.");
+        assert_eq!(text(&fixture.wait_for_status(id(&queued), "completed").await), "Hello.");
     }
 
-    async fn a_conversation_is_free_again_after_a_kill(backend) {
-        let mut house = RestartableServer::open(backend, &[]).await;
-        let (_, conversation) = house.program.post("/conversations", json!({})).await;
-        house.upstream.next(ResponseScript::stream().role().words("One two ").hang());
+    async fn an_api_conversation_is_unlocked_after_a_kill(backend) {
+        let mut fixture = RestartableServer::open(backend, &[]).await;
+        let (_, conversation) = fixture.program.post("/conversations", json!({})).await;
+        fixture.upstream.next(ResponseScript::stream().role().words("One two ").hang());
         let turn = |text: &str| json!({ "input": text, "conversation": id(&conversation) });
-        let mut ears = house.program.stream(turn("one")).await;
-        let seen = ears.until("response.output_text.delta").await;
+        let mut stream = fixture.program.stream(turn("one")).await;
+        let seen = stream.until("response.output_text.delta").await;
 
-        house.kill_and_start_again().await;
+        fixture.kill_and_start_again().await;
 
-        house.wait_for_status(&of(&seen), "failed").await;
-        assert_eq!(text(&house.program.respond(turn("two")).await), "Hello.");
-        assert_eq!(prompt_texts(&house.upstream.body(1)), ["two"], "what failed is no part of it");
+        fixture.wait_for_status(&response_id(&seen), "failed").await;
+        assert_eq!(text(&fixture.program.respond(turn("two")).await), "Hello.");
+        assert_eq!(
+            prompt_texts(&fixture.upstream.body(1)),
+            ["two"],
+            "the conversation contains items of the failed response",
+        );
     }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn another_node_answers_and_ends_what_a_killed_one_left() {
+async fn another_node_finishes_the_responses_of_a_killed_node() {
     if !TestBackend::Postgres.is_available() {
         eprintln!("not run: TROUPE_TEST_POSTGRES_URL is not set");
         return;
     }
-    let mut house = RestartableServer::open(TestBackend::Postgres, &[]).await;
-    house.upstream.next(ResponseScript::hang_before_headers());
+    let mut fixture = RestartableServer::open(TestBackend::Postgres, &[]).await;
+    fixture.upstream.next(ResponseScript::hang_before_headers());
     let body = json!({ "input": "Hi.", "background": true });
-    let untold = house.program.respond(body).await;
-    house.upstream.wait_for_requests(1).await;
-    house
+    let queued = fixture.program.respond(body).await;
+    fixture.upstream.wait_for_requests(1).await;
+    fixture
         .upstream
         .next(ResponseScript::stream().role().words("One two ").hang());
-    let mut ears = house.program.stream(json!({ "input": "Hi." })).await;
-    let told = ears.until("response.output_text.delta").await;
-    let second = start(&house.database, &house.upstream, &[]).await;
+    let mut stream = fixture.program.stream(json!({ "input": "Hi." })).await;
+    let seen = stream.until("response.output_text.delta").await;
+    let second = start(&fixture.database, &fixture.upstream, &[]).await;
 
-    house.server.kill9();
+    fixture.server.kill9();
 
-    let there = house.program.with_base(&second.url());
-    let ended = wait_for_status(&there, id(&untold), "completed").await;
+    let second_client = fixture.program.with_base(&second.url());
+    let ended = wait_for_status(&second_client, id(&queued), "completed").await;
     assert_eq!(text(&ended), "Hello.");
-    let lost = wait_for_status(&there, &of(&told), "failed").await;
+    let lost = wait_for_status(&second_client, &response_id(&seen), "failed").await;
     assert_eq!(lost["error"]["code"], "instance_lost");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_node_that_stood_still_writes_nothing_into_what_another_ended() {
+async fn a_suspended_node_does_not_write_to_a_response_that_another_node_ended() {
     if !TestBackend::Postgres.is_available() {
         eprintln!("not run: TROUPE_TEST_POSTGRES_URL is not set");
         return;
     }
-    let house = RestartableServer::open(TestBackend::Postgres, &[]).await;
+    let fixture = RestartableServer::open(TestBackend::Postgres, &[]).await;
     let gate = HoldPoint::closed();
     gate.step();
     let words = ResponseScript::say("One two three.").held_at(&gate);
-    house.upstream.next(words);
+    fixture.upstream.next(words);
     let body = json!({ "input": "Hi.", "background": true });
-    let mut ears = house.program.stream(body).await;
-    let seen = ears.until("response.output_text.delta").await;
-    let second = start(&house.database, &house.upstream, &[]).await;
-    let there = house.program.with_base(&second.url());
+    let mut stream = fixture.program.stream(body).await;
+    let seen = stream.until("response.output_text.delta").await;
+    let second = start(&fixture.database, &fixture.upstream, &[]).await;
+    let second_client = fixture.program.with_base(&second.url());
 
-    house.server.sigstop();
-    let lost = wait_for_status(&there, &of(&seen), "failed").await;
+    fixture.server.sigstop();
+    let lost = wait_for_status(&second_client, &response_id(&seen), "failed").await;
     gate.open();
-    house.server.sigcont();
-    // A second answer through its own endpoint shows that it runs, and gives it time for a wrong
+    fixture.server.sigcont();
+    // A second response on the resumed node shows that it runs, and gives it time for a wrong
     // write.
-    let mut lively = house.program.stream(json!({ "input": "Hi." })).await;
-    lively.until("response.completed").await;
+    let mut second_stream = fixture.program.stream(json!({ "input": "Hi." })).await;
+    second_stream.until("response.completed").await;
 
-    let rest = ears.rest().await;
+    let rest = stream.rest().await;
     assert_eq!(
         rest.last().unwrap()["response"],
         lost,
-        "who listened is told the same end"
+        "the live stream ended with another response"
     );
     assert_eq!(
-        there.get(&format!("/responses/{}", id(&lost))).await.1,
+        second_client
+            .get(&format!("/responses/{}", id(&lost)))
+            .await
+            .1,
         lost
     );
-    let whole = there.replay(id(&lost), None).await.rest().await;
+    let whole = second_client.replay(id(&lost), None).await.rest().await;
     assert_eq!(json!(fold_items(&whole)), lost["output"]);
 }

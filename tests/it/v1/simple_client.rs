@@ -14,13 +14,13 @@ pub fn fold_items(events: &[Value]) -> Vec<Value> {
         let Some(at) = event["output_index"].as_u64() else {
             continue;
         };
-        let at = usize::try_from(at).expect("a list is short");
-        let kind = event["type"].as_str().expect("an event has its type");
+        let at = usize::try_from(at).expect("the index does not fit into usize");
+        let kind = event["type"].as_str().expect("the event has no type");
         if kind == "response.output_item.added" {
             assert_eq!(
                 (at, n_done),
                 (items.len(), items.len()),
-                "groups never interleave"
+                "the events of two items interleave"
             );
             items.push(event["item"].clone());
             continue;
@@ -28,15 +28,15 @@ pub fn fold_items(events: &[Value]) -> Vec<Value> {
         assert_eq!(
             (at, at + 1),
             (n_done, items.len()),
-            "{kind} stands in its group"
+            "{kind} is outside of its item"
         );
         let item = &mut items[at];
         match kind {
             "response.output_item.done" => {
                 assert_eq!(
-                    known_before(item),
-                    known_before(&event["item"]),
-                    "deltas are what is done"
+                    without_final_fields(item),
+                    without_final_fields(&event["item"]),
+                    "the deltas differ from the finished item"
                 );
                 *item = event["item"].clone();
                 n_done += 1;
@@ -45,12 +45,15 @@ pub fn fold_items(events: &[Value]) -> Vec<Value> {
             _ => apply(kind, event, item),
         }
     }
-    assert_eq!(n_done, items.len(), "every group has its end");
+    assert_eq!(n_done, items.len(), "an item is not finished");
     items
 }
 
 fn apply(kind: &str, event: &Value, item: &mut Value) {
-    assert!(item["id"] == event["item_id"], "{kind} is of this item");
+    assert!(
+        item["id"] == event["item_id"],
+        "{kind} has the id of another item"
+    );
     let (part, list) = match event["summary_index"].as_u64() {
         Some(part) => (part, "summary"),
         None => (
@@ -58,54 +61,64 @@ fn apply(kind: &str, event: &Value, item: &mut Value) {
             "content",
         ),
     };
-    let part = usize::try_from(part).expect("a list is short");
+    let part = usize::try_from(part).expect("the index does not fit into usize");
     match kind.trim_start_matches("response.") {
         "content_part.added" | "reasoning_summary_part.added" => {
-            let parts = item[list].as_array_mut().expect("an item has its parts");
-            assert_eq!(part, parts.len(), "parts come in order");
+            let parts = item[list]
+                .as_array_mut()
+                .expect("the item has no list of parts");
+            assert_eq!(part, parts.len(), "parts are not in order");
             parts.push(event["part"].clone());
         }
         "content_part.done" | "reasoning_summary_part.done" => {
             assert_eq!(item[list][part], event["part"]);
         }
         "output_text.delta" => {
-            let weights = event["logprobs"].as_array().expect("a list").clone();
+            let logprobs = event["logprobs"]
+                .as_array()
+                .expect("`logprobs` is not a list")
+                .clone();
             let all = item[list][part]["logprobs"].as_array_mut();
-            all.expect("a part has its list").extend(weights);
-            grow(&mut item[list][part]["text"], event)
+            all.expect("the part has no `logprobs`").extend(logprobs);
+            append_delta(&mut item[list][part]["text"], event)
         }
         "output_text.annotation.added" => {
             let all = item[list][part]["annotations"].as_array_mut();
-            all.expect("a part has its list")
+            all.expect("the part has no `annotations`")
                 .push(event["annotation"].clone());
         }
-        "reasoning_summary_text.delta" => grow(&mut item[list][part]["text"], event),
+        "reasoning_summary_text.delta" => append_delta(&mut item[list][part]["text"], event),
         "output_text.done" | "reasoning_summary_text.done" => {
             assert_eq!(item[list][part]["text"], event["text"])
         }
-        "refusal.delta" => grow(&mut item[list][part]["refusal"], event),
+        "refusal.delta" => append_delta(&mut item[list][part]["refusal"], event),
         "refusal.done" => assert_eq!(item[list][part]["refusal"], event["refusal"]),
         "function_call_arguments.delta" | "mcp_call_arguments.delta" => {
-            grow(&mut item["arguments"], event)
+            append_delta(&mut item["arguments"], event)
         }
-        "custom_tool_call_input.delta" => grow(&mut item["input"], event),
+        "custom_tool_call_input.delta" => append_delta(&mut item["input"], event),
         _ => {}
     }
 }
 
-fn grow(text: &mut Value, event: &Value) {
-    let delta = event["delta"].as_str().expect("a delta is text");
-    assert!(!delta.is_empty(), "a delta says something");
-    *text = json!(text.as_str().expect("what grows is text").to_owned() + delta);
+fn append_delta(text: &mut Value, event: &Value) {
+    let delta = event["delta"].as_str().expect("`delta` is not a string");
+    assert!(!delta.is_empty(), "the delta is empty");
+    *text = json!(
+        text.as_str()
+            .expect("the target of the delta is not a string")
+            .to_owned()
+            + delta
+    );
 }
 
-fn known_before(item: &Value) -> Value {
-    let mut known = item.clone();
+fn without_final_fields(item: &Value) -> Value {
+    let mut item_before = item.clone();
     for name in SENT_AT_THE_END {
-        known
+        item_before
             .as_object_mut()
-            .expect("an item is an object")
+            .expect("the item is not an object")
             .remove(name);
     }
-    known
+    item_before
 }

@@ -11,90 +11,88 @@ use crate::support::http_client::{expect, root_of, token_of};
 use crate::support::v1_client::V1Client;
 use crate::support::ws_client::WsClient;
 
-/// A stage with a space in which Ada, Bob and Cid sit.
-async fn create_space_with_voices(
-    backend: TestBackend,
-    settings: Value,
-) -> (V1Fixture, Value, Vec<Value>) {
-    let stage = V1Fixture::open(backend).await;
-    let house = stage.admin.create_space("The stage", settings).await;
-    let mut seats = Vec::new();
+/// A fixture with a space, and the memberships of Ada, Bob and Cid in it.
+async fn open_with_space(backend: TestBackend, settings: Value) -> (V1Fixture, Value, Vec<Value>) {
+    let fixture = V1Fixture::open(backend).await;
+    let test_space = fixture.admin.create_space("The stage", settings).await;
+    let mut memberships = Vec::new();
     for character in [
-        ada(&stage.admin).await,
-        stage.admin.create_character("Bob", None).await,
-        stage.admin.create_character("Cid", None).await,
+        ada(&fixture.admin).await,
+        fixture.admin.create_character("Bob", None).await,
+        fixture.admin.create_character("Cid", None).await,
     ] {
-        seats.push(stage.admin.add_character(&house, &character).await);
+        memberships.push(fixture.admin.add_character(&test_space, &character).await);
     }
-    stage.upstream.answer_with(|body| {
+    fixture.upstream.answer_with(|body| {
         ResponseScript::say(&format!(
             "Line {}.",
             body["messages"].as_array().unwrap().len()
         ))
     });
-    (stage, house, seats)
+    (fixture, test_space, memberships)
 }
 
-async fn change(stage: &V1Fixture, house: &Value, change: Value) {
+async fn change(fixture: &V1Fixture, test_space: &Value, change: Value) {
     expect(
         200,
-        stage
+        fixture
             .admin
-            .patch(&format!("/api/spaces/{}", house["id"]), change)
+            .patch(&format!("/api/spaces/{}", test_space["id"]), change)
             .await,
     );
 }
 
 on_sqlite! {
     async fn the_mentioned_speaker_answers_and_the_item_gives_the_reason(backend) {
-        let (stage, house, seats) = create_space_with_voices(backend, json!({ "reply_order": "natural" })).await;
+        let (fixture, test_space, memberships) = open_with_space(backend, json!({ "reply_order": "natural" })).await;
 
-        let response = stage.program.respond(json!({ "model": space(&house), "input": "What do you say, Bob?" })).await;
+        let response = fixture.program.respond(json!({ "model": space(&test_space), "input": "What do you say, Bob?" })).await;
 
         assert_eq!(response["output"][0]["metadata"], json!({
-            "speaker": "Bob", "speaker_id": format!("character:{}", seats[1]["character_id"]),
-            "membership_id": seats[1]["id"], "chosen_because": "mentioned \"Bob\"",
+            "speaker": "Bob", "speaker_id": format!("character:{}", memberships[1]["character_id"]),
+            "membership_id": memberships[1]["id"], "chosen_because": "mentioned \"Bob\"",
         }));
-        stage.close().await;
+        fixture.close().await;
     }
 
-    async fn one_after_the_other_by_position_and_each_once_of_a_pool(backend) {
-        let (stage, house, _) = create_space_with_voices(backend, json!({ "reply_order": "list" })).await;
+    async fn list_order_follows_positions_and_pooled_order_picks_each_member_once(backend) {
+        let (fixture, test_space, _) = open_with_space(backend, json!({ "reply_order": "list" })).await;
         let mut previous = Value::Null;
         let mut seen = Vec::new();
         for _ in 0..4 {
-            previous = stage.program.respond(json!({
-                "model": space(&house), "previous_response_id": previous["id"], "input": "Go on.",
+            previous = fixture.program.respond(json!({
+                "model": space(&test_space), "previous_response_id": previous["id"],
+                "input": "Go on.",
             })).await;
             seen.extend(speakers(&previous));
         }
         assert_eq!(seen, ["Ada", "Bob", "Cid", "Ada"]);
 
-        change(&stage, &house, json!({ "reply_order": "pooled" })).await;
-        let mut previous = stage.program.respond(json!({ "model": space(&house), "input": "All of you." })).await;
+        change(&fixture, &test_space, json!({ "reply_order": "pooled" })).await;
+        let mut previous = fixture.program.respond(json!({ "model": space(&test_space), "input": "All of you." })).await;
         let mut seen = speakers(&previous);
         for _ in 0..2 {
-            previous = stage.program.respond(json!({
-                "model": space(&house), "previous_response_id": previous["id"],
+            previous = fixture.program.respond(json!({
+                "model": space(&test_space), "previous_response_id": previous["id"],
             })).await;
             seen.extend(speakers(&previous));
         }
 
         seen.sort_unstable();
         assert_eq!(seen, ["Ada", "Bob", "Cid"]);
-        stage.close().await;
+        fixture.close().await;
     }
 
     async fn several_speakers_answer_in_turn_and_see_earlier_answers(backend) {
-        let (stage, house, _) = create_space_with_voices(backend, json!({
+        let (fixture, test_space, _) = open_with_space(backend, json!({
             "reply_order": "list", "replies_per_turn": "activated",
         })).await;
         let texts = ["Ada: I begin.\nBob: No.", "I follow.", "I end."];
         for text in texts {
-            stage.upstream.next(ResponseScript::say(text));
+            fixture.upstream.next(ResponseScript::say(text));
         }
 
-        let events = stage.program.stream(json!({ "model": space(&house), "input": "All of you." })).await.rest().await;
+        let events = fixture.program.stream(json!({ "model": space(&test_space), "input": "All of you." })).await.rest().await;
 
         let response = &events.last().unwrap()["response"];
         assert_eq!(speakers(response), ["Ada", "Bob", "Cid"]);
@@ -103,117 +101,118 @@ on_sqlite! {
         assert_eq!(kinds(&events).iter().filter(|it| *it == "output_item.added").count(), 3);
         let n_prompt = response["usage"]["input_tokens"].as_i64().unwrap();
         assert!(n_prompt > 0);
-        insta::assert_snapshot!("a_space", written(&stage.upstream.body(2)));
-        let stored = expect(200, stage.program.get(&format!("/responses/{}", id(response))).await);
+        insta::assert_snapshot!("a_space", written(&fixture.upstream.body(2)));
+        let stored =
+            expect(200, fixture.program.get(&format!("/responses/{}", id(response))).await);
         assert_eq!(stored["output"], response["output"]);
-        stage.close().await;
+        fixture.close().await;
     }
 
-    async fn what_was_said_before_a_failure_is_kept(backend) {
-        let (stage, house, _) = create_space_with_voices(backend, json!({
+    async fn the_texts_before_a_failure_are_kept(backend) {
+        let (fixture, test_space, _) = open_with_space(backend, json!({
             "reply_order": "list", "replies_per_turn": "activated",
         })).await;
-        stage.upstream.next(ResponseScript::say("I begin."));
-        stage.upstream.next(ResponseScript::status(400));
+        fixture.upstream.next(ResponseScript::say("I begin."));
+        fixture.upstream.next(ResponseScript::status(400));
 
-        let response = stage.program.respond(json!({ "model": space(&house), "input": "All of you." })).await;
+        let response = fixture.program.respond(json!({ "model": space(&test_space), "input": "All of you." })).await;
 
         assert_eq!((&response["status"], text(&response).as_str()), (&json!("failed"), "I begin."));
-        assert_eq!(stage.upstream.n_requests(), 2);
-        stage.close().await;
+        assert_eq!(fixture.upstream.n_requests(), 2);
+        fixture.close().await;
     }
 
-    async fn a_space_that_is_closed_or_spent_is_not_asked_and_a_lost_seat_is_no_seat(backend) {
-        let (stage, house, _) = create_space_with_voices(backend, json!({})).await;
-        let ben = stage.app.register("ben").await;
+    async fn an_archived_or_spent_space_is_rejected_and_a_former_member_gets_not_found(backend) {
+        let (fixture, test_space, _) = open_with_space(backend, json!({})).await;
+        let ben = fixture.app.register("ben").await;
         let program = V1Client::new(&ben).await;
-        let invite = stage.admin.invite(house["id"].as_i64().unwrap(), json!({ "role": "member" })).await;
-        let seat = expect(201, ben.join(token_of(&invite)).await);
-        let first = program.respond(json!({ "model": space(&house), "input": "Hi." })).await;
-        let next = json!({ "model": space(&house), "input": "And?", "previous_response_id": id(&first) });
-        let used = stage.n_rows("spaces WHERE tokens_used > 0").await;
-        assert_eq!(used, 1, "the space pays");
+        let invite = fixture.admin.invite(test_space["id"].as_i64().unwrap(), json!({ "role": "member" })).await;
+        let joined = expect(201, ben.join(token_of(&invite)).await);
+        let first = program.respond(json!({ "model": space(&test_space), "input": "Hi." })).await;
+        let next = json!({ "model": space(&test_space), "input": "And?", "previous_response_id": id(&first) });
+        let used = fixture.n_rows("spaces WHERE tokens_used > 0").await;
+        assert_eq!(used, 1, "the tokens were not counted for the space");
 
-        change(&stage, &house, json!({ "token_limit": 1 })).await;
+        change(&fixture, &test_space, json!({ "token_limit": 1 })).await;
         let spent = program.respond_with_error(next.clone()).await;
-        change(&stage, &house, json!({ "token_limit": 0, "status": "archived" })).await;
+        change(&fixture, &test_space, json!({ "token_limit": 0, "status": "archived" })).await;
         let archived = program.respond_with_error(next.clone()).await;
         let listed = expect(200, program.get("/models").await);
-        change(&stage, &house, json!({ "status": "active" })).await;
-        let (removed, _) = stage.admin.delete(&format!("/api/memberships/{}", seat["membership"]["id"])).await;
+        change(&fixture, &test_space, json!({ "status": "active" })).await;
+        let (removed, _) = fixture.admin.delete(&format!("/api/memberships/{}", joined["membership"]["id"])).await;
         assert!(removed < 300, "{removed}");
         let lost = program.respond_with_error(next).await;
 
         assert_eq!((spent.0, spent.1.as_str()), (403, "token_limit_exceeded"));
         assert_eq!((archived.0, archived.1.as_str()), (403, "space_archived"));
-        assert!(!listed.to_string().contains(&space(&house)));
+        assert!(!listed.to_string().contains(&space(&test_space)));
         assert_eq!((lost.0, lost.1.as_str()), (404, "model_not_found"));
-        assert_eq!(stage.upstream.n_requests(), 1);
-        stage.close().await;
+        assert_eq!(fixture.upstream.n_requests(), 1);
+        fixture.close().await;
     }
 
-    async fn asking_a_space_needs_the_right_to_generate(backend) {
-        let (stage, house, _) = create_space_with_voices(backend, json!({})).await;
-        let ben = stage.app.register("ben").await;
+    async fn a_space_model_requires_the_permission_to_generate(backend) {
+        let (fixture, test_space, _) = open_with_space(backend, json!({})).await;
+        let ben = fixture.app.register("ben").await;
         let program = V1Client::new(&ben).await;
-        let invite = stage.admin.invite(house["id"].as_i64().unwrap(), json!({ "role": "guest" })).await;
+        let invite = fixture.admin.invite(test_space["id"].as_i64().unwrap(), json!({ "role": "guest" })).await;
         expect(201, ben.join(token_of(&invite)).await);
 
-        let refused = program.respond_with_error(json!({ "model": space(&house), "input": "Hi." })).await;
+        let refused = program.respond_with_error(json!({ "model": space(&test_space), "input": "Hi." })).await;
 
         assert_eq!(refused.0, 404);
-        stage.close().await;
+        fixture.close().await;
     }
 
     async fn a_space_without_characters_has_no_speaker(backend) {
-        let stage = V1Fixture::open(backend).await;
-        let house = stage.admin.create_space("Empty", json!({})).await;
+        let fixture = V1Fixture::open(backend).await;
+        let test_space = fixture.admin.create_space("Empty", json!({})).await;
 
-        let refused = stage.program.respond_with_error(json!({ "model": space(&house), "input": "Hi." })).await;
+        let refused = fixture.program.respond_with_error(json!({ "model": space(&test_space), "input": "Hi." })).await;
 
         assert_eq!((refused.0, refused.1.as_str()), (400, "no_speaker"));
-        assert_eq!(stage.n_rows("responses").await, 0);
-        stage.close().await;
+        assert_eq!(fixture.n_rows("responses").await, 0);
+        fixture.close().await;
     }
 
     async fn answers_of_a_space_model_are_not_stored_or_announced_in_the_space(backend) {
-        let (stage, house, _) = create_space_with_voices(backend, json!({ "reply_order": "list", "replies_per_turn": "activated" })).await;
-        let ear = WsClient::subscribed(&stage.admin, root_of(&house)).await;
-        ear.call(json!({ "op": "subscribe_space", "space_id": house["id"] })).await;
+        let (fixture, test_space, _) = open_with_space(backend, json!({ "reply_order": "list", "replies_per_turn": "activated" })).await;
+        let subscriber = WsClient::subscribed(&fixture.admin, root_of(&test_space)).await;
+        subscriber.call(json!({ "op": "subscribe_space", "space_id": test_space["id"] })).await;
         let tables = ["messages", "message_swipes", "conversation_runs", "conversations", "conversation_rounds", "run_prompts"];
         let mut before = Vec::new();
         for table in tables {
-            before.push(stage.n_rows(table).await);
+            before.push(fixture.n_rows(table).await);
         }
-        let n_heard = ear.log().len();
+        let n_received = subscriber.log().len();
         let variables = "conversations WHERE CAST(variables AS TEXT) <> '{}'";
-        let n_variables = stage.n_rows(variables).await;
+        let n_variables = fixture.n_rows(variables).await;
 
-        let first = stage.program.respond(json!({ "model": space(&house), "input": "The engine?" })).await;
-        stage.program.stream(json!({ "model": space(&house), "input": "And?", "previous_response_id": id(&first) })).await.rest().await;
-        let queued = stage.program.respond(json!({ "model": space(&house), "input": "And?", "background": true })).await;
-        stage.wait_for_status(id(&queued), "completed").await;
+        let first = fixture.program.respond(json!({ "model": space(&test_space), "input": "The engine?" })).await;
+        fixture.program.stream(json!({ "model": space(&test_space), "input": "And?", "previous_response_id": id(&first) })).await.rest().await;
+        let queued = fixture.program.respond(json!({ "model": space(&test_space), "input": "And?", "background": true })).await;
+        fixture.wait_for_status(id(&queued), "completed").await;
 
         let mut after = Vec::new();
         for table in tables {
-            after.push(stage.n_rows(table).await);
+            after.push(fixture.n_rows(table).await);
         }
         assert_eq!(after, before);
-        assert_eq!(stage.n_rows(variables).await, n_variables);
-        // What comes next is the answer to our own frame, and nothing before it.
-        ear.call(json!({ "op": "ping" })).await;
-        let heard: Vec<Value> = ear.log().split_off(n_heard);
-        assert_eq!(heard.len(), 1, "{heard:?}");
-        stage.close().await;
+        assert_eq!(fixture.n_rows(variables).await, n_variables);
+        // The next frame is the response to this ping, without an event before it.
+        subscriber.call(json!({ "op": "ping" })).await;
+        let received: Vec<Value> = subscriber.log().split_off(n_received);
+        assert_eq!(received.len(), 1, "{received:?}");
+        fixture.close().await;
     }
 
-    async fn nothing_but_its_price_is_left_of_what_a_space_said_in_passing(backend) {
-        let (stage, house, _) = create_space_with_voices(backend, json!({})).await;
+    async fn an_unstored_response_of_a_space_changes_only_its_token_count(backend) {
+        let (fixture, test_space, _) = open_with_space(backend, json!({})).await;
 
-        stage.program.respond(json!({ "model": space(&house), "input": "Bob?", "store": false })).await;
+        fixture.program.respond(json!({ "model": space(&test_space), "input": "Bob?", "store": false })).await;
 
-        assert_eq!(stage.n_rows("responses").await, 0);
-        assert_eq!(stage.n_rows("spaces WHERE tokens_used > 0").await, 1);
-        stage.close().await;
+        assert_eq!(fixture.n_rows("responses").await, 0);
+        assert_eq!(fixture.n_rows("spaces WHERE tokens_used > 0").await, 1);
+        fixture.close().await;
     }
 }

@@ -1,9 +1,9 @@
-// Answers that fit a schema.
+// Structured outputs and refusals.
 import assert from "node:assert/strict"
 import test from "node:test"
-import { MODEL, client } from "./test_server.mjs"
+import { MODEL, REFUSING, client } from "./test_server.mjs"
 
-test("an answer is parsed into what was asked for", async () => {
+test("an answer is parsed into the requested schema", async () => {
   const city = { type: "string" }
   const schema = { type: "object", properties: { city }, required: ["city"], additionalProperties: false }
   const format = { type: "json_schema", name: "place", schema, strict: true }
@@ -13,14 +13,14 @@ test("an answer is parsed into what was asked for", async () => {
   assert.deepEqual(response.output_parsed, { city: "Oslo" })
 })
 
-test("a refusal is streamed, gathered, and parsed into nothing", async () => {
-  const stream = client().responses.stream({ model: MODEL, input: "Refuse." })
+test("a refusal is streamed, collected, and parsed into null", async () => {
+  const stream = client().responses.stream({ model: REFUSING, input: "Hello!" })
   let refusal = ""
   stream.on("response.refusal.delta", (event) => (refusal += event.delta))
   const format = { type: "json_schema", name: "place", schema: { type: "object" } }
 
   const final = await stream.finalResponse()
-  const parsed = await client().responses.parse({ model: MODEL, input: "Refuse.", text: { format } })
+  const parsed = await client().responses.parse({ model: REFUSING, input: "Hello!", text: { format } })
 
   assert.deepEqual(final.output[0].content, [{ type: "refusal", refusal, parsed: null }])
   assert.notEqual(refusal, "")

@@ -1,10 +1,10 @@
-// One response and what can be done with it.
+// Creating, streaming, retrieving and deleting responses.
 import assert from "node:assert/strict"
 import test from "node:test"
 import OpenAI from "openai"
 import { MODEL, SILENT, client, collect, create } from "./test_server.mjs"
 
-test("a blocking answer is complete and reads as text", async () => {
+test("a blocking response is complete and has its text", async () => {
   const response = await create({ input: "Hello!", metadata: { a: "b" } })
 
   assert.equal(response.status, "completed")
@@ -12,7 +12,7 @@ test("a blocking answer is complete and reads as text", async () => {
   assert.deepEqual(response.metadata, { a: "b" })
 })
 
-test("a stream tells what a look tells later", async () => {
+test("a stream and a later retrieval have the same content", async () => {
   const events = await collect(await create({ input: "Hello!", stream: true }))
 
   const whole = events.at(-1).response
@@ -27,7 +27,7 @@ test("a stream tells what a look tells later", async () => {
   assert.deepEqual(again.output, whole.output)
 })
 
-test("the stream helper gathers the final response", async () => {
+test("the stream helper assembles the final response", async () => {
   const stream = client().responses.stream({ model: MODEL, input: "Hello!" })
   let text = ""
   stream.on("response.output_text.delta", (event) => (text += event.delta))
@@ -38,7 +38,7 @@ test("the stream helper gathers the final response", async () => {
   assert.equal(final.output_text, text)
 })
 
-test("a response goes on from another one", async () => {
+test("a response continues another one", async () => {
   const first = await create({ input: "Hello!" })
 
   const second = await create({ input: "And then?", previous_response_id: first.id })
@@ -48,7 +48,7 @@ test("a response goes on from another one", async () => {
   assert.doesNotMatch(second.output_text, /demo model/)
 })
 
-test("what a response was given is listed", async () => {
+test("the input items of a response are listed", async () => {
   const response = await create({ input: "Hello!" })
 
   const items = await collect(client().responses.inputItems.list(response.id))
@@ -59,16 +59,16 @@ test("what a response was given is listed", async () => {
   )
 })
 
-test("what is deleted, and what is not stored, is not found", async () => {
+test("a deleted or unstored response is not found", async () => {
   const deleted = await create({ input: "Hello!" })
   await client().responses.delete(deleted.id)
-  const fleeting = await create({ input: "Hello!", store: false })
+  const unstored = await create({ input: "Hello!", store: false })
 
-  for (const { id } of [deleted, fleeting])
+  for (const { id } of [deleted, unstored])
     await assert.rejects(client().responses.retrieve(id), OpenAI.NotFoundError)
 })
 
-test("a background response is polled to its end", async () => {
+test("a background response is polled until it completes", async () => {
   let response = await create({ input: "Hello!", background: true })
   assert.equal(response.status, "queued")
 
@@ -80,7 +80,7 @@ test("a background response is polled to its end", async () => {
   assert.equal(response.status, "completed")
 })
 
-test("a background response is cancelled", async () => {
+test("a background response is canceled", async () => {
   const response = await create({ input: "Hello!", background: true })
 
   const cancelled = await client().responses.cancel(response.id)
@@ -88,7 +88,7 @@ test("a background response is cancelled", async () => {
   assert.equal(cancelled.status, "cancelled")
 })
 
-test("a conversation gathers what is said in it", async () => {
+test("a conversation collects the items of its responses", async () => {
   const conversation = await client().conversations.create({ metadata: { a: "b" } })
 
   const response = await create({ input: "Hello!", conversation: conversation.id })
@@ -108,7 +108,7 @@ test("the models are listed and found by name", async () => {
   assert.equal((await client().models.retrieve(MODEL)).id, MODEL)
 })
 
-test("errors come as the classes of the SDK", async () => {
+test("errors are raised as the classes of the SDK", async () => {
   const unknown = client().responses.create({ model: "nobody's", input: "Hello!" })
   await assert.rejects(unknown, { constructor: OpenAI.NotFoundError, code: "model_not_found" })
   const wrong = create({ input: "Hello!", temperature: 5 })
@@ -117,16 +117,16 @@ test("errors come as the classes of the SDK", async () => {
   await assert.rejects(keyless, OpenAI.AuthenticationError)
 })
 
-test("who asks too often gets a rate limit error", async () => {
-  const hasty = client(process.env.TROUPE_HASTY_KEY)
+test("too many requests get a rate limit error", async () => {
+  const limited = client(process.env.TROUPE_HASTY_KEY)
   let error
   for (let n = 0; n < 1_000 && !(error instanceof OpenAI.RateLimitError); n += 1)
-    error = await create({ input: [] }, hasty).catch((it) => it)
+    error = await create({ input: [] }, limited).catch((it) => it)
 
   assert.ok(error instanceof OpenAI.RateLimitError, String(error))
 })
 
-test("a model that does not answer is a failed response and no error", async () => {
+test("a model that does not answer gives a failed response and no error", async () => {
   const response = await client().responses.create({ model: SILENT, input: "Hello!" })
 
   assert.equal(response.status, "failed")

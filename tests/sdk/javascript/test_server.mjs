@@ -1,9 +1,11 @@
-// What every check stands on: a client of the SDK. Without retries, so that each answer is the first.
+// The SDK client of every test, without retries, so that the first response counts.
 import OpenAI from "openai"
 
 export const MODEL = "demo"
-// The provider never answers a call of this model.
+// The provider never responds to a request for this model.
 export const SILENT = "silent"
+// This model refuses every request.
+export const REFUSING = "refusing"
 
 export function client(apiKey = process.env.TROUPE_KEY) {
   return new OpenAI({ baseURL: `${process.env.TROUPE_URL}/v1`, apiKey, maxRetries: 0, timeout: 60_000 })

@@ -1,4 +1,4 @@
-// Functions that a model calls and the program answers.
+// Functions that the model calls and the client answers.
 import assert from "node:assert/strict"
 import test from "node:test"
 import { collect, create } from "./test_server.mjs"
@@ -6,7 +6,7 @@ import { collect, create } from "./test_server.mjs"
 const parameters = { type: "object", properties: { city: { type: "string" } }, required: ["city"] }
 const WEATHER = { type: "function", name: "get_weather", parameters, strict: false }
 
-test("a function goes there and back", async () => {
+test("the output of a called function reaches the model", async () => {
   const asked = await create({ input: "What is the weather in Oslo?", tools: [WEATHER] })
   const call = asked.output.at(-1)
   assert.deepEqual([call.type, call.name], ["function_call", "get_weather"])

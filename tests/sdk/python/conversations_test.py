@@ -6,7 +6,7 @@ from test_server import Check
 
 
 class Conversations(Check):
-    def test_a_conversation_gathers_what_is_said_in_it(self):
+    def test_a_conversation_collects_the_items_of_its_responses(self):
         conversation = self.client.conversations.create(metadata={"a": "b"})
 
         response = self.create(input="Hello!", conversation=conversation.id)
@@ -16,7 +16,7 @@ class Conversations(Check):
         self.assertEqual([it.role for it in items], ["user", "assistant"])
         self.assertEqual(items[1].content[0].text, response.output_text)
 
-    def test_a_conversation_begins_with_what_it_is_given(self):
+    def test_a_conversation_begins_with_its_initial_items(self):
         rule = {"type": "message", "role": "developer", "content": "Be brief."}
 
         conversation = self.client.conversations.create(items=[rule])
@@ -24,18 +24,18 @@ class Conversations(Check):
         items = list(self.client.conversations.items.list(conversation.id))
         self.assertEqual([it.role for it in items], ["developer"])
 
-    def test_an_item_is_added_found_and_taken_out(self):
+    def test_an_item_is_added_retrieved_and_deleted(self):
         conversation = self.client.conversations.create()
-        said = {"type": "message", "role": "user", "content": "Remember the lighthouse."}
+        item = {"type": "message", "role": "user", "content": "Remember the lighthouse."}
 
-        added = self.client.conversations.items.create(conversation.id, items=[said]).data[0]
+        added = self.client.conversations.items.create(conversation.id, items=[item]).data[0]
         found = self.client.conversations.items.retrieve(added.id, conversation_id=conversation.id)
         self.client.conversations.items.delete(added.id, conversation_id=conversation.id)
 
         self.assertEqual(found.content[0].text, "Remember the lighthouse.")
         self.assertEqual(list(self.client.conversations.items.list(conversation.id)), [])
 
-    def test_a_conversation_is_renamed_and_deleted(self):
+    def test_a_conversation_is_updated_and_deleted(self):
         conversation = self.client.conversations.create()
 
         changed = self.client.conversations.update(conversation.id, metadata={"c": "d"})

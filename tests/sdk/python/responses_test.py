@@ -1,4 +1,4 @@
-"""One response and what can be done with it."""
+"""Creating, streaming, retrieving and deleting responses."""
 
 import os
 import time
@@ -12,7 +12,7 @@ from test_server import client
 
 
 class Responses(Check):
-    def test_a_blocking_answer_is_complete_and_reads_as_text(self):
+    def test_a_blocking_response_is_complete_and_has_its_text(self):
         response = self.create(input="Hello!", metadata={"a": "b"})
 
         self.assertEqual(response.status, "completed")
@@ -20,7 +20,7 @@ class Responses(Check):
         self.assertEqual(response.metadata, {"a": "b"})
         self.assertGreater(response.usage.total_tokens, 0)
 
-    def test_a_stream_tells_what_a_look_tells_later(self):
+    def test_a_stream_and_a_later_retrieval_have_the_same_content(self):
         events = self.collect(self.create(input="Hello!", stream=True))
 
         whole = events[-1].response
@@ -31,7 +31,7 @@ class Responses(Check):
         self.assertEqual(again.output_text, whole.output_text)
         self.assertEqual(again.output[0].id, whole.output[0].id)
 
-    def test_the_stream_helper_gathers_the_final_response(self):
+    def test_the_stream_helper_assembles_the_final_response(self):
         with self.client.responses.stream(model=MODEL, input="Hello!") as stream:
             text = "".join(it.delta for it in stream if it.type == "response.output_text.delta")
             final = stream.get_final_response()
@@ -39,7 +39,7 @@ class Responses(Check):
         self.assertEqual(final.output_text, text)
         self.assertEqual(final.status, "completed")
 
-    def test_a_response_goes_on_from_another_one(self):
+    def test_a_response_continues_another_one(self):
         first = self.create(input="Hello!")
 
         second = self.create(input="And then?", previous_response_id=first.id)
@@ -48,14 +48,14 @@ class Responses(Check):
         # The demo model introduces itself once in a conversation.
         self.assertNotIn("demo model", second.output_text)
 
-    def test_what_a_response_was_given_is_listed(self):
+    def test_the_input_items_of_a_response_are_listed(self):
         response = self.create(input="Hello!")
 
         items = list(self.client.responses.input_items.list(response.id))
 
         self.assertEqual([it.content[0].text for it in items], ["Hello!"])
 
-    def test_what_is_deleted_is_not_found(self):
+    def test_a_deleted_response_is_not_found(self):
         response = self.create(input="Hello!")
 
         self.client.responses.delete(response.id)
@@ -63,7 +63,7 @@ class Responses(Check):
         with self.assertRaises(openai.NotFoundError):
             self.client.responses.retrieve(response.id)
 
-    def test_what_is_not_stored_is_not_found(self):
+    def test_an_unstored_response_is_not_found(self):
         response = self.create(input="Hello!", store=False)
 
         self.assertEqual(response.status, "completed")
@@ -72,7 +72,7 @@ class Responses(Check):
 
 
 class Background(Check):
-    def test_a_background_response_is_polled_to_its_end(self):
+    def test_a_background_response_is_polled_until_it_completes(self):
         response = self.create(input="Hello!", background=True)
         self.assertEqual(response.status, "queued")
 
@@ -84,7 +84,7 @@ class Background(Check):
         self.assertEqual(response.status, "completed")
         self.assertTrue(response.output_text)
 
-    def test_a_background_response_is_cancelled(self):
+    def test_a_background_response_is_canceled(self):
         response = self.create(input="Hello!", background=True)
 
         cancelled = self.client.responses.cancel(response.id)
@@ -93,7 +93,7 @@ class Background(Check):
         again = self.client.responses.retrieve(response.id)
         self.assertEqual(again.status, "cancelled")
 
-    def test_the_stream_of_a_background_response_is_heard_again_from_any_place(self):
+    def test_the_stream_of_a_background_response_is_replayed_from_any_event(self):
         live = self.collect(self.create(input="Hello!", background=True, stream=True))
         whole = live[-1].response
 
@@ -109,7 +109,7 @@ class Errors(Check):
 
         self.assertEqual(raised.exception.code, "model_not_found")
 
-    def test_a_wrong_parameter_is_a_bad_request_that_names_it(self):
+    def test_an_invalid_parameter_is_a_bad_request_with_its_name(self):
         with self.assertRaises(openai.BadRequestError) as raised:
             self.create(input="Hello!", temperature=5)
 
@@ -119,17 +119,17 @@ class Errors(Check):
         with self.assertRaises(openai.AuthenticationError):
             client("trp_wrong").responses.create(model=MODEL, input="Hello!")
 
-    def test_who_asks_too_often_gets_a_rate_limit_error(self):
-        hasty = client(os.environ["TROUPE_HASTY_KEY"])
+    def test_too_many_requests_get_a_rate_limit_error(self):
+        limited = client(os.environ["TROUPE_HASTY_KEY"])
 
         with self.assertRaises(openai.RateLimitError):
             for _ in range(1_000):
                 try:
-                    hasty.responses.create(model=MODEL, input=[])
+                    limited.responses.create(model=MODEL, input=[])
                 except openai.BadRequestError:
                     pass
 
-    def test_a_model_that_does_not_answer_is_a_failed_response_and_no_error(self):
+    def test_a_model_that_does_not_answer_gives_a_failed_response_and_no_error(self):
         response = self.client.responses.create(model=SILENT, input="Hello!")
 
         self.assertEqual(response.status, "failed")

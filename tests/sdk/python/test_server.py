@@ -1,4 +1,4 @@
-"""What every check stands on: a client of the SDK, and the specification where its file is at hand."""
+"""The SDK client of every test, and validation against the specification if its file is available."""
 
 import json
 import os
@@ -9,15 +9,17 @@ import jsonschema
 import openai
 
 MODEL = "demo"
-# The provider never answers a call of this model.
+# The provider never responds to a request for this model.
 SILENT = "silent"
+# This model refuses every request.
+REFUSING = "refusing"
 
 _ROOT = pathlib.Path(__file__).resolve().parents[3]
 _PLACES = [_ROOT / above / "shared/data/openresponses-openapi.json" for above in ("..", "../..")]
 
 
 def client(key=None, **options):
-    """A client of the server under test; without retries, so that each answer is the first."""
+    """Returns a client of the server under test, without retries, so that the first response counts."""
     return openai.OpenAI(
         base_url=os.environ["TROUPE_URL"] + "/v1",
         api_key=key or os.environ["TROUPE_KEY"],
@@ -28,19 +30,19 @@ def client(key=None, **options):
 
 
 class Check(unittest.TestCase):
-    """Checks whose names are the rules."""
+    """Base class of the tests, with a client."""
 
     def setUp(self):
         self.client = client()
 
-    def create(self, **body):
-        return self.client.responses.create(model=MODEL, **body)
+    def create(self, model=MODEL, **body):
+        return self.client.responses.create(model=model, **body)
 
     def collect(self, stream):
-        """All events of a stream, each held to the specification."""
+        """Returns all events of a stream, each validated against the specification."""
         events = list(stream)
         for event in events:
-            hold(event.to_dict(mode="json"))
+            validate(event.to_dict(mode="json"))
         self.assertEqual([it.sequence_number for it in events], list(range(len(events))))
         return events
 
@@ -67,11 +69,11 @@ def _validators(document):
 _VALIDATORS = _validators(_specification())
 
 
-def hold(event):
-    """Panics with what does not fit; without the file of the specification everything does."""
+def validate(event):
+    """Fails if the event is invalid; accepts every event without the specification."""
     if not _VALIDATORS:
         return
     validator = _VALIDATORS.get(event["type"])
-    assert validator, f"no such event: {event['type']}"
-    faults = [it.message for it in validator.iter_errors(event)]
-    assert not faults, f"{event['type']}: {faults[:3]} in {event}"
+    assert validator, f"not in the specification: {event['type']}"
+    errors = [it.message for it in validator.iter_errors(event)]
+    assert not errors, f"{event['type']}: {errors[:3]} in {event}"

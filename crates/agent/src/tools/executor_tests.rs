@@ -57,19 +57,19 @@ fn job(tool: &Arc<ScriptedTool>, ms: u64, end: Option<&str>) -> ToolJob {
 #[tokio::test(start_paused = true)]
 async fn calls_run_concurrently_and_are_reported_in_order() {
     let tool = Arc::<ScriptedTool>::default();
-    let mut told = Vec::new();
+    let mut updates = Vec::new();
     let began = tokio::time::Instant::now();
 
     let jobs = vec![job(&tool, 5_000, None), job(&tool, 10, None)];
     let outcomes = ToolExecutor::default()
-        .run(jobs, |at, it| told.push((at, it)))
+        .run(jobs, |at, it| updates.push((at, it)))
         .await;
 
     assert_eq!(outcomes, [Ok("5000".to_owned()), Ok("10".to_owned())]);
     assert!(began.elapsed() < Duration::from_millis(5_100));
-    let slots: Vec<usize> = told.iter().map(|it| it.0).collect();
+    let slots: Vec<usize> = updates.iter().map(|it| it.0).collect();
     assert_eq!(slots, [0, 0, 0, 1, 1, 1]);
-    assert_eq!(told[5].1, ToolUpdate::Finished(Ok("10".to_owned())));
+    assert_eq!(updates[5].1, ToolUpdate::Finished(Ok("10".to_owned())));
 }
 
 #[tokio::test(start_paused = true)]

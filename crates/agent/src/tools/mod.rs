@@ -1,8 +1,9 @@
-//! Tools that this server executes itself, and the execution of a batch of calls.
+//! Tools that this server runs when a model calls them (built-in tools and tools of MCP servers),
+//! and the execution of several calls at once.
 //!
-//! Read `tool` (the trait), `registry` (the available tools), `executor` (concurrent execution) and
-//! `ordered_output` (orders the updates of concurrent calls). Callers decide which tools a
-//! character may call.
+//! Read `tool` (the trait), `builtin` and `mcp` (the tools), `registry` (the available tools),
+//! `tool_settings` (which tools characters may call), `executor` (concurrent execution) and
+//! `ordered_output` (orders the updates of concurrent calls).
 
 pub mod builtin;
 pub mod executor;
@@ -12,7 +13,7 @@ pub mod parse_arguments;
 pub mod registry;
 pub mod tool_settings;
 
-pub mod fetch;
 pub mod tool;
 pub mod tool_messages;
 pub mod tool_runtime;
+pub mod web_fetcher;

@@ -1,4 +1,5 @@
-//! Orders the output of concurrent tool calls by call position. Pure.
+//! Orders the updates of concurrent tool calls: all updates of one call come before those of the
+//! next. No I/O.
 //!
 //! **Invariant:** updates of a call are emitted only after all earlier calls have finished. Until
 //! then they are buffered up to a limit; beyond it progress messages are dropped, results never. No
@@ -99,17 +100,17 @@ mod tests {
 
     #[test]
     fn an_early_result_waits_for_those_before_it() {
-        let (mut gate, first) = OrderedOutput::new(2);
+        let (mut output, first) = OrderedOutput::new(2);
 
         assert_eq!(first, [(0, ToolUpdate::Started)]);
-        assert_eq!(gate.push_progress(1, "half"), []);
-        assert_eq!(gate.finish(1, Ok("B".to_owned())), []);
+        assert_eq!(output.push_progress(1, "half"), []);
+        assert_eq!(output.finish(1, Ok("B".to_owned())), []);
         assert_eq!(
-            gate.push_progress(0, "soon"),
+            output.push_progress(0, "soon"),
             [(0, ToolUpdate::Progress("soon".to_owned()))]
         );
         assert_eq!(
-            gate.finish(0, Ok("A".to_owned())),
+            output.finish(0, Ok("A".to_owned())),
             [
                 (0, finished("A")),
                 (1, ToolUpdate::Started),
@@ -121,45 +122,45 @@ mod tests {
 
     #[test]
     fn no_update_follows_the_result() {
-        let (mut gate, _) = OrderedOutput::new(1);
-        gate.finish(0, Ok(String::new()));
+        let (mut output, _) = OrderedOutput::new(1);
+        output.finish(0, Ok(String::new()));
 
-        assert_eq!(gate.push_progress(0, "late"), []);
-        assert_eq!(gate.finish(0, Ok("again".to_owned())), []);
-        assert_eq!(gate.push_progress(7, "nobody"), []);
+        assert_eq!(output.push_progress(0, "late"), []);
+        assert_eq!(output.finish(0, Ok("again".to_owned())), []);
+        assert_eq!(output.push_progress(7, "nobody"), []);
     }
 
     #[test]
     fn progress_may_be_dropped_but_never_the_result() {
-        let (mut gate, _) = OrderedOutput::new(2);
-        gate.push_progress(1, &"x".repeat(MAX_BUFFER_BYTES));
-        gate.push_progress(1, "too much");
-        gate.finish(1, Ok("B".to_owned()));
+        let (mut output, _) = OrderedOutput::new(2);
+        output.push_progress(1, &"x".repeat(MAX_BUFFER_BYTES));
+        output.push_progress(1, "too much");
+        output.finish(1, Ok("B".to_owned()));
 
-        let told = gate.finish(0, Ok("A".to_owned()));
+        let updates = output.finish(0, Ok("A".to_owned()));
 
-        assert_eq!(told.len(), 4);
-        assert_eq!(told[3], (1, finished("B")));
+        assert_eq!(updates.len(), 4);
+        assert_eq!(updates[3], (1, finished("B")));
     }
 
     proptest! {
         #[test]
-        fn updates_of_different_calls_never_interleave(doings in proptest::collection::vec((0_usize..4, any::<bool>()), 0..40)) {
-            let (mut gate, mut told) = OrderedOutput::new(4);
-            for (at, is_end) in doings {
-                told.extend(match is_end {
-                    true => gate.finish(at, Ok(String::new())),
-                    false => gate.push_progress(at, "m"),
+        fn updates_of_different_calls_never_interleave(steps in proptest::collection::vec((0_usize..4, any::<bool>()), 0..40)) {
+            let (mut output, mut updates) = OrderedOutput::new(4);
+            for (at, is_end) in steps {
+                updates.extend(match is_end {
+                    true => output.finish(at, Ok(String::new())),
+                    false => output.push_progress(at, "m"),
                 });
             }
             for at in 0..4 {
-                told.extend(gate.finish(at, Ok(String::new())));
+                updates.extend(output.finish(at, Ok(String::new())));
             }
 
-            let slots: Vec<usize> = told.iter().map(|it| it.0).collect();
+            let slots: Vec<usize> = updates.iter().map(|it| it.0).collect();
             prop_assert_eq!(slots.is_sorted(), true);
             for at in 0..4 {
-                let own: Vec<&ToolUpdate> = told.iter().filter(|it| it.0 == at).map(|it| &it.1).collect();
+                let own: Vec<&ToolUpdate> = updates.iter().filter(|it| it.0 == at).map(|it| &it.1).collect();
                 prop_assert_eq!(own[0], &ToolUpdate::Started);
                 let n_ends = own.iter().filter(|it| matches!(it, ToolUpdate::Finished(_))).count();
                 prop_assert_eq!((n_ends, matches!(own[own.len() - 1], ToolUpdate::Finished(_))), (1, true));

@@ -1,4 +1,4 @@
-//! Parses the arguments of a tool call, which are JSON text that a model has written.
+//! Parses the arguments of a tool call: JSON text that a model has written.
 
 use serde_json::Value;
 

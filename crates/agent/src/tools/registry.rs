@@ -1,4 +1,5 @@
-//! Registry of the tools that this node can execute.
+//! The tools that this node can execute, by their name in the settings, and the declarations of the
+//! built-in tools.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

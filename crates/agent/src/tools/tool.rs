@@ -1,4 +1,4 @@
-//! The trait `ServerTool`: a tool that models call and this server executes.
+//! The trait `ServerTool`: a tool that a model can call and this server executes.
 
 use async_trait::async_trait;
 use llm::tool::Tool;

@@ -1,4 +1,4 @@
-//! Builds the prompt messages for tool calls and their results.
+//! Builds the prompt messages for tool calls and their results; long results are cut.
 
 use base::prompt_role::PromptRole;
 use llm::request::Message;

@@ -1,4 +1,4 @@
-//! The tools of this server together with the executor that runs them, passed as one value.
+//! Combines the tools of this server and the executor that runs them in one value.
 
 use crate::tools::executor::ToolExecutor;
 use crate::tools::registry::ToolRegistry;

@@ -1,4 +1,5 @@
-//! Tool settings of a space: which tools its characters may call. Pure.
+//! The tool settings of a space: which built-in tools and MCP servers its characters may use, and
+//! which of them need approval. No I/O.
 
 use reqwest::Url;
 use serde::{Deserialize, Serialize};
@@ -144,11 +145,11 @@ mod tests {
             "tool_servers": [{"label": "wiki", "url": "https://wiki.example/mcp"}],
         }));
 
-        let house = [
+        let expected = [
             ("dice", ToolPermission::Allowed),
             ("web_fetch", ToolPermission::WithApproval),
         ];
-        assert_eq!(tools.builtin, house);
+        assert_eq!(tools.builtin, expected);
         assert_eq!((tools.servers.len(), tools.servers[0].r#use), (1, None));
     }
 

@@ -1,10 +1,11 @@
-//! Implements `Dialect` for Anthropic's Messages API: builds its streaming requests.
+//! Implements `Dialect` for Anthropic's Messages API: paths, headers, capabilities, and the body of
+//! streaming requests.
 
 use reqwest::header::HeaderName;
 use serde_json::{Map, Value, json};
 
-use crate::anthropic::blocks;
 use crate::anthropic::events::AnthropicEventParser;
+use crate::anthropic::request_parts;
 use crate::dialect::{ChunkParser, Dialect, DialectRequest};
 use crate::error::LlmError;
 use crate::provider::Capability;
@@ -89,7 +90,7 @@ fn body(request: &Request, options: &ProviderOptions) -> Value {
     if !prompt.system.is_empty() {
         put("system", json!(prompt.system));
     }
-    let messages = prompt.groups.iter().map(blocks::message);
+    let messages = prompt.groups.iter().map(request_parts::message);
     put("messages", messages.collect());
     // The API rejects stop sequences that consist of white space.
     let stops = request.stop.iter().filter(|it| !it.trim().is_empty());
@@ -97,7 +98,7 @@ fn body(request: &Request, options: &ProviderOptions) -> Value {
     if !stops.is_empty() {
         put("stop_sequences", json!(stops));
     }
-    let mut output = blocks::format(&request.format);
+    let mut output = request_parts::format(&request.format);
     // The API rejects a forced tool call together with thinking.
     let thinks = options.reasoning.filter(|it| *it != ReasoningEffort::Off);
     match thinks.filter(|_| !request.requires_tool_call()) {
@@ -114,7 +115,7 @@ fn body(request: &Request, options: &ProviderOptions) -> Value {
     if !output.is_empty() {
         body.insert("output_config".to_owned(), Value::Object(output));
     }
-    blocks::insert_tools(&mut body, request, &prompt);
+    request_parts::insert_tools(&mut body, request, &prompt);
     Value::Object(body)
 }
 
@@ -160,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn the_length_limit_is_always_sent_and_nothing_unrequested() {
+    fn only_requested_settings_and_the_length_limit_are_sent() {
         assert_eq!(
             body(&request(), &ProviderOptions::default()),
             json!({
@@ -209,7 +210,7 @@ mod tests {
 
     #[test]
     fn reasoning_raises_the_length_limit_and_drops_samplers() {
-        let tuning = ProviderOptions {
+        let options = ProviderOptions {
             reasoning: Some(ReasoningEffort::Low),
             ..ProviderOptions::default()
         };
@@ -219,7 +220,7 @@ mod tests {
             ..request()
         };
 
-        let sent = body(&request, &tuning);
+        let sent = body(&request, &options);
 
         assert_eq!(sent["max_tokens"], 1_324);
         assert_eq!(sent["thinking"]["type"], "adaptive");
@@ -229,7 +230,7 @@ mod tests {
 
     #[test]
     fn a_required_tool_call_disables_reasoning() {
-        let tuning = ProviderOptions {
+        let options = ProviderOptions {
             reasoning: Some(ReasoningEffort::Low),
             ..ProviderOptions::default()
         };
@@ -244,7 +245,7 @@ mod tests {
             ..request()
         };
 
-        let sent = body(&request, &tuning);
+        let sent = body(&request, &options);
 
         assert!(sent.get("thinking").is_none() && sent.get("output_config").is_none());
         assert_eq!(sent["tool_choice"], json!({ "type": "any" }));

@@ -1,6 +1,6 @@
-//! Parses the stream events of Anthropic's Messages API.
+//! Converts the stream events of Anthropic's Messages API, or one whole message, to deltas.
 //!
-//! **Invariant:** a response ends only with `message_stop`.
+//! **Invariant:** a streamed response ends only with `message_stop`.
 
 use serde_json::Value;
 

@@ -1,5 +1,5 @@
-//! The dialect of Anthropic's Messages API.
+//! The dialect of Anthropic's Messages API: builds its requests and parses its responses.
 
-pub mod blocks;
 pub mod dialect;
 pub mod events;
+pub mod request_parts;

@@ -1,4 +1,4 @@
-//! Tests of the demo model: personas, the notice, tool calls, schemas and refusals.
+//! Tests of the demo model: personas, the notice, tool calls and schemas.
 
 use std::collections::HashSet;
 use std::time::Duration;
@@ -13,11 +13,11 @@ use crate::provider::Provider;
 use crate::request::{Message, Request};
 use crate::tool::{AnsweredCall, OutputFormat, OutputSchema, Tool, ToolChoice};
 
-fn request(speaker: &str, seed: u64, said: &str) -> Request {
+fn request(speaker: &str, seed: u64, text: &str) -> Request {
     Request {
         messages: vec![
             Message::new(PromptRole::System, "Be kind."),
-            Message::new(PromptRole::User, said),
+            Message::new(PromptRole::User, text),
         ],
         seed,
         speaker: speaker.to_owned(),
@@ -45,17 +45,6 @@ async fn answer(request: &Request) -> String {
 }
 
 #[tokio::test]
-async fn the_model_refuses_only_on_request() {
-    let refused = deltas(&request("Ada", 1, "Refuse.")).await;
-    let answered = deltas(&request("Ada", 1, "Do not refuse.")).await;
-
-    let is_refusal = |it: &Delta| matches!(it, Delta::Refusal(_));
-    assert!(is_refusal(&refused[0]) && refused.contains(&Delta::End(FinishReason::Stop)));
-    assert!(!refused.iter().any(|it| matches!(it, Delta::Text(_))));
-    assert!(!answered.iter().any(is_refusal));
-}
-
-#[tokio::test]
 async fn only_the_first_reply_contains_the_notice() {
     let mut request = request("Ada", 1, "Hello!");
     request.messages.insert(
@@ -78,7 +67,7 @@ async fn only_the_first_reply_contains_the_notice() {
 }
 
 #[tokio::test]
-async fn the_same_request_gets_the_same_answer_and_another_seed_another() {
+async fn the_answer_depends_only_on_the_request_and_its_seed() {
     let answers: Vec<String> = futures::future::join_all(
         (0..20)
             .map(|seed| async move { answer(&request("Ada", seed, "I saw a lighthouse.")).await }),
@@ -95,17 +84,17 @@ async fn the_same_request_gets_the_same_answer_and_another_seed_another() {
 #[tokio::test]
 async fn a_reply_uses_a_word_of_the_message() {
     for speaker in ["Ada", "Bob", "Cleo", "Dan", "Eve"] {
-        let said = answer(&request(speaker, 1, "I saw a lighthouse.")).await;
+        let reply = answer(&request(speaker, 1, "I saw a lighthouse.")).await;
 
         assert!(
-            said.to_lowercase().contains("lighthouse"),
-            "{speaker}: {said}"
+            reply.to_lowercase().contains("lighthouse"),
+            "{speaker}: {reply}"
         );
     }
 }
 
 #[tokio::test]
-async fn it_answers_other_characters_and_never_itself() {
+async fn the_demo_model_answers_other_characters_and_never_itself() {
     let mut request = request("Ada", 1, NOTICE);
     request
         .messages
@@ -114,9 +103,9 @@ async fn it_answers_other_characters_and_never_itself() {
         .messages
         .push(Message::new(PromptRole::Assistant, "Gorgonzola.").with_name("Ada"));
 
-    let said = answer(&request).await;
+    let reply = answer(&request).await;
 
-    assert!(said.to_lowercase().contains("zeppelin"), "{said}");
+    assert!(reply.to_lowercase().contains("zeppelin"), "{reply}");
 }
 
 #[tokio::test]
@@ -132,21 +121,21 @@ async fn every_message_gets_a_reply_without_placeholders() {
         &"x".repeat(10_000),
     ] {
         for seed in 0..30 {
-            let said = answer(&request("Ada", seed, text))
+            let reply = answer(&request("Ada", seed, text))
                 .await
                 .replace(NOTICE, "");
 
-            assert!(said.trim().len() > 10, "{text:.20}: {said}");
+            assert!(reply.trim().len() > 10, "{text:.20}: {reply}");
             assert!(
-                text.contains("{word}") || !said.contains("{word}"),
-                "{said}"
+                text.contains("{word}") || !reply.contains("{word}"),
+                "{reply}"
             );
         }
     }
 }
 
 #[tokio::test]
-async fn the_length_limit_ends_it_as_it_would_a_real_model() {
+async fn a_reply_ends_at_the_length_limit() {
     let limited = Request {
         max_tokens: Some(3),
         ..request("Ada", 1, "Hi.")
@@ -181,7 +170,7 @@ async fn words_are_sent_at_the_configured_speed() {
     assert!((40..=61).contains(&per_word), "{per_word}");
 }
 
-fn with_tools(said: &str, tool_choice: ToolChoice) -> Request {
+fn with_tools(text: &str, tool_choice: ToolChoice) -> Request {
     let tool = |name: &str| Tool {
         name: name.to_owned(),
         description: None,
@@ -195,7 +184,7 @@ fn with_tools(said: &str, tool_choice: ToolChoice) -> Request {
     Request {
         tools: vec![tool("get_weather"), tool("get_tides")],
         tool_choice,
-        ..request("", 1, said)
+        ..request("", 1, text)
     }
 }
 
@@ -222,12 +211,12 @@ async fn calls(request: &Request) -> Vec<(String, Value)> {
 
 #[tokio::test]
 async fn a_mentioned_tool_is_called() {
-    let asked = with_tools("What is the weather in Oslo, days=3?", ToolChoice::Auto);
+    let prompt = with_tools("What is the weather in Oslo?", ToolChoice::Auto);
 
-    let made = calls(&asked).await;
+    let tool_calls = calls(&prompt).await;
 
-    let arguments = json!({ "city": "Oslo", "days": 3 });
-    assert_eq!(made, [("get_weather".to_owned(), arguments)]);
+    let arguments = json!({ "city": "Oslo", "days": 1 });
+    assert_eq!(tool_calls, [("get_weather".to_owned(), arguments)]);
     assert!(
         calls(&with_tools("Hello!", ToolChoice::Auto))
             .await
@@ -265,8 +254,8 @@ async fn a_required_tool_is_called() {
 
 #[tokio::test]
 async fn a_tool_result_is_reported_without_another_call() {
-    let mut asked = with_tools("What is the weather in Oslo?", ToolChoice::Auto);
-    asked.messages.push(Message {
+    let mut prompt = with_tools("What is the weather in Oslo?", ToolChoice::Auto);
+    prompt.messages.push(Message {
         answers: Some(AnsweredCall {
             id: "1".to_owned(),
             name: "get_weather".to_owned(),
@@ -274,12 +263,12 @@ async fn a_tool_result_is_reported_without_another_call() {
         ..Message::new(PromptRole::User, "18 degrees and sunny")
     });
 
-    let said = answer(&asked).await;
+    let reply = answer(&prompt).await;
 
-    assert!(calls(&asked).await.is_empty());
+    assert!(calls(&prompt).await.is_empty());
     assert!(
-        said.contains("get_weather") && said.contains("18 degrees and sunny"),
-        "{said}"
+        reply.contains("get_weather") && reply.contains("18 degrees and sunny"),
+        "{reply}"
     );
 }
 
@@ -290,19 +279,22 @@ async fn a_reply_has_the_requested_format() {
         format,
         ..request("", 1, "I am in Oslo.")
     };
-    let asked = format(OutputFormat::Schema(OutputSchema {
+    let with_schema = format(OutputFormat::Schema(OutputSchema {
         name: "place".to_owned(),
         description: None,
         schema,
         strict: None,
     }));
 
-    let fits: Value = serde_json::from_str(&answer(&asked).await).unwrap();
-    let some: Value = serde_json::from_str(&answer(&format(OutputFormat::Json)).await).unwrap();
+    let schema_reply: Value = serde_json::from_str(&answer(&with_schema).await).unwrap();
+    let json_reply: Value =
+        serde_json::from_str(&answer(&format(OutputFormat::Json)).await).unwrap();
 
-    assert_eq!(fits, json!({ "city": "Oslo" }));
+    assert_eq!(schema_reply, json!({ "city": "Oslo" }));
     assert!(
-        some["answer"].as_str().is_some_and(|it| it.len() > 10),
-        "{some}"
+        json_reply["answer"]
+            .as_str()
+            .is_some_and(|it| it.len() > 10),
+        "{json_reply}"
     );
 }

@@ -1,4 +1,4 @@
-//! Extracts keywords from the conversation for the replies of the demo model.
+//! Finds what the demo model replies to: the latest message of another speaker, and a keyword in it.
 
 use base::prompt_role::PromptRole;
 use rand::rngs::ChaCha8Rng;
@@ -19,12 +19,6 @@ pub fn latest_message(request: &Request) -> Option<&str> {
     };
     let newest = request.messages.iter().rev().find(by_another)?;
     Some(&newest.content)
-}
-
-/// Returns whether the latest message consists of the word `Refuse` alone.
-pub fn requests_refusal(request: &Request) -> bool {
-    let message = latest_message(request).unwrap_or_default();
-    message.unicode_words().eq(["Refuse"])
 }
 
 /// Picks a keyword of a text: one of its three longest words, but none of excessive length.

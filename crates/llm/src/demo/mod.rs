@@ -3,5 +3,5 @@
 pub mod keywords;
 pub mod model;
 pub mod personas;
-pub mod scripted_json;
+pub mod sample_json;
 pub mod tools;

@@ -1,9 +1,8 @@
-//! The provider of the demo model: answers without an API key and without a network, so that a new
-//! installation works immediately. It combines fixed lines with a word of the user's message. It
-//! also calls tools, follows schemas and refuses in predictable ways, so that API clients can be
-//! tested.
+//! The provider of the demo model, which needs no API key and no network: it combines fixed lines
+//! with a word of the user's message. Its tool calls and JSON are predictable, so that a program can
+//! be tried with it.
 //!
-//! **Invariant:** the same seed, speaker and messages produce the same reply.
+//! **Invariant:** the same request produces the same reply.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -19,19 +18,15 @@ use sha2::{Digest, Sha256};
 
 use crate::delta::{Delta, FinishReason, TokenUsage};
 use crate::demo::personas::{PERSONAS, Persona};
-use crate::demo::{keywords, scripted_json, tools};
+use crate::demo::{keywords, sample_json, tools};
 use crate::error::LlmError;
 use crate::provider::{Capability, DeltaStream, Provider};
 use crate::request::Request;
 use crate::tool::{OutputFormat, ToolCall, ToolCallDelta};
 
-/// Sent once per conversation, before the first reply; it is searched for to know whether it was
-/// sent.
+/// Precedes the first reply in a conversation: it is omitted if an earlier message contains it.
 pub const NOTICE: &str = "*You are talking to the built-in demo model. For a real one choose \
     “Connect a model” in the menu, or set TROUPE_LLM_BASE_URL.*";
-
-/// Sent instead of a reply when the user requests a refusal.
-const REFUSAL: &str = "I cannot answer that, as you told me to refuse.";
 
 /// Pause between two words, like a person who types.
 pub const TYPING_SPEED: Duration = Duration::from_millis(50);
@@ -54,15 +49,15 @@ impl Provider for DemoModel {
     async fn stream(&self, request: &Request) -> Result<DeltaStream, LlmError> {
         let mut rng = seeded_rng(request);
         let calls = tools::choose_calls(request);
-        let deltas = match calls.is_empty() {
-            _ if keywords::requests_refusal(request) => refusal_deltas(request),
-            true => text_deltas(request, &reply(request, &mut rng), Delta::Text),
-            false => call_deltas(request, calls, &mut rng),
+        let deltas = if calls.is_empty() {
+            text_deltas(request, &reply(request, &mut rng))
+        } else {
+            call_deltas(request, calls, &mut rng)
         };
         let typing_speed = self.typing_speed;
         let spoken = stream::unfold((deltas, rng), move |(mut deltas, mut dice)| async move {
             let delta = deltas.pop_front()?;
-            if matches!(delta, Delta::Text(_) | Delta::Refusal(_)) && !typing_speed.is_zero() {
+            if matches!(delta, Delta::Text(_)) && !typing_speed.is_zero() {
                 tokio::time::sleep(typing_speed.mul_f64(dice.random_range(0.8..1.2))).await;
             }
             Some((Ok(delta), (deltas, dice)))
@@ -92,7 +87,7 @@ fn reply(request: &Request, rng: &mut ChaCha8Rng) -> String {
         }
         OutputFormat::Schema(it) => {
             let message = keywords::latest_message(request).unwrap_or_default();
-            scripted_json::value(&it.schema, message).to_string()
+            sample_json::value(&it.schema, message).to_string()
         }
     }
 }
@@ -179,7 +174,7 @@ fn seeded_rng(request: &Request) -> ChaCha8Rng {
 }
 
 /// Returns the reply word by word, and its end. One word counts as one token of the limit.
-fn text_deltas(request: &Request, reply: &str, kind: fn(String) -> Delta) -> VecDeque<Delta> {
+fn text_deltas(request: &Request, reply: &str) -> VecDeque<Delta> {
     let limit = request
         .max_tokens
         .map_or(usize::MAX, |it| usize::try_from(it).unwrap_or(usize::MAX));
@@ -191,14 +186,12 @@ fn text_deltas(request: &Request, reply: &str, kind: fn(String) -> Delta) -> Vec
         FinishReason::Stop
     };
     let usage = estimate_usage(request, &said.concat());
-    let mut deltas: VecDeque<Delta> = said.iter().map(|it| kind((*it).to_owned())).collect();
+    let mut deltas: VecDeque<Delta> = said
+        .iter()
+        .map(|it| Delta::Text((*it).to_owned()))
+        .collect();
     deltas.extend([Delta::End(reason), Delta::Usage(usage)]);
     deltas
-}
-
-/// Returns the refusal, whatever the output format.
-fn refusal_deltas(request: &Request) -> VecDeque<Delta> {
-    text_deltas(request, REFUSAL, Delta::Refusal)
 }
 
 /// Returns the calls in pieces. Their ids come from the same random generator as everything else.

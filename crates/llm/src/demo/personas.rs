@@ -1,4 +1,5 @@
-//! The personas of the demo model: each has lines to open, to comment and to ask a question.
+//! The personas of the demo model: the fixed lines with which each opens a reply, comments, and
+//! asks a question.
 //!
 //! In every line `{word}` stands for a word of the user's message. Any lines of one persona can be
 //! combined, one of each kind.

@@ -1,5 +1,5 @@
-//! Decides the tool calls of the demo model: which tools it calls, with which arguments, and how it
-//! reports results.
+//! Chooses the tool calls of the demo model and their arguments, and turns the results of its calls
+//! into a reply.
 //!
 //! It calls the tools that it must call, and those that the latest message mentions: a tool is
 //! mentioned if the text contains every word of its name, in any order, except verbs such as `get`.
@@ -8,7 +8,7 @@ use std::collections::HashSet;
 
 use unicode_segmentation::UnicodeSegmentation;
 
-use crate::demo::{keywords, scripted_json};
+use crate::demo::{keywords, sample_json};
 use crate::request::{Message, Request};
 use crate::tool::{Tool, ToolCall, ToolChoice};
 
@@ -85,7 +85,7 @@ fn is_mentioned(tool: &Tool, message: &str) -> bool {
 }
 
 fn sample_arguments(tool: &Tool, message: &str) -> String {
-    let value = scripted_json::value(&tool.parameters, message);
+    let value = sample_json::value(&tool.parameters, message);
     match value.is_object() {
         true => value.to_string(),
         false => "{}".to_owned(),

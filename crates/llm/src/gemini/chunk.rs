@@ -1,5 +1,5 @@
-//! Parses chunks of the Gemini API. Each chunk is a complete document; the last one contains a
-//! finish reason.
+//! Converts the streamed chunks of the Gemini API to deltas. Each chunk is a complete JSON
+//! document; the last one contains a finish reason.
 
 use serde_json::Value;
 

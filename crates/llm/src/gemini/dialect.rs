@@ -1,5 +1,5 @@
-//! Implements `Dialect` for Google's Gemini API: builds its requests, whose responses are streamed
-//! as events.
+//! Implements `Dialect` for Google's Gemini API: paths, headers, capabilities, and the body of
+//! streaming requests.
 
 use reqwest::header::HeaderName;
 use serde_json::{Map, Value, json};
@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 use crate::dialect::{ChunkParser, Dialect, DialectRequest};
 use crate::error::LlmError;
 use crate::gemini::chunk::GeminiChunkParser;
-use crate::gemini::parts;
+use crate::gemini::request_parts;
 use crate::provider::Capability;
 use crate::provider_options::ProviderOptions;
 use crate::request::Request;
@@ -91,18 +91,18 @@ fn model_path(model: &str) -> Option<String> {
 
 fn body(request: &Request, options: &ProviderOptions) -> Value {
     let prompt = AlternatingMessages::from_messages(request);
-    let turn = |it| parts::content(it, &request.model);
+    let turn = |it| request_parts::content(it, &request.model);
     let contents: Vec<Value> = prompt.groups.iter().map(turn).collect();
     let mut body = json!({ "contents": contents });
     if !prompt.system.is_empty() {
         body["systemInstruction"] = json!({ "parts": [{ "text": prompt.system }] });
     }
     let mut config = config(&options.apply_to_limits(request), options);
-    config.extend(parts::format(&request.format));
+    config.extend(request_parts::format(&request.format));
     if !config.is_empty() {
         body["generationConfig"] = Value::Object(config);
     }
-    parts::insert_tools(&mut body, request);
+    request_parts::insert_tools(&mut body, request);
     body
 }
 
@@ -202,13 +202,13 @@ mod tests {
             },
             ..Request::default()
         };
-        let tuning = ProviderOptions {
+        let options = ProviderOptions {
             reasoning: Some(ReasoningEffort::Low),
             ..ProviderOptions::default()
         };
 
         assert_eq!(
-            body(&request, &tuning)["generationConfig"],
+            body(&request, &options)["generationConfig"],
             json!({
                 "temperature": 2.0,
                 "topP": 0.9,

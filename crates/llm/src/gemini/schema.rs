@@ -1,5 +1,4 @@
-//! Reduces JSON Schemas to the keywords that the Gemini API supports, because it may reject unknown
-//! keywords.
+//! Reduces JSON Schemas to the keywords that the Gemini API supports, because it may reject others.
 
 use serde_json::{Map, Value, json};
 

@@ -1,13 +1,13 @@
-//! Implements `Dialect` for Ollama's native API: builds its requests. Unlike Ollama's
-//! OpenAI-compatible API it accepts a context size, and a longer prompt is not cut at its
-//! beginning.
+//! Implements `Dialect` for Ollama's native API: paths, headers, capabilities, and the body of
+//! streaming requests. Unlike Ollama's OpenAI-compatible API, this one accepts a context size,
+//! without which Ollama would cut the beginning of a prompt that exceeds its default context.
 
 use reqwest::header::{AUTHORIZATION, HeaderName};
 use serde_json::{Map, Value, json};
 
 use crate::dialect::{ChunkParser, Dialect, DialectRequest, Framing};
 use crate::error::LlmError;
-use crate::ollama::messages;
+use crate::ollama::request_parts;
 use crate::ollama::stream::OllamaLineParser;
 use crate::provider::Capability;
 use crate::provider_options::{ProviderOptions, ReasoningEffort};
@@ -65,7 +65,7 @@ impl Dialect for Ollama {
 
 fn body(request: &Request, tuning: &ProviderOptions) -> Value {
     let messages = request.messages.iter();
-    let messages: Vec<Value> = messages.map(messages::message).collect();
+    let messages: Vec<Value> = messages.map(request_parts::message).collect();
     let mut body = json!({ "model": request.model, "messages": messages, "stream": true });
     let options = options(&tuning.apply_to_limits(request));
     if !options.is_empty() {
@@ -81,7 +81,7 @@ fn body(request: &Request, tuning: &ProviderOptions) -> Value {
         Some(effort) => body["think"] = json!(effort.as_str()),
         None => {}
     }
-    messages::insert_tools_and_format(&mut body, request);
+    request_parts::insert_tools_and_format(&mut body, request);
     body
 }
 
@@ -160,12 +160,12 @@ mod tests {
             },
             ..Request::default()
         };
-        let tuning = ProviderOptions {
+        let options = ProviderOptions {
             reasoning: Some(ReasoningEffort::Off),
             keep_alive: Some("-1".to_owned()),
         };
 
-        let sent = body(&request, &tuning);
+        let sent = body(&request, &options);
 
         assert_eq!(
             sent["options"],

@@ -1,5 +1,5 @@
-//! The dialect of Ollama's native API.
+//! The dialect of Ollama's native API: builds its requests and parses its responses.
 
 pub mod dialect;
-pub mod messages;
+pub mod request_parts;
 pub mod stream;

@@ -1,4 +1,5 @@
-//! Parses the responses of Ollama's native API, one JSON object per line.
+//! Converts each line (one JSON object) of a streamed chat response of Ollama's native API to
+//! deltas.
 
 use serde_json::Value;
 

@@ -1,4 +1,5 @@
-//! Parses the streamed chunks of the Chat Completions API, in the variants that real servers send.
+//! Converts chunks, or whole responses, of the Chat Completions API to deltas. Accepts the
+//! different formats that real servers send.
 
 use serde_json::{Value, json};
 
@@ -160,15 +161,15 @@ mod tests {
     #[test]
     fn a_refusal_is_distinguished_from_text() {
         let refusal = |text: &str| Delta::Refusal(text.to_owned());
-        for said in [
+        for delta in [
             json!({ "refusal": "No." }),
             json!({ "content": null, "refusal": "No." }),
             json!({ "content": [{ "type": "refusal", "refusal": "No." }] }),
         ] {
-            let streamed = json!({ "choices": [{ "delta": said }] });
-            assert_eq!(deltas(streamed), [refusal("No.")], "{said}");
-            let whole = json!({ "choices": [{ "message": said }] });
-            assert_eq!(deltas(whole), [refusal("No.")], "{said}");
+            let streamed = json!({ "choices": [{ "delta": delta }] });
+            assert_eq!(deltas(streamed), [refusal("No.")], "{delta}");
+            let whole = json!({ "choices": [{ "message": delta }] });
+            assert_eq!(deltas(whole), [refusal("No.")], "{delta}");
         }
         let both = json!({ "content": "Well.", "refusal": "No." });
         assert_eq!(
@@ -183,7 +184,7 @@ mod tests {
             let place = json!({ "start_index": 0, "end_index": 2, "url": url, "title": "A" });
             json!({ "type": "url_citation", "url_citation": place })
         };
-        let said = json!({
+        let delta = json!({
             "content": "Hi",
             "annotations": [cited(json!("https://a.example/")), cited(json!(7)), { "type": "x" }],
         });
@@ -193,7 +194,7 @@ mod tests {
             "url": "https://a.example/", "title": "A",
         });
         assert_eq!(
-            deltas(json!({ "choices": [{ "delta": said }] })),
+            deltas(json!({ "choices": [{ "delta": delta }] })),
             [text("Hi"), Delta::Citation(citation)]
         );
     }
@@ -320,8 +321,8 @@ mod tests {
         fn any_input_yields_a_delta_or_an_error(data in "\\PC{0,40}", escapes in r#"(\\(u(d8|dc|0)[0-9a-f]{0,2}|\\|"|é)){0,6}"#) {
             let chunk = format!(r#"{{"choices":[{{"delta":{{"content":"{escapes}"}}}}]}}"#);
 
-            for said in [parse(&data, None), parse(&chunk, None)].into_iter().flatten() {
-                prop_assert!(!said.is_empty());
+            for parsed in [parse(&data, None), parse(&chunk, None)].into_iter().flatten() {
+                prop_assert!(!parsed.is_empty());
             }
         }
     }

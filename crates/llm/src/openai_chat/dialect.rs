@@ -1,4 +1,5 @@
-//! Implements `Dialect` for the Chat Completions API of OpenAI and of compatible servers.
+//! Implements `Dialect` for the Chat Completions API of OpenAI and of compatible servers: path,
+//! headers, capabilities, and the parsing of chunks.
 
 use reqwest::header::{AUTHORIZATION, HeaderName};
 use serde_json::json;

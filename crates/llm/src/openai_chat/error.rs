@@ -1,4 +1,5 @@
-//! Converts error responses and failed connections of any provider to texts for users.
+//! Converts error responses and failed connections of any provider to an `LlmError` with a sentence
+//! for users.
 //!
 //! **Invariant:** the texts never contain the key, not even a part that the provider quoted, and
 //! observe the length limit of [`error`](crate::error).
@@ -26,7 +27,7 @@ pub fn from_status(
     status_error(status, retry_after(headers), body.as_ref(), key)
 }
 
-/// Converts an error that was sent as a piece of a stream, and the status it would have had.
+/// Converts an error that was sent in a stream; `status` is the HTTP status it would have had.
 pub fn from_event(status: u16, event: &Value, key: Option<&Secret>) -> LlmError {
     status_error(status, None, Some(event), key)
 }
@@ -76,7 +77,7 @@ pub fn from_object(object: &Value, key: Option<&Secret>) -> LlmError {
     LlmError::Upstream { message }
 }
 
-/// Converts a request that got no response.
+/// Converts the error of a request that got no complete response.
 pub fn from_transport(error: &reqwest::Error) -> LlmError {
     if error.is_builder() {
         return LlmError::Unusable {
@@ -257,7 +258,7 @@ mod tests {
     }
 
     #[test]
-    fn no_key_is_ever_quoted() {
+    fn an_error_message_never_contains_a_key() {
         let echo =
             r#"{"error": {"message": "Bad key planted-key or sk-abc or 'sk-def' or ab***yz."}}"#;
 

@@ -7,7 +7,7 @@ use crate::request::Request;
 /// Maximum number of alternative tokens that a client may request.
 pub const MAX_TOP_LOGPROBS: u8 = 20;
 
-/// Adds the fields that request log probabilities, if the request does.
+/// Adds the fields that request log probabilities, if `request` contains `top_logprobs`.
 pub fn insert_logprobs(body: &mut Map<String, Value>, request: &Request) {
     if let Some(n_others) = request.top_logprobs {
         body.insert("logprobs".to_owned(), json!(true));

@@ -1,4 +1,5 @@
-//! The dialect of the Chat Completions API, which OpenAI and compatible servers have.
+//! The dialect of the Chat Completions API, for OpenAI and compatible servers: builds its requests
+//! and parses its responses.
 
 pub mod chunk;
 pub mod dialect;

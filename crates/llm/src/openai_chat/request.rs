@@ -1,4 +1,4 @@
-//! Builds requests of the Chat Completions API.
+//! Builds the JSON body of requests to the Chat Completions API.
 
 use base::prompt_role::PromptRole;
 use serde_json::{Map, Value, json};

@@ -1,4 +1,4 @@
-//! Adds samplers that only some models support to requests of the Chat Completions API.
+//! Adds to the requests of the Chat Completions API the samplers that only some models support.
 //!
 //! OpenAI's own API rejects unknown fields. Compatible servers, which serve many kinds of models,
 //! support most of the samplers and ignore the rest. Neutral values are never sent, so that a

@@ -1,4 +1,5 @@
-//! Converts tools, attachments and output formats to the Chat Completions API.
+//! Converts tools, attachments and output formats to the JSON of the Chat Completions API, and
+//! parses the tool calls in its responses.
 
 use serde_json::{Map, Value, json};
 
@@ -157,13 +158,13 @@ mod tests {
     #[test]
     fn a_tool_choice_is_sent_only_if_set() {
         let named = json!({ "type": "function", "function": { "name": "weather" } });
-        for (choice, told) in [
+        for (choice, expected) in [
             (ToolChoice::Auto, Value::Null),
             (ToolChoice::None, json!("none")),
             (ToolChoice::Required, json!("required")),
             (ToolChoice::Named("weather".to_owned()), named),
         ] {
-            assert_eq!(sent(with_tool(choice))["tool_choice"], told);
+            assert_eq!(sent(with_tool(choice))["tool_choice"], expected);
         }
         let serial = Request {
             is_serial: true,
@@ -179,11 +180,11 @@ mod tests {
             name: "weather".to_owned(),
             arguments: "{}".to_owned(),
         };
-        let called = Message {
+        let with_call = Message {
             calls: vec![call],
             ..Message::new(PromptRole::Assistant, "")
         };
-        let came = Message {
+        let with_result = Message {
             answers: Some(AnsweredCall {
                 id: "call_1".to_owned(),
                 name: "weather".to_owned(),
@@ -192,7 +193,7 @@ mod tests {
         };
 
         let sent = sent(Request {
-            messages: vec![called, came],
+            messages: vec![with_call, with_result],
             ..Request::default()
         });
 

@@ -1,4 +1,4 @@
-//! Decodes response bodies to deltas, for every API and body format.
+//! Decodes the body of a model response to deltas, for every API and body format.
 //!
 //! **Invariant:** a response that was cut off yields no [`Delta::End`]; nothing follows an error;
 //! everything after the last piece is ignored.
@@ -255,7 +255,7 @@ mod tests {
     const USAGE: &str = r#"{"choices":[],"usage":{"prompt_tokens":1,"completion_tokens":2}}"#;
 
     #[test]
-    fn usage_after_the_end_is_read_and_done_ends_it_once() {
+    fn usage_after_the_end_is_read_and_done_gives_no_second_end() {
         let stream = format!("data: {HI}\n\ndata: {STOP}\n\ndata: {USAGE}\n\ndata: [DONE]\n\n");
 
         let usage = TokenUsage {
@@ -273,7 +273,7 @@ mod tests {
     }
 
     #[test]
-    fn done_alone_ends_an_answer_and_what_follows_it_is_ignored() {
+    fn done_alone_ends_an_answer_and_later_events_are_ignored() {
         let stream = format!("data: {HI}\n\ndata: [DONE]\n\ndata: nonsense\n\ndata: [DONE]\n\n");
 
         assert_eq!(
@@ -292,7 +292,7 @@ mod tests {
     }
 
     #[test]
-    fn a_last_event_without_its_blank_line_counts_if_it_is_whole() {
+    fn a_complete_last_event_needs_no_blank_line() {
         assert_eq!(
             events(&format!("data: {HI}\n\ndata: [DONE]"))[1..],
             [Ok(Delta::End(FinishReason::Stop))]

@@ -1,4 +1,5 @@
-//! Decodes a stream of lines (NDJSON) from chunks of any size.
+//! Splits a stream of NDJSON (one JSON object per line), received in chunks of any size, into
+//! lines.
 //!
 //! **Invariant:** the lines do not depend on the chunk boundaries, and the decoder keeps at most
 //! [`MAX_EVENT_BYTES`] and one chunk.

@@ -1,4 +1,4 @@
-//! Separates reasoning from text: `<think>…</think>` at the beginning of a response.
+//! Separates a model's reasoning from its text if the text begins with `<think>…</think>`.
 //!
 //! **Invariant:** the result does not depend on how the response was cut into pieces, and all
 //! output in order is the whole input without the two tags.

@@ -1,4 +1,5 @@
-//! Decodes an event stream (`text/event-stream`) from chunks of any size.
+//! Splits an event stream (`text/event-stream`), received in chunks of any size, into events and
+//! comments.
 //!
 //! **Invariant:** the frames do not depend on the chunk boundaries, and the decoder keeps at most
 //! [`MAX_EVENT_BYTES`] and one chunk, however long the lines are.
@@ -165,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn the_blank_after_the_colon_is_optional_and_only_one_is_dropped() {
+    fn at_most_one_space_after_the_colon_is_dropped() {
         assert_eq!(
             decode(b"data:a\n\ndata:  b\n\ndata\n\n"),
             [event("a"), event(" b"), event("")]
@@ -189,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn an_event_carries_its_name_and_no_later_one_does() {
+    fn an_event_name_applies_only_to_its_own_event() {
         let named = SseFrame::Event {
             name: "error".to_owned(),
             data: "x".to_owned(),
@@ -224,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn many_short_lines_do_not_get_around_the_limit() {
+    fn many_short_lines_count_toward_the_event_limit() {
         let stream = "data: 0123456789\n".repeat(MAX_EVENT_BYTES / 10);
 
         assert_eq!(decode(stream.as_bytes()), [SseFrame::Oversized]);

@@ -1,4 +1,5 @@
-//! Reads JSON from untrusted sources such as providers.
+//! Parses JSON objects from untrusted sources such as providers, even with invalid Unicode escapes,
+//! and reads texts, tool arguments and limited token counts from them.
 
 use serde_json::{Map, Value};
 

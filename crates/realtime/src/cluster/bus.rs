@@ -1,5 +1,5 @@
-//! Publishes to the other nodes of the cluster, and declares the trait that receives their
-//! messages.
+//! The cluster bus: queues messages for the other nodes, and declares the trait `ClusterReceiver`,
+//! which handles messages from them.
 
 use std::sync::Arc;
 

@@ -1,11 +1,13 @@
-//! Encodes and encrypts one message between nodes: sender, number, and an envelope or a signal.
+//! Encrypts and decrypts one message between nodes: its sender, its number, and an envelope or a
+//! signal.
 //!
 //! **Invariant:** a message that cannot be decrypted is ignored. The key comes from the secret that
 //! all nodes of an installation share, so neither garbage nor another installation on the same
 //! Redis is accepted.
 //!
 //! The bytes: 16 of the node id, 8 of the number, which together are the nonce, and the encrypted
-//! rest: a line of JSON that says what it is, and the frame as clients get it.
+//! rest: a line of JSON that describes the content, and the content itself, which is the frame for
+//! clients or the text of a stream piece.
 
 use base::ids::ConversationId;
 use base::key_derivation;
@@ -16,7 +18,7 @@ use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
 use crate::cluster::signal::ClusterSignal;
-use crate::event::{Envelope, Payload, SocketControl, StreamBoundary, StreamDelta};
+use crate::envelope::{Envelope, Payload, SocketControl, StreamBoundary, StreamDelta, StreamFrame};
 use crate::topic::Topic;
 
 /// The label from which the key is derived; used for no other purpose.
@@ -141,20 +143,14 @@ fn to_parts(body: &MessageBody) -> Option<(MessageHeader, ByteString)> {
     let topic = *topic;
     Some(match cargo {
         Payload::Frame { json, rev } => (MessageHeader::Frame { topic, rev: *rev }, json.clone()),
-        Payload::Stream {
-            json,
-            run,
-            lease,
-            mark,
-        } => {
-            let (run, lease, mark) = (*run, *lease, *mark);
+        Payload::Stream(event) => {
             let head = MessageHeader::Stream {
                 topic,
-                run,
-                lease,
-                mark,
+                run: event.run,
+                lease: event.lease,
+                mark: event.mark,
             };
-            (head, json.clone())
+            (head, event.json.clone())
         }
         Payload::Delta(delta) => {
             let head = MessageHeader::Delta {
@@ -182,16 +178,10 @@ fn from_parts(head: MessageHeader, rest: ByteString) -> MessageBody {
             run,
             lease,
             mark,
-        } => {
-            let json = rest;
-            let cargo = Payload::Stream {
-                json,
-                run,
-                lease,
-                mark,
-            };
-            (topic, cargo)
-        }
+        } => (
+            topic,
+            Payload::Stream(StreamFrame::new(rest, (run, lease), mark)),
+        ),
         MessageHeader::Delta {
             conversation,
             run,
@@ -217,7 +207,9 @@ mod tests {
 
     use super::{MessageBody, MessageCipher};
     use crate::cluster::signal::ClusterSignal;
-    use crate::event::{Envelope, Payload, SocketControl, StreamBoundary, StreamDelta};
+    use crate::envelope::{
+        Envelope, Payload, SocketControl, StreamBoundary, StreamDelta, StreamFrame,
+    };
     use crate::topic::Topic;
 
     const HERE: Topic = Topic::Conversation(ConversationId(7));
@@ -225,39 +217,34 @@ mod tests {
     fn samples() -> Vec<MessageBody> {
         let run = Uuid::now_v7();
         let json = || "{\"type\":\"é\\n\"}".into();
-        let cargo = [
+        let payloads = [
             Payload::Frame {
                 json: json(),
                 rev: Some(3),
             },
-            Payload::Stream {
-                json: json(),
-                run,
-                lease: 2,
-                mark: StreamBoundary::Reset,
-            },
+            Payload::Stream(StreamFrame::new(json(), (run, 2), StreamBoundary::Reset)),
             Payload::Delta(
                 StreamDelta::new(ConversationId(7), run, 4, "a\n\u{1f600}").with_lease(2),
             ),
         ];
-        let envelopes = cargo.map(|cargo| Envelope {
+        let envelopes = payloads.map(|payload| Envelope {
             topic: HERE,
-            payload: cargo,
+            payload,
         });
-        let order = Envelope::control(UserId(1), SocketControl::RightsChanged(SpaceId(2)));
+        let control = Envelope::control(UserId(1), SocketControl::RightsChanged(SpaceId(2)));
         let mut all: Vec<MessageBody> = envelopes.into_iter().map(MessageBody::Envelope).collect();
-        all.push(MessageBody::Envelope(order));
+        all.push(MessageBody::Envelope(control));
         all.push(MessageBody::Signal(ClusterSignal::Bell));
         all
     }
 
     #[test]
     fn an_encrypted_message_is_decrypted_unchanged() {
-        let (seal, node) = (MessageCipher::new("a secret of tests"), Uuid::now_v7());
+        let (cipher, node) = (MessageCipher::new("a secret of tests"), Uuid::now_v7());
         for (n, sent) in (1..).zip(samples()) {
-            let bytes = seal.encrypt(node, n, &sent).unwrap();
+            let bytes = cipher.encrypt(node, n, &sent).unwrap();
 
-            let received = seal.decrypt(&bytes).unwrap();
+            let received = cipher.decrypt(&bytes).unwrap();
 
             assert_eq!((received.from, received.n), (node, n));
             assert_eq!(format!("{:?}", received.body), format!("{sent:?}"));
@@ -266,8 +253,8 @@ mod tests {
 
     #[test]
     fn a_message_with_another_secret_is_rejected() {
-        let bell = MessageBody::Signal(ClusterSignal::Bell);
-        let bytes = MessageCipher::new("one secret").encrypt(Uuid::now_v7(), 1, &bell);
+        let signal = MessageBody::Signal(ClusterSignal::Bell);
+        let bytes = MessageCipher::new("one secret").encrypt(Uuid::now_v7(), 1, &signal);
 
         assert!(
             MessageCipher::new("another")
@@ -278,18 +265,18 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_changed_or_cut_packet_does_not_open(at in 0..60usize, cut in 0..60usize, bits in 1..=255u8) {
-            let seal = MessageCipher::new("a secret of tests");
-            let bytes = seal.encrypt(Uuid::now_v7(), 1, &MessageBody::Signal(ClusterSignal::Bell)).unwrap();
+        fn a_changed_or_truncated_packet_is_rejected(at in 0..60usize, cut in 0..60usize, bits in 1..=255u8) {
+            let cipher = MessageCipher::new("a secret of tests");
+            let bytes = cipher.encrypt(Uuid::now_v7(), 1, &MessageBody::Signal(ClusterSignal::Bell)).unwrap();
             let at = at % bytes.len();
             let mut changed = bytes.clone();
             changed[at] ^= bits;
-            prop_assert!(seal.decrypt(&changed).is_none());
-            prop_assert!(seal.decrypt(&bytes[..cut % bytes.len()]).is_none());
+            prop_assert!(cipher.decrypt(&changed).is_none());
+            prop_assert!(cipher.decrypt(&bytes[..cut % bytes.len()]).is_none());
         }
 
         #[test]
-        fn garbage_does_not_open(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
+        fn random_bytes_are_rejected(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
             prop_assert!(MessageCipher::new("a secret of tests").decrypt(&bytes).is_none());
         }
     }

@@ -1,9 +1,9 @@
-//! The cluster: forwards events between the nodes of one installation, over Redis.
+//! The cluster: exchanges events and signals between the nodes of one installation over Redis, and
+//! enforces limits that all nodes share, with counters in Redis.
 //!
-//! Redis carries hints and deltas, never the only copy of anything. What it loses, repeats or
-//! delays is detected by number: see [`sequence`] and the
-//! position check in `missed_events` of the application. Without Redis every node
-//! continues, and learns of the changes of the others from the database a little later.
+//! Redis never holds the only copy of data. Lost, repeated and delayed messages are detected by
+//! their numbers: see [`sequence`], and the position check in `missed_events` of the application.
+//! Without Redis every node continues, and reads the changes of the others from the database later.
 
 pub mod bus;
 pub mod message;

@@ -17,7 +17,7 @@ use crate::cluster::bus::{BusState, ClusterReceiver};
 use crate::cluster::message::{ClusterMessage, MessageBody, MessageCipher};
 use crate::cluster::sequence::{PeerSequences, SequenceCheck};
 use crate::cluster::signal::ClusterSignal;
-use crate::event::Payload;
+use crate::envelope::Payload;
 
 /// If Redis does not answer within this time, the connection is opened again.
 const REDIS_TIMEOUT: Duration = Duration::from_secs(1);

@@ -1,4 +1,4 @@
-//! The bounded queue of messages to the other nodes.
+//! The bounded queue of messages to the other nodes; numbers the messages.
 //!
 //! **Invariant:** pushing never waits. The queue is bounded in number, size and age; the oldest
 //! message is dropped first, and the others detect this by the gap in the numbers.
@@ -14,7 +14,7 @@ use tokio::time::Instant;
 use crate::cluster::message::MessageBody;
 use crate::cluster::metrics::ClusterMetrics;
 use crate::cluster::signal::ClusterSignal;
-use crate::event::Payload;
+use crate::envelope::Payload;
 
 /// Messages that may be queued.
 const MAX_MESSAGES: usize = 8 * 1024;
@@ -153,7 +153,7 @@ mod tests {
     use super::{MAX_AGE, MAX_BYTES, MAX_MESSAGES, SendQueue};
     use crate::cluster::message::MessageBody;
     use crate::cluster::signal::ClusterSignal;
-    use crate::event::{Envelope, Payload, SocketControl};
+    use crate::envelope::{Envelope, Payload, SocketControl};
     use crate::topic::Topic;
 
     fn send_queue() -> SendQueue {
@@ -171,15 +171,15 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn the_oldest_message_is_dropped_when_the_queue_is_full_and_its_number_is_missing() {
+    async fn a_full_queue_drops_its_oldest_message_and_skips_its_number() {
         let outgoing = send_queue();
         for _ in 0..MAX_MESSAGES + 3 {
             outgoing.push(frame(1));
         }
 
-        let taken = outgoing.pop_batch(usize::MAX).await;
+        let batch = outgoing.pop_batch(usize::MAX).await;
 
-        assert_eq!((taken.len(), taken[0].0), (MAX_MESSAGES, 4));
+        assert_eq!((batch.len(), batch[0].0), (MAX_MESSAGES, 4));
         assert_eq!(outgoing.metrics.dropped.get(), 3);
     }
 
@@ -189,21 +189,21 @@ mod tests {
         outgoing.push(frame(1));
         outgoing.push(frame(MAX_BYTES + 1));
 
-        let taken = outgoing.pop_batch(usize::MAX).await;
+        let batch = outgoing.pop_batch(usize::MAX).await;
 
-        assert_eq!(taken.iter().map(|it| it.0).collect::<Vec<_>>(), [2]);
+        assert_eq!(batch.iter().map(|it| it.0).collect::<Vec<_>>(), [2]);
         assert_eq!(outgoing.state.lock().bytes, 0);
     }
 
     #[tokio::test]
     async fn a_second_wakeup_is_not_queued() {
         let outgoing = send_queue();
-        let bell = || MessageBody::Signal(ClusterSignal::Bell);
-        outgoing.push(bell());
-        outgoing.push(bell());
+        let wakeup = || MessageBody::Signal(ClusterSignal::Bell);
+        outgoing.push(wakeup());
+        outgoing.push(wakeup());
         assert_eq!(outgoing.pop_batch(9).await.len(), 1);
 
-        outgoing.push(bell());
+        outgoing.push(wakeup());
 
         assert_eq!(outgoing.pop_batch(9).await.len(), 1);
     }
@@ -218,8 +218,8 @@ mod tests {
         )));
         tokio::time::advance(MAX_AGE).await;
 
-        let taken = outgoing.pop_batch(9).await;
+        let batch = outgoing.pop_batch(9).await;
 
-        assert_eq!(taken.iter().map(|it| it.0).collect::<Vec<_>>(), [2]);
+        assert_eq!(batch.iter().map(|it| it.0).collect::<Vec<_>>(), [2]);
     }
 }

@@ -1,7 +1,8 @@
-//! Detects missing messages: remembers the last message number received from each other node. Pure.
+//! Detects lost and repeated messages: compares the number of each message with the last number
+//! received from the same node. No I/O.
 //!
-//! A skipped number means a lost message; one that is not higher than the last means a repeated or
-//! late message.
+//! A skipped number means a lost message; a number that is not higher than the last one means a
+//! repeated or late message.
 
 use std::collections::HashMap;
 
@@ -52,17 +53,18 @@ mod tests {
     use super::{PeerSequences, SequenceCheck};
 
     #[test]
-    fn gaps_and_repetitions_are_seen_per_node() {
-        let (ann, bob, mut peers) = (Uuid::now_v7(), Uuid::now_v7(), PeerSequences::default());
+    fn gaps_and_repetitions_are_detected_per_node() {
+        let (node_a, node_b, mut peers) =
+            (Uuid::now_v7(), Uuid::now_v7(), PeerSequences::default());
         for (from, n, expected) in [
-            (ann, 5, SequenceCheck::Next),
-            (ann, 6, SequenceCheck::Next),
-            (bob, 1, SequenceCheck::Next),
-            (ann, 6, SequenceCheck::Old),
-            (ann, 9, SequenceCheck::AfterGap),
-            (ann, 8, SequenceCheck::Old),
-            (ann, 10, SequenceCheck::Next),
-            (bob, 2, SequenceCheck::Next),
+            (node_a, 5, SequenceCheck::Next),
+            (node_a, 6, SequenceCheck::Next),
+            (node_b, 1, SequenceCheck::Next),
+            (node_a, 6, SequenceCheck::Old),
+            (node_a, 9, SequenceCheck::AfterGap),
+            (node_a, 8, SequenceCheck::Old),
+            (node_a, 10, SequenceCheck::Next),
+            (node_b, 2, SequenceCheck::Next),
         ] {
             assert_eq!(peers.record(from, n), expected, "{n}");
         }

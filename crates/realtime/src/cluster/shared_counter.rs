@@ -1,8 +1,9 @@
-//! Counters in Redis that all nodes share: how often something happened within a sliding window.
+//! Limits that all nodes share: counts in Redis how often something happened within a sliding
+//! window.
 //!
 //! **Invariant:** no caller waits longer than [`COUNT_TIMEOUT`] for a count. If Redis does not
-//! answer, it is not used for [`PAUSE`]; each node also counts by itself, and uses that count
-//! meanwhile.
+//! answer, it is not used for [`PAUSE`], and calls are allowed; callers also count on their own
+//! node.
 //!
 //! The counter keys are hashes with the installation's secret: Redis sees no name and no address.
 

@@ -1,4 +1,5 @@
-//! Signals between nodes, other than client events: only hints, whose loss is harmless.
+//! The signals between nodes that are not client events, such as heartbeats, presence and typing.
+//! They are only hints, whose loss is harmless.
 
 use base::ids::ConversationId;
 use serde::{Deserialize, Serialize};

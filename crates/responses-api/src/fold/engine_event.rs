@@ -1,4 +1,5 @@
-//! The events of a response task, which the fold turns into the response and its stream.
+//! Defines the events that a response task emits while it runs. The fold converts them to the
+//! response object and its stream.
 
 use base::clock::Timestamp;
 use serde_json::Value;

@@ -1,4 +1,5 @@
-//! The exact JSON of every event, item and document: names, values and the order of fields.
+//! Tests of the exact JSON of every event, item and document: names, values and the order of
+//! fields.
 
 use regex::Regex;
 use serde_json::{Value, json};

@@ -1,5 +1,5 @@
-//! Builds the stream events of tool call items, between `output_item.added` and `output_item.done`.
-//! Pure.
+//! Builds the item of a tool call for its `output_item.added` event, and the stream events between
+//! that event and `output_item.done`. No I/O.
 
 use crate::event::{
     CustomInputDone, FunctionArgumentsDone, ItemDelta, ItemPosition, McpArgumentsDone, StreamEvent,
@@ -8,8 +8,7 @@ use crate::event::{
 use crate::item::{ItemBody, OutputItem};
 use crate::status::ItemStatus;
 
-/// Returns the item for its `added` event. Arguments and tools that later events report are empty;
-/// others are complete from the start.
+/// Returns the item for its `added` event, without the arguments or tools that later events report.
 pub fn initial_item(item: &OutputItem) -> OutputItem {
     let mut begun = item.clone();
     begun.body.set_status(ItemStatus::InProgress);

@@ -27,12 +27,15 @@ fn rebuild_items(events: &[Value]) -> Vec<Value> {
     let mut n_done = 0;
     for event in events {
         let Some(at) = event["output_index"].as_u64() else {
-            assert_eq!(n_done, items.len(), "a state is told between groups");
+            assert_eq!(n_done, items.len(), "status events are between items");
             continue;
         };
         let kind = event["type"].as_str().unwrap();
         let kind = kind.trim_start_matches("response.");
-        assert_eq!(at, n_done as u64, "groups never interleave: {kind}");
+        assert_eq!(
+            at, n_done as u64,
+            "events of items do not interleave: {kind}"
+        );
         if kind == "output_item.added" {
             assert_eq!(n_done, items.len(), "one item is open at a time");
             items.push(event["item"].clone());
@@ -40,31 +43,34 @@ fn rebuild_items(events: &[Value]) -> Vec<Value> {
         }
         let item = &mut items[n_done];
         if kind == "output_item.done" {
-            let known = |it: &Value| {
-                let mut known = it.clone();
-                for told_at_the_end in ["status", "output", "error", "tools"] {
-                    known.as_object_mut().unwrap().remove(told_at_the_end);
+            let early_fields = |it: &Value| {
+                let mut early_fields = it.clone();
+                for late_field in ["status", "output", "error", "tools"] {
+                    early_fields.as_object_mut().unwrap().remove(late_field);
                 }
-                known
+                early_fields
             };
             assert_eq!(
-                known(item),
-                known(&event["item"]),
-                "deltas are what is done"
+                early_fields(item),
+                early_fields(&event["item"]),
+                "the deltas add up to the finished item"
             );
             *item = event["item"].clone();
             n_done += 1;
             continue;
         }
-        assert_eq!(event["item_id"], item["id"], "{kind} names its item");
+        assert_eq!(
+            event["item_id"], item["id"],
+            "{kind} has the id of its item"
+        );
         apply_to_item(kind, event, item);
     }
     items
 }
 
 fn apply_to_item(kind: &str, event: &Value, item: &mut Value) {
-    let (list, place) = match event["summary_index"].as_u64() {
-        Some(place) => ("summary", place as usize),
+    let (list, at) = match event["summary_index"].as_u64() {
+        Some(at) => ("summary", at as usize),
         None => (
             "content",
             event["content_index"].as_u64().unwrap_or(0) as usize,
@@ -73,30 +79,30 @@ fn apply_to_item(kind: &str, event: &Value, item: &mut Value) {
     match kind {
         "content_part.added" | "reasoning_summary_part.added" => {
             let parts = item[list].as_array_mut().unwrap();
-            assert_eq!(parts.len(), place, "parts come in order");
+            assert_eq!(parts.len(), at, "parts are added in order");
             parts.push(event["part"].clone());
         }
         "content_part.done" | "reasoning_summary_part.done" => {
-            assert_eq!(item[list][place], event["part"]);
+            assert_eq!(item[list][at], event["part"]);
         }
         "output_text.delta" => {
-            append_delta(&mut item[list][place]["text"], event);
-            let weights = event["logprobs"].as_array().unwrap().iter().cloned();
-            let all = item[list][place]["logprobs"].as_array_mut().unwrap();
-            all.extend(weights);
+            append_delta(&mut item[list][at]["text"], event);
+            let logprobs = event["logprobs"].as_array().unwrap().iter().cloned();
+            let all = item[list][at]["logprobs"].as_array_mut().unwrap();
+            all.extend(logprobs);
         }
-        "reasoning_summary_text.delta" => append_delta(&mut item[list][place]["text"], event),
+        "reasoning_summary_text.delta" => append_delta(&mut item[list][at]["text"], event),
         "output_text.annotation.added" => {
-            let all = item[list][place]["annotations"].as_array_mut().unwrap();
+            let all = item[list][at]["annotations"].as_array_mut().unwrap();
             assert_eq!(event["annotation_index"], all.len());
             all.push(event["annotation"].clone());
         }
         "output_text.done" | "reasoning_summary_text.done" => {
-            assert_eq!(item[list][place]["text"], event["text"]);
-            assert_eq!(item[list][place].get("logprobs"), event.get("logprobs"));
+            assert_eq!(item[list][at]["text"], event["text"]);
+            assert_eq!(item[list][at].get("logprobs"), event.get("logprobs"));
         }
-        "refusal.delta" => append_delta(&mut item[list][place]["refusal"], event),
-        "refusal.done" => assert_eq!(item[list][place]["refusal"], event["refusal"]),
+        "refusal.delta" => append_delta(&mut item[list][at]["refusal"], event),
+        "refusal.done" => assert_eq!(item[list][at]["refusal"], event["refusal"]),
         "function_call_arguments.delta" | "mcp_call_arguments.delta" => {
             append_delta(&mut item["arguments"], event);
         }
@@ -132,18 +138,18 @@ fn expected_order(item: &Value) -> &'static str {
         }
         "troupe:time" => "(troupe:tool.progress )*",
         "local_shell_call" | "mcp_approval_request" => "",
-        other => panic!("nobody made an item of type {other}"),
+        other => panic!("unexpected item type {other}"),
     }
 }
 
 /// Returns the kinds of all events of one item, each followed by a blank.
 fn event_kinds(events: &[Value], at: usize) -> String {
-    let of_it = events.iter().filter(|it| it["output_index"] == at);
+    let item_events = events.iter().filter(|it| it["output_index"] == at);
     let kind = |it: &Value| {
         let kind = it["type"].as_str().unwrap();
         kind.trim_start_matches("response.").to_owned() + " "
     };
-    of_it.map(kind).collect()
+    item_events.map(kind).collect()
 }
 
 fn mcp(kind: &str, more: Value) -> ItemBody {
@@ -237,26 +243,26 @@ proptest! {
     #[test]
     fn the_stream_and_the_document_agree(
         middle in proptest::collection::vec(any_event(), 0..16),
-        how in any_outcome(),
+        outcome in any_outcome(),
         is_queued in proptest::bool::ANY,
     ) {
         let status = if is_queued { ResponseStatus::Queued } else { ResponseStatus::InProgress };
         let begin = vec![EngineEvent::Created, EngineEvent::Started];
-        let end = vec![finished(how), text_delta("late"), finished(ResponseOutcome::Completed)];
+        let end = vec![finished(outcome), text_delta("late"), finished(ResponseOutcome::Completed)];
         let all = [begin, middle, end].concat();
 
         let (events, whole) = run(status, &all);
-        let told: Vec<Value> = read(&events);
+        let values: Vec<Value> = read(&events);
 
         let numbers: Vec<i64> = events.iter().map(|it| it.seq).collect();
         prop_assert_eq!(numbers, (0..i64::try_from(events.len()).unwrap()).collect::<Vec<_>>());
         prop_assert!(events.iter().filter(|it| it.is_terminal()).count() == 1);
         prop_assert!(events.last().unwrap().is_terminal());
-        prop_assert_eq!(&told.last().unwrap()["response"], &document(&whole));
-        prop_assert_eq!(&told[0]["response"]["output"], &json!([]));
+        prop_assert_eq!(&values.last().unwrap()["response"], &document(&whole));
+        prop_assert_eq!(&values[0]["response"]["output"], &json!([]));
         let output = document(&whole)["output"].clone();
-        prop_assert_eq!(json!(rebuild_items(&told)), output);
-        for (event, value) in events.iter().zip(&told) {
+        prop_assert_eq!(json!(rebuild_items(&values)), output);
+        for (event, value) in events.iter().zip(&values) {
             prop_assert_eq!(&value["type"], &json!(event.kind));
             prop_assert_eq!(&value["sequence_number"], &json!(event.seq));
         }
@@ -265,43 +271,43 @@ proptest! {
     #[test]
     fn item_events_are_ordered_and_state_the_result(
         middle in proptest::collection::vec(any_event(), 0..16),
-        how in any_outcome(),
+        outcome in any_outcome(),
     ) {
-        let all = [vec![EngineEvent::Created, EngineEvent::Started], middle, vec![finished(how)]].concat();
+        let all = [vec![EngineEvent::Created, EngineEvent::Started], middle, vec![finished(outcome)]].concat();
 
         let (events, whole) = run(ResponseStatus::InProgress, &all);
 
-        let told: Vec<Value> = read(&events);
+        let values: Vec<Value> = read(&events);
         for (at, item) in items(&whole).iter().enumerate() {
             let order = format!("^output_item.added {}output_item.done $", expected_order(item)).replace('.', "\\.");
-            let group = event_kinds(&told, at);
-            prop_assert!(Regex::new(&order).unwrap().is_match(&group), "{} is no {}", group, order);
-            let is_well = match item["type"].as_str().unwrap() {
+            let group = event_kinds(&values, at);
+            prop_assert!(Regex::new(&order).unwrap().is_match(&group), "{} does not match {}", group, order);
+            let is_success = match item["type"].as_str().unwrap() {
                 "mcp_list_tools" => item.get("error").is_none(),
                 "mcp_call" => item["output"].is_string(),
                 _ => continue,
             };
-            prop_assert_eq!(group.contains(".completed "), is_well, "{}", item);
+            prop_assert_eq!(group.contains(".completed "), is_success, "{}", item);
         }
     }
 
     #[test]
     fn a_replayed_fold_continues_like_the_original(
         middle in proptest::collection::vec(any_event(), 0..16),
-        how in any_outcome(),
+        outcome in any_outcome(),
         is_queued in proptest::bool::ANY,
         cut in proptest::prelude::any::<Index>(),
     ) {
         let status = if is_queued { ResponseStatus::Queued } else { ResponseStatus::InProgress };
         let all = [vec![EngineEvent::Created, EngineEvent::Started], middle].concat();
         // Annotations are emitted only when the part ends, so a replay does not know them.
-        let is_told_later = |it: &EngineEvent| matches!(it, EngineEvent::Annotation(_));
-        let all: Vec<EngineEvent> = all.into_iter().filter(|it| !is_told_later(it)).collect();
+        let is_annotation = |it: &EngineEvent| matches!(it, EngineEvent::Annotation(_));
+        let all: Vec<EngineEvent> = all.into_iter().filter(|it| !is_annotation(it)).collect();
         let before = &all[..=cut.index(all.len())];
         // A replay learns the speaker from its items only. For a speaker without items it emits no
         // empty text on completion, so this case is excluded.
-        let has_spoken = before.iter().any(|it| matches!(it, EngineEvent::SpeakerChanged(_)));
-        let how = if has_spoken && how == ResponseOutcome::Completed { ResponseOutcome::Cancelled } else { how };
+        let has_speaker = before.iter().any(|it| matches!(it, EngineEvent::SpeakerChanged(_)));
+        let outcome = if has_speaker && outcome == ResponseOutcome::Completed { ResponseOutcome::Cancelled } else { outcome };
 
         let (events, mut first) = run(status, before);
         let mut second = Fold::replay(fold(status).header, status, read::<SequencedEvent>(&events));
@@ -309,7 +315,7 @@ proptest! {
         prop_assert_eq!(second.has_output(), first.has_output());
         prop_assert_eq!(second.next_seq, first.next_seq);
         let kinds = |events: Vec<EncodedEvent>| events.into_iter().map(|it| it.kind).collect::<Vec<_>>();
-        prop_assert_eq!(kinds(second.apply(finished(how.clone()))), kinds(first.apply(finished(how))));
+        prop_assert_eq!(kinds(second.apply(finished(outcome.clone()))), kinds(first.apply(finished(outcome))));
         prop_assert_eq!(without_ids(&document(&second)), without_ids(&document(&first)));
         prop_assert_eq!(second.next_seq, first.next_seq);
     }

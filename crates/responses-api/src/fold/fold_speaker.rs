@@ -1,10 +1,11 @@
-//! Tracks the current speaker of a response and writes it into the `metadata` of its items. Pure.
+//! Tracks the current speaker of a response, and adds the speaker to the `metadata` of the items
+//! that the speaker writes. No I/O.
 
 use serde_json::Value;
 
 use crate::item::{ItemBody, OutputItem};
 
-/// The current speaker, if the model has speakers, and its first item.
+/// The current speaker, if the model has speakers, and the number of items before its first one.
 #[derive(Clone, Debug, Default)]
 pub struct SpeakerTag {
     speaker: Option<Value>,
@@ -85,8 +86,8 @@ mod tests {
         })
     }
 
-    fn apply(fold: &mut Fold, happenings: &[EngineEvent]) -> Vec<SequencedEvent> {
-        let events = happenings.iter().flat_map(|it| fold.apply(it.clone()));
+    fn apply(fold: &mut Fold, all: &[EngineEvent]) -> Vec<SequencedEvent> {
+        let events = all.iter().flat_map(|it| fold.apply(it.clone()));
         let read = |it: EncodedEvent| serde_json::from_str(&it.json).expect("events are JSON");
         events.map(read).collect()
     }
@@ -105,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn each_speaker_has_an_own_item_with_the_name() {
+    fn each_speaker_has_an_item_with_their_name() {
         let mut fold = Fold::new(header(), ResponseStatus::InProgress);
         let all = [
             speaker_changed("Ada"),

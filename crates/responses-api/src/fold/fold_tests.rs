@@ -263,7 +263,7 @@ fn output_after_a_server_tool_is_another_item() {
     assert_eq!(items[2]["output"], "noon");
     assert_eq!(
         items[3]["content"][0]["text"], "",
-        "the last round said nothing"
+        "the last iteration had no output"
     );
 }
 

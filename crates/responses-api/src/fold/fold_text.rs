@@ -1,4 +1,5 @@
-//! Builds the stream events of message and reasoning items, part by part. Pure.
+//! Builds the stream events of message and reasoning items, part by part, and restores an
+//! unfinished item from the events that were already emitted. No I/O.
 
 use std::mem;
 
@@ -52,7 +53,7 @@ pub struct OpenText {
 }
 
 impl OpenText {
-    /// Creates an item without events whose first part is of this kind.
+    /// Creates an item whose first part is of this kind, without emitting events.
     pub fn new(kind: TextKind) -> Self {
         Self::with_id(object_ids::generate(kind.prefix()), kind)
     }

@@ -1,9 +1,10 @@
-//! The fold: turns engine events into a response object and its stream of events.
+//! The fold: applies the events of a response task to a response object, and returns the stream
+//! events that result. It can be restored from earlier stream events.
 //!
 //! **Invariant:** the blocking result, GET, the last event and a replay are all states of this
 //! fold, so they cannot differ. Sequence numbers begin at 0 without gaps, the events of two items
 //! never interleave, there is exactly one terminal event, and the deltas of a part in order are its
-//! text. Pure except for new ids.
+//! text. No I/O; everything except new ids follows from the input.
 
 use std::mem;
 
@@ -53,8 +54,8 @@ impl Fold {
         }
     }
 
-    /// Restores the fold that emitted these events, to continue from it. Unknown events are
-    /// ignored.
+    /// Restores the fold that emitted these events, to continue from it. They must contain all
+    /// events of each [`Self::apply`], which are stored together. Unknown events are ignored.
     pub fn replay(
         header: ResponseHeader,
         status: ResponseStatus,

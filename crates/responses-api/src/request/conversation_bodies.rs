@@ -1,11 +1,11 @@
-//! The bodies of requests to `/v1/conversations`.
+//! Parses the bodies of requests to `/v1/conversations`.
 
 use serde_json::{Map, Value};
 
 use crate::request::error::RequestError;
-use crate::request::items::item;
-use crate::request::reader::ObjectReader;
-use crate::request::{parameters, reader};
+use crate::request::items::input_items;
+use crate::request::object_reader::ObjectReader;
+use crate::request::{object_reader, parameters};
 
 /// The maximum number of items in one request.
 const MAX_ITEMS: usize = 20;
@@ -25,7 +25,7 @@ impl NewApiConversation {
     /// # Errors
     /// Returns the first invalid field.
     pub fn parse(body: &Map<String, Value>) -> Result<Self, RequestError> {
-        reader::parse(body, |body| {
+        object_reader::parse(body, |body| {
             body.require_known(&["metadata", "items"]);
             Self {
                 metadata: parameters::metadata(body),
@@ -40,7 +40,7 @@ impl NewApiConversation {
 /// # Errors
 /// Returns the first invalid field.
 pub fn parse_metadata(body: &Map<String, Value>) -> Result<Map<String, Value>, RequestError> {
-    reader::parse(body, |body| {
+    object_reader::parse(body, |body| {
         body.require_known(&["metadata"]);
         parameters::metadata(body)
     })
@@ -51,7 +51,7 @@ pub fn parse_metadata(body: &Map<String, Value>) -> Result<Map<String, Value>, R
 /// # Errors
 /// Returns the first invalid field.
 pub fn parse_items(body: &Map<String, Value>) -> Result<Vec<Value>, RequestError> {
-    reader::parse(body, |body| {
+    object_reader::parse(body, |body| {
         body.require_known(&["items"]);
         let items = items(body);
         if items.is_none() {
@@ -63,5 +63,5 @@ pub fn parse_items(body: &Map<String, Value>) -> Result<Vec<Value>, RequestError
 
 fn items(body: &ObjectReader) -> Option<Vec<Value>> {
     let items = body.list("items")?;
-    Some(item::list(body, "items", items, MAX_ITEMS))
+    Some(input_items::list(body, "items", items, MAX_ITEMS))
 }

@@ -1,23 +1,23 @@
-//! `POST /v1/responses` and `POST /v1/responses/compact`.
+//! Parses the bodies of `POST /v1/responses` and `POST /v1/responses/compact`, and returns the
+//! fields that the response repeats.
 
 use serde_json::{Map, Value, json};
 
 use crate::request::error::RequestError;
-use crate::request::items::item;
+use crate::request::items::input_items;
+use crate::request::object_reader::ObjectReader;
 use crate::request::parameters::{
     CallerHints, IncludedOutput, ReasoningConfig, SamplingParameters, TruncationMode,
 };
-use crate::request::reader::ObjectReader;
 use crate::request::server_rules::ServerRules;
 use crate::request::text_config::TextConfig;
 use crate::request::tools::tool;
 use crate::request::tools::tool::RequestTool;
 use crate::request::tools::tool_choice::RequestedChoice;
-use crate::request::{parameters, reader};
+use crate::request::{object_reader, parameters};
 
-/// The fields of a request. The last four are known to the API, but the last three of them are not
-/// supported here.
-const KNOWN: [&str; 33] = [
+/// The fields that a request may name. The last three are also in [`UNSUPPORTED`].
+const KNOWN_FIELDS: [&str; 33] = [
     "background",
     "conversation",
     "frequency_penalty",
@@ -107,14 +107,14 @@ impl CreateResponse {
     /// # Errors
     /// Returns the first invalid field.
     pub fn parse(body: &Map<String, Value>, rules: &ServerRules) -> Result<Self, RequestError> {
-        reader::parse(body, |body| Self::read(body, rules))
+        object_reader::parse(body, |body| Self::read(body, rules))
     }
 
     fn read(body: &ObjectReader, rules: &ServerRules) -> Self {
         for name in UNSUPPORTED.iter().filter(|it| body.get(it).is_some()) {
             body.unsupported(name);
         }
-        body.require_known(&KNOWN);
+        body.require_known(&KNOWN_FIELDS);
         let model = model(body);
         let previous_response_id = body.text("previous_response_id").map(str::to_owned);
         let conversation = conversation(body);
@@ -214,7 +214,7 @@ impl CompactExchange {
     /// # Errors
     /// Returns the first invalid field.
     pub fn parse(body: &Map<String, Value>) -> Result<Self, RequestError> {
-        reader::parse(body, |body| {
+        object_reader::parse(body, |body| {
             body.require_known(&KNOWN_BY_COMPACT);
             body.text("prompt_cache_key");
             let model = model(body);
@@ -252,7 +252,7 @@ fn conversation(body: &ObjectReader) -> Option<String> {
 /// Returns the items of `input`, which may be absent if the request continues from earlier items.
 fn input(body: &ObjectReader, has_history: bool) -> Vec<Value> {
     if body.get("input").is_some() {
-        return item::input(body);
+        return input_items::input(body);
     }
     if !has_history {
         body.missing("input", "This parameter is required.");

@@ -1,4 +1,4 @@
-//! The error of an invalid request.
+//! Defines the error of an invalid request: a code, the path of the invalid field, and a message.
 
 /// An invalid request. Its message never repeats the value.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -1,14 +1,16 @@
-//! The requests of the Responses API: every field as a type, and all rules that need no database.
+//! Parses the bodies of requests to the Responses API into types, and checks all rules that need no
+//! database.
 //!
 //! Items are the exception: clients may add fields to them and get them back unchanged, so they are
-//! kept as JSON documents in the form in which they are stored and returned. `items/item_view` reads them.
+//! kept as JSON documents in the form in which they are stored and returned. `items/item_view`
+//! reads them.
 
 pub mod conversation_bodies;
 pub mod create_response;
 pub mod error;
 pub mod items;
+pub mod object_reader;
 pub mod parameters;
-pub mod reader;
 pub mod server_rules;
 pub mod text_config;
 pub mod tools;

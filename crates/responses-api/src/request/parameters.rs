@@ -1,9 +1,10 @@
-//! The parameters of a request that are single values or small objects.
+//! Parses parameters of the request for a response: sampling, `include`, `metadata`, `reasoning`,
+//! `stream_options`, and identifiers that are only echoed.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use crate::request::reader::ObjectReader;
+use crate::request::object_reader::ObjectReader;
 
 /// The values of `include`.
 pub const INCLUDABLE: [&str; 2] = [

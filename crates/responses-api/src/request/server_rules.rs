@@ -1,6 +1,7 @@
-//! The rules for requests that each server sets itself.
+//! Two checks that the user of this crate supplies: which built-in tools exist, and which headers
+//! may be sent to an MCP server.
 
-/// What a request may contain on this server.
+/// The checks of a request that depend on the server.
 #[derive(Clone, Copy, Debug)]
 pub struct ServerRules {
     /// Returns whether the server has a built-in tool with this name.

@@ -1,9 +1,10 @@
-//! `text`: the output format and the verbosity.
+//! Parses the parameter `text` of a request (the output format and the verbosity), and returns it
+//! as the response repeats it.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
-use crate::request::reader::ObjectReader;
+use crate::request::object_reader::ObjectReader;
 use crate::request::tools::tool_names::is_name;
 
 /// `text`.
@@ -117,16 +118,16 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::{TextConfig, TextFormat};
-    use crate::request::reader;
+    use crate::request::object_reader;
 
     fn read(text_field: Value) -> Result<TextConfig, String> {
         let body = json!({ "text": text_field });
-        let parsed = reader::parse(body.as_object().unwrap(), TextConfig::read);
+        let parsed = object_reader::parse(body.as_object().unwrap(), TextConfig::read);
         parsed.map_err(|it| it.param)
     }
 
     #[test]
-    fn a_schema_is_kept_and_echoed_whole() {
+    fn a_schema_is_stored_and_returned_unchanged() {
         let schema = json!({ "type": "object", "properties": { "a": { "type": "string" } } });
         let given = json!({ "format": {
             "type": "json_schema", "name": "reply", "schema": schema, "strict": true,
@@ -135,7 +136,7 @@ mod tests {
         let text = read(given).unwrap();
 
         let TextFormat::JsonSchema(kept) = &text.format else {
-            panic!("a schema was given");
+            panic!("the format is not a schema");
         };
         assert_eq!(json!(kept.schema), schema);
         assert_eq!(kept.strict, Some(true));

@@ -1,8 +1,10 @@
-//! Decodes untrusted images once, within limits, and re-encodes them. Only images encoded by this
-//! server are served.
+//! Decodes an untrusted image within limits, and re-encodes it as an avatar in two sizes, because
+//! only images encoded by this server are served. Also creates previews, PNGs and placeholders.
 
 use std::io::{BufRead, Cursor, Seek};
 
+use image::codecs::jpeg::JpegEncoder;
+use image::imageops::FilterType;
 use image::metadata::Orientation;
 use image::{DynamicImage, ImageDecoder, ImageFormat, ImageReader, Limits, Rgb, RgbImage};
 
@@ -24,6 +26,13 @@ const LARGE: (u32, u32) = (1_536, 2_048);
 /// The maximum width and height for display.
 const SMALL: (u32, u32) = (512, 768);
 const PREVIEW: (u32, u32) = (320, 480);
+/// The width and height of a face, the largest first: a smaller one is used if the file would be too
+/// large.
+const FACE_SIDES: [u32; 4] = [128, 96, 64, 48];
+/// The maximum size of the file of a face, in bytes. Even without compression the smallest one is
+/// smaller.
+pub const FACE_MAX_BYTES: usize = 15_000;
+const FACE_QUALITY: u8 = 80;
 
 /// An avatar in two sizes, both WebP.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -55,6 +64,34 @@ pub fn re_encode(file: impl BufRead + Seek) -> Result<AvatarImage, CardError> {
 pub fn preview(small: &[u8]) -> Result<Vec<u8>, CardError> {
     let (image, _) = decode(Cursor::new(small))?;
     encode(&fit_within(image, PREVIEW), ImageFormat::WebP)
+}
+
+/// Returns the square in the middle of a stored avatar, for lists and messages, and its media type:
+/// a JPEG, or a WebP if the avatar is partly transparent.
+///
+/// # Errors
+/// Returns `NotACard` when the image is invalid.
+pub fn face(small: &[u8]) -> Result<(Vec<u8>, &'static str), CardError> {
+    let (image, _) = decode(Cursor::new(small))?;
+    let is_transparent =
+        image.color().has_alpha() && image.to_rgba8().pixels().any(|it| it.0[3] < u8::MAX);
+    let shorter = image.width().min(image.height());
+    let mut bytes = Vec::new();
+    for side in FACE_SIDES.map(|side| side.min(shorter)) {
+        let square = image.resize_to_fill(side, side, FilterType::Triangle);
+        bytes = match is_transparent {
+            true => encode(&square, ImageFormat::WebP)?,
+            false => encode_jpeg(&square)?,
+        };
+        if bytes.len() <= FACE_MAX_BYTES {
+            break;
+        }
+    }
+    let media_type = match is_transparent {
+        true => MEDIA_TYPE,
+        false => "image/jpeg",
+    };
+    Ok((bytes, media_type))
 }
 
 /// Returns a stored avatar as a PNG.
@@ -133,6 +170,14 @@ fn encode(image: &DynamicImage, format: ImageFormat) -> Result<Vec<u8>, CardErro
     Ok(bytes)
 }
 
+fn encode_jpeg(image: &DynamicImage) -> Result<Vec<u8>, CardError> {
+    let mut bytes = Vec::new();
+    let encoder = JpegEncoder::new_with_quality(&mut bytes, FACE_QUALITY);
+    let encoded = image.to_rgb8().write_with_encoder(encoder);
+    encoded.map_err(|_| unreadable())?;
+    Ok(bytes)
+}
+
 fn from_image_error(error: image::ImageError) -> CardError {
     match error {
         image::ImageError::Limits(_) => too_large(),
@@ -153,7 +198,8 @@ fn too_large() -> CardError {
 #[cfg(test)]
 mod tests {
     use super::{
-        Cursor, DynamicImage, ImageFormat, as_png, decode, encode, plain_png, preview, re_encode,
+        Cursor, DynamicImage, FACE_MAX_BYTES, ImageFormat, as_png, decode, encode, face, plain_png,
+        preview, re_encode,
     };
 
     fn png(width: u32, height: u32) -> Vec<u8> {
@@ -199,8 +245,37 @@ mod tests {
         }
     }
 
+    /// An image that cannot be compressed well, opaque or with transparent pixels.
+    fn noise(width: u32, height: u32, is_opaque: bool) -> Vec<u8> {
+        let mut state = 1_u32;
+        let image = image::RgbaImage::from_fn(width, height, |_, _| {
+            state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+            let [red, green, blue, alpha] = state.to_be_bytes();
+            image::Rgba([red, green, blue, if is_opaque { u8::MAX } else { alpha }])
+        });
+        encode(&image.into(), ImageFormat::WebP).expect("a WebP")
+    }
+
     #[test]
-    fn two_names_have_two_plain_pictures() {
+    fn a_face_is_a_square_of_at_most_15_kb() {
+        // How well noise is compressed depends on the version of the encoder.
+        for (avatar, sides, media_type) in [
+            (noise(512, 768, true), 128..=128, "image/jpeg"),
+            (noise(512, 300, false), 48..=64, "image/webp"),
+            (png(300, 512), 128..=128, "image/webp"),
+            (png(30, 40), 30..=30, "image/webp"),
+        ] {
+            let (drawn, kind) = face(&avatar).expect("a face");
+
+            let (width, height) = size(&drawn);
+            assert_eq!((width, kind), (height, media_type));
+            assert!(sides.contains(&width), "{width} pixels");
+            assert!(drawn.len() <= FACE_MAX_BYTES, "{} bytes", drawn.len());
+        }
+    }
+
+    #[test]
+    fn default_pictures_of_two_names_differ() {
         assert_ne!(
             plain_png("Ada").expect("a PNG"),
             plain_png("Bob").expect("a PNG")

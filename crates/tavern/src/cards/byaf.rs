@@ -1,5 +1,5 @@
-//! Imports Backyard archives (BYAF): a manifest that lists characters and scenarios, each a JSON
-//! document.
+//! Imports the first character of a Backyard archive (BYAF) as a card, with its first image. The
+//! archive contains a manifest, characters and scenarios as JSON; chats are skipped.
 
 use serde_json::{Map, Value, json};
 
@@ -152,7 +152,7 @@ mod tests {
     use super::{card_fields, convert_placeholders};
 
     #[test]
-    fn single_braces_become_double_ones_once() {
+    fn single_braces_are_doubled_only_once() {
         let text = json!("{user} and {{user}}, {character}, {{character}}, {{char}} {other}");
 
         assert_eq!(
@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn each_field_finds_its_place() {
+    fn each_field_is_mapped_to_its_card_field() {
         let character = json!({"name": "ada", "displayName": "Ada", "persona": "{character} counts.",
             "loreItems": [{"key": "engine, mill", "value": "Brass."}]});
         let scenarios = [

@@ -1,5 +1,5 @@
-//! The validated character card: parses a JSON document of any known format into one form, and
-//! reads its fields.
+//! Parses a character card in JSON of any known format into one validated form, returns its fields,
+//! and computes its content hash.
 //!
 //! A card is stored as its whole document. **Invariant:** `Card::document` is an object with a
 //! `data` object in which every V2 field has its right type; unknown fields are preserved. Files
@@ -17,7 +17,8 @@ use crate::import_warning::ImportWarning;
 pub const MAX_BYTES: usize = 5 * 1024 * 1024;
 /// A document nested this deep is refused; it is also the limit of the JSON parser.
 pub const MAX_DEPTH: usize = 128;
-/// The maximum number of values: parsed, a small number needs thirty times its size.
+/// The maximum number of values, because a parsed small number needs thirty times the size of its
+/// text.
 pub const MAX_VALUES: usize = 250_000;
 /// The memory of an object with one field, as a number of values.
 const VALUES_PER_OBJECT: usize = 6;

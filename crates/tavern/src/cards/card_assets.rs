@@ -1,4 +1,5 @@
-//! Lists the assets that a V3 card names: where each is stored, and which is the main icon.
+//! Lists the assets that a V3 card refers to (where each is stored, which is the main icon), and
+//! changes their URIs for a new avatar or an export.
 
 use std::collections::HashSet;
 
@@ -65,7 +66,8 @@ pub fn without_main_icon(document: &Value) -> Option<(Value, AssetLocation)> {
     Some((document, place))
 }
 
-/// Returns the document with the URIs of its embedded assets written for an archive or for a PNG.
+/// Returns the document with the URIs of its embedded assets as an archive or a PNG requires them.
+/// `has` returns whether the asset with a path exists; the URIs of others are unchanged.
 pub fn with_container_uris(
     document: &Value,
     has: impl Fn(&str) -> bool,
@@ -165,7 +167,7 @@ mod tests {
         assert_eq!(
             without_main_icon(&without),
             None,
-            "there is nothing left to forget"
+            "there is no main icon left"
         );
     }
 

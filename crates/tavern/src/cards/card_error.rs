@@ -1,4 +1,4 @@
-//! Why a file is not accepted as a card.
+//! Defines the error for a file that is not accepted as a card: it is invalid, or exceeds a limit.
 
 /// Why a file is not accepted as a card. The messages are shown to the user.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

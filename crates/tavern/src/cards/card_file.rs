@@ -1,4 +1,5 @@
-//! Reads a card file: JSON, PNG or archive, detected by its first bytes, not its name.
+//! Reads a card with its avatar and assets from a JSON file, a PNG, or an archive (CharX or BYAF).
+//! The format is detected from the content of the file, not from its name.
 
 use std::collections::HashSet;
 use std::fs::File;
@@ -11,7 +12,9 @@ use crate::cards::card_error::CardError;
 use crate::cards::png::PngCard;
 use crate::cards::temp_assets::TempAssets;
 use crate::cards::zip_archive::CardArchive;
-use crate::cards::{avatar_image, byaf, card, card_assets, export, png, temp_assets, zip_archive};
+use crate::cards::{
+    avatar_image, byaf, card, card_assets, export_document, png, temp_assets, zip_archive,
+};
 use crate::import_warning::ImportWarning;
 
 /// The maximum size of a file, in bytes.
@@ -144,7 +147,7 @@ fn choose_card(found: &mut PngCard) -> Result<Card, CardError> {
 fn is_export_of(v2: &[u8], v3: &[u8]) -> bool {
     let demanded = |it: &Card| it.document.pointer("/data/group_only_greetings").is_some();
     let older = Card::parse(v2).ok().filter(|it| !demanded(it));
-    let Some(expected) = older.map(|it| card::content_hash(&export::into_v3(it))) else {
+    let Some(expected) = older.map(|it| card::content_hash(&export_document::into_v3(it))) else {
         return false;
     };
     Card::parse(v3).is_ok_and(|it| card::content_hash(&it.document) == expected)

@@ -34,7 +34,7 @@ fn chunk(kind: &[u8; 4], data: &[u8]) -> Vec<u8> {
 }
 
 /// Compresses bytes with zlib.
-fn packed(bytes: &[u8]) -> Vec<u8> {
+fn compress(bytes: &[u8]) -> Vec<u8> {
     let mut zip = ZipWriter::new(Cursor::new(Vec::new()));
     zip.start_file("x", SimpleFileOptions::default())
         .expect("an entry");
@@ -43,7 +43,7 @@ fn packed(bytes: &[u8]) -> Vec<u8> {
     let mut data = vec![0x78, 0x9C];
     let mut entry = zip.by_index_raw(0).expect("the entry");
     entry.read_to_end(&mut data).expect("its bytes");
-    let sums = bytes
+    let checksum = bytes
         .chunks(5_000)
         .fold((1_u32, 0_u32), |(mut a, mut b), part| {
             for it in part {
@@ -52,14 +52,14 @@ fn packed(bytes: &[u8]) -> Vec<u8> {
             }
             (a % 65_521, b % 65_521)
         });
-    data.extend(((sums.1 << 16) | sums.0).to_be_bytes());
+    data.extend(((checksum.1 << 16) | checksum.0).to_be_bytes());
     data
 }
 
 /// Builds a compressed text chunk with this keyword.
 fn text(keyword: &str, bytes: &[u8]) -> Vec<u8> {
     let head = [keyword.as_bytes(), b"\0\0"].concat();
-    chunk(b"zTXt", &[head, packed(bytes)].concat())
+    chunk(b"zTXt", &[head, compress(bytes)].concat())
 }
 
 fn card(keyword: &str, json: &str) -> Vec<u8> {
@@ -76,11 +76,11 @@ fn picture(width: u32, height: u32, bits: u8, chunks: &[Vec<u8>]) -> Vec<u8> {
     .concat();
     let row = 1 + width.min(8_000) as usize * 4 * usize::from(bits / 8);
     // Large files contain less data than they state.
-    let is_much = u64::from(width) * u64::from(height) > 10_000_000;
-    let n_rows = if is_much { 1 } else { height as usize };
+    let is_large = u64::from(width) * u64::from(height) > 10_000_000;
+    let n_rows = if is_large { 1 } else { height as usize };
     let mut file = [SIGNATURE.to_vec(), chunk(b"IHDR", &head)].concat();
     file.extend(chunks.concat());
-    file.extend(chunk(b"IDAT", &packed(&vec![0; row * n_rows])));
+    file.extend(chunk(b"IDAT", &compress(&vec![0; row * n_rows])));
     file.extend(chunk(b"IEND", b""));
     file
 }
@@ -93,7 +93,7 @@ fn read_within_limits(name: &str, bytes: &[u8]) -> Result<CardFile, CardError> {
     eprintln!("{name}: {} bytes, {cost:?}", bytes.len());
     assert!(cost.bytes_max <= MAX_HEAP, "{name}: {cost:?}");
     assert!(cost.bytes_total <= MAX_ALLOCATED, "{name}: {cost:?}");
-    outcome.expect("it was unpacked")
+    outcome.expect("the file was read")
 }
 
 fn card_of_values(value: &str, n: usize, version: u8) -> String {
@@ -109,8 +109,8 @@ fn two_cards_of_the_largest_size_stay_within_the_memory_limit() {
             card("chara", &card_of_values(value, n, 2)),
             card("ccv3", &card_of_values(value, n, 3)),
         ];
-        let parcel = read_within_limits(value, &picture(1, 1, 8, &both)).expect("a card");
-        assert_eq!(parcel.card.name(), "Ada", "{value}");
+        let imported = read_within_limits(value, &picture(1, 1, 8, &both)).expect("a card");
+        assert_eq!(imported.card.name(), "Ada", "{value}");
     }
 }
 
@@ -138,9 +138,9 @@ fn a_large_asset_is_copied_once() {
     let json = r#"{"spec":"chara_card_v3","data":{"name":"Ada","assets":[{"uri":"__asset:a"}]}}"#;
     let chunks = [card("ccv3", json), chunk(b"tEXt", &asset)];
 
-    let parcel = read_within_limits("asset", &picture(1, 1, 8, &chunks)).expect("a card");
+    let imported = read_within_limits("asset", &picture(1, 1, 8, &chunks)).expect("a card");
 
-    assert_eq!(parcel.assets.names().collect::<Vec<_>>(), ["a"]);
+    assert_eq!(imported.assets.names().collect::<Vec<_>>(), ["a"]);
 }
 
 #[test]
@@ -158,8 +158,8 @@ fn many_chunks_and_many_assets_cost_little() {
         ("assets", assets.flatten().collect()),
         ("frames", frames),
     ] {
-        let parcel = read_within_limits(name, &picture(1, 1, 8, &[chunks, good()]));
-        assert_eq!(parcel.expect("a card").card.name(), "Ada", "{name}");
+        let imported = read_within_limits(name, &picture(1, 1, 8, &[chunks, good()]));
+        assert_eq!(imported.expect("a card").card.name(), "Ada", "{name}");
     }
 }
 
@@ -167,9 +167,9 @@ fn many_chunks_and_many_assets_cost_little() {
 fn an_image_of_many_pixels_stays_within_the_memory_limit() {
     let good = card("chara", r#"{"name":"Ada","description":"x"}"#);
     // EXIF in TIFF format with one entry: rotated by 90 degrees.
-    let turned = b"II*\0\x08\0\0\0\x01\0\x12\x01\x03\0\x01\0\0\0\x06\0\0\0\0\0\0\0";
-    let turned = chunk(b"eXIf", turned);
-    for (name, width, height, bits, is_drawn) in [
+    let rotation = b"II*\0\x08\0\0\0\x01\0\x12\x01\x03\0\x01\0\0\0\x06\0\0\0\0\0\0\0";
+    let rotation = chunk(b"eXIf", rotation);
+    for (name, width, height, bits, has_avatar) in [
         ("wide", 4_000, 2_500, 8, true),
         ("deep", 2_500, 2_000, 16, true),
         ("too deep", 2_500, 2_400, 16, false),
@@ -177,13 +177,13 @@ fn an_image_of_many_pixels_stays_within_the_memory_limit() {
         ("far too many", 0x7FFF_FFFF, 0x7FFF_FFFF, 8, false),
         ("one line", 8_000, 1, 8, true),
     ] {
-        let file = picture(width, height, bits, &[good.clone(), turned.clone()]);
-        let parcel = read_within_limits(name, &file).expect("a card");
+        let file = picture(width, height, bits, &[good.clone(), rotation.clone()]);
+        let imported = read_within_limits(name, &file).expect("a card");
         assert_eq!(
-            parcel.avatar.is_some(),
-            is_drawn,
+            imported.avatar.is_some(),
+            has_avatar,
             "{name}: {:?}",
-            parcel.card.warnings
+            imported.card.warnings
         );
     }
 }

@@ -1,4 +1,5 @@
-//! Tests of reading every file in `tests/fixtures/cards`; each has one irregularity.
+//! Tests of reading every file in `tests/fixtures/cards`, each with one irregularity, and of
+//! importing exported cards again.
 
 use std::io::{Read, Seek, Write};
 use std::path::PathBuf;
@@ -18,19 +19,19 @@ fn open(name: &str) -> Result<CardFile, CardError> {
     read(File::open(path).expect("a fixture"))
 }
 
-fn opened(name: &str) -> CardFile {
+fn import(name: &str) -> CardFile {
     open(name).unwrap_or_else(|error| panic!("{name}: {error}"))
 }
 
-fn refusal(name: &str) -> String {
+fn import_error(name: &str) -> String {
     match open(name) {
-        Ok(_) => panic!("{name} was taken"),
+        Ok(_) => panic!("{name} was imported"),
         Err(error) => error.to_string(),
     }
 }
 
-fn has_warning(parcel: &CardFile, part: &str) -> bool {
-    parcel.card.warnings.iter().any(|it| it.contains(part))
+fn has_warning(imported: &CardFile, part: &str) -> bool {
+    imported.card.warnings.iter().any(|it| it.contains(part))
 }
 
 fn from_bytes(bytes: &[u8]) -> CardFile {
@@ -50,19 +51,19 @@ fn bytes_of(file: Result<File, CardError>) -> Vec<u8> {
 }
 
 /// Converts an imported character to an export.
-fn to_export(mut parcel: CardFile) -> CardExport {
-    let names: Vec<String> = parcel.assets.names().map(str::to_owned).collect();
+fn to_export(mut imported: CardFile) -> CardExport {
+    let names: Vec<String> = imported.assets.names().map(str::to_owned).collect();
     let mut assets = TempAssets::new().expect("free disk space");
-    if let Some(picture) = parcel.avatar.take() {
+    if let Some(picture) = imported.avatar.take() {
         assets.push("", &picture.large).expect("free disk space");
     }
     for name in names {
-        let bytes = parcel.assets.read(&name).expect("readable");
+        let bytes = imported.assets.read(&name).expect("readable");
         let bytes = bytes.expect("a piece");
         assets.push(&name, &bytes).expect("free disk space");
     }
     CardExport {
-        card: parcel.card,
+        card: imported.card,
         assets,
     }
 }
@@ -77,28 +78,28 @@ fn json_cards_of_every_form_are_read() {
         "root_differs",
         "numbers_for_version",
     ] {
-        let parcel = opened(&format!("{name}.json"));
-        assert_eq!(parcel.card.name(), "Maren", "{name}");
-        assert!(parcel.avatar.is_none(), "{name}");
+        let imported = import(&format!("{name}.json"));
+        assert_eq!(imported.card.name(), "Maren", "{name}");
+        assert!(imported.avatar.is_none(), "{name}");
     }
-    let flat = opened("v1_flat.json").card;
+    let flat = import("v1_flat.json").card;
     assert_eq!(flat.talkativeness(), Some(0.3));
     assert_eq!(flat.document["chat"], "Maren - 2023-4-21");
-    assert_eq!(opened("v1_old_words.json").card.scenario(), "A lighthouse.");
-    let root = opened("root_differs.json").card;
+    assert_eq!(import("v1_old_words.json").card.scenario(), "A lighthouse.");
+    let root = import("root_differs.json").card;
     assert_eq!(
         root.description(),
         "Keeps the lamp of the northern lighthouse."
     );
     assert_eq!(
-        opened("numbers_for_version.json").card.spec_version(),
+        import("numbers_for_version.json").card.spec_version(),
         "3.0"
     );
 }
 
 #[test]
 fn repairs_are_reported_as_warnings() {
-    let parcel = opened("v2_wrong_types.json");
+    let imported = import("v2_wrong_types.json");
 
     for part in [
         "`tags`",
@@ -108,35 +109,38 @@ fn repairs_are_reported_as_warnings() {
         "Skerries",
     ] {
         assert!(
-            has_warning(&parcel, part),
+            has_warning(&imported, part),
             "{part}: {:?}",
-            parcel.card.warnings
+            imported.card.warnings
         );
     }
-    assert_eq!(parcel.card.linked_world(), Some("Skerries"));
-    assert_eq!(parcel.card.depth_prompt().expect("one").depth, 2);
-    assert_eq!(parcel.card.document["data"]["extensions"]["chub"]["id"], 7);
+    assert_eq!(imported.card.linked_world(), Some("Skerries"));
+    assert_eq!(imported.card.depth_prompt().expect("one").depth, 2);
+    assert_eq!(
+        imported.card.document["data"]["extensions"]["chub"]["id"],
+        7
+    );
 }
 
 #[test]
 fn a_newer_version_keeps_unknown_fields() {
-    let parcel = opened("v3_newer.json");
+    let imported = import("v3_newer.json");
 
-    assert_eq!(parcel.card.spec_version(), "3.4");
-    assert_eq!(parcel.card.display_name(), "Maren");
+    assert_eq!(imported.card.spec_version(), "3.4");
+    assert_eq!(imported.card.display_name(), "Maren");
     assert_eq!(
-        parcel.card.document["data"]["from_the_future"],
+        imported.card.document["data"]["from_the_future"],
         json!({"deep": [1, null]})
     );
     assert!(
-        has_warning(&parcel, "not downloaded: 1"),
+        has_warning(&imported, "not downloaded: 1"),
         "{:?}",
-        parcel.card.warnings
+        imported.card.warnings
     );
 }
 
 #[test]
-fn png_cards_are_found_wherever_they_are() {
+fn a_card_is_found_in_any_text_chunk_of_a_png() {
     for name in [
         "text",
         "twice",
@@ -153,18 +157,18 @@ fn png_cards_are_found_wherever_they_are() {
         "broken_v3",
         "cut_after_card",
     ] {
-        let parcel = opened(&format!("{name}.png"));
-        assert_eq!(parcel.card.name(), "Maren", "{name}");
+        let imported = import(&format!("{name}.png"));
+        assert_eq!(imported.card.name(), "Maren", "{name}");
         let is_cut = ["cut_after_card", "no_end"].contains(&name);
         assert_eq!(
-            parcel.avatar.is_some(),
+            imported.avatar.is_some(),
             !is_cut,
             "{name}: {:?}",
-            parcel.card.warnings
+            imported.card.warnings
         );
     }
-    assert_eq!(opened("both.png").card.name(), "Maren the third");
-    assert!(opened("text.png").card.warnings.is_empty());
+    assert_eq!(import("both.png").card.name(), "Maren the third");
+    assert!(import("text.png").card.warnings.is_empty());
     for (name, part) in [
         ("bad_checksum.png", "checksum"),
         ("twice.png", "more than one"),
@@ -172,7 +176,7 @@ fn png_cards_are_found_wherever_they_are() {
         ("no_end.png", "incomplete"),
         ("cut_after_card.png", "picture was skipped"),
     ] {
-        assert!(has_warning(&opened(name), part), "{name}");
+        assert!(has_warning(&import(name), part), "{name}");
     }
 }
 
@@ -186,13 +190,13 @@ fn an_older_card_replaces_a_broken_newer_one() {
         ("v3_not_packed.png", "decompressed"),
         ("v3_too_large.png", "decompressed"),
     ] {
-        let parcel = opened(name);
-        assert_eq!(parcel.card.name(), "Maren", "{name}");
-        assert!(parcel.avatar.is_some(), "{name}");
-        let warnings = &parcel.card.warnings;
+        let imported = import(name);
+        assert_eq!(imported.card.name(), "Maren", "{name}");
+        assert!(imported.avatar.is_some(), "{name}");
+        let warnings = &imported.card.warnings;
         assert_eq!(warnings.len(), 1, "{name}: {warnings:?}");
-        assert!(has_warning(&parcel, part), "{name}: {warnings:?}");
-        assert!(has_warning(&parcel, "older"), "{name}: {warnings:?}");
+        assert!(has_warning(&imported, part), "{name}: {warnings:?}");
+        assert!(has_warning(&imported, "older"), "{name}: {warnings:?}");
     }
 }
 
@@ -214,26 +218,26 @@ fn errors_of_files_without_a_card_state_the_reason() {
         ("lying_size.charx", "cannot be read"),
         ("cut.charx", "its end is missing"),
     ] {
-        let reason = refusal(name);
+        let reason = import_error(name);
         assert!(reason.contains(part), "{name}: {reason}");
     }
 }
 
 #[test]
 fn a_card_is_imported_without_an_image_past_the_limits() {
-    let parcel = opened("enormous.png");
+    let imported = import("enormous.png");
 
-    assert_eq!(parcel.card.name(), "Maren");
-    assert!(parcel.avatar.is_none());
-    assert!(has_warning(&parcel, "picture was skipped"));
+    assert_eq!(imported.card.name(), "Maren");
+    assert!(imported.avatar.is_none());
+    assert!(has_warning(&imported, "picture was skipped"));
 }
 
 #[test]
-fn an_archive_brings_its_picture_and_its_assets() {
+fn an_archive_is_imported_with_its_picture_and_assets() {
     for name in ["whole", "behind_jpeg", "behind_program", "extras"] {
-        let parcel = opened(&format!("{name}.charx"));
-        assert!(parcel.avatar.is_some(), "{name}");
-        let names: Vec<&str> = parcel.assets.names().collect();
+        let imported = import(&format!("{name}.charx"));
+        assert!(imported.avatar.is_some(), "{name}");
+        let names: Vec<&str> = imported.assets.names().collect();
         let both = [
             "assets/icon/images/lamp.png",
             "assets/background/images/coast.png",
@@ -241,47 +245,47 @@ fn an_archive_brings_its_picture_and_its_assets() {
         assert_eq!(names, both, "{name}");
     }
     for name in ["lying_extension", "misspelt_right"] {
-        let parcel = opened(&format!("{name}.charx"));
+        let imported = import(&format!("{name}.charx"));
         assert!(
-            parcel.avatar.is_some(),
+            imported.avatar.is_some(),
             "{name}: {:?}",
-            parcel.card.warnings
+            imported.card.warnings
         );
     }
-    assert!(opened("whole.charx").card.warnings.is_empty());
+    assert!(import("whole.charx").card.warnings.is_empty());
     assert!(has_warning(
-        &opened("extras.charx"),
+        &import("extras.charx"),
         "does not use were skipped: 2"
     ));
     assert!(has_warning(
-        &opened("missing_asset.charx"),
+        &import("missing_asset.charx"),
         "not in the file: 1"
     ));
 }
 
 #[test]
 fn assets_of_a_png_are_kept_if_the_card_names_them() {
-    let parcel = opened("assets.png");
+    let imported = import("assets.png");
 
-    assert_eq!(parcel.assets.names().collect::<Vec<_>>(), ["joy"]);
+    assert_eq!(imported.assets.names().collect::<Vec<_>>(), ["joy"]);
     assert!(
-        has_warning(&parcel, "not in the file: 1"),
+        has_warning(&imported, "not in the file: 1"),
         "{:?}",
-        parcel.card.warnings
+        imported.card.warnings
     );
 }
 
 #[test]
 fn a_backyard_archive_becomes_a_card() {
-    let parcel = opened("maren.byaf");
-    let card = &parcel.card;
+    let imported = import("maren.byaf");
+    let card = &imported.card;
 
     assert_eq!((card.name(), card.n_lore_entries()), ("Maren", 1));
     assert_eq!(card.first_mes(), "Mind the stairs, {{user}}.");
     assert_eq!(card.alternate_greetings(), ["You came by boat?"]);
     assert_eq!(card.system_prompt(), "Write short sentences.");
-    assert!(parcel.avatar.is_some());
-    assert!(has_warning(&parcel, "chats"), "{:?}", card.warnings);
+    assert!(imported.avatar.is_some());
+    assert!(has_warning(&imported, "chats"), "{:?}", card.warnings);
 }
 
 #[test]
@@ -295,8 +299,8 @@ fn an_export_is_imported_equal_from_every_container() {
         "v1_flat.json",
         "maren.byaf",
     ] {
-        let before = opened(name).card.document;
-        let again = from_bytes(&bytes_of(to_export(opened(name)).as_png()));
+        let before = import(name).card.document;
+        let again = from_bytes(&bytes_of(to_export(import(name)).as_png()));
         assert_eq!(again.card.document, before, "{name}");
         assert!(again.avatar.is_some(), "{name}");
     }
@@ -306,8 +310,8 @@ fn an_export_is_imported_equal_from_every_container() {
         "missing_asset.charx",
         "v3_newer.json",
     ] {
-        let before = opened(name);
-        let again = from_bytes(&bytes_of(to_export(opened(name)).as_charx()));
+        let before = import(name);
+        let again = from_bytes(&bytes_of(to_export(import(name)).as_charx()));
         assert_eq!(again.card.document, before.card.document, "{name}");
         let names = before.assets.names().collect::<Vec<_>>();
         assert_eq!(again.assets.names().collect::<Vec<_>>(), names, "{name}");
@@ -318,16 +322,16 @@ fn an_export_is_imported_equal_from_every_container() {
         "v2_bom_crlf.json",
         "numbers_for_version.json",
     ] {
-        let before = opened(name).card.document;
-        let json = to_export(opened(name)).document(None).to_string();
+        let before = import(name).card.document;
+        let json = to_export(import(name)).document(None).to_string();
         assert_eq!(from_bytes(json.as_bytes()).card.document, before, "{name}");
     }
 }
 
 #[test]
 fn assets_move_between_containers() {
-    let as_png = from_bytes(&bytes_of(to_export(opened("whole.charx")).as_png()));
-    let as_charx = from_bytes(&bytes_of(to_export(opened("assets.png")).as_charx()));
+    let as_png = from_bytes(&bytes_of(to_export(import("whole.charx")).as_png()));
+    let as_charx = from_bytes(&bytes_of(to_export(import("assets.png")).as_charx()));
 
     assert_eq!(as_png.assets.names().count(), 2);
     let uris = |it: &Value| {
@@ -350,7 +354,7 @@ fn assets_move_between_containers() {
 
 #[test]
 fn the_export_version_can_be_chosen() {
-    let card = to_export(opened("v2_bom_crlf.json"));
+    let card = to_export(import("v2_bom_crlf.json"));
 
     assert_eq!(card.document(None)["spec"], "chara_card_v2");
     assert_eq!(

@@ -6,7 +6,7 @@ use super::tests::{read, v2};
 use super::{Card, CardError, MAX_BYTES, MAX_DEPTH, Map, Value};
 
 #[test]
-fn limits_are_held_before_memory_is_spent() {
+fn limits_are_checked_before_memory_is_allocated() {
     let large = vec![b' '; MAX_BYTES + 1];
     let deep = format!("{}{}", "[".repeat(1_000_000), "]".repeat(1_000_000));
     let many = format!("[{}0]", "0,".repeat(2_000_000));

@@ -3,13 +3,13 @@
 use serde_json::json;
 
 use super::{Card, CardSpec, Map, Value, content_hash};
-use crate::cards::export::export_v2;
+use crate::cards::export_document::export_v2;
 
 pub fn read(document: Value) -> Card {
     Card::parse(document.to_string().as_bytes()).expect("a card")
 }
 
-fn refusal(document: Value) -> String {
+fn parse_error(document: Value) -> String {
     let refused = Card::parse(document.to_string().as_bytes());
     refused.expect_err("not a card").to_string()
 }
@@ -54,7 +54,7 @@ fn the_field_names_of_older_tools_are_read() {
 }
 
 #[test]
-fn a_v2_card_is_read_whole() {
+fn all_fields_of_a_v2_card_are_read() {
     let card = read(v2(json!({
         "name": " Ada ", "description": "d", "personality": "p", "scenario": "s",
         "first_mes": "f", "mes_example": "m", "system_prompt": "sys",
@@ -120,7 +120,7 @@ fn a_newer_version_is_accepted() {
 }
 
 #[test]
-fn data_wins_over_what_is_repeated_at_the_root() {
+fn fields_in_data_take_precedence_over_fields_at_the_root() {
     let mut document = v2(json!({"name": "Right", "description": null}));
     document["name"] = json!("Wrong");
     document["description"] = json!("Only here.");
@@ -162,20 +162,20 @@ fn wrong_types_are_repaired_with_a_warning() {
         "tags",
         "talkativeness",
     ] {
-        let said = card
+        let is_reported = card
             .warnings
             .iter()
             .any(|it| it.contains(&format!("`{field}`")));
-        assert!(said, "{field}: {:?}", card.warnings);
+        assert!(is_reported, "{field}: {:?}", card.warnings);
     }
     assert!(
         !card.warnings.iter().any(|it| it.contains("scenario")),
-        "null is a usual way to say nothing"
+        "null means that the field is absent"
     );
 }
 
 #[test]
-fn lists_keep_their_texts_and_lose_the_rest() {
+fn list_items_that_cannot_be_text_are_dropped() {
     let card = read(v2(
         json!({"name": "Ada", "alternate_greetings": ["a", 1, null, {}]}),
     ));
@@ -185,54 +185,56 @@ fn lists_keep_their_texts_and_lose_the_rest() {
 }
 
 #[test]
-fn talkativeness_stays_between_nothing_and_everything() {
-    let of = |value: Value| {
+fn talkativeness_is_clamped_between_zero_and_one() {
+    let parse = |value: Value| {
         read(v2(
             json!({"name": "Ada", "extensions": {"talkativeness": value}}),
         ))
         .talkativeness()
     };
 
-    assert_eq!(of(json!(7)), Some(1.0));
-    assert_eq!(of(json!("-1")), Some(0.0));
-    assert_eq!(of(json!("NaN")), None);
-    assert_eq!(of(json!("often")), None);
-    assert_eq!(of(json!(null)), None);
+    assert_eq!(parse(json!(7)), Some(1.0));
+    assert_eq!(parse(json!("-1")), Some(0.0));
+    assert_eq!(parse(json!("NaN")), None);
+    assert_eq!(parse(json!("often")), None);
+    assert_eq!(parse(json!(null)), None);
     assert_eq!(read(v2(json!({"name": "Ada"}))).talkativeness(), None);
 }
 
 #[test]
 fn a_depth_prompt_has_default_values() {
-    let of = |value: Value| {
+    let parse = |value: Value| {
         read(v2(
             json!({"name": "Ada", "extensions": {"depth_prompt": value}}),
         ))
         .depth_prompt()
     };
 
-    let plain = of(json!({"prompt": "Stay.", "role": "wizard"})).unwrap();
+    let plain = parse(json!({"prompt": "Stay.", "role": "wizard"})).unwrap();
     assert_eq!((plain.depth, plain.role.as_str()), (4, "system"));
     assert_eq!(
-        of(json!({"prompt": "Stay.", "depth": "9"})).unwrap().depth,
+        parse(json!({"prompt": "Stay.", "depth": "9"}))
+            .unwrap()
+            .depth,
         9
     );
-    assert_eq!(of(json!({"prompt": "  ", "depth": 2})), None);
-    assert_eq!(of(json!("Stay.")), None);
+    assert_eq!(parse(json!({"prompt": "  ", "depth": 2})), None);
+    assert_eq!(parse(json!("Stay.")), None);
 }
 
 #[test]
 fn a_lorebook_may_be_a_list_or_an_object() {
-    let of =
+    let n_entries =
         |book: Value| read(v2(json!({"name": "Ada", "character_book": book}))).n_lore_entries();
 
-    assert_eq!(of(json!({"entries": [{}, {}, {}]})), 3);
-    assert_eq!(of(json!({"entries": {"0": {}, "7": {}}})), 2);
-    assert_eq!(of(json!(null)), 0);
-    assert_eq!(of(json!("book")), 0);
+    assert_eq!(n_entries(json!({"entries": [{}, {}, {}]})), 3);
+    assert_eq!(n_entries(json!({"entries": {"0": {}, "7": {}}})), 2);
+    assert_eq!(n_entries(json!(null)), 0);
+    assert_eq!(n_entries(json!("book")), 0);
 }
 
 #[test]
-fn flat_fields_make_a_card() {
+fn a_card_is_built_from_flat_fields() {
     let fields = json!({"name": "Ada", "first_mes": "Good day.", "extensions": {"x": 1}, "own": 2});
 
     let card = Card::from_flat(fields.as_object().unwrap().clone()).unwrap();
@@ -246,7 +248,7 @@ fn flat_fields_make_a_card() {
 }
 
 #[test]
-fn an_edit_changes_its_fields_and_no_other() {
+fn an_edit_changes_only_the_given_fields() {
     let card = read(v2(
         json!({"name": "Ada", "scenario": "old", "extensions": {"chub": {"id": 1}}}),
     ));
@@ -266,40 +268,42 @@ fn an_edit_changes_its_fields_and_no_other() {
 }
 
 #[test]
-fn what_is_no_card_is_refused_with_the_reason() {
+fn a_document_that_is_no_card_is_refused_with_the_reason() {
     assert_eq!(
-        refusal(json!([1])),
+        parse_error(json!([1])),
         "A card is a JSON object, but this is a list."
     );
     assert_eq!(
-        refusal(json!("Ada")),
+        parse_error(json!("Ada")),
         "A card is a JSON object, but this is text."
     );
     assert_eq!(
-        refusal(v2(json!({"description": "d"}))),
+        parse_error(v2(json!({"description": "d"}))),
         "The card has no name."
     );
     assert_eq!(
-        refusal(v2(json!([]))),
+        parse_error(v2(json!([]))),
         "`data` of a card is an object, but here it is a list."
     );
     assert_eq!(
-        refusal(json!({"spec": "chara_card_v2"})),
+        parse_error(json!({"spec": "chara_card_v2"})),
         "The card has no `data`."
     );
     assert_eq!(
-        refusal(json!({"spec": "lorebook_v3", "data": {}})),
+        parse_error(json!({"spec": "lorebook_v3", "data": {}})),
         "This is a lorebook, not a character card."
     );
     assert_eq!(
-        refusal(json!({"entries": {}, "name": "x"})),
+        parse_error(json!({"entries": {}, "name": "x"})),
         "This is a lorebook, not a character card."
     );
     assert_eq!(
-        refusal(json!({"spec": "recipe"})),
+        parse_error(json!({"spec": "recipe"})),
         "\"recipe\" is not a form of character card."
     );
-    assert!(refusal(json!({"name": "Ada"})).starts_with("This is JSON, but not a character card"));
+    assert!(
+        parse_error(json!({"name": "Ada"})).starts_with("This is JSON, but not a character card")
+    );
     let reason = |bytes: &[u8]| Card::parse(bytes).unwrap_err().to_string();
     assert!(reason(b"{\"name\":").starts_with("The file is not valid JSON"));
     assert!(reason(b"").starts_with("The file is not valid JSON"));

@@ -1,5 +1,5 @@
-//! Detects the format of a card (V3, V2, V1 or older tools) and converts it to the form of V2 and
-//! V3: a document with a `data` object.
+//! Detects the format of a card (V3, V2, V1, or that of an older tool) and converts it to the form
+//! of V2 and V3: a document with a `data` object.
 
 use serde_json::{Map, Value, json};
 

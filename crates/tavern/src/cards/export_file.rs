@@ -1,4 +1,5 @@
-//! Writes a character to a JSON, PNG or CharX file that can be imported again unchanged.
+//! Writes a character to a temporary JSON, PNG or CharX file that can be imported again. JSON
+//! contains only the card; PNG and CharX also contain its avatar and assets.
 //!
 //! **Invariant:** a file is written to disk. Memory holds only the card, its avatar and one chunk
 //! of an asset, however many and large the assets are.
@@ -19,7 +20,9 @@ use crate::cards::card_assets::AssetLocation;
 use crate::cards::card_error::CardError;
 use crate::cards::png_chunks::ChunkWriter;
 use crate::cards::temp_assets::TempAssets;
-use crate::cards::{avatar_image, card, card_assets, export, png, png_chunks, zip_archive};
+use crate::cards::{
+    avatar_image, card, card_assets, export_document, png, png_chunks, zip_archive,
+};
 
 /// The path of an avatar that the card does not list.
 const ICON_PATH: &str = "assets/icon/images/main.webp";
@@ -53,8 +56,8 @@ impl CardExport {
         } else {
             ExportVersion::V2
         }) {
-            ExportVersion::V2 => export::export_v2(&self.card),
-            ExportVersion::V3 => export::export_v3(&self.card),
+            ExportVersion::V2 => export_document::export_v2(&self.card),
+            ExportVersion::V3 => export_document::export_v3(&self.card),
         }
     }
 

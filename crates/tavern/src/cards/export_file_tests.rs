@@ -11,14 +11,14 @@ use crate::cards::{card, card_file, png};
 
 fn character(fields: Value, assets: &[(&str, usize)]) -> CardExport {
     let card = Card::from_document(fields).expect("a card");
-    let mut spool = TempAssets::new().expect("free disk space");
+    let mut temp_assets = TempAssets::new().expect("free disk space");
     for (name, length) in assets {
         let bytes = vec![7; *length];
-        spool.push(name, &bytes).expect("free disk space");
+        temp_assets.push(name, &bytes).expect("free disk space");
     }
     CardExport {
         card,
-        assets: spool,
+        assets: temp_assets,
     }
 }
 
@@ -31,21 +31,27 @@ fn ada(data: Value) -> Value {
 
 fn read_back(mut file: File) -> Card {
     file.rewind().expect("file is seekable");
-    card_file::read(file).expect("what goes out comes in").card
+    card_file::read(file)
+        .expect("an exported file can be imported")
+        .card
 }
 
 #[test]
 fn an_exported_png_can_be_imported() {
-    let most = png::MAX_BYTES as usize;
-    let many = [("a", most / 3), ("b", most / 3), ("c", most / 3)];
+    let max_bytes = png::MAX_BYTES as usize;
+    let many = [
+        ("a", max_bytes / 3),
+        ("b", max_bytes / 3),
+        ("c", max_bytes / 3),
+    ];
 
     let refused = character(ada(json!({})), &many).as_png();
     let refused = refused.expect_err("it would be larger than 20 MiB");
-    let taken = character(ada(json!({})), &[("a", most / 3)]).as_png();
+    let exported = character(ada(json!({})), &[("a", max_bytes / 3)]).as_png();
 
     assert!(matches!(refused, CardError::TooLarge(_)), "{refused:?}");
     assert!(refused.to_string().contains("CHARX"), "{refused}");
-    assert_eq!(read_back(taken.expect("a PNG")).name(), "Ada");
+    assert_eq!(read_back(exported.expect("a PNG")).name(), "Ada");
 }
 
 #[test]
@@ -70,14 +76,14 @@ fn an_exported_archive_of_a_large_card_can_be_imported() {
 
 #[test]
 fn memory_of_an_export_does_not_grow_with_its_assets() {
-    let most_of = |n_assets: usize, is_png: bool| {
+    let peak_bytes = |n_assets: usize, is_png: bool| {
         let names: Vec<String> = (0..n_assets).map(|it| format!("a{it}")).collect();
         let assets: Vec<_> = names.iter().map(|it| (it.as_str(), 2_000_000)).collect();
-        let mut leaving = character(ada(json!({})), &assets);
+        let mut export = character(ada(json!({})), &assets);
         let measured = allocation_counter::measure(|| {
             let file = match is_png {
-                true => leaving.as_png(),
-                false => leaving.as_charx(),
+                true => export.as_png(),
+                false => export.as_charx(),
             };
             assert!(file.expect("a file").metadata().expect("a size").len() > 2_000_000);
         });
@@ -85,7 +91,7 @@ fn memory_of_an_export_does_not_grow_with_its_assets() {
     };
 
     for is_png in [false, true] {
-        let (few, many) = (most_of(1, is_png), most_of(6, is_png));
+        let (few, many) = (peak_bytes(1, is_png), peak_bytes(6, is_png));
         assert!(many < few + 1_000_000, "{few} and {many} bytes");
     }
 }

@@ -1,4 +1,5 @@
-//! Character cards: versions 1 to 3, in JSON, PNG, CharX and BYAF files.
+//! Imports character cards (V1 to V3) with their avatars and assets from JSON, PNG, CharX and BYAF
+//! files, and exports them as JSON, PNG and CharX.
 
 pub mod avatar_image;
 pub mod byaf;
@@ -7,7 +8,7 @@ pub mod card_assets;
 pub mod card_error;
 pub mod card_file;
 pub mod card_versions;
-pub mod export;
+pub mod export_document;
 pub mod export_file;
 pub mod png;
 pub mod png_chunks;

@@ -1,7 +1,7 @@
-//! Reads cards from PNG and APNG files: chunks that contain a card are parsed, all others are
-//! skipped by their length.
+//! Finds cards and assets in the chunks of a PNG or APNG file, and decodes them: cards to JSON, an
+//! asset only when it is requested. Other chunks are skipped by their length.
 //!
-//! **Invariant:** only chunks of a card are loaded, each up to its limit. Decompression stops at
+//! **Invariant:** a scan loads only chunks of a card, each up to its limit. Decompression stops at
 //! the same limit, and is attempted for few broken cards. A wrong checksum only causes a warning; a
 //! broken card does not hide a valid one.
 

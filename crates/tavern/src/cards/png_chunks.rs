@@ -1,4 +1,5 @@
-//! Writes PNG chunks: length, kind, data, checksum.
+//! Writes PNG chunks (length, kind, data, checksum), at once or in pieces, and computes their
+//! checksums.
 
 use std::io::Write;
 
@@ -83,7 +84,7 @@ mod tests {
     use super::{ChunkWriter, push_chunk};
 
     #[test]
-    fn a_chunk_in_pieces_is_the_same_as_one_at_once() {
+    fn a_chunk_written_in_pieces_equals_one_written_at_once() {
         let mut whole = Vec::new();
         push_chunk(&mut whole, b"tEXt", b"keyword\0text");
 

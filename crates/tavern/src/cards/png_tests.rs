@@ -29,7 +29,7 @@ fn found(chunks: &[Vec<u8>]) -> PngCard {
 }
 
 #[test]
-fn the_first_of_each_kind_counts_wherever_it_stands() {
+fn the_first_card_of_each_version_is_used() {
     let pixels = chunk(b"IDAT", b"pixels");
     let found = found(&[
         pixels.clone(),
@@ -46,7 +46,7 @@ fn the_first_of_each_kind_counts_wherever_it_stands() {
 }
 
 #[test]
-fn the_checksum_is_the_one_of_the_format() {
+fn chunk_checksums_match_the_png_format() {
     assert_eq!(chunk(b"IEND", b""), b"\0\0\0\0IEND\xAE\x42\x60\x82");
 }
 
@@ -67,7 +67,7 @@ fn a_text_past_the_limit_is_refused_and_a_foreign_one_is_not_read() {
 }
 
 #[test]
-fn a_card_that_is_too_large_does_not_hide_one_that_is_not() {
+fn a_too_large_card_does_not_hide_a_valid_one() {
     let large = |word: &str| {
         let head = format!("{word}\0");
         chunk(b"tEXt", &[head.as_bytes(), &vec![b'A'; 8_000_000]].concat())
@@ -77,17 +77,23 @@ fn a_card_that_is_too_large_does_not_hide_one_that_is_not() {
     let newer = found(&[text("ccv3", "{2}"), large("chara")]);
 
     assert_eq!(older.v2.as_deref(), Some(&b"{1}"[..]));
-    assert!(older.broken.expect("why").to_string().contains("5 MiB"));
+    assert!(
+        older
+            .broken
+            .expect("a reason")
+            .to_string()
+            .contains("5 MiB")
+    );
     assert_eq!(newer.v3.as_deref(), Some(&b"{2}"[..]));
 }
 
 #[test]
-fn few_broken_cards_are_unpacked() {
-    let packed = chunk(b"zTXt", b"ccv3\0\0not packed");
+fn only_a_few_broken_cards_are_decompressed() {
+    let broken = chunk(b"zTXt", b"ccv3\0\0not packed");
     let good = text("ccv3", "{}");
 
-    let after_few = found(&[packed.clone(), good.clone()]);
-    let after_many = found(&[packed.repeat(2), good, text("chara", "{1}")]);
+    let after_few = found(&[broken.clone(), good.clone()]);
+    let after_many = found(&[broken.repeat(2), good, text("chara", "{1}")]);
 
     assert!(after_few.v3.is_some());
     assert!(after_many.v3.is_none());
@@ -116,7 +122,7 @@ fn a_truncated_file_is_reported_and_its_complete_chunks_are_read() {
         let outcome = read(Cursor::new(&whole[..end]));
         match end < card_ends {
             true => {
-                let reason = outcome.expect_err("no card yet").to_string();
+                let reason = outcome.expect_err("the card is incomplete").to_string();
                 assert!(reason.contains(&format!("byte {end}")), "{reason}");
             }
             false => assert_eq!(outcome.expect("the card").warnings.len(), 1, "at {end}"),
@@ -126,11 +132,11 @@ fn a_truncated_file_is_reported_and_its_complete_chunks_are_read() {
 
 #[test]
 fn assets_are_found_by_their_paths() {
-    let joy = text("chara-ext-asset_:joy", "abc");
-    let again = text("chara-ext-asset_:joy", "def");
+    let first = text("chara-ext-asset_:joy", "abc");
+    let duplicate = text("chara-ext-asset_:joy", "def");
     let bytes = file(&[
-        joy,
-        again,
+        first,
+        duplicate,
         text("chara-ext-asset_:", "x"),
         text("chara", "{}"),
     ]);

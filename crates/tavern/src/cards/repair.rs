@@ -1,5 +1,5 @@
-//! Repairs common errors in cards of other tools, such as a number instead of text or text instead
-//! of a list. Every change adds a warning.
+//! Repairs common errors in cards of other tools: adds required fields, converts values of a wrong
+//! type, shortens names, and removes NUL characters. Most repairs add a warning.
 
 use base::display_name;
 use serde_json::{Map, Value, json};

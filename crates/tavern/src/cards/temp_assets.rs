@@ -1,4 +1,5 @@
-//! Stores a character's assets on disk during an import or export, because they are many and large.
+//! Stores the assets of a character in a temporary file during an import or export, because there
+//! may be many, and they may be large.
 
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom, Write};

@@ -1,5 +1,5 @@
-//! Reads untrusted zip archives. Nothing is extracted to disk; requested files are read into
-//! memory, with their size counted while reading.
+//! Opens an untrusted zip archive, checks its entries, and reads requested files into memory within
+//! limits. Nothing is extracted to disk.
 //!
 //! **Invariant:** the sizes stated in an archive are never trusted: reading stops at the limits.
 

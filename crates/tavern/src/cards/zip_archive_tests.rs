@@ -38,7 +38,7 @@ fn only_requested_files_are_read() {
     assert_eq!(archive.read("c", 3).expect("nothing"), None);
     assert!(
         archive.read("a", 2).is_err(),
-        "three bytes are more than two"
+        "three bytes exceed a limit of two"
     );
 }
 
@@ -53,7 +53,7 @@ fn an_entry_may_not_exceed_the_compression_ratio() {
     assert!(refused.to_string().contains("is too large"), "{refused}");
     assert!(
         archive.read("small", 100_000).is_ok(),
-        "a little is never too much"
+        "small entries may exceed the ratio"
     );
 }
 
@@ -95,7 +95,7 @@ fn too_many_entries_are_refused_before_they_are_listed() {
 }
 
 #[test]
-fn an_archive_is_known_by_its_end() {
+fn an_archive_is_recognized_by_its_end_record() {
     let bytes = zip_of(&[("a", b"one")]);
     let behind = [b"\xFF\xD8 a picture".as_slice(), &bytes].concat();
 
@@ -107,13 +107,13 @@ fn an_archive_is_known_by_its_end() {
     }
     assert!(
         ZipArchive::new(Cursor::new(&bytes)).is_ok(),
-        "the whole one is in order"
+        "the complete archive is valid"
     );
 }
 
 /// The small end record states one entry; the large one after it has the real directory.
 #[test]
-fn a_second_end_does_not_bring_a_longer_list() {
+fn a_second_end_record_cannot_bypass_the_entry_limit() {
     let mut bytes = b"PK\x03\x04\x14\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\x01\0\0\0a".to_vec();
     let start = bytes.len() as u64;
     let n_entries = 200_000_u64;

@@ -1,4 +1,5 @@
-//! Splits a chat file into batches of messages, so that memory use does not grow with the file.
+//! Reads a chat file in batches of messages, so that memory use does not grow with the file. Counts
+//! the tokens of each message, and reports skipped and repaired lines.
 
 use std::io::BufRead;
 
@@ -7,18 +8,19 @@ use utoipa::ToSchema;
 
 use crate::chats::line;
 use crate::chats::line::{ChatLine, ChatLineError};
+use crate::chats::line_reader::{LineReader, RawLine};
 use crate::chats::message::{ChatHeader, ChatMessage};
-use crate::chats::reader::{LineReader, RawLine};
 use crate::import_warning::ImportWarning;
 
-/// Limits of a batch, which is written in one transaction; other writers wait for it.
+/// The maximum number of messages in a batch. It is written in one transaction, for which other
+/// writers wait.
 pub const MAX_MESSAGES: usize = 100;
 const MAX_BYTES: usize = 256 * 1024;
 
 /// Maximum number of problems that are listed; further ones are only counted.
 const MAX_REPORTED: usize = 100;
 
-/// What reading a file emits, in order.
+/// A part of the file that [`read`] passes to its caller, in order.
 #[derive(Debug)]
 pub enum BatchEvent {
     Header(ChatHeader),

@@ -3,7 +3,7 @@
 use std::io::{BufReader, Read};
 
 use super::{BatchEvent, LineReport, MAX_BYTES, MAX_MESSAGES, MessageBatch, read};
-use crate::chats::reader::MAX_LINE;
+use crate::chats::line_reader::MAX_LINE;
 
 fn read_all(file: &[u8]) -> (Vec<MessageBatch>, usize, LineReport) {
     let mut batches = Vec::new();
@@ -34,8 +34,8 @@ fn broken_lines_are_reported_and_others_kept() {
         (contents(&batches), n_headers),
         (vec!["Kept.", "Kept too."], 1)
     );
-    let told: Vec<u64> = report.lines.iter().map(|it| it.line).collect();
-    assert_eq!((told, report.n_skipped), (vec![4, 5, 6, 7, 8, 10], 6));
+    let reported: Vec<u64> = report.lines.iter().map(|it| it.line).collect();
+    assert_eq!((reported, report.n_skipped), (vec![4, 5, 6, 7, 8, 10], 6));
     assert_eq!(batches.last().unwrap().bytes_read, file.len() as u64);
 }
 
@@ -67,7 +67,7 @@ fn dates_of_every_format_are_recognized() {
 }
 
 #[test]
-fn the_report_of_a_file_of_noise_is_short() {
+fn the_report_of_a_file_of_invalid_lines_is_short() {
     let noise = b"noise\n".repeat(100_000);
     let (_, _, report) = read_all(&noise);
 
@@ -104,12 +104,12 @@ fn a_large_file_holds_one_batch_and_one_line_in_memory() {
         left: size,
         at: 0,
     };
-    let (mut most, mut n_messages, mut read_to) = (0, 0, 0);
+    let (mut max_held, mut n_messages, mut read_to) = (0, 0, 0);
 
     let report = read(BufReader::new(file), &|_| 1, &mut |step| {
         if let BatchEvent::Batch(batch) = step {
             let texts = batch.messages.iter().flat_map(|it| &it.texts);
-            most = most.max(texts.map(|it| it.content.len()).sum());
+            max_held = max_held.max(texts.map(|it| it.content.len()).sum());
             assert!(batch.messages.len() <= MAX_MESSAGES);
             n_messages += batch.messages.len();
             read_to = batch.bytes_read;
@@ -119,7 +119,10 @@ fn a_large_file_holds_one_batch_and_one_line_in_memory() {
 
     assert_eq!(report.unwrap(), LineReport::default());
     assert_eq!((n_messages, read_to), (size / line.len(), size as u64));
-    assert!(most <= MAX_BYTES + MAX_LINE, "{most} bytes held at once");
+    assert!(
+        max_held <= MAX_BYTES + MAX_LINE,
+        "{max_held} bytes held at once"
+    );
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! Parses the timestamps of messages in chat files, in the formats of several frontends.
+//! Parses the timestamps in chat files, in the formats of several frontends.
 
 use base::clock::Timestamp;
 use chrono::{DateTime, NaiveDate};
@@ -90,7 +90,7 @@ fn to_timestamp(
     from_number(time.and_utc().timestamp_millis())
 }
 
-/// Returns the number of the month that the first or second word names.
+/// Returns the number of the first month that a word of the text names.
 fn find_month(text: &str) -> Option<u32> {
     let words = text.split(|it: char| !it.is_alphabetic());
     let mut words = words

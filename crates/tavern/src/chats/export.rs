@@ -1,4 +1,5 @@
-//! Writes an exported chat: JSONL as SillyTavern reads it, or plain text. Pure.
+//! Writes the lines of an exported chat: JSONL for SillyTavern (the header and messages), or
+//! messages as plain text. No I/O.
 
 use std::fmt::Write as _;
 
@@ -8,7 +9,7 @@ use serde_json::{Map, Value, json};
 use crate::chats::message::ChatRole;
 use crate::chats::metadata;
 
-/// The name in a header if the chat has no such member.
+/// The name that the header has if the chat has no user or no character.
 const NO_NAME: &str = "unused";
 
 /// What the header of a file contains.

@@ -1,4 +1,5 @@
-//! Parses one line of a SillyTavern chat file. Pure.
+//! Parses one line of a SillyTavern chat file (the header or a message), and repairs irregular
+//! messages. No I/O.
 //!
 //! **Invariant:** no line aborts the import. An unusable line and a repaired message are both
 //! recorded in the report.
@@ -11,7 +12,7 @@ use crate::chats::message::{ChatHeader, ChatMessage, ChatRole, ChatText};
 use crate::chats::{dates, metadata};
 use crate::import_warning::ImportWarning;
 
-/// Maximum number of swipes of a message; more than users look through.
+/// Maximum number of swipes of a message; more than users read.
 const MAX_SWIPES: usize = 200;
 
 /// The maximum length of a name, the same as elsewhere.

@@ -27,7 +27,7 @@ fn texts(message: &ChatMessage) -> (Vec<&str>, usize) {
 }
 
 #[test]
-fn a_message_has_all_its_texts_and_what_is_known_of_each() {
+fn a_message_has_all_its_swipes_and_their_metadata() {
     let all = messages(fixture!("solo.jsonl"));
 
     assert_eq!(all.len(), 3);

@@ -1,4 +1,5 @@
-//! What a chat file contains: its header, and messages with all their texts.
+//! Defines the parsed content of a chat file: its header, and messages with all their texts
+//! (swipes).
 
 use base::clock::Timestamp;
 use serde_json::{Map, Value, json};

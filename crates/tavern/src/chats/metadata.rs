@@ -1,12 +1,11 @@
-//! Converts metadata of chat files to ours and back: author's note and scenario of the header,
-//! reasoning and other fields of a message.
+//! Converts in both directions: author's note and scenario of a chat file to settings of a
+//! conversation, and reasoning and other fields of its messages to metadata of our messages.
 
 use serde_json::{Map, Value, json};
 
 use crate::chats::message::ChatRole;
 
-/// The metadata key for fields that only the file format knows, kept so that an export restores
-/// them.
+/// The metadata key for fields that only the file format has, kept so that an export restores them.
 pub const IMPORTED: &str = "imported";
 
 /// Maximum size of such fields without the reasoning; more than any known frontend writes.
@@ -87,12 +86,16 @@ pub fn extra_of_message(metadata: &Value, role: ChatRole) -> Map<String, Value> 
     fields
 }
 
-/// Returns the same for a line, where `extra.type` must match the role, whatever the active swipe
-/// has stored.
+/// Like [`extra_of_message`], for a line: exactly the lines of narrators have the `extra.type` of
+/// narrators, whatever type is stored.
 pub fn extra_of_line(metadata: &Value, role: ChatRole) -> Map<String, Value> {
     let mut fields = extra_of_message(metadata, role);
     if role == ChatRole::System {
         fields["extra"]["type"] = json!(NARRATOR);
+    } else if is_narrator(&fields)
+        && let Some(Value::Object(extra)) = fields.get_mut("extra")
+    {
+        extra.shift_remove("type");
     }
     fields
 }
@@ -166,7 +169,9 @@ pub fn to_chat_metadata(settings: &Value) -> Map<String, Value> {
 mod tests {
     use serde_json::{Value, json};
 
-    use super::{extra_of_message, metadata, settings, to_chat_metadata};
+    use super::{
+        extra_of_line, extra_of_message, is_narrator, metadata, settings, to_chat_metadata,
+    };
     use crate::chats::message::ChatRole;
 
     #[test]
@@ -183,30 +188,43 @@ mod tests {
 
     #[test]
     fn metadata_of_a_text_survives_a_round_trip() {
-        let said = json!({
+        let message = json!({
             "gen_started": "2024-01-01T00:00:00Z",
             "extra": {"model": "m", "reasoning": "Hm.", "made_up": {"deep": [1]}}
         });
-        let kept = metadata(said.as_object().unwrap(), ChatRole::User);
+        let kept = metadata(message.as_object().unwrap(), ChatRole::User);
 
         assert_eq!(kept["reasoning"], "Hm.");
-        assert_eq!(json!(extra_of_message(&kept, ChatRole::User)), said);
+        assert_eq!(json!(extra_of_message(&kept, ChatRole::User)), message);
     }
 
     #[test]
     fn a_narrator_is_kept_only_as_a_role() {
-        let said = |kind: &str| json!({"extra": {"type": kind}});
+        let message = |kind: &str| json!({"extra": {"type": kind}});
         for (kind, kept) in [
             ("narrator", json!({})),
-            ("comment", json!({"imported": said("comment")})),
+            ("comment", json!({"imported": message("comment")})),
         ] {
-            let metadata = metadata(said(kind).as_object().unwrap(), ChatRole::System);
+            let metadata = metadata(message(kind).as_object().unwrap(), ChatRole::System);
 
             assert_eq!(metadata, kept);
             assert_eq!(
                 json!(extra_of_message(&metadata, ChatRole::System)),
-                said(kind)
+                message(kind)
             );
+        }
+    }
+
+    /// A swipe may have the type of narrators in a message that is not a narrator's.
+    #[test]
+    fn only_the_line_of_a_system_message_is_a_narrators() {
+        let kept = json!({"imported": {"extra": {"type": "narrator", "model": "m"}}});
+
+        for role in [ChatRole::System, ChatRole::User, ChatRole::Assistant] {
+            let line = extra_of_line(&kept, role);
+
+            assert_eq!(is_narrator(&line), role == ChatRole::System, "{role:?}");
+            assert_eq!(line["extra"]["model"], "m");
         }
     }
 
@@ -217,9 +235,9 @@ mod tests {
             json!({"x": "\0"}),
             json!("text"),
         ] {
-            let said = json!({"extra": extra});
+            let message = json!({"extra": extra});
             assert_eq!(
-                metadata(said.as_object().unwrap(), ChatRole::User),
+                metadata(message.as_object().unwrap(), ChatRole::User),
                 json!({})
             );
         }

@@ -1,4 +1,5 @@
-//! Decides whether one entry is activated, with the reason. The order of the checks is significant.
+//! Decides whether an entry is activated in one pass of a scan, with the reason, and computes its
+//! score in inclusion groups. The order of the checks is significant.
 
 use crate::lorebook::compiled_entry::CompiledEntry;
 use crate::lorebook::engine_lorebook::SelectiveLogic;

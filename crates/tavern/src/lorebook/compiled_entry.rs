@@ -1,4 +1,6 @@
-//! An entry prepared for one scan: its decorators are parsed, its keys registered with the search.
+//! Prepares all entries for one scan: parses their decorators, registers their keys with the
+//! search, and sorts them by precedence. Also returns properties that decorators can override, such
+//! as the position.
 
 use std::cmp::Reverse;
 use std::collections::HashSet;

@@ -29,7 +29,7 @@ fn the_first_of_two_equal_decorators_counts() {
 }
 
 #[test]
-fn a_fallback_counts_only_if_nothing_above_it_in_its_chain_is_known() {
+fn a_fallback_applies_only_if_all_decorators_before_it_are_unknown() {
     let chain =
         "@@x_one 1\n@@@x_two 2\n@@@x_three\n@@@x_four\n@@@depth 4\n@@@depth 5\n@@@role user\nText";
     let (decorators, text) = split(chain);

@@ -18,7 +18,7 @@ use crate::lorebook::scan_result::{
     ActivatedEntry, ActivationReason, ScanResult, SkipReason, SkippedEntry,
 };
 use crate::lorebook::timed_effects::TimedEffects;
-use crate::lorebook::{compiled_entry, inclusion_groups, probability};
+use crate::lorebook::{compiled_entry, inclusion_groups, seeded_hash};
 
 /// The maximum number of passes in which entries may activate each other, for any settings.
 const MAX_STEPS: usize = 10;
@@ -283,7 +283,7 @@ impl<'s, 'a> ScanState<'s, 'a> {
         let probability = entry.probability();
         probability >= 100.0
             || self.timed_effects.sticky.contains_key(&entry.key)
-            || probability::roll(self.scan.seed, &entry.key) * 100.0 < probability
+            || seeded_hash::roll(self.scan.seed, &entry.key) * 100.0 < probability
     }
 
     /// Activates an entry if it fits into the budget.

@@ -1,4 +1,5 @@
-//! Fixture for engine tests: lorebooks as JSON, messages as strings, results as text.
+//! Builds the input of a scan for tests of the engine (lorebooks from JSON, messages from strings),
+//! runs the scan, and returns its result as text.
 
 use serde_json::Value;
 
@@ -103,12 +104,12 @@ impl EngineFixture<'_> {
     /// Returns the reason for which the first entry is activated or skipped.
     pub fn reason(&self) -> String {
         let outcome = self.run();
-        let fired = outcome.activated.iter().find(|it| it.entry.key == "0");
-        let not = outcome.skipped.iter().find(|it| it.entry.key == "0");
-        match (fired, not) {
+        let activated = outcome.activated.iter().find(|it| it.entry.key == "0");
+        let skipped = outcome.skipped.iter().find(|it| it.entry.key == "0");
+        match (activated, skipped) {
             (Some(it), None) => it.reason.to_string(),
             (None, Some(it)) => format!("not: {}", it.reason),
-            _ => panic!("an entry is one or the other, and once"),
+            _ => panic!("the entry must be either activated or skipped"),
         }
     }
 }

@@ -1,4 +1,4 @@
-//! The lorebooks and entries that the engine scans, with all fields parsed.
+//! Defines the lorebooks and entries that the engine evaluates, with all fields parsed.
 
 use base::ids::{LorebookEntryId, LorebookId};
 use base::prompt_role::PromptRole;

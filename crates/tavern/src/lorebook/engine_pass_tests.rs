@@ -19,10 +19,10 @@ fn n_activated(
     extensions: [Value; 3],
     change: impl FnOnce(&mut super::engine_fixture::EngineFixture),
 ) -> usize {
-    let mut stage = fixture(&["the castle"], chain(extensions));
-    stage.settings.recursive = true;
-    change(&mut stage);
-    stage.run().activated.len()
+    let mut scan = fixture(&["the castle"], chain(extensions));
+    scan.settings.recursive = true;
+    change(&mut scan);
+    scan.run().activated.len()
 }
 
 fn plain() -> [Value; 3] {
@@ -50,15 +50,15 @@ fn entries_activate_each_other_where_recursion_is_allowed() {
 }
 
 #[test]
-fn an_endless_chain_ends() {
+fn an_endless_chain_of_activations_terminates() {
     let entries: Vec<Value> = (0..50)
         .map(|n| json!({"keys": [format!("k{n}.")], "content": format!("k{}.", n + 1)}))
         .collect();
-    let mut stage = fixture(&["k0."], json!(entries));
-    stage.settings.recursive = true;
-    stage.settings.max_steps = 0;
+    let mut scan = fixture(&["k0."], json!(entries));
+    scan.settings.recursive = true;
+    scan.settings.max_steps = 0;
 
-    assert_eq!(stage.run().activated.len(), 10);
+    assert_eq!(scan.run().activated.len(), 10);
 }
 
 #[test]
@@ -88,19 +88,24 @@ fn the_scan_depth_grows_until_enough_entries_are_active() {
         {"keys": ["one"], "content": "1"}, {"keys": ["two"], "content": "2"},
         {"keys": ["three"], "content": "3"}, {"keys": ["four"], "content": "4"},
     ]);
-    let awake = |min: usize, furthest: usize| {
-        let mut stage = fixture(&["one", "two", "three", "four"], entries.clone());
-        stage.settings.scan_depth = 1;
-        stage.settings.min_activations = min;
-        stage.settings.min_activations_depth = furthest;
-        stage.run().activated.len()
+    let n_active = |min: usize, max_depth: usize| {
+        let mut scan = fixture(&["one", "two", "three", "four"], entries.clone());
+        scan.settings.scan_depth = 1;
+        scan.settings.min_activations = min;
+        scan.settings.min_activations_depth = max_depth;
+        scan.run().activated.len()
     };
 
     assert_eq!(
-        [awake(0, 0), awake(2, 0), awake(3, 0), awake(9, 0)],
+        [
+            n_active(0, 0),
+            n_active(2, 0),
+            n_active(3, 0),
+            n_active(9, 0)
+        ],
         [1, 2, 3, 4]
     );
-    assert_eq!(awake(9, 2), 2);
+    assert_eq!(n_active(9, 2), 2);
 }
 
 #[test]
@@ -132,32 +137,32 @@ fn one_entry_of_a_group_is_activated() {
 }
 
 #[test]
-fn the_weights_of_a_group_are_its_odds() {
+fn entries_of_a_group_are_chosen_in_proportion_to_their_weights() {
     let entries = json!([
         {"keys": ["sky"], "content": "rare", "extensions": {"group": "g", "group_weight": 10}},
         {"keys": ["sky"], "content": "usual", "extensions": {"group": "g", "group_weight": 90}},
     ]);
-    let mut stage = fixture(&["sky"], entries);
+    let mut scan = fixture(&["sky"], entries);
 
     let rare = (0..1_000).filter(|seed| {
-        stage.seed = *seed;
-        stage.texts() == ["rare"]
+        scan.seed = *seed;
+        scan.texts() == ["rare"]
     });
 
     assert!((60..150).contains(&rare.count()));
 }
 
 #[test]
-fn where_the_score_counts_the_entry_with_most_keys_found_wins() {
+fn with_group_scoring_the_entry_with_most_matched_keys_wins() {
     let entries = json!([
         {"keys": ["sky"], "content": "one", "extensions": {"group": "g", "group_weight": 1_000_000}},
         {"keys": ["sky", "blue"], "content": "two", "extensions": {"group": "g"}},
         {"keys": ["sky", "red"], "secondary_keys": ["blue"], "content": "three", "extensions": {"group": "h"}},
     ]);
-    let mut stage = fixture(&["blue sky"], entries);
-    stage.settings.group_scoring = true;
+    let mut scan = fixture(&["blue sky"], entries);
+    scan.settings.group_scoring = true;
 
-    let mut texts = stage.texts();
+    let mut texts = scan.texts();
     texts.sort();
     assert_eq!(texts, ["three", "two"]);
 }
@@ -182,10 +187,10 @@ fn a_group_with_an_active_entry_activates_no_other() {
         {"keys": ["sky"], "content": "a storm", "extensions": {"group": "g, h"}},
         {"keys": ["storm"], "content": "b", "extensions": {"group": "h"}},
     ]);
-    let mut stage = fixture(&["sky"], entries);
-    stage.settings.recursive = true;
+    let mut scan = fixture(&["sky"], entries);
+    scan.settings.recursive = true;
 
-    let outcome = stage.run();
+    let outcome = scan.run();
     assert_eq!(outcome.activated.len(), 1);
     assert_eq!(outcome.skipped[0].reason, SkipReason::Group("h".into()));
 }
@@ -194,14 +199,14 @@ fn a_group_with_an_active_entry_activates_no_other() {
 fn probability_is_rolled_once_per_scan_and_depends_on_the_seed() {
     let mut entries = chain(plain());
     entries[1]["extensions"] = json!({"probability": 50, "useProbability": true});
-    let mut stage = fixture(&["castle tower"], entries);
-    stage.settings.recursive = true;
+    let mut scan = fixture(&["castle tower"], entries);
+    scan.settings.recursive = true;
 
     let n = (0..400)
         .filter(|seed| {
-            stage.seed = *seed;
-            let first = stage.run();
-            assert_eq!(first, stage.run());
+            scan.seed = *seed;
+            let first = scan.run();
+            assert_eq!(first, scan.run());
             first.activated.len() == 3
         })
         .count();
@@ -228,10 +233,10 @@ fn entries_past_the_budget_are_dropped_by_priority_and_reported() {
         {"keys": ["sky"], "content": "high high", "comment": "high", "priority": 50},
         {"keys": ["sky"], "content": "free free", "comment": "free", "priority": 0, "extensions": {"ignore_budget": true}},
     ]);
-    let mut stage = fixture(&["sky"], entries);
-    stage.settings.budget = 4;
+    let mut scan = fixture(&["sky"], entries);
+    scan.settings.budget = 4;
 
-    let outcome = stage.run();
+    let outcome = scan.run();
     let mut names: Vec<&str> = outcome
         .activated
         .iter()
@@ -244,16 +249,16 @@ fn entries_past_the_budget_are_dropped_by_priority_and_reported() {
 }
 
 #[test]
-fn without_priorities_the_higher_order_stays_until_the_first_that_does_not_fit() {
+fn without_priorities_entries_are_kept_by_order_until_one_does_not_fit() {
     let entries = json!([
         {"keys": ["sky"], "content": "small", "insertion_order": 1},
         {"keys": ["sky"], "content": "much too long for it", "insertion_order": 2},
         {"keys": ["sky"], "content": "two words", "insertion_order": 3},
     ]);
-    let mut stage = fixture(&["sky"], entries);
-    stage.settings.budget = 5;
+    let mut scan = fixture(&["sky"], entries);
+    scan.settings.budget = 5;
 
-    assert_eq!(stage.texts(), ["two words"]);
+    assert_eq!(scan.texts(), ["two words"]);
 }
 
 #[test]
@@ -262,9 +267,9 @@ fn the_budget_of_a_lorebook_applies_only_to_its_entries() {
         {"keys": ["sky"], "content": "one two three", "insertion_order": 3},
         {"keys": ["sky"], "content": "one", "insertion_order": 2},
     ]);
-    let mut stage = fixture(&["sky"], entries);
-    stage.lorebooks[0].token_budget = Some(2);
+    let mut scan = fixture(&["sky"], entries);
+    scan.lorebooks[0].token_budget = Some(2);
 
-    assert_eq!(stage.texts(), ["one"]);
-    assert_eq!(stage.run().dropped.len(), 1);
+    assert_eq!(scan.texts(), ["one"]);
+    assert_eq!(scan.run().dropped.len(), 1);
 }

@@ -6,7 +6,7 @@ use super::engine_fixture::fixture;
 use crate::import_warning::ImportWarning;
 
 #[test]
-fn patterns_are_read_as_javascript_has_them() {
+fn patterns_have_the_syntax_of_javascript() {
     let cases = [
         (r"/drag(on|oon)s?/", "the dragoons", true),
         (r"/DRAGON/i", "a dragon", true),
@@ -59,13 +59,13 @@ fn an_entry_with_an_invalid_pattern_is_inactive_with_a_warning() {
         "/.{0,5000}x{0,5000}/",
         "/(?<=a{1,900}b{1,900}){900}/",
     ] {
-        let stage = fixture(
+        let scan = fixture(
             &["a dragon"],
             json!([{"keys": ["dragon", key], "comment": "Smaug"}]),
         );
-        let outcome = stage.run();
+        let outcome = scan.run();
 
-        assert_eq!(stage.reason(), format!("not: bad_pattern: {key}"));
+        assert_eq!(scan.reason(), format!("not: bad_pattern: {key}"));
         assert_eq!(outcome.warnings.len(), 1, "{:?}", outcome.warnings);
         assert!(outcome.warnings[0].contains("Smaug") && outcome.warnings[0].contains("Book 1"));
         let coded = json!({
@@ -79,10 +79,10 @@ fn an_entry_with_an_invalid_pattern_is_inactive_with_a_warning() {
 #[test]
 fn a_slow_pattern_is_stopped_with_a_warning() {
     let line = "a".repeat(20_000);
-    let stage = fixture(&[&line], json!([{"keys": [r"/(?=a)(a+)+\1$x/"]}]));
+    let scan = fixture(&[&line], json!([{"keys": [r"/(?=a)(a+)+\1$x/"]}]));
 
     let began = std::time::Instant::now();
-    let outcome = stage.run();
+    let outcome = scan.run();
 
     assert!(began.elapsed().as_secs() < 5);
     let is_it = |it: &ImportWarning| it.code == "lore_key_too_slow" && it.contains("took too long");

@@ -89,43 +89,43 @@ fn fixture_of<'a>(
     numbers: [usize; 6],
 ) -> EngineFixture<'a> {
     let lines: Vec<&str> = lines.iter().map(String::as_str).collect();
-    let mut stage = fixture(&lines, json!(entries));
+    let mut scan = fixture(&lines, json!(entries));
     let [depth, budget, steps, min, flags, seed] = numbers;
-    stage.settings.scan_depth = depth;
-    stage.settings.budget = budget as i64;
-    stage.settings.max_steps = steps;
-    stage.settings.min_activations = min;
-    stage.settings.recursive = flags & 1 != 0;
-    stage.settings.whole_words = flags & 2 != 0;
-    stage.settings.ascii_words = flags & 4 != 0;
-    stage.settings.group_scoring = flags & 8 != 0;
-    stage.seed = seed as u64;
-    stage
+    scan.settings.scan_depth = depth;
+    scan.settings.budget = budget as i64;
+    scan.settings.max_steps = steps;
+    scan.settings.min_activations = min;
+    scan.settings.recursive = flags & 1 != 0;
+    scan.settings.whole_words = flags & 2 != 0;
+    scan.settings.ascii_words = flags & 4 != 0;
+    scan.settings.group_scoring = flags & 8 != 0;
+    scan.seed = seed as u64;
+    scan
 }
 
 proptest! {
     #[test]
-    fn the_rules_hold_for_any_lorebook_and_text(
+    fn any_lorebook_and_text_give_a_repeatable_result_within_the_budget(
         lines in prop::collection::vec("[a-cäß猫 \n]{0,12}", 0..5),
         entries in prop::collection::vec(any_entry(), 0..8),
         numbers in (0_usize..6, 0_usize..30, 0_usize..14, 0_usize..5, 0_usize..16, any::<usize>()),
     ) {
         let (a, b, c, d, e, f) = numbers;
-        let mut stage = fixture_of(&lines, &entries, [a, b, c, d, e, f]);
-        let outcome = stage.run();
+        let mut scan = fixture_of(&lines, &entries, [a, b, c, d, e, f]);
+        let outcome = scan.run();
 
-        prop_assert_eq!(&outcome, &stage.run(), "the same seed, the same outcome");
+        prop_assert_eq!(&outcome, &scan.run(), "the same seed, the same outcome");
         let keys = outcome.activated.iter().map(|it| &it.entry.key);
         let all: Vec<&String> = keys.chain(outcome.skipped.iter().map(|it| &it.entry.key)).collect();
-        prop_assert_eq!(all.len(), entries.len(), "each entry has one end");
+        prop_assert_eq!(all.len(), entries.len(), "each entry is activated or skipped once");
         prop_assert_eq!(all.iter().collect::<HashSet<_>>().len(), entries.len());
-        let of = |key: &str| &stage.lorebooks[0].entries[key.parse::<usize>().unwrap()];
+        let of = |key: &str| &scan.lorebooks[0].entries[key.parse::<usize>().unwrap()];
         let counted = outcome.activated.iter().filter(|it| !of(&it.entry.key).ignore_budget);
         let n_tokens: i64 = counted.map(|it| it.tokens).sum();
-        prop_assert!(n_tokens == 0 || n_tokens < stage.settings.budget);
+        prop_assert!(n_tokens == 0 || n_tokens < scan.settings.budget);
         prop_assert!(outcome.activated.is_sorted_by_key(|it| it.order));
-        stage.timed_effects = outcome.timed_effects;
-        stage.n_messages += 1;
-        stage.run();
+        scan.timed_effects = outcome.timed_effects;
+        scan.n_messages += 1;
+        scan.run();
     }
 }

@@ -8,7 +8,7 @@ use crate::lorebook::engine_lorebook::{InsertionPosition, LorebookSource};
 use crate::lorebook::scan_request::{LoreInsertionStrategy, ScanTrigger};
 
 #[test]
-fn a_key_is_found_whatever_its_case_and_inside_words_unless_it_says_otherwise() {
+fn keys_match_in_any_case_and_inside_words_unless_configured_otherwise() {
     let cases = [
         (json!({"keys": ["dragon"]}), "Two DRAGONS!", "key: dragon"),
         (
@@ -53,17 +53,17 @@ fn a_key_is_found_whatever_its_case_and_inside_words_unless_it_says_otherwise() 
 }
 
 #[test]
-fn names_are_looked_at_unless_the_settings_say_otherwise() {
-    let mut stage = fixture(&["hello"], json!([{"keys": ["ben"]}]));
-    assert_eq!(stage.reason(), "key: ben");
+fn speaker_names_are_scanned_unless_the_settings_disable_it() {
+    let mut scan = fixture(&["hello"], json!([{"keys": ["ben"]}]));
+    assert_eq!(scan.reason(), "key: ben");
 
-    stage.settings.include_names = false;
+    scan.settings.include_names = false;
 
-    assert_eq!(stage.reason(), "not: no_key");
+    assert_eq!(scan.reason(), "not: no_key");
 }
 
 #[test]
-fn whole_words_end_where_the_script_ends_them_or_where_silly_tavern_does() {
+fn whole_words_have_unicode_boundaries_or_those_of_silly_tavern() {
     // Key, message, found with Unicode boundaries, found with ASCII boundaries.
     let cases = [
         ("猫", "猫がいる", true, true),
@@ -77,16 +77,16 @@ fn whole_words_end_where_the_script_ends_them_or_where_silly_tavern_does() {
     ];
 
     for (key, line, unicode, ascii) in cases {
-        let mut stage = fixture(&[line], json!([{"keys": [key], "constant": false}]));
-        stage.settings.whole_words = true;
+        let mut scan = fixture(&[line], json!([{"keys": [key], "constant": false}]));
+        scan.settings.whole_words = true;
         assert_eq!(
-            stage.run().activated.len() == 1,
+            scan.run().activated.len() == 1,
             unicode,
             "{key} in {line}, Unicode"
         );
-        stage.settings.ascii_words = true;
+        scan.settings.ascii_words = true;
         assert_eq!(
-            stage.run().activated.len() == 1,
+            scan.run().activated.len() == 1,
             ascii,
             "{key} in {line}, ASCII"
         );
@@ -94,7 +94,7 @@ fn whole_words_end_where_the_script_ends_them_or_where_silly_tavern_does() {
 }
 
 #[test]
-fn secondary_keys_count_in_four_ways() {
+fn secondary_keys_support_all_four_logics() {
     let lines = ["dragon", "dragon fire", "dragon fire gold"];
     let cases = [
         (0, [false, true, true]),
@@ -108,10 +108,11 @@ fn secondary_keys_count_in_four_ways() {
             json!([{"keys": ["dragon"], "secondary_keys": ["fire", "gold"], "selective": selective,
                 "extensions": {"selectiveLogic": logic}}])
         };
-        let fires = lines.map(|it| fixture(&[it], entry(json!(true))).run().activated.len() == 1);
+        let is_activated =
+            lines.map(|it| fixture(&[it], entry(json!(true))).run().activated.len() == 1);
         let ignored =
             lines.map(|it| fixture(&[it], entry(json!(false))).run().activated.len() == 1);
-        assert_eq!(fires, expected, "logic {logic}");
+        assert_eq!(is_activated, expected, "logic {logic}");
         assert_eq!(ignored, [true; 3], "not selective");
     }
     let none = json!([{"keys": ["dragon"], "secondary_keys": ["fire"]}]);
@@ -121,27 +122,27 @@ fn secondary_keys_count_in_four_ways() {
 #[test]
 fn scan_depth_comes_from_the_entry_then_the_lorebook_then_the_settings() {
     let lines = ["one", "two", "three dragon", "four wolf"];
-    let sees = |entry: Value, of_book: Option<usize>, of_space: usize| {
-        let mut stage = fixture(&lines, json!([entry]));
-        stage.lorebooks[0].scan_depth = of_book;
-        stage.settings.scan_depth = of_space;
-        stage.run().activated.len() == 1
+    let is_activated_at = |entry: Value, of_book: Option<usize>, of_space: usize| {
+        let mut scan = fixture(&lines, json!([entry]));
+        scan.lorebooks[0].scan_depth = of_book;
+        scan.settings.scan_depth = of_space;
+        scan.run().activated.len() == 1
     };
 
-    assert!(!sees(json!({"keys": ["dragon"]}), None, 2));
-    assert!(sees(json!({"keys": ["dragon"]}), None, 3));
-    assert!(sees(json!({"keys": ["dragon"]}), Some(3), 1));
-    assert!(sees(
+    assert!(!is_activated_at(json!({"keys": ["dragon"]}), None, 2));
+    assert!(is_activated_at(json!({"keys": ["dragon"]}), None, 3));
+    assert!(is_activated_at(json!({"keys": ["dragon"]}), Some(3), 1));
+    assert!(is_activated_at(
         json!({"keys": ["wolf"], "extensions": {"scan_depth": 4}}),
         Some(1),
         1
     ));
-    assert!(!sees(
+    assert!(!is_activated_at(
         json!({"keys": ["one"], "extensions": {"scan_depth": 0}}),
         None,
         4
     ));
-    assert!(sees(
+    assert!(is_activated_at(
         json!({"keys": ["wolf"], "content": "@@scan_depth 4\nText"}),
         None,
         1
@@ -149,24 +150,24 @@ fn scan_depth_comes_from_the_entry_then_the_lorebook_then_the_settings() {
 }
 
 #[test]
-fn an_entry_sees_the_texts_it_asks_for_and_what_all_see() {
+fn an_entry_matches_the_texts_it_requests_and_the_extra_texts() {
     let mut by_description = fixture(
         &["hello"],
         json!([{"keys": ["sorcerer"], "extensions": {"match_character_description": true}}]),
     );
     by_description.texts.description = "A Sorcerer.";
-    let mut unasked = fixture(&["hello"], json!([{"keys": ["sorcerer"]}]));
-    unasked.texts.description = "A Sorcerer.";
+    let mut not_requested = fixture(&["hello"], json!([{"keys": ["sorcerer"]}]));
+    not_requested.texts.description = "A Sorcerer.";
     let mut extra = fixture(&["hello"], json!([{"keys": ["storm"]}]));
     extra.extras = vec!["A storm comes."];
 
     assert_eq!(by_description.reason(), "key: sorcerer");
-    assert_eq!(unasked.reason(), "not: no_key");
+    assert_eq!(not_requested.reason(), "not: no_key");
     assert_eq!(extra.reason(), "key: storm");
 }
 
 #[test]
-fn an_entry_is_for_the_speakers_and_triggers_it_names() {
+fn an_entry_applies_only_to_its_speakers_and_triggers() {
     let filtered =
         |filter: Value| json!([{"constant": true, "extensions": {"character_filter": filter}}]);
     let only = filtered(json!({"isExclude": false, "names": ["ada"], "tags": []}));
@@ -198,8 +199,8 @@ fn an_entry_is_for_the_speakers_and_triggers_it_names() {
 #[test]
 fn every_position_of_silly_tavern_is_supported() {
     let place = |extensions: Value| {
-        let stage = fixture(&[], json!([{"constant": true, "extensions": extensions}]));
-        stage.run().activated[0].position.clone()
+        let scan = fixture(&[], json!([{"constant": true, "extensions": extensions}]));
+        scan.run().activated[0].position.clone()
     };
 
     let numbered: Vec<InsertionPosition> = (0..4)
@@ -244,7 +245,7 @@ fn every_position_of_silly_tavern_is_supported() {
 
 #[test]
 fn decorators_position_an_entry_and_decide_when_it_activates() {
-    let mut stage = fixture(
+    let mut scan = fixture(
         &["a dragon", "b", "c"],
         json!([
             {"keys": ["dragon"], "content": "@@depth 2\n@@role user\nAt depth"},
@@ -258,8 +259,8 @@ fn decorators_position_an_entry_and_decide_when_it_activates() {
             {"keys": ["dragon"], "content": "@@activate_only_every 2\nEven"},
         ]),
     );
-    stage.n_replies = 2;
-    let outcome = stage.run();
+    scan.n_replies = 2;
+    let outcome = scan.run();
 
     let place = |text: &str| {
         outcome
@@ -301,8 +302,8 @@ fn decorators_position_an_entry_and_decide_when_it_activates() {
 }
 
 #[test]
-fn a_higher_order_is_nearer_to_the_end_and_macros_run_in_what_enters() {
-    let stage = fixture(
+fn entries_are_sorted_by_order_and_their_macros_are_expanded() {
+    let scan = fixture(
         &["dragon"],
         json!([
             {"keys": ["dragon"], "content": "last", "insertion_order": 200},
@@ -311,12 +312,12 @@ fn a_higher_order_is_nearer_to_the_end_and_macros_run_in_what_enters() {
         ]),
     );
 
-    assert_eq!(stage.texts(), ["first Ada", "middle", "last"]);
+    assert_eq!(scan.texts(), ["first Ada", "middle", "last"]);
 }
 
 #[test]
-fn orders_at_the_ends_of_their_range_are_orders_too() {
-    let stage = fixture(
+fn the_smallest_and_the_largest_order_are_sorted_correctly() {
+    let scan = fixture(
         &["dragon"],
         json!([
             {"keys": ["dragon"], "content": "last", "insertion_order": i64::MAX, "extensions": {"group": "g", "group_override": true}},
@@ -325,14 +326,14 @@ fn orders_at_the_ends_of_their_range_are_orders_too() {
         ]),
     );
 
-    assert_eq!(stage.texts(), ["first", "last"]);
+    assert_eq!(scan.texts(), ["first", "last"]);
 }
 
 #[test]
 fn lorebooks_are_scanned_by_precedence_and_only_once() {
     let one = |name: &str| json!([{"constant": true, "content": name}]);
-    let mut stage = fixture(&[], json!([]));
-    stage.lorebooks = vec![
+    let mut scan = fixture(&[], json!([]));
+    scan.lorebooks = vec![
         lorebook("c", LorebookSource::Conversation, one("conversation")),
         lorebook("p", LorebookSource::Persona, one("persona")),
         lorebook("s", LorebookSource::Space, one("space")),
@@ -342,12 +343,12 @@ fn lorebooks_are_scanned_by_precedence_and_only_once() {
 
     // Of equal orders, the entry of the first lorebook is nearest to the end.
     assert_eq!(
-        stage.texts(),
+        scan.texts(),
         ["space", "character", "persona", "conversation"]
     );
-    stage.settings.insertion_strategy = LoreInsertionStrategy::GlobalLoreFirst;
+    scan.settings.insertion_strategy = LoreInsertionStrategy::GlobalLoreFirst;
     assert_eq!(
-        stage.texts(),
+        scan.texts(),
         ["character", "space", "persona", "conversation"]
     );
 }

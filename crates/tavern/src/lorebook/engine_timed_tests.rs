@@ -6,31 +6,31 @@ use super::engine_fixture::fixture;
 
 /// Scans a conversation at each of these lengths; returns `length:state`. Each message has the key.
 fn play(extensions: Value, lengths: &[i64]) -> String {
-    let mut stage = fixture(
+    let mut scan = fixture(
         &["the dragon"],
         json!([{"keys": ["dragon"], "content": "Fire.", "extensions": extensions}]),
     );
     let mut states = Vec::new();
     for n_messages in lengths {
-        stage.n_messages = *n_messages;
-        let state = match stage.reason().split(':').next().unwrap_or_default() {
+        scan.n_messages = *n_messages;
+        let state = match scan.reason().split(':').next().unwrap_or_default() {
             "key" => "hit",
             "sticky" => "sticky",
             "kept_after_match" => "kept",
-            _ if stage.reason() == "not: cooldown" => "cool",
-            _ if stage.reason().starts_with("not: delay") => "delay",
+            _ if scan.reason() == "not: cooldown" => "cool",
+            _ if scan.reason().starts_with("not: delay") => "delay",
             _ => "other",
         };
         states.push(format!("{n_messages}:{state}"));
         // Effects are stored as JSON.
-        let kept = serde_json::to_string(&stage.run().timed_effects).unwrap();
-        stage.timed_effects = serde_json::from_str(&kept).unwrap();
+        let kept = serde_json::to_string(&scan.run().timed_effects).unwrap();
+        scan.timed_effects = serde_json::from_str(&kept).unwrap();
     }
     states.join(" ")
 }
 
 #[test]
-fn effects_last_as_many_messages_as_they_say() {
+fn effects_last_for_the_configured_number_of_messages() {
     let all = json!({"sticky": 3, "cooldown": 2, "delay": 2});
     assert_eq!(
         play(all.clone(), &[0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10]),
@@ -82,38 +82,38 @@ fn a_sticky_entry_needs_neither_key_nor_probability() {
 
 #[test]
 fn an_edited_entry_loses_its_effects() {
-    let mut stage = fixture(
+    let mut scan = fixture(
         &["nothing"],
         json!([{"keys": ["dragon"], "content": "Fire.", "extensions": {"sticky": 9}}]),
     );
-    stage.messages = vec!["dragon"];
-    stage.timed_effects = stage.run().timed_effects;
-    stage.messages = vec!["nothing"];
-    stage.n_messages = 3;
-    assert_eq!(stage.reason(), "sticky");
+    scan.messages = vec!["dragon"];
+    scan.timed_effects = scan.run().timed_effects;
+    scan.messages = vec!["nothing"];
+    scan.n_messages = 3;
+    assert_eq!(scan.reason(), "sticky");
 
-    stage.lorebooks[0].entries[0].content = "Ice.".into();
+    scan.lorebooks[0].entries[0].content = "Ice.".into();
 
-    assert_eq!(stage.reason(), "not: no_key");
+    assert_eq!(scan.reason(), "not: no_key");
 }
 
 #[test]
 fn effects_of_an_inactive_lorebook_continue() {
-    let mut stage = fixture(
+    let mut scan = fixture(
         &["dragon"],
         json!([{"keys": ["dragon"], "content": "Fire.", "extensions": {"sticky": 5}}]),
     );
-    let books = stage.lorebooks.clone();
-    let kept = stage.run().timed_effects;
-    stage.lorebooks.clear();
-    stage.n_messages = 3;
-    stage.timed_effects = kept;
-    stage.timed_effects = stage.run().timed_effects;
-    stage.lorebooks = books;
-    stage.messages = vec!["nothing"];
-    stage.n_messages = 4;
+    let books = scan.lorebooks.clone();
+    let kept = scan.run().timed_effects;
+    scan.lorebooks.clear();
+    scan.n_messages = 3;
+    scan.timed_effects = kept;
+    scan.timed_effects = scan.run().timed_effects;
+    scan.lorebooks = books;
+    scan.messages = vec!["nothing"];
+    scan.n_messages = 4;
 
-    assert_eq!(stage.reason(), "sticky");
+    assert_eq!(scan.reason(), "sticky");
 }
 
 #[test]
@@ -131,7 +131,7 @@ fn an_entry_may_stay_active_forever_or_activate_only_once() {
     kept.messages = vec!["nothing"];
     kept.n_messages = 900;
     once.timed_effects = once.run().timed_effects;
-    assert_eq!(once.reason(), "key: dragon", "the same turn again");
+    assert_eq!(once.reason(), "key: dragon", "the same scan again");
     once.n_messages = 2;
 
     assert_eq!(kept.reason(), "kept_after_match");

@@ -1,10 +1,11 @@
-//! Inclusion groups: of the activated entries of a group, only one is kept.
+//! Excludes matching entries so that at most one entry of each inclusion group is active, chosen by
+//! score, override or a weighted random draw. Sticky entries always remain.
 
 use std::cmp::Reverse;
 use std::collections::{HashMap, HashSet};
 
 use crate::lorebook::engine_lorebook::LorebookEntry;
-use crate::lorebook::probability;
+use crate::lorebook::seeded_hash;
 
 /// An entry that passed its checks.
 pub struct GroupCandidate<'a> {
@@ -18,15 +19,15 @@ pub struct GroupCandidate<'a> {
 pub struct GroupRules<'a> {
     /// Groups that already have an active entry.
     pub decided: &'a HashSet<&'a str>,
-    /// Returns how many keys of an entry are found.
+    /// Returns the score of an entry: the number of its matched keys.
     pub score: &'a dyn Fn(usize) -> usize,
     /// Whether group scoring applies to entries that do not set it.
     pub scoring: bool,
     pub seed: u64,
 }
 
-/// Returns the candidates that lose, each with its group. `candidates` are in order. A candidate
-/// loses at most once: a loser in one group is ignored in the next.
+/// Returns the excluded candidates, each with its group. `candidates` are in order of precedence. A
+/// candidate that one group excludes is ignored in the next groups.
 pub fn excluded_entries(
     candidates: &[GroupCandidate],
     rules: &GroupRules,
@@ -93,7 +94,7 @@ fn highest_scored<'a>(
 /// Draws one entry at random by weight.
 fn draw_by_weight(name: &str, members: &[&GroupCandidate], seed: u64) -> usize {
     let total: f64 = members.iter().map(|it| it.entry.group_weight).sum();
-    let mut rest = probability::roll(probability::mix_hash(seed, "group"), name) * total;
+    let mut rest = seeded_hash::roll(seeded_hash::mix_hash(seed, "group"), name) * total;
     for member in members {
         rest -= member.entry.group_weight;
         if rest < 0.0 {

@@ -35,7 +35,7 @@ fn excluded(entries: &[LorebookEntry], sticky: &[usize], settled: &[&str]) -> Ve
 }
 
 #[test]
-fn a_sticky_entry_stays_alone_in_its_group() {
+fn a_sticky_entry_excludes_the_rest_of_its_group() {
     let group = entries(&[
         json!({"group": "g"}),
         json!({"group": "g", "group_override": true}),

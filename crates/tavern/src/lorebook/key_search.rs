@@ -1,4 +1,5 @@
-//! Finds keys in texts: one automaton searches all plain keys of all lorebooks, each text once.
+//! Searches the texts of a scan for the keys of all lorebooks: for all plain keys at once (one
+//! automaton for each case rule), and for each pattern separately.
 //!
 //! Texts are searched when they are needed, and matches are stored with their position. So each
 //! entry can have its own depth and texts, and a pass with a greater depth reads only new messages.

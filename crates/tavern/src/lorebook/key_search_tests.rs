@@ -46,7 +46,7 @@ fn a_text_beside_the_messages_counts_for_entries_that_request_it() {
 }
 
 #[test]
-fn keys_inside_each_other_are_all_found_with_their_own_bounds() {
+fn overlapping_keys_are_all_found_with_their_own_word_boundaries() {
     let mut search = KeySearch::new();
     let inner = search.add_plain_key("dragon", false, WordBoundary::Word);
     let outer = search.add_plain_key("dragonfly", false, WordBoundary::Word);
@@ -57,7 +57,7 @@ fn keys_inside_each_other_are_all_found_with_their_own_bounds() {
 }
 
 #[test]
-fn a_pattern_sees_messages_apart_and_newest_first() {
+fn a_pattern_searches_each_message_separately_and_newest_first() {
     let mut search = KeySearch::new();
     let across = search.compile_pattern_key("", "one.two", "").unwrap();
     let marked = search.compile_pattern_key("", "\u{1}two", "").unwrap();

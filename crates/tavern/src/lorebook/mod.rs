@@ -1,8 +1,8 @@
-//! The lorebook engine: which entries enter a prompt.
+//! The lorebook engine: decides which lorebook entries are inserted into a prompt, and where.
 //!
-//! [`engine::activate`] is a pure function from a [`scan_request::ScanRequest`] to a
-//! [`scan_result::ScanResult`]: time is a number of messages, randomness a seed. Messages are only
-//! searched; macros in them are never expanded.
+//! [`engine::activate`] converts a [`scan_request::ScanRequest`] to a [`scan_result::ScanResult`]
+//! without I/O: time is a number of messages, randomness a seed. Messages are only searched; macros
+//! in them are never expanded.
 
 pub mod activation;
 pub mod compiled_entry;
@@ -12,9 +12,9 @@ pub mod engine_lorebook;
 pub mod inclusion_groups;
 pub mod key_search;
 pub mod pattern;
-pub mod probability;
 pub mod scan_budget;
 pub mod scan_pass;
 pub mod scan_request;
 pub mod scan_result;
+pub mod seeded_hash;
 pub mod timed_effects;

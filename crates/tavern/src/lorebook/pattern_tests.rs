@@ -46,7 +46,7 @@ fn flags_have_the_meaning_of_javascript() {
 }
 
 #[test]
-fn patterns_that_look_around_run_in_the_engine_that_counts() {
+fn patterns_with_lookaround_run_in_the_engine_that_counts_steps() {
     let looks = compile("(?<=a)b", "").unwrap();
 
     assert!(matches!(&*looks, Pattern::Backtracking(_)));

@@ -1,4 +1,4 @@
-//! Limits the work of one scan, because its patterns are untrusted.
+//! Limits the steps and the time of one lorebook scan, because its patterns are untrusted.
 //!
 //! **Invariant:** work is counted in steps, so that a scan ends at the same point on every machine
 //! and under any load: a preview shows what a run will send. A time limit, far above what the steps

@@ -1,4 +1,4 @@
-//! The kinds of passes of a lorebook scan, and the state of an entry between passes.
+//! Defines the kinds of passes of a lorebook scan, and the state of an entry between passes.
 
 use crate::lorebook::scan_result::SkipReason;
 

@@ -1,4 +1,5 @@
-//! The input of the engine: lorebooks, messages and settings for one prompt.
+//! Defines the input of the lorebook engine for one prompt: lorebooks, messages, other texts, and
+//! the World Info settings, which are parsed from the settings of a space.
 
 use serde::{Deserialize, Serialize};
 
@@ -100,7 +101,8 @@ pub struct ScanSettings {
     pub token_budget_cap: i64,
     /// Whether the content of entries may activate others.
     pub recursive: bool,
-    /// The maximum number of recursion passes; 0: until no more entries activate.
+    /// The maximum number of passes: the first one and those for recursion. Only the limit of the
+    /// engine applies if it is 0, or if `min_activations` is set.
     pub max_steps: usize,
     /// The scan depth grows until this many entries are active.
     pub min_activations: usize,

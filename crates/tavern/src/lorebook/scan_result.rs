@@ -1,4 +1,5 @@
-//! The output of the engine: which entries are activated, and why the others are not.
+//! Defines the output of the lorebook engine: which entries are activated or skipped, each with its
+//! reason.
 
 use std::fmt;
 

@@ -1,4 +1,5 @@
-//! The timed effects of lorebook entries in a conversation: sticky, cooldown and permanent matches.
+//! Records the timed effects of lorebook entries in a conversation (sticky, cooldown, permanent
+//! match), and removes those that have ended.
 //!
 //! Time is the number of messages. **Invariant:** an effect ends when the timeline is no longer
 //! than at its start, so that a regenerated or deleted message leaves no effect. A cooldown that
@@ -114,6 +115,6 @@ fn new_effect(entry: &LorebookEntry, n_messages: i64, n: i64) -> TimedEffect {
 fn entry_hash(entry: &LorebookEntry) -> u64 {
     let texts = entry.keys.iter().chain([&entry.content]);
     texts.fold(0, |hash, text| {
-        crate::lorebook::probability::mix_hash(hash, text)
+        crate::lorebook::seeded_hash::mix_hash(hash, text)
     })
 }

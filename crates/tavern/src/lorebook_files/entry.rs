@@ -1,5 +1,5 @@
-//! Parses an entry from its stored document: a `character_book` entry of V2 or V3, with
-//! SillyTavern's fields in `extensions`.
+//! Parses a stored entry (a `character_book` entry of V2 or V3, with SillyTavern's fields in
+//! `extensions`) into the form that the lorebook engine uses.
 
 use base::ids::LorebookEntryId;
 use base::prompt_role::PromptRole;

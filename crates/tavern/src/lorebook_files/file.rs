@@ -1,5 +1,5 @@
-//! Reads lorebook files of every known tool (SillyTavern world info, lorebooks of cards,
-//! `lorebook_v3`, Agnai, Risu, NovelAI), and writes world info.
+//! Reads and validates lorebook files of all supported tools (SillyTavern world info, lorebooks of
+//! cards, `lorebook_v3`, Agnai, Risu, NovelAI), and writes world info files.
 //!
 //! **Invariant:** files are untrusted: their size, depth, and number of values and entries are
 //! limited.
@@ -11,7 +11,7 @@ use serde_json::{Map, Value, json};
 
 use crate::cards::card;
 use crate::import_warning::ImportWarning;
-use crate::lorebook_files::{convert, importers};
+use crate::lorebook_files::{importers, world_info};
 
 type JsonObject = Map<String, Value>;
 
@@ -151,7 +151,7 @@ fn read_entries(
             ));
         }
     };
-    let in_world = convert::is_world_info(entries.iter().map(|(_, it)| it));
+    let in_world = world_info::is_world_info(entries.iter().map(|(_, it)| it));
     let mut read = Vec::new();
     for (uid, entry) in entries {
         let Value::Object(mut entry) = entry else {
@@ -167,15 +167,15 @@ fn read_entries(
             warnings.push(ImportWarning::new("entry_empty", sentence));
             continue;
         }
-        let is_of_world = convert::is_world_info_entry(&entry, in_world);
+        let is_of_world = world_info::is_world_info_entry(&entry, in_world);
         let own = if is_of_world { "uid" } else { "id" };
         if let (Some(uid), false) = (uid, entry.contains_key(own)) {
             let number = uid.parse::<i64>().map(Value::from);
             entry.insert(own.to_owned(), number.unwrap_or_else(|_| json!(uid)));
         }
         read.push(match is_of_world {
-            true => convert::from_world_info(entry),
-            false => convert::complete_entry(entry),
+            true => world_info::from_world_info(entry),
+            false => world_info::complete_entry(entry),
         });
     }
     Ok((book, read))
@@ -295,7 +295,7 @@ pub fn to_world_info(
     let of_world = entries.iter().map(|entry| {
         let uid = entry.get("id").cloned().unwrap_or_default();
         let key = uid_key(&uid);
-        (key, Value::Object(convert::to_world_info(entry, &uid)))
+        (key, Value::Object(world_info::to_world_info(entry, &uid)))
     });
     world.insert("entries".to_owned(), Value::Object(of_world.collect()));
     world.insert("name".to_owned(), json!(name));

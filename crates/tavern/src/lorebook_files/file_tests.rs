@@ -60,7 +60,7 @@ fn small_objects_in_large_numbers_are_not_read_into_memory() {
 }
 
 #[test]
-fn a_number_keeps_its_last_digit() {
+fn numbers_keep_their_full_precision() {
     let world = br#"{"entries": {}, "name": "N", "x": 1.6666666666666668e41, "y": 0.1}"#;
     let first = read(world, "a.json").unwrap();
 
@@ -77,9 +77,10 @@ fn a_world_file_keeps_all_its_fields() {
 
     for (uid, entry) in stated["entries"].as_object().unwrap() {
         for (field, value) in entry.as_object().unwrap() {
-            let came = &exported["entries"][uid][field];
-            let is_same = came == value || *came.to_string() == *value.as_str().unwrap_or_default();
-            assert!(is_same, "{uid}.{field}: {value} came back as {came}");
+            let actual = &exported["entries"][uid][field];
+            let is_same =
+                actual == value || *actual.to_string() == *value.as_str().unwrap_or_default();
+            assert!(is_same, "{uid}.{field}: {value} is exported as {actual}");
         }
     }
     assert_eq!(exported["originalData"], stated["originalData"]);
@@ -87,7 +88,7 @@ fn a_world_file_keeps_all_its_fields() {
 }
 
 #[test]
-fn entries_may_be_a_list_their_numbers_text_and_their_keys_one_text() {
+fn entries_may_be_a_list_with_text_numbers_and_keys_as_one_text() {
     let book = parse_fixture("world_array");
 
     assert_eq!(book.name, "world_array");
@@ -138,16 +139,16 @@ fn lorebooks_of_other_tools_keep_their_meaning() {
         parse_fixture("novelai"),
     );
 
-    let moor = &agnai.entries[0];
+    let entry = &agnai.entries[0];
     assert_eq!(
-        moor["keys"],
+        entry["keys"],
         json!(["moor", r"/\bfog\w*\b/i", r"/\bm\wst\b/i"])
     );
     assert_eq!(
         (
-            &moor["content"],
-            &moor["insertion_order"],
-            &moor["priority"]
+            &entry["content"],
+            &entry["insertion_order"],
+            &entry["priority"]
         ),
         (&json!("Fog lies on it."), &json!(3), &json!(5))
     );
@@ -229,8 +230,8 @@ fn an_entry_without_keys_has_the_format_of_the_others() {
     ]});
     let first = |book: Value| {
         let entry = &from_value(book, "x").unwrap().entries[0];
-        let said = [&entry["insertion_order"], &entry["enabled"]];
-        json!(said)
+        let fields = [&entry["insertion_order"], &entry["enabled"]];
+        json!(fields)
     };
 
     assert_eq!(first(of_world), json!([10, false]));
@@ -240,17 +241,17 @@ fn an_entry_without_keys_has_the_format_of_the_others() {
 
 #[test]
 fn conflicting_fields_are_restored() {
-    let strays = json!({
+    let conflicting = json!({
         "group": "a,b", "sticky": 2, "order": 3, "key": ["x"], "uid": 9, "disable": "no",
         "scanDepth": 4, "troupe_beside": {"uid": 1},
     });
-    let mut entry = strays.clone();
+    let mut entry = conflicting.clone();
     entry["keys"] = json!(["Vale"]);
     let first = from_value(json!({"entries": [entry]}), "x").unwrap();
     let second = from_value(export(&first), "x").unwrap();
 
     assert_eq!(second.entries, first.entries);
-    for (field, value) in strays.as_object().unwrap() {
+    for (field, value) in conflicting.as_object().unwrap() {
         assert_eq!(&second.entries[0][field], value, "{field}");
     }
 }

@@ -1,10 +1,10 @@
-//! Imports lorebooks of Agnai, Risu and NovelAI into the `character_book` format. Unknown fields
-//! stay in the entry.
+//! Converts lorebooks of Agnai, Risu and NovelAI to the `character_book` format. Unknown fields are
+//! preserved.
 
 use serde_json::{Map, Value, json};
 
 use crate::import_warning::ImportWarning;
-use crate::lorebook_files::{convert, lenient_json};
+use crate::lorebook_files::{lenient_json, world_info};
 
 /// Translates an entry of another tool; returns `None` if it is not an entry.
 type EntryTranslator = fn(Map<String, Value>) -> Option<Map<String, Value>>;
@@ -38,7 +38,7 @@ pub fn read(
     };
     let n_stated = entries.len();
     let read = entries.into_iter().filter_map(|it| match it {
-        Value::Object(entry) => translate(entry).map(convert::complete_entry),
+        Value::Object(entry) => translate(entry).map(world_info::complete_entry),
         _ => None,
     });
     let read: Vec<_> = read.collect();

@@ -1,5 +1,5 @@
-//! Reads loosely typed JSON values of lorebook files by their meaning: numbers as strings, lists as
-//! strings, booleans as numbers.
+//! Reads loosely typed JSON values of lorebook files: accepts a string for a number, list or
+//! boolean, and a number for a boolean or string.
 
 use serde_json::Value;
 

@@ -1,7 +1,8 @@
-//! Lorebook files (World Info): reads and writes them, also in formats of other programs.
+//! Reads lorebook files (World Info) of several programs, parses stored entries for the engine, and
+//! writes world info files.
 
-pub mod convert;
 pub mod entry;
 pub mod file;
 pub mod importers;
 pub mod lenient_json;
+pub mod world_info;

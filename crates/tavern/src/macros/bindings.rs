@@ -1,4 +1,5 @@
-//! The values of the macros for names and card fields, such as `{{char}}`.
+//! Stores the values of the macros for names and card fields, such as `{{char}}`, and finds the
+//! value of a macro by its name.
 
 /// The values of the macros for names and card fields.
 #[derive(Clone, Debug, Default)]

@@ -1,4 +1,4 @@
-//! Records whether a prompt text contains text of a card.
+//! Defines the enum that states whether a prompt text contains text of a card: no, yes, or unknown.
 
 use serde::{Deserialize, Serialize};
 

@@ -1,5 +1,5 @@
-//! Expands date and time macros. Times are in UTC, because the members of a space have no common
-//! time zone, or at an offset from UTC.
+//! Formats the values of date, time and duration macros. Times are in UTC, because the members of a
+//! space have no common time zone, or at an offset that the macro states.
 
 use chrono::{DateTime, Datelike, FixedOffset, Utc};
 
@@ -131,25 +131,25 @@ mod tests {
 
     #[test]
     fn a_pattern_is_formatted_token_by_token() {
-        let told = |pattern| format_in(pattern, NOON.to_utc());
+        let formatted = |pattern| format_in(pattern, NOON.to_utc());
 
-        assert_eq!(told("YYYY-MM-DD HH:mm:ss"), "2026-11-21 12:04:05");
+        assert_eq!(formatted("YYYY-MM-DD HH:mm:ss"), "2026-11-21 12:04:05");
         assert_eq!(
-            told("dddd, MMMM Do [at] h:mm a"),
+            formatted("dddd, MMMM Do [at] h:mm a"),
             "Saturday, November 21st at 12:04 pm"
         );
-        assert_eq!(told("M/D/YY, H.m.s 漢 ["), "11/21/26, 12.4.5 漢 [");
-        assert_eq!(told(""), "");
+        assert_eq!(formatted("M/D/YY, H.m.s 漢 ["), "11/21/26, 12.4.5 漢 [");
+        assert_eq!(formatted(""), "");
     }
 
     #[test]
     fn the_time_is_given_at_an_offset_from_utc() {
-        let told = |place| expand_with_offset(place, NOON.to_utc());
+        let expand = |place| expand_with_offset(place, NOON.to_utc());
 
-        assert_eq!(told("UTC+2").as_deref(), Some("2:04 PM"));
-        assert_eq!(told("utc-3:30").as_deref(), Some("8:34 AM"));
+        assert_eq!(expand("UTC+2").as_deref(), Some("2:04 PM"));
+        assert_eq!(expand("utc-3:30").as_deref(), Some("8:34 AM"));
         for place in ["UTC", "UTC+", "UTC+15", "UTC+1:99", "UTC+-1", "CET", ""] {
-            assert_eq!(told(place), None, "{place}");
+            assert_eq!(expand(place), None, "{place}");
         }
     }
 
@@ -167,8 +167,8 @@ mod tests {
             (40 * 24 * hour, "a month"),
             (800 * 24 * hour, "2 years"),
         ];
-        for (ms, told) in cases {
-            assert_eq!(humanize_duration(ms), told);
+        for (ms, expected) in cases {
+            assert_eq!(humanize_duration(ms), expected);
         }
     }
 }

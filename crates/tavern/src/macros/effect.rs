@@ -1,4 +1,5 @@
-//! What one macro is replaced by: plain text, a text with further macros, or a trim.
+//! The result of one macro: a text used as it is, a text whose macros are expanded, or the removal
+//! of the line breaks around the macro.
 
 use crate::macros::bindings::{Binding, BoundText};
 
@@ -13,7 +14,7 @@ pub enum MacroEffect<'a> {
 }
 
 impl<'a> MacroEffect<'a> {
-    /// The effect of a macro that stands for a bound name or text.
+    /// Returns the effect of a macro whose value is a bound name or text.
     pub fn from_binding(meaning: Binding<'a>) -> Self {
         match meaning {
             Binding::Name(name) => MacroEffect::Plain(name.to_owned()),

@@ -1,5 +1,5 @@
-//! The values that macros read besides names and cards: the time, the random seed, the last
-//! messages, and variables.
+//! Stores the values that macros read besides names and card fields: time, random seed, last
+//! messages, variables, outlets and model. Records whether text of a card was inserted.
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
@@ -9,7 +9,7 @@ use base::clock::Timestamp;
 use crate::macros::card_use::CardUse;
 use crate::macros::variables::Variables;
 
-/// What macros know in addition to names and cards.
+/// The values that macros read in addition to names and card fields.
 #[derive(Clone, Debug, Default)]
 pub struct MacroEnvironment {
     /// The time for date and time macros; without it they are left unexpanded.
@@ -28,7 +28,8 @@ pub struct MacroEnvironment {
     pub card_use: Cell<CardUse>,
 }
 
-/// The random seed, combined with the text that draws: the same prompt gets the same draws.
+/// The seed of random macros. It is combined with the text that is expanded, so the same prompt
+/// gets the same draws.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MacroSeed {
     pub conversation: i64,

@@ -7,7 +7,7 @@ use crate::macros::card_use::CardUse;
 use crate::macros::effect::MacroEffect;
 use crate::macros::environment::MacroEnvironment;
 use crate::macros::syntax::{IfBlock, MAX_NESTING, MacroCall, MacroNode, parse};
-use crate::macros::variables::{VariableScope, operation, scope_of};
+use crate::macros::variables::scope_of;
 use crate::macros::{date_time, random};
 use crate::seeded_random::SeededRandom;
 
@@ -25,7 +25,7 @@ pub fn expand(text: &str, bindings: &Bindings, environment: &MacroEnvironment) -
     expand_counted(text, bindings, environment).0
 }
 
-/// Does the same, and also returns the work: macros evaluated, and bytes read and written.
+/// Returns `text` with its macros expanded, and the work: macros evaluated, bytes read and written.
 pub fn expand_counted(
     text: &str,
     bindings: &Bindings,
@@ -155,7 +155,8 @@ impl<'a> Expansion<'a> {
         }
     }
 
-    /// Writes an unknown macro as it is in the text, with the macros inside it expanded.
+    /// Writes a macro that is unknown or beyond a limit as it is in the text, with the macros inside
+    /// it expanded.
     fn write_verbatim(&mut self, call: &MacroCall<'_>, out: &mut ExpansionOutput, depth: usize) {
         self.write("{{", out);
         for (n, part) in call.parts.iter().enumerate() {
@@ -169,7 +170,7 @@ impl<'a> Expansion<'a> {
 
     fn expand_if(&mut self, choice: &IfBlock<'_>, out: &mut ExpansionOutput, depth: usize) {
         if !self.can_step(depth) {
-            return;
+            return self.write_if_verbatim(choice, out, depth);
         }
         self.steps_left -= 1;
         let condition = self.expand_args(&choice.call, depth).join("::");
@@ -180,6 +181,17 @@ impl<'a> Expansion<'a> {
         let mut inner = ExpansionOutput::default();
         self.write_all(nodes, &mut inner, depth + 1);
         self.write(inner.text.trim(), out);
+    }
+
+    /// Writes a block beyond a limit as it is in the text.
+    fn write_if_verbatim(&mut self, choice: &IfBlock<'_>, out: &mut ExpansionOutput, depth: usize) {
+        self.write_verbatim(&choice.call, out, depth);
+        self.write_all(&choice.then, out, depth);
+        if !choice.otherwise.is_empty() {
+            self.write("{{else}}", out);
+            self.write_all(&choice.otherwise, out, depth);
+        }
+        self.write("{{/if}}", out);
     }
 
     /// Returns whether a condition is true: neither empty nor `0`, `false`, `off` or `no`. The bare
@@ -283,7 +295,15 @@ impl<'a> Expansion<'a> {
     ) -> Option<String> {
         if let Some(reach) = scope_of(name) {
             let args = self.expand_args(call, depth);
-            return self.apply_variable(name, reach, &args);
+            let output = self
+                .environment
+                .variables
+                .borrow_mut()
+                .execute(name, reach, &args)?;
+            if !output.is_empty() {
+                self.environment.record_card_use(CardUse::Unknown);
+            }
+            return Some(output);
         }
         let value = match name {
             "comment" | "hidden_key" | "banned" => String::new(),
@@ -331,37 +351,6 @@ impl<'a> Expansion<'a> {
             }
         };
         Some(value)
-    }
-
-    fn apply_variable(
-        &mut self,
-        name: &str,
-        scope: VariableScope,
-        args: &[String],
-    ) -> Option<String> {
-        let key = args.first()?.trim();
-        let value = args.get(1).map(String::as_str);
-        let mut variables = self.environment.variables.borrow_mut();
-        let output = match operation(name) {
-            "get" => variables.get(scope, key).to_owned(),
-            "set" => {
-                variables.set(scope, key, value?);
-                String::new()
-            }
-            "add" => {
-                variables.add(scope, key, value?);
-                String::new()
-            }
-            step => {
-                let one = if step == "inc" { "1" } else { "-1" };
-                variables.add(scope, key, one);
-                variables.get(scope, key).to_owned()
-            }
-        };
-        if !output.is_empty() {
-            self.environment.record_card_use(CardUse::Unknown);
-        }
-        Some(output)
     }
 
     fn next_random(&mut self, is_pick: bool) -> SeededRandom {

@@ -2,8 +2,8 @@
 
 use allocation_counter::measure;
 
-use super::tests::environment;
-use super::{Bindings, MAX_DELIMITERS, MAX_WORK, expand};
+use super::tests::{bindings, environment};
+use super::{Bindings, MAX_DELIMITERS, MAX_OUTPUT, MAX_WORK, expand};
 
 /// The maximum heap size during an expansion, in bytes; the same limit as for any untrusted file.
 const MAX_HEAP: u64 = 64 * 1024 * 1024;
@@ -13,16 +13,27 @@ fn full_of(text: &str) -> String {
 }
 
 /// Expands a text and checks its cost.
-fn expand_within_limits(name: &str, text: &str, meanings: &Bindings) -> String {
+fn expand_within_limits(name: &str, text: &str, bindings: &Bindings) -> String {
     let mut expanded = None;
-    let cost = measure(|| expanded = Some(expand(text, meanings, &environment())));
+    let cost = measure(|| expanded = Some(expand(text, bindings, &environment())));
     eprintln!("{name}: {} bytes, {cost:?}", text.len());
     assert!(cost.bytes_max <= MAX_HEAP, "{name}: {cost:?}");
     expanded.expect("it was expanded")
 }
 
 #[test]
-fn the_most_macros_in_a_text_stay_within_the_limits() {
+fn a_text_full_of_open_braces_is_cheap() {
+    for beginning in ["{{", "{{//", "<", "{{char", "<user"] {
+        let text = beginning.repeat(400_000);
+
+        let out = expand(&text, &bindings(), &environment());
+
+        assert_eq!(out, text[..MAX_OUTPUT]);
+    }
+}
+
+#[test]
+fn a_text_full_of_macros_stays_within_the_limits() {
     let texts = [
         "{{a}}",
         "{{random::a::b}}",
@@ -47,17 +58,17 @@ fn the_most_macros_in_a_text_stay_within_the_limits() {
 #[test]
 fn nested_texts_share_one_limit() {
     let text = format!("{{{{description}}}}{}", "{{a}}".repeat(60_000));
-    let meanings = Bindings {
+    let bindings = Bindings {
         description: text.clone().into(),
         ..Bindings::default()
     };
 
-    expand_within_limits("in itself", &text, &meanings);
+    expand_within_limits("in itself", &text, &bindings);
 }
 
 #[test]
 fn text_after_the_last_delimiter_is_unchanged() {
-    let meanings = Bindings {
+    let bindings = Bindings {
         character: "Ada".into(),
         ..Bindings::default()
     };
@@ -66,6 +77,6 @@ fn text_after_the_last_delimiter_is_unchanged() {
     let read = format!("{}{{{{char}}}}", comments(MAX_DELIMITERS - 2));
     let late = format!("{}{{{{char}}}}", comments(MAX_DELIMITERS));
 
-    assert_eq!(expand(&read, &meanings, &environment()), "Ada");
-    assert_eq!(expand(&late, &meanings, &environment()), "{{char}}");
+    assert_eq!(expand(&read, &bindings, &environment()), "Ada");
+    assert_eq!(expand(&late, &bindings, &environment()), "{{char}}");
 }

@@ -50,20 +50,20 @@ fn pieces() -> impl proptest::strategy::Strategy<Value = Vec<&'static str>> {
 
 proptest! {
     #[test]
-    fn every_text_is_expanded_within_its_limits_and_always_alike(words in pieces()) {
+    fn every_text_is_expanded_deterministically_and_within_the_limits(words in pieces()) {
         let text = words.concat();
-        let meanings = Bindings {
+        let bindings = Bindings {
             description: text.clone().into(),
             original: Some(text.clone()),
             ..bindings()
         };
 
-        let (out, steps, work) = expand_counted(&text, &meanings, &environment());
+        let (out, steps, work) = expand_counted(&text, &bindings, &environment());
 
         prop_assert!(out.len() <= MAX_OUTPUT);
         prop_assert!(steps <= MAX_STEPS);
         prop_assert!(work <= 8 * 1024 * 1024);
-        prop_assert_eq!(out, expand_counted(&text, &meanings, &environment()).0);
+        prop_assert_eq!(out, expand_counted(&text, &bindings, &environment()).0);
     }
 
     #[test]

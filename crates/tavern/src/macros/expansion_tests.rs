@@ -8,13 +8,13 @@ use super::{Bindings, MAX_OUTPUT, MAX_STEPS, MacroEnvironment};
 use crate::macros::environment::{LastMessages, MacroSeed};
 use crate::macros::variables::VariableScope;
 
-fn expand(text: &str, meanings: &Bindings) -> String {
-    super::expand(text, meanings, &environment())
+fn expand(text: &str, bindings: &Bindings) -> String {
+    super::expand(text, bindings, &environment())
 }
 
 /// Expands a text in this environment.
-fn expand_in(text: &str, world: &MacroEnvironment) -> String {
-    super::expand(text, &bindings(), world)
+fn expand_in(text: &str, environment: &MacroEnvironment) -> String {
+    super::expand(text, &bindings(), environment)
 }
 
 pub fn environment() -> MacroEnvironment {
@@ -46,7 +46,7 @@ fn expanded(text: &str) -> String {
 }
 
 #[test]
-fn names_are_put_in_whatever_the_case_of_the_macro() {
+fn name_macros_are_replaced_in_any_letter_case() {
     assert_eq!(expanded("{{char}} {{Char}} {{ USER }}"), "Ada Ada Bob");
     assert_eq!(expanded("<USER> <user> <Bot> <CHAR>"), "Bob Bob Ada Ada");
     assert_eq!(
@@ -57,7 +57,7 @@ fn names_are_put_in_whatever_the_case_of_the_macro() {
 }
 
 #[test]
-fn fields_are_put_in_with_their_own_macros_expanded() {
+fn fields_are_inserted_with_their_own_macros_expanded() {
     assert_eq!(expanded("{{description}}"), "Ada likes Bob.");
     assert_eq!(
         expanded("{{persona}} {{personality}} {{scenario}}"),
@@ -95,7 +95,7 @@ fn unknown_macros_are_unchanged() {
 }
 
 #[test]
-fn names_are_never_read_as_macros() {
+fn macros_in_names_are_not_expanded() {
     let tricky = Bindings {
         user: "{{char}} <BOT>".into(),
         ..bindings()
@@ -114,7 +114,7 @@ fn layout_macros_shape_the_text() {
 }
 
 #[test]
-fn the_original_is_put_in_once() {
+fn the_original_is_inserted_once() {
     let replacing = Bindings {
         original: Some("Be {{char}}.".into()),
         ..bindings()
@@ -128,7 +128,7 @@ fn the_original_is_put_in_once() {
 }
 
 #[test]
-fn an_original_that_names_itself_ends() {
+fn an_original_that_references_itself_terminates() {
     let replacing = Bindings {
         original: Some("x{{original}}".into()),
         ..bindings()
@@ -160,21 +160,21 @@ fn time_macros_use_the_given_time() {
 }
 
 #[test]
-fn a_card_that_names_itself_ends() {
-    let circle = Bindings {
+fn a_card_that_references_itself_terminates() {
+    let recursive = Bindings {
         description: "a {{personality}}".into(),
         personality: "b {{description}}".into(),
         ..bindings()
     };
 
-    let out = expand("{{description}}", &circle);
+    let out = expand("{{description}}", &recursive);
 
     assert!(out.starts_with("a b a b"), "{out}");
     assert!(out.len() < 100);
 }
 
 #[test]
-fn a_card_that_doubles_itself_is_bounded() {
+fn a_card_that_references_itself_twice_is_bounded() {
     let doubling = Bindings {
         description: "{{description}}{{description}}x".into(),
         ..bindings()
@@ -212,17 +212,6 @@ fn text_is_cut_between_characters() {
 }
 
 #[test]
-fn a_text_full_of_open_braces_is_cheap() {
-    for beginning in ["{{", "{{//", "<", "{{char", "<user"] {
-        let text = beginning.repeat(400_000);
-
-        let out = expanded(&text);
-
-        assert_eq!(out, text[..MAX_OUTPUT]);
-    }
-}
-
-#[test]
 fn a_comment_may_be_a_page_long() {
     assert_eq!(
         expanded(&format!("a{{{{// {}}}}}b", "page ".repeat(1_000))),
@@ -231,9 +220,9 @@ fn a_comment_may_be_a_page_long() {
 }
 
 #[test]
-fn a_draw_is_the_same_for_the_same_message_and_differs_for_others() {
+fn a_random_choice_is_the_same_for_one_message_and_differs_between_messages() {
     let text = "{{random::a::b::c::d}}{{random: a, b, c, d}}{{roll:1d1000}} {{roll 1000}}";
-    let world_of = |message| MacroEnvironment {
+    let environment_of = |message| MacroEnvironment {
         seed: MacroSeed {
             conversation: 7,
             message,
@@ -241,9 +230,11 @@ fn a_draw_is_the_same_for_the_same_message_and_differs_for_others() {
         ..environment()
     };
 
-    let all: Vec<String> = (0..40).map(|it| expand_in(text, &world_of(it))).collect();
+    let all: Vec<String> = (0..40)
+        .map(|it| expand_in(text, &environment_of(it)))
+        .collect();
 
-    assert_eq!(all[3], expand_in(text, &world_of(3)));
+    assert_eq!(all[3], expand_in(text, &environment_of(3)));
     assert!(all.iter().any(|it| *it != all[0]), "{all:?}");
     assert!(!all[0].contains("{{"));
 }
@@ -251,7 +242,7 @@ fn a_draw_is_the_same_for_the_same_message_and_differs_for_others() {
 #[test]
 fn a_pick_stays_the_same_for_a_conversation() {
     let text = "{{pick::a::b::c::d::e::f::g::h}}{{pick:a,b,c,d,e,f,g,h}}";
-    let world_of = |conversation, message| MacroEnvironment {
+    let environment_of = |conversation, message| MacroEnvironment {
         seed: MacroSeed {
             conversation,
             message,
@@ -259,24 +250,31 @@ fn a_pick_stays_the_same_for_a_conversation() {
         ..environment()
     };
 
-    let in_one: Vec<String> = (0..9).map(|it| expand_in(text, &world_of(1, it))).collect();
-    let in_many: Vec<String> = (0..9).map(|it| expand_in(text, &world_of(it, 1))).collect();
+    let in_one: Vec<String> = (0..9)
+        .map(|it| expand_in(text, &environment_of(1, it)))
+        .collect();
+    let in_many: Vec<String> = (0..9)
+        .map(|it| expand_in(text, &environment_of(it, 1)))
+        .collect();
 
     assert!(in_one.iter().all(|it| *it == in_one[0]));
     assert!(in_many.iter().any(|it| *it != in_many[0]));
 }
 
 #[test]
-fn a_draw_is_one_of_the_options() {
+fn a_random_choice_is_one_of_the_options() {
     for n in 0..20 {
-        let world = MacroEnvironment {
+        let environment = MacroEnvironment {
             seed: MacroSeed {
                 conversation: n,
                 message: n,
             },
             ..environment()
         };
-        let drawn = expand_in("{{random::{{char}}::{{user}}}} {{pick: x\\,y , z}}", &world);
+        let drawn = expand_in(
+            "{{random::{{char}}::{{user}}}} {{pick: x\\,y , z}}",
+            &environment,
+        );
         let (name, item) = drawn.split_once(' ').expect("two draws");
         assert!(["Ada", "Bob"].contains(&name), "{drawn}");
         assert!(["x,y", "z"].contains(&item), "{drawn}");
@@ -287,16 +285,16 @@ fn a_draw_is_one_of_the_options() {
 
 #[test]
 fn variables_are_set_and_read_in_the_order_of_the_text() {
-    let world = environment();
+    let environment = environment();
 
     let out = expand_in(
         "{{getvar::x}}|{{setvar::x::{{char}}}}{{getvar::x}}|{{addvar::x::!}}{{GETVAR::x}}|\
          {{incvar::n}}{{incvar::n}}{{decvar::n}}|{{setglobalvar::x::all}}{{getglobalvar::x}}",
-        &world,
+        &environment,
     );
 
     assert_eq!(out, "|Ada|Ada!|121|all");
-    let variables = world.variables.borrow();
+    let variables = environment.variables.borrow();
     assert_eq!(variables.get(VariableScope::Conversation, "x"), "Ada!");
     assert_eq!(variables.get(VariableScope::Space, "x"), "all");
     assert_eq!(variables.changes.conversation.len(), 2);
@@ -304,18 +302,19 @@ fn variables_are_set_and_read_in_the_order_of_the_text() {
 
 #[test]
 fn variables_can_be_discarded() {
-    let world = environment();
+    let environment = environment();
 
-    let out = world.without_variables(|| expand_in("{{setvar::x::1}}{{getvar::x}}", &world));
+    let out =
+        environment.without_variables(|| expand_in("{{setvar::x::1}}{{getvar::x}}", &environment));
 
     assert_eq!(out, "1");
-    assert!(world.variables.borrow().changes.is_empty());
-    assert_eq!(expand_in("{{getvar::x}}", &world), "");
+    assert!(environment.variables.borrow().changes.is_empty());
+    assert_eq!(expand_in("{{getvar::x}}", &environment), "");
 }
 
 #[test]
 fn a_condition_chooses_one_side_and_runs_only_that() {
-    let world = environment();
+    let environment = environment();
     let cases = [
         ("{{if 1}}a{{else}}b{{/if}}", "a"),
         ("{{if 0}}a{{else}}b{{/if}}", "b"),
@@ -332,13 +331,27 @@ fn a_condition_chooses_one_side_and_runs_only_that() {
         ("{{random::{{if 1}}x{{/if}}}}", "x"),
     ];
     for (text, out) in cases {
-        assert_eq!(expand_in(text, &world), out, "{text}");
+        assert_eq!(expand_in(text, &environment), out, "{text}");
     }
 }
 
 #[test]
+fn a_condition_beyond_a_limit_is_left_as_it_is() {
+    let late = "{{if {{char}}}}a <USER>{{else}}{{if 1}}b{{/if}}{{/if}}c";
+    let steps = "{{noop}}".repeat(MAX_STEPS);
+    assert_eq!(expanded(&(steps + late)), late);
+
+    let meanings = Bindings {
+        description: "a{{if 1}}b{{/if}}{{description}}".into(),
+        ..bindings()
+    };
+    let out = expand("{{description}}", &meanings);
+    assert_eq!(out, "ab".repeat(15) + "a{{if 1}}b{{/if}}{{description}}");
+}
+
+#[test]
 fn messages_are_inserted_and_never_expanded() {
-    let said = LastMessages {
+    let last_messages = LastMessages {
         message: "{{char}}?".into(),
         user_message: "{{setvar::x::1}}".into(),
         character_message: "Hm.".into(),
@@ -346,8 +359,8 @@ fn messages_are_inserted_and_never_expanded() {
         user_spoke_at: Some(Timestamp(1_795_278_245_000 - 600_000)),
         input: "say <BOT>".into(),
     };
-    let world = MacroEnvironment {
-        last_messages: said,
+    let environment = MacroEnvironment {
+        last_messages,
         max_prompt_tokens: 7_680,
         model: "demo".into(),
         ..environment()
@@ -356,19 +369,19 @@ fn messages_are_inserted_and_never_expanded() {
     let out = expand_in(
         "{{lastMessage}} {{lastUserMessage}} {{lastCharMessage}} {{lastMessageId}} {{input}} \
          {{idle_duration}} {{maxPrompt}} {{model}} {{users}}",
-        &world,
+        &environment,
     );
 
     assert_eq!(
         out,
         "{{char}}? {{setvar::x::1}} Hm. 12 say <BOT> 10 minutes 7680 demo Bob, Eve"
     );
-    assert!(world.variables.borrow().changes.is_empty());
+    assert!(environment.variables.borrow().changes.is_empty());
 }
 
 #[test]
 fn simple_macros_work() {
-    let world = MacroEnvironment {
+    let environment = MacroEnvironment {
         outlets: BTreeMap::from([("weather".into(), "Rain on {{char}}.".into())]),
         ..environment()
     };
@@ -381,6 +394,6 @@ fn simple_macros_work() {
         ("{{outlet::weather}}|{{outlet::none}}", "Rain on {{char}}.|"),
     ];
     for (text, out) in cases {
-        assert_eq!(expand_in(text, &world), out, "{text}");
+        assert_eq!(expand_in(text, &environment), out, "{text}");
     }
 }

@@ -1,5 +1,6 @@
-//! Random macros `{{random}}`, `{{pick}}` and `{{roll}}`: the same prompt always gets the same
-//! results.
+//! Derives the seeds, splits the options and rolls the dice of the macros `{{random}}`, `{{pick}}`
+//! and `{{roll}}`; also derives the seed of the lore scan. If a text is expanded again for the same
+//! message, its draws are the same; `{{pick}}` is the same in the whole conversation.
 
 use crate::macros::environment::MacroSeed;
 use crate::seeded_random::SeededRandom;
@@ -87,7 +88,7 @@ mod tests {
     use crate::macros::environment::MacroSeed;
 
     #[test]
-    fn a_roll_stays_within_its_dice() {
+    fn a_roll_is_within_the_range_of_its_dice() {
         let mut any = draw_source(MacroSeed::default(), false, TextFingerprint::new("x"), 0);
         for _ in 0..200 {
             assert!((2..=12).contains(&roll(&mut any, "2d6").unwrap()));
@@ -110,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn one_argument_is_a_list_and_several_are_one_themselves() {
+    fn one_argument_is_a_list_and_several_arguments_are_its_items() {
         let all = |args: &[&str]| split_choices(args.iter().map(|it| (*it).to_owned()).collect());
 
         assert_eq!(all(&["a, b\\,c"]), ["a", " b,c"]);

@@ -1,4 +1,4 @@
-//! Parses a text into plain text and macros, which may be nested.
+//! Parses a text into plain text, macros and `{{if}}` blocks, which may be nested.
 //!
 //! One pass over the text: open macros are on a stack of limited height, and an unclosed macro
 //! becomes text.

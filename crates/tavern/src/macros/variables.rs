@@ -1,5 +1,5 @@
-//! The variables of macros: `setvar` and similar for a conversation, the `global` forms for its
-//! space. Their number and size are limited; excess is discarded.
+//! Stores the variables that macros read and set: `setvar` and similar for a conversation, the
+//! `global` forms for its space. Their number is limited, and long values are truncated.
 
 use std::collections::BTreeMap;
 
@@ -33,7 +33,7 @@ pub fn scope_of(name: &str) -> Option<VariableScope> {
 }
 
 /// Returns the operation of a variable macro, such as `set` for `setvar` and `setglobalvar`.
-pub fn operation(name: &str) -> &str {
+fn operation(name: &str) -> &str {
     let name = name.strip_suffix("var").unwrap_or_default();
     name.strip_suffix("global").unwrap_or(name)
 }
@@ -88,6 +88,35 @@ impl Variables {
         changes.insert(name.to_owned(), value);
     }
 
+    /// Executes a variable macro. Returns the text that replaces it; `None` if an argument is
+    /// missing.
+    pub fn execute(
+        &mut self,
+        macro_name: &str,
+        scope: VariableScope,
+        args: &[String],
+    ) -> Option<String> {
+        let name = args.first()?.trim();
+        let value = args.get(1).map(String::as_str);
+        let output = match operation(macro_name) {
+            "get" => self.get(scope, name).to_owned(),
+            "set" => {
+                self.set(scope, name, value?);
+                String::new()
+            }
+            "add" => {
+                self.add(scope, name, value?);
+                String::new()
+            }
+            step => {
+                let one = if step == "inc" { "1" } else { "-1" };
+                self.add(scope, name, one);
+                self.get(scope, name).to_owned()
+            }
+        };
+        Some(output)
+    }
+
     /// Adds to a number, or appends to a text.
     pub fn add(&mut self, scope: VariableScope, name: &str, value: &str) {
         let present = self.get(scope, name);
@@ -99,7 +128,7 @@ impl Variables {
     }
 }
 
-/// Returns the values within the limits, for values from an import.
+/// Returns the imported values that are within the limits; long values are truncated.
 pub fn within_limits(values: VariableMap) -> VariableMap {
     let mut kept = Variables::default();
     for (name, value) in values {

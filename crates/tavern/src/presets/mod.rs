@@ -1,7 +1,8 @@
-//! Presets: generation settings and prompt order, and the files of other programs.
+//! Defines and validates presets (prompt order, texts and samplers), and converts them from and to
+//! files.
 
-pub mod default_texts;
-pub mod document;
+pub mod complete_preset;
 pub mod formats;
-pub mod import;
 pub mod partial;
+pub mod preset_file;
+pub mod preset_texts;

@@ -1,7 +1,7 @@
-//! A preset in which keys may be missing, as users write it, and its validation.
+//! Defines a preset in which keys may be missing, as users write it, and validates its values.
 //!
 //! `settings.preset` of a space and of a membership, and presets in the library have the same keys.
-//! Unknown keys are preserved.
+//! Unknown keys are ignored here; the caller stores the whole document.
 
 use std::collections::HashSet;
 
@@ -9,7 +9,9 @@ use base::ids::PresetId;
 use serde::Deserialize;
 use utoipa::ToSchema;
 
-use crate::presets::document::{ExampleMessagesMode, NamesBehavior, PresetEntry, PromptPosition};
+use crate::presets::complete_preset::{
+    ExampleMessagesMode, NamesBehavior, PresetEntry, PromptPosition,
+};
 
 const MAX_ENTRIES: usize = 300;
 const MAX_LABEL_CHARS: usize = 200;
@@ -259,7 +261,8 @@ mod tests {
 
     #[test]
     fn valid_values_pass() {
-        let usual = serde_json::to_value(crate::presets::document::Preset::default()).unwrap();
+        let usual =
+            serde_json::to_value(crate::presets::complete_preset::Preset::default()).unwrap();
 
         assert_eq!(invalid_field(usual), None);
         assert_eq!(invalid_field(json!({})), None);

@@ -1,5 +1,5 @@
-//! Approvals of MCP calls: a request that continues must answer every pending approval request.
-//! Pure.
+//! Matches pending approval requests for MCP calls with the answers in a request, and returns the
+//! approved calls. A request must answer every pending one. No I/O.
 
 use responses_api::item::{ItemBody, OutputItem};
 use responses_api::pending_tool_calls::is_incomplete;

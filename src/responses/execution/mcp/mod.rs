@@ -1,4 +1,5 @@
-//! MCP servers of a response: what it does with them, before the first model call and after.
+//! MCP servers of a response: approvals, encrypted credentials, and the work before the first model
+//! call.
 
 pub mod approvals;
 pub mod plan;

@@ -1,4 +1,5 @@
-//! Plans what a response does with MCP servers, and encrypts their credentials.
+//! Determines the MCP servers of a response, their tools known from the history, and the approved
+//! calls to run. Also encrypts and decrypts the credentials of the servers.
 //!
 //! **Invariant:** credentials are stored only encrypted, and only while a background response is
 //! queued or running.
@@ -6,7 +7,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
-use agent::tools::mcp::server::McpServer;
+use agent::tools::mcp::remote_server::McpServer;
 use agent::tools::mcp::sessions::McpSessions;
 use agent::tools::mcp::tool_cache::McpToolCache;
 use agent::tools::mcp::tool_info::McpTool;
@@ -131,7 +132,7 @@ fn encryption_context(id: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use agent::tools::mcp::server::Credentials;
+    use agent::tools::mcp::remote_server::Credentials;
 
     use super::{ServerCredentials, decrypt, encrypt};
     use crate::providers::encryption::SecretCipher;

@@ -1,4 +1,4 @@
-//! Endpoints for administrators: users, runs and statistics of the whole server.
+//! Endpoints for admins: user accounts, runs of all spaces, and statistics of the server.
 
 pub mod runs;
 pub mod stats;

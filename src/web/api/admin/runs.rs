@@ -1,4 +1,5 @@
-//! Runs of all spaces, for operators who monitor the queue.
+//! Endpoint that lists the runs of all spaces with their speaker, node and heartbeat age, for
+//! admins who monitor the run queue.
 //!
 //! **Invariant:** no conversation text is returned, only its length.
 

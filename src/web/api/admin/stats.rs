@@ -1,4 +1,5 @@
-//! Server statistics: totals, current load, and token usage by space and day.
+//! Endpoint that returns server statistics to admins: totals, current load, and token usage by
+//! space and day.
 
 use std::collections::{HashMap, HashSet};
 
@@ -11,8 +12,10 @@ use utoipa::ToSchema;
 
 use crate::accounts::{session, user};
 use crate::app::App;
+use crate::conversations::chats::import_job;
 use crate::conversations::{conversation, message};
 use crate::db::backend::Backend;
+use crate::responses::provider_calls::ProviderLoad;
 use crate::runs::reading::history;
 use crate::runs::reading::history::{DAY_MS, DailyUsage};
 use crate::spaces::space;
@@ -36,6 +39,8 @@ pub struct ServerStats {
     uptime_ms: i64,
     totals: ServerTotals,
     token_use: TokenUse,
+    /// On this node, for each provider that `/v1` has called since the start.
+    provider_calls: Vec<ProviderLoad>,
 }
 
 /// Current totals.
@@ -135,6 +140,7 @@ pub async fn show(
         uptime_ms: now.ms_since(app.started_at),
         totals: load_totals(&app, now).await?,
         token_use: load_token_use(&app, now, days).await?,
+        provider_calls: app.responses.services().provider_queues.load(),
     }))
 }
 
@@ -145,7 +151,7 @@ async fn load_totals(app: &App, now: Timestamp) -> ApiResult<ServerTotals> {
         users: user::count(db).await?,
         guests: user::count_guests(db).await?,
         active_sessions: session::count_active(db, now).await?,
-        spaces: space::count_visible(db).await?,
+        spaces: import_job::count_visible_spaces(db).await?,
         conversations: conversation::count_visible(db).await?,
         messages: message::count_in_visible_conversations(db).await?,
         queued_runs: load.n_queued,
@@ -256,7 +262,7 @@ mod tests {
     }
 
     #[test]
-    fn a_day_is_a_date() {
+    fn a_day_number_is_formatted_as_a_date() {
         assert_eq!(format_date(0), "1970-01-01");
         assert_eq!(format_date(20_778), "2026-11-21");
     }

@@ -1,10 +1,11 @@
-//! User administration: list, show and change accounts.
+//! Endpoints for admins that list, show and change user accounts. A change is published to the
+//! user's spaces and closes sockets that have lost their access.
 
 use actix_web::HttpRequest;
 use actix_web::web::{Data, Json, Path, Query};
 use base::clock::Timestamp;
 use base::ids::UserId;
-use realtime::event::{Envelope, SocketControl};
+use realtime::envelope::{Envelope, SocketControl};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 

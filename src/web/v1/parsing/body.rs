@@ -1,4 +1,5 @@
-//! Reads JSON request bodies of up to 32 MiB, on demand.
+//! Reads and parses the JSON bodies of `/v1` requests, of at most 32 MiB; a body of more than 1 MiB
+//! needs a permit.
 
 use actix_web::HttpRequest;
 use actix_web::http::header::{CONTENT_LENGTH, CONTENT_TYPE, HeaderName};

@@ -1,4 +1,4 @@
-//! Receives request bodies of the Responses API, and the files that they name.
+//! Reads the request bodies of the Responses API, and fetches the files that they name by URL.
 
 pub mod body;
 pub mod remote_files;

@@ -1,10 +1,10 @@
-//! Fetches pictures and documents that a request names by URL, before the response begins. The
-//! bytes replace the URL, so that a later response that continues this one uses what its model saw.
+//! Fetches the pictures and documents that a request names by URL and replaces each URL with the
+//! bytes, so that later responses that continue this one use the same bytes.
 
 use std::time::Duration;
 
-use agent::tools::fetch;
-use agent::tools::fetch::WebFetcher;
+use agent::tools::web_fetcher;
+use agent::tools::web_fetcher::WebFetcher;
 use base::ids::UserId;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -115,7 +115,7 @@ async fn fetch_one(web: &WebFetcher, file: &RemoteFile) -> V1Result<String> {
                 answer.status().as_u16()
             ));
         }
-        let bytes = fetch::read_body(answer, MAX_BYTES).await;
+        let bytes = web_fetcher::read_body(answer, MAX_BYTES).await;
         let (bytes, is_whole) = bytes.map_err(|it| it.to_string())?;
         let media_type = attachment::detect_media_type(&bytes).filter(|_| is_whole);
         match (media_type, file.kind) {

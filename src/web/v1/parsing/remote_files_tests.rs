@@ -5,7 +5,7 @@ use std::net::TcpListener;
 use std::sync::Arc;
 use std::thread;
 
-use agent::tools::fetch::WebFetcher;
+use agent::tools::web_fetcher::WebFetcher;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use outbound_http::client::{OutboundClient, SystemResolver};
@@ -33,8 +33,8 @@ fn server(status: &'static str, body: &'static [u8]) -> String {
     thread::spawn(move || {
         for socket in listener.incoming() {
             let mut socket = socket.unwrap();
-            let mut asked = [0; 4096];
-            let _ = socket.read(&mut asked);
+            let mut request = [0; 4096];
+            let _ = socket.read(&mut request);
             let n_bytes = body.len();
             let head = format!(
                 "HTTP/1.1 {status}\r\nconnection: close\r\ncontent-length: {n_bytes}\r\n\r\n"

@@ -1,10 +1,16 @@
-// The avatar of someone without a picture: up to two initials and a hue that depends on the name only.
+// The address of a small picture, and the avatar of someone without a picture: up to two initials and a
+// hue that depends on the name only.
 const segmenter = new Intl.Segmenter(undefined, { granularity: "grapheme" })
 
 export function initials(name) {
   const words = (name ?? "").trim().split(/\s+/).filter(Boolean)
   const first = words.length > 1 ? [words[0], words.at(-1)] : words
   return first.map(firstGrapheme).join("").toLocaleUpperCase() || "?"
+}
+
+// `url` is that of the API, with the hash of the picture.
+export function faceUrl(url) {
+  return `${url}&size=face`
 }
 
 // Returns 0–11: an index into the twelve hues of the design.

@@ -2,6 +2,7 @@
 export default {
   "error.network": "The server cannot be reached. Check your connection.",
   "error.unexpected": "Something went wrong. Please try again.",
+  "error.load": "This part of the page could not be loaded. Check your connection, or reload the page.",
   "error.internal": "Something went wrong on the server. Please try again.",
   "error.invalid_credentials": "Wrong user name or password.",
   "error.rate_limited": "Too many attempts. Please wait a moment.",

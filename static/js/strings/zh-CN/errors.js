@@ -2,6 +2,7 @@
 export default {
   "error.network": "无法连接服务器，请检查网络。",
   "error.unexpected": "出现错误，请重试。",
+  "error.load": "页面的这一部分无法加载。请检查网络，或重新加载页面。",
   "error.internal": "服务器出现错误，请重试。",
   "error.invalid_credentials": "用户名或密码错误。",
   "error.rate_limited": "尝试次数过多，请稍后再试。",

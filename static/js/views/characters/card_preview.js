@@ -9,13 +9,9 @@ import { button } from "../components/button.js"
 import { openDialog } from "../components/dialog.js"
 import { explain } from "../components/error_messages.js"
 
-// Registers the importer that opens a preview for card files.
-export function registerCardImporter(parts) {
-  parts.fileDrop.registerImporter({
-    name: "card",
-    looksLike: looksLikeCard,
-    open: (file) => openCardPreview(parts, file),
-  })
+// Returns the importer that opens a preview for card files.
+export function cardImporter(parts) {
+  return { name: "card", looksLike: looksLikeCard, open: (file) => openCardPreview(parts, file) }
 }
 
 async function openCardPreview(parts, file) {

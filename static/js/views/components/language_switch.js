@@ -5,7 +5,7 @@ import { LANGUAGES, locale, t } from "../../base/i18n.js"
 // If `choose(tag)` throws, the language does not change.
 export function languageSwitch({ choose, toasts }) {
   const click = async ({ currentTarget: { dataset } }) => {
-    if (dataset.language === locale) return
+    if (dataset.language === locale()) return
     await choose(dataset.language).catch((error) => toasts.error(error))
   }
   return el(
@@ -19,7 +19,7 @@ export function languageSwitch({ choose, toasts }) {
           type: "button",
           lang: tag,
           "data-language": tag,
-          "aria-pressed": String(tag === locale),
+          "aria-pressed": String(tag === locale()),
           on: { click },
         },
         name,

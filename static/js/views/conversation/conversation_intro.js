@@ -5,8 +5,7 @@ import { list } from "../../base/time.js"
 import { modelChoiceOf } from "../../models/providers/provider_kinds.js"
 import { may } from "../../models/members/rights.js"
 import { button } from "../components/button.js"
-import { openCharacterDialog } from "../characters/character_dialog.js"
-import { connectModel } from "../providers/provider_dialog.js"
+import { connectModel, openCharacterDialog } from "../on_demand.js"
 
 const DISMISSED = "troupe.demo_notice_dismissed"
 

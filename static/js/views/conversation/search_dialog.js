@@ -10,16 +10,6 @@ import { check, field, input } from "../components/form.js"
 const PAUSE_MS = 120
 const PAGE = 30
 
-// Opens the search with Ctrl+K or ⌘K.
-export function registerSearchShortcut(parts) {
-  document.addEventListener("keydown", (event) => {
-    const isIt = event.key.toLowerCase() === "k" && (event.ctrlKey || event.metaKey)
-    if (!isIt || event.altKey || event.shiftKey) return
-    event.preventDefault()
-    if (!document.querySelector("dialog[open]")) openSearch(parts)
-  })
-}
-
 export async function openSearch(parts) {
   parts.shell.closeDrawer()
   const hit = await openDialog({

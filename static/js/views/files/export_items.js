@@ -2,7 +2,7 @@
 import { el } from "../../base/dom.js"
 import { t } from "../../base/i18n.js"
 import { may } from "../../models/members/rights.js"
-import { openChatImportDialog } from "./import_dialog.js"
+import { openChatImportDialog } from "../on_demand.js"
 
 // Longer than any export takes.
 const PACKING_MS = 20 * 60_000

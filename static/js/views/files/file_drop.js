@@ -3,16 +3,16 @@
 import { el, icon } from "../../base/dom.js"
 import { t } from "../../base/i18n.js"
 import { inspectFile, importerFor } from "../../models/files/dropped_file.js"
+import { importers } from "../on_demand.js"
 
 export default class FileDrop {
-  #toasts
-  #importers = []
+  #parts
   #overlay = null
   #isOpening = false
   #queue = []
 
-  constructor({ toasts }) {
-    this.#toasts = toasts
+  constructor(parts) {
+    this.#parts = parts
   }
 
   // Lifecycle
@@ -35,12 +35,6 @@ export default class FileDrop {
   }
 
   // Actions
-
-  // `importer` is `{ name, looksLike(file, head, json), open(file, json) }`. `open` resolves when the
-  // file is done; `json` is its content if it is a JSON document, else null.
-  registerImporter(importer) {
-    this.#importers.push(importer)
-  }
 
   // Opens the browser's file dialog. `accept` is that of an input.
   choose({ accept = "", multiple = true } = {}) {
@@ -65,14 +59,19 @@ export default class FileDrop {
 
   // Private
 
+  // An importer is `{ name, looksLike(file, head, json), open(file, json) }`. `open` resolves when the
+  // file is done; `json` is its content if it is a JSON document, else null.
   async #open(file) {
+    const { toasts } = this.#parts
     try {
+      const known = await importers(this.#parts)
+      if (!known) return
       const look = await inspectFile(file)
-      const importer = importerFor(this.#importers, file, look)
+      const importer = importerFor(known, file, look)
       if (importer) await importer.open(file, look.json)
-      else this.#toasts.show(t("drop.unknown", { name: file.name }))
+      else toasts.show(t("drop.unknown", { name: file.name }))
     } catch (error) {
-      this.#toasts.error(error)
+      toasts.error(error)
     }
   }
 

@@ -34,11 +34,11 @@ export async function openSpaceImportDialog(parts, given = null) {
   if (made) await arrive(parts, made)
 }
 
-// Registers the importers. A dropped chat is imported into the open space, else into the first that
+// Returns the importers. A dropped chat is imported into the open space, else into the first that
 // allows it.
-export function registerChatImporters(parts) {
+export function chatImporters(parts) {
   const canImport = (space) => space && may(space.my_role, "files")
-  parts.fileDrop.registerImporter({
+  const chat = {
     name: "chat",
     looksLike: (file, head) => looksLikeChat(file, new TextDecoder().decode(head)),
     open: (file) => {
@@ -47,12 +47,13 @@ export function registerChatImporters(parts) {
       if (space) openChatImportDialog(parts, space.id, file)
       else toasts.show(t("chats.no_space"))
     },
-  })
-  parts.fileDrop.registerImporter({
+  }
+  const space = {
     name: "space",
     looksLike: (file) => /\.troupe\.zip$/i.test(file.name),
     open: (file) => openSpaceImportDialog(parts, file),
-  })
+  }
+  return [chat, space]
 }
 
 async function arrive({ spaces, router, toasts }, { conversation_id: id, space_id: spaceId }) {

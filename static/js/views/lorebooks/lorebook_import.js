@@ -8,13 +8,13 @@ import { submitButton } from "../components/button.js"
 import { openDialog } from "../components/dialog.js"
 import { check, form } from "../components/form.js"
 
-// Registers the importer for lorebook files.
-export function registerLorebookImporter(parts) {
-  parts.fileDrop.registerImporter({
+// Returns the importer for lorebook files.
+export function lorebookImporter(parts) {
+  return {
     name: "lorebook",
     looksLike: (file, head, json) => looksLikeLorebook(json),
     open: (file, json) => openLorebookImportDialog(parts, file, json),
-  })
+  }
 }
 
 async function openLorebookImportDialog(parts, file, json) {

@@ -7,9 +7,7 @@ import { modelChoiceOf } from "../../models/providers/provider_kinds.js"
 import { may, mayManageMember } from "../../models/members/rights.js"
 import { avatar } from "../components/avatar.js"
 import { button, iconButton } from "../components/button.js"
-import { openCharacterDialog } from "../characters/character_dialog.js"
-import { openInviteDialog } from "./invite_dialog.js"
-import MemberDetails from "./member_details.js"
+import { loadModule, openCharacterDialog, openInviteDialog } from "../on_demand.js"
 import Sortable from "../components/sortable.js"
 
 const MOVES = ["Alt+ArrowUp", "Alt+ArrowDown"]
@@ -17,7 +15,8 @@ const MOVES = ["Alt+ArrowUp", "Alt+ArrowDown"]
 export default class MembersTab {
   #root
   #parts
-  #details
+  // Loaded when a member is first opened.
+  #details = null
   #characters = el("ul", { class: "member-list" })
   #people = el("ul", { class: "member-list" })
   #empty = el("div", { class: "panel__empty", hidden: true })
@@ -30,7 +29,6 @@ export default class MembersTab {
   constructor(root, parts) {
     this.#root = root
     this.#parts = parts
-    this.#details = new MemberDetails(parts, { move: (member, step) => this.#moveBy(member, step) })
     this.#sortable = new Sortable(this.#characters, {
       handle: ".member__grip",
       onDrop: (row, index) => this.#drop(Number(row.dataset.membershipId), index),
@@ -202,9 +200,17 @@ export default class MembersTab {
     return goneAt ? t("presence.last_seen", { at: timeOfDay(goneAt) }) : t(`presence.${presence}`)
   }
 
-  #toggle(id) {
+  async #toggle(id) {
+    if (!this.#details) await this.#loadDetails()
+    if (!this.#details) return
     this.#open = this.#open === id ? null : id
     this.#update()
+  }
+
+  async #loadDetails() {
+    const module = await loadModule(this.#parts, () => import("./member_details.js"))
+    const move = (member, step) => this.#moveBy(member, step)
+    if (module) this.#details = new module.default(this.#parts, { move })
   }
 
   // Order

@@ -9,7 +9,7 @@ import { may } from "../../models/members/rights.js"
 import { mayComeFromRun } from "../../models/message/swipes.js"
 import { iconButton } from "../components/button.js"
 import MessageEditor from "./message_editor.js"
-import { showPromptOfMessage } from "../prompt/prompt_dialog.js"
+import { showPromptOfMessage } from "../on_demand.js"
 import { UNDO_MS } from "../components/toast.js"
 
 export default class MessageTools {

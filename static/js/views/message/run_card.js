@@ -4,7 +4,7 @@ import { t } from "../../base/i18n.js"
 import { may } from "../../models/members/rights.js"
 import { button } from "../components/button.js"
 import { explainCancel, explainRun } from "../components/error_messages.js"
-import { changeModel } from "../providers/provider_dialog.js"
+import { changeModel } from "../on_demand.js"
 
 export default class RunCard {
   #root

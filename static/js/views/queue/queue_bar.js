@@ -12,7 +12,7 @@ import { button, iconButton } from "../components/button.js"
 import Countdown from "../components/countdown.js"
 import { slotStrip } from "./queue_slots.js"
 import QueueText from "./queue_text.js"
-import { openRoundDialog } from "./round_dialog.js"
+import { openRoundDialog } from "../on_demand.js"
 
 const EVENTS = CONVERSATION_EVENTS.filter((name) => name !== "typing" && name !== "presence")
 

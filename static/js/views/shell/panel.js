@@ -3,11 +3,15 @@ import { el, replace } from "../../base/dom.js"
 import { t } from "../../base/i18n.js"
 import { iconButton } from "../components/button.js"
 import MembersTab from "../members/members_tab.js"
-import LorebookTab from "../lorebooks/lorebook_tab.js"
-import RunsTab from "../prompt/runs_tab.js"
-import SpaceSettingsTab from "../spaces/space_settings_tab.js"
+import { loadModule } from "../on_demand.js"
 
-const TABS = { cast: MembersTab, lore: LorebookTab, runs: RunsTab, settings: SpaceSettingsTab }
+// The tabs by name: the first is part of the page, the others are loaded when they are first shown.
+const TABS = {
+  cast: null,
+  lore: () => import("../lorebooks/lorebook_tab.js"),
+  runs: () => import("../prompt/runs_tab.js"),
+  settings: () => import("../spaces/space_settings_tab.js"),
+}
 const CHOSEN = "troupe.panel_tab"
 
 export default class Panel {
@@ -17,6 +21,7 @@ export default class Panel {
   #buttons = new Map()
   #tab = null
   #name
+  #request = 0
 
   constructor(root, parts) {
     this.#root = root
@@ -66,7 +71,9 @@ export default class Panel {
   }
 
   #show(name) {
+    this.#request += 1
     this.#tab?.unmount()
+    this.#tab = null
     this.#name = name
     this.#parts.local.setItem(CHOSEN, name)
     for (const [key, button] of this.#buttons) {
@@ -77,8 +84,21 @@ export default class Panel {
     this.#buttons.get(name)?.scrollIntoView({ block: "nearest", inline: "nearest" })
     replace(this.#body)
     this.#body.scrollTop = 0
-    this.#tab = this.#parts.store.openConversation ? new TABS[name](this.#body, this.#parts) : null
-    this.#tab?.mount()
+    if (!this.#parts.store.openConversation) return
+    if (TABS[name]) this.#load(TABS[name])
+    else this.#mount(MembersTab)
+  }
+
+  // Another tab or conversation may be shown in the meantime.
+  async #load(load) {
+    const request = this.#request
+    const module = await loadModule(this.#parts, load)
+    if (module && request === this.#request) this.#mount(module.default)
+  }
+
+  #mount(Tab) {
+    this.#tab = new Tab(this.#body, this.#parts)
+    this.#tab.mount()
   }
 
   #onKey(event) {

@@ -1,6 +1,5 @@
 // The three columns of the page. On narrow screens the outer two are drawers, one at a time, over a
 // backdrop; they are closed by Esc, the backdrop or navigation, and the focus returns.
-import AdminPage, { isAdminPage } from "../../admin/page.js"
 import { el, replace } from "../../base/dom.js"
 import { t } from "../../base/i18n.js"
 import { paths } from "../../router.js"
@@ -10,9 +9,9 @@ import { closeDialogs } from "../components/dialog.js"
 import { emptyState } from "../components/empty_state.js"
 import JobList from "../files/job_list.js"
 import Panel from "./panel.js"
+import { registerSearchShortcut } from "./search_shortcut.js"
 import Sidebar from "./sidebar.js"
-import SettingsView from "../settings/settings.js"
-import { registerSearchShortcut } from "../conversation/search_dialog.js"
+import { loadModule } from "../on_demand.js"
 import { openNewSpaceDialog } from "../spaces/space_dialogs.js"
 
 // As in css/layout.css.
@@ -66,17 +65,9 @@ export default class Shell {
     this.closeDrawer()
     if (route.name === "conversation") return this.#showConversation(route.conversationId, route.messageId)
     if (route.name === "settings") return this.#showSettings(route.part)
-    if (route.name === "admin" && isAdminPage(route.part) && this.#parts.store.user.role === "admin")
-      return this.#showAdmin(route.part)
+    if (route.name === "admin" && this.#parts.store.user.role === "admin") return this.#showAdmin(route.part)
     if (route.name === "home") return this.#goHome()
-    this.#closeConversation()
-    this.#setView(
-      this.#emptyState({
-        title: t("unknown.title"),
-        text: t("unknown.text"),
-        action: { href: "/", label: t("unknown.home") },
-      }),
-    )
+    this.#showUnknown()
   }
 
   // Shows or hides the right panel; on narrow screens it is a drawer.
@@ -113,6 +104,17 @@ export default class Shell {
 
   // Private
 
+  #showUnknown() {
+    this.#closeConversation()
+    this.#setView(
+      this.#emptyState({
+        title: t("unknown.title"),
+        text: t("unknown.text"),
+        action: { href: "/", label: t("unknown.home") },
+      }),
+    )
+  }
+
   async #showConversation(id, messageId) {
     const request = this.#request
     const { spaces, store, local } = this.#parts
@@ -120,6 +122,8 @@ export default class Shell {
     try {
       const ready = spaces.open(id)
       if (!store.conversation(id)) await ready
+      // Without the roster, no author is known, and the messages would move when it arrives.
+      else if (!store.hasRoster(store.conversation(id).space_id)) await ready.catch(() => {})
       if (request !== this.#request) return
       this.#setView(new ConversationView(this.#parts))
       if (messageId) this.#view.reveal(messageId)
@@ -143,14 +147,25 @@ export default class Shell {
     )
   }
 
-  #showSettings(part) {
+  async #showSettings(part) {
     this.#closeConversation()
-    this.#setView(new SettingsView(this.#parts, part))
+    const module = await this.#load(() => import("../settings/settings.js"))
+    if (module) this.#setView(new module.default(this.#parts, part))
   }
 
-  #showAdmin(part) {
+  async #showAdmin(part) {
     this.#closeConversation()
-    this.#setView(new AdminPage(this.#parts, part))
+    const module = await this.#load(() => import("../../admin/page.js"))
+    if (module?.isAdminPage(part)) this.#setView(new module.default(this.#parts, part))
+    else if (module) this.#showUnknown()
+  }
+
+  // Resolves with the module of a page; null if it cannot be loaded or another page was opened in the
+  // meantime.
+  async #load(load) {
+    const request = this.#request
+    const module = await loadModule(this.#parts, load)
+    return request === this.#request ? module : null
   }
 
   #goHome() {

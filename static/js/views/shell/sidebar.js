@@ -10,13 +10,15 @@ import { showBadge } from "../components/badge.js"
 import { spaceFileItems } from "../files/export_items.js"
 import { iconButton } from "../components/button.js"
 import { confirmSignOut } from "../sign_in/guest.js"
-import { openSpaceImportDialog } from "../files/import_dialog.js"
-import { openInvitationDialog } from "../members/invitation_dialog.js"
-import { openInviteDialog } from "../members/invite_dialog.js"
 import { menuButton, openMenu } from "../components/menu.js"
 import { conversationName } from "../conversation/conversation_name.js"
-import { connectModel } from "../providers/provider_dialog.js"
-import { openSearch } from "../conversation/search_dialog.js"
+import {
+  connectModel,
+  openInvitationDialog,
+  openInviteDialog,
+  openSearch,
+  openSpaceImportDialog,
+} from "../on_demand.js"
 import {
   openNewConversationDialog,
   openRenameConversationDialog,
@@ -65,7 +67,7 @@ export default class Sidebar {
     const brand = el(
       "a",
       { class: "sidebar__brand", href: "/" },
-      el("img", { class: "sidebar__logo", src: "/favicon.svg", alt: "" }),
+      icon("logo", "sidebar__logo"),
       t("app.name"),
     )
     const search = iconButton("search", t("search.open"), { click: () => openSearch(this.#parts) })

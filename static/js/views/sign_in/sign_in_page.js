@@ -1,5 +1,5 @@
 // The pages for setup and sign-in.
-import { el, replace } from "../../base/dom.js"
+import { el, icon, replace } from "../../base/dom.js"
 import { t } from "../../base/i18n.js"
 import { submitButton } from "../components/button.js"
 import { field, form, input } from "../components/form.js"
@@ -113,17 +113,6 @@ export function showNotFound(root, { title, text, link }) {
   )
 }
 
-export function showSplash(root) {
-  replace(
-    root,
-    el(
-      "main",
-      { class: "splash", "aria-busy": "true" },
-      el("img", { class: "splash__logo", src: "/favicon.svg", alt: t("app.name") }),
-    ),
-  )
-}
-
 // `page()` returns `{ title, lead, body }` and is called again when the language changes.
 export function showSignInPage(root, { language, toasts, store }, page) {
   const choose = (tag) =>
@@ -154,7 +143,7 @@ function head(title, lead) {
   return el(
     "header",
     { class: "sign-in__head" },
-    el("img", { class: "sign-in__logo", src: "/favicon.svg", alt: "" }),
+    icon("logo", "sign-in__logo"),
     el("h1", { class: "sign-in__title" }, title),
     el("p", { class: "sign-in__lead" }, lead),
   )

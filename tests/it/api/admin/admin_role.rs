@@ -57,7 +57,7 @@ impl AdminFixture {
         }
     }
 
-    /// Posts a message and waits until all runs that follow it have ended.
+    /// Posts a message and waits until no run is queued or running.
     pub async fn post(&self, person: &HttpClient, conversation: i64, text: &str) {
         expect(201, person.post_message(conversation, text, None).await);
         self.settle(person, conversation).await;
@@ -66,8 +66,8 @@ impl AdminFixture {
     /// Waits until the conversation has no queued or running run.
     pub async fn settle(&self, person: &HttpClient, conversation: i64) {
         poll::until("nothing is queued or running", async || {
-            let at = person.conversation(conversation).await;
-            (at["queued_run"].is_null() && at["running_run"].is_null()).then_some(())
+            let document = person.conversation(conversation).await;
+            (document["queued_run"].is_null() && document["running_run"].is_null()).then_some(())
         })
         .await;
     }

@@ -17,17 +17,17 @@ fn field<'a>(list: &'a Value, name: &str) -> Vec<&'a Value> {
 }
 
 on_sqlite! {
-    async fn every_run_is_in_the_ledger_newest_first_and_can_be_filtered(backend) {
-        let office = AdminFixture::open(backend).await;
-        let ann = office.app.register("ann").await;
-        let (one, two) = (office.create_space(&office.admin, "Harbor").await, office.create_space(&ann, "Inn").await);
-        office.post(&office.admin, one.conversation, "First.").await;
-        office.upstream.next(ResponseScript::status(401));
-        office.post(&ann, two.conversation, "Second.").await;
+    async fn every_run_is_listed_newest_first_and_can_be_filtered(backend) {
+        let fixture = AdminFixture::open(backend).await;
+        let ann = fixture.app.register("ann").await;
+        let (one, two) = (fixture.create_space(&fixture.admin, "Harbor").await, fixture.create_space(&ann, "Inn").await);
+        fixture.post(&fixture.admin, one.conversation, "First.").await;
+        fixture.upstream.next(ResponseScript::status(401));
+        fixture.post(&ann, two.conversation, "Second.").await;
         let forced = json!({});
         expect(202, ann.post(&format!("/api/conversations/{}/generate", two.conversation), forced).await);
-        office.settle(&ann, two.conversation).await;
-        let list = async |query: &str| office.get(&format!("/api/admin/runs{query}")).await;
+        fixture.settle(&ann, two.conversation).await;
+        let list = async |query: &str| fixture.get(&format!("/api/admin/runs{query}")).await;
 
         let all = list("").await;
 
@@ -60,24 +60,24 @@ on_sqlite! {
         }
         assert_eq!(list("?limit=1").await["has_more"], true);
         for query in ["?status=done", "?kind=x", "?space_id=x", "?error_code=%00", "?before=1"] {
-            let refused = office.admin.get(&format!("/api/admin/runs{query}")).await;
+            let refused = fixture.admin.get(&format!("/api/admin/runs{query}")).await;
             assert_eq!(refusal(&refused), (400, "invalid_value".to_owned()), "{query}");
         }
-        office.close().await;
+        fixture.close().await;
     }
 
-    async fn a_running_run_shows_its_pulse_and_how_far_it_is_but_no_word(backend) {
-        let office = AdminFixture::open(backend).await;
-        let place = office.create_space(&office.admin, "Harbor").await;
+    async fn a_running_run_shows_its_heartbeat_and_progress_but_no_text(backend) {
+        let fixture = AdminFixture::open(backend).await;
+        let space = fixture.create_space(&fixture.admin, "Harbor").await;
         let (gate, text) = (HoldPoint::closed(), format!("{PLANTED} ünd more"));
-        office.upstream.next(ResponseScript::say(&text).held_at(&gate));
-        let post = office.admin.post_message(place.conversation, PLANTED, None).await;
+        fixture.upstream.next(ResponseScript::say(&text).held_at(&gate));
+        let post = fixture.admin.post_message(space.conversation, PLANTED, None).await;
         expect(201, post);
         gate.step();
         gate.step();
 
         let running = poll::until("two words are written", async || {
-            let list = office.get("/api/admin/runs?status=running").await;
+            let list = fixture.get("/api/admin/runs?status=running").await;
             let live = &list["data"][0]["live"];
             (live["chars"].as_u64()? > 16).then_some(list)
         })
@@ -89,21 +89,21 @@ on_sqlite! {
         assert_eq!((&run["attempt"], &run["finished_at"]), (&json!(1), &Value::Null));
         assert!(!running.to_string().contains("zanzibar"), "{running}");
         gate.open();
-        office.settle(&office.admin, place.conversation).await;
-        let ended = office.get("/api/admin/runs").await;
+        fixture.settle(&fixture.admin, space.conversation).await;
+        let ended = fixture.get("/api/admin/runs").await;
         assert_eq!(ended["data"][0]["live"], Value::Null);
         assert_eq!(ended["data"][0]["heartbeat_age_ms"], Value::Null);
         assert_eq!(ended["data"][0]["usage"], json!({"prompt_tokens": 7, "completion_tokens": 3, "estimated": false}));
         assert!(!ended.to_string().contains("zanzibar"), "{ended}");
-        office.close().await;
+        fixture.close().await;
     }
 
-    async fn reaping_answers_what_was_healed(backend) {
-        let office = AdminFixture::open(backend).await;
+    async fn reaping_returns_the_number_of_recovered_runs(backend) {
+        let fixture = AdminFixture::open(backend).await;
 
-        let report = expect(200, office.admin.post("/api/admin/reap", json!({})).await);
+        let report = expect(200, fixture.admin.post("/api/admin/reap", json!({})).await);
 
         assert_eq!(report, json!({"failed": 0, "requeued": 0, "rounds_closed": 0, "jobs_continued": 0}));
-        office.close().await;
+        fixture.close().await;
     }
 }

@@ -19,39 +19,39 @@ fn reply(prompt_tokens: i64, completion_tokens: i64) -> ResponseScript {
 }
 
 /// Returns the server's date `days_ago` days ago.
-fn date(office: &AdminFixture, days_ago: i64) -> String {
-    let at = office.app.app.clock.now().plus_ms(-days_ago * DAY_MS);
+fn date(fixture: &AdminFixture, days_ago: i64) -> String {
+    let at = fixture.app.app.clock.now().plus_ms(-days_ago * DAY_MS);
     at.to_string()[..10].to_owned()
 }
 
 on_sqlite! {
-    async fn what_each_space_spent_on_each_day_is_added_up(backend) {
-        let office = AdminFixture::open(backend).await;
-        let ann = office.app.register("ann").await;
-        let (harbor, inn) = (office.create_space(&ann, "Harbor").await, office.create_space(&ann, "Inn").await);
-        office.upstream.next(reply(100, 20));
-        office.post(&ann, harbor.conversation, "One.").await;
-        office.upstream.next(reply(1_000, 1));
-        office.post(&ann, inn.conversation, "Two.").await;
-        office.upstream.next(ResponseScript::status(401));
-        office.post(&ann, inn.conversation, "Three.").await;
-        office.app.app.clock.advance_ms(DAY_MS);
+    async fn token_use_is_summed_for_each_space_and_day(backend) {
+        let fixture = AdminFixture::open(backend).await;
+        let ann = fixture.app.register("ann").await;
+        let (harbor, inn) = (fixture.create_space(&ann, "Harbor").await, fixture.create_space(&ann, "Inn").await);
+        fixture.upstream.next(reply(100, 20));
+        fixture.post(&ann, harbor.conversation, "One.").await;
+        fixture.upstream.next(reply(1_000, 1));
+        fixture.post(&ann, inn.conversation, "Two.").await;
+        fixture.upstream.next(ResponseScript::status(401));
+        fixture.post(&ann, inn.conversation, "Three.").await;
+        fixture.app.app.clock.advance_ms(DAY_MS);
         for (prompt, completion) in [(7, 3), (8, 4)] {
-            office.upstream.next(reply(prompt, completion));
-            office.post(&ann, harbor.conversation, "Four.").await;
+            fixture.upstream.next(reply(prompt, completion));
+            fixture.post(&ann, harbor.conversation, "Four.").await;
         }
         let row = |space: i64, name: &str, days_ago, figures: [i64; 4]| json!({
-            "space_id": space, "space_name": name, "day": date(&office, days_ago),
+            "space_id": space, "space_name": name, "day": date(&fixture, days_ago),
             "prompt_tokens": figures[0], "completion_tokens": figures[1],
             "runs": figures[2], "failed": figures[3],
         });
         let today = row(harbor.space, "Harbor", 0, [15, 7, 2, 0]);
 
-        let stats = office.get("/api/admin/stats").await;
-        let one_day = office.get("/api/admin/stats?days=1").await;
+        let stats = fixture.get("/api/admin/stats").await;
+        let one_day = fixture.get("/api/admin/stats?days=1").await;
 
         assert_eq!(stats["token_use"], json!({
-            "days": 30, "from": date(&office, 29), "to": date(&office, 0),
+            "days": 30, "from": date(&fixture, 29), "to": date(&fixture, 0),
             "data": [
                 today,
                 row(inn.space, "Inn", 1, [1_000, 1, 2, 1]),
@@ -60,29 +60,29 @@ on_sqlite! {
         }));
         assert_eq!(one_day["token_use"]["data"], json!([today]));
         for query in ["?days=0", "?days=91", "?days=x", "?days=-1"] {
-            let refused = office.admin.get(&format!("/api/admin/stats{query}")).await;
+            let refused = fixture.admin.get(&format!("/api/admin/stats{query}")).await;
             assert_eq!(refusal(&refused), (400, "invalid_value".to_owned()), "{query}");
             assert_eq!(refused.1["error"]["param"], "days");
         }
-        office.close().await;
+        fixture.close().await;
     }
 
-    async fn the_server_is_counted_as_it_stands(backend) {
-        let office = AdminFixture::open(backend).await;
-        let clock = &office.app.app.clock;
-        let ann = office.app.register("ann").await;
-        let place = office.create_space(&ann, "Harbor").await;
-        let _ear = WsClient::subscribed(&ann, place.conversation).await;
+    async fn the_totals_count_the_current_rows_runs_and_sockets(backend) {
+        let fixture = AdminFixture::open(backend).await;
+        let clock = &fixture.app.app.clock;
+        let ann = fixture.app.register("ann").await;
+        let space = fixture.create_space(&ann, "Harbor").await;
+        let _client = WsClient::subscribed(&ann, space.conversation).await;
         let gate = HoldPoint::closed();
-        office.upstream.next(ResponseScript::say("One two.").held_at(&gate));
-        expect(201, ann.post_message(place.conversation, "Count.", None).await);
-        office.upstream.wait_for_requests(1).await;
-        expect(201, ann.post_message(place.conversation, "Faster.", None).await);
+        fixture.upstream.next(ResponseScript::say("One two.").held_at(&gate));
+        expect(201, ann.post_message(space.conversation, "Count.", None).await);
+        fixture.upstream.wait_for_requests(1).await;
+        expect(201, ann.post_message(space.conversation, "Faster.", None).await);
         clock.advance_ms(5_000);
 
-        let stats = office.get("/api/admin/stats").await;
+        let stats = fixture.get("/api/admin/stats").await;
 
-        let mut facts = DatabaseFacts::open(&office.app.database).await;
+        let mut facts = DatabaseFacts::open(&fixture.app.database).await;
         let mut n = async |table: &str| {
             facts.number(&format!("SELECT CAST(count(*) AS TEXT) FROM {table}")).await
         };
@@ -97,26 +97,26 @@ on_sqlite! {
         let database = format!("{backend:?}").to_lowercase();
         assert_eq!(stats["database"], database);
         gate.open();
-        office.settle(&ann, place.conversation).await;
-        let later = office.get("/api/admin/stats").await;
+        fixture.settle(&ann, space.conversation).await;
+        let later = fixture.get("/api/admin/stats").await;
         let load = ["queued_runs", "running_runs", "oldest_queued_age_ms"];
         let load = load.map(|it| later["totals"][it].clone());
         assert_eq!(load, [json!(0), json!(0), Value::Null]);
-        office.close().await;
+        fixture.close().await;
     }
 
-    async fn a_closed_socket_is_counted_no_more(backend) {
-        let office = AdminFixture::open(backend).await;
-        let ear = WsClient::open(&office.admin).await;
-        assert_eq!(ear.call(json!({"op": "ping"})).await["ok"], true);
+    async fn a_closed_socket_is_no_longer_counted(backend) {
+        let fixture = AdminFixture::open(backend).await;
+        let client = WsClient::open(&fixture.admin).await;
+        assert_eq!(client.call(json!({"op": "ping"})).await["ok"], true);
 
-        drop(ear);
+        drop(client);
 
         poll::until("no socket is open", async || {
-            let stats = office.get("/api/admin/stats").await;
+            let stats = fixture.get("/api/admin/stats").await;
             (stats["totals"]["open_sockets"] == 0).then_some(())
         })
         .await;
-        office.close().await;
+        fixture.close().await;
     }
 }

@@ -53,29 +53,29 @@ async fn admins(app: &TestApp) -> Vec<String> {
 }
 
 on_sqlite! {
-    async fn only_an_admin_opens_the_register(backend) {
-        let (cast, _) = RoleFixture::create(backend).await;
-        let everybody = &cast.all_roles()[..5];
-        let nobody = HttpClient::new(&cast.app.base);
+    async fn only_an_admin_can_read_or_change_the_user_list(backend) {
+        let (users, _) = RoleFixture::create(backend).await;
+        let non_admins = &users.all_roles()[..5];
+        let anonymous = HttpClient::new(&users.app.base);
 
         for path in ["/api/admin/users", "/api/admin/users/1", "/api/admin/users/424242", "/api/admin/runs", "/api/admin/stats"] {
-            assert_eq!(refusal(&nobody.get(path).await), (401, "not_authenticated".to_owned()), "{path}");
-            for (who, person) in everybody {
+            assert_eq!(refusal(&anonymous.get(path).await), (401, "not_authenticated".to_owned()), "{path}");
+            for (who, person) in non_admins {
                 assert_eq!(refusal(&person.get(path).await), (403, "forbidden".to_owned()), "{who} {path}");
             }
         }
-        for (who, person) in everybody {
+        for (who, person) in non_admins {
             let own = path_of(user_id(person).await);
             let refused = person.patch(&own, json!({"role": "admin"})).await;
             assert_eq!(refusal(&refused), (403, "forbidden".to_owned()), "{who}");
             assert_eq!(refusal(&person.post("/api/admin/reap", json!({})).await).0, 403, "{who}");
         }
-        let refused = nobody.patch("/api/admin/users/1", json!({"role": "user"})).await;
+        let refused = anonymous.patch("/api/admin/users/1", json!({"role": "user"})).await;
         assert_eq!(refusal(&refused).0, 401);
-        cast.app.close().await;
+        users.app.close().await;
     }
 
-    async fn the_register_is_searched_and_paged(backend) {
+    async fn the_user_list_can_be_searched_and_paginated(backend) {
         let app = TestApp::start_with(backend, OPEN_REGISTRATION).await;
         let admin = app.admin().await;
         for username in ["ann", "Bob_B", "bobxb"] {
@@ -114,7 +114,7 @@ on_sqlite! {
         app.close().await;
     }
 
-    async fn an_account_shows_where_it_is_and_when_it_was_seen(backend) {
+    async fn an_account_shows_its_sessions_spaces_and_last_activity(backend) {
         let app = TestApp::start_with(backend, OPEN_REGISTRATION).await;
         let admin = app.admin().await;
         let ann = app.register("ann").await;
@@ -140,22 +140,22 @@ on_sqlite! {
     }
 
     async fn a_disabled_user_is_signed_out_at_once_and_runs_continue(backend) {
-        let office = AdminFixture::open(backend).await;
-        let (app, admin) = (&office.app, &office.admin);
+        let fixture = AdminFixture::open(backend).await;
+        let (app, admin) = (&fixture.app, &fixture.admin);
         let ann = app.register("ann").await;
         let anns_id = user_id(&ann).await;
         let key = expect(201, ann.post("/api/api_keys", json!({"name": "k"})).await);
         let key = key["key"].as_str().unwrap();
-        let place = office.create_space(&ann, "Harbor").await;
+        let space = fixture.create_space(&ann, "Harbor").await;
         let (gate, browser) = (HoldPoint::closed(), WsClient::open(&ann).await);
         let address = format!("{}/ws", app.base.replacen("http", "ws", 1));
         let program = WsClient::at(connect_with_key(&address, key).await.unwrap());
-        for ear in [&browser, &program] {
-            assert_eq!(ear.call(json!({"op": "ping"})).await["ok"], true);
+        for client in [&browser, &program] {
+            assert_eq!(client.call(json!({"op": "ping"})).await["ok"], true);
         }
-        office.upstream.next(ResponseScript::say("One two.").held_at(&gate));
-        expect(201, ann.post_message(place.conversation, "Count.", None).await);
-        office.upstream.wait_for_requests(1).await;
+        fixture.upstream.next(ResponseScript::say("One two.").held_at(&gate));
+        expect(201, ann.post_message(space.conversation, "Count.", None).await);
+        fixture.upstream.wait_for_requests(1).await;
 
         let disabled = expect(200, admin.patch(&path_of(anns_id), json!({"status": "disabled"})).await);
 
@@ -167,36 +167,36 @@ on_sqlite! {
         let refused = sign_in(&app.base, "ann", PASSWORD).await;
         assert_eq!(refusal(&refused), (401, "invalid_credentials".to_owned()));
         gate.open();
-        office.settle(admin, place.conversation).await;
-        let said: Vec<Value> = admin.messages(place.conversation).await;
-        assert_eq!(said.last().unwrap()["content"], "One two.");
+        fixture.settle(admin, space.conversation).await;
+        let messages: Vec<Value> = admin.messages(space.conversation).await;
+        assert_eq!(messages.last().unwrap()["content"], "One two.");
 
         expect(200, admin.patch(&path_of(anns_id), json!({"status": "active"})).await);
 
         assert!(connect_with_key(&address, key).await.is_ok());
         assert_eq!(sign_in(&app.base, "ann", PASSWORD).await.0, 200);
-        assert_eq!(ann.get("/api/session").await.0, 401, "an old session stays ended");
-        office.close().await;
+        assert_eq!(ann.get("/api/session").await.0, 401, "a revoked session works again");
+        fixture.close().await;
     }
 
-    async fn a_new_password_ends_every_session_and_lets_its_owner_in(backend) {
+    async fn a_password_set_by_an_admin_is_valid_and_ends_every_session(backend) {
         let app = TestApp::start_with(backend, OPEN_REGISTRATION).await;
         let admin = app.admin().await;
         let ann = app.register("ann").await;
-        let ear = WsClient::open(&ann).await;
-        assert_eq!(ear.call(json!({"op": "ping"})).await["ok"], true);
+        let client = WsClient::open(&ann).await;
+        assert_eq!(client.call(json!({"op": "ping"})).await["ok"], true);
 
         let change = json!({"password": "a password for Ann"});
         expect(200, admin.patch(&path_of(2), change).await);
 
-        ear.wait_closed().await;
+        client.wait_closed().await;
         assert_eq!(ann.get("/api/session").await.0, 401);
         assert_eq!(sign_in(&app.base, "ann", PASSWORD).await.0, 401);
         assert_eq!(sign_in(&app.base, "ann", "a password for Ann").await.0, 200);
         app.close().await;
     }
 
-    async fn a_name_that_an_admin_gives_is_seen_in_every_room(backend) {
+    async fn a_name_set_by_an_admin_is_visible_in_every_space(backend) {
         let app = TestApp::start_with(backend, OPEN_REGISTRATION).await;
         let admin = app.admin().await;
         let ann = app.register("ann").await;
@@ -204,13 +204,13 @@ on_sqlite! {
 
         expect(200, admin.patch(&path_of(2), json!({"display_name": " Ada "})).await);
 
-        let seats = format!("/api/spaces/{}/memberships", space["id"]);
-        let seats = expect(200, ann.get(&seats).await);
-        assert_eq!(seats["data"][0]["display_name"], "Ada");
+        let memberships = format!("/api/spaces/{}/memberships", space["id"]);
+        let memberships = expect(200, ann.get(&memberships).await);
+        assert_eq!(memberships["data"][0]["display_name"], "Ada");
         app.close().await;
     }
 
-    async fn the_last_active_admin_stays(backend) {
+    async fn the_last_active_admin_cannot_be_demoted_or_disabled(backend) {
         let app = TestApp::start_with(backend, OPEN_REGISTRATION).await;
         let admin = app.admin().await;
         let last = (409, "last_admin".to_owned());
@@ -220,7 +220,7 @@ on_sqlite! {
         let (ann, anns_id) = promote(&app, &admin, "ann").await;
         expect(200, admin.patch(&path_of(anns_id), json!({"status": "disabled"})).await);
         let refused = admin.patch(&path_of(1), json!({"role": "user"})).await;
-        assert_eq!(refusal(&refused), last, "a disabled admin runs nothing");
+        assert_eq!(refusal(&refused), last, "a disabled admin was counted as active");
         expect(200, admin.patch(&path_of(anns_id), json!({"status": "active"})).await);
 
         let stepped_down = expect(200, admin.patch(&path_of(1), json!({"role": "user"})).await);
@@ -291,31 +291,33 @@ async fn a_demoted_admin_receives_only_events_of_own_spaces() {
     let bob = app.register("bob").await;
     let theirs = bob.create_space("Bob's", json!({})).await;
     let own = ann.create_space("Ann's", json!({})).await;
-    let ear = WsClient::open(&ann).await;
+    let client = WsClient::open(&ann).await;
     for space in [&theirs, &own] {
-        let heard = ear.call(json!({"op": "subscribe_space", "space_id": space["id"]}));
-        assert_eq!(heard.await["ok"], true);
+        let response = client.call(json!({"op": "subscribe_space", "space_id": space["id"]}));
+        assert_eq!(response.await["ok"], true);
         let root = space["root_conversation_id"].as_i64().unwrap();
-        assert_eq!(ear.subscribe(root, None).await["ok"], true);
+        assert_eq!(client.subscribe(root, None).await["ok"], true);
     }
 
     let down = json!({"role": "user"});
     expect(200, admin.patch(&path_of(anns_id), down).await);
 
-    ear.wait_for("the conversation goes", |it| {
-        it["type"] == "unsubscribed" && it["conversation_id"] == theirs["root_conversation_id"]
-    })
-    .await;
-    ear.wait_for("the space goes", |it| {
-        it["type"] == "unsubscribed" && it["space_id"] == theirs["id"]
-    })
-    .await;
-    ear.call(json!({"op": "ping"})).await;
-    let lost = ear
+    client
+        .wait_for("the conversation is unsubscribed", |it| {
+            it["type"] == "unsubscribed" && it["conversation_id"] == theirs["root_conversation_id"]
+        })
+        .await;
+    client
+        .wait_for("the space is unsubscribed", |it| {
+            it["type"] == "unsubscribed" && it["space_id"] == theirs["id"]
+        })
+        .await;
+    client.call(json!({"op": "ping"})).await;
+    let lost = client
         .log()
         .into_iter()
         .filter(|it| it["type"] == "unsubscribed");
-    assert_eq!(lost.count(), 2, "her own room stays");
+    assert_eq!(lost.count(), 2, "the own space was unsubscribed");
     app.close().await;
 }
 
@@ -363,8 +365,8 @@ async fn an_account_update_rejects_invalid_values() {
         let refused = admin.patch(&path_of(2), change.clone()).await;
         assert_eq!(refusal(&refused), (status, code.to_owned()), "{change}");
     }
-    let nobody = admin.patch(&path_of(424_242), json!({})).await;
-    assert_eq!(refusal(&nobody), (404, "not_found".to_owned()));
+    let unknown = admin.patch(&path_of(424_242), json!({})).await;
+    assert_eq!(refusal(&unknown), (404, "not_found".to_owned()));
     let same = expect(200, admin.patch(&path_of(2), json!({})).await);
     assert_eq!(
         (&same["role"], &same["n_sessions"]),

@@ -1,5 +1,5 @@
 //! One client connection of the fake provider: reads requests, plays scripts, and detects when the
-//! client leaves.
+//! client disconnects.
 
 use serde_json::Value;
 use tokio::io;
@@ -12,7 +12,7 @@ use super::script::{HoldPoint, ResponseScript, Step, text_event};
 const MAX_HEAD_BYTES: usize = 64 * 1024;
 const MAX_BODY_BYTES: usize = 32 * 1024 * 1024;
 
-/// A request, read whole.
+/// A complete request.
 #[derive(Debug)]
 pub struct Received {
     pub method: String,
@@ -23,14 +23,14 @@ pub struct Received {
     pub body: Value,
 }
 
-/// How a script came to its end.
+/// How a script ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PlayedScript {
-    /// To the last step; the connection can take another request.
+    /// All steps were played; the connection can receive another request.
     Whole,
-    /// To the last step, which broke the connection.
+    /// A step closed or reset the connection.
     Broken,
-    /// The client left before.
+    /// The client disconnected before the end.
     Left,
 }
 
@@ -47,7 +47,7 @@ impl Connection {
         }
     }
 
-    /// The next request; `None` when the client is done or talks nonsense.
+    /// Returns the next request; `None` if the client disconnects or sends no valid HTTP.
     pub async fn receive(&mut self) -> Option<Received> {
         let head_len = loop {
             if let Some(at) = self.buffer.windows(4).position(|it| it == b"\r\n\r\n") {
@@ -92,7 +92,7 @@ impl Connection {
         })
     }
 
-    /// Answers by the script and records each piece of text that it sent.
+    /// Sends the response of the script; calls `on_text` after each text chunk.
     pub async fn play(
         &mut self,
         script: &ResponseScript,
@@ -131,7 +131,7 @@ impl Connection {
         }
     }
 
-    /// `false`: the client left.
+    /// Returns `false` if the client disconnected.
     async fn play_step(&mut self, step: &Step, gate: Option<&HoldPoint>) -> bool {
         match step {
             Step::Text(text) => {
@@ -162,7 +162,7 @@ impl Connection {
         bytes.is_empty() || self.send(&chunk).await
     }
 
-    /// Sends, unless the client leaves first: a full send buffer would hide that for ever.
+    /// Sends, unless the client disconnects first, which a full send buffer would hide.
     async fn send(&mut self, bytes: &[u8]) -> bool {
         let (mut reader, mut writer) = self.socket.split();
         tokio::select! {
@@ -197,7 +197,7 @@ impl Connection {
     }
 }
 
-/// Resolves when the client closed its side; what it sends until then is kept, within bounds.
+/// Returns when the client closes its side; keeps what it sends until then, up to a limit.
 async fn gone(reader: &mut (impl io::AsyncRead + Unpin), buffer: &mut Vec<u8>) {
     while buffer.len() < MAX_HEAD_BYTES + MAX_BODY_BYTES {
         match reader.read_buf(buffer).await {

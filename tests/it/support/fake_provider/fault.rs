@@ -6,7 +6,7 @@ use rand::{Rng, RngExt};
 
 use super::script::ResponseScript;
 
-/// Draws a fault. Each ends by itself or when the client gives up.
+/// Chooses a fault. Each ends by itself or when the client disconnects.
 pub fn draw(dice: &mut impl Rng) -> ResponseScript {
     let begun = || ResponseScript::stream().role().words("Once upon a time ");
     match dice.random_range(0..20) {

@@ -9,28 +9,28 @@ use tokio::time::{Instant, timeout};
 
 use super::connection::Received;
 
-/// A fact that has not come by then will not come.
+/// The deadline of every wait.
 const DEADLINE: Duration = Duration::from_secs(20);
 
-/// Older requests are forgotten, so that a test of hours stays small.
+/// Older requests are dropped, so that long tests use little memory.
 const MAX_KEPT: usize = 2_000;
 
-/// One request for an answer, as it came and as it went.
+/// One request for a completion and the progress of its response.
 #[derive(Debug, Clone)]
 pub struct RequestLog {
     /// Requests with the same number came over the same connection.
     pub connection: usize,
-    /// With its query.
+    /// Includes the query.
     pub path: String,
     pub body: Value,
     /// Names in lower case.
     pub headers: Vec<(String, String)>,
     pub came_at: Instant,
-    /// Visible pieces of text that were sent.
+    /// The number of visible text chunks that were sent.
     pub n_texts: usize,
-    /// The script was played to its end.
+    /// When the script was played to its end.
     pub finished_at: Option<Instant>,
-    /// The client left before that.
+    /// When the client disconnected before that.
     pub hung_up_at: Option<Instant>,
 }
 
@@ -68,7 +68,7 @@ impl RequestLogs {
         Self(watch::Sender::default())
     }
 
-    /// Enters a request and gives its number, from 0.
+    /// Adds a request and returns its number, from 0.
     pub fn came(&self, connection: usize, received: Received) -> usize {
         let came_at = Instant::now();
         let Received {
@@ -99,7 +99,7 @@ impl RequestLogs {
         i
     }
 
-    /// Changes the entry of a request that is still remembered.
+    /// Changes the entry of a request that is still kept.
     pub fn note(&self, i: usize, change: impl FnOnce(&mut RequestLog)) {
         self.0.send_modify(|log| {
             let place = i.checked_sub(log.n_forgotten);
@@ -113,11 +113,11 @@ impl RequestLogs {
         self.0.borrow().len()
     }
 
-    /// The request with this number; panics if it has not come or is forgotten.
+    /// Returns the request with this number; panics if it does not exist or was dropped.
     pub fn seen(&self, i: usize) -> RequestLog {
         let log = self.0.borrow();
         log.get(i)
-            .unwrap_or_else(|| panic!("request {i} of {} is not there", log.len()))
+            .unwrap_or_else(|| panic!("request {i} of {} does not exist", log.len()))
             .clone()
     }
 
@@ -129,20 +129,21 @@ impl RequestLogs {
     }
 
     pub async fn wait_for_texts(&self, i: usize, n_texts: usize) {
-        let is_said = |log: &Log| log.get(i).filter(|it| it.n_texts >= n_texts).map(|_| ());
-        self.wait(&format!("{n_texts} pieces of answer {i}"), is_said)
+        let is_sent = |log: &Log| log.get(i).filter(|it| it.n_texts >= n_texts).map(|_| ());
+        self.wait(&format!("{n_texts} text chunks of response {i}"), is_sent)
             .await;
     }
 
     pub async fn wait_for_disconnect(&self, i: usize) -> Instant {
-        self.wait(&format!("the client to leave request {i}"), |log| {
-            log.get(i)?.hung_up_at
-        })
+        self.wait(
+            &format!("the client to disconnect from request {i}"),
+            |log| log.get(i)?.hung_up_at,
+        )
         .await
     }
 
     pub async fn finished(&self, i: usize) -> Instant {
-        self.wait(&format!("the end of answer {i}"), |log| {
+        self.wait(&format!("the end of response {i}"), |log| {
             log.get(i)?.finished_at
         })
         .await
@@ -159,7 +160,7 @@ impl RequestLogs {
         match (res, found) {
             (Ok(Ok(())), Some(found)) => found,
             _ => panic!(
-                "waited in vain for {what}: {} requests came",
+                "timed out waiting for {what}: {} requests were received",
                 self.n_requests()
             ),
         }

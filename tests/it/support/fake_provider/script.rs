@@ -9,23 +9,23 @@ use tokio::sync::Semaphore;
 /// One thing that the server does to the connection.
 #[derive(Debug, Clone)]
 pub enum Step {
-    /// Sends a visible piece of text. Waits at a gate if there is one.
+    /// Sends a visible text chunk. Waits at the gate if there is one.
     Text(String),
-    /// Sends bytes as they are.
+    /// Sends these bytes unchanged.
     Raw(Vec<u8>),
-    /// Sends the same bytes again and again, until the client leaves.
+    /// Sends the same bytes repeatedly until the client disconnects.
     Forever(Vec<u8>, Duration),
-    /// Waits a while, at the pace of a real model.
+    /// Waits for this time.
     Pause(Duration),
-    /// Waits until the client leaves.
+    /// Waits until the client disconnects.
     Hang,
-    /// Breaks the connection with a reset.
+    /// Resets the connection.
     Reset,
     /// Closes the connection in the middle of the body.
     Close,
 }
 
-/// An answer. One that was not ended by a step ends properly, as HTTP sees it.
+/// A response. Unless a step closes the connection, the HTTP body is ended correctly.
 #[derive(Debug, Clone)]
 pub struct ResponseScript {
     pub hangs_before_head: bool,
@@ -37,7 +37,7 @@ pub struct ResponseScript {
 }
 
 impl ResponseScript {
-    /// A whole, flawless answer: role, text word by word, finish reason, usage, `[DONE]`.
+    /// A complete response: role, text word by word, finish reason, usage, `[DONE]`.
     pub fn say(text: &str) -> Self {
         let n_words = i64::try_from(text.split_whitespace().count()).expect("a short text");
         Self::stream()
@@ -48,12 +48,12 @@ impl ResponseScript {
             .done()
     }
 
-    /// An event stream without an event yet.
+    /// An event stream without events.
     pub fn stream() -> Self {
         Self::body(200, "text/event-stream", Vec::new())
     }
 
-    /// The same, of another type and with headers of its own.
+    /// A response with this status, content type and steps.
     pub fn body(status: u16, content_type: &str, steps: Vec<Step>) -> Self {
         Self {
             hangs_before_head: false,
@@ -65,7 +65,7 @@ impl ResponseScript {
         }
     }
 
-    /// A refusal, with a reason as providers give it.
+    /// An error response with a message.
     pub fn status(status: u16) -> Self {
         Self::json(
             status,
@@ -73,12 +73,12 @@ impl ResponseScript {
         )
     }
 
-    /// A refusal that asks to come back later, in whatever words.
+    /// A 429 response with this `Retry-After` value.
     pub fn rate_limited(retry_after: &str) -> Self {
         Self::status(429).header("Retry-After", retry_after)
     }
 
-    /// A document in place of a stream.
+    /// A JSON response instead of a stream.
     pub fn json(status: u16, document: &Value) -> Self {
         Self::body(
             status,
@@ -87,7 +87,7 @@ impl ResponseScript {
         )
     }
 
-    /// A page for people in place of an answer.
+    /// An HTML page instead of a response of the API.
     pub fn html() -> Self {
         let page = b"<!doctype html><title>Sign in</title><h1>Sign in</h1>".to_vec();
         Self::body(200, "text/html; charset=utf-8", vec![Step::Raw(page)])
@@ -109,7 +109,7 @@ impl ResponseScript {
         }
     }
 
-    /// Says that an answer comes; it does not.
+    /// Sends the headers of a stream and no event.
     pub fn hang_before_first_chunk() -> Self {
         Self::stream().hang()
     }
@@ -124,7 +124,7 @@ impl ResponseScript {
         self.delta(json!({ "role": "assistant", "content": "" }))
     }
 
-    /// A chunk that says nothing at all.
+    /// A chunk with an empty delta.
     pub fn empty(self) -> Self {
         self.delta(json!({}))
     }
@@ -138,11 +138,11 @@ impl ResponseScript {
         self
     }
 
-    /// A piece of text with the log probability of its one token and of the alternatives.
+    /// A text chunk with the log probabilities of its token and of the alternatives.
     pub fn text_with_logprob(self, text: &str, logprob: f64, others: &[(&str, f64)]) -> Self {
-        let told = |token: &str, logprob| json!({ "token": token, "logprob": logprob, "bytes": token.as_bytes() });
-        let mut token = told(text, logprob);
-        token["top_logprobs"] = others.iter().map(|it| told(it.0, it.1)).collect();
+        let logprob_of = |token: &str, logprob| json!({ "token": token, "logprob": logprob, "bytes": token.as_bytes() });
+        let mut token = logprob_of(text, logprob);
+        token["top_logprobs"] = others.iter().map(|it| logprob_of(it.0, it.1)).collect();
         self.event(&json!({ "choices": [{
             "index": 0, "delta": { "content": text }, "logprobs": { "content": [token] },
             "finish_reason": null,
@@ -154,7 +154,7 @@ impl ResponseScript {
         text.split_inclusive(' ').fold(self, Self::text)
     }
 
-    /// A whole answer that only calls tools: ids, names, arguments.
+    /// A complete response that only calls tools: ids, names, arguments.
     pub fn calls(calls: &[(&str, &str, &str)]) -> Self {
         let calls = calls.iter().enumerate();
         let script = calls.fold(
@@ -166,14 +166,14 @@ impl ResponseScript {
         script.finish("tool_calls").usage(7, 3).done()
     }
 
-    /// The first piece of a call: no arguments yet.
+    /// The first chunk of a call, without arguments.
     pub fn call(self, index: usize, id: &str, name: &str) -> Self {
         let function = json!({ "name": name, "arguments": "" });
         let call = json!({ "index": index, "id": id, "type": "function", "function": function });
         self.delta(json!({ "tool_calls": [call] }))
     }
 
-    /// The next piece of a call's arguments.
+    /// The next chunk of a call's arguments.
     pub fn arguments(self, index: usize, more: &str) -> Self {
         let call = json!({ "index": index, "function": { "arguments": more } });
         self.delta(json!({ "tool_calls": [call] }))
@@ -196,7 +196,7 @@ impl ResponseScript {
         self.raw("data: [DONE]\n\n")
     }
 
-    /// An error object in the middle of a stream that began well.
+    /// An error object in the middle of a stream.
     pub fn error(self, message: &str) -> Self {
         self.event(&json!({ "error": { "message": message, "type": "server_error" } }))
     }
@@ -205,7 +205,7 @@ impl ResponseScript {
         self.raw("data: {\"choices\": [{\"delta\": {\"cont\n\n")
     }
 
-    /// Any bytes.
+    /// Adds raw bytes.
     pub fn raw(self, bytes: impl AsRef<[u8]>) -> Self {
         self.step(Step::Raw(bytes.as_ref().to_vec()))
     }
@@ -226,12 +226,12 @@ impl ResponseScript {
         self.step(Step::Close)
     }
 
-    /// The same bytes until the client leaves: keep-alives, or a flood if there is no pause.
+    /// The same bytes until the client disconnects: keep-alives, or a flood without pauses.
     pub fn forever(self, bytes: impl AsRef<[u8]>, every: Duration) -> Self {
         self.step(Step::Forever(bytes.as_ref().to_vec(), every))
     }
 
-    /// Each piece of text waits for the gate.
+    /// Each text chunk waits for the gate.
     pub fn held_at(self, gate: &HoldPoint) -> Self {
         Self {
             gate: Some(gate.clone()),
@@ -239,12 +239,12 @@ impl ResponseScript {
         }
     }
 
-    /// Any event.
+    /// Adds an event.
     pub fn event(self, chunk: &Value) -> Self {
         self.raw(event(chunk))
     }
 
-    /// A chunk with this in it.
+    /// A chunk with this delta.
     pub fn delta(self, delta: Value) -> Self {
         self.event(&json!({ "choices": [{ "index": 0, "delta": delta, "finish_reason": null }] }))
     }
@@ -255,7 +255,7 @@ impl ResponseScript {
     }
 }
 
-/// The bytes of a visible piece of text.
+/// Returns the event of a visible text chunk.
 pub fn text_event(text: &str) -> Vec<u8> {
     let delta = json!({ "content": text });
     event(&json!({ "choices": [{ "index": 0, "delta": delta, "finish_reason": null }] }))
@@ -268,27 +268,27 @@ fn event(chunk: &Value) -> Vec<u8> {
     format!("data: {chunk}\n\n").into_bytes()
 }
 
-/// Lets pieces of text through one by one.
+/// Releases text chunks one by one.
 #[derive(Debug, Clone)]
 pub struct HoldPoint(Arc<Semaphore>);
 
 impl HoldPoint {
-    /// A gate that lets nothing through yet.
+    /// A closed gate.
     pub fn closed() -> Self {
         Self(Arc::new(Semaphore::new(0)))
     }
 
-    /// Lets one piece through, now or when it comes.
+    /// Releases one chunk: the waiting one or the next one.
     pub fn step(&self) {
         self.0.add_permits(1);
     }
 
-    /// Lets everything through from now on.
+    /// Releases all chunks from now on.
     pub fn open(&self) {
         self.0.close();
     }
 
-    /// What the server does before each piece of text.
+    /// Waits for the release of one chunk.
     pub async fn pass(&self) {
         if let Ok(permit) = self.0.acquire().await {
             permit.forget();

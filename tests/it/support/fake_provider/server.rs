@@ -17,7 +17,7 @@ use super::fault;
 use super::request_log::{RequestLog, RequestLogs};
 use super::script::{HoldPoint, ResponseScript};
 
-/// More clients than these at once have to wait.
+/// The maximum number of concurrent connections; more clients have to wait.
 const MAX_CONNECTIONS: usize = 4_096;
 
 type Answerer = Box<dyn FnMut(&Value) -> ResponseScript + Send>;
@@ -34,7 +34,7 @@ struct Shared {
     plan: Mutex<Plan>,
 }
 
-/// What the coming requests are answered.
+/// The scripts of later requests.
 struct Plan {
     next: VecDeque<ResponseScript>,
     otherwise: Answerer,
@@ -43,7 +43,7 @@ struct Plan {
 }
 
 impl FakeProvider {
-    /// Listens on a free port of this machine, and replies "Hello." unless a script is set.
+    /// Listens on a free local port, and replies "Hello." unless a script is set.
     pub async fn start() -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
         let address = listener
@@ -67,17 +67,17 @@ impl FakeProvider {
         }
     }
 
-    /// What a provider's settings have to say.
+    /// Returns the base URL for a provider's settings.
     pub fn base_url(&self) -> String {
         format!("{}/v1", self.origin())
     }
 
-    /// The same without a path, for APIs with roots of their own.
+    /// Returns the URL without a path, for APIs with other path prefixes.
     pub fn origin(&self) -> String {
         format!("http://{}", self.address)
     }
 
-    /// Where it listens on this machine.
+    /// Returns the local port.
     pub fn port(&self) -> u16 {
         self.address.port()
     }
@@ -87,23 +87,23 @@ impl FakeProvider {
         self.always(ResponseScript::say(text));
     }
 
-    /// Answers every request by this script.
+    /// Answers every request with this script.
     pub fn always(&self, script: ResponseScript) {
         self.answer_with(move |_| script.clone());
     }
 
-    /// Answers every request by what it asks: its JSON body.
+    /// Chooses the script of every request by its JSON body.
     pub fn answer_with(&self, answerer: impl FnMut(&Value) -> ResponseScript + Send + 'static) {
         self.plan(|plan| plan.otherwise = Box::new(answerer));
     }
 
-    /// Answers one request by this script, after those already given here.
+    /// Answers one request with this script, after the scripts that were added earlier.
     pub fn next(&self, script: ResponseScript) {
         self.plan(|plan| plan.next.push_back(script));
     }
 
-    /// Injects faults into this percentage of the answers, the same ones for the same seed and
-    /// order.
+    /// Injects faults into this percentage of the responses; the same seed and order give the same
+    /// faults.
     pub fn inject_faults(&self, seed: u64, percent: u32) {
         let mut dice = ChaCha8Rng::seed_from_u64(seed);
         self.plan(|plan| {
@@ -120,29 +120,29 @@ impl FakeProvider {
         });
     }
 
-    /// From now on each piece of text waits for this gate, except in scripts with their own.
+    /// From now on each text chunk waits for this gate, except in scripts with a gate.
     pub fn gate(&self) -> HoldPoint {
         let gate = HoldPoint::closed();
         self.plan(|plan| plan.gate = Some(gate.clone()));
         gate
     }
 
-    /// What `GET /v1/models` lists.
+    /// Sets the models that `GET /v1/models` lists.
     pub fn models(&self, names: &[&str]) {
         self.plan(|plan| plan.models = names.iter().map(|it| (*it).to_owned()).collect());
     }
 
-    /// Requests for an answer so far.
+    /// Returns the number of completion requests so far.
     pub fn n_requests(&self) -> usize {
         self.shared.facts.n_requests()
     }
 
-    /// All about a request, numbered from 0.
+    /// Returns the log of a request, numbered from 0.
     pub fn seen(&self, i: usize) -> RequestLog {
         self.shared.facts.seen(i)
     }
 
-    /// The JSON body of a request.
+    /// Returns the JSON body of a request.
     pub fn body(&self, i: usize) -> Value {
         self.seen(i).body
     }
@@ -152,17 +152,17 @@ impl FakeProvider {
         self.shared.facts.wait_for_requests(n).await;
     }
 
-    /// Waits until `n` pieces of text of this answer were sent.
+    /// Waits until `n` text chunks of this response were sent.
     pub async fn wait_for_texts(&self, i: usize, n_texts: usize) {
         self.shared.facts.wait_for_texts(i, n_texts).await;
     }
 
-    /// Waits until the client left this request before its answer was complete.
+    /// Waits until the client disconnects before the response is complete.
     pub async fn wait_for_disconnect(&self, i: usize) -> Instant {
         self.shared.facts.wait_for_disconnect(i).await
     }
 
-    /// Waits until this answer was played to its end.
+    /// Waits until this response was played to its end.
     pub async fn finished(&self, i: usize) -> Instant {
         self.shared.facts.finished(i).await
     }
@@ -197,13 +197,13 @@ async fn accept(listener: TcpListener, shared: Arc<Shared>) {
     }
 }
 
-/// Where answers are asked for, by the APIs that are spoken here.
+/// The completion paths of the supported APIs.
 fn answers(path: &str) -> bool {
     let known = ["/v1/chat/completions", "/v1/messages", "/api/chat"];
     known.contains(&path) || path.ends_with(":streamGenerateContent")
 }
 
-/// Where they list their models.
+/// The paths of their model lists.
 fn lists(path: &str) -> bool {
     ["/v1/models", "/v1beta/models", "/api/tags"].contains(&path)
 }

@@ -53,7 +53,7 @@ fn roll(asked: &str, rng: &mut impl Rng) -> ToolResult {
     let parsed = parse_roll(asked).ok_or("`roll` must look like 2d6, d20 or 3d8-2.")?;
     let is_within_limits = (1..=MAX_DICE).contains(&parsed.n_dice)
         && (1..=MAX_SIDES).contains(&parsed.n_sides)
-        && parsed.extra.abs() <= MAX_EXTRA;
+        && (-MAX_EXTRA..=MAX_EXTRA).contains(&parsed.extra);
     if !is_within_limits {
         return Err("At most 100 dice, 1000 sides, and a modifier of up to 10000.".to_owned());
     }
@@ -100,16 +100,16 @@ mod tests {
 
     use super::{declaration, roll};
 
-    fn rolled(asked: &str, seed: u64) -> Result<Value, String> {
-        let told = roll(asked, &mut ChaCha8Rng::seed_from_u64(seed))?;
-        Ok(serde_json::from_str(&told).unwrap())
+    fn roll_json(notation: &str, seed: u64) -> Result<Value, String> {
+        let result = roll(notation, &mut ChaCha8Rng::seed_from_u64(seed))?;
+        Ok(serde_json::from_str(&result).unwrap())
     }
 
     #[test]
     fn the_total_is_the_sum_of_all_dice() {
         for seed in 0..200 {
-            let told = rolled("2d6 + 1", seed).unwrap();
-            let dice: Vec<i64> = told["dice"]
+            let result = roll_json("2d6 + 1", seed).unwrap();
+            let dice: Vec<i64> = result["dice"]
                 .as_array()
                 .unwrap()
                 .iter()
@@ -117,10 +117,10 @@ mod tests {
                 .collect();
             assert_eq!(dice.len(), 2);
             assert!(dice.iter().all(|it| (1..=6).contains(it)));
-            assert_eq!(told["total"], dice.iter().sum::<i64>() + 1);
+            assert_eq!(result["total"], dice.iter().sum::<i64>() + 1);
         }
-        assert_eq!(rolled("3d1-2", 1).unwrap()["total"], 1);
-        assert_eq!(rolled("D1", 1).unwrap()["total"], 1);
+        assert_eq!(roll_json("3d1-2", 1).unwrap()["total"], 1);
+        assert_eq!(roll_json("D1", 1).unwrap()["total"], 1);
     }
 
     #[test]
@@ -128,13 +128,13 @@ mod tests {
         let examples = declaration().parameters["properties"]["roll"]["examples"].clone();
 
         for example in examples.as_array().unwrap() {
-            assert!(rolled(example.as_str().unwrap(), 1).is_ok(), "{example}");
+            assert!(roll_json(example.as_str().unwrap(), 1).is_ok(), "{example}");
         }
     }
 
     #[test]
     fn an_invalid_or_too_large_roll_is_an_error() {
-        for asked in [
+        for notation in [
             "",
             "6",
             "d",
@@ -143,12 +143,14 @@ mod tests {
             "101d6",
             "1d1001",
             "1d6+10001",
+            "1d6-10001",
+            "d6-9223372036854775808",
             "-1d6",
             "2d6+",
             "2d6*2",
             "9999999999d6",
         ] {
-            assert!(rolled(asked, 1).is_err(), "{asked}");
+            assert!(roll_json(notation, 1).is_err(), "{notation}");
         }
     }
 }

@@ -1,5 +1,5 @@
-//! The built-in tool `troupe:web_fetch`: returns a web page as text. Off unless the settings enable
-//! it.
+//! The built-in tool `troupe:web_fetch`: returns a web page as text. Available only if the settings
+//! enable it.
 
 use std::collections::HashSet;
 use std::time::Duration;
@@ -11,9 +11,9 @@ use reqwest::header::CONTENT_TYPE;
 use serde_json::json;
 use tokio::time::timeout;
 
-use crate::tools::fetch;
-use crate::tools::fetch::WebFetcher;
 use crate::tools::tool::{ServerTool, ToolArguments, ToolResult};
+use crate::tools::web_fetcher;
+use crate::tools::web_fetcher::WebFetcher;
 
 /// Maximum size of a page before conversion, in bytes.
 const MAX_BYTES: usize = 1024 * 1024;
@@ -80,7 +80,7 @@ async fn response_text(answer: Response) -> ToolResult {
     if !is_text {
         return Err("The page is not text.".to_owned());
     }
-    let (bytes, _) = fetch::read_body(answer, MAX_BYTES)
+    let (bytes, _) = web_fetcher::read_body(answer, MAX_BYTES)
         .await
         .map_err(|it| it.to_string())?;
     let text = String::from_utf8_lossy(&bytes);

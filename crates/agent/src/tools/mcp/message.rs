@@ -1,4 +1,5 @@
-//! Builds and parses the JSON-RPC 2.0 messages of MCP, and defines the errors of a call. Pure.
+//! Builds and parses the JSON-RPC 2.0 messages of MCP, and defines `McpError`, the error of MCP
+//! calls. No I/O.
 
 use serde_json::{Value, json};
 

@@ -1,18 +1,18 @@
-//! Client for tools of remote servers: Model Context Protocol (MCP) over streamable HTTP.
+//! A client for tools of remote servers: the Model Context Protocol (MCP) over streamable HTTP.
 //!
-//! Read `server` (the address and its credentials), `session` (the protocol, from handshake to
-//! end), `sessions` (the sessions of one response or run), `message` (JSON-RPC messages and
+//! Read `remote_server` (the address and its credentials), `session` (the protocol, from handshake
+//! to end), `sessions` (the sessions of one response or run), `message` (JSON-RPC messages and
 //! errors), `tool_info` (a tool of a server), `policy` (which tools may be called, and which need
 //! approval), `tool_cache` (cached tool lists), `tool_names` (names of the tools for models) and
-//! `content` (results as text).
+//! `result_text` (results as text).
 //!
 //! **Invariant:** every call uses the client of `outbound-http`, follows no redirect, and reads
 //! only a limited number of bytes. Credentials appear in no log, error or item.
 
-pub mod content;
 pub mod message;
 pub mod policy;
-pub mod server;
+pub mod remote_server;
+pub mod result_text;
 pub mod session;
 pub mod sessions;
 pub mod tool_cache;

@@ -1,4 +1,4 @@
-//! Decides which tools of a server may be called, and which of them need approval. Pure.
+//! Decides which tools of an MCP server may be called, and which of them need approval. No I/O.
 
 use serde::{Deserialize, Serialize};
 
@@ -96,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn always_wins_and_an_empty_filter_exempts_nothing() {
+    fn always_takes_precedence_and_an_empty_filter_exempts_no_tool() {
         let approval = ApprovalPolicy::Some {
             always: named(&["look"]),
             never: ToolFilter {

@@ -16,7 +16,7 @@ use tokio::time::timeout;
 
 use crate::tools::mcp::message;
 use crate::tools::mcp::message::McpError;
-use crate::tools::mcp::server::McpServer;
+use crate::tools::mcp::remote_server::McpServer;
 use crate::tools::mcp::tool_info::McpTool;
 
 /// The version that we request, and the versions that we support.

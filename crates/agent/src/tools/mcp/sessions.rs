@@ -1,4 +1,5 @@
-//! MCP sessions of one response or run: each is opened on first use, and all are closed together.
+//! The MCP sessions of one response or run, opened on first use and closed together, and
+//! `RemoteTool`, which calls a tool in such a session.
 
 use std::sync::Arc;
 
@@ -8,9 +9,9 @@ use llm::tool::Tool;
 use outbound_http::client::OutboundClient;
 use tokio::sync::OnceCell;
 
-use crate::tools::mcp::content;
 use crate::tools::mcp::message::McpError;
-use crate::tools::mcp::server::McpServer;
+use crate::tools::mcp::remote_server::McpServer;
+use crate::tools::mcp::result_text;
 use crate::tools::mcp::session::McpSession;
 use crate::tools::tool::{ServerTool, ToolArguments, ToolResult};
 
@@ -75,6 +76,6 @@ impl ServerTool for RemoteTool {
         let session = self.sessions.session_for(&self.label).await;
         let session = session.map_err(|it| it.to_string())?;
         let result = session.call_tool(&self.name, arguments).await;
-        content::result_text(&result.map_err(|it| it.to_string())?)
+        result_text::result_text(&result.map_err(|it| it.to_string())?)
     }
 }

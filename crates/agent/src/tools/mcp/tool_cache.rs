@@ -1,4 +1,4 @@
-//! Caches the tool lists of MCP servers.
+//! Fetches the tool lists of MCP servers and caches them for five minutes.
 //!
 //! **Invariant:** a cached list is used only for the same user with the same credentials. Errors
 //! are not cached.
@@ -12,7 +12,7 @@ use outbound_http::client::OutboundClient;
 use tokio::time::timeout;
 
 use crate::tools::mcp::message::McpError;
-use crate::tools::mcp::server::McpServer;
+use crate::tools::mcp::remote_server::McpServer;
 use crate::tools::mcp::session::McpSession;
 use crate::tools::mcp::tool_info::McpTool;
 

@@ -1,4 +1,5 @@
-//! The description of a tool, as an MCP server returns it.
+//! Parses the description of a tool that an MCP server returns, and converts it to the JSON of
+//! response items.
 
 use serde_json::{Value, json};
 
@@ -64,12 +65,12 @@ mod tests {
 
     #[test]
     fn a_tool_is_parsed_from_a_server_and_from_an_item() {
-        let told = json!({
+        let document = json!({
             "name": "search", "description": "Looks.", "inputSchema": { "type": "object" },
             "annotations": { "readOnlyHint": true }, "outputSchema": {},
         });
 
-        let listed = McpTool::parse(&told).unwrap();
+        let listed = McpTool::parse(&document).unwrap();
 
         assert!(listed.is_read_only());
         assert_eq!(McpTool::parse(&listed.view()), Some(listed));

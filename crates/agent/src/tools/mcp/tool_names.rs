@@ -1,4 +1,5 @@
-//! Makes the names under which models call the tools of MCP servers.
+//! Builds the names under which models call the tools of MCP servers: valid in every provider API,
+//! and shortened with a hash if necessary.
 
 use sha2::{Digest, Sha256};
 

@@ -1,4 +1,5 @@
-//! `input_image` and `input_file`: pictures and documents of a message, as data URLs or web URLs.
+//! Parses and validates the parts `input_image` and `input_file` of a message (pictures and PDF
+//! documents, as data URLs or web URLs), and replaces web URLs by the fetched files.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -6,7 +7,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use crate::request::error::must_be;
-use crate::request::reader::ObjectReader;
+use crate::request::object_reader::ObjectReader;
 
 /// The maximum size of a picture or document, in bytes.
 pub const MAX_BYTES: usize = 20 * 1024 * 1024;
@@ -98,7 +99,7 @@ impl<'a> AttachedFile<'a> {
         self.url.strip_prefix("data:")?.split_once(";base64,")
     }
 
-    /// Returns the name of the field with the URL and the URL, if the file must be fetched.
+    /// If the file must be fetched, returns the name of the field with its URL, and the URL.
     pub fn remote_url(&self) -> Option<(&'static str, &'a str)> {
         let field = match self.kind {
             FileKind::Picture => "image_url",
@@ -108,7 +109,7 @@ impl<'a> AttachedFile<'a> {
     }
 }
 
-/// Makes a part look as if the file of its URL had been in the request.
+/// Replaces the web URL of a part by the data URL of the fetched file.
 pub fn inline_bytes(part: &mut Value, kind: FileKind, data_url: String) {
     match kind {
         FileKind::Picture => part["image_url"] = Value::String(data_url),

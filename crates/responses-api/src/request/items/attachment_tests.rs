@@ -5,7 +5,7 @@ use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 
 use super::AttachedFile;
-use crate::request::reader::parse;
+use crate::request::object_reader::parse;
 
 fn check_result(part: Value) -> Result<(), (String, String)> {
     let parsed = parse(part.as_object().unwrap(), |it| {
@@ -59,7 +59,7 @@ fn an_invalid_picture_is_rejected_with_its_code() {
 
 #[test]
 fn a_document_is_an_inline_or_remote_pdf() {
-    let judged = |part: Value| {
+    let check_document = |part: Value| {
         let parsed = parse(part.as_object().unwrap(), |it| {
             AttachedFile::document(it);
         });
@@ -70,19 +70,19 @@ fn a_document_is_an_inline_or_remote_pdf() {
         STANDARD.encode(b"%PDF-1.7 ..")
     );
     let text = format!("data:application/pdf;base64,{}", STANDARD.encode(b"Hello."));
-    let there = "https://example.org/a.pdf";
+    let url = "https://example.org/a.pdf";
 
     assert_eq!(
-        judged(json!({ "file_data": pdf, "filename": "a.pdf" })),
+        check_document(json!({ "file_data": pdf, "filename": "a.pdf" })),
         Ok(())
     );
     assert_eq!(
-        judged(json!({ "file_url": there, "file_data": null })),
+        check_document(json!({ "file_url": url, "file_data": null })),
         Ok(())
     );
     for (part, field) in [
         (json!({ "file_data": text }), "file_data"),
-        (json!({ "file_data": pdf, "file_url": there }), "file_data"),
+        (json!({ "file_data": pdf, "file_url": url }), "file_data"),
         (json!({}), "file_data"),
         (json!({ "file_data": 7 }), "file_data"),
         (json!({ "file_url": "file:///etc/passwd" }), "file_url"),
@@ -92,6 +92,10 @@ fn a_document_is_an_inline_or_remote_pdf() {
         ),
         (json!({ "file_id": "file_1" }), "file_id"),
     ] {
-        assert_eq!(judged(part.clone()), Err(field.to_owned()), "{part}");
+        assert_eq!(
+            check_document(part.clone()),
+            Err(field.to_owned()),
+            "{part}"
+        );
     }
 }

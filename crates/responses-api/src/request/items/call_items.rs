@@ -1,11 +1,12 @@
-//! Items of tool calls: the call, its output, and approvals.
+//! Parses and validates the items of tool calls: calls, their outputs, the tool lists of MCP
+//! servers, and approvals.
 
 use serde_json::{Map, Value};
 
-use crate::item::SERVER_TOOL_PREFIX;
 use crate::request::items::content;
-use crate::request::reader::ObjectReader;
+use crate::request::object_reader::ObjectReader;
 use crate::request::tools::tool_names::{NAME_RULE, is_name};
+use crate::server_tools;
 
 /// A call that the client answers.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -15,7 +16,7 @@ pub struct ClientCall<'a> {
     pub input: CallInput<'a>,
 }
 
-/// What a client's tool is called with.
+/// The input of a call of a client's tool.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum CallInput<'a> {
     /// JSON arguments, as the model wrote them.
@@ -122,8 +123,7 @@ impl<'a> CallOutput<'a> {
 impl<'a> BuiltinCall<'a> {
     /// Reads an item of this type; returns `None` if it names no tool.
     pub(in crate::request) fn read(item: &ObjectReader<'a>, kind: &'a str) -> Option<Self> {
-        let name = kind.trim_start_matches(SERVER_TOOL_PREFIX);
-        if !kind.starts_with(SERVER_TOOL_PREFIX) || !is_name(name) {
+        if !server_tools::tool_name(kind).is_some_and(is_name) {
             return None;
         }
         Some(Self {

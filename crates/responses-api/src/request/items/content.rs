@@ -1,9 +1,10 @@
-//! The content of messages, reasoning items and tool outputs.
+//! Parses the content of messages and the outputs of tool calls (a text or a list of parts), and
+//! validates the parts of reasoning items.
 
 use serde_json::Value;
 
 use crate::request::items::attachment::AttachedFile;
-use crate::request::reader::ObjectReader;
+use crate::request::object_reader::ObjectReader;
 
 /// A part of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -86,7 +87,7 @@ pub(in crate::request) fn output_texts<'a>(item: &ObjectReader<'a>) -> Vec<&'a s
     }
 }
 
-/// Unlike in other lists, a part that is not an object is one without a type.
+/// A part that is not an object is treated as an object without a type, unlike in other lists.
 fn output_part<'a>(item: &ObjectReader, at: &str, part: &'a Value) -> &'a str {
     let (kind, text) = (format!("{at}.type"), format!("{at}.text"));
     match part["type"].as_str().unwrap_or_default() {

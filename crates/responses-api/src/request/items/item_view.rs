@@ -1,4 +1,5 @@
-//! Reads the document of an item, from a request or from the database.
+//! Parses the JSON document of an item into an `ItemView`, by the item's type. An item of a request
+//! is also validated; a stored item is not.
 
 use serde::Deserialize;
 use serde_json::{Map, Value};
@@ -8,7 +9,7 @@ use crate::request::items::call_items::{
 };
 use crate::request::items::content;
 use crate::request::items::content::InputPart;
-use crate::request::reader::{ObjectReader, parse_word};
+use crate::request::object_reader::{ObjectReader, parse_word};
 use crate::status::ItemStatus;
 
 const MAX_ID_CHARS: usize = 64;

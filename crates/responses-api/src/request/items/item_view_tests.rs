@@ -57,7 +57,7 @@ fn a_text_and_a_list_with_this_text_are_the_same_content() {
 }
 
 #[test]
-fn unknown_fields_of_an_item_keep_their_place() {
+fn unknown_fields_of_an_item_keep_their_position() {
     let item = json!({ "x": 1, "role": "user", "id": "msg_1", "content": [], "y": null });
 
     let request = parse(json!([item])).unwrap();

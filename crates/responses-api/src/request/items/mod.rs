@@ -1,7 +1,8 @@
-//! The items of a request, and those that are read back from the database.
+//! Validates the items of a request, converts them to the form in which they are stored, and parses
+//! stored items.
 
 pub mod attachment;
 pub mod call_items;
 pub mod content;
-pub mod item;
+pub mod input_items;
 pub mod item_view;

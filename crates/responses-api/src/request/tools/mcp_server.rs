@@ -1,18 +1,19 @@
-//! MCP servers of a request: `{"type": "mcp", …}`, read strictly.
+//! Parses and validates a declared MCP server: address, credentials, allowed tools and approval
+//! rules. Unknown fields are rejected; credentials are not repeated in the response.
 
 use std::fmt;
 
 use serde_json::{Value, json};
 use url::Url;
 
-use crate::request::reader::ObjectReader;
+use crate::request::object_reader::ObjectReader;
 use crate::request::server_rules::ServerRules;
 use crate::request::tools::tool_names::{NAME_RULE, is_name};
 
 /// The maximum number of headers of one server.
 const MAX_HEADERS: usize = 32;
 
-const KNOWN: [&str; 8] = [
+const KNOWN_FIELDS: [&str; 8] = [
     "allowed_tools",
     "authorization",
     "headers",
@@ -79,7 +80,7 @@ pub enum RequireApproval {
 impl McpServerTool {
     pub(in crate::request) fn read(tool: &ObjectReader, rules: &ServerRules) -> Option<Self> {
         let mut given = tool.fields.keys().filter(|it| tool.get(it).is_some());
-        if let Some(name) = given.find(|it| !KNOWN.contains(&it.as_str())) {
+        if let Some(name) = given.find(|it| !KNOWN_FIELDS.contains(&it.as_str())) {
             tool.fail("unknown_parameter", name, "Unknown parameter.");
         }
         let label = required(tool, "server_label")?;

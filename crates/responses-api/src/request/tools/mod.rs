@@ -1,4 +1,5 @@
-//! The tools of a request: what it declares, and which of them the model may or must call.
+//! Parses the tools that a request declares, and `tool_choice`: which of them the model may or must
+//! call.
 
 pub mod mcp_server;
 pub mod tool;

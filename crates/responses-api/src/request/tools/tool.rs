@@ -1,15 +1,16 @@
-//! The tools that a request declares.
+//! Parses and validates the tools that a request declares, and returns them as the response repeats
+//! them.
 
 use std::borrow::Cow;
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
-use crate::item::SERVER_TOOL_PREFIX;
-use crate::request::reader::ObjectReader;
+use crate::request::object_reader::ObjectReader;
 use crate::request::server_rules::ServerRules;
 use crate::request::tools::mcp_server::McpServerTool;
-use crate::request::tools::tool_names::{NAME_RULE, SHELL_TOOL_NAME, builtin_tool_alias, is_name};
+use crate::request::tools::tool_names::{NAME_RULE, SHELL_TOOL_NAME, is_name};
+use crate::server_tools;
 
 /// The maximum number of tools in one request.
 pub(in crate::request) const MAX_TOOLS: usize = 128;
@@ -125,18 +126,16 @@ impl RequestTool {
                 require_known_fields(tool, &["type"]);
                 Some(Self::LocalShell)
             }
-            Some(kind) if kind.starts_with(SERVER_TOOL_PREFIX) => {
-                require_known_fields(tool, &["type"]);
-                let name = kind.trim_start_matches(SERVER_TOOL_PREFIX);
-                if !(rules.is_builtin_tool)(name) {
-                    reject_type(tool);
+            Some(kind) => match server_tools::tool_name(kind) {
+                Some(name) if (rules.is_builtin_tool)(name) => {
+                    require_known_fields(tool, &["type"]);
+                    Some(Self::Builtin(kind.to_owned()))
                 }
-                Some(Self::Builtin(kind.to_owned()))
-            }
-            Some(_) => {
-                reject_type(tool);
-                None
-            }
+                _ => {
+                    reject_type(tool);
+                    None
+                }
+            },
             None => {
                 tool.missing("type", "A tool requires `type`.");
                 None
@@ -150,7 +149,7 @@ impl RequestTool {
             Self::Function(it) => Some(it.name.as_str().into()),
             Self::Custom(it) => Some(it.name.as_str().into()),
             Self::LocalShell => Some(SHELL_TOOL_NAME.into()),
-            Self::Builtin(kind) => Some(builtin_tool_alias(kind).into()),
+            Self::Builtin(kind) => Some(server_tools::model_name(kind).into()),
             Self::Mcp(_) => None,
         }
     }

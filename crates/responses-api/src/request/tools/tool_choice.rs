@@ -1,13 +1,12 @@
-//! `tool_choice`: which of the declared tools the model may or must call.
+//! Parses and validates `tool_choice`: which of the declared tools the model may or must call.
 
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use crate::item::SERVER_TOOL_PREFIX;
-use crate::request::reader::ObjectReader;
+use crate::request::object_reader::ObjectReader;
 use crate::request::tools::tool;
 use crate::request::tools::tool::{MAX_TOOLS, RequestTool};
-use crate::request::tools::tool_names::builtin_tool_alias;
+use crate::server_tools;
 
 /// Which tools the model may or must call.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -148,7 +147,7 @@ impl ToolReference {
             "function" => (Self::Function { name: name(choice) }, "name"),
             "custom" => (Self::Custom { name: name(choice) }, "name"),
             "local_shell" => (Self::LocalShell, "type"),
-            kind if kind.starts_with(SERVER_TOOL_PREFIX) => {
+            kind if server_tools::tool_name(kind).is_some() => {
                 let kind = kind.to_owned();
                 (Self::Builtin { kind }, "type")
             }
@@ -168,7 +167,7 @@ impl ToolReference {
             (Self::Custom { name }, RequestTool::Custom(it)) => it.name == *name,
             (Self::LocalShell, RequestTool::LocalShell) => true,
             (Self::Builtin { kind }, RequestTool::Builtin(declared)) => {
-                builtin_tool_alias(kind) == builtin_tool_alias(declared)
+                server_tools::model_name(kind) == server_tools::model_name(declared)
             }
             _ => false,
         }

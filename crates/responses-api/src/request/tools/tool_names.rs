@@ -1,6 +1,4 @@
-//! The names of tools.
-
-use crate::item::SERVER_TOOL_PREFIX;
+//! Checks the names of tools and schemas, and defines the name of the client's shell.
 
 const MAX_NAME_CHARS: usize = 64;
 
@@ -14,14 +12,4 @@ pub const SHELL_TOOL_NAME: &str = "local_shell";
 pub fn is_name(name: &str) -> bool {
     let is_plain = |it: char| it.is_ascii_alphanumeric() || it == '_' || it == '-';
     (1..=MAX_NAME_CHARS).contains(&name.len()) && name.chars().all(is_plain)
-}
-
-/// Returns the name of a server-side tool for the model.
-pub fn builtin_tool_alias(kind: &str) -> String {
-    format!("troupe_{}", kind.trim_start_matches(SERVER_TOOL_PREFIX))
-}
-
-/// Returns the registry name of a server-side tool from its name for the model.
-pub fn builtin_tool_name(alias: &str) -> &str {
-    alias.trim_start_matches("troupe_")
 }

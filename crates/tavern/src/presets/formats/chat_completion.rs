@@ -1,9 +1,10 @@
-//! Imports SillyTavern's chat-completion presets: prompts, their order, nudges, formats, samplers.
+//! Detects and imports SillyTavern's chat-completion presets: prompts, their order, templates and
+//! other texts, and samplers.
 
 use serde_json::{Map, Value, json};
 
 use crate::import_warning::ImportWarning;
-use crate::presets::document::{Preset, PresetEntry};
+use crate::presets::complete_preset::{Preset, PresetEntry};
 use crate::presets::formats::field_reader::{FieldReader, boolean, integer, is_blank};
 use crate::presets::formats::prompt_order;
 use crate::presets::formats::prompt_order::ALL_CHARACTERS;

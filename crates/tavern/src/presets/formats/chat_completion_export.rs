@@ -1,8 +1,9 @@
-//! Exports SillyTavern's chat-completion presets: our values replace those of the imported file.
+//! Writes a preset as a chat-completion preset of SillyTavern. Our values replace those of the file
+//! from which it was imported; other fields of that file are kept.
 
 use serde_json::{Map, Value, json};
 
-use crate::presets::document::{Preset, PresetEntry};
+use crate::presets::complete_preset::{Preset, PresetEntry};
 use crate::presets::formats::chat_completion::{FORM, NAMES, TEXTS};
 use crate::presets::formats::prompt_order;
 use crate::presets::formats::prompt_order::ALL_CHARACTERS;
@@ -22,7 +23,7 @@ const SAMPLERS: [(&str, &str); 11] = [
     ("max_tokens", "openai_max_tokens"),
 ];
 
-/// Returns the preset as such a file.
+/// Returns the preset as a chat-completion file.
 pub fn write(document: &Value, origin: Option<&Value>) -> Value {
     let origin = origin.filter(|it| it["form"] == FORM);
     let fields = origin.and_then(|it| it["fields"].as_object());

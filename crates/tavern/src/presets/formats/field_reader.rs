@@ -1,4 +1,5 @@
-//! Reads loosely typed fields of files from other tools: numbers as text, `-1` for "off".
+//! Copies loosely typed fields of other tools' preset files into our document, such as numbers
+//! written as text, with a warning for each invalid value. Also removes secrets.
 
 use serde_json::{Map, Value, json};
 

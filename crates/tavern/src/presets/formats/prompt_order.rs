@@ -1,10 +1,10 @@
-//! Converts the prompts of a chat-completion preset and their order to preset entries.
+//! Converts the prompts of a chat-completion preset and their order to preset entries, and back.
 
 use base::prompt_role::PromptRole;
 use serde_json::{Map, Value, json};
 
 use crate::import_warning::ImportWarning;
-use crate::presets::document::{
+use crate::presets::complete_preset::{
     DEFAULT_DEPTH, DEFAULT_ORDER, GenerationTrigger, Preset, PresetEntry, PromptPosition,
     PromptSlot,
 };
@@ -20,7 +20,7 @@ pub const ALL_CHARACTERS: i64 = 100_001;
 const ORDER_CHARACTER_IDS: [i64; 2] = [ALL_CHARACTERS, 100_000];
 const MAX_LABEL_CHARS: usize = 200;
 
-/// The order that is used, and the others.
+/// The prompt order that is used, and the orders for other characters.
 pub struct PromptOrders {
     pub character_id: Value,
     lines: Vec<Map<String, Value>>,

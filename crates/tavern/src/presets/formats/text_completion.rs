@@ -1,4 +1,5 @@
-//! Imports and exports SillyTavern's sampler presets for text completion. They contain no prompts.
+//! Detects, imports and exports SillyTavern's sampler presets for text completion. They contain no
+//! prompts.
 
 use serde_json::{Map, Value, json};
 
@@ -89,7 +90,7 @@ pub fn read(reading: &mut FieldReader) -> Value {
     json!({"form": FORM, "fields": std::mem::take(&mut reading.fields)})
 }
 
-/// Returns the samplers as such a file.
+/// Returns the samplers as a text-completion file.
 pub fn write(document: &Value, origin: Option<&Value>) -> Value {
     let origin = origin.filter(|it| it["form"] == FORM);
     let fields = origin.and_then(|it| it["fields"].as_object());

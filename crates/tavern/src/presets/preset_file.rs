@@ -1,0 +1,178 @@
+//! Reads untrusted preset files (our own format or SillyTavern's), validates them, and writes
+//! presets as files.
+
+use serde_json::{Map, Value, json};
+
+use crate::import_warning::ImportWarning;
+use crate::presets::formats::field_reader::FieldReader;
+use crate::presets::formats::{chat_completion, chat_completion_export, text_completion};
+use crate::presets::partial::PartialPreset;
+
+/// The maximum size of a file, in bytes.
+pub const MAX_FILE_BYTES: usize = 5 * 1024 * 1024;
+/// The maximum size of a document, in bytes: every prompt with this preset has to read it.
+pub const MAX_DOCUMENT_BYTES: usize = 512 * 1024;
+/// The `spec` of our own files.
+const SPEC: &str = "troupe_preset";
+
+/// The result of an import.
+#[derive(Debug, PartialEq)]
+pub struct ImportedPreset {
+    /// The name that the file states.
+    pub name: Option<String>,
+    /// The validated document.
+    pub document: Value,
+    /// The unused fields, to be exported again.
+    pub origin: Option<Value>,
+    /// What was skipped, repaired, or has no effect.
+    pub warnings: Vec<ImportWarning>,
+}
+
+/// Why a file is not accepted as a preset. The message is shown to the user.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct PresetImportError(String);
+
+/// Reads a file of our own format or one of SillyTavern's. May block for long (limited only by
+/// [`MAX_FILE_BYTES`]), so it must not run in a handler's thread.
+///
+/// # Errors
+/// Returns the reason when the file is not a valid preset.
+pub fn read(bytes: &[u8]) -> Result<ImportedPreset, PresetImportError> {
+    if bytes.len() > MAX_FILE_BYTES {
+        return reject("The file is larger than 5 MiB.");
+    }
+    let text = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
+    // The parser refuses more than 128 levels.
+    let Ok(Value::Object(mut fields)) = serde_json::from_slice(text) else {
+        return reject("The file is not a JSON object with at most 128 levels.");
+    };
+    if fields
+        .iter()
+        .any(|(key, value)| key.contains('\0') || has_nul(value))
+    {
+        return reject("A string in the file contains the character U+0000.");
+    }
+    if fields.get("spec").and_then(Value::as_str) == Some(SPEC) {
+        return read_own(fields);
+    }
+    // An export of all settings contains the preset in one of its fields.
+    let whole = ["instruct", "context", "sysprompt"];
+    let mut warnings = Vec::new();
+    if whole.iter().any(|it| fields.contains_key(*it))
+        && let Some(Value::Object(inner)) = fields.shift_remove("preset")
+    {
+        fields = inner;
+        let sentence = "Only the samplers of the file were imported, not the templates.";
+        warnings.push(ImportWarning::new("samplers_alone", sentence));
+    }
+    let mut reading = FieldReader::new(fields);
+    reading.warnings = warnings;
+    let name = match reading.fields.get("name") {
+        Some(Value::String(name)) => Some(name.clone()),
+        _ => None,
+    };
+    let origin = if chat_completion::is_chat_completion(&reading.fields) {
+        chat_completion::read(&mut reading)
+    } else if text_completion::is_text_completion(&reading.fields) {
+        text_completion::read(&mut reading)
+    } else {
+        return reject(describe_unknown(&reading.fields));
+    };
+    validated(ImportedPreset {
+        name,
+        document: Value::Object(reading.document),
+        origin: Some(origin),
+        warnings: reading.warnings,
+    })
+}
+
+/// The format of an exported preset.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PresetFormat {
+    /// Troupe's own, with all fields.
+    Own,
+    /// SillyTavern's, of the kind that was imported.
+    SillyTavern,
+}
+
+/// Returns the preset as a file.
+pub fn write(form: PresetFormat, name: &str, document: &Value, origin: Option<&Value>) -> Value {
+    let is_text = origin.is_some_and(|it| it["form"] == text_completion::FORM)
+        && document.get("prompt_order").is_none();
+    match form {
+        PresetFormat::Own => json!({
+            "spec": SPEC, "spec_version": "1.0", "name": name, "document": document, "origin": origin,
+        }),
+        PresetFormat::SillyTavern if is_text => text_completion::write(document, origin),
+        PresetFormat::SillyTavern => chat_completion_export::write(document, origin),
+    }
+}
+
+fn read_own(mut fields: Map<String, Value>) -> Result<ImportedPreset, PresetImportError> {
+    let Some(Value::Object(document)) = fields.shift_remove("document") else {
+        return reject("The preset in the file has no `document`.");
+    };
+    validated(ImportedPreset {
+        name: fields
+            .get("name")
+            .and_then(Value::as_str)
+            .map(str::to_owned),
+        document: Value::Object(document),
+        origin: fields.shift_remove("origin").filter(Value::is_object),
+        warnings: Vec::new(),
+    })
+}
+
+/// Validates an import by the rules for presets that users write.
+fn validated(imported: ImportedPreset) -> Result<ImportedPreset, PresetImportError> {
+    if imported.document.to_string().len() > MAX_DOCUMENT_BYTES {
+        return reject("The preset is larger than 512 KiB.");
+    }
+    let stated: PartialPreset = match serde_json::from_value(imported.document.clone()) {
+        Ok(stated) => stated,
+        Err(error) => return reject(format!("The preset cannot be read: {error}.")),
+    };
+    if stated.preset_id.is_some() {
+        return reject("A preset cannot be based on another preset.");
+    }
+    match stated.validate() {
+        Ok(()) => Ok(imported),
+        Err(it) => reject(format!("`{}` is invalid: {}", it.field, it.message)),
+    }
+}
+
+/// Returns a message that names what the file looks like instead.
+fn describe_unknown(fields: &Map<String, Value>) -> &'static str {
+    let has = |name: &str| fields.contains_key(name);
+    if has("story_string") || has("input_sequence") || has("output_sequence") {
+        return "This is a template for text completion. Only chat completion is \
+                supported, so it would have no effect.";
+    }
+    if has("entries") {
+        return "This looks like a lorebook. Import it as a lorebook.";
+    }
+    if has("data") || has("first_mes") {
+        return "This looks like a character card. Import it as a character.";
+    }
+    "The file is not a preset: it has neither prompts nor samplers."
+}
+
+fn has_nul(value: &Value) -> bool {
+    match value {
+        Value::String(text) => text.contains('\0'),
+        Value::Array(items) => items.iter().any(has_nul),
+        Value::Object(fields) => fields
+            .iter()
+            .any(|(key, it)| key.contains('\0') || has_nul(it)),
+        Value::Null | Value::Bool(_) | Value::Number(_) => false,
+    }
+}
+
+fn reject<T>(reason: impl Into<String>) -> Result<T, PresetImportError> {
+    Err(PresetImportError(reason.into()))
+}
+
+#[cfg(test)]
+#[path = "preset_file_tests.rs"]
+mod tests;

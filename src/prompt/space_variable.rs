@@ -1,0 +1,58 @@
+//! Table `space_variables`: the macro variables that all conversations of a space share. Each
+//! variable has its own row, so that runs which end at the same time do not overwrite each other's
+//! variables.
+
+use base::ids::SpaceId;
+use sea_orm::Set;
+use sea_orm::entity::prelude::*;
+use sea_orm::sea_query::OnConflict;
+use tavern::macros::variables::VariableMap;
+
+#[derive(Clone, Debug, PartialEq, DeriveEntityModel)]
+#[sea_orm(table_name = "space_variables")]
+pub struct Model {
+    #[sea_orm(primary_key, auto_increment = false)]
+    pub space_id: SpaceId,
+    #[sea_orm(primary_key, auto_increment = false)]
+    pub name: String,
+    pub value: String,
+}
+
+#[derive(Clone, Copy, Debug, EnumIter, DeriveRelation)]
+pub enum Relation {}
+
+impl ActiveModelBehavior for ActiveModel {}
+
+/// Returns all variables of a space.
+pub async fn load_for_space(
+    db: &impl ConnectionTrait,
+    space: SpaceId,
+) -> Result<VariableMap, DbErr> {
+    let all = Entity::find().filter(Column::SpaceId.eq(space));
+    let all = all.all(db).await?.into_iter();
+    Ok(all.map(|it| (it.name, it.value)).collect())
+}
+
+/// Sets variables of a space.
+pub async fn set(
+    tx: &impl ConnectionTrait,
+    space: SpaceId,
+    values: VariableMap,
+) -> Result<(), DbErr> {
+    if values.is_empty() {
+        return Ok(());
+    }
+    let rows = values.into_iter().map(|(name, value)| ActiveModel {
+        space_id: Set(space),
+        name: Set(name),
+        value: Set(value),
+    });
+    let known = OnConflict::columns([Column::SpaceId, Column::Name])
+        .update_column(Column::Value)
+        .to_owned();
+    Entity::insert_many(rows)
+        .on_conflict(known)
+        .exec_without_returning(tx)
+        .await?;
+    Ok(())
+}

@@ -1,0 +1,109 @@
+//! Defines the facts that only some commands need: a provider, a message with its swipes, or the
+//! newest run. `state_loader` loads them.
+
+use std::collections::HashSet;
+
+use base::ids::MembershipId;
+
+use crate::conversations::{message, swipe};
+use crate::providers::provider;
+use crate::runs::store::run;
+
+/// The facts that only some commands need. Each variant is loaded only for its commands.
+#[derive(Clone, Debug)]
+pub enum CommandFacts {
+    /// All other commands.
+    None,
+    /// For a claim.
+    Claim {
+        /// The usable provider of the queued run's speaker.
+        provider: Option<provider::Model>,
+    },
+    /// For commands that continue after a stop.
+    Continuation {
+        /// The newest run, whatever its status.
+        newest_run: Option<run::Model>,
+    },
+    /// For changes of a message, and for the end of a regenerate run; `None` if there is no such
+    /// message.
+    Message(Option<TargetMessage>),
+    /// For the choice of a swipe.
+    Swipe {
+        target: Option<TargetMessage>,
+        swipe: Option<swipe::Model>,
+    },
+    /// For a regenerate; `None` if there is no such message.
+    Regenerate(Option<RegenerateFacts>),
+    /// For greetings.
+    Greetings {
+        /// The members that have greeted; `None` once other messages than greetings exist.
+        greeted: Option<HashSet<MembershipId>>,
+    },
+}
+
+/// The message that a command refers to.
+#[derive(Clone, Debug)]
+pub struct TargetMessage {
+    pub row: message::Model,
+    /// Whether a branch starts at it.
+    pub is_fork_point: bool,
+    pub n_swipes: i64,
+}
+
+/// What a regenerate replaces.
+#[derive(Clone, Debug)]
+pub struct RegenerateFacts {
+    pub target: TargetMessage,
+    /// The newest visible message of role user before the target, which it answers.
+    pub answered: Option<message::Model>,
+    /// The messages since then, loaded if a whole turn may be regenerated.
+    pub last_turn: Vec<message::Model>,
+    /// Whether a branch starts at one of them.
+    pub has_fork_point_in_last_turn: bool,
+}
+
+impl CommandFacts {
+    /// Returns the message that the command refers to, if it refers to one that exists.
+    pub fn target(&self) -> Option<&TargetMessage> {
+        match self {
+            Self::Message(target) | Self::Swipe { target, .. } => target.as_ref(),
+            Self::Regenerate(facts) => facts.as_ref().map(|it| &it.target),
+            Self::None
+            | Self::Claim { .. }
+            | Self::Continuation { .. }
+            | Self::Greetings { .. } => None,
+        }
+    }
+
+    /// As [`Self::target`], to be changed.
+    pub fn target_mut(&mut self) -> Option<&mut TargetMessage> {
+        match self {
+            Self::Message(target) | Self::Swipe { target, .. } => target.as_mut(),
+            Self::Regenerate(facts) => facts.as_mut().map(|it| &mut it.target),
+            Self::None
+            | Self::Claim { .. }
+            | Self::Continuation { .. }
+            | Self::Greetings { .. } => None,
+        }
+    }
+
+    /// Returns the newest run, if the command continues after a stop.
+    pub fn newest_run(&self) -> Option<&run::Model> {
+        match self {
+            Self::Continuation { newest_run } => newest_run.as_ref(),
+            _ => None,
+        }
+    }
+
+    /// Returns the memberships that the facts refer to.
+    pub(super) fn referenced_members(&self) -> impl Iterator<Item = MembershipId> {
+        let (answered, last_turn) = match self {
+            Self::Regenerate(Some(facts)) => (facts.answered.as_ref(), facts.last_turn.as_slice()),
+            _ => (None, [].as_slice()),
+        };
+        let target = self.target().map(|it| &it.row);
+        let messages = target.into_iter().chain(answered).chain(last_turn);
+        let speaker = self.newest_run().map(|it| it.speaker_space_membership_id);
+        messages.map(|it| it.space_membership_id).chain(speaker)
+    }
+}

@@ -1,0 +1,295 @@
+//! Locks conversations and loads the state that the planner needs for a command: conversation,
+//! space, members, round, runs, and facts that only this command needs.
+
+use std::collections::{BTreeSet, HashMap, HashSet};
+
+use base::ids::{ConversationId, MembershipId, MessageId, SpaceId};
+use sea_orm::{ConnectionTrait, DbErr};
+
+use crate::characters::character;
+use crate::conversations::{conversation, message, swipe, timeline};
+use crate::providers::usable_providers::UsableProviders;
+use crate::rounds::active_round::ActiveRound;
+use crate::runs::scheduling::command::Command;
+use crate::runs::scheduling::state::command_facts::{CommandFacts, RegenerateFacts, TargetMessage};
+use crate::runs::scheduling::state::schedule_state::ScheduleState;
+use crate::runs::store::run;
+use crate::runs::store::run::RunStatus;
+use crate::spaces::space::{RepliesPerTurn, ReplyOrder};
+use crate::spaces::{membership, space};
+
+/// Locks the conversation and loads what `command` needs. Returns `None` if it does not exist.
+pub async fn load(
+    tx: &impl ConnectionTrait,
+    id: ConversationId,
+    command: &Command,
+) -> Result<Option<ScheduleState>, DbErr> {
+    let Some((conversation, space)) = conversation::lock_with_space(tx, id).await? else {
+        return Ok(None);
+    };
+    // An import or a background job is filling the conversation or deleting it: only the command
+    // that ends its runs may change it.
+    if (conversation.is_hidden || space.is_hidden) && !matches!(command, Command::SpaceClosed(_)) {
+        return Ok(None);
+    }
+    let mut states = load_states(tx, vec![(conversation, space)]).await?;
+    let Some(mut state) = states.pop() else {
+        return Ok(None);
+    };
+    load_speaker_facts(tx, command, &mut state).await?;
+    state.facts = load_command_facts(tx, command, &mut state).await?;
+    add_removed_members(tx, &mut state, command.referenced_members()).await?;
+    Ok(Some(state))
+}
+
+/// Loads what [`Command::Claim`] needs for these conversations, which this transaction has locked,
+/// with one query for each table.
+pub async fn load_claims(
+    tx: &impl ConnectionTrait,
+    locked: Vec<(conversation::Model, space::Model)>,
+) -> Result<Vec<ScheduleState>, DbErr> {
+    let mut states = load_states(tx, locked).await?;
+    let speakers = states.iter().filter_map(queued_speaker);
+    let own = speakers.filter_map(|it| it.llm_provider_id);
+    let usable = UsableProviders::load(tx, own).await?;
+    for state in &mut states {
+        state.facts = claim_facts(state, &usable);
+        add_removed_members(tx, state, []).await?;
+    }
+    Ok(states)
+}
+
+/// Loads members, runs, round and newest message of conversations, with one query for each table.
+async fn load_states(
+    tx: &impl ConnectionTrait,
+    locked: Vec<(conversation::Model, space::Model)>,
+) -> Result<Vec<ScheduleState>, DbErr> {
+    let ids = padded(locked.iter().map(|(row, _)| row.id));
+    let spaces: BTreeSet<SpaceId> = locked.iter().map(|(_, space)| space.id).collect();
+    let members = membership::list_active_in(tx, padded(spaces)).await?;
+    let mut runs = run::list_active(tx, &ids).await?;
+    let mut tails = timeline::list_tails(tx, &ids).await?;
+    let mut rounds = ActiveRound::list(tx, &ids).await?;
+    let with_facts = |(conversation, space): (conversation::Model, space::Model)| {
+        let id = conversation.id;
+        let mut run_in = |status| {
+            take(&mut runs, |it| {
+                it.conversation_id == id && it.status == status
+            })
+        };
+        let members = members.iter().filter(|it| it.space_id == space.id);
+        ScheduleState {
+            queued: run_in(RunStatus::Queued),
+            running: run_in(RunStatus::Running),
+            round: take(&mut rounds, |it| it.row.conversation_id == id),
+            tail: take(&mut tails, |it| it.conversation_id == id),
+            last_speaker: conversation.last_speaker_membership_id,
+            members: members.cloned().collect(),
+            conversation,
+            space,
+            spoken_in_epoch: HashSet::new(),
+            talkativeness: HashMap::new(),
+            facts: CommandFacts::None,
+        }
+    };
+    Ok(locked.into_iter().map(with_facts).collect())
+}
+
+/// Repeats the last id until their number is a power of two. Each number of ids is a statement of
+/// its own, and a connection keeps only 100 prepared statements.
+fn padded<T: Copy>(ids: impl IntoIterator<Item = T>) -> Vec<T> {
+    let mut ids: Vec<T> = ids.into_iter().collect();
+    if let Some(last) = ids.last().copied() {
+        ids.resize(ids.len().next_power_of_two(), last);
+    }
+    ids
+}
+
+/// Removes and returns the first item that fits.
+fn take<T>(all: &mut Vec<T>, fits: impl Fn(&T) -> bool) -> Option<T> {
+    let place = all.iter().position(fits)?;
+    Some(all.swap_remove(place))
+}
+
+/// Adds the removed memberships that the loaded data or `named` refer to.
+async fn add_removed_members(
+    tx: &impl ConnectionTrait,
+    state: &mut ScheduleState,
+    named: impl IntoIterator<Item = MembershipId>,
+) -> Result<(), DbErr> {
+    let named = state.referenced_members().chain(named);
+    let removed = membership::load_missing(tx, state.space.id, &state.members, named).await?;
+    state.members.extend(removed);
+    Ok(())
+}
+
+/// Returns the member that the queued run lets speak, unless it was removed.
+fn queued_speaker(state: &ScheduleState) -> Option<&membership::Model> {
+    state.member(state.queued.as_ref()?.speaker_space_membership_id)
+}
+
+/// Returns the facts of a claim. Removed members are not loaded yet.
+fn claim_facts(state: &ScheduleState, usable: &UsableProviders) -> CommandFacts {
+    let speaker = queued_speaker(state);
+    let own = speaker.and_then(|it| it.llm_provider_id);
+    let model = speaker.and_then(membership::Model::model_override);
+    CommandFacts::Claim {
+        provider: usable.find(own, model),
+    }
+}
+
+/// Loads what the choice of speakers needs, for the commands that choose them.
+async fn load_speaker_facts(
+    tx: &impl ConnectionTrait,
+    command: &Command,
+    state: &mut ScheduleState,
+) -> Result<(), DbErr> {
+    match command {
+        Command::ForceTalk { speaker: None, .. } => load_spoken_in_epoch(tx, state).await,
+        Command::MessagePosted(_) | Command::ReplyToTail => load_talkativeness(tx, state).await,
+        Command::RunEnded { .. } => {
+            load_talkativeness(tx, state).await?;
+            let space = &state.space;
+            if space.auto_mode_enabled && space.reply_order == ReplyOrder::Pooled {
+                load_spoken_in_epoch(tx, state).await?;
+            }
+            Ok(())
+        }
+        _ => Ok(()),
+    }
+}
+
+async fn load_spoken_in_epoch(
+    tx: &impl ConnectionTrait,
+    state: &mut ScheduleState,
+) -> Result<(), DbErr> {
+    state.spoken_in_epoch =
+        timeline::speakers_since_last_user_message(tx, &state.conversation).await?;
+    Ok(())
+}
+
+/// Loads talkativeness if the reply order uses it: natural order with several replies per turn.
+async fn load_talkativeness(
+    tx: &impl ConnectionTrait,
+    state: &mut ScheduleState,
+) -> Result<(), DbErr> {
+    let space = &state.space;
+    let several = space.replies_per_turn == RepliesPerTurn::Activated;
+    if several && space.reply_order == ReplyOrder::Natural {
+        let cards = state.members.iter().filter_map(|it| it.character_id);
+        state.talkativeness = character::load_talkativeness(tx, cards).await?;
+    }
+    Ok(())
+}
+
+/// Loads the facts that `command` needs.
+async fn load_command_facts(
+    tx: &impl ConnectionTrait,
+    command: &Command,
+    state: &mut ScheduleState,
+) -> Result<CommandFacts, DbErr> {
+    let id = state.conversation.id;
+    Ok(match command {
+        Command::Claim { .. } => {
+            let own = queued_speaker(state).and_then(|it| it.llm_provider_id);
+            claim_facts(state, &UsableProviders::load(tx, own).await?)
+        }
+        Command::Retry | Command::Resume | Command::Skip | Command::CancelRun { .. } => {
+            CommandFacts::Continuation {
+                newest_run: run::find_newest(tx, id).await?,
+            }
+        }
+        Command::RunEnded { .. } => {
+            // A regenerate run adds its text to its target message.
+            let running = state.running.as_ref();
+            match running.and_then(|it| it.debug.target_message_id) {
+                Some(target) => CommandFacts::Message(find_target(tx, id, target).await?),
+                None => CommandFacts::None,
+            }
+        }
+        Command::SetVisibility { message, .. } => {
+            CommandFacts::Message(find_target(tx, id, *message).await?)
+        }
+        Command::EditMessage(edit) => {
+            CommandFacts::Message(find_target(tx, id, edit.message).await?)
+        }
+        Command::SelectSwipe {
+            message, position, ..
+        } => CommandFacts::Swipe {
+            target: find_target(tx, id, *message).await?,
+            swipe: swipe::find_at(tx, *message, *position).await?,
+        },
+        Command::Regenerate { message, .. } => {
+            let target = match message.or(state.tail.as_ref().map(|it| it.id)) {
+                Some(message) => find_target(tx, id, message).await?,
+                None => None,
+            };
+            CommandFacts::Regenerate(match target {
+                Some(target) => Some(load_regenerate(tx, target, state).await?),
+                None => None,
+            })
+        }
+        Command::InsertGreetings(_) => CommandFacts::Greetings {
+            greeted: match timeline::has_only_greetings(tx, &state.conversation).await? {
+                true => Some(timeline::list_authors(tx, id).await?),
+                false => None,
+            },
+        },
+        Command::MessagePosted(_)
+        | Command::ReplyToTail
+        | Command::ForceTalk { .. }
+        | Command::LeaseExpired { .. }
+        | Command::RunReleased { .. }
+        | Command::RoundStalled
+        | Command::Stop { .. }
+        | Command::Pause
+        | Command::CopilotStarted { .. }
+        | Command::EditQueue { .. }
+        | Command::ApplyChanges
+        | Command::SpaceClosed(_) => CommandFacts::None,
+    })
+}
+
+async fn find_target(
+    tx: &impl ConnectionTrait,
+    conversation: ConversationId,
+    id: MessageId,
+) -> Result<Option<TargetMessage>, DbErr> {
+    let Some(row) = message::find_in_conversation(tx, conversation, id).await? else {
+        return Ok(None);
+    };
+    let is_fork_point = timeline::has_fork_point(tx, [id]).await?;
+    let counts = swipe::count_by_message(tx, &[id]).await?;
+    Ok(Some(TargetMessage {
+        row,
+        is_fork_point,
+        n_swipes: counts.get(&id).copied().unwrap_or_default(),
+    }))
+}
+
+/// Loads the message that the target answers, and the messages since then if the whole turn may be
+/// regenerated.
+async fn load_regenerate(
+    tx: &impl ConnectionTrait,
+    target: TargetMessage,
+    state: &mut ScheduleState,
+) -> Result<RegenerateFacts, DbErr> {
+    let id = state.conversation.id;
+    let mut facts = RegenerateFacts {
+        answered: timeline::last_user_message(tx, id, target.row.seq).await?,
+        target,
+        last_turn: Vec::new(),
+        has_fork_point_in_last_turn: false,
+    };
+    if let Some(said) = &facts.answered
+        && state.space.group_regenerate_mode == space::GroupRegenerateMode::LastTurn
+    {
+        facts.last_turn = timeline::visible_since(tx, id, said.seq).await?;
+        let ids = facts.last_turn.iter().map(|it| it.id);
+        facts.has_fork_point_in_last_turn = timeline::has_fork_point(tx, ids).await?;
+        // The new speakers are chosen as if no character had replied.
+        state.last_speaker = timeline::last_speaker(tx, id, said.seq).await?;
+        load_talkativeness(tx, state).await?;
+    }
+    Ok(facts)
+}

@@ -1,0 +1,236 @@
+//! Writes imported rows into the hidden space of an import: first its settings, memberships and
+//! conversations, then messages in batches. `import_finalize.rs` has the last transaction.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use base::clock::Timestamp;
+use base::display_name;
+use base::ids::{ConversationId, MessageId, SpaceId};
+use sea_orm::ActiveValue::{NotSet, Set};
+use sea_orm::{
+    ActiveModelTrait, ColumnTrait, ConnectionTrait, DbErr, EntityTrait, IntoActiveModel,
+    QueryFilter, QuerySelect,
+};
+use serde_json::json;
+
+use crate::conversations::chats::import_writer::ChatImportError;
+use crate::conversations::chats::{chat_import, import_job, import_writer};
+use crate::conversations::{conversation, message, newest_messages};
+use crate::db::connect::Db;
+use crate::prompt::space_variable;
+use crate::space_transfer::document;
+use crate::space_transfer::import_data::{FileHead, IdMap, invalid_file, object_or_empty};
+use crate::spaces::{membership, roster_changes, space};
+
+/// Sets the settings of the hidden space, and creates its memberships, all unassigned, and its
+/// conversations.
+pub async fn create_contents(
+    db: &Db,
+    hidden: SpaceId,
+    head: Arc<FileHead>,
+    now: Timestamp,
+) -> Result<IdMap, ChatImportError> {
+    db.write(move |tx| {
+        Box::pin(async move {
+            space_row(hidden, &head.space)?.update(tx).await?;
+            space_variable::set(tx, hidden, head.variables.clone()).await?;
+            let mut ids = IdMap::default();
+            for seat in &head.memberships {
+                let row = empty_membership(hidden, seat).insert(tx).await?;
+                ids.memberships.insert(seat.key, row.id);
+            }
+            for it in &head.conversations {
+                let parent = it.parent.map(|key| ids.conversations.get(&key).copied());
+                let parent = match parent {
+                    // A parent must precede its branches; an unknown or later parent is an error.
+                    Some(None) => return Err(invalid_file(document::CONVERSATIONS)),
+                    parent => parent.flatten(),
+                };
+                let row = conversation::Model {
+                    kind: it.kind,
+                    title: display_name::truncate(&it.title, 200).unwrap_or_default(),
+                    parent_conversation_id: parent,
+                    last_seq: it.last_seq.max(0),
+                    auto_mode_turns: it.auto_mode_turns.max(0),
+                    settings: object_or_empty(&it.settings),
+                    variables: object_or_empty(&it.variables),
+                    created_at: it.created_at,
+                    archived_at: it.archived_at,
+                    ..chat_import::new_conversation(hidden, now)
+                };
+                let mut row = row.into_active_model();
+                row.id = NotSet;
+                ids.conversations.insert(it.key, row.insert(tx).await?.id);
+            }
+            Ok(ids)
+        })
+    })
+    .await
+}
+
+fn space_row(
+    id: SpaceId,
+    space: &document::ExportedSpace,
+) -> Result<space::ActiveModel, ChatImportError> {
+    let name =
+        display_name::truncate(&space.name, 100).ok_or_else(|| invalid_file(document::SPACE))?;
+    Ok(space::ActiveModel {
+        id: Set(id),
+        name: Set(name),
+        description: Set(space.description.clone()),
+        reply_order: Set(space.reply_order),
+        replies_per_turn: Set(space.replies_per_turn),
+        card_handling_mode: Set(space.card_handling_mode),
+        allow_self_responses: Set(space.allow_self_responses),
+        // The author of a file must not start model calls at the importer's cost.
+        auto_mode_enabled: Set(false),
+        auto_mode_delay_ms: Set(space.auto_mode_delay_ms.clamp(0, 600_000)),
+        auto_mode_max_turns: Set(space.auto_mode_max_turns.clamp(1, 100)),
+        during_generation_user_input_policy: Set(space.during_generation_user_input_policy),
+        user_turn_debounce_ms: Set(space.user_turn_debounce_ms.clamp(0, 60_000)),
+        group_regenerate_mode: Set(space.group_regenerate_mode),
+        settings: Set(object_or_empty(&space.settings)),
+        token_limit: Set(space.token_limit.max(0)),
+        created_at: Set(space.created_at),
+        ..Default::default()
+    })
+}
+
+fn empty_membership(
+    space: SpaceId,
+    membership: &document::ExportedMembership,
+) -> membership::ActiveModel {
+    let name = display_name::truncate(&membership.name, 100).unwrap_or_else(|| "?".to_owned());
+    let mut row = roster_changes::removed_member(
+        space,
+        membership.kind,
+        name,
+        membership.position,
+        membership.created_at,
+    );
+    row.participation = Set(membership.participation);
+    row.aliases = Set(json!(membership.aliases));
+    row.persona = Set(membership.persona.clone());
+    row.talkativeness = Set(membership.talkativeness.map(|it| it.clamp(0.0, 1.0)));
+    row.settings = Set(object_or_empty(&membership.settings));
+    row
+}
+
+/// The target of a batch.
+#[derive(Clone, Copy, Debug)]
+pub struct SpaceTarget {
+    pub conversation: ConversationId,
+    pub parent: Option<ConversationId>,
+    /// The `seq` of the last message written so far.
+    pub last_seq: i64,
+    /// The number of messages of all conversations, including this batch.
+    pub n_messages: i64,
+    pub now: Timestamp,
+}
+
+/// Writes a batch; returns the `seq` of its last message.
+pub async fn write_messages(
+    db: &Db,
+    import: base::ids::ImportId,
+    target: SpaceTarget,
+    ids: Arc<IdMap>,
+    batch: Vec<document::ExportedMessage>,
+) -> Result<i64, ChatImportError> {
+    db.write(move |tx| {
+        Box::pin(async move {
+            if !import_job::save_progress(tx, import, 0, target.n_messages).await? {
+                return Err(ChatImportError::Canceled);
+            }
+            let origins = load_origins(tx, target, &batch).await?;
+            let mut last = target.last_seq;
+            let mut lines = Vec::new();
+            for line in batch {
+                if line.seq <= last {
+                    return Err(invalid_file("the order of messages"));
+                }
+                last = line.seq;
+                let origin = origins.get(&line.seq).copied();
+                lines.push(message_row(target.conversation, &ids, origin, line)?);
+            }
+            import_writer::insert_messages(tx, target.conversation, target.last_seq, lines).await?;
+            newest_messages::refresh(tx, target.conversation).await?;
+            Ok(last)
+        })
+    })
+    .await
+}
+
+/// Returns the parent's messages that these were copied from: a copy keeps its `seq`.
+async fn load_origins(
+    tx: &impl ConnectionTrait,
+    target: SpaceTarget,
+    batch: &[document::ExportedMessage],
+) -> Result<HashMap<i64, MessageId>, DbErr> {
+    let clones = batch.iter().filter(|it| it.is_clone).map(|it| it.seq);
+    let clones: Vec<i64> = clones.collect();
+    let (Some(parent), false) = (target.parent, clones.is_empty()) else {
+        return Ok(HashMap::new());
+    };
+    let found: Vec<(i64, MessageId)> = message::Entity::find()
+        .select_only()
+        .column(message::Column::Seq)
+        .column(message::Column::Id)
+        .filter(message::Column::ConversationId.eq(parent))
+        .filter(message::Column::Seq.is_in(clones))
+        .into_tuple()
+        .all(tx)
+        .await?;
+    Ok(found.into_iter().collect())
+}
+
+fn message_row(
+    conversation: ConversationId,
+    ids: &IdMap,
+    origin: Option<MessageId>,
+    line: document::ExportedMessage,
+) -> Result<import_writer::MessageRow, ChatImportError> {
+    let membership = |key: i64| ids.memberships.get(&key).copied();
+    let author = membership(line.seat).ok_or_else(|| invalid_file("the author of a message"))?;
+    let active = usize::try_from(line.active_swipe).unwrap_or(usize::MAX);
+    let shown = match line.texts.get(active) {
+        Some(text) => text.content.clone(),
+        None if line.texts.is_empty() && active == 0 => line.content,
+        None => return Err(invalid_file("the texts of a message")),
+    };
+    let message = message::Model {
+        id: MessageId(0), // assigned by the database
+        conversation_id: conversation,
+        seq: line.seq,
+        space_membership_id: author,
+        role: line.role,
+        content: shown,
+        visibility: line.visibility,
+        conversation_run_id: None,
+        active_swipe: line.active_swipe,
+        client_id: None,
+        origin_message_id: origin,
+        created_at: line.created_at,
+        edited_at: line.edited_at,
+        edited_by: line.edited_by.and_then(membership),
+        version: line.version.max(1),
+        rev: import_writer::FIRST_REV,
+        token_count: line.token_count.max(0),
+        metadata: object_or_empty(&line.metadata),
+    };
+    let texts = line
+        .texts
+        .into_iter()
+        .map(|it| crate::conversations::swipe::SwipeText {
+            content: it.content,
+            token_count: it.token_count.max(0),
+            run: None,
+            metadata: object_or_empty(&it.metadata),
+            edited_at: it.edited_at,
+            edited_by: it.edited_by.and_then(membership),
+        });
+    Ok(import_writer::MessageRow {
+        message,
+        texts: texts.collect(),
+    })
+}

@@ -1,0 +1,312 @@
+//! Validates the `settings` object of spaces, conversations and memberships: known fields must have
+//! valid values; unknown fields are kept for clients that use them.
+
+use agent::tools::tool_settings::{BuiltinToolSettings, MAX_SERVERS, McpServerSettings};
+use base::display_name;
+use serde::Deserialize;
+use serde_json::{Map, Value};
+use tavern::presets::partial::{PartialPreset, ValidationError};
+use utoipa::ToSchema;
+
+use crate::accounts::name_schemas::TitleSchema;
+use crate::web::error::{ApiError, ApiResult};
+use crate::web::extract::deserialize;
+
+/// More than any author's note, scenario and list of stop sequences need together. In bytes.
+const MAX_BYTES: usize = 64 * 1024;
+
+/// The known settings of a space, a membership or a conversation.
+///
+/// Unknown fields are kept for clients that use them.
+#[derive(Deserialize, ToSchema)]
+#[schema(as = Settings)]
+pub struct KnownSettings {
+    author_note: Option<AuthorNote>,
+    world_info: Option<WorldInfo>,
+    preset: Option<PartialPreset>,
+    #[serde(rename = "scenario_override")]
+    _scenario_override: Option<String>,
+    #[serde(rename = "join_prefix")]
+    _join_prefix: Option<String>,
+    #[serde(rename = "join_suffix")]
+    _join_suffix: Option<String>,
+    #[serde(rename = "group_nudge_prompt")]
+    _group_nudge_prompt: Option<String>,
+    #[serde(rename = "relax_message_trim")]
+    _relax_message_trim: Option<bool>,
+    #[serde(rename = "memory")]
+    _memory: Option<Map<String, Value>>,
+    /// Spaces only: the built-in tools that its characters may call.
+    #[serde(rename = "tools")]
+    _tools: Option<BuiltinToolSettings>,
+    /// Spaces only: MCP servers whose tools its characters may call.
+    #[schema(max_items = 8)]
+    tool_servers: Option<Vec<McpServerSettings>>,
+    /// Memberships only: the model of the membership's provider.
+    #[schema(value_type = Option<TitleSchema>)]
+    model: Option<String>,
+}
+
+/// The author's note, which is inserted into every prompt.
+#[derive(Deserialize, ToSchema)]
+struct AuthorNote {
+    #[serde(rename = "text")]
+    _text: Option<String>,
+    #[serde(rename = "position")]
+    _position: Option<NotePosition>,
+    #[schema(minimum = 0, maximum = 10_000)]
+    depth: Option<i64>,
+    #[serde(rename = "role")]
+    _role: Option<NoteRoleSetting>,
+    #[schema(minimum = 0, maximum = 10_000)]
+    interval: Option<i64>,
+}
+
+/// The position in the prompt.
+#[derive(Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+enum NotePosition {
+    InChat,
+    Before,
+    After,
+}
+
+/// The role of the prompt message.
+#[derive(Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+#[schema(as = NoteRole)]
+enum NoteRoleSetting {
+    System,
+    User,
+    Assistant,
+}
+
+/// World Info settings.
+#[derive(Deserialize, ToSchema)]
+struct WorldInfo {
+    #[schema(minimum = 0, maximum = 1_000)]
+    scan_depth: Option<i64>,
+    #[schema(minimum = 0, maximum = 100)]
+    token_budget_percent: Option<i64>,
+    #[serde(rename = "recursive")]
+    _recursive: Option<bool>,
+    #[serde(rename = "case_sensitive")]
+    _case_sensitive: Option<bool>,
+    #[serde(rename = "whole_words")]
+    _whole_words: Option<bool>,
+    #[serde(rename = "ascii_words")]
+    _ascii_words: Option<bool>,
+    /// In tokens; 0: only the percentage applies.
+    #[schema(minimum = 0, maximum = 10_000_000)]
+    token_budget_cap: Option<i64>,
+    /// The maximum number of passes: the first one and those for recursion, so 1 means no recursion.
+    /// 0: until no further entry is activated, but at most 10. With `min_activations` it is ignored.
+    #[schema(minimum = 0, maximum = 10)]
+    max_steps: Option<i64>,
+    #[schema(minimum = 0, maximum = 1_000)]
+    min_activations: Option<i64>,
+    #[schema(minimum = 0, maximum = 1_000)]
+    min_activations_depth: Option<i64>,
+    #[serde(rename = "include_names")]
+    _include_names: Option<bool>,
+    #[serde(rename = "group_scoring")]
+    _group_scoring: Option<bool>,
+    #[serde(rename = "insertion_strategy")]
+    _insertion_strategy: Option<InsertionStrategy>,
+}
+
+/// Which lore is inserted first when not all of it fits.
+#[derive(Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+#[schema(as = LoreInsertionStrategy)]
+enum InsertionStrategy {
+    SortedEvenly,
+    CharacterLoreFirst,
+    GlobalLoreFirst,
+}
+
+/// Validates the `settings` object.
+///
+/// # Errors
+/// Returns 400 for a wrong type and 422 for an invalid value, naming the field.
+pub fn parse(settings: Map<String, Value>) -> ApiResult<Value> {
+    let settings = Value::Object(settings);
+    if settings.to_string().len() > MAX_BYTES {
+        let message = format!("Must not exceed {} KiB.", MAX_BYTES / 1024);
+        return Err(ApiError::invalid_value("settings", message));
+    }
+    let known: KnownSettings = deserialize::from_value(settings.clone())
+        .map_err(ApiError::from)
+        .map_err(with_settings_prefix)?;
+    if let Some(model) = known.model {
+        display_name::parse(&model, 200)
+            .map_err(|error| invalid_setting("model", error.to_string()))?;
+    }
+    if let Some(note) = known.author_note {
+        require_range("author_note.depth", note.depth, 0, 10_000)?;
+        require_range("author_note.interval", note.interval, 0, 10_000)?;
+    }
+    if let Some(world) = known.world_info {
+        require_range("world_info.scan_depth", world.scan_depth, 0, 1_000)?;
+        let percent = world.token_budget_percent;
+        require_range("world_info.token_budget_percent", percent, 0, 100)?;
+        let cap = world.token_budget_cap;
+        require_range("world_info.token_budget_cap", cap, 0, 10_000_000)?;
+        require_range("world_info.max_steps", world.max_steps, 0, 10)?;
+        let least = world.min_activations;
+        require_range("world_info.min_activations", least, 0, 1_000)?;
+        let furthest = world.min_activations_depth;
+        require_range("world_info.min_activations_depth", furthest, 0, 1_000)?;
+    }
+    if let Some(preset) = known.preset {
+        let blame =
+            |it: ValidationError| invalid_setting(&format!("preset.{}", it.field), it.message);
+        preset.validate().map_err(blame)?;
+    }
+    for (at, server) in known.tool_servers.iter().flatten().enumerate() {
+        let blame = |field: &str, message: &str| {
+            invalid_setting(&format!("tool_servers.{at}.{field}"), message.to_owned())
+        };
+        if at >= MAX_SERVERS {
+            return Err(blame("label", "A space can have at most 8 tool servers."));
+        }
+        if !server.has_valid_label() {
+            return Err(blame("label", "1 to 64 letters, digits, `_` and `-`."));
+        }
+        if !server.has_valid_url() {
+            return Err(blame("url", "A URL such as https://example.com/mcp."));
+        }
+    }
+    Ok(settings)
+}
+
+fn with_settings_prefix(error: ApiError) -> ApiError {
+    let param = match &error.param {
+        Some(inner) => format!("settings.{inner}"),
+        None => "settings".to_owned(),
+    };
+    error.with_param(param)
+}
+
+fn require_range(name: &str, value: Option<i64>, least: i64, most: i64) -> ApiResult<()> {
+    match value.is_none_or(|it| (least..=most).contains(&it)) {
+        true => Ok(()),
+        false => Err(invalid_setting(
+            name,
+            format!("Must be between {least} and {most}."),
+        )),
+    }
+}
+
+fn invalid_setting(name: &str, message: String) -> ApiError {
+    ApiError::invalid_value(&format!("settings.{name}"), message)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Map, Value, json};
+
+    use super::parse;
+
+    fn object(value: Value) -> Map<String, Value> {
+        value.as_object().cloned().unwrap()
+    }
+
+    #[test]
+    fn valid_settings_are_kept_unchanged() {
+        let settings = json!({
+            "author_note": {"text": "rain", "position": "in_chat", "depth": 4, "role": "system", "interval": 1},
+            "world_info": {"scan_depth": 2, "recursive": true},
+            "preset": {"temperature": 0.7, "stop": ["\n"], "something_new": 1},
+            "scenario_override": null,
+            "unheard_of": {"a": [1]},
+        });
+
+        assert_eq!(parse(object(settings.clone())).unwrap(), settings);
+        assert_eq!(parse(Map::new()).unwrap(), json!({}));
+    }
+
+    #[test]
+    fn an_invalid_field_is_named() {
+        let cases = [
+            (json!({"author_note": 5}), 400, "settings.author_note"),
+            (
+                json!({"author_note": {"position": "top"}}),
+                422,
+                "settings.author_note.position",
+            ),
+            (
+                json!({"author_note": {"depth": -1}}),
+                422,
+                "settings.author_note.depth",
+            ),
+            (
+                json!({"world_info": {"token_budget_percent": 101}}),
+                422,
+                "settings.world_info.token_budget_percent",
+            ),
+            (
+                json!({"preset": {"temperature": "hot"}}),
+                400,
+                "settings.preset.temperature",
+            ),
+            (
+                json!({"preset": {"top_p": 1.5}}),
+                422,
+                "settings.preset.top_p",
+            ),
+            (
+                json!({"preset": {"top_k": -1}}),
+                422,
+                "settings.preset.top_k",
+            ),
+            (
+                json!({"preset": {"prompt_order": [{"id": "a"}, {"id": "a"}]}}),
+                422,
+                "settings.preset.prompt_order.1.id",
+            ),
+            (
+                json!({"world_info": {"max_steps": 11}}),
+                422,
+                "settings.world_info.max_steps",
+            ),
+            (
+                json!({"world_info": {"insertion_strategy": "last"}}),
+                422,
+                "settings.world_info.insertion_strategy",
+            ),
+            (
+                json!({"tools": {"dice": "often"}}),
+                422,
+                "settings.tools.dice",
+            ),
+            (json!({"tool_servers": {}}), 400, "settings.tool_servers"),
+            (
+                json!({"tool_servers": [{"label": "a b", "url": "https://a.example"}]}),
+                422,
+                "settings.tool_servers.0.label",
+            ),
+            (
+                json!({"tool_servers": [{"label": "a", "url": "ftp://a.example"}]}),
+                422,
+                "settings.tool_servers.0.url",
+            ),
+            (json!({"memory": true}), 400, "settings.memory"),
+            (json!({"model": "a\nb"}), 422, "settings.model"),
+            (json!({"model": " "}), 422, "settings.model"),
+            (
+                json!({"scenario_override": "x".repeat(70_000)}),
+                422,
+                "settings",
+            ),
+        ];
+
+        for (settings, status, param) in cases {
+            let error = parse(object(settings)).unwrap_err();
+            assert_eq!(
+                (error.status.as_u16(), error.param.as_deref()),
+                (status, Some(param))
+            );
+        }
+    }
+}
