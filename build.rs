@@ -11,7 +11,10 @@ use std::{env, fs};
 use client_packer::PackedFile;
 
 fn main() {
-    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("static");
+    // Read while the script runs: a target folder that two checkouts share may hold the script
+    // that another checkout has compiled.
+    let package = env::var("CARGO_MANIFEST_DIR").expect("cargo sets CARGO_MANIFEST_DIR");
+    let source = Path::new(&package).join("static");
     println!("cargo::rerun-if-changed={}", source.display());
     let out = env::var("OUT_DIR").expect("cargo sets OUT_DIR");
     let client = client_packer::pack(&source)
