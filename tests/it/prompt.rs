@@ -60,37 +60,41 @@ on_sqlite! {
     }
 }
 
-/// Creates a conversation and writes `n_messages` messages of 100 tokens in one statement.
+/// Executes `sql` in a write transaction.
+async fn execute(app: &EngineTest, sql: String) {
+    let written: Result<(), DbErr> = app
+        .db
+        .write(move |tx| Box::pin(async move { tx.execute_unprepared(&sql).await.map(|_| ()) }))
+        .await;
+    written.unwrap();
+}
+
+/// Creates a conversation with `n_messages` messages of 100 tokens, written in batches: on a busy
+/// machine a single statement for all of them exceeds the time limit of a statement.
 async fn long_conversation(app: &EngineTest, n_messages: i64) -> ConversationId {
+    const BATCH: i64 = 1_000;
     let id = app.another_conversation().await;
     let (author, now) = (app.user.membership, app.clock.now());
     let text = "Rain. ".repeat(90);
-    let sql = format!(
-        "WITH RECURSIVE n(seq) AS (SELECT 1 UNION ALL SELECT seq + 1 FROM n WHERE seq < {n_messages}) \
-         INSERT INTO messages (conversation_id, seq, space_membership_id, role, content, visibility, \
-         active_swipe, created_at, rev, token_count, metadata) \
-         SELECT {id}, seq, {author}, 'user', '{text}', 'normal', 0, {now}, seq, 100, '{{}}' FROM n",
-        now = now.0,
-    );
+    let mut first = 1;
+    while first <= n_messages {
+        let last = n_messages.min(first + BATCH - 1);
+        let sql = format!(
+            "WITH RECURSIVE n(seq) AS (SELECT {first} UNION ALL SELECT seq + 1 FROM n WHERE seq < {last}) \
+             INSERT INTO messages (conversation_id, seq, space_membership_id, role, content, visibility, \
+             active_swipe, created_at, rev, token_count, metadata) \
+             SELECT {id}, seq, {author}, 'user', '{text}', 'normal', 0, {now}, seq, 100, '{{}}' FROM n",
+            now = now.0,
+        );
+        execute(app, sql).await;
+        first = last + 1;
+    }
     let update = format!(
         "UPDATE conversations SET last_seq = {n_messages}, last_user_seq = {n_messages} WHERE id = {id}"
     );
-    let written: Result<(), DbErr> = app
-        .db
-        .write(move |tx| {
-            Box::pin(async move {
-                tx.execute_unprepared(&sql).await?;
-                tx.execute_unprepared(&update).await.map(|_| ())
-            })
-        })
-        .await;
-    written.unwrap();
+    execute(app, update).await;
     // Autovacuum would do this a minute later; the query plan depends on the statistics.
-    let analyzed: Result<(), DbErr> = app
-        .db
-        .write(|tx| Box::pin(async { tx.execute_unprepared("ANALYZE messages").await.map(|_| ()) }))
-        .await;
-    analyzed.unwrap();
+    execute(app, "ANALYZE messages".to_owned()).await;
     id
 }
 
