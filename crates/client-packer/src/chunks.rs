@@ -7,7 +7,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 
 use crate::graph::{Graph, resolve};
 
@@ -45,7 +45,7 @@ fn distribute(graph: &Graph, page: &str) -> Result<ChunkOf> {
     for path in at_once {
         chunk_of.insert(path, format!("{page}.js"));
     }
-    let mut n_shared = 0;
+    let (mut n_shared, mut names) = (0, BTreeSet::new());
     for (group, paths) in groups {
         let root = paths.iter().find(|path| group.contains(**path));
         let name = match root {
@@ -55,9 +55,18 @@ fn distribute(graph: &Graph, page: &str) -> Result<ChunkOf> {
                 format!("{page}-shared-{n_shared}.js")
             }
         };
+        ensure!(names.insert(name.clone()), "two scripts are named {name}");
         for path in paths {
             chunk_of.insert(path.clone(), name.clone());
         }
+    }
+    let mut variables = BTreeSet::new();
+    for path in chunk_of.keys() {
+        let variable = variable(path);
+        ensure!(
+            variables.insert(variable.clone()),
+            "two modules are named {variable}"
+        );
     }
     Ok(chunk_of)
 }

@@ -14,7 +14,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::Path;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, bail, ensure};
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
 use sha2::{Digest, Sha256};
@@ -68,8 +68,12 @@ pub fn pack(folder: &Path) -> Result<PackedClient> {
     let mut inline_scripts = BTreeSet::new();
     for page in &pages {
         let graph = Graph::load(folder, &page.entry)?;
-        hashed.extend(chunks::write(&graph, &page.name)?);
-        hashed.insert(format!("{}.css", page.name), page.read_styles(folder)?);
+        let mut files = chunks::write(&graph, &page.name)?;
+        files.insert(format!("{}.css", page.name), page.read_styles(folder)?);
+        for (name, text) in files {
+            ensure!(!hashed.contains_key(&name), "two files are named {name}");
+            hashed.insert(name, text);
+        }
         inline_scripts.extend(page.scripts.iter().map(|script| policy_hash(script)));
     }
     let root = format!("{PACKED_FOLDER}/{}", hash_of(&hashed));

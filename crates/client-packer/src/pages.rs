@@ -12,6 +12,9 @@ use crate::source_module::SourceModule;
 /// The icon of a page, which is small enough to be a part of it.
 const ICON: (&str, &str) = ("<link rel=\"icon\" href=\"/", "\" type=\"image/svg+xml\">");
 
+/// How a page names the module that it starts.
+const MODULE: &str = "<script type=\"module\" src=\"/";
+
 /// A page of the client.
 pub struct Page {
     /// The file name without `.html`.
@@ -40,7 +43,7 @@ impl Page {
                 page.styles.push(path.to_owned());
                 continue;
             }
-            if let Some(path) = between(line, "<script type=\"module\" src=\"/", "\"></script>") {
+            if let Some(path) = between(line, MODULE, "\"></script>") {
                 ensure!(page.entry.is_empty(), "{name}.html starts two modules");
                 page.entry = path.to_owned();
             }
@@ -54,6 +57,10 @@ impl Page {
                 let line = format!("<link rel=\"icon\" href=\"{address}\">");
                 page.lines.push(line);
             } else if !line.is_empty() && between(line, "<!-- ", " -->").is_none() {
+                // The sources are not served: an address of one that is not replaced is an error.
+                let is_source = line.contains("\"/js/") || line.contains("\"/css/");
+                let is_entry = line.starts_with(MODULE);
+                ensure!(!is_source || is_entry, "{name}.html: unknown form: {line}");
                 page.lines.push(line.to_owned());
             }
         }
@@ -79,7 +86,7 @@ impl Page {
     pub fn write(&self, root: &str) -> String {
         let mut text = String::new();
         for line in &self.lines {
-            if !line.starts_with("<script type=\"module\"") {
+            if !line.starts_with(MODULE) {
                 text.push_str(&format!("{line}\n"));
                 continue;
             }

@@ -59,12 +59,15 @@ impl SourceModule {
                 let line = module.parse_export(exported)?;
                 module.push_line(&line);
             } else {
-                ensure!(!line.starts_with("import\""), "unknown form: {line}");
+                let is_known = !["import", "export"].contains(&leading_name(line))
+                    || line.starts_with(DYNAMIC_IMPORT);
+                ensure!(is_known, "unknown form: {line}");
                 module.push_line(line.trim_start());
             }
             is_in_template = ends_in_template(line, is_in_template)?;
         }
         ensure!(!is_in_template, "a template does not end");
+        require_known_calls(&module.code)?;
         module.dynamic_imports = find_dynamic_imports(&module.code)?;
         Ok(module)
     }
@@ -144,6 +147,22 @@ fn parse_import(statement: &str) -> Result<Import> {
     })
 }
 
+/// Fails on `import.meta` and on an `import()` whose argument is not a string in double quotes.
+fn require_known_calls(code: &str) -> Result<()> {
+    for line in code.lines() {
+        let is_known = |(at, _): (usize, &str)| {
+            let before = line[..at].chars().next_back();
+            let is_other_name = before.is_some_and(|it| is_name_part(it) || it == '.' || it == '#');
+            is_other_name || line[at..].starts_with(DYNAMIC_IMPORT)
+        };
+        let mut calls = line
+            .match_indices("import(")
+            .chain(line.match_indices("import.meta"));
+        ensure!(calls.all(is_known), "unknown form: {line}");
+    }
+    Ok(())
+}
+
 fn find_dynamic_imports(code: &str) -> Result<Vec<String>> {
     code.split(DYNAMIC_IMPORT)
         .skip(1)
@@ -158,7 +177,10 @@ fn split_dynamic_import(part: &str) -> Result<(&str, &str)> {
 }
 
 fn leading_name(text: &str) -> &str {
-    let is_part = |it: char| it.is_ascii_alphanumeric() || it == '_' || it == '$';
-    let end = text.find(|it| !is_part(it)).unwrap_or(text.len());
+    let end = text.find(|it| !is_name_part(it)).unwrap_or(text.len());
     &text[..end]
+}
+
+fn is_name_part(it: char) -> bool {
+    it.is_ascii_alphanumeric() || it == '_' || it == '$'
 }

@@ -143,12 +143,69 @@ fn an_unknown_form_is_refused() {
         "import \"./a.js\"\n",
         "export let a = 1\n",
         "export { a }\n",
+        "export{ a }\n",
         "export * from \"./a.js\"\n",
+        "export*from \"./a.js\"\n",
+        "import{ a } from \"./a.js\"\n",
+        "import { a } from './a.js'\n",
+        "open = () => import('./a.js')\n",
+        "open = (name) => import(name)\n",
+        "open(import.meta.url)\n",
         "import { none } from \"./a.js\"\n",
         "import { a } from \"a\"\n",
     ] {
         let error = error_of(&[("js/main.js", text), ("js/a.js", "export const a = 1\n")]);
         assert!(error.contains("js/main.js"), "{text}: {error}");
+    }
+}
+
+#[test]
+fn a_text_about_imports_is_no_form() {
+    let text = "t(\"The import. It reimport(s), see x.import(y)\")\n";
+
+    assert!(pack_modules(&[("js/main.js", text)]).is_ok());
+}
+
+#[test]
+fn two_modules_with_one_variable_are_refused() {
+    let main = "import { a } from \"./x/y.js\"\nimport { b } from \"./x_y.js\"\n";
+    let error = error_of(&[
+        ("js/main.js", main),
+        ("js/x/y.js", "export const a = 1\n"),
+        ("js/x_y.js", "export const b = 1\n"),
+    ]);
+
+    assert!(error.contains("two modules are named $x_y"), "{error}");
+}
+
+#[test]
+fn two_scripts_with_one_name_are_refused() {
+    let main = "f = () => import(\"./x/y.js\")\ng = () => import(\"./x-y.js\")\n";
+    let error = error_of(&[
+        ("js/main.js", main),
+        ("js/x/y.js", "export const a = 1\n"),
+        ("js/x-y.js", "export const b = 1\n"),
+    ]);
+
+    assert!(
+        error.contains("two scripts are named index-x-y.js"),
+        "{error}"
+    );
+}
+
+#[test]
+fn a_page_that_names_a_source_in_an_unknown_form_is_refused() {
+    for line in [
+        "<script defer src=\"/js/theme.js\"></script>",
+        "<link href=\"/css/a.css\" rel=\"stylesheet\">",
+        "<link rel=\"modulepreload\" href=\"/js/main.js\">",
+    ] {
+        let page = PAGE.replace("<p>Hello</p>", line);
+        let error = error_of(&[("js/main.js", "start()\n"), ("index.html", &page)]);
+        assert!(
+            error.contains(&format!("index.html: unknown form: {line}")),
+            "{error}"
+        );
     }
 }
 
