@@ -18,8 +18,8 @@ async fn a_first_visit_loads_little_and_the_next_one_almost_nothing() {
     assert!(cold.requests <= 15, "{cold:#?}");
     assert!(cold.bytes <= 200_000, "{cold:#?}");
     assert!(cold.shifts < 0.1, "{cold:#?}");
-    assert!(!cold.faces.is_empty(), "{cold:#?}");
-    assert!(cold.faces.iter().all(|it| *it <= 15_000), "{cold:#?}");
+    assert!(!cold.thumbnails.is_empty(), "{cold:#?}");
+    assert!(cold.thumbnails.iter().all(|it| *it <= 15_000), "{cold:#?}");
     assert!(warm.files <= 3, "{warm:#?}");
     assert!(warm.shifts < 0.1, "{warm:#?}");
 }

@@ -22,7 +22,7 @@ const WATCH_SHIFTS: &str = "window.shifts = 0; \
     new PerformanceObserver((list) => list.getEntries().forEach((it) => { if (!it.hadRecentInput) window.shifts += it.value })) \
     .observe({ type: 'layout-shift', buffered: true })";
 
-/// Whether the newest messages and the faces of the characters are shown, and nothing has been
+/// Whether the newest messages and the thumbnails of the characters are shown, and nothing has been
 /// loaded for a second.
 const IS_COMPLETE: &str = "document.querySelectorAll('.message').length >= 20 \
     && [...document.querySelectorAll('.message .avatar__image')].some((it) => it.naturalWidth > 0) \
@@ -36,7 +36,7 @@ const LOADED: &str = "const all = [...performance.getEntriesByType('navigation')
         requests: sent.length + 1,
         files: sent.filter((it) => !isApi(it)).length,
         bytes: sent.reduce((sum, it) => sum + it.transferSize, 0),
-        faces: sent.filter((it) => it.name.includes('/avatar')).map((it) => it.encodedBodySize),
+        thumbnails: sent.filter((it) => it.name.includes('/avatar')).map((it) => it.encodedBodySize),
         first_paint: performance.getEntriesByName('first-contentful-paint')[0]?.startTime ?? -1,
         shifts: window.shifts,
         names: all.map((it) => `${it.transferSize} ${Math.round(it.responseEnd)} ms ${it.name}`),
@@ -51,8 +51,8 @@ pub struct PageLoad {
     pub files: u64,
     /// The bytes of all responses, with their headers.
     pub bytes: u64,
-    /// The bytes of each face.
-    pub faces: Vec<u64>,
+    /// The bytes of each thumbnail.
+    pub thumbnails: Vec<u64>,
     /// The first contentful paint, in ms.
     pub first_paint_ms: f64,
     /// The cumulative layout shift.
@@ -121,7 +121,10 @@ pub async fn visit(page: &Page, fixture: &SpaceFixture) -> PageLoad {
         requests: count("requests"),
         files: count("files"),
         bytes: count("bytes"),
-        faces: list("faces").iter().filter_map(Value::as_u64).collect(),
+        thumbnails: list("thumbnails")
+            .iter()
+            .filter_map(Value::as_u64)
+            .collect(),
         first_paint_ms: found["first_paint"].as_f64().expect("a time"),
         shifts: found["shifts"].as_f64().expect("a sum"),
         names: list("names")

@@ -26,12 +26,12 @@ const CONTENT_POLICY: &str = "default-src 'none'; sandbox";
 /// what they have already seen.
 const CACHE_FOREVER: &str = "private, max-age=31536000, immutable";
 const CACHE_REVALIDATE: &str = "private, no-cache";
-/// How many faces are kept in memory; each has at most 15 kB.
-const MAX_FACES: u64 = 512;
+/// How many thumbnails are kept in memory; each has at most 15 kB.
+const MAX_THUMBNAILS: u64 = 512;
 
-/// The faces that were requested last, each with its media type, by the hash of the avatar.
-static FACES: LazyLock<Cache<String, (Bytes, &'static str)>> =
-    LazyLock::new(|| Cache::new(MAX_FACES));
+/// The thumbnails that were requested last, each with its media type, by the hash of the avatar.
+static THUMBNAILS: LazyLock<Cache<String, (Bytes, &'static str)>> =
+    LazyLock::new(|| Cache::new(MAX_THUMBNAILS));
 
 /// The query of an avatar's address.
 #[derive(Deserialize)]
@@ -44,7 +44,7 @@ pub struct AvatarQuery {
 #[derive(Clone, Copy, Deserialize, PartialEq, Eq, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum AvatarSize {
-    Face,
+    Thumbnail,
 }
 
 /// Returns the avatar of a character. `avatar_url` is its address.
@@ -55,15 +55,16 @@ pub enum AvatarSize {
     tag = "characters",
     params(
         ("v" = Option<String>, Query, description = "The image's hash; the response may then be cached."),
-        ("size" = inline(Option<AvatarSize>), Query, description = "`face` is a square of at most 128 pixels and 15 kB, for lists. The default is up to 512 × 768 pixels.")
+        ("size" = inline(Option<AvatarSize>), Query, description = "`thumbnail` is a square of at most 128 pixels and 15 kB, for lists. The default is up to 512 × 768 pixels.")
     ),
     responses(
         (
             status = 200,
-            description = "A WebP image; a face is a JPEG unless it is partly transparent.",
+            description = "A WebP image; a thumbnail is a JPEG unless it is partly transparent.",
             content((String = "image/webp"), (String = "image/jpeg")),
         ),
         (status = 304, description = "Unchanged, by its `etag`."),
+        (status = 400, description = "An unknown `size`."),
         (status = 404)
     )
 )]
@@ -80,7 +81,7 @@ pub async fn show(
     };
     let name = character::short_hash(hash);
     let tag = match query.size {
-        Some(AvatarSize::Face) => format!("\"{name}-face\""),
+        Some(AvatarSize::Thumbnail) => format!("\"{name}-thumbnail\""),
         None => format!("\"{name}\""),
     };
     let is_known = request.headers().get(IF_NONE_MATCH);
@@ -105,22 +106,23 @@ pub async fn show(
         return Ok(answer.finish());
     }
     let (bytes, media_type) = match query.size {
-        Some(AvatarSize::Face) => face_of(&app, asset, hash).await?,
+        Some(AvatarSize::Thumbnail) => thumbnail_of(&app, asset, hash).await?,
         None => (load(&app, asset).await?.into(), avatar_image::MEDIA_TYPE),
     };
     Ok(answer.content_type(media_type).body(bytes))
 }
 
-async fn face_of(app: &App, id: AssetId, hash: &str) -> ApiResult<(Bytes, &'static str)> {
-    if let Some(known) = FACES.get(hash) {
+async fn thumbnail_of(app: &App, id: AssetId, hash: &str) -> ApiResult<(Bytes, &'static str)> {
+    if let Some(known) = THUMBNAILS.get(hash) {
         return Ok(known);
     }
     let bytes = load(app, id).await?;
-    let drawn = card_files::run_blocking_limited(app, move || avatar_image::face(&bytes)).await?;
+    let drawn =
+        card_files::run_blocking_limited(app, move || avatar_image::thumbnail(&bytes)).await?;
     let (bytes, media_type) = drawn.map_err(ApiError::internal)?;
-    let face = (Bytes::from(bytes), media_type);
-    FACES.insert(hash.to_owned(), face.clone());
-    Ok(face)
+    let thumbnail = (Bytes::from(bytes), media_type);
+    THUMBNAILS.insert(hash.to_owned(), thumbnail.clone());
+    Ok(thumbnail)
 }
 
 async fn load(app: &App, id: AssetId) -> ApiResult<Vec<u8>> {

@@ -88,10 +88,10 @@ on_sqlite! {
         assert_eq!(picture.header("x-content-type-options"), "nosniff");
         assert!(picture.header("content-security-policy").contains("sandbox"));
         assert!(picture.header("cache-control").contains("immutable"));
-        let face = fetch(&admin, &format!("{url}&size=face")).await;
-        assert_eq!((face.status, face.header("content-type")), (200, "image/jpeg"));
-        assert!(face.header("cache-control").contains("immutable"));
-        assert_ne!(face.header("etag"), picture.header("etag"));
+        let thumbnail = fetch(&admin, &format!("{url}&size=thumbnail")).await;
+        assert_eq!((thumbnail.status, thumbnail.header("content-type")), (200, "image/jpeg"));
+        assert!(thumbnail.header("cache-control").contains("immutable"));
+        assert_ne!(thumbnail.header("etag"), picture.header("etag"));
         let other = admin.get(&format!("{url}&size=huge")).await;
         assert_eq!(refusal(&other), (400, "invalid_value".to_owned()));
         let again = get(&admin, &url).header("if-none-match", picture.header("etag"));

@@ -26,13 +26,13 @@ const LARGE: (u32, u32) = (1_536, 2_048);
 /// The maximum width and height for display.
 const SMALL: (u32, u32) = (512, 768);
 const PREVIEW: (u32, u32) = (320, 480);
-/// The width and height of a face, the largest first: a smaller one is used if the file would be too
-/// large.
-const FACE_SIDES: [u32; 4] = [128, 96, 64, 48];
-/// The maximum size of the file of a face, in bytes. Even without compression the smallest one is
-/// smaller.
-pub const FACE_MAX_BYTES: usize = 15_000;
-const FACE_QUALITY: u8 = 80;
+/// The width and height of a thumbnail, the largest first: a smaller one is used if the file would
+/// be too large.
+const THUMBNAIL_SIDES: [u32; 4] = [128, 96, 64, 48];
+/// The maximum size of the file of a thumbnail, in bytes. Even without compression the smallest one
+/// is smaller.
+pub const THUMBNAIL_MAX_BYTES: usize = 15_000;
+const THUMBNAIL_QUALITY: u8 = 80;
 
 /// An avatar in two sizes, both WebP.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -71,19 +71,19 @@ pub fn preview(small: &[u8]) -> Result<Vec<u8>, CardError> {
 ///
 /// # Errors
 /// Returns `NotACard` when the image is invalid.
-pub fn face(small: &[u8]) -> Result<(Vec<u8>, &'static str), CardError> {
+pub fn thumbnail(small: &[u8]) -> Result<(Vec<u8>, &'static str), CardError> {
     let (image, _) = decode(Cursor::new(small))?;
     let is_transparent =
         image.color().has_alpha() && image.to_rgba8().pixels().any(|it| it.0[3] < u8::MAX);
     let shorter = image.width().min(image.height());
     let mut bytes = Vec::new();
-    for side in FACE_SIDES.map(|side| side.min(shorter)) {
+    for side in THUMBNAIL_SIDES.map(|side| side.min(shorter)) {
         let square = image.resize_to_fill(side, side, FilterType::Triangle);
         bytes = match is_transparent {
             true => encode(&square, ImageFormat::WebP)?,
             false => encode_jpeg(&square)?,
         };
-        if bytes.len() <= FACE_MAX_BYTES {
+        if bytes.len() <= THUMBNAIL_MAX_BYTES {
             break;
         }
     }
@@ -172,7 +172,7 @@ fn encode(image: &DynamicImage, format: ImageFormat) -> Result<Vec<u8>, CardErro
 
 fn encode_jpeg(image: &DynamicImage) -> Result<Vec<u8>, CardError> {
     let mut bytes = Vec::new();
-    let encoder = JpegEncoder::new_with_quality(&mut bytes, FACE_QUALITY);
+    let encoder = JpegEncoder::new_with_quality(&mut bytes, THUMBNAIL_QUALITY);
     let encoded = image.to_rgb8().write_with_encoder(encoder);
     encoded.map_err(|_| unreadable())?;
     Ok(bytes)
@@ -198,8 +198,8 @@ fn too_large() -> CardError {
 #[cfg(test)]
 mod tests {
     use super::{
-        Cursor, DynamicImage, FACE_MAX_BYTES, ImageFormat, as_png, decode, encode, face, plain_png,
-        preview, re_encode,
+        Cursor, DynamicImage, ImageFormat, THUMBNAIL_MAX_BYTES, as_png, decode, encode, plain_png,
+        preview, re_encode, thumbnail,
     };
 
     fn png(width: u32, height: u32) -> Vec<u8> {
@@ -257,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn a_face_is_a_square_of_at_most_15_kb() {
+    fn a_thumbnail_is_a_square_of_at_most_15_kb() {
         // How well noise is compressed depends on the version of the encoder.
         for (avatar, sides, media_type) in [
             (noise(512, 768, true), 128..=128, "image/jpeg"),
@@ -265,12 +265,12 @@ mod tests {
             (png(300, 512), 128..=128, "image/webp"),
             (png(30, 40), 30..=30, "image/webp"),
         ] {
-            let (drawn, kind) = face(&avatar).expect("a face");
+            let (drawn, kind) = thumbnail(&avatar).expect("a thumbnail");
 
             let (width, height) = size(&drawn);
             assert_eq!((width, kind), (height, media_type));
             assert!(sides.contains(&width), "{width} pixels");
-            assert!(drawn.len() <= FACE_MAX_BYTES, "{} bytes", drawn.len());
+            assert!(drawn.len() <= THUMBNAIL_MAX_BYTES, "{} bytes", drawn.len());
         }
     }
 

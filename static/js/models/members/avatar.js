@@ -9,8 +9,8 @@ export function initials(name) {
 }
 
 // `url` is that of the API, with the hash of the picture.
-export function faceUrl(url) {
-  return `${url}&size=face`
+export function thumbnailUrl(url) {
+  return `${url}&size=thumbnail`
 }
 
 // Returns 0–11: an index into the twelve hues of the design.

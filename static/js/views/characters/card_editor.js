@@ -37,7 +37,7 @@ class CardEditor {
   #isReadOnly
   #made = null
   #close = null
-  #avatar = el("div", { class: "editor__face" })
+  #avatar = el("div", { class: "editor__avatar" })
   #removal = null
   #share = null
   #body = el("div", {})

@@ -1,6 +1,6 @@
 // An avatar: the picture of a member, or initials.
 import { el } from "../../base/dom.js"
-import { faceUrl, hue, initials } from "../../models/members/avatar.js"
+import { thumbnailUrl, hue, initials } from "../../models/members/avatar.js"
 
 export function hueClass(name) {
   return `hue-${hue(name)}`
@@ -8,7 +8,7 @@ export function hueClass(name) {
 
 // Every size but "preview" shows the small picture. `presence` is "online", "away", "offline", or null if it does not apply.
 export function avatar({ name, url = null, size = null, presence = null }) {
-  const src = url && size !== "preview" ? faceUrl(url) : url
+  const src = url && size !== "preview" ? thumbnailUrl(url) : url
   return el(
     "span",
     {

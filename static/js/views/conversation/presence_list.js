@@ -3,7 +3,7 @@ import { el, replace } from "../../base/dom.js"
 import { t } from "../../base/i18n.js"
 import { avatar } from "../components/avatar.js"
 
-const FACES = 3
+const MAX_AVATARS = 3
 
 export default class PresenceList {
   #node
@@ -54,9 +54,9 @@ export default class PresenceList {
     this.#node.title = label
     replace(
       this.#node,
-      here.slice(0, FACES).map((person) => avatar({ ...person, size: "small" })),
-      here.length > FACES &&
-        el("span", { class: "presence-list__more", "aria-hidden": "true" }, `+${here.length - FACES}`),
+      here.slice(0, MAX_AVATARS).map((person) => avatar({ ...person, size: "small" })),
+      here.length > MAX_AVATARS &&
+        el("span", { class: "presence-list__more", "aria-hidden": "true" }, `+${here.length - MAX_AVATARS}`),
     )
   }
 }

@@ -17,7 +17,7 @@ export default class MessageView {
   node
   row = null
   #context
-  #avatar = el("div", { class: "message__face" })
+  #avatar = el("div", { class: "message__avatar" })
   #head = el("header", { class: "message__head" })
   #reasoning = new ReasoningView()
   #tools = new ToolCallsView()
