@@ -1,6 +1,6 @@
 //! Table `run_prompts`: stores the prompt that each run sent to the model.
 //!
-//! **Invariant:** each conversation keeps its newest [`MAX_KEPT`] prompts, and fewer than
+//! **Invariant:** each conversation keeps its newest [`MAX_KEPT`] prompts, and at most
 //! [`PRUNE_INTERVAL`] older ones. They contain no message texts, only references, so that a deleted
 //! message disappears here too.
 
@@ -15,7 +15,7 @@ use crate::prompt::record::sent_prompt::SentPrompt;
 /// The number of prompts of a conversation that are always kept.
 pub const MAX_KEPT: u64 = 50;
 
-/// Older prompts are deleted after so many runs.
+/// Older prompts are deleted when a run gets a number that is a multiple of this.
 pub const PRUNE_INTERVAL: i64 = 10;
 
 #[derive(Clone, Debug, PartialEq, DeriveEntityModel)]

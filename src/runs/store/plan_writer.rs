@@ -11,6 +11,7 @@ use sea_orm::{DatabaseTransaction, DbErr};
 use crate::conversations::{conversation, message};
 use crate::db::backend::{Backend, StaleAfter};
 use crate::db::commit_verification::CommitProof;
+use crate::prompt::record::run_prompt;
 use crate::runs::error::EngineError;
 use crate::runs::scheduling::plan::{EnqueueRun, MessageRef, Plan, PlanChange};
 use crate::runs::scheduling::state::schedule_state::ScheduleState;
@@ -283,6 +284,10 @@ impl PlanWriter<'_> {
             .and_then(|it| resolve_message(it, schedule));
         schedule.conversation.last_run_seq += 1;
         run.run_seq = schedule.conversation.last_run_seq;
+        // Here, because each number is assigned once; not every run reaches its end.
+        if run.run_seq % run_prompt::PRUNE_INTERVAL == 0 {
+            run_prompt::prune(self.tx, schedule.conversation.id, 1).await?;
+        }
         let run = queue::enqueue(self.tx, run).await?;
         schedule.queued = Some(run.clone());
         written.queued = Some((run, next_rev(schedule)));

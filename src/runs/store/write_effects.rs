@@ -74,12 +74,8 @@ impl PlanWriter<'_> {
         run: RunId,
         record: &SentPrompt,
     ) -> Result<(), DbErr> {
-        let conversation = &schedule.conversation;
-        run_prompt::store(self.tx, run, conversation.id, record.clone(), self.now).await?;
-        if conversation.last_run_seq % run_prompt::PRUNE_INTERVAL == 0 {
-            run_prompt::prune(self.tx, conversation.id, 1).await?;
-        }
-        Ok(())
+        let conversation = schedule.conversation.id;
+        run_prompt::store(self.tx, run, conversation, record.clone(), self.now).await
     }
 
     /// Stores macro variables and timed lorebook effects. The conversation's row is locked, so it

@@ -119,8 +119,9 @@ on_sqlite! {
 
     async fn only_the_newest_prompts_of_a_conversation_are_kept(backend) {
         let app = counting(backend).await;
-        let n_deleted = run_prompt::PRUNE_INTERVAL as usize;
-        let n_turns = run_prompt::MAX_KEPT as usize + n_deleted;
+        let n_turns = run_prompt::MAX_KEPT as usize + run_prompt::PRUNE_INTERVAL as usize;
+        // The last run deletes older prompts when it is queued, and stores its own one later.
+        let n_deleted = run_prompt::PRUNE_INTERVAL as usize - 1;
         let count = async || run_prompt::Entity::find().count(app.db.reader()).await.unwrap() as usize;
         for n in 1..=n_turns {
             app.user.post("On.").await;
@@ -135,6 +136,27 @@ on_sqlite! {
         let load = async |n: usize| sent_prompt_loader::load_for_run(app.db.reader(), runs[n].id).await.unwrap();
         assert!(load(n_deleted - 1).await.is_none());
         assert!(load(n_deleted).await.is_some());
+        app.close().await;
+    }
+
+    async fn prompts_are_deleted_although_some_run_numbers_reach_no_end(backend) {
+        let app = EngineTest::builder(backend)
+            .rules(|it| it.user_turn_debounce_ms = 500)
+            .open()
+            .await;
+        let limit = run_prompt::MAX_KEPT + run_prompt::PRUNE_INTERVAL.unsigned_abs();
+        app.user.post("On.").await;
+        for _ in 0..=limit {
+            app.clock.advance_ms(500);
+            app.settle().await;
+            // The second post queues the run again, under the next number: all ends are odd.
+            app.user.post("On.").await;
+            app.user.post("And on.").await;
+        }
+
+        let n_ended = app.runs().await.len() as u64 - 1;
+        let n_prompts = run_prompt::Entity::find().count(app.db.reader()).await.unwrap();
+        assert!(n_ended > limit && n_prompts <= limit, "{n_prompts} prompts of {n_ended} runs");
         app.close().await;
     }
 }
