@@ -56,7 +56,8 @@ pub struct Config {
     pub responses_max_background: usize,
     /// Model calls of `/v1` that run at the same time on this node, for each provider.
     pub responses_max_calls_per_provider: usize,
-    /// Responses beyond these that may wait for such a call; a further one is rejected.
+    /// How many more responses with a waiting client than such calls there may be; a further one is
+    /// rejected.
     pub responses_max_waiting_per_provider: usize,
     /// Days for which `/v1` responses are kept; 0: forever.
     pub responses_retention_days: u64,
@@ -179,7 +180,7 @@ impl Config {
             )?,
             responses_max_waiting_per_provider: reader.number(
                 "RESPONSES_MAX_WAITING_PER_PROVIDER",
-                256,
+                128,
                 0,
                 100_000,
             )?,

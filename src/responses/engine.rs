@@ -113,7 +113,7 @@ impl ResponseEngine {
             // The worker reads the conversation again when it claims the response.
             None => self.enqueue(user, &id, request, follow_permit, now).await,
             Some(permit) => {
-                let permits = [permit, prepared.admit(user)?];
+                let permits = [permit, prepared.acquire_response_permit(user)?];
                 self.start_task(user, &id, request, prepared, permits, now)
                     .await
             }

@@ -132,7 +132,7 @@ async fn prepare_for_provider(
         provider,
         provider_name: row.name,
         request,
-        calls: services.provider_queues.of(row.id),
+        calls: services.provider_queues.calls_of(row.id),
         trim: ReplyTrimmer::verbatim(),
         speaker_metadata: None,
     };
@@ -178,12 +178,15 @@ impl PreparedResponse {
         &self.into_call.request
     }
 
-    /// Reserves a place among the calls of the first speaker's provider.
+    /// Acquires a response permit of the first speaker's provider.
     ///
     /// # Errors
-    /// Returns `ProviderBusy` or `UserLimitReached` when no call of this user may wait.
-    pub fn admit(&self, user: UserId) -> Result<ConcurrencyPermit<UserId>, ResponseEngineError> {
-        self.into_call.calls.admit(user)
+    /// Returns `ProviderBusy` or `UserLimitReached` when no further response of this user may wait.
+    pub fn acquire_response_permit(
+        &self,
+        user: UserId,
+    ) -> Result<ConcurrencyPermit<UserId>, ResponseEngineError> {
+        self.into_call.calls.acquire_response_permit(user)
     }
 
     /// Returns the first call, without a task.

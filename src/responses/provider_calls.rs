@@ -1,8 +1,8 @@
-//! Limits the calls of each provider for `/v1`: how many run at the same time on this node, and how
-//! many responses may wait for one.
+//! Limits the use of each provider by `/v1`: how many calls run at the same time on this node, and
+//! how many responses exist that call the provider or wait for it.
 //!
-//! **Invariant:** a response whose client waits has a place before anything of it is stored, and the
-//! place is free when its task has ended, however it ended.
+//! **Invariant:** a response whose client waits has a permit before anything of it is stored, holds
+//! it also while its tools run, and releases it when its task ends, however it ends.
 
 use std::fmt;
 use std::sync::Arc;
@@ -31,9 +31,9 @@ pub struct ProviderQueues {
 
 /// The calls of one provider.
 pub struct ProviderCalls {
-    pub permits: CallPermits,
-    /// The responses that call the provider or wait for it.
-    places: ConcurrencyLimit<UserId>,
+    pub call_permits: CallPermits,
+    /// Limits the responses whose clients wait, from their start to their end.
+    response_permits: ConcurrencyLimit<UserId>,
 }
 
 /// The calls of a provider under `/v1` on this node.
@@ -57,7 +57,7 @@ impl ProviderQueues {
     }
 
     /// Returns the calls of a provider.
-    pub fn of(&self, provider: ProviderId) -> Arc<ProviderCalls> {
+    pub fn calls_of(&self, provider: ProviderId) -> Arc<ProviderCalls> {
         let fresh = || Arc::new(ProviderCalls::new(self.n_calls, self.n_waiting));
         self.by_provider
             .entry(provider)
@@ -66,11 +66,11 @@ impl ProviderQueues {
     }
 
     /// Returns the load of every provider that was called since the start, by id.
-    pub fn load(&self) -> Vec<ProviderLoad> {
+    pub fn list_loads(&self) -> Vec<ProviderLoad> {
         let all = self.by_provider.iter().map(|it| ProviderLoad {
             provider_id: *it.key(),
-            running: it.permits.n_running(),
-            waiting: it.permits.n_waiting(),
+            running: it.call_permits.n_running(),
+            waiting: it.call_permits.n_waiting(),
         });
         let mut all: Vec<ProviderLoad> = all.collect();
         all.sort_by_key(|it| it.provider_id);
@@ -79,21 +79,27 @@ impl ProviderQueues {
 }
 
 impl ProviderCalls {
-    /// Creates the limits: `n_calls` run at the same time, and `n_waiting` more may wait.
+    /// Creates the limits: `n_calls` calls at the same time, and `n_waiting` more responses than
+    /// calls.
     pub fn new(n_calls: usize, n_waiting: usize) -> Self {
         Self {
-            permits: CallPermits::new(n_calls),
-            places: ConcurrencyLimit::new(n_calls.saturating_add(n_waiting)).with_unshared(n_calls),
+            call_permits: CallPermits::new(n_calls),
+            response_permits: ConcurrencyLimit::new(n_calls.saturating_add(n_waiting))
+                .with_unshared(n_calls),
         }
     }
 
-    /// Reserves a place for a response of this user. Its calls may still wait for a permit.
+    /// Acquires the permit of a response of this user. Its calls may still wait for a call permit.
     ///
     /// # Errors
-    /// Returns `ProviderBusy` when all places are taken, and `UserLimitReached` when calls have to
-    /// wait and the user has a quarter of the places.
-    pub fn admit(&self, user: UserId) -> Result<ConcurrencyPermit<UserId>, ResponseEngineError> {
-        self.places.acquire(user).map_err(|reached| match reached {
+    /// Returns `ProviderBusy` when all permits are in use, and `UserLimitReached` when there are as
+    /// many responses as calls and the user has a quarter of the permits.
+    pub fn acquire_response_permit(
+        &self,
+        user: UserId,
+    ) -> Result<ConcurrencyPermit<UserId>, ResponseEngineError> {
+        let permit = self.response_permits.acquire(user);
+        permit.map_err(|reached| match reached {
             LimitReached::Global => ResponseEngineError::ProviderBusy,
             LimitReached::PerOwner => ResponseEngineError::UserLimitReached,
         })
@@ -102,7 +108,7 @@ impl ProviderCalls {
 
 impl fmt::Debug for ProviderQueues {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_list().entries(self.load()).finish()
+        f.debug_list().entries(self.list_loads()).finish()
     }
 }
 
@@ -114,7 +120,7 @@ impl Collector for ProviderQueues {
             "Model calls of /v1 that run or wait on this node",
         );
         let mut family = encoder.encode_descriptor(name, help, None, MetricType::Gauge)?;
-        for load in self.load() {
+        for load in self.list_loads() {
             let provider = load.provider_id.0.to_string();
             for (state, n) in [("running", load.running), ("waiting", load.waiting)] {
                 let labels = [("provider_id", provider.as_str()), ("state", state)];

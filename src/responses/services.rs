@@ -113,9 +113,9 @@ impl ResponseServices {
             models,
             node,
             settings: ResponseSettings::new(config),
-            foreground_permits: ConcurrencyLimit::new(config.responses_max_running),
-            background_permits: ConcurrencyLimit::new(config.responses_max_background),
-            follower_permits: ConcurrencyLimit::new(config.responses_max_running),
+            foreground_permits: limit_of_users(config.responses_max_running),
+            background_permits: limit_of_users(config.responses_max_background),
+            follower_permits: limit_of_users(config.responses_max_running),
             body_permits: ConcurrencyLimit::new(MAX_BODIES),
             leases: ActiveLeases::default(),
             queue_signal: WakeupSignal::default(),
@@ -137,4 +137,10 @@ impl ResponseServices {
         let lease = Lease::new(id.to_owned(), number, cancel.clone(), log_written.clone());
         (self.leases.hold(lease), log_written)
     }
+}
+
+/// Creates a limit of which one user gets three quarters, as long as the last quarter is free for
+/// other users.
+fn limit_of_users(limit: usize) -> ConcurrencyLimit<UserId> {
+    ConcurrencyLimit::new(limit).with_unshared(limit - limit.div_ceil(4))
 }

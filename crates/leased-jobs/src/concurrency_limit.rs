@@ -11,7 +11,7 @@ use crate::lease::lock;
 pub struct ConcurrencyLimit<Owner> {
     limit: usize,
     limit_per_owner: usize,
-    /// While no more permits are held in total, an owner may hold any number of them.
+    /// While fewer permits than this are held in total, one owner may hold more than its share.
     n_unshared: usize,
     n_held: Arc<Mutex<HashMap<Owner, usize>>>,
 }
@@ -42,8 +42,7 @@ impl<Owner: Copy + Eq + Hash> ConcurrencyLimit<Owner> {
         }
     }
 
-    /// Returns the limit with the first `n_unshared` permits for any owner: its share is limited
-    /// only while they are all in use.
+    /// Applies the share of an owner only while at least `n_unshared` permits are held in total.
     pub fn with_unshared(self, n_unshared: usize) -> Self {
         Self { n_unshared, ..self }
     }

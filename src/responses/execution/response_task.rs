@@ -27,7 +27,7 @@ use crate::responses::execution::event_stream::EventSender;
 use crate::responses::execution::mcp::plan::McpPlan;
 use crate::responses::execution::recorder::{RecordError, Recorder};
 use crate::responses::execution::speaker_call::SpeakerCall;
-use crate::responses::execution::speakers;
+use crate::responses::execution::speakers::run_speakers;
 use crate::responses::execution::tool_config::ToolConfig;
 use crate::responses::persona_models::speaker_queue::SpeakerQueue;
 use crate::responses::services::LogSignal;
@@ -78,40 +78,42 @@ pub enum TaskOutcome {
 pub async fn run(task: ResponseTask) -> TaskOutcome {
     let ResponseTask {
         call,
-        speakers: mut cast,
-        tools: toolbox,
-        tool_runtime: workshop,
-        mcp_plan: errand,
-        limits: watches,
-        cancel: stop,
+        mut speakers,
+        tools,
+        tool_runtime,
+        mcp_plan,
+        limits,
+        cancel,
         clock,
-        output: mut stage,
+        mut output,
     } = task;
-    let events = stage.first_events();
-    if stage.record_and_send(events).await.is_err() {
-        stop.cancel(CancelReason::LeaseLost);
+    let events = output.first_events();
+    if output.record_and_send(events).await.is_err() {
+        cancel.cancel(CancelReason::LeaseLost);
     }
     let queue = EventQueue::default();
     let running = async {
-        let tools = (toolbox, workshop, errand);
-        let outcome =
-            speakers::run_speakers(call, cast.as_mut(), tools, watches, &queue, &stop).await;
+        let tools = (tools, tool_runtime, mcp_plan);
+        let outcome = run_speakers(call, speakers.as_mut(), tools, limits, &queue, &cancel).await;
         queue.close();
         outcome
     };
-    let (spoken, ()) = futures::join!(running, stage.forward_events(&queue, &stop));
-    let is_retryable = stage.is_background && !stage.fold.has_output();
-    let response_outcome = match (&spoken.speaker_error, spoken.stop_reason) {
+    let (speakers_outcome, ()) = futures::join!(running, output.forward_events(&queue, &cancel));
+    let is_retryable = output.is_background && !output.fold.has_output();
+    let response_outcome = match (
+        &speakers_outcome.speaker_error,
+        speakers_outcome.stop_reason,
+    ) {
         (Some(refusal), _) => Some(ResponseOutcome::Failed(start_error(refusal))),
         (None, Some(reason)) => Some(ResponseOutcome::Incomplete(reason)),
-        (None, None) => outcome_of(&spoken.output, &stop, is_retryable),
+        (None, None) => outcome_of(&speakers_outcome.output, &cancel, is_retryable),
     };
     let Some(how) = response_outcome else {
         return TaskOutcome::NotStarted;
     };
-    let usage = spoken.usage;
-    if let (Some(cast), Some(usage)) = (cast, usage) {
-        cast.charge_tokens(usage).await;
+    let usage = speakers_outcome.usage;
+    if let (Some(speakers), Some(usage)) = (speakers, usage) {
+        speakers.charge_tokens(usage).await;
     }
     let at = clock.now();
     let end = ResponseEnd {
@@ -119,7 +121,7 @@ pub async fn run(task: ResponseTask) -> TaskOutcome {
         usage,
         at,
     };
-    stage.finish(Vec::new(), end, &stop).await
+    output.finish(Vec::new(), end, &cancel).await
 }
 
 impl ResponseOutput {

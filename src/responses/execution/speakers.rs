@@ -44,7 +44,7 @@ pub async fn run_speakers(
     (mut tools, mut tool_runtime, mcp_plan): (ToolConfig, ToolRuntime, McpPlan),
     limits: CallLimits,
     queue: &EventQueue,
-    stop: &CancelHandle,
+    cancel: &CancelHandle,
 ) -> SpeakersOutcome {
     let deadline = Instant::now() + limits.total;
     setup::execute_plan(
@@ -55,7 +55,7 @@ pub async fn run_speakers(
             tool_runtime: &mut tool_runtime,
             queue,
         },
-        (stop, deadline),
+        (cancel, deadline),
     )
     .await;
     let mut budget = AnnotationBudget::new(limits.max_text_bytes);
@@ -63,7 +63,7 @@ pub async fn run_speakers(
         queue,
         budget: &mut budget,
     };
-    let mut host = ResponseHost::new(sink, &tools, &tool_runtime.registry, &stop.token);
+    let mut host = ResponseHost::new(sink, &tools, &tool_runtime.registry, &cancel.token);
     loop {
         if let Some(metadata) = &call.speaker_metadata {
             queue.push(EngineEvent::SpeakerChanged(metadata.clone()));
@@ -72,13 +72,13 @@ pub async fn run_speakers(
         let agent_loop = AgentLoop {
             host: &mut host,
             provider: call.provider.as_ref(),
-            permits: Some(&call.calls.permits),
+            permits: Some(&call.calls.call_permits),
             request: &mut call.request,
             trim: call.trim,
             limits,
             executor: &tool_runtime.executor,
             deadline,
-            cancel: &stop.token,
+            cancel: &cancel.token,
         };
         let running = AssertUnwindSafe(agent_loop.run()).catch_unwind().await;
         let is_panicked = running.is_err();
@@ -86,14 +86,14 @@ pub async fn run_speakers(
         if is_panicked {
             outcome.output.end = CallEnd::Failed(GenerationFailure::internal());
         }
-        if stop.token.is_cancelled() {
+        if cancel.token.is_cancelled() {
             outcome.output.end = CallEnd::Canceled;
             (outcome.stop_reason, outcome.is_complete) = (None, false);
         }
         let next = match &mut speakers {
-            Some(cast) if outcome.is_complete => {
-                cast.record_text(&call.request.speaker, &outcome.output.text);
-                cast.next().await
+            Some(speakers) if outcome.is_complete => {
+                speakers.record_text(&call.request.speaker, &outcome.output.text);
+                speakers.next().await
             }
             _ => Ok(None),
         };

@@ -75,7 +75,7 @@ impl ResponseEngine {
             let _creation_permit = self.services.creation_permits.acquire().await.ok();
             self.prepare_compaction(user, request).await?
         };
-        let _place = prepared.admit(user)?;
+        let _response_permit = prepared.acquire_response_permit(user)?;
         let summary = summarize(&self.services, prepared, stop).await?;
         let mut output: Vec<Value> = items.into_iter().filter(is_message_of_client).collect();
         let cipher = &self.services.models.cipher;
@@ -123,7 +123,7 @@ async fn summarize(
     let deadline = Instant::now() + limits.total;
     let _permit = tokio::select! {
         () = stop.token.cancelled() => return Err(ResponseEngineError::ServerBusy),
-        permit = timeout_at(deadline, call.calls.permits.acquire()) => permit.map_err(|_| ResponseEngineError::ServerBusy)?,
+        permit = timeout_at(deadline, call.calls.call_permits.acquire()) => permit.map_err(|_| ResponseEngineError::ServerBusy)?,
     };
     limits.total = deadline.saturating_duration_since(Instant::now());
     let (provider, mut sink) = (call.provider.as_ref(), String::new());

@@ -109,7 +109,7 @@ impl SpeakerQueue {
             provider,
             provider_name: row.name,
             request,
-            calls: parts.provider_queues.of(row.id),
+            calls: parts.provider_queues.calls_of(row.id),
             trim,
             speaker_metadata: Some(self.speaker_metadata(&choice)),
         }))

@@ -345,7 +345,7 @@ pub async fn run_blocking_limited<T: Send + 'static>(
     app: &App,
     work: impl FnOnce() -> T + Send + 'static,
 ) -> ApiResult<T> {
-    let _place = PERMITS.acquire().await.map_err(ApiError::internal)?;
+    let _permit = PERMITS.acquire().await.map_err(ApiError::internal)?;
     run_blocking(app, work).await
 }
 

@@ -53,19 +53,27 @@ on_sqlite! {
         fixture.close().await;
     }
 
-    async fn one_user_gets_a_quarter_of_the_running_responses(backend) {
+    async fn one_user_may_fill_three_quarters_of_the_running_responses(backend) {
         let fixture = V1Fixture::open_with(backend, &[("RESPONSES_MAX_RUNNING", "4")]).await;
         let ben = V1Client::new(&fixture.app.register("ben").await).await;
         let gate = fixture.upstream.gate();
-        let mut stream = fixture.program.stream(json!({ "input": "Hi." })).await;
-        stream.until("response.in_progress").await;
+        let mut streams = Vec::new();
+        for _ in 0..3 {
+            let mut stream = fixture.program.stream(json!({ "input": "Hi." })).await;
+            stream.until("response.in_progress").await;
+            streams.push(stream);
+        }
 
         let refused = fixture.program.respond_with_error(json!({ "input": "x" })).await;
+        let mut of_ben = ben.stream(json!({ "input": "Hi." })).await;
+        of_ben.until("response.in_progress").await;
 
         assert_eq!((refused.0, refused.1.as_str()), (429, "rate_limited"));
         gate.open();
-        assert_eq!(text(&ben.respond(json!({ "input": "x" })).await), "Hello.");
-        stream.rest().await;
+        streams.push(of_ben);
+        for stream in streams {
+            assert_eq!(deltas(&stream.rest().await).concat(), "Hello.");
+        }
         fixture.close().await;
     }
 

@@ -140,7 +140,7 @@ pub async fn show(
         uptime_ms: now.ms_since(app.started_at),
         totals: load_totals(&app, now).await?,
         token_use: load_token_use(&app, now, days).await?,
-        provider_calls: app.responses.services().provider_queues.load(),
+        provider_calls: app.responses.services().provider_queues.list_loads(),
     }))
 }
 
