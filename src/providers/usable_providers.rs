@@ -16,12 +16,12 @@ pub async fn find(
     Ok(usable.find(own, model))
 }
 
-/// The enabled ones of some memberships' own providers, and the default one.
+/// The default provider and the own providers of some memberships, except disabled ones.
 #[derive(Debug)]
 pub struct UsableProviders(Vec<Model>);
 
 impl UsableProviders {
-    /// Loads the default provider and these ones, if they are enabled.
+    /// Loads the default provider and these ones, except disabled ones.
     ///
     /// # Errors
     /// Returns an error when the database fails.

@@ -78,7 +78,8 @@ pub async fn serve(request: HttpRequest) -> ApiResult<HttpResponse> {
 }
 
 impl ClientFile {
-    /// Returns the content in the encoding that the client prefers; `None` is not encoded.
+    /// Returns the content in the first of brotli and gzip that the client accepts; `None` is not
+    /// encoded.
     fn encoded_for(&self, request: &HttpRequest) -> (&'static [u8], Option<ContentEncoding>) {
         let encodings = [
             (ContentEncoding::Brotli, Encoding::brotli(), self.brotli),

@@ -4,8 +4,8 @@
 //! Other model families count slightly differently; the budget of a prompt has a reserve for this.
 //! Counting is CPU work, about a millisecond for 20 kB: count long texts in a blocking task.
 //!
-//! The vocabulary is a finite-state map that `build.rs` writes. It is searched where it lies in the
-//! binary, so it needs no memory of its own and no time to load.
+//! The vocabulary is a finite-state map that `build.rs` writes. It is searched in the binary's
+//! memory pages, so nothing of it is copied or built at the start.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;

@@ -291,8 +291,8 @@ impl StreamDelta {
         self.offset + self.length
     }
 
-    /// Returns the part of this piece after the first `length` UTF-16 units of the run's text;
-    /// `None` if that position is inside a character.
+    /// Returns the part of this piece after the first `length` UTF-16 units of the run's text, which
+    /// begins at `length`; `None` if that position is inside a character or outside this piece.
     pub fn after(&self, length: usize) -> Option<Self> {
         let mut units = self.offset;
         let mut known = 0;

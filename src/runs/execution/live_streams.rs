@@ -10,7 +10,8 @@
 //! older than the newest known one are ignored.
 //!
 //! **Invariant:** after the start of a run is published, no delta of an earlier run of its
-//! conversation is. So in protocol 2 the conversation is enough to name the stream of a delta.
+//! conversation is published. Therefore the conversation identifies the stream of a delta in
+//! protocol 2.
 
 use std::collections::HashMap;
 use std::sync::Arc;

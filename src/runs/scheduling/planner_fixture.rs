@@ -153,7 +153,7 @@ impl PlannerFixture {
         members.find(|it| it.id == id).expect("the member exists")
     }
 
-    /// Loads what `state::load` loads for a command.
+    /// Loads what `state_loader::load` loads for a command.
     fn load_for(&mut self, command: &Command) {
         let shown = |it: &&message::Model| it.visibility != message::Visibility::Hidden;
         self.state.tail = self.messages.iter().rev().find(shown).cloned();

@@ -12,7 +12,7 @@ use crate::runs::store::run;
 use crate::spaces::space::GroupRegenerateMode;
 
 impl PlannerFixture {
-    /// Returns what `state::load` loads for this command alone.
+    /// Returns what `state_loader::load` loads for this command alone.
     pub(super) fn facts_for(&mut self, command: &Command) -> CommandFacts {
         match command {
             Command::Claim { .. } => CommandFacts::Claim {

@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 
-use base::ids::{ConversationId, MembershipId, MessageId, SpaceId};
+use base::ids::{ConversationId, MembershipId, MessageId, ProviderId, SpaceId};
 use sea_orm::{ConnectionTrait, DbErr};
 
 use crate::characters::character;
@@ -43,15 +43,15 @@ pub async fn load(
 }
 
 /// Loads what [`Command::Claim`] needs for these conversations, which this transaction has locked,
-/// with one query for each table.
+/// with one query for each table, and one for each conversation that refers to removed members.
 pub async fn load_claims(
     tx: &impl ConnectionTrait,
     locked: Vec<(conversation::Model, space::Model)>,
 ) -> Result<Vec<ScheduleState>, DbErr> {
     let mut states = load_states(tx, locked).await?;
     let speakers = states.iter().filter_map(queued_speaker);
-    let own = speakers.filter_map(|it| it.llm_provider_id);
-    let usable = UsableProviders::load(tx, own).await?;
+    let own: BTreeSet<ProviderId> = speakers.filter_map(|it| it.llm_provider_id).collect();
+    let usable = UsableProviders::load(tx, padded(own)).await?;
     for state in &mut states {
         state.facts = claim_facts(state, &usable);
         add_removed_members(tx, state, []).await?;
@@ -73,7 +73,7 @@ async fn load_states(
     let with_facts = |(conversation, space): (conversation::Model, space::Model)| {
         let id = conversation.id;
         let mut run_in = |status| {
-            take(&mut runs, |it| {
+            remove_first(&mut runs, |it| {
                 it.conversation_id == id && it.status == status
             })
         };
@@ -81,8 +81,8 @@ async fn load_states(
         ScheduleState {
             queued: run_in(RunStatus::Queued),
             running: run_in(RunStatus::Running),
-            round: take(&mut rounds, |it| it.row.conversation_id == id),
-            tail: take(&mut tails, |it| it.conversation_id == id),
+            round: remove_first(&mut rounds, |it| it.row.conversation_id == id),
+            tail: remove_first(&mut tails, |it| it.conversation_id == id),
             last_speaker: conversation.last_speaker_membership_id,
             members: members.cloned().collect(),
             conversation,
@@ -106,9 +106,9 @@ fn padded<T: Copy>(ids: impl IntoIterator<Item = T>) -> Vec<T> {
 }
 
 /// Removes and returns the first item that fits.
-fn take<T>(all: &mut Vec<T>, fits: impl Fn(&T) -> bool) -> Option<T> {
-    let place = all.iter().position(fits)?;
-    Some(all.swap_remove(place))
+fn remove_first<T>(all: &mut Vec<T>, fits: impl Fn(&T) -> bool) -> Option<T> {
+    let index = all.iter().position(fits)?;
+    Some(all.swap_remove(index))
 }
 
 /// Adds the removed memberships that the loaded data or `named` refer to.
@@ -128,7 +128,8 @@ fn queued_speaker(state: &ScheduleState) -> Option<&membership::Model> {
     state.member(state.queued.as_ref()?.speaker_space_membership_id)
 }
 
-/// Returns the facts of a claim. Removed members are not loaded yet.
+/// Returns the facts of a claim. A speaker that was removed has no provider of its own here: its run
+/// is skipped.
 fn claim_facts(state: &ScheduleState, usable: &UsableProviders) -> CommandFacts {
     let speaker = queued_speaker(state);
     let own = speaker.and_then(|it| it.llm_provider_id);
