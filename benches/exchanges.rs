@@ -5,7 +5,7 @@
 //! Prints exchanges per second, also in relation to bare transactions of three statements on the
 //! same database, the processor time of server and database for each exchange, and the median time
 //! from the post to the model's request and to the reply. The two sides alternate (ABBA); a ratio
-//! is the median of the ratios of the rounds. Goals: at 16 and 64 conversations at least 0.30 of
+//! is the median of the ratios of the samples. Goals: at 16 and 64 conversations at least 0.30 of
 //! pgbench on PostgreSQL and 0.50 of three commits on SQLite, and at most 2.5 ms of processor time.
 //!
 //! Runs on SQLite, and on PostgreSQL if `BENCH_POSTGRES_URL` is the URL of an empty database and
@@ -43,8 +43,8 @@ use crate::member::Member;
 
 /// The numbers of conversations that exchange messages at the same time.
 const CONVERSATIONS: [usize; 3] = [1, 16, 64];
-const ROUNDS: usize = 5;
-/// The exchanges of one round: of all conversations, and at least of each.
+const SAMPLES: usize = 5;
+/// The exchanges of one sample: of all conversations, and at least of each.
 const EXCHANGES: usize = 320;
 const EXCHANGES_OF_EACH: usize = 8;
 
@@ -98,32 +98,32 @@ async fn measure(name: &str, bare: &BareTransactions, env: &[(&str, &str)]) {
         let connecting = conversations[..n].iter();
         let connecting = connecting.map(|it| Member::connect(&person, *it));
         let mut members = join_all(connecting).await;
-        // The first round is a warm-up and is not counted.
+        // The first sample is a warm-up and is not counted.
         exchange_all(&mut members, 2, &upstream).await;
-        let mut rounds = Vec::new();
-        for _ in 0..ROUNDS {
+        let mut samples = Vec::new();
+        for _ in 0..SAMPLES {
             let before = bare.rate().await;
-            let round = Round::measure((&server, bare), &mut members, each, &upstream).await;
+            let sample = Sample::measure((&server, bare), &mut members, each, &upstream).await;
             let after = bare.rate().await;
-            rounds.push((round, f64::midpoint(before, after)));
+            samples.push((sample, f64::midpoint(before, after)));
         }
-        let of = |figure: &dyn Fn(&(Round, f64)) -> f64| median(rounds.iter().map(figure));
+        let of = |figure: &dyn Fn(&(Sample, f64)) -> f64| median(samples.iter().map(figure));
         println!(
             "{:<11} {n:>13} {:>12.1} {:>8.3} {:>11.2} {:>12.2} {:>16.2} {:>10.2}",
             "",
-            of(&|(round, _)| round.rate),
-            of(&|(round, bare)| round.rate / bare),
-            of(&|(round, _)| round.server_ms),
-            of(&|(round, _)| round.database_ms),
-            of(&|(round, _)| round.model_asked_ms),
-            of(&|(round, _)| round.reply_ms),
+            of(&|(sample, _)| sample.rate),
+            of(&|(sample, bare)| sample.rate / bare),
+            of(&|(sample, _)| sample.server_ms),
+            of(&|(sample, _)| sample.database_ms),
+            of(&|(sample, _)| sample.model_asked_ms),
+            of(&|(sample, _)| sample.reply_ms),
         );
     }
     println!("resident at the end: {:.1} MiB", server.resident_mib());
 }
 
-/// The figures of one round, for each exchange.
-struct Round {
+/// The figures of one sample, for each exchange.
+struct Sample {
     /// Exchanges per second.
     rate: f64,
     server_ms: f64,
@@ -132,19 +132,19 @@ struct Round {
     reply_ms: f64,
 }
 
-impl Round {
+impl Sample {
     async fn measure(
         (server, bare): (&Process, &BareTransactions),
         members: &mut [Member],
         each: usize,
         upstream: &FakeProvider,
-    ) -> Round {
+    ) -> Sample {
         let (server_before, database_before) = (server.cpu_time(), bare.database_time());
         let began = Instant::now();
         let delays = exchange_all(members, each, upstream).await;
         let took = began.elapsed();
         let n = delays.len() as f64;
-        Round {
+        Sample {
             rate: n / took.as_secs_f64(),
             server_ms: server.cpu_time().ms_since(&server_before) / n,
             database_ms: bare.database_time().ms_since(&database_before) / n,

@@ -126,9 +126,7 @@ impl Process {
         let kib: f64 = line.split_whitespace().nth(1).unwrap().parse().unwrap();
         kib / 1024.0
     }
-}
 
-impl Process {
     /// The processor time that the process has used so far.
     pub fn cpu_time(&self) -> CpuTime {
         CpuTime(cpu_ns_of(self.child.id()))
