@@ -190,7 +190,11 @@ impl FrequentQuery {
                 loaded?.unwrap();
             }
             Self::NewestMessages => _ = newest_messages::find(reader, CONVERSATION).await?,
-            Self::Tail => _ = timeline::list_tails(reader, &[CONVERSATION]).await?,
+            Self::Tail => {
+                let row = conversation::Entity::find_by_id(CONVERSATION);
+                let row = row.one(reader).await?.unwrap();
+                timeline::list_tails(reader, [&row]).await?;
+            }
             Self::SpeakersSinceUserMessage => {
                 let row = conversation::Entity::find_by_id(CONVERSATION);
                 let row = row.one(reader).await?.unwrap();

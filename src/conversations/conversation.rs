@@ -15,6 +15,7 @@ use crate::db::backend;
 use crate::db::backend::Backend;
 use crate::db::commit_verification::CommitProof;
 use crate::db::connect::Db;
+use crate::db::id_list::padded;
 use crate::db::reading::page::{PageOf, PageQuery};
 use crate::db::string_enum::string_enum;
 use crate::spaces::{membership, space};
@@ -192,7 +193,6 @@ pub async fn save_counters(
     row: &Model,
     dialect: Backend,
 ) -> Result<Option<CommitProof>, DbErr> {
-    let is_this_row = Expr::col(Column::Id).eq(row.id);
     let number = Query::returning().expr(backend::transaction_number(dialect));
     let update = Query::update()
         .table(Entity)
@@ -207,17 +207,50 @@ pub async fn save_counters(
         .value(Column::LastRunSeq, row.last_run_seq)
         .value(Column::AutoModeTurns, row.auto_mode_turns)
         .value(Column::TextBytes, row.text_bytes)
-        .and_where(is_this_row.clone())
+        .and_where(Expr::col(Column::Id).eq(row.id))
         .returning(number)
         .to_owned();
-    let Some(saved) = tx.query_one(&update).await? else {
+    let saved = tx.query_one(&update).await?;
+    prove_commit(saved, row, dialect)
+}
+
+/// Increments the `rev` of locked conversations, whose rows here have the new one already, and saves
+/// no other counter. Returns a proof like [`save_counters`].
+pub async fn save_next_revs(
+    tx: &impl ConnectionTrait,
+    rows: impl IntoIterator<Item = &Model>,
+    dialect: Backend,
+) -> Result<Option<CommitProof>, DbErr> {
+    let rows: Vec<&Model> = rows.into_iter().collect();
+    let Some(first) = rows.first() else {
+        return Ok(None);
+    };
+    let number = Query::returning().expr(backend::transaction_number(dialect));
+    let update = Query::update()
+        .table(Entity)
+        .value(Column::Rev, Expr::col(Column::Rev).add(1))
+        .and_where(Expr::col(Column::Id).is_in(padded(rows.iter().map(|it| it.id))))
+        .returning(number)
+        .to_owned();
+    let saved = tx.query_all(&update).await?.pop();
+    prove_commit(saved, first, dialect)
+}
+
+/// Returns the proof for a saved row: the number of its transaction, which the statement returned,
+/// and that `rev` got this far.
+fn prove_commit(
+    saved: Option<QueryResult>,
+    row: &Model,
+    dialect: Backend,
+) -> Result<Option<CommitProof>, DbErr> {
+    let Some(saved) = saved else {
         return Ok(None);
     };
     let status = backend::transaction_status(dialect, saved.try_get_by_index(0)?);
     let proof = Query::select()
         .expr(status)
         .from(Entity)
-        .and_where(is_this_row)
+        .and_where(Expr::col(Column::Id).eq(row.id))
         .and_where(Expr::col(Column::Rev).gte(row.rev))
         .to_owned();
     Ok(Some(CommitProof(proof)))

@@ -10,39 +10,48 @@ use std::collections::HashSet;
 use base::clock::Timestamp;
 use base::ids::{ConversationId, MembershipId, MessageId};
 use sea_orm::ActiveValue::NotSet;
-use sea_orm::sea_query::{Asterisk, Expr, ExprTrait, Query, UnionType};
+use sea_orm::sea_query::{Expr, ExprTrait};
 use sea_orm::{
-    ColumnTrait, ConnectionTrait, DbErr, EntityTrait, FromQueryResult, IntoActiveModel,
-    PaginatorTrait, QueryFilter, QueryOrder, QuerySelect, QueryTrait,
+    ColumnTrait, ConnectionTrait, DbErr, EntityTrait, IntoActiveModel, PaginatorTrait, QueryFilter,
+    QueryOrder, QuerySelect,
 };
 
 use crate::conversations::message::{Column, Entity, MessageRole, Model};
 use crate::conversations::{conversation, message};
+use crate::db::id_list::padded;
 
 /// A timeline with more messages cannot have only greetings, because each character greets once.
 const MAX_GREETINGS: i64 = 1_000;
 
-/// Returns the newest message of each of these conversations that is not hidden, with one query.
+/// A literal, so that the partial indexes apply.
+const NOT_HIDDEN: &str = "messages.visibility <> 'hidden'";
+
+/// Returns the newest message of each of these conversations that is not hidden: with one query if
+/// no newest message is hidden, and one more for each that is.
+///
+/// The rows must be current: locked by this transaction, or read in its snapshot.
 pub async fn list_tails(
     db: &impl ConnectionTrait,
-    ids: &[ConversationId],
+    rows: impl IntoIterator<Item = &conversation::Model>,
 ) -> Result<Vec<Model>, DbErr> {
-    let tails = ids.iter().map(|id| {
-        let tail = visible(*id).order_by_desc(Column::Seq).limit(1);
-        // A `LIMIT` inside of a `UNION` needs a subquery.
-        Query::select()
-            .column(Asterisk)
-            .from_subquery(tail.into_query(), "tail")
-            .to_owned()
-    });
-    let all = tails.reduce(|mut all, tail| all.union(UnionType::All, tail).to_owned());
-    let Some(all) = all else {
+    let rows: Vec<_> = rows.into_iter().filter(|it| it.last_seq > 0).collect();
+    if rows.is_empty() {
         return Ok(Vec::new());
-    };
-    let rows = db.query_all(&all).await?;
-    rows.iter()
-        .map(|row| Model::from_query_result(row, ""))
-        .collect()
+    }
+    let conversation_seq = (conversation::Entity, conversation::Column::LastSeq);
+    let mut tails = Entity::find()
+        .inner_join(conversation::Entity)
+        .filter(conversation::Column::Id.is_in(padded(rows.iter().map(|it| it.id))))
+        .filter(Expr::col((Entity, Column::Seq)).equals(conversation_seq))
+        .filter(Expr::cust(NOT_HIDDEN))
+        .all(db)
+        .await?;
+    let found: HashSet<_> = tails.iter().map(|it| it.conversation_id).collect();
+    for row in rows.iter().filter(|it| !found.contains(&it.id)) {
+        let before = visible(row.id).order_by_desc(Column::Seq).one(db).await?;
+        tails.extend(before);
+    }
+    Ok(tails)
 }
 
 /// Returns the author of the newest assistant message before `seq` that is not hidden. A greeting
@@ -196,8 +205,7 @@ pub fn new_model(
 pub(super) fn visible(id: ConversationId) -> sea_orm::Select<Entity> {
     Entity::find()
         .filter(Column::ConversationId.eq(id))
-        // A literal, so that the partial indexes apply.
-        .filter(Expr::cust("messages.visibility <> 'hidden'"))
+        .filter(Expr::cust(NOT_HIDDEN))
 }
 
 /// Returns whether the timeline contains only greetings: assistant messages without a run.

@@ -8,6 +8,7 @@ pub mod connect;
 pub mod connection_checks;
 pub mod database_id;
 pub mod health;
+pub mod id_list;
 pub mod metrics;
 pub mod migrate;
 pub mod probe;

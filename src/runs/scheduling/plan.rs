@@ -20,6 +20,13 @@ pub struct Plan {
     pub enqueue: Option<EnqueueRun>,
 }
 
+impl Plan {
+    /// Returns whether the plan claims a run and changes nothing else.
+    pub fn is_only_claim(&self) -> bool {
+        matches!(self.changes.as_slice(), [PlanChange::ClaimRun(_)]) && self.enqueue.is_none()
+    }
+}
+
 /// One change of the conversation's state.
 #[derive(Clone, Debug)]
 pub enum PlanChange {

@@ -21,6 +21,7 @@ use crate::runs::announce;
 use crate::runs::error::EngineError;
 use crate::runs::execution::fairness::RunningRun;
 use crate::runs::scheduling::command::{Command, CommandError, NewPost};
+use crate::runs::scheduling::plan::Plan;
 use crate::runs::scheduling::plan_builder::GeneratedIds;
 use crate::runs::scheduling::planner;
 use crate::runs::scheduling::state::schedule_state::ScheduleState;
@@ -41,6 +42,17 @@ pub struct StepResult {
     pub claimed: Option<run::Model>,
     /// Whether the command is a repeated post; nothing was changed then.
     pub is_repeated: bool,
+}
+
+impl StepResult {
+    fn new(state: ScheduleState, written: &WrittenPlan) -> Self {
+        Self {
+            state,
+            message: written.messages.last().map(|it| it.row.clone()),
+            claimed: written.claimed.clone(),
+            is_repeated: false,
+        }
+    }
 }
 
 /// Applies a command to a conversation.
@@ -200,12 +212,8 @@ async fn decide_all(context: &RunServices, due: &[DueRun]) -> Result<DecidedStep
                     let (marked, ready): (Vec<_>, Vec<_>) =
                         locked.into_iter().partition(|(row, _)| row.needs_step);
                     let marked = marked.into_iter().map(|(row, _)| row.id).collect();
-                    let mut all = Vec::new();
-                    for state in state_loader::load_claims(tx, ready).await? {
-                        let run = runs[&state.conversation.id];
-                        let command = Command::Claim { run };
-                        all.push(step_context.decide(tx, state, &command).await?);
-                    }
+                    let states = state_loader::load_claims(tx, ready).await?;
+                    let all = step_context.decide_claims(tx, states, &runs).await?;
                     Ok((all, marked))
                 })
             },
@@ -274,38 +282,60 @@ impl StepContext {
         command: &Command,
     ) -> Result<(StepResult, WrittenPlan), EngineError> {
         if let Some(first) = find_repeated_post(tx, situation.conversation.id, command).await? {
-            let done = StepResult {
-                state: situation,
-                message: Some(first),
-                claimed: None,
-                is_repeated: true,
-            };
+            let mut done = StepResult::new(situation, &WrittenPlan::default());
+            (done.message, done.is_repeated) = (Some(first), true);
             return Ok((done, WrittenPlan::default()));
         }
+        let plan = self.plan(&situation, command)?;
+        let (mut situation, written) = self.writer(tx).write(situation, plan).await?;
+        if situation.conversation.needs_step {
+            conversation::clear_needs_step(tx, &[situation.conversation.id]).await?;
+            situation.conversation.needs_step = false;
+        }
+        Ok((StepResult::new(situation, &written), written))
+    }
+
+    /// Plans and writes the claims of these runs, those that change nothing else together. The
+    /// conversations must be locked.
+    async fn decide_claims(
+        &self,
+        tx: &DatabaseTransaction,
+        states: Vec<ScheduleState>,
+        runs: &BTreeMap<ConversationId, RunId>,
+    ) -> Result<Vec<(StepResult, WrittenPlan)>, EngineError> {
+        let writer = self.writer(tx);
+        let (mut written, mut claims) = (Vec::new(), Vec::new());
+        for state in states {
+            let run = runs[&state.conversation.id];
+            let plan = self.plan(&state, &Command::Claim { run })?;
+            match plan.is_only_claim() {
+                true => claims.push(state),
+                false => written.push(writer.write(state, plan).await?),
+            }
+        }
+        written.extend(writer.write_claims(claims).await?);
+        let results = written.into_iter();
+        Ok(results
+            .map(|(state, it)| (StepResult::new(state, &it), it))
+            .collect())
+    }
+
+    fn plan(&self, situation: &ScheduleState, command: &Command) -> Result<Plan, CommandError> {
         let fresh = GeneratedIds {
             seed: rand::random(),
             round: RoundId::new(),
             run: RunId::new(),
         };
-        let plan = planner::plan(&situation, command, fresh, self.now)?;
-        let writer = PlanWriter {
+        planner::plan(situation, command, fresh, self.now)
+    }
+
+    fn writer<'a>(&'a self, tx: &'a DatabaseTransaction) -> PlanWriter<'a> {
+        PlanWriter {
             tx,
             now: self.now,
             node: &self.node,
             dialect: self.dialect,
-        };
-        let (mut situation, written) = writer.write(situation, plan).await?;
-        if situation.conversation.needs_step {
-            conversation::clear_needs_step(tx, &[situation.conversation.id]).await?;
-            situation.conversation.needs_step = false;
         }
-        let done = StepResult {
-            state: situation,
-            message: written.messages.last().map(|it| it.row.clone()),
-            claimed: written.claimed.clone(),
-            is_repeated: false,
-        };
-        Ok((done, written))
     }
 }
 

@@ -9,6 +9,7 @@ pub mod run;
 pub mod step_locks;
 pub mod step_marks;
 pub mod tool_approval;
+pub mod write_claims;
 pub mod write_effects;
 pub mod write_messages;
 pub mod write_rounds;

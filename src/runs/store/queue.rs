@@ -15,6 +15,7 @@ use sea_orm::{
 use crate::conversations::conversation;
 use crate::db::backend;
 use crate::db::backend::{Backend, StaleAfter};
+use crate::db::id_list::padded;
 use crate::runs::store::run;
 use crate::runs::store::run::{Column, RunStatus};
 
@@ -83,11 +84,7 @@ pub async fn restore(
         .map(|_| ())
 }
 
-/// Claims a due run for `worker` under a new lease, and stores the newest message that it will see.
-/// Returns `None` if another claim was faster, which is not an error.
-///
-/// **Invariant:** the conversation is locked. Without the lock, a message that is posted at the same
-/// time would be planned into this run but be missing in its prompt.
+/// Claims one run like [`claim_all`]. Returns `None` if another claim was faster.
 pub async fn claim(
     tx: &impl ConnectionTrait,
     id: RunId,
@@ -95,6 +92,26 @@ pub async fn claim(
     now: Timestamp,
     dialect: Backend,
 ) -> Result<Option<run::Model>, DbErr> {
+    let mut claimed = claim_all(tx, &[id], worker, now, dialect).await?;
+    Ok(claimed.pop())
+}
+
+/// Claims due runs of different conversations for `worker`, each under a new lease, and stores the
+/// newest message that each will see. Omits the runs for which another claim was faster, which is
+/// not an error.
+///
+/// **Invariant:** the conversations are locked. Without the lock, a message that is posted at the
+/// same time would be planned into this run but be missing in its prompt.
+pub async fn claim_all(
+    tx: &impl ConnectionTrait,
+    ids: &[RunId],
+    worker: &str,
+    now: Timestamp,
+    dialect: Backend,
+) -> Result<Vec<run::Model>, DbErr> {
+    if ids.is_empty() {
+        return Ok(Vec::new());
+    }
     let newest = Query::select()
         .column(conversation::Column::LastSeq)
         .from(conversation::Entity)
@@ -113,16 +130,15 @@ pub async fn claim(
             Column::CutoffSeq,
             SimpleExpr::SubQuery(None, Box::new(newest.into())),
         )
-        .filter(Column::Id.eq(id))
+        .filter(Column::Id.is_in(padded(ids.iter().copied())))
         .filter(Column::Status.eq(RunStatus::Queued))
         .exec_with_returning(tx)
         .await;
     match claimed {
-        Ok(mut rows) => Ok(rows.pop()),
-        // Another run of the conversation is running. On PostgreSQL the violation aborts this
+        // Another run of a conversation is running. On PostgreSQL the violation aborts this
         // transaction; the conversation's lock prevents that this is reached.
-        Err(error) if backend::is_unique_violation(&error) => Ok(None),
-        Err(error) => Err(error),
+        Err(error) if backend::is_unique_violation(&error) => Ok(Vec::new()),
+        claimed => claimed,
     }
 }
 

@@ -5,7 +5,7 @@ use base::ids::{ConversationId, SpaceId, UserId};
 use sea_orm::ConnectionTrait;
 use troupe::accounts::session;
 use troupe::conversations::timeline::TimelinePage;
-use troupe::conversations::{newest_messages, timeline, timeline_page};
+use troupe::conversations::{conversation, newest_messages, timeline, timeline_page};
 use troupe::db::backend::StaleAfter;
 use troupe::db::reading::page::PageQuery;
 use troupe::runs::execution::recovery;
@@ -105,7 +105,7 @@ on_both! {
         db.assert_uses_one_of(&["visible_messages_by_role"]);
         timeline::speakers_since_last_user_message(&db, &row).await.expect("the query failed");
         db.assert_uses_one_of(&["visible_messages_by_role"]);
-        timeline::list_tails(&db, &[row.id]).await.expect("the query failed");
+        timeline::list_tails(&db, [&conversation::Model { last_seq: 2_000, ..row.clone() }]).await.expect("the query failed");
         db.assert_uses_one_of(&["visible_messages"]);
         timeline_page::load_stubs(&db, row.id, TimelinePage::Newest, 50).await.expect("the query failed");
         db.assert_uses_one_of(&["visible_messages"]);

@@ -8,6 +8,7 @@ use sea_orm::{ConnectionTrait, DbErr};
 
 use crate::characters::character;
 use crate::conversations::{conversation, message, swipe, timeline};
+use crate::db::id_list::padded;
 use crate::providers::usable_providers::UsableProviders;
 use crate::rounds::active_round::ActiveRound;
 use crate::runs::scheduling::command::Command;
@@ -68,7 +69,7 @@ async fn load_states(
     let spaces: BTreeSet<SpaceId> = locked.iter().map(|(_, space)| space.id).collect();
     let members = membership::list_active_in(tx, padded(spaces)).await?;
     let mut runs = run::list_active(tx, &ids).await?;
-    let mut tails = timeline::list_tails(tx, &ids).await?;
+    let mut tails = timeline::list_tails(tx, locked.iter().map(|(row, _)| row)).await?;
     let mut rounds = ActiveRound::list(tx, &ids).await?;
     let with_facts = |(conversation, space): (conversation::Model, space::Model)| {
         let id = conversation.id;
@@ -93,16 +94,6 @@ async fn load_states(
         }
     };
     Ok(locked.into_iter().map(with_facts).collect())
-}
-
-/// Repeats the last id until their number is a power of two. Each number of ids is a statement of
-/// its own, and a connection keeps only 100 prepared statements.
-fn padded<T: Copy>(ids: impl IntoIterator<Item = T>) -> Vec<T> {
-    let mut ids: Vec<T> = ids.into_iter().collect();
-    if let Some(last) = ids.last().copied() {
-        ids.resize(ids.len().next_power_of_two(), last);
-    }
-    ids
 }
 
 /// Removes and returns the first item that fits.
