@@ -25,6 +25,7 @@ use troupe::db::reading::page::PageQuery;
 use troupe::runs::execution::recovery;
 use troupe::runs::reading::history::RunQuery;
 use troupe::runs::scheduling::command::Command;
+use troupe::runs::scheduling::state::state_cache::StateCache;
 use troupe::runs::scheduling::state::state_loader;
 use troupe::runs::store::run::RunStatus;
 use troupe::runs::store::step_marks;
@@ -183,7 +184,13 @@ impl FrequentQuery {
                 let loaded: Result<_, DbErr> = db
                     .write(|tx| {
                         Box::pin(async move {
-                            state_loader::load(tx, CONVERSATION, &Command::ApplyChanges).await
+                            state_loader::load(
+                                tx,
+                                &StateCache::new(),
+                                CONVERSATION,
+                                &Command::ApplyChanges,
+                            )
+                            .await
                         })
                     })
                     .await;

@@ -7,7 +7,7 @@ use sea_orm::{ColumnTrait, ConnectionTrait, DbErr, EntityTrait, QueryFilter, Que
 use crate::rounds::{round, slot};
 
 /// An active round with its slots, in order.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct ActiveRound {
     pub row: round::Model,
     pub slots: Vec<slot::Model>,
@@ -33,6 +33,9 @@ impl ActiveRound {
         db: &impl ConnectionTrait,
         conversations: &[ConversationId],
     ) -> Result<Vec<Self>, DbErr> {
+        if conversations.is_empty() {
+            return Ok(Vec::new());
+        }
         let found = round::Entity::find()
             .find_with_related(slot::Entity)
             .filter(round::Column::ConversationId.is_in(conversations.iter().copied()))

@@ -74,33 +74,32 @@ pub fn new_model(
     }
 }
 
-/// Inserts new slots; their ids are ignored.
-pub async fn insert(tx: &impl ConnectionTrait, slots: &[Model]) -> Result<(), DbErr> {
+/// Inserts new slots, whose ids are ignored, and returns the rows in order of position.
+pub async fn insert(tx: &impl ConnectionTrait, slots: &[Model]) -> Result<Vec<Model>, DbErr> {
     let rows = slots.iter().cloned().map(|it| {
         let mut row = it.into_active_model();
         row.id = NotSet;
         row
     });
-    Entity::insert_many(rows)
-        .exec_without_returning(tx)
-        .await
-        .map(|_| ())
+    let mut rows = Entity::insert_many(rows).exec_with_returning(tx).await?;
+    rows.sort_unstable_by_key(|it| it.position);
+    Ok(rows)
 }
 
-/// Replaces the slots of a round from position `from` on.
+/// Replaces the slots of a round from position `from` on, and returns the new rows like [`insert`].
 pub async fn replace(
     tx: &impl ConnectionTrait,
     round: RoundId,
     from: i64,
     slots: &[Model],
-) -> Result<(), DbErr> {
+) -> Result<Vec<Model>, DbErr> {
     Entity::delete_many()
         .filter(Column::RoundId.eq(round))
         .filter(Column::Position.gte(from))
         .exec(tx)
         .await?;
     match slots {
-        [] => Ok(()),
+        [] => Ok(Vec::new()),
         slots => insert(tx, slots).await,
     }
 }

@@ -24,6 +24,7 @@ use crate::runs::execution::lease::ActiveRuns;
 use crate::runs::execution::live_streams::LiveStreams;
 use crate::runs::execution::metrics::RunMetrics;
 use crate::runs::execution::permits::Permits;
+use crate::runs::scheduling::state::state_cache::StateCache;
 use crate::runs::store::step_locks::StepLocks;
 
 /// The shared services of runs. Cheap to clone; clones share state.
@@ -53,6 +54,8 @@ pub struct RunServices {
     pub settings: RunSettings,
     /// Ensure that the steps of one conversation are announced in the order of their commits.
     pub(super) step_locks: StepLocks,
+    /// What this node knows of the states of conversations.
+    pub(super) states: StateCache,
     /// The background jobs that this node executes.
     pub(super) jobs: ActiveJobs,
     /// Limits how much text a user's spaces may store.
@@ -128,6 +131,7 @@ impl RunServices {
             node: format!("node-{}", uuid::Uuid::now_v7().simple()).into(),
             settings,
             step_locks: StepLocks::default(),
+            states: StateCache::new(),
             jobs: ActiveJobs::default(),
             quota: TextQuota::new(settings.stored_bytes),
         }

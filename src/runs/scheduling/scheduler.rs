@@ -25,6 +25,7 @@ use crate::runs::scheduling::plan::Plan;
 use crate::runs::scheduling::plan_builder::GeneratedIds;
 use crate::runs::scheduling::planner;
 use crate::runs::scheduling::state::schedule_state::ScheduleState;
+use crate::runs::scheduling::state::state_cache::StateCache;
 use crate::runs::scheduling::state::state_loader;
 use crate::runs::services::RunServices;
 use crate::runs::store::due_runs::DueRun;
@@ -203,7 +204,7 @@ async fn decide_all(context: &RunServices, due: &[DueRun]) -> Result<DecidedStep
     let step_context = StepContext::from_services(context);
     let runs: BTreeMap<ConversationId, RunId> =
         due.iter().map(|it| (it.conversation_id, it.id)).collect();
-    context
+    let decided = context
         .db
         .write_verified(
             move |tx| {
@@ -212,14 +213,23 @@ async fn decide_all(context: &RunServices, due: &[DueRun]) -> Result<DecidedStep
                     let (marked, ready): (Vec<_>, Vec<_>) =
                         locked.into_iter().partition(|(row, _)| row.needs_step);
                     let marked = marked.into_iter().map(|(row, _)| row.id).collect();
-                    let states = state_loader::load_claims(tx, ready).await?;
+                    let states = state_loader::load_claims(tx, &step_context.states, ready).await?;
                     let all = step_context.decide_claims(tx, states, &runs).await?;
                     Ok((all, marked))
                 })
             },
             |(all, _): &DecidedSteps| all.iter().find_map(|(_, it)| it.proof.clone()),
         )
-        .await
+        .await;
+    match &decided {
+        Ok((all, _)) => all
+            .iter()
+            .for_each(|(done, it)| context.states.store(&done.state, it)),
+        Err(_) => due
+            .iter()
+            .for_each(|it| context.states.remove(it.conversation_id)),
+    }
+    decided
 }
 
 /// Returns when no step of this node holds the conversation's lock.
@@ -234,14 +244,15 @@ async fn decide_and_write(
     command: Command,
 ) -> Result<Option<(StepResult, WrittenPlan)>, EngineError> {
     let step_context = StepContext::from_services(context);
-    context
+    let decided = context
         .db
         .write_verified(
             move |tx| {
                 Box::pin(async move {
-                    let situation = state_loader::load(tx, conversation, &command)
-                        .await?
-                        .ok_or(CommandError::NotFound)?;
+                    let situation =
+                        state_loader::load(tx, &step_context.states, conversation, &command)
+                            .await?
+                            .ok_or(CommandError::NotFound)?;
                     if situation.conversation.needs_step
                         && !matches!(command, Command::ApplyChanges | Command::SpaceClosed(_))
                     {
@@ -254,15 +265,21 @@ async fn decide_and_write(
                 decided.as_ref().and_then(|(_, it)| it.proof.clone())
             },
         )
-        .await
+        .await;
+    match &decided {
+        Ok(Some((done, written))) => context.states.store(&done.state, written),
+        _ => context.states.remove(conversation),
+    }
+    decided
 }
 
-/// The time, node and database backend of a step.
+/// What a step needs besides the database: time, node, database backend and known states.
 #[derive(Clone)]
 struct StepContext {
     now: Timestamp,
     node: Arc<str>,
     dialect: Backend,
+    states: StateCache,
 }
 
 impl StepContext {
@@ -271,6 +288,7 @@ impl StepContext {
             now: context.clock.now(),
             node: context.node.clone(),
             dialect: context.db.backend(),
+            states: context.states.clone(),
         }
     }
 

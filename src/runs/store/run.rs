@@ -339,6 +339,9 @@ pub async fn list_active(
     db: &impl ConnectionTrait,
     conversations: &[ConversationId],
 ) -> Result<Vec<Model>, DbErr> {
+    if conversations.is_empty() {
+        return Ok(Vec::new());
+    }
     let of_status = |status: &'static str| {
         // Literals, because a bound parameter does not match the partial indexes.
         Entity::find()

@@ -29,8 +29,7 @@ impl PlanWriter<'_> {
                 round::Entity::insert(row.clone().into_active_model())
                     .exec_without_returning(self.tx)
                     .await?;
-                let slots = plan::new_slots(id, 0, slots);
-                slot::insert(self.tx, &slots).await?;
+                let slots = slot::insert(self.tx, &plan::new_slots(id, 0, slots)).await?;
                 schedule.round = Some(ActiveRound { row, slots });
             }
             PlanChange::EndRound { id, status, reason } => {
@@ -46,7 +45,7 @@ impl PlanWriter<'_> {
             }
             PlanChange::ReplaceSlots { round, from, slots } => {
                 let slots = plan::new_slots(round, from, slots);
-                slot::replace(self.tx, round, from, &slots).await?;
+                let slots = slot::replace(self.tx, round, from, &slots).await?;
                 if let Some(round) = schedule.round.as_mut() {
                     round.slots.retain(|it| it.position < from);
                     round.slots.extend(slots);

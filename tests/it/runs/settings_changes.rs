@@ -3,6 +3,7 @@
 
 use sea_orm::{ConnectionTrait, DbErr};
 use troupe::runs::scheduling::command::Command;
+use troupe::runs::scheduling::state::state_cache::StateCache;
 use troupe::runs::scheduling::state::state_loader;
 use troupe::runs::store::run::{RunCancelReason, RunStatus};
 use troupe::runs::store::step_marks;
@@ -214,7 +215,9 @@ async fn members_of_a_step(app: &EngineTest) -> Vec<String> {
     let loaded: Result<_, DbErr> = app
         .db
         .write(move |tx| {
-            Box::pin(async move { state_loader::load(tx, id, &Command::ApplyChanges).await })
+            Box::pin(async move {
+                state_loader::load(tx, &StateCache::new(), id, &Command::ApplyChanges).await
+            })
         })
         .await;
     let loaded = loaded

@@ -11,12 +11,13 @@ use crate::support::fake_provider::script::ResponseScript;
 use crate::support::statements::Statements;
 
 /// The allowed number of statements without BEGIN and COMMIT; more is a regression.
-const A_POST: usize = 10;
-const A_RUN: usize = 25;
-/// The number of runs in a claim, and the allowed number of statements: six that lock the
-/// conversations and load their state, and two that write.
+const A_POST: usize = 7;
+const A_RUN: usize = 20;
+/// The number of runs in a claim of conversations without messages that this node does not know,
+/// and the allowed number of statements: five that lock the conversations and load their state, and
+/// two that write.
 const CLAIMED: usize = 32;
-const A_CLAIM: usize = 6 + 2;
+const A_CLAIM: usize = 5 + 2;
 
 async fn measure(backend: TestBackend, take: impl Fn(&EngineTest) -> Vec<String>) {
     let app = EngineTest::builder(backend)

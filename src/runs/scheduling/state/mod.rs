@@ -1,5 +1,7 @@
-//! The state of a conversation that the planner decides on, its types and the queries that load it.
+//! The state of a conversation that the planner decides on, its types, the queries that load it, and
+//! the cache of its parts.
 
 pub mod command_facts;
 pub mod schedule_state;
+pub mod state_cache;
 pub mod state_loader;

@@ -2,6 +2,7 @@
 //! space, members, round, runs, and facts that only this command needs.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
+use std::sync::Arc;
 
 use base::ids::{ConversationId, MembershipId, MessageId, ProviderId, SpaceId};
 use sea_orm::{ConnectionTrait, DbErr};
@@ -14,6 +15,7 @@ use crate::rounds::active_round::ActiveRound;
 use crate::runs::scheduling::command::Command;
 use crate::runs::scheduling::state::command_facts::{CommandFacts, RegenerateFacts, TargetMessage};
 use crate::runs::scheduling::state::schedule_state::ScheduleState;
+use crate::runs::scheduling::state::state_cache::{CachedState, StateCache};
 use crate::runs::store::run;
 use crate::runs::store::run::RunStatus;
 use crate::spaces::space::{RepliesPerTurn, ReplyOrder};
@@ -22,6 +24,7 @@ use crate::spaces::{membership, space};
 /// Locks the conversation and loads what `command` needs. Returns `None` if it does not exist.
 pub async fn load(
     tx: &impl ConnectionTrait,
+    cache: &StateCache,
     id: ConversationId,
     command: &Command,
 ) -> Result<Option<ScheduleState>, DbErr> {
@@ -33,7 +36,7 @@ pub async fn load(
     if (conversation.is_hidden || space.is_hidden) && !matches!(command, Command::SpaceClosed(_)) {
         return Ok(None);
     }
-    let mut states = load_states(tx, vec![(conversation, space)]).await?;
+    let mut states = load_states(tx, cache, vec![(conversation, space)]).await?;
     let Some(mut state) = states.pop() else {
         return Ok(None);
     };
@@ -47,9 +50,10 @@ pub async fn load(
 /// with one query for each table, and one for each conversation that refers to removed members.
 pub async fn load_claims(
     tx: &impl ConnectionTrait,
+    cache: &StateCache,
     locked: Vec<(conversation::Model, space::Model)>,
 ) -> Result<Vec<ScheduleState>, DbErr> {
-    let mut states = load_states(tx, locked).await?;
+    let mut states = load_states(tx, cache, locked).await?;
     let speakers = states.iter().filter_map(queued_speaker);
     let own: BTreeSet<ProviderId> = speakers.filter_map(|it| it.llm_provider_id).collect();
     let usable = UsableProviders::load(tx, padded(own)).await?;
@@ -60,17 +64,28 @@ pub async fn load_claims(
     Ok(states)
 }
 
-/// Loads members, runs, round and newest message of conversations, with one query for each table.
+/// Loads members, runs, round and newest message of locked conversations, with one query for each
+/// table. What the cache knows is not loaded.
 async fn load_states(
     tx: &impl ConnectionTrait,
+    cache: &StateCache,
     locked: Vec<(conversation::Model, space::Model)>,
 ) -> Result<Vec<ScheduleState>, DbErr> {
-    let ids = padded(locked.iter().map(|(row, _)| row.id));
     let spaces: BTreeSet<SpaceId> = locked.iter().map(|(_, space)| space.id).collect();
     let members = membership::list_active_in(tx, padded(spaces)).await?;
+    let rows = || locked.iter().map(|(row, _)| row);
+    let known: HashMap<ConversationId, Arc<CachedState>> = rows()
+        .filter_map(|row| Some((row.id, cache.find(row)?)))
+        .collect();
+    let unknown = || rows().filter(|row| !known.contains_key(&row.id));
+    let without_runs = rows().filter(|row| known.get(&row.id).is_none_or(|it| it.has_running));
+    let ids = padded(without_runs.map(|row| row.id));
     let mut runs = run::list_active(tx, &ids).await?;
-    let mut tails = timeline::list_tails(tx, locked.iter().map(|(row, _)| row)).await?;
-    let mut rounds = ActiveRound::list(tx, &ids).await?;
+    let mut tails = timeline::list_tails(tx, unknown()).await?;
+    let mut rounds = ActiveRound::list(tx, &padded(unknown().map(|row| row.id))).await?;
+    runs.extend(known.values().filter_map(|it| it.queued.clone()));
+    tails.extend(known.values().filter_map(|it| it.tail.clone()));
+    rounds.extend(known.values().filter_map(|it| it.round.clone()));
     let with_facts = |(conversation, space): (conversation::Model, space::Model)| {
         let id = conversation.id;
         let mut run_in = |status| {
@@ -93,7 +108,38 @@ async fn load_states(
             facts: CommandFacts::None,
         }
     };
-    Ok(locked.into_iter().map(with_facts).collect())
+    let states: Vec<ScheduleState> = locked.into_iter().map(with_facts).collect();
+    #[cfg(feature = "failpoints")]
+    assert_current(tx, &states).await?;
+    Ok(states)
+}
+
+/// Compares the states with the database, so that the chaos run checks each use of the cache.
+#[cfg(feature = "failpoints")]
+async fn assert_current(tx: &impl ConnectionTrait, states: &[ScheduleState]) -> Result<(), DbErr> {
+    for state in states {
+        let row = &state.conversation;
+        let runs = run::list_active(tx, &[row.id]).await?;
+        let queued = runs.iter().find(|it| it.status == RunStatus::Queued);
+        assert_eq!(
+            state.queued.as_ref(),
+            queued,
+            "the queued run is not current"
+        );
+        let running = runs.iter().find(|it| it.status == RunStatus::Running);
+        let id_of = |it: Option<&run::Model>| it.map(|it| it.id);
+        // Its heartbeat is updated at any time.
+        assert_eq!(
+            id_of(state.running.as_ref()),
+            id_of(running),
+            "the running run is not current"
+        );
+        let round = ActiveRound::list(tx, &[row.id]).await?.pop();
+        assert_eq!(state.round, round, "the round is not current");
+        let tail = timeline::list_tails(tx, [row]).await?.pop();
+        assert_eq!(state.tail, tail, "the newest message is not current");
+    }
+    Ok(())
 }
 
 /// Removes and returns the first item that fits.
