@@ -13,7 +13,7 @@ use tavern::presets::complete_preset::ExampleMessagesMode;
 use crate::prompt::blocks::{BlockKind, PromptBlock};
 
 /// The tokens that a model needs to separate messages, for each message.
-const MESSAGE_OVERHEAD: i64 = 4;
+pub const MESSAGE_OVERHEAD: i64 = 4;
 
 /// The blocks that must be kept exceed the limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -78,11 +78,6 @@ fn eviction_order(blocks: &[PromptBlock], examples: ExampleMessagesMode) -> Vec<
             .collect(),
         _ => of(BlockKind::Example).chain(lore).chain(lines).collect(),
     }
-}
-
-/// Returns the minimum cost of a message, in tokens.
-pub fn line_cost(token_count: i64) -> i64 {
-    token_count + MESSAGE_OVERHEAD
 }
 
 /// Returns the cost of a block, in tokens. An upper bound, because adjacent blocks may be merged.

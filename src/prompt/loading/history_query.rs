@@ -1,71 +1,86 @@
 //! Loads the newest messages of a conversation that can fit into a prompt, and counts the messages
 //! of a role.
 
-use base::ids::ConversationId;
-use sea_orm::sea_query::Expr;
+use base::clock::Timestamp;
+use base::ids::{ConversationId, MembershipId, MessageId};
+use sea_orm::sea_query::{Expr, ExprTrait, Func, Query, SelectStatement, SimpleExpr};
 use sea_orm::{
-    ColumnTrait, ConnectionTrait, DbErr, EntityTrait, PaginatorTrait, QueryFilter, QueryOrder,
-    QuerySelect, Select,
+    ColumnTrait, ConnectionTrait, DbErr, EntityTrait, FromQueryResult, PaginatorTrait, QueryFilter,
+    QueryOrder, QuerySelect, QueryTrait, Select,
 };
 
-use crate::conversations::message;
 use crate::conversations::message::{Column, Entity, MessageRole};
-use crate::prompt::budget;
+use crate::prompt::budget::MESSAGE_OVERHEAD;
 use crate::prompt::context::ContextLimits;
 
-/// The number of token counts in one query.
-const PAGE_SIZE: u64 = 100;
+/// A message of the history, without what a prompt does not need.
+#[derive(Clone, Debug, FromQueryResult)]
+pub struct HistoryMessage {
+    pub id: MessageId,
+    pub seq: i64,
+    pub space_membership_id: MembershipId,
+    pub role: MessageRole,
+    pub content: String,
+    pub active_swipe: i64,
+    pub created_at: Timestamp,
+    pub token_count: i64,
+}
 
-/// Returns the newest messages that can fit, and one more, ascending. Token counts are read first,
-/// so that texts that do not fit are never loaded.
+/// Returns the newest messages that can fit, and one more, ascending. The database adds up the token
+/// counts, so that messages that do not fit are not read.
 pub async fn load_history(
     db: &impl ConnectionTrait,
     id: ConversationId,
     cutoff_seq: i64,
     limits: ContextLimits,
-) -> Result<Vec<message::Model>, DbErr> {
+) -> Result<Vec<HistoryMessage>, DbErr> {
     let available_tokens = limits.context_tokens - limits.response_tokens;
-    let Some(first_seq) = find_first_fitting_seq(db, id, cutoff_seq, available_tokens).await?
-    else {
-        return Ok(Vec::new());
-    };
+    let too_long = select_first_too_long(id, cutoff_seq, available_tokens);
+    let too_long = SimpleExpr::SubQuery(None, Box::new(too_long.into()));
     sendable(id, cutoff_seq)
-        .filter(Column::Seq.gte(first_seq))
+        .select_only()
+        .columns([
+            Column::Id,
+            Column::Seq,
+            Column::SpaceMembershipId,
+            Column::Role,
+            Column::Content,
+            Column::ActiveSwipe,
+            Column::CreatedAt,
+            Column::TokenCount,
+        ])
+        .filter(Expr::col(Column::Seq).gte(Func::coalesce([too_long, Expr::value(0)])))
         .order_by_asc(Column::Seq)
+        .into_model::<HistoryMessage>()
         .all(db)
         .await
 }
 
-async fn find_first_fitting_seq(
-    db: &impl ConnectionTrait,
+/// Selects the position of the newest message that does not fit together with all newer ones; no row
+/// if all fit.
+///
+/// There is no `ORDER BY`, because SQLite would then read the whole conversation. Both databases
+/// return the rows in the order of the window and stop at the first; in any other order, more
+/// messages would be read and then dropped.
+fn select_first_too_long(
     id: ConversationId,
     cutoff_seq: i64,
-    mut available_tokens: i64,
-) -> Result<Option<i64>, DbErr> {
-    let mut first = None;
-    let mut cutoff_seq = cutoff_seq;
-    loop {
-        let page: Vec<(i64, i64)> = sendable(id, cutoff_seq)
-            .select_only()
-            .column(Column::Seq)
-            .column(Column::TokenCount)
-            .order_by_desc(Column::Seq)
-            .limit(PAGE_SIZE)
-            .into_tuple()
-            .all(db)
-            .await?;
-        for (seq, token_count) in &page {
-            first = Some(*seq);
-            available_tokens -= budget::line_cost(*token_count);
-            if available_tokens < 0 {
-                return Ok(first);
-            }
-        }
-        match page.last() {
-            Some((seq, _)) if page.len() as u64 == PAGE_SIZE => cutoff_seq = seq - 1,
-            _ => return Ok(first),
-        }
-    }
+    available_tokens: i64,
+) -> SelectStatement {
+    let total = format!(
+        "SUM(token_count + {MESSAGE_OVERHEAD}) OVER (ORDER BY seq DESC ROWS UNBOUNDED PRECEDING)"
+    );
+    let totals = sendable(id, cutoff_seq)
+        .select_only()
+        .column(Column::Seq)
+        .expr_as(Expr::cust(total), "total")
+        .into_query();
+    Query::select()
+        .column("seq")
+        .from_subquery(totals, "totals")
+        .and_where(Expr::col("total").gt(available_tokens))
+        .limit(1)
+        .to_owned()
 }
 
 /// Returns the number of messages with `role` up to `cutoff_seq`.

@@ -13,13 +13,14 @@ use tavern::macros::variables::{VariableMap, Variables};
 use tavern::presets::complete_preset::{GenerationTrigger, Preset};
 
 use crate::characters::character;
+use crate::conversations::conversation;
 use crate::conversations::message::MessageRole;
-use crate::conversations::{conversation, message};
 use crate::presets::resolve;
 use crate::presets::resolve::PresetLayers;
 use crate::prompt::author_note::AuthorNote;
 use crate::prompt::blocks::BlockPayload;
 use crate::prompt::context::{HistoryLine, LoreInput, PromptContext, PromptMember, PromptUser};
+use crate::prompt::loading::history_query::HistoryMessage;
 use crate::prompt::loading::lore_loader::LoreLoader;
 use crate::prompt::loading::{history_query, lore_loader};
 use crate::prompt::{author_note, space_variable};
@@ -288,7 +289,7 @@ async fn resolve_preset(
 /// the message replied to, else the first human by position.
 fn find_user_membership<'a>(
     memberships: &'a [membership::Model],
-    history: &[message::Model],
+    history: &[HistoryMessage],
     request: &PromptRequest<'_>,
 ) -> Option<&'a membership::Model> {
     let human = |it: &&membership::Model| it.kind == membership::MembershipKind::Human;
@@ -324,7 +325,7 @@ pub(super) fn to_prompt_user(membership: Option<&membership::Model>) -> PromptUs
 }
 
 fn to_history_lines(
-    history: Vec<message::Model>,
+    history: Vec<HistoryMessage>,
     memberships: &[membership::Model],
 ) -> Vec<HistoryLine> {
     let name = |id: MembershipId| {
