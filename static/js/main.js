@@ -14,7 +14,7 @@ import ConversationActions from "./actions/conversation.js"
 import SessionActions from "./actions/session.js"
 import SpaceActions from "./actions/spaces.js"
 import Api from "./api.js"
-import { backoff, later } from "./base/timing.js"
+import { afterFirstScreen, backoff } from "./base/timing.js"
 import { storage } from "./base/storage.js"
 import { t } from "./base/i18n.js"
 import Language from "./language.js"
@@ -85,7 +85,7 @@ async function start() {
   if (joined) openFirstConversation(joined)
   const loadInvitations = () => parts.invites.load().catch(() => {})
   store.on("invitation_received", loadInvitations)
-  later(loadInvitations)
+  afterFirstScreen(loadInvitations)
   parts.providers.load().catch(() => {})
   const shell = new Shell(root, parts)
   parts.router = new Router((route) => shell.show(route), backStack)

@@ -1,6 +1,6 @@
 // Back-off, throttling and debouncing.
 
-const LATER_MS = 2000
+const FIRST_SCREEN_MS = 2000
 
 // Returns a delay in ms. The maximum doubles with every attempt; the delay is random below it, so that
 // many browsers do not reconnect at the same moment.
@@ -10,8 +10,8 @@ export function backoff(attempt, random = Math.random, { baseMs = 500, capMs = 1
 }
 
 // Calls `act` when the first screen is most likely complete.
-export function later(act) {
-  setTimeout(act, LATER_MS)
+export function afterFirstScreen(act) {
+  setTimeout(act, FIRST_SCREEN_MS)
 }
 
 // Calls `act` at most once in `ms`: the first time immediately; the last call is never lost.

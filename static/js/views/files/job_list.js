@@ -1,7 +1,7 @@
 // Background jobs at the bottom of the page, with progress and Cancel.
 import { el } from "../../base/dom.js"
 import { t } from "../../base/i18n.js"
-import { later } from "../../base/timing.js"
+import { afterFirstScreen } from "../../base/timing.js"
 import { paths } from "../../router.js"
 import { button } from "../components/button.js"
 
@@ -21,7 +21,7 @@ export default class JobList {
 
   mount() {
     this.#parts.store.on("job", (job) => this.#update(job))
-    later(() => this.#parts.jobs.load().catch(() => {}))
+    afterFirstScreen(() => this.#parts.jobs.load().catch(() => {}))
   }
 
   // Private
