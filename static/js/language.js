@@ -9,6 +9,8 @@ export default class Language {
   #local
   #session
   #wasChosenHere = false
+  // Resolves when the language chosen on the sign-in page is shown or cannot be loaded.
+  #choice = Promise.resolve()
 
   constructor({ local, session }) {
     this.#local = local
@@ -23,12 +25,14 @@ export default class Language {
   // Sets the language of a user who has signed in. A language chosen on the sign-in page is saved to
   // the account.
   async useLanguageOf(user) {
+    await this.#choice
     if (this.#wasChosenHere) await this.saveTo(user)
     else await this.#load(matchLocale([user.locale]) ?? this.#preferred())
   }
 
   // Saves the language of the page to the account.
   async saveTo(user) {
+    await this.#choice
     this.#wasChosenHere = false
     if (matchLocale([user.locale]) === locale()) return
     // A failure is ignored because the page is already shown in this language.
@@ -36,14 +40,10 @@ export default class Language {
   }
 
   // Changes the language on the sign-in page; `redraw` renders the page again.
-  async chooseSignedOut(tag, redraw) {
-    await setLocale(tag).catch(({ message }) => {
-      throw new ApiError({ code: "network", message })
-    })
-    this.#wasChosenHere = true
-    this.#store(tag)
-    mark()
-    redraw()
+  chooseSignedOut(tag, redraw) {
+    const choice = this.#applyChoice(tag, redraw)
+    this.#choice = choice.catch(() => {})
+    return choice
   }
 
   // Changes the language of the account and reloads the page, because every text changes. Drafts,
@@ -55,6 +55,16 @@ export default class Language {
   }
 
   // Private
+
+  async #applyChoice(tag, redraw) {
+    await setLocale(tag).catch(({ message }) => {
+      throw new ApiError({ code: "network", message })
+    })
+    this.#wasChosenHere = true
+    this.#store(tag)
+    mark()
+    redraw()
+  }
 
   #preferred() {
     return matchLocale([this.#local.getItem(CHOSEN), ...navigator.languages]) ?? "en"
@@ -70,7 +80,7 @@ export default class Language {
 
   // If the table cannot be loaded, the page keeps its language.
   async #load(tag) {
-    await setLocale(tag).catch(() => {})
+    await setLocale(tag).catch((error) => console.error("failed to load a language", error))
     mark()
   }
 }

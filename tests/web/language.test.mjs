@@ -2,11 +2,13 @@
 import assert from "node:assert/strict"
 import test from "node:test"
 import { has, LANGUAGES, locale, matchLocale, setLocale, t } from "../../static/js/base/i18n.js"
+import Language from "../../static/js/language.js"
 import { dayName, list, listParts, seconds, timeOfDay } from "../../static/js/base/time.js"
 import { readSpeakerReason } from "../../static/js/models/queue/speaker_reason.js"
 import en from "../../static/js/strings/en.js"
 import zh from "../../static/js/strings/zh-CN.js"
 import { explain, explainSpeakerReason, explainRun } from "../../static/js/views/components/error_messages.js"
+import { MemoryStorage } from "./support.mjs"
 
 // Sets this language until the test ends.
 async function useLanguage(context, tag) {
@@ -160,4 +162,31 @@ test("every reason of the server is known", async () => {
     reasons.filter((reason) => readSpeakerReason(reason) === null),
     [],
   )
+})
+
+test("a language that is chosen just before the sign-in is loaded first and saved to the account", async (context) => {
+  const page = { documentElement: {}, querySelector: () => ({}) }
+  context.after(() => {
+    delete globalThis.document
+    LANGUAGES.pop()
+    return setLocale("en")
+  })
+  globalThis.document = page
+  let arrive
+  const table = new Promise((resolve) => {
+    arrive = () => resolve({ default: { save: "Enregistrer" } })
+  })
+  LANGUAGES.push({ tag: "fr", dir: "ltr", load: () => table })
+  const saved = []
+  const session = { changeLocale: async (tag) => saved.push(tag) }
+  const language = new Language({ local: new MemoryStorage(), session })
+  const order = []
+
+  const choice = language.chooseSignedOut("fr", () => order.push("redrawn"))
+  const signedIn = language.useLanguageOf({ locale: "en" }).then(() => order.push("signed in"))
+  arrive()
+  await Promise.all([choice, signedIn])
+
+  assert.deepEqual([locale(), t("save"), saved], ["fr", "Enregistrer", ["fr"]])
+  assert.deepEqual(order, ["redrawn", "signed in"])
 })
