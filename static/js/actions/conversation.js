@@ -19,13 +19,16 @@ export default class ConversationActions {
 
   // Writing
 
-  // Shows the message as pending; resolves when it was sent or has failed.
-  send(content) {
+  // Shows the message as pending and sends it. Returns false, without sending it, if the conversation in
+  // which it was written is not open.
+  send(conversationId, content) {
+    if (!this.#isOpen(conversationId)) return false
     const { openConversation, outbox } = this.#store
     const entry = outbox.add(randomId(), content, Date.now())
     openConversation.expect(entry.clientId)
     this.#store.conversationChanged("outbox")
-    return this.#deliver(openConversation, outbox, entry)
+    this.#deliver(openConversation, outbox, entry)
+    return true
   }
 
   // Sends under the same client id: if the first attempt did arrive, the server returns that message.
@@ -83,8 +86,8 @@ export default class ConversationActions {
     return { conversationId: conversation.id }
   }
 
-  typing(active) {
-    if (this.#store.openConversation) this.#socket.typing(this.#store.openConversation.conversationId, active)
+  typing(conversationId, active) {
+    if (this.#isOpen(conversationId)) this.#socket.typing(conversationId, active)
   }
 
   // Generation
@@ -174,6 +177,10 @@ export default class ConversationActions {
   }
 
   // Private
+
+  #isOpen(conversationId) {
+    return this.#store.openConversation?.conversationId === conversationId
+  }
 
   get #id() {
     return this.#store.openConversation.conversationId

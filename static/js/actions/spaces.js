@@ -52,12 +52,21 @@ export default class SpaceActions {
     return root ?? this.#store.conversations(spaceId)[0]?.id ?? null
   }
 
-  // Opens a conversation and loads its space and roster. Throws `not_found` like the server.
-  async open(conversationId) {
-    if (!this.#store.conversation(conversationId)) await this.#loadConversation(conversationId)
+  // Loads a conversation that is not in the list, and its space. Throws `not_found` like the server.
+  async loadConversation(conversationId) {
+    const conversation = await this.#api.conversation(conversationId)
+    if (!this.#store.space(conversation.space_id)) {
+      this.#store.putSpace(await this.#api.space(conversation.space_id))
+      await this.#socket.subscribeSpaces([conversation.space_id])
+    }
+    this.#store.putConversation(conversation)
+  }
+
+  // Opens a loaded conversation at once; resolves when its roster is loaded.
+  open(conversationId) {
     const { space_id: spaceId } = this.#store.conversation(conversationId)
     this.#store.selectConversation(conversationId)
-    await this.loadRoster(spaceId)
+    return this.loadRoster(spaceId)
   }
 
   async loadRoster(spaceId) {
@@ -103,14 +112,5 @@ export default class SpaceActions {
     const answer = await this.#api.deleteConversation(id)
     if (answer?.job) this.#store.updateJob(answer.job)
     this.#store.removeConversation(id)
-  }
-
-  async #loadConversation(conversationId) {
-    const conversation = await this.#api.conversation(conversationId)
-    if (!this.#store.space(conversation.space_id)) {
-      this.#store.putSpace(await this.#api.space(conversation.space_id))
-      await this.#socket.subscribeSpaces([conversation.space_id])
-    }
-    this.#store.putConversation(conversation)
   }
 }

@@ -2,15 +2,24 @@
 // opened; if that fails, a notice offers to reload the page.
 import { t } from "../base/i18n.js"
 
-// Resolves with the module, or null after the notice. `load` imports it.
-export async function loadModule({ toasts }, load) {
+// Resolves with the module, or null if it cannot be loaded: the connection is lost, or the server was
+// updated and has no file of this name any more. `load` imports it.
+export async function importModule(load) {
   try {
     return await load()
-  } catch {
-    const action = { label: t("reload"), run: () => location.reload() }
-    toasts.show(t("error.load"), { action })
+  } catch (error) {
+    console.error("failed to load a module", error)
     return null
   }
+}
+
+// Like `importModule`; a notice explains a failure.
+export async function loadModule({ toasts }, load) {
+  const module = await importModule(load)
+  if (module) return module
+  const action = { label: t("reload"), run: () => location.reload() }
+  toasts.show(t("error.load"), { action })
+  return null
 }
 
 // Returns the function `name` of the module. All of them take `parts` first.

@@ -17,6 +17,8 @@ export default {
   "empty.guest_text": "Open an invitation to join one. To create your own spaces, keep this account.",
   "missing.title": "Conversation not found",
   "missing.text": "It may have been deleted, or it belongs to a space that you are not in.",
+  "load_failed.title": "This page could not be loaded",
+  "load_failed.text": "The connection was lost, or Troupe was updated. Reload the page.",
   "removed.unknown_title": "You no longer have access to this conversation",
   "removed.unknown_text": "It was deleted, or you were removed from its space.",
   "removed.removed_title": "You were removed from {name}",

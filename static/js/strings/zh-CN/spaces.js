@@ -17,6 +17,8 @@ export default {
   "empty.guest_text": "打开邀请即可加入。要创建自己的空间，请先保留这个账号。",
   "missing.title": "找不到这个对话",
   "missing.text": "它可能已被删除，也可能在你未加入的空间里。",
+  "load_failed.title": "无法加载此页面",
+  "load_failed.text": "网络连接已断开，或者 Troupe 已更新。请重新加载页面。",
   "removed.unknown_title": "你已无权访问这个对话",
   "removed.unknown_text": "它已被删除，或者你已被移出它所在的空间。",
   "removed.removed_title": "你已被移出“{name}”",

@@ -243,12 +243,12 @@ export default class Composer {
     event.preventDefault()
     const content = this.#field.value
     if (content.trim() === "" || this.#isTooLong() || this.#closedReason() || this.#copilotNotice) return
+    if (!this.#parts.conversation.send(this.#conversationId, content)) return
     this.#togglePanel(false)
     this.#field.value = ""
     this.#parts.drafts.clear(this.#conversationId)
     this.#resize()
     this.#sendTyping(false)
-    this.#parts.conversation.send(content)
     this.#update()
     this.#callbacks.onSent()
     this.#field.focus()
@@ -264,13 +264,13 @@ export default class Composer {
   #sendTyping(active) {
     clearTimeout(this.#typingTimer)
     if (!active) {
-      if (this.#typingSentAt > 0) this.#parts.conversation.typing(false)
+      if (this.#typingSentAt > 0) this.#parts.conversation.typing(this.#conversationId, false)
       this.#typingSentAt = 0
       return
     }
     this.#typingTimer = setTimeout(() => this.#sendTyping(false), STOPS_TYPING_AFTER_MS)
     if (Date.now() - this.#typingSentAt < SEND_TYPING_EVERY_MS) return
     this.#typingSentAt = Date.now()
-    this.#parts.conversation.typing(true)
+    this.#parts.conversation.typing(this.#conversationId, true)
   }
 }

@@ -25,6 +25,7 @@ import TypingIndicator from "./typing_indicator.js"
 const TOUCH = matchMedia("(hover: none) and (pointer: coarse)")
 
 export default class ConversationView {
+  conversationId
   #parts
   #head
   #presenceList
@@ -35,6 +36,7 @@ export default class ConversationView {
 
   constructor(parts) {
     this.#parts = parts
+    this.conversationId = parts.store.openConversation.conversationId
   }
 
   // Lifecycle

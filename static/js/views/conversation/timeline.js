@@ -173,8 +173,6 @@ export default class TimelineView {
   }
 
   #onChange(name) {
-    // The next conversation may emit events before this view is unmounted.
-    if (this.#parts.store.openConversation !== this.openConversation) return
     if (name === "stream") return this.#streamChanged()
     if (name === "typing" || name === "presence") return
     if (name === "restored") this.#restored()

@@ -7,11 +7,13 @@ import Banner from "./banner.js"
 import ConversationView from "../conversation/conversation.js"
 import { closeDialogs } from "../components/dialog.js"
 import { emptyState } from "../components/empty_state.js"
+import { explain } from "../components/error_messages.js"
 import JobList from "../files/job_list.js"
+import LoadingPage from "./loading_page.js"
 import Panel from "./panel.js"
 import { registerSearchShortcut } from "./search_shortcut.js"
 import Sidebar from "./sidebar.js"
-import { loadModule } from "../on_demand.js"
+import { importModule } from "../on_demand.js"
 import { openNewSpaceDialog } from "../spaces/space_dialogs.js"
 
 // As in css/layout.css.
@@ -28,8 +30,8 @@ export default class Shell {
   #main
   #panel
   #opener = null
+  // A ConversationView is shown only while its conversation is the open one.
   #view = null
-  #request = 0
 
   constructor(root, parts) {
     this.#root = root
@@ -52,8 +54,9 @@ export default class Shell {
     new JobList(this.#parts).mount()
     registerSearchShortcut(this.#parts)
     document.addEventListener("keydown", this.#onKey)
-    for (const name of ["spaces", "open"]) this.#parts.store.on(name, () => this.#markUnread())
-    this.#markUnread()
+    this.#parts.store.on("spaces", () => this.#markUnread())
+    this.#parts.store.on("open", () => this.#markOpen())
+    this.#markOpen()
     for (const media of [NARROW, MEDIUM]) media.addEventListener("change", () => this.closeDrawer())
     this.#parts.store.on("removed", (removal) => this.#leaveRemoved(removal))
   }
@@ -61,7 +64,6 @@ export default class Shell {
   // Actions
 
   async show(route) {
-    this.#request += 1
     this.closeDrawer()
     if (route.name === "conversation") return this.#showConversation(route.conversationId, route.messageId)
     if (route.name === "settings") return this.#showSettings(route.part)
@@ -105,8 +107,7 @@ export default class Shell {
   // Private
 
   #showUnknown() {
-    this.#closeConversation()
-    this.#setView(
+    this.#showPage(
       this.#emptyState({
         title: t("unknown.title"),
         text: t("unknown.text"),
@@ -115,30 +116,45 @@ export default class Shell {
     )
   }
 
-  async #showConversation(id, messageId) {
-    const request = this.#request
+  #showConversation(id, messageId) {
+    if (this.#view?.conversationId !== id) return this.#openConversation(id, messageId)
+    if (messageId) this.#view.reveal(messageId)
+  }
+
+  async #openConversation(id, messageId = null) {
     const { spaces, store, local } = this.#parts
-    if (store.openConversation?.conversationId === id && this.#view) return messageId && this.#view.reveal?.(messageId)
+    const loading = this.#showLoading(id)
+    let view = loading
     try {
+      if (messageId) loading.reveal(messageId)
+      if (!store.conversation(id)) await spaces.loadConversation(id)
+      if (this.#view !== loading) return
       const ready = spaces.open(id)
-      if (!store.conversation(id)) await ready
       // Without the roster, no author is known, and the messages would move when it arrives.
-      else if (!store.hasRoster(store.conversation(id).space_id)) await ready.catch(() => {})
-      if (request !== this.#request) return
-      this.#setView(new ConversationView(this.#parts))
-      if (messageId) this.#view.reveal(messageId)
+      if (!store.hasRoster(store.conversation(id).space_id)) await ready.catch(() => {})
+      if (this.#view !== loading) return
+      view = new ConversationView(this.#parts)
+      this.#setView(view)
+      if (loading.messageId) view.reveal(loading.messageId)
       local.setItem(LAST, id)
       await ready
     } catch (error) {
-      if (request === this.#request) this.#showMissing(error)
+      if (this.#view === view) this.#showFailed(error)
     }
   }
 
-  #showMissing(error) {
-    if (error.status !== 404) this.#parts.toasts.error(error)
-    if (error.status !== 404 && this.#view) return
-    this.#closeConversation()
-    this.#setView(
+  // A conversation whose members could not be loaded again is shown nevertheless.
+  #showFailed(error) {
+    if (error.status === 404) return this.#showMissing()
+    if (this.#view instanceof ConversationView) return this.#parts.toasts.error(error)
+    const run = () => this.show(this.#parts.router.current)
+    this.#showPage(
+      this.#emptyState({ title: t("load_failed.title"), text: explain(error), action: { run, label: t("retry") } }),
+    )
+  }
+
+  #showMissing() {
+    this.#showPage(
       this.#emptyState({
         title: t("missing.title"),
         text: t("missing.text"),
@@ -148,32 +164,42 @@ export default class Shell {
   }
 
   async #showSettings(part) {
-    this.#closeConversation()
     const module = await this.#load(() => import("../settings/settings.js"))
-    if (module) this.#setView(new module.default(this.#parts, part))
+    if (module) this.#showPage(new module.default(this.#parts, part))
   }
 
   async #showAdmin(part) {
-    this.#closeConversation()
     const module = await this.#load(() => import("../../admin/page.js"))
-    if (module?.isAdminPage(part)) this.#setView(new module.default(this.#parts, part))
+    if (module?.isAdminPage(part)) this.#showPage(new module.default(this.#parts, part))
     else if (module) this.#showUnknown()
   }
 
   // Resolves with the module of a page; null if it cannot be loaded or another page was opened in the
   // meantime.
   async #load(load) {
-    const request = this.#request
-    const module = await loadModule(this.#parts, load)
-    return request === this.#request ? module : null
+    const loading = this.#showLoading()
+    const module = await importModule(load)
+    if (this.#view !== loading) return null
+    if (!module) this.#showLoadFailed()
+    return module
+  }
+
+  #showLoading(conversationId = null) {
+    const loading = new LoadingPage({ openSidebar: () => this.openDrawer("sidebar"), conversationId })
+    this.#showPage(loading)
+    return loading
+  }
+
+  #showLoadFailed() {
+    const action = { run: () => location.reload(), label: t("reload") }
+    this.#showPage(this.#emptyState({ title: t("load_failed.title"), text: t("load_failed.text"), action }))
   }
 
   #goHome() {
     const { spaces, local, router, store } = this.#parts
     const id = spaces.home(Number(local.getItem(LAST)))
     if (id) return router.go(paths.conversation(id), { replace: true })
-    this.#closeConversation()
-    this.#setView(this.#emptyState(store.user.is_guest ? this.#noSpacesForGuest() : this.#noSpaces()))
+    this.#showPage(this.#emptyState(store.user.is_guest ? this.#noSpacesForGuest() : this.#noSpaces()))
   }
 
   #noSpaces() {
@@ -187,26 +213,20 @@ export default class Shell {
     return { title: t("empty.guest_title"), text: t("empty.guest_text"), action }
   }
 
-  #closeConversation() {
-    this.#parts.store.closeConversation()
-  }
-
   // Shows that the open conversation is gone or not accessible. If the reason is unknown, it is derived
   // from the list of spaces.
   async #leaveRemoved({ reason, name, spaceId }) {
     const { spaces, store, local } = this.#parts
-    const request = this.#request
-    this.#closeConversation()
     local.removeItem(LAST)
     closeDialogs()
     this.closeDrawer()
-    this.#showRemoved(reason ?? "unknown", name, spaceId)
+    const page = this.#showRemoved(reason ?? "unknown", name, spaceId)
     if (reason) return
     const isKnown = await spaces.load().then(
       () => true,
       () => false,
     )
-    if (!isKnown || request !== this.#request) return
+    if (!isKnown || this.#view !== page) return
     this.#showRemoved(store.space(spaceId) ? "conversation_deleted" : "removed", name, spaceId)
   }
 
@@ -221,24 +241,42 @@ export default class Shell {
         : { href: "/", label: t("unknown.home") },
     })
     page.dataset.removed = reason
-    this.#setView(page)
+    this.#showPage(page)
     this.#parts.title.set(title)
     page.querySelector("h1").focus()
+    return page
   }
 
   #emptyState(content) {
     return emptyState({ ...content, openSidebar: () => this.openDrawer("sidebar") })
   }
 
+  // Shows a page that belongs to no conversation. The view of the open one is removed first, because it
+  // acts on the conversation that is open.
+  #showPage(page) {
+    this.#removeView()
+    this.#parts.store.closeConversation()
+    this.#setView(page)
+  }
+
   // `view` is a view with `mount` and `unmount`, or a node.
   #setView(view) {
-    this.#view?.unmount?.()
-    replace(this.#main)
+    this.#removeView()
     new Banner(this.#main, this.#parts).mount()
     this.#view = view
     if (view.mount) view.mount(this.#main)
     else this.#main.append(view)
+  }
+
+  #removeView() {
+    this.#view?.unmount?.()
+    this.#view = null
+    replace(this.#main)
+  }
+
+  #markOpen() {
     this.#node.dataset.conversation = this.#parts.store.openConversation ? "open" : "none"
+    this.#markUnread()
   }
 
   // On narrow screens the menu button shows that there are unread messages.
