@@ -264,3 +264,62 @@ async fn a_page_that_cannot_be_loaded_offers_to_reload() {
     }
     draft.is_kept().await;
 }
+
+// Parts of a page
+
+/// The button that opens the search, whose module is loaded when it is first used.
+const SEARCH: &str = "document.querySelector('.sidebar__head [aria-label^=Search]')";
+
+#[tokio::test]
+async fn a_double_click_opens_one_dialog() {
+    let draft = Draft::write().await;
+
+    draft
+        .page
+        .run(&format!("{SEARCH}.click(); {SEARCH}.click()"))
+        .await;
+
+    draft.page.see("dialog").await;
+    assert_eq!(draft.page.n("dialog").await, 1);
+}
+
+#[tokio::test]
+async fn a_dialog_that_arrives_after_the_user_left_is_not_opened() {
+    let draft = Draft::write().await;
+    let page = &draft.page;
+
+    page.run(&format!(
+        "{SEARCH}.click(); {}",
+        follow("/settings/profile")
+    ))
+    .await;
+    page.see(".settings").await;
+    page.click(".sidebar__head [aria-label^=Search]").await;
+
+    // Both clicks wait for the same module.
+    page.see("dialog").await;
+    assert_eq!(page.n("dialog").await, 1);
+}
+
+#[tokio::test]
+async fn the_notice_about_a_failed_part_stays_until_it_is_closed_or_replaced() {
+    let draft = Draft::write().await;
+    let page = &draft.page;
+    let hurry = "const setTimer = window.setTimeout
+        window.setTimeout = (act, ms, ...rest) => setTimer(act, ms / 100, ...rest)";
+
+    block(page, &["*/index-conversation-search_dialog.js"]).await;
+    page.run(hurry).await;
+    for _ in 0..2 {
+        page.click(".sidebar__head [aria-label^=Search]").await;
+        page.see_text(".toast", "could not be loaded").await;
+        page.run("window.isOver = false; setTimeout(() => { window.isOver = true }, 60_000)")
+            .await;
+        page.truth("a minute of the page has passed", "window.isOver")
+            .await;
+    }
+
+    assert_eq!(page.n(".toast").await, 1);
+    page.click(".toast [aria-label=Close]").await;
+    page.gone(".toast").await;
+}

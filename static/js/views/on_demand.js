@@ -1,6 +1,10 @@
 // Dialogs and pages that the first screen does not show. The module of each is loaded when it is first
-// opened; if that fails, a notice offers to reload the page.
+// opened.
 import { t } from "../base/i18n.js"
+
+// The number of dialogs that were requested, and of times that the user has left the page.
+let nRequests = 0
+let closeNotice = null
 
 // Resolves with the module, or null if it cannot be loaded: the connection is lost, or the server was
 // updated and has no file of this name any more. `load` imports it.
@@ -13,34 +17,55 @@ export async function importModule(load) {
   }
 }
 
-// Like `importModule`; a notice explains a failure.
+// Like `importModule`; a notice explains a failure. It stays until it is closed or replaced by the next
+// one, so that there is time to use its button.
 export async function loadModule({ toasts }, load) {
   const module = await importModule(load)
   if (module) return module
+  closeNotice?.()
   const action = { label: t("reload"), run: () => location.reload() }
-  toasts.show(t("error.load"), { action })
+  closeNotice = toasts.show(t("error.load"), { action, staysMs: null })
   return null
 }
 
-// Returns the function `name` of the module. All of them take `parts` first.
-function onDemand(load, name) {
+// Drops a dialog whose module is still loading, because the user goes to another page.
+export function dropRequestedDialog() {
+  nRequests += 1
+}
+
+// Returns the function `name` of the module, which opens a dialog. All of them take `parts` first. The
+// dialog is not opened if the user requests or opens another one, or leaves the page, while the module
+// loads.
+function dialogOnDemand(load, name) {
   return async (parts, ...rest) => {
+    const request = ++nRequests
+    const nDialogs = countDialogs()
     const module = await loadModule(parts, load)
+    if (request !== nRequests || nDialogs !== countDialogs()) return
     return module?.[name](parts, ...rest)
   }
+}
+
+function countDialogs() {
+  return document.querySelectorAll("dialog[open]").length
 }
 
 const providers = () => import("./providers/provider_dialog.js")
 const prompts = () => import("./prompt/prompt_dialog.js")
 
-export const openCharacterDialog = onDemand(() => import("./characters/character_dialog.js"), "openCharacterDialog")
-export const openSearch = onDemand(() => import("./conversation/search_dialog.js"), "openSearch")
-export const openSpaceImportDialog = onDemand(() => import("./files/import_dialog.js"), "openSpaceImportDialog")
-export const openChatImportDialog = onDemand(() => import("./files/import_dialog.js"), "openChatImportDialog")
-export const importers = onDemand(() => import("./files/importers.js"), "importers")
-export const openInvitationDialog = onDemand(() => import("./members/invitation_dialog.js"), "openInvitationDialog")
-export const openInviteDialog = onDemand(() => import("./members/invite_dialog.js"), "openInviteDialog")
-export const showPromptOfMessage = onDemand(prompts, "showPromptOfMessage")
-export const connectModel = onDemand(providers, "connectModel")
-export const changeModel = onDemand(providers, "changeModel")
-export const openRoundDialog = onDemand(() => import("./queue/round_dialog.js"), "openRoundDialog")
+export const openCharacterDialog = dialogOnDemand(() => import("./characters/character_dialog.js"), "openCharacterDialog")
+export const openSearch = dialogOnDemand(() => import("./conversation/search_dialog.js"), "openSearch")
+export const openSpaceImportDialog = dialogOnDemand(() => import("./files/import_dialog.js"), "openSpaceImportDialog")
+export const openChatImportDialog = dialogOnDemand(() => import("./files/import_dialog.js"), "openChatImportDialog")
+export const openInvitationDialog = dialogOnDemand(() => import("./members/invitation_dialog.js"), "openInvitationDialog")
+export const openInviteDialog = dialogOnDemand(() => import("./members/invite_dialog.js"), "openInviteDialog")
+export const showPromptOfMessage = dialogOnDemand(prompts, "showPromptOfMessage")
+export const connectModel = dialogOnDemand(providers, "connectModel")
+export const changeModel = dialogOnDemand(providers, "changeModel")
+export const openRoundDialog = dialogOnDemand(() => import("./queue/round_dialog.js"), "openRoundDialog")
+
+// Resolves with the importers of dropped files, or null if their module cannot be loaded.
+export async function loadImporters(parts) {
+  const module = await loadModule(parts, () => import("./files/importers.js"))
+  return module && module.importers(parts)
+}

@@ -17,7 +17,8 @@ export default class Toasts {
     this.#alarm = alarm
   }
 
-  // `action` is `{ label, run }`. Returns the function that closes the toast.
+  // `action` is `{ label, run }`. With `staysMs: null` the toast stays until it is closed. Returns the
+  // function that closes it.
   show(text, { action = null, staysMs = STAYS_MS } = {}) {
     const toast = el("div", { class: "toast" }, el("span", { class: "toast__text" }, text))
     const close = () => {
@@ -26,7 +27,7 @@ export default class Toasts {
     }
     if (action) toast.append(this.#actionButton(action, close))
     toast.append(iconButton("close", t("close"), { look: "small", click: close }))
-    const timer = setTimeout(close, staysMs)
+    const timer = staysMs === null ? null : setTimeout(close, staysMs)
     this.#root.append(toast)
     this.#rise()
     return close

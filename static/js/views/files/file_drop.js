@@ -3,7 +3,7 @@
 import { el, icon } from "../../base/dom.js"
 import { t } from "../../base/i18n.js"
 import { inspectFile, importerFor } from "../../models/files/dropped_file.js"
-import { importers } from "../on_demand.js"
+import { loadImporters } from "../on_demand.js"
 
 export default class FileDrop {
   #parts
@@ -64,7 +64,7 @@ export default class FileDrop {
   async #open(file) {
     const { toasts } = this.#parts
     try {
-      const known = await importers(this.#parts)
+      const known = await loadImporters(this.#parts)
       if (!known) return
       const look = await inspectFile(file)
       const importer = importerFor(known, file, look)

@@ -13,7 +13,7 @@ import LoadingPage from "./loading_page.js"
 import Panel from "./panel.js"
 import { registerSearchShortcut } from "./search_shortcut.js"
 import Sidebar from "./sidebar.js"
-import { importModule } from "../on_demand.js"
+import { dropRequestedDialog, importModule } from "../on_demand.js"
 import { openNewSpaceDialog } from "../spaces/space_dialogs.js"
 
 // As in css/layout.css.
@@ -64,6 +64,7 @@ export default class Shell {
   // Actions
 
   async show(route) {
+    dropRequestedDialog()
     this.closeDrawer()
     if (route.name === "conversation") return this.#showConversation(route.conversationId, route.messageId)
     if (route.name === "settings") return this.#showSettings(route.part)
@@ -218,6 +219,7 @@ export default class Shell {
   async #leaveRemoved({ reason, name, spaceId }) {
     const { spaces, store, local } = this.#parts
     local.removeItem(LAST)
+    dropRequestedDialog()
     closeDialogs()
     this.closeDrawer()
     const page = this.#showRemoved(reason ?? "unknown", name, spaceId)
