@@ -24,8 +24,9 @@ import BackStack from "./models/shell/back_stack.js"
 import Router, { paths } from "./router.js"
 import Socket from "./socket.js"
 import Store from "./store.js"
-import { showSetUp, showSignIn } from "./views/sign_in/sign_in_page.js"
+import { showNotFound, showSetUp, showSignIn } from "./views/sign_in/sign_in_page.js"
 import { useBackStack } from "./views/components/dialog.js"
+import { importModule } from "./views/on_demand.js"
 import FileDrop from "./views/files/file_drop.js"
 import { suggestKeepingAccount } from "./views/sign_in/guest.js"
 import Shell from "./views/shell/shell.js"
@@ -106,7 +107,7 @@ async function joinByInvite() {
   }
   if (found === "signed_in") await parts.language.useLanguageOf(store.user)
   const { token } = parts.inviteToken
-  const { default: JoinPage } = await retryUntilReachable(() => import("./views/sign_in/join.js"))
+  const JoinPage = await loadJoinPage()
   const preview = () => retryUntilReachable(() => parts.invites.preview(token))
   const { user, membership, persona, isNewUser } = await new JoinPage(root, parts, { token, preview }).open()
   parts.inviteToken.clear()
@@ -114,6 +115,15 @@ async function joinByInvite() {
   if (isNewUser) await parts.language.saveTo(user)
   if (persona) await parts.invites.setPersona(membership, persona).catch((error) => parts.toasts.error(error))
   return membership
+}
+
+// Resolves with the class of the page; never if it cannot be loaded, because only a reload helps then.
+async function loadJoinPage() {
+  const module = await importModule(() => import("./views/sign_in/join.js"))
+  if (module) return module.default
+  const link = { href: location.pathname, label: t("reload") }
+  showNotFound(root, { title: t("load_failed.title"), text: t("load_failed.text"), link })
+  return new Promise(() => {})
 }
 
 // Removes the token from the address and thereby from the history before anything else. Another invite
@@ -147,7 +157,7 @@ async function retryUntilReachable(act) {
     try {
       return await act()
     } catch (error) {
-      if (!error.isNetwork && error.status < 500) throw error
+      if (!(error.isNetwork || error.status >= 500)) throw error
       if (attempt === 1) parts.toasts.show(t("error.network"))
       await new Promise((resolve) => setTimeout(resolve, backoff(attempt)))
     }

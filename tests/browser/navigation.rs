@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use crate::page::{FIELD, Page};
 use crate::several_users::{SeveralUsers, page_of};
-use crate::support::http_client::{HttpClient, id, root_of};
+use crate::support::http_client::{HttpClient, expect, id, root_of};
 use crate::test_server::{SpaceFixture, TestServer, manual};
 
 /// Lets requests whose path contains `window.held` wait for `release()`.
@@ -263,6 +263,36 @@ async fn a_page_that_cannot_be_loaded_offers_to_reload() {
         page.see(".settings").await;
     }
     draft.is_kept().await;
+}
+
+#[tokio::test]
+async fn an_invitation_page_that_cannot_be_loaded_offers_to_reload() {
+    let draft = Draft::write().await;
+    let invites = format!(
+        "/api/spaces/{}/invites",
+        draft.harbor.memberships[0]["space_id"]
+    );
+    let made = expect(
+        201,
+        draft
+            .harbor
+            .ann
+            .post(&invites, json!({"role": "guest"}))
+            .await,
+    );
+    let url = made["url"].as_str().expect("the response has a link");
+    let path = url.strip_prefix(draft.harbor.ann.base());
+    let page = draft.test_server.visitor().await;
+
+    block(&page, &["*/index-sign_in-join.js"]).await;
+    page.go(path.expect("the link belongs to this server"))
+        .await;
+
+    page.see_text("main", "could not be loaded").await;
+    block(&page, &[]).await;
+    page.click_text("main a", "Reload").await;
+    page.see_text("h1", "You are invited to Harbor Lights")
+        .await;
 }
 
 // Parts of a page
