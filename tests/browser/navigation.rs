@@ -297,6 +297,20 @@ async fn an_invitation_page_that_cannot_be_loaded_offers_to_reload() {
 
 // Parts of a page
 
+#[tokio::test]
+async fn a_double_click_on_a_member_opens_it_while_its_module_loads() {
+    let draft = Draft::write().await;
+
+    // In one task, so that the module cannot have been loaded.
+    let member = "document.querySelector('.member__button[aria-expanded]')";
+    draft
+        .page
+        .run(&format!("{member}.click(); {member}.click()"))
+        .await;
+
+    draft.page.see(".member__details").await;
+}
+
 /// The button that opens the search, whose module is loaded when it is first used.
 const SEARCH: &str = "document.querySelector('.sidebar__head [aria-label^=Search]')";
 

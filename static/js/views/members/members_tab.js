@@ -17,6 +17,8 @@ export default class MembersTab {
   #parts
   // Loaded when a member is first opened.
   #details = null
+  // The member that opens when the details are loaded.
+  #requested = null
   #characters = el("ul", { class: "member-list" })
   #people = el("ul", { class: "member-list" })
   #empty = el("div", { class: "panel__empty", hidden: true })
@@ -200,17 +202,25 @@ export default class MembersTab {
     return goneAt ? t("presence.last_seen", { at: timeOfDay(goneAt) }) : t(`presence.${presence}`)
   }
 
-  async #toggle(id) {
-    if (!this.#details) await this.#loadDetails()
-    if (!this.#details) return
+  // While the details load, a second click on a member does not close it again.
+  #toggle(id) {
+    if (!this.#details) return this.#openFirst(id)
     this.#open = this.#open === id ? null : id
     this.#update()
   }
 
-  async #loadDetails() {
+  async #openFirst(id) {
+    const isLoading = this.#requested !== null
+    this.#requested = id
+    if (isLoading) return
     const module = await loadModule(this.#parts, () => import("./member_details.js"))
     const move = (member, step) => this.#moveBy(member, step)
-    if (module) this.#details = new module.default(this.#parts, { move })
+    if (module) {
+      this.#details = new module.default(this.#parts, { move })
+      this.#open = this.#requested
+    }
+    this.#requested = null
+    this.#update()
   }
 
   // Order
