@@ -311,6 +311,20 @@ async fn a_double_click_on_a_member_opens_it_while_its_module_loads() {
     draft.page.see(".member__details").await;
 }
 
+#[tokio::test]
+async fn a_tab_that_cannot_be_loaded_says_so() {
+    let draft = Draft::write().await;
+    let page = &draft.page;
+
+    block(page, &["*/index-lorebooks-lorebook_tab.js"]).await;
+    page.click("#panel-tab-lore").await;
+
+    page.see_text("#panel-body", "could not be loaded").await;
+    block(page, &[]).await;
+    page.click_text("#panel-body button", "Reload").await;
+    page.see("#panel-body [data-lore]").await;
+}
+
 /// The button that opens the search, whose module is loaded when it is first used.
 const SEARCH: &str = "document.querySelector('.sidebar__head [aria-label^=Search]')";
 

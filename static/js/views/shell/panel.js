@@ -1,9 +1,9 @@
 // The right panel with the tabs Cast, Lore & note, Prompt & runs, and Settings.
 import { el, replace } from "../../base/dom.js"
 import { t } from "../../base/i18n.js"
-import { iconButton } from "../components/button.js"
+import { button, iconButton } from "../components/button.js"
 import MembersTab from "../members/members_tab.js"
-import { loadModule } from "../on_demand.js"
+import { importModule } from "../on_demand.js"
 
 // The tabs by name: the first is part of the page, the others are loaded when they are first shown.
 const TABS = {
@@ -72,6 +72,7 @@ export default class Panel {
 
   #show(name) {
     this.#request += 1
+    this.#body.removeAttribute("aria-busy")
     this.#tab?.unmount()
     this.#tab = null
     this.#name = name
@@ -92,8 +93,17 @@ export default class Panel {
   // Another tab or conversation may be shown in the meantime.
   async #load(load) {
     const request = this.#request
-    const module = await loadModule(this.#parts, load)
-    if (module && request === this.#request) this.#mount(module.default)
+    this.#body.setAttribute("aria-busy", "true")
+    const module = await importModule(load)
+    if (request !== this.#request) return
+    this.#body.removeAttribute("aria-busy")
+    if (module) this.#mount(module.default)
+    else this.#showFailed()
+  }
+
+  #showFailed() {
+    const reload = button(t("reload"), { look: "small", click: () => location.reload() })
+    replace(this.#body, el("div", { class: "panel__empty" }, el("p", {}, t("error.load")), reload))
   }
 
   #mount(Tab) {
