@@ -144,7 +144,9 @@ async fn a_text_is_not_sent_to_the_conversation_that_is_loading() {
     page.truth("the request waits", "window.nHeld === 1").await;
     page.run(SUBMIT).await;
     page.see("main [aria-busy=true]").await;
+    page.gone(".panel__empty").await;
     release(page).await;
+    page.see(".panel__empty").await;
     page.see_text(".main__space", "The Lantern Inn").await;
     page.send_message("Good evening.").await;
 

@@ -76,12 +76,13 @@ export default class MembersTab {
   // Private
 
   #update() {
-    const { openRoster: roster, openSpace: space } = this.#parts.store
+    const { store } = this.#parts
+    const { openRoster: roster, openSpace: space } = store
     if (!space) return
     const mayManageCharacters = may(space.my_role, "characters")
     this.#add.hidden = !mayManageCharacters
     this.#invite.hidden = !may(space.my_role, "invite")
-    this.#empty.hidden = roster.characters.length > 0
+    this.#empty.hidden = roster.characters.length > 0 || !store.hasRoster(space.id)
     this.#empty.querySelector("button").hidden = !mayManageCharacters
     this.#list(this.#characters, roster.characters)
     this.#list(this.#people, roster.people)
