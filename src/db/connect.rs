@@ -205,9 +205,12 @@ fn postgres_options(url: &str, size: u32) -> ConnectOptions {
                 ("idle_in_transaction_session_timeout", "30s"),
                 ("lock_timeout", "10s"),
                 ("statement_timeout", "30s"),
-                // A plan made while the run table is small must not be kept as it grows. Measured
-                // with 16 conversations, reused plans also cost more than planning.
-                ("plan_cache_mode", "force_custom_plan"),
+                // PostgreSQL keeps the plan of a prepared statement. A plan made while a table is small
+                // must also suit it when it has grown, so it must use an index from the beginning.
+                ("enable_seqscan", "off"),
+                // Compiling a statement takes longer than executing it, and it would be chosen for
+                // each statement that has no index.
+                ("jit", "off"),
             ])
         })
         .map_sqlx_postgres_pool_opts(connection_checks::check_postgres);
