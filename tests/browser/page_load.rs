@@ -28,8 +28,13 @@ const IS_COMPLETE: &str = "document.querySelectorAll('.message').length >= 20 \
     && [...document.querySelectorAll('.message .avatar__image')].some((it) => it.naturalWidth > 0) \
     && performance.now() - Math.max(...performance.getEntriesByType('resource').map((it) => it.responseEnd)) > 1000";
 
-/// What was loaded, from the entries of the browser. The socket has none.
-const LOADED: &str = "const all = [...performance.getEntriesByType('navigation'), ...performance.getEntriesByType('resource')]
+/// What was loaded until a pause of 1.5 s, from the entries of the browser. The socket has none. The
+/// page loads what the first screen does not show after a pause of two seconds.
+const LOADED: &str = "const entries = [...performance.getEntriesByType('navigation'), ...performance.getEntriesByType('resource')]
+    entries.sort((one, other) => one.startTime - other.startTime)
+    const endBefore = (index) => Math.max(0, ...entries.slice(0, index).map((it) => it.responseEnd))
+    const pause = entries.findIndex((it, index) => it.startTime - endBefore(index) > 1500)
+    const all = pause < 0 ? entries : entries.slice(0, pause)
     const isApi = (it) => new URL(it.name).pathname.startsWith('/api/')
     const sent = all.filter((it) => it.transferSize > 0)
     return {

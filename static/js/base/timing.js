@@ -1,6 +1,6 @@
 // Back-off, throttling and debouncing.
 
-const FIRST_SCREEN_MS = 2000
+const QUIET_MS = 2000
 
 // Returns a delay in ms. The maximum doubles with every attempt; the delay is random below it, so that
 // many browsers do not reconnect at the same moment.
@@ -9,9 +9,13 @@ export function backoff(attempt, random = Math.random, { baseMs = 500, capMs = 1
   return Math.round(ceiling / 2 + random() * (ceiling / 2))
 }
 
-// Calls `act` when the first screen is most likely complete.
+// Calls `act` when the browser has loaded nothing for two seconds: then the first screen is most likely
+// complete, also on a slow connection.
 export function afterFirstScreen(act) {
-  setTimeout(act, FIRST_SCREEN_MS)
+  const loaded = performance.getEntriesByType("resource").map((it) => it.responseEnd)
+  const quietAt = Math.max(0, ...loaded) + QUIET_MS
+  if (performance.now() >= quietAt) return act()
+  setTimeout(() => afterFirstScreen(act), quietAt - performance.now())
 }
 
 // Calls `act` at most once in `ms`: the first time immediately; the last call is never lost.
