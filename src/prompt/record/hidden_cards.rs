@@ -65,7 +65,7 @@ impl HiddenCards {
     /// Removes hidden text from a stored prompt that is exported.
     pub fn withhold_from_record(&self, record: &mut SentPrompt) {
         let entered = record.cards.take();
-        for piece in &mut record.pieces {
+        for piece in record.blocks_mut() {
             let is_old = entered.is_none() && piece.kind != BlockKind::History;
             let origin = if is_old {
                 CardUse::Unknown

@@ -17,6 +17,8 @@ const MAX_TEXT_BYTES: usize = 64 * 1024;
 const MAX_DROPPED_TEXT_BYTES: usize = 1024;
 /// The maximum number of stored blocks; far more than a readable prompt has.
 const MAX_PIECES: usize = 5_000;
+/// The maximum number of styles; messages with another style are stored as whole blocks.
+const MAX_STYLES: usize = 64;
 
 /// A sent prompt.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, FromJsonQueryResult)]
@@ -25,12 +27,28 @@ pub struct SentPrompt {
     /// The characters whose cards are included. `None`: unknown, in an older or imported prompt.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cards: Option<Vec<CharacterId>>,
-    pub pieces: Vec<RecordedBlock>,
+    /// What several messages have in common, for example those of one author.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub styles: Vec<RecordedBlock>,
+    pub pieces: Vec<RecordedPiece>,
     pub lore: LoreReport,
     pub total_tokens: i64,
     pub limit_tokens: i64,
     pub dropped_messages: usize,
 }
+
+/// A part of the prompt, in order.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum RecordedPiece {
+    Block(RecordedBlock),
+    Message(RecordedMessage),
+}
+
+/// A block with the text of a message. It is stored as an array, because a prompt may have hundreds:
+/// the index of its style, its tokens, the message and the swipe.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct RecordedMessage(usize, i64, MessageId, i64);
 
 /// One block.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -52,7 +70,7 @@ pub struct RecordedBlock {
     /// The text; for a message, the prefix added to it.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub text: String,
-    /// The message of a history block.
+    /// The message of a history block, in a record without styles.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub said: Option<RecordedText>,
 }
@@ -68,11 +86,17 @@ impl SentPrompt {
     /// Creates the record of a prompt. Messages that did not fit are counted but not stored.
     pub fn from_built(model: &str, built: &BuiltPrompt) -> Self {
         let was_left_out = |it: &&PromptBlock| it.kind == BlockKind::History && it.dropped;
-        let pieces = built.blocks.iter().filter(|it| !was_left_out(it));
+        let blocks = built.blocks.iter().filter(|it| !was_left_out(it));
+        let mut styles = Vec::new();
+        let pieces = blocks
+            .take(MAX_PIECES)
+            .map(|it| to_piece(to_recorded_block(it), &mut styles))
+            .collect();
         Self {
             model: model.to_owned(),
             cards: Some(built.cards.clone()),
-            pieces: pieces.take(MAX_PIECES).map(to_recorded_block).collect(),
+            styles,
+            pieces,
             lore: built.lore.clone(),
             total_tokens: built.total_tokens,
             limit_tokens: built.limit_tokens,
@@ -80,18 +104,27 @@ impl SentPrompt {
         }
     }
 
+    /// Returns the blocks, each style of messages once.
+    pub fn blocks_mut(&mut self) -> impl Iterator<Item = &mut RecordedBlock> {
+        let blocks = self.pieces.iter_mut().filter_map(|it| match it {
+            RecordedPiece::Block(block) => Some(block),
+            RecordedPiece::Message(_) => None,
+        });
+        self.styles.iter_mut().chain(blocks)
+    }
+
     /// Returns the texts of messages that are needed to show it.
     pub fn recorded_texts(&self) -> Vec<RecordedText> {
-        self.pieces.iter().filter_map(|it| it.said).collect()
+        self.pieces.iter().filter_map(RecordedPiece::said).collect()
     }
 
     /// Replaces the message ids. A block whose message has no new id is removed.
     pub fn remap_messages(mut self, number: impl Fn(MessageId) -> Option<MessageId>) -> Self {
-        self.pieces.retain_mut(|it| match &mut it.said {
+        self.pieces.retain_mut(|it| match it.message_mut() {
             None => true,
-            Some(said) => match number(said.message) {
+            Some(message) => match number(*message) {
                 Some(number) => {
-                    said.message = number;
+                    *message = number;
                     true
                 }
                 None => false,
@@ -107,7 +140,9 @@ impl SentPrompt {
         present: impl Fn(RecordedText) -> Option<TextState>,
     ) -> Vec<PromptBlock> {
         let is_old = self.cards.is_none();
-        let shown = self.pieces.into_iter().map(|it| {
+        let styles = self.styles;
+        let blocks = self.pieces.into_iter();
+        let shown = blocks.filter_map(|it| it.into_block(&styles)).map(|it| {
             let found = it.said.map(&present);
             let (text, is_changed) = match found {
                 None => (it.text, false),
@@ -130,6 +165,65 @@ impl SentPrompt {
         });
         shown.collect()
     }
+}
+
+impl RecordedPiece {
+    fn said(&self) -> Option<RecordedText> {
+        match *self {
+            Self::Block(RecordedBlock { said, .. }) => said,
+            Self::Message(RecordedMessage(_, _, message, swipe)) => {
+                Some(RecordedText { message, swipe })
+            }
+        }
+    }
+
+    fn message_mut(&mut self) -> Option<&mut MessageId> {
+        match self {
+            Self::Block(block) => block.said.as_mut().map(|it| &mut it.message),
+            Self::Message(RecordedMessage(_, _, message, _)) => Some(message),
+        }
+    }
+
+    /// Returns the whole block; `None` if its style is missing, which only an edited file causes.
+    fn into_block(self, styles: &[RecordedBlock]) -> Option<RecordedBlock> {
+        let said = self.said();
+        match self {
+            Self::Block(block) => Some(block),
+            Self::Message(RecordedMessage(style, tokens, ..)) => Some(RecordedBlock {
+                tokens,
+                said,
+                ..styles.get(style)?.clone()
+            }),
+        }
+    }
+}
+
+/// Returns the short form of a block with a message; adds its style to `styles` if it is new.
+fn to_piece(block: RecordedBlock, styles: &mut Vec<RecordedBlock>) -> RecordedPiece {
+    let Some(said) = block.said else {
+        return RecordedPiece::Block(block);
+    };
+    let tokens = block.tokens;
+    let style = RecordedBlock {
+        tokens: 0,
+        said: None,
+        ..block
+    };
+    let index = match styles.iter().position(|it| *it == style) {
+        Some(known) => known,
+        None if styles.len() == MAX_STYLES => {
+            return RecordedPiece::Block(RecordedBlock {
+                tokens,
+                said: Some(said),
+                ..style
+            });
+        }
+        None => {
+            styles.push(style);
+            styles.len() - 1
+        }
+    };
+    RecordedPiece::Message(RecordedMessage(index, tokens, said.message, said.swipe))
 }
 
 fn to_recorded_block(block: &PromptBlock) -> RecordedBlock {
@@ -161,4 +255,60 @@ fn to_recorded_block(block: &PromptBlock) -> RecordedBlock {
 
 fn is_false(it: &bool) -> bool {
     !it
+}
+
+#[cfg(test)]
+mod tests {
+    use base::ids::MessageId;
+    use serde_json::json;
+
+    use super::{SentPrompt, TextState};
+    use crate::prompt::blocks::RecordedText;
+
+    fn texts(it: RecordedText) -> Option<TextState> {
+        (it.message != MessageId(9)).then(|| TextState {
+            text: format!("text {}.{}", it.message.0, it.swipe),
+            is_changed: false,
+        })
+    }
+
+    fn shown(record: serde_json::Value) -> Vec<(String, i64, String)> {
+        let record: SentPrompt = serde_json::from_value(record).expect("a record");
+        let blocks = record.into_blocks(texts).into_iter();
+        blocks
+            .map(|it| (it.name.unwrap_or_default(), it.tokens, it.text))
+            .collect()
+    }
+
+    #[test]
+    fn messages_are_read_with_and_without_styles() {
+        let rest = json!({"model": "m", "lore": {"fired": [], "dropped": [], "warnings": []}, "total_tokens": 1, "limit_tokens": 2, "dropped_messages": 0});
+        let with = |fields: serde_json::Value| {
+            let mut record = rest.clone();
+            for (name, value) in fields.as_object().expect("an object") {
+                record[name] = value.clone();
+            }
+            record
+        };
+        let style =
+            json!({"kind": "history", "role": "user", "name": "Ann", "tokens": 0, "text": "Ann: "});
+        let mut old = style.clone();
+        (old["tokens"], old["said"]) = (json!(7), json!({"message": 3, "swipe": 1}));
+
+        let expected = [("Ann".to_owned(), 7, "Ann: text 3.1".to_owned())];
+        assert_eq!(shown(with(json!({"pieces": [old]}))), expected);
+        assert_eq!(
+            shown(with(json!({"styles": [style], "pieces": [[0, 7, 3, 1]]}))),
+            expected
+        );
+        assert_eq!(
+            shown(with(json!({"styles": [style], "pieces": [[1, 7, 3, 1]]}))),
+            []
+        );
+        let deleted = [("Ann".to_owned(), 7, String::new())];
+        assert_eq!(
+            shown(with(json!({"styles": [style], "pieces": [[0, 7, 9, 0]]}))),
+            deleted
+        );
+    }
 }
