@@ -186,7 +186,7 @@ impl FrequentQuery {
                         Box::pin(async move {
                             state_loader::load(
                                 tx,
-                                &StateCache::new(),
+                                &StateCache::default(),
                                 CONVERSATION,
                                 &Command::ApplyChanges,
                             )

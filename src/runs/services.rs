@@ -131,7 +131,7 @@ impl RunServices {
             node: format!("node-{}", uuid::Uuid::now_v7().simple()).into(),
             settings,
             step_locks: StepLocks::default(),
-            states: StateCache::new(),
+            states: StateCache::default(),
             jobs: ActiveJobs::default(),
             quota: TextQuota::new(settings.stored_bytes),
         }

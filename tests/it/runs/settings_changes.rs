@@ -216,7 +216,7 @@ async fn members_of_a_step(app: &EngineTest) -> Vec<String> {
         .db
         .write(move |tx| {
             Box::pin(async move {
-                state_loader::load(tx, &StateCache::new(), id, &Command::ApplyChanges).await
+                state_loader::load(tx, &StateCache::default(), id, &Command::ApplyChanges).await
             })
         })
         .await;

@@ -41,9 +41,9 @@ pub struct CachedState {
     pub tail: Option<message::Model>,
 }
 
-impl StateCache {
+impl Default for StateCache {
     /// Creates an empty cache.
-    pub fn new() -> Self {
+    fn default() -> Self {
         let weight = |_: &ConversationId, entry: &Arc<CachedState>| {
             let text = entry.tail.as_ref().map_or(0, |it| it.content.len());
             u32::try_from(ENTRY_BYTES + text).unwrap_or(u32::MAX)
@@ -53,7 +53,9 @@ impl StateCache {
             entries: entries.build(),
         }
     }
+}
 
+impl StateCache {
     /// Returns what is known of a locked conversation.
     pub fn find(&self, locked: &conversation::Model) -> Option<Arc<CachedState>> {
         let found = self.entries.get(&locked.id)?;
