@@ -18,8 +18,9 @@ type Edge = (String, String, String);
 
 const PAGE: &str = "docs/run-lifecycle.md";
 
-/// Statements of the queue that change no status.
-const OTHER_STATEMENTS: [&str; 6] = [
+/// Statements of the queue that change no status, and the claim of many runs.
+const OTHER_STATEMENTS: [&str; 7] = [
+    "claim_all",
     "set_waiting_for",
     "heartbeat",
     "request_cancel",

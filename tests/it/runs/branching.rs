@@ -8,6 +8,7 @@ use troupe::runs::error::EngineError;
 use troupe::runs::message_versions::RegenerateResult;
 use troupe::runs::reading::views::ConversationState;
 use troupe::runs::scheduling::command::CommandError;
+use troupe::runs::store::run;
 use troupe::runs::store::run::{RunKind, RunStatus};
 use troupe::spaces::space::ReplyOrder;
 
@@ -296,9 +297,13 @@ on_sqlite! {
         let origins = app.messages().await;
 
         let planned = regenerate(&app, Some(&origins[1])).await;
+        app.until("the reply is stored", async |it| {
+            it.engine.runtime(planned.conversation).await.unwrap().state() == ConversationState::Idle
+        }).await;
         app.wait_until_idle().await;
 
-        assert_eq!((planned.run.kind, planned.run.status), (RunKind::Regenerate, RunStatus::Queued));
+        let run = run::find(app.db.reader(), planned.run.id).await.unwrap().expect("the run exists");
+        assert_eq!((run.kind, run.status), (RunKind::Regenerate, RunStatus::Succeeded));
         app.close().await;
     }
 }

@@ -31,6 +31,7 @@ pub mod shutdown;
 pub mod space_tools;
 pub mod speakers;
 pub mod start;
+pub mod state_cache;
 pub mod statements;
 pub mod step_locks;
 pub mod stored_newest;
