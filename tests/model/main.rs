@@ -1,22 +1,23 @@
 //! Model checking of the scheduling protocol: planner, claim, executor, heartbeat, recovery, stop
 //! and auto mode on several nodes that crash, sleep and wake, in every interleaving.
 //!
-//! The correct model keeps every invariant; each flawed one must violate a named invariant. The
-//! model covers the *protocol*: which statements share a transaction, and their conditions.
+//! The correct model keeps every invariant; each flawed one must violate the one that its test
+//! names. The model covers the *protocol*: which statements share a transaction, and their
+//! conditions.
 //! `tests/it/queue_contract.rs` and `tests/it/races.rs` test the statements themselves.
 //!
 //! The steps of the model in the sources:
 //!
 //! | step | in the sources |
 //! | --- | --- |
-//! | `Post` | `planner::posted`, in one `scheduler::step` with the append |
-//! | `Stop`, `StopKeeping`, `Resume` | `control::stop`, `control::resume` and `control::retry` |
-//! | `Look`, `Claim`, `ClaimUnconfirmed` | `due::soonest`, then `endings::due`, `queue::claim` |
-//! | `Commit`, `CommitUnconfirmed`, `Fail` | `executor::commit`: `endings::ended`, `queue::finish` |
-//! | `HandBack`, `HandBackUnconfirmed` | `endings::handed_back`, `queue::hand_back` |
-//! | `FallSilent`, `Beat` | time without, and with, `lease::beat` and `queue::beat` |
-//! | `Suspect`, `Reap` | `queue::expired`, then `endings::abandoned`, `queue::expire` |
-//! | `Adrift` | `reaper::adrift`, `endings::adrift` |
+//! | `Post` | `planner::post_message`, in one `scheduler::step` with the append |
+//! | `Stop`, `StopKeeping`, `Resume` | `controls::stop`, `controls::resume` and `controls::retry` |
+//! | `ReadQueued`, `Claim`, `ClaimUnconfirmed` | `due_runs::list_next_due`, then `completion::claim`, `queue::claim_all` |
+//! | `Commit`, `CommitUnconfirmed`, `Fail` | `executor::commit_end`: `completion::run_ended`, `queue::finish` |
+//! | `Release`, `ReleaseUnconfirmed` | `completion::run_released`, `queue::release` |
+//! | `BecomeStale`, `Heartbeat` | time without, and with, `queue::heartbeat` |
+//! | `ReadStale`, `ExpireLease` | `queue::list_expired`, then `completion::lease_expired`, `queue::expire` |
+//! | `CloseStalledRound` | `recovery::list_stalled_rounds`, `completion::round_stalled` |
 //! | `Crash`, `Sleep`, `Wake`, `Close` | `kill -9`, `SIGSTOP`, `SIGCONT`, `SIGTERM` |
 
 // Each test prints how many states it explored.
@@ -25,13 +26,13 @@
 mod invariants;
 mod nodes;
 mod possible_steps;
+mod rows;
 mod steps;
 mod transactions;
-mod world;
 
+use rows::Policy;
 use stateright::{Checker, HasDiscoveries, Model};
 use steps::{FaultBudget, Flaw, Schedule};
-use world::Policy;
 
 /// One speaker for a message, then auto mode with a budget of one.
 fn one_speaker(policy: Policy) -> Schedule {
@@ -41,7 +42,7 @@ fn one_speaker(policy: Policy) -> Schedule {
         auto_budget: 1,
         policy,
         flaw: Flaw::None,
-        trouble: FaultBudget {
+        faults: FaultBudget {
             posts: 2,
             crashes: 1,
             sleeps: 1,
@@ -58,7 +59,7 @@ fn one_speaker(policy: Policy) -> Schedule {
 fn two_speakers(policy: Policy) -> Schedule {
     let mut model = one_speaker(policy);
     (model.n_slots, model.auto_budget) = (2, 3);
-    (model.trouble.posts, model.trouble.closes) = (1, 0);
+    (model.faults.posts, model.faults.closes) = (1, 0);
     model
 }
 
@@ -73,16 +74,16 @@ fn holds(model: Schedule) {
 }
 
 /// Explores until the flaw violates its invariant; panics if it never does.
-fn is_caught(flaw: Flaw, law: &'static str, model: Schedule) {
+fn is_caught(flaw: Flaw, invariant: &'static str, model: Schedule) {
     let flawed = Schedule { flaw, ..model };
-    let until = HasDiscoveries::AnyOf([law].into());
+    let until = HasDiscoveries::AnyOf([invariant].into());
     let checked = flawed.checker().finish_when(until).spawn_bfs().join();
     let n = checked.unique_state_count();
-    let Some(path) = checked.discovery(law) else {
-        panic!("{flaw:?} does not violate “{law}” in {n} states");
+    let Some(path) = checked.discovery(invariant) else {
+        panic!("{flaw:?} does not violate “{invariant}” in {n} states");
     };
     let steps = path.into_actions();
-    println!("{flaw:?} violates “{law}” after {n} states: {steps:?}");
+    println!("{flaw:?} violates “{invariant}” after {n} states: {steps:?}");
 }
 
 #[test]
@@ -104,18 +105,18 @@ fn two_speakers_keep_every_invariant() {
 fn three_nodes_keep_every_invariant() {
     let mut model = one_speaker(Policy::Queue);
     model.n_nodes = 3;
-    model.trouble.stops = 0;
-    model.trouble.resumes = 0;
+    model.faults.stops = 0;
+    model.faults.resumes = 0;
     holds(model);
 }
 
 #[test]
 fn commits_whose_response_is_lost_keep_every_invariant() {
     let mut model = one_speaker(Policy::Queue);
-    model.trouble.unconfirmed = 1;
-    model.trouble.failures = 1;
-    model.trouble.stops = 0;
-    model.trouble.sleeps = 0;
+    model.faults.unconfirmed = 1;
+    model.faults.failures = 1;
+    model.faults.stops = 0;
+    model.faults.sleeps = 0;
     holds(model);
 }
 
@@ -131,14 +132,14 @@ fn an_end_that_compares_only_the_id_is_detected() {
 #[test]
 fn an_end_that_does_not_compare_the_lease_is_detected() {
     let mut model = one_speaker(Policy::Queue);
-    model.trouble.unconfirmed = 1;
+    model.faults.unconfirmed = 1;
     is_caught(Flaw::FinishByState, invariants::FENCED, model);
 }
 
 #[test]
 fn a_lease_compared_in_an_earlier_transaction_is_detected() {
     is_caught(
-        Flaw::LeaseSeenBefore,
+        Flaw::LeaseReadBefore,
         invariants::FENCED,
         one_speaker(Policy::Queue),
     );
@@ -165,15 +166,15 @@ fn a_claim_that_compares_only_the_id_is_detected() {
 #[test]
 fn a_heartbeat_for_every_run_of_the_node_is_detected() {
     let mut model = one_speaker(Policy::Queue);
-    model.trouble.unconfirmed = 1;
-    is_caught(Flaw::BeatByName, invariants::NEVER_WEDGES, model);
+    model.faults.unconfirmed = 1;
+    is_caught(Flaw::HeartbeatByNode, invariants::NO_DEADLOCK, model);
 }
 
 #[test]
 fn a_reaper_that_requeues_the_same_row_is_detected() {
     is_caught(
-        Flaw::NaiveRequeue,
-        invariants::NEVER_WEDGES,
+        Flaw::RequeueSameRow,
+        invariants::NO_DEADLOCK,
         one_speaker(Policy::Queue),
     );
 }
@@ -181,7 +182,7 @@ fn a_reaper_that_requeues_the_same_row_is_detected() {
 #[test]
 fn a_reaper_that_does_not_compare_the_lease_is_detected() {
     is_caught(
-        Flaw::ReapById,
+        Flaw::ExpireById,
         invariants::ENDS_ONCE,
         one_speaker(Policy::Queue),
     );
@@ -190,12 +191,12 @@ fn a_reaper_that_does_not_compare_the_lease_is_detected() {
 #[test]
 fn a_follow_up_planned_in_another_transaction_is_detected() {
     is_caught(
-        Flaw::FollowUpApart,
-        invariants::ROUNDS_MOVE,
+        Flaw::FollowUpInNextTransaction,
+        invariants::ROUND_HAS_RUN,
         two_speakers(Policy::Queue),
     );
     is_caught(
-        Flaw::FollowUpApart,
+        Flaw::FollowUpInNextTransaction,
         invariants::NO_TURN_LOST,
         two_speakers(Policy::Queue),
     );
@@ -204,8 +205,8 @@ fn a_follow_up_planned_in_another_transaction_is_detected() {
 #[test]
 fn a_plan_in_another_transaction_than_its_post_is_detected() {
     is_caught(
-        Flaw::PlanApart,
-        invariants::NEVER_WEDGES,
+        Flaw::PlanInNextTransaction,
+        invariants::NO_DEADLOCK,
         one_speaker(Policy::Queue),
     );
 }
@@ -213,8 +214,8 @@ fn a_plan_in_another_transaction_than_its_post_is_detected() {
 #[test]
 fn a_stop_that_only_flags_the_run_is_detected() {
     is_caught(
-        Flaw::StopOnlyAsks,
-        invariants::SILENT,
+        Flaw::StopOnlyFlags,
+        invariants::STOP_IS_FINAL,
         one_speaker(Policy::Queue),
     );
 }
@@ -222,7 +223,7 @@ fn a_stop_that_only_flags_the_run_is_detected() {
 #[test]
 fn a_follow_up_that_ignores_a_stop_is_detected() {
     is_caught(
-        Flaw::DeafToStop,
+        Flaw::FollowUpIgnoresStop,
         invariants::STOP_HOLDS,
         one_speaker(Policy::Queue),
     );

@@ -9,14 +9,14 @@ pub struct Node {
     /// The turns that it executes, even if it has lost their lease.
     pub held: Vec<Held>,
     /// The run without a heartbeat that its reaper has read, and the lease.
-    pub suspect: Option<(u8, u8)>,
+    pub stale: Option<(u8, u8)>,
     /// The queued run and the newest message that its dispatcher has read. Used only by a flaw; the
     /// correct claim reads them again under the lock.
     pub seen: Option<(u8, u8)>,
     /// A post that it has stored but not planned. Used only by a flaw.
     pub unplanned: Option<u8>,
     /// The run whose row names this node, and its lease. Used only by a flaw.
-    pub named: Option<(u8, u8)>,
+    pub recorded: Option<(u8, u8)>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -37,13 +37,13 @@ pub struct Held {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Stage {
     /// The model is streaming or has finished.
-    Speaking,
+    Generating,
     /// It is being released.
-    GivingBack,
+    Releasing,
     /// The lease was compared and was right. Used only by a flaw.
     Checked,
     /// Committed; the follow-up is not planned yet. Used only by a flaw.
-    Followless,
+    Committed,
 }
 
 impl Node {
@@ -52,10 +52,10 @@ impl Node {
             life: Life::Awake,
             is_closing: false,
             held: Vec::new(),
-            suspect: None,
+            stale: None,
             seen: None,
             unplanned: None,
-            named: None,
+            recorded: None,
         }
     }
 

@@ -2,132 +2,132 @@
 //! as the bounds allow.
 
 use crate::nodes::{Held, Life, Node, Stage};
-use crate::steps::{Flaw, Schedule, Step, World};
-use crate::world::Status;
+use crate::rows::Status;
+use crate::steps::{Flaw, Schedule, Step, SystemState};
 
 impl Schedule {
     /// Whether the nodes that are awake have a possible step.
-    pub fn can_move(&self, world: &World) -> bool {
+    pub fn can_move(&self, state: &SystemState) -> bool {
         let mut steps = Vec::new();
-        self.steps_of_nodes(world, &mut steps);
-        steps.into_iter().any(|it| self.after(world, it).is_some())
+        self.steps_of_nodes(state, &mut steps);
+        steps.into_iter().any(|it| self.after(state, it).is_some())
     }
 
-    pub fn steps_of_nodes(&self, world: &World, steps: &mut Vec<Step>) {
-        let rows = &world.rows;
+    pub fn steps_of_nodes(&self, state: &SystemState, steps: &mut Vec<Step>) {
+        let rows = &state.rows;
         let running = rows.in_status(Status::Running);
         let is_due = rows.in_status(Status::Queued).is_some() && running.is_none();
-        let looks_first = matches!(self.flaw, Flaw::CutoffFirst | Flaw::ClaimById);
-        let silent = running.filter(|it| rows.run(*it).is_silent);
+        let reads_first = matches!(self.flaw, Flaw::CutoffFirst | Flaw::ClaimById);
+        let stale = running.filter(|it| rows.run(*it).is_stale);
         if let Some(run) = running
-            && silent.is_none()
-            && !self.is_alive(world, run)
+            && stale.is_none()
+            && !self.is_alive(state, run)
         {
-            steps.push(Step::FallSilent(run));
+            steps.push(Step::BecomeStale(run));
         }
-        for (n, node) in awake(world) {
+        for (n, node) in awake(state) {
             if !node.is_closing {
                 match node.seen {
                     Some(_) => steps.push(Step::Claim(n)),
-                    None if is_due && looks_first => steps.push(Step::Look(n)),
+                    None if is_due && reads_first => steps.push(Step::ReadQueued(n)),
                     None if is_due => steps.push(Step::Claim(n)),
                     None => {}
                 }
-                match node.suspect {
-                    Some(_) => steps.push(Step::Reap(n)),
-                    None if silent.is_some() => steps.push(Step::Suspect(n)),
+                match node.stale {
+                    Some(_) => steps.push(Step::ExpireLease(n)),
+                    None if stale.is_some() => steps.push(Step::ReadStale(n)),
                     None => {}
                 }
-                if rows.is_going_on() && running.is_none() && !is_due {
-                    steps.push(Step::Adrift(n));
+                if rows.is_generating() && running.is_none() && !is_due {
+                    steps.push(Step::CloseStalledRound(n));
                 }
             }
             if node.unplanned.is_some() {
                 steps.push(Step::Plan(n));
             }
             for held in &node.held {
-                self.steps_of_a_turn(n, node, *held, steps);
+                self.steps_of_turn(n, node, *held, steps);
             }
-            steps.push(Step::Beat(n));
+            steps.push(Step::Heartbeat(n));
         }
     }
 
-    fn steps_of_a_turn(&self, n: usize, node: &Node, held: Held, steps: &mut Vec<Step>) {
+    fn steps_of_turn(&self, n: usize, node: &Node, held: Held, steps: &mut Vec<Step>) {
         match held.stage {
-            Stage::Speaking if self.flaw == Flaw::LeaseSeenBefore => {
+            Stage::Generating if self.flaw == Flaw::LeaseReadBefore => {
                 steps.push(Step::Check(n, held));
             }
-            Stage::Speaking | Stage::Checked => steps.push(Step::Commit(n, held)),
-            Stage::Followless => steps.push(Step::Follow(n, held)),
-            Stage::GivingBack => {}
+            Stage::Generating | Stage::Checked => steps.push(Step::Commit(n, held)),
+            Stage::Committed => steps.push(Step::PlanNext(n, held)),
+            Stage::Releasing => {}
         }
-        let gives_back = matches!(held.stage, Stage::Speaking | Stage::GivingBack);
-        if node.is_closing && gives_back {
-            steps.push(Step::HandBack(n, held));
+        let releases = matches!(held.stage, Stage::Generating | Stage::Releasing);
+        if node.is_closing && releases {
+            steps.push(Step::Release(n, held));
         }
     }
 
     /// Actions of users, and faults.
-    pub fn steps_from_outside(&self, world: &World, steps: &mut Vec<Step>) {
-        let (rows, left) = (&world.rows, &world.left);
+    pub fn outside_steps(&self, state: &SystemState, steps: &mut Vec<Step>) {
+        let (rows, remaining) = (&state.rows, &state.remaining);
         let is_active = [Status::Queued, Status::Running]
             .iter()
             .any(|it| rows.in_status(*it).is_some());
-        if left.stops > 0 && is_active {
+        if remaining.stops > 0 && is_active {
             steps.push(Step::Stop);
             steps.push(Step::StopKeeping);
         }
-        if left.resumes > 0 && !is_active && rows.round.is_some() && !rows.is_going_on() {
+        if remaining.resumes > 0 && !is_active && rows.round.is_some() && !rows.is_generating() {
             steps.push(Step::Resume);
         }
-        for (n, node) in world.nodes.iter().enumerate() {
+        for (n, node) in state.nodes.iter().enumerate() {
             if node.life == Life::Asleep {
                 steps.push(Step::Wake(n));
             }
         }
-        for (n, node) in awake(world) {
-            if left.posts > 0 && node.unplanned.is_none() {
+        for (n, node) in awake(state) {
+            if remaining.posts > 0 && node.unplanned.is_none() {
                 steps.push(Step::Post(n));
             }
-            if left.sleeps > 0 {
+            if remaining.sleeps > 0 {
                 steps.push(Step::Sleep(n));
             }
-            let goes_on =
+            let stays =
                 |(other, it): (usize, &Node)| other != n && it.life != Life::Dead && !it.is_closing;
-            let somebody_stays = world.nodes.iter().enumerate().any(goes_on);
-            if left.crashes > 0 && somebody_stays {
+            let another_stays = state.nodes.iter().enumerate().any(stays);
+            if remaining.crashes > 0 && another_stays {
                 steps.push(Step::Crash(n));
             }
-            if left.closes > 0 && somebody_stays && !node.is_closing {
+            if remaining.closes > 0 && another_stays && !node.is_closing {
                 steps.push(Step::Close(n));
             }
             let is_due = rows.in_status(Status::Queued).is_some()
                 && rows.in_status(Status::Running).is_none();
-            if left.unconfirmed > 0 && is_due && !node.is_closing {
+            if remaining.unconfirmed > 0 && is_due && !node.is_closing {
                 steps.push(Step::ClaimUnconfirmed(n));
             }
             for held in node.held.iter().copied() {
-                if left.failures > 0 && held.stage == Stage::Speaking {
+                if remaining.failures > 0 && held.stage == Stage::Generating {
                     steps.push(Step::Fail(n, held));
                 }
-                if left.unconfirmed > 0 && held.stage == Stage::Speaking {
+                if remaining.unconfirmed > 0 && held.stage == Stage::Generating {
                     steps.push(Step::CommitUnconfirmed(n, held));
                 }
-                if left.unconfirmed > 0 && node.is_closing && held.stage != Stage::Followless {
-                    steps.push(Step::HandBackUnconfirmed(n, held));
+                if remaining.unconfirmed > 0 && node.is_closing && held.stage != Stage::Committed {
+                    steps.push(Step::ReleaseUnconfirmed(n, held));
                 }
             }
         }
     }
 
     /// A node that is awake sends a heartbeat for this run.
-    fn is_alive(&self, world: &World, run: u8) -> bool {
-        let lease = world.rows.run(run).lease;
-        awake(world).any(|(_, node)| node.holds(run, lease) || node.named == Some((run, lease)))
+    fn is_alive(&self, state: &SystemState, run: u8) -> bool {
+        let lease = state.rows.run(run).lease;
+        awake(state).any(|(_, node)| node.holds(run, lease) || node.recorded == Some((run, lease)))
     }
 }
 
-fn awake(world: &World) -> impl Iterator<Item = (usize, &Node)> {
-    let all = world.nodes.iter().enumerate();
+fn awake(state: &SystemState) -> impl Iterator<Item = (usize, &Node)> {
+    let all = state.nodes.iter().enumerate();
     all.filter(|(_, it)| it.is_awake())
 }

@@ -3,8 +3,8 @@
 use stateright::{Model, Property};
 
 use crate::nodes::{Held, Life, Node, Stage};
+use crate::rows::{Policy, Rows, Status};
 use crate::transactions::SpaceRules;
-use crate::world::{Policy, Rows, Status};
 
 /// A flaw of the protocol; a model has at most one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -15,25 +15,25 @@ pub enum Flaw {
     /// An end compares the id and the state of the run, not the lease.
     FinishByState,
     /// The lease is compared in a separate transaction before the one that writes.
-    LeaseSeenBefore,
+    LeaseReadBefore,
     /// The newest message is read before the run is claimed.
     CutoffFirst,
     /// The dispatcher reads a queued run, then claims it by its id only.
     ClaimById,
     /// A heartbeat renews every run whose row names the node, even one it does not execute.
-    BeatByName,
+    HeartbeatByNode,
     /// The reaper queues the same row again.
-    NaiveRequeue,
+    RequeueSameRow,
     /// The reaper fails the run that it has read without comparing its state and lease.
-    ReapById,
+    ExpireById,
     /// The follow-up is planned after the commit.
-    FollowUpApart,
+    FollowUpInNextTransaction,
     /// A message is stored in one transaction and planned in the next.
-    PlanApart,
+    PlanInNextTransaction,
     /// A stop flags the running run and is acknowledged.
-    StopOnlyAsks,
+    StopOnlyFlags,
     /// The step after a text does not check whether a user stopped meanwhile.
-    DeafToStop,
+    FollowUpIgnoresStop,
     /// The turns of auto mode are not counted.
     NoBudget,
 }
@@ -60,16 +60,16 @@ pub struct Schedule {
     pub auto_budget: u8,
     pub policy: Policy,
     pub flaw: Flaw,
-    pub trouble: FaultBudget,
+    pub faults: FaultBudget,
 }
 
 /// The rows, the nodes, and the remaining user actions and faults.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct World {
+pub struct SystemState {
     pub rows: Rows,
     /// Sorted by state, because nodes with the same state are interchangeable.
     pub nodes: Vec<Node>,
-    pub left: FaultBudget,
+    pub remaining: FaultBudget,
 }
 
 /// One step. A number is the node that executes it.
@@ -80,21 +80,21 @@ pub enum Step {
     Stop,
     StopKeeping,
     Resume,
-    Look(usize),
+    ReadQueued(usize),
     Claim(usize),
     ClaimUnconfirmed(usize),
     Check(usize, Held),
     Commit(usize, Held),
     CommitUnconfirmed(usize, Held),
-    Follow(usize, Held),
+    PlanNext(usize, Held),
     Fail(usize, Held),
-    HandBack(usize, Held),
-    HandBackUnconfirmed(usize, Held),
-    Beat(usize),
-    FallSilent(u8),
-    Suspect(usize),
-    Reap(usize),
-    Adrift(usize),
+    Release(usize, Held),
+    ReleaseUnconfirmed(usize, Held),
+    Heartbeat(usize),
+    BecomeStale(u8),
+    ReadStale(usize),
+    ExpireLease(usize),
+    CloseStalledRound(usize),
     Crash(usize),
     Sleep(usize),
     Wake(usize),
@@ -110,67 +110,71 @@ impl Schedule {
         }
     }
 
-    /// Returns the world after a step, or `None` if it would change nothing.
-    pub fn after(&self, before: &World, step: Step) -> Option<World> {
-        let mut world = before.clone();
+    /// Returns the state after a step, or `None` if it would change nothing.
+    pub fn after(&self, before: &SystemState, step: Step) -> Option<SystemState> {
+        let mut state = before.clone();
         match step {
-            Step::Post(n) => self.post(&mut world, n),
+            Step::Post(n) => self.post(&mut state, n),
             Step::Stop => {
-                world.rows.stop(self.flaw == Flaw::StopOnlyAsks);
-                world.left.stops -= 1;
+                state.rows.stop(self.flaw == Flaw::StopOnlyFlags);
+                state.remaining.stops -= 1;
             }
             Step::StopKeeping => {
-                world.rows.stop_keeping();
-                world.left.stops -= 1;
+                state.rows.stop_keeping();
+                state.remaining.stops -= 1;
             }
             Step::Resume => {
-                world.rows.resume();
-                world.left.resumes -= 1;
+                state.rows.resume();
+                state.remaining.resumes -= 1;
             }
-            Step::FallSilent(run) => world.rows.run_mut(run).is_silent = true,
-            Step::Wake(n) => world.nodes[n].life = Life::Awake,
+            Step::BecomeStale(run) => state.rows.run_mut(run).is_stale = true,
+            Step::Wake(n) => state.nodes[n].life = Life::Awake,
             Step::Sleep(n) => {
-                world.nodes[n].life = Life::Asleep;
-                world.left.sleeps -= 1;
+                state.nodes[n].life = Life::Asleep;
+                state.remaining.sleeps -= 1;
             }
             Step::Crash(n) => {
-                world.nodes[n].die();
-                world.left.crashes -= 1;
+                state.nodes[n].die();
+                state.remaining.crashes -= 1;
             }
             Step::Close(n) => {
-                let node = &mut world.nodes[n];
-                (node.is_closing, node.suspect, node.seen) = (true, None, None);
-                world.left.closes -= 1;
+                let node = &mut state.nodes[n];
+                (node.is_closing, node.stale, node.seen) = (true, None, None);
+                state.remaining.closes -= 1;
             }
-            of_a_node => self.work(&mut world, of_a_node),
+            of_node => self.work(&mut state, of_node),
         }
-        for node in &mut world.nodes {
+        for node in &mut state.nodes {
             // A closing node without turns exits.
             if node.is_closing && node.held.is_empty() && node.unplanned.is_none() {
                 node.die();
             }
         }
-        world.nodes.sort();
-        (world != *before).then_some(world)
+        state.nodes.sort();
+        (state != *before).then_some(state)
     }
 
-    fn post(&self, world: &mut World, n: usize) {
-        let seq = world.rows.append_post(&self.rules());
-        world.left.posts -= 1;
+    fn post(&self, state: &mut SystemState, n: usize) {
+        let seq = state.rows.append_post(&self.rules());
+        state.remaining.posts -= 1;
         match self.flaw {
-            Flaw::PlanApart => world.nodes[n].unplanned = Some(seq),
-            _ => world.rows.plan_post(seq),
+            Flaw::PlanInNextTransaction => state.nodes[n].unplanned = Some(seq),
+            _ => state.rows.plan_post(seq),
         }
     }
 
-    fn work(&self, world: &mut World, step: Step) {
-        let World { rows, nodes, left } = world;
+    fn work(&self, state: &mut SystemState, step: Step) {
+        let SystemState {
+            rows,
+            nodes,
+            remaining,
+        } = state;
         match step {
             Step::Plan(n) => {
                 let seq = nodes[n].unplanned.take().expect("a post is unplanned");
                 rows.plan_post(seq);
             }
-            Step::Look(n) => {
+            Step::ReadQueued(n) => {
                 let queued = rows.in_status(Status::Queued).expect("a run is queued");
                 nodes[n].seen = Some((queued, rows.tail()));
             }
@@ -179,7 +183,7 @@ impl Schedule {
                 self.claim(rows, &mut nodes[n]);
                 // It is not checked earlier: a node claims only if nothing is running.
                 nodes[n].held.retain(|it| !rows.is_held(it.run, it.lease));
-                left.unconfirmed -= 1;
+                remaining.unconfirmed -= 1;
             }
             Step::Check(n, held) => match rows.is_held(held.run, held.lease) {
                 true => nodes[n].set_stage(held, Stage::Checked),
@@ -187,17 +191,17 @@ impl Schedule {
             },
             Step::Commit(n, held) => {
                 let did = self.commit(rows, held);
-                match did && self.flaw == Flaw::FollowUpApart {
-                    true => nodes[n].set_stage(held, Stage::Followless),
+                match did && self.flaw == Flaw::FollowUpInNextTransaction {
+                    true => nodes[n].set_stage(held, Stage::Committed),
                     false => nodes[n].release(held),
                 }
             }
             Step::CommitUnconfirmed(_, held) => {
                 self.commit(rows, held);
-                left.unconfirmed -= 1;
+                remaining.unconfirmed -= 1;
             }
-            Step::Follow(n, held) => {
-                self.follow(rows, held);
+            Step::PlanNext(n, held) => {
+                self.plan_next(rows, held);
                 nodes[n].release(held);
             }
             Step::Fail(n, held) => {
@@ -205,24 +209,24 @@ impl Schedule {
                     rows.fail(held.run, held.lease);
                 }
                 nodes[n].release(held);
-                left.failures -= 1;
+                remaining.failures -= 1;
             }
-            Step::HandBack(n, held) => {
-                self.hand_back(rows, held);
+            Step::Release(n, held) => {
+                self.release_run(rows, held);
                 nodes[n].release(held);
             }
-            Step::HandBackUnconfirmed(n, held) => {
-                self.hand_back(rows, held);
-                nodes[n].set_stage(held, Stage::GivingBack);
-                left.unconfirmed -= 1;
+            Step::ReleaseUnconfirmed(n, held) => {
+                self.release_run(rows, held);
+                nodes[n].set_stage(held, Stage::Releasing);
+                remaining.unconfirmed -= 1;
             }
-            Step::Beat(n) => beat(rows, &mut nodes[n]),
-            Step::Suspect(n) => {
+            Step::Heartbeat(n) => heartbeat(rows, &mut nodes[n]),
+            Step::ReadStale(n) => {
                 let run = rows.in_status(Status::Running).expect("a run is running");
-                nodes[n].suspect = Some((run, rows.run(run).lease));
+                nodes[n].stale = Some((run, rows.run(run).lease));
             }
-            Step::Reap(n) => self.reap(rows, &mut nodes[n]),
-            Step::Adrift(_) => rows.close_round(),
+            Step::ExpireLease(n) => self.expire_lease(rows, &mut nodes[n]),
+            Step::CloseStalledRound(_) => rows.close_round(),
             other => unreachable!("{other:?} is no step of a node"),
         }
     }
@@ -245,10 +249,10 @@ impl Schedule {
             return rows.skip(run, &self.rules());
         }
         let lease = rows.claim(run, cutoff);
-        if self.flaw == Flaw::BeatByName {
-            node.named = Some((run, lease));
+        if self.flaw == Flaw::HeartbeatByNode {
+            node.recorded = Some((run, lease));
         }
-        let stage = Stage::Speaking;
+        let stage = Stage::Generating;
         node.held.push(Held { run, lease, stage });
         node.held.sort();
     }
@@ -257,7 +261,7 @@ impl Schedule {
     fn may_write(&self, rows: &Rows, held: Held) -> bool {
         match self.flaw {
             Flaw::FinishById => true,
-            Flaw::LeaseSeenBefore if held.stage == Stage::Checked => true,
+            Flaw::LeaseReadBefore if held.stage == Stage::Checked => true,
             Flaw::FinishByState => rows.run(held.run).status == Status::Running,
             _ => rows.is_held(held.run, held.lease),
         }
@@ -268,69 +272,69 @@ impl Schedule {
         if may {
             rows.finish(held.run, held.lease);
         }
-        if may && self.flaw != Flaw::FollowUpApart {
-            self.follow(rows, held);
+        if may && self.flaw != Flaw::FollowUpInNextTransaction {
+            self.plan_next(rows, held);
         }
         may
     }
 
-    fn follow(&self, rows: &mut Rows, held: Held) {
-        let heeds = self.flaw != Flaw::DeafToStop;
-        rows.follow(held.run, heeds, &self.rules());
+    fn plan_next(&self, rows: &mut Rows, held: Held) {
+        let respects_stop = self.flaw != Flaw::FollowUpIgnoresStop;
+        rows.plan_next(held.run, respects_stop, &self.rules());
     }
 
-    fn hand_back(&self, rows: &mut Rows, held: Held) {
+    fn release_run(&self, rows: &mut Rows, held: Held) {
         if self.may_write(rows, held) {
-            rows.hand_back(held.run, held.lease);
+            rows.release_run(held.run, held.lease);
         }
     }
 
-    fn reap(&self, rows: &mut Rows, node: &mut Node) {
-        let (run, lease) = node.suspect.take().expect("a run is suspected");
-        let is_silent = rows.is_held(run, lease) && rows.run(run).is_silent;
+    fn expire_lease(&self, rows: &mut Rows, node: &mut Node) {
+        let (run, lease) = node.stale.take().expect("a run is stale");
+        let is_stale = rows.is_held(run, lease) && rows.run(run).is_stale;
         match self.flaw {
-            Flaw::ReapById => rows.abandon(run),
-            Flaw::NaiveRequeue if is_silent => match rows.in_status(Status::Queued) {
+            Flaw::ExpireById => rows.expire_lease(run),
+            Flaw::RequeueSameRow if is_stale => match rows.in_status(Status::Queued) {
                 // The unique index of the queued run rejects the row; the reaper retries for ever.
-                Some(_) => node.suspect = Some((run, lease)),
-                None => rows.put_back(run),
+                Some(_) => node.stale = Some((run, lease)),
+                None => rows.requeue(run),
             },
-            _ if is_silent => rows.abandon(run),
+            _ if is_stale => rows.expire_lease(run),
             _ => {}
         }
     }
 }
 
 /// Renews the leases of the node, and drops turns whose lease is lost.
-fn beat(rows: &mut Rows, node: &mut Node) {
+fn heartbeat(rows: &mut Rows, node: &mut Node) {
     for it in &node.held {
         if rows.is_held(it.run, it.lease) {
-            rows.run_mut(it.run).is_silent = false;
+            rows.run_mut(it.run).is_stale = false;
         }
     }
     node.held
-        .retain(|it| it.stage != Stage::Speaking || rows.is_held(it.run, it.lease));
+        .retain(|it| it.stage != Stage::Generating || rows.is_held(it.run, it.lease));
 }
 
 impl Model for Schedule {
-    type State = World;
+    type State = SystemState;
     type Action = Step;
 
-    fn init_states(&self) -> Vec<World> {
-        vec![World {
+    fn init_states(&self) -> Vec<SystemState> {
+        vec![SystemState {
             rows: Rows::default(),
             nodes: vec![Node::new(); self.n_nodes],
-            left: self.trouble,
+            remaining: self.faults,
         }]
     }
 
-    fn actions(&self, world: &World, steps: &mut Vec<Step>) {
-        self.steps_of_nodes(world, steps);
-        self.steps_from_outside(world, steps);
+    fn actions(&self, state: &SystemState, steps: &mut Vec<Step>) {
+        self.steps_of_nodes(state, steps);
+        self.outside_steps(state, steps);
     }
 
-    fn next_state(&self, world: &World, step: Step) -> Option<World> {
-        self.after(world, step)
+    fn next_state(&self, state: &SystemState, step: Step) -> Option<SystemState> {
+        self.after(state, step)
     }
 
     fn properties(&self) -> Vec<Property<Self>> {
@@ -338,7 +342,7 @@ impl Model for Schedule {
     }
 
     /// Only a flawed model exceeds the boundary.
-    fn within_boundary(&self, world: &World) -> bool {
-        world.rows.texts.len() <= 8
+    fn within_boundary(&self, state: &SystemState) -> bool {
+        state.rows.texts.len() <= 8
     }
 }

@@ -1,6 +1,6 @@
 //! The transactions that change the rows, each as one step.
 
-use crate::world::{Kind, Policy, Round, Rows, Run, State, Status, Text};
+use crate::rows::{Kind, Policy, Round, Rows, Run, State, Status, Text};
 
 /// The limit of attempts of a run, including the first.
 const MAX_ATTEMPTS: u8 = 2;
@@ -16,7 +16,7 @@ pub struct SpaceRules {
 impl Rows {
     /// Stores a message of a user; returns its `seq`.
     pub fn append_post(&mut self, rules: &SpaceRules) -> u8 {
-        self.texts.push(Text::OfAPerson);
+        self.texts.push(Text::ByUser);
         self.is_stopped = false;
         if rules.policy == Policy::Restart
             && let Some(running) = self.in_status(Status::Running)
@@ -34,30 +34,30 @@ impl Rows {
         self.planned.push((seq, run));
     }
 
-    /// Stops the conversation. With `only_asks` the running run is flagged, not ended.
-    pub fn stop(&mut self, only_asks: bool) {
+    /// Stops the conversation. With `only_flags` the running run is flagged, not ended.
+    pub fn stop(&mut self, only_flags: bool) {
         if let Some(running) = self.in_status(Status::Running) {
             self.run_mut(running).was_stopped = true;
-            if !only_asks {
+            if !only_flags {
                 self.end(running, Status::Canceled);
             }
         }
-        self.stop_the_rest();
+        self.cancel_queued_and_pause();
     }
 
     /// The same, but the running run is requested to end and to keep its partial text.
     pub fn stop_keeping(&mut self) {
         if let Some(running) = self.in_status(Status::Running) {
-            self.run_mut(running).was_asked = true;
+            self.run_mut(running).keeps_partial = true;
         }
-        self.stop_the_rest();
+        self.cancel_queued_and_pause();
     }
 
-    fn stop_the_rest(&mut self) {
+    fn cancel_queued_and_pause(&mut self) {
         if let Some(queued) = self.in_status(Status::Queued) {
             self.end(queued, Status::Canceled);
         }
-        self.rest();
+        self.pause_round();
         self.is_stopped = true;
     }
 
@@ -76,7 +76,7 @@ impl Rows {
         run.status = Status::Running;
         run.lease += 1;
         run.cutoff = cutoff.unwrap_or(tail);
-        run.is_silent = false;
+        run.is_stale = false;
         run.lease
     }
 
@@ -94,37 +94,37 @@ impl Rows {
     }
 
     /// Called for every write for a run: records whether the writer held the lease.
-    fn as_holder(&mut self, id: u8, lease: u8) {
-        self.broke_the_fence |= !self.is_held(id, lease);
+    fn record_writer(&mut self, id: u8, lease: u8) {
+        self.wrote_without_lease |= !self.is_held(id, lease);
     }
 
-    /// Stores the text as a message; [`Rows::follow`] plans what follows.
+    /// Stores the text as a message; [`Rows::plan_next`] plans what follows.
     pub fn finish(&mut self, id: u8, lease: u8) {
-        self.as_holder(id, lease);
-        let end = match self.run(id).was_asked {
+        self.record_writer(id, lease);
+        let end = match self.run(id).keeps_partial {
             true => Status::Canceled,
             false => Status::Succeeded,
         };
         self.end(id, end);
-        self.texts.push(Text::OfRun(id));
+        self.texts.push(Text::ByRun(id));
     }
 
     /// Plans what follows a text: the next slot, or auto mode at the end of the round.
-    /// `heeds`: whether a stop or a paused round is respected.
-    pub fn follow(&mut self, id: u8, heeds: bool, rules: &SpaceRules) {
+    /// `respects_stop`: whether a stop or a paused round is respected.
+    pub fn plan_next(&mut self, id: u8, respects_stop: bool, rules: &SpaceRules) {
         if !self.is_current_turn(id) {
             return;
         }
-        let rests = heeds && !self.is_going_on();
-        let was_asked = heeds && self.run(id).was_asked;
+        let is_paused = respects_stop && !self.is_generating();
+        let keeps_partial = respects_stop && self.run(id).keeps_partial;
         self.advance(id, rules);
-        if self.round.is_none() && !was_asked {
-            self.continue_auto_mode(rests, rules);
+        if self.round.is_none() && !keeps_partial {
+            self.continue_auto_mode(is_paused, rules);
         }
     }
 
     pub fn fail(&mut self, id: u8, lease: u8) {
-        self.as_holder(id, lease);
+        self.record_writer(id, lease);
         self.end(id, Status::Failed);
         if self.is_current_turn(id) {
             self.set_state(State::Failed);
@@ -132,22 +132,22 @@ impl Rows {
     }
 
     /// A closing node releases a run, or ends it if no node would continue it.
-    pub fn hand_back(&mut self, id: u8, lease: u8) {
-        self.as_holder(id, lease);
-        let rests = self.is_current_turn(id) && !self.is_going_on();
-        let is_over = rests || self.run(id).was_asked;
+    pub fn release_run(&mut self, id: u8, lease: u8) {
+        self.record_writer(id, lease);
+        let is_paused = self.is_current_turn(id) && !self.is_generating();
+        let is_over = is_paused || self.run(id).keeps_partial;
         if self.in_status(Status::Queued).is_some() || is_over {
             return self.end(id, Status::Canceled);
         }
         let run = self.run_mut(id);
         run.status = Status::Queued;
         run.cutoff = 0;
-        run.is_silent = false;
+        run.is_stale = false;
     }
 
     /// Fails a run whose heartbeat stopped, and plans its turn once more.
-    pub fn abandon(&mut self, id: u8) {
-        if self.run(id).was_asked {
+    pub fn expire_lease(&mut self, id: u8) {
+        if self.run(id).keeps_partial {
             return self.end(id, Status::Canceled);
         }
         self.end(id, Status::Failed);
@@ -155,7 +155,7 @@ impl Rows {
             return;
         }
         let (kind, attempt) = (self.run(id).kind, self.run(id).attempt);
-        if attempt < MAX_ATTEMPTS && self.is_going_on() {
+        if attempt < MAX_ATTEMPTS && self.is_generating() {
             self.enqueue(kind, attempt + 1, 0);
         } else {
             self.set_state(State::Failed);
@@ -163,18 +163,18 @@ impl Rows {
     }
 
     /// The flawed recovery: the same row is queued again.
-    pub fn put_back(&mut self, id: u8) {
+    pub fn requeue(&mut self, id: u8) {
         let run = self.run_mut(id);
         run.status = Status::Queued;
         run.attempt += 1;
         run.cutoff = 0;
-        run.is_silent = false;
+        run.is_stale = false;
     }
 
     /// Closes a round without a run.
     pub fn close_round(&mut self) {
         self.round = None;
-        self.was_adrift = true;
+        self.had_stalled_round = true;
     }
 
     /// Plans the next slot, or ends the round.
@@ -194,12 +194,12 @@ impl Rows {
     }
 
     /// Plans a turn of auto mode if one is left; after a paused round it is paused too.
-    fn continue_auto_mode(&mut self, rests: bool, rules: &SpaceRules) {
+    fn continue_auto_mode(&mut self, is_paused: bool, rules: &SpaceRules) {
         if !self.has_turns_left(rules) || self.in_status(Status::Queued).is_some() {
             return;
         }
         self.new_round(Kind::AutoMode);
-        match rests {
+        match is_paused {
             true => self.set_state(State::Paused),
             false => _ = self.enqueue(Kind::AutoMode, 1, self.tail()),
         }
@@ -226,9 +226,9 @@ impl Rows {
             slot: round.cursor,
             expected_tail,
             epoch: self.epoch(),
-            is_silent: false,
+            is_stale: false,
             was_stopped: false,
-            was_asked: false,
+            keeps_partial: false,
             n_ends: 0,
         };
         match self.in_status(Status::Queued) {
@@ -248,7 +248,7 @@ impl Rows {
         let run = self.run_mut(id);
         run.status = status;
         run.n_ends += 1;
-        run.is_silent = false;
+        run.is_stale = false;
     }
 
     fn new_round(&mut self, kind: Kind) {
@@ -267,8 +267,8 @@ impl Rows {
         }
     }
 
-    fn rest(&mut self) {
-        if self.is_going_on() {
+    fn pause_round(&mut self) {
+        if self.is_generating() {
             self.set_state(State::Paused);
         }
     }

@@ -47,11 +47,11 @@ pub struct Run {
     /// The number of user messages when it was planned.
     pub epoch: u8,
     /// Its heartbeat is overdue.
-    pub is_silent: bool,
+    pub is_stale: bool,
     /// A user got the response that it is stopped.
     pub was_stopped: bool,
     /// A user requested it to end and to keep its partial text.
-    pub was_asked: bool,
+    pub keeps_partial: bool,
     /// How often it ended.
     pub n_ends: u8,
 }
@@ -59,8 +59,8 @@ pub struct Run {
 /// A message; its `seq` is its index, starting at 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Text {
-    OfAPerson,
-    OfRun(u8),
+    ByUser,
+    ByRun(u8),
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -89,9 +89,9 @@ pub struct Rows {
     /// The run that was planned for each user message, with its `seq`.
     pub planned: Vec<(u8, u8)>,
     /// A write for a run was made by a node that did not hold its lease.
-    pub broke_the_fence: bool,
+    pub wrote_without_lease: bool,
     /// A round was closed because it had no run.
-    pub was_adrift: bool,
+    pub had_stalled_round: bool,
     /// A user pressed stop, and no user has acted since.
     pub is_stopped: bool,
 }
@@ -120,8 +120,8 @@ impl Rows {
     }
 
     pub fn epoch(&self) -> u8 {
-        let people = self.texts.iter().filter(|it| **it == Text::OfAPerson);
-        people.count() as u8
+        let user_messages = self.texts.iter().filter(|it| **it == Text::ByUser);
+        user_messages.count() as u8
     }
 
     /// How many turns auto mode used since the newest user message. A second attempt after a crash
@@ -143,7 +143,7 @@ impl Rows {
             .is_some_and(|it| it.id == run.round && it.cursor == run.slot)
     }
 
-    pub fn is_going_on(&self) -> bool {
+    pub fn is_generating(&self) -> bool {
         let round = self.round.as_ref();
         round.is_some_and(|it| it.state == State::Generating)
     }
