@@ -1,5 +1,5 @@
-//! Checks that the targets of all links in the pages and the files that the pages name exist, so
-//! that a moved file or a renamed heading is detected.
+//! Checks that the targets of all links in the pages exist, and the files and items that pages and
+//! comments name, so that a moved file, a renamed heading or a renamed function is detected.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -20,6 +20,14 @@ const FOLDERS: [&str; 9] = [
 
 /// The extensions of files that pages name.
 const EXTENSIONS: [&str; 5] = [".rs", ".js", ".mjs", ".md", ".toml"];
+
+/// Words that begin the definition of an item.
+const DEFINITIONS: [&str; 8] = [
+    "fn", "struct", "enum", "trait", "const", "static", "type", "mod",
+];
+
+/// The first segments of paths to items of the standard library and of dependencies.
+const FOREIGN: [&str; 4] = ["clippy", "std", "tokio", "utoipa"];
 
 fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
@@ -54,7 +62,7 @@ fn pages() -> Vec<(String, String)> {
     pages
         .into_iter()
         .map(|page| {
-            let text = fs::read_to_string(root().join(&page)).expect("the page can be read");
+            let text = read(&page);
             let outside_code = text.split("\n```").step_by(2);
             let text = outside_code.collect::<Vec<_>>().join("\n");
             (page, text)
@@ -112,7 +120,7 @@ fn every_link_of_a_page_leads_to_a_file_and_a_heading() {
             if heading.is_empty() {
                 continue;
             }
-            let linked = fs::read_to_string(root().join(&file)).expect("the page can be read");
+            let linked = read(&file.to_string_lossy());
             let headings = linked.lines().filter(|it| it.starts_with('#'));
             let mut anchors = headings.map(|it| anchor(it.trim_start_matches('#').trim()));
             if !anchors.any(|it| it == heading) {
@@ -139,6 +147,72 @@ fn every_file_that_a_page_names_exists() {
         let named = named.filter(|it| !it.contains(['<', ' ']));
         for name in named.filter(|it| !exists(it)) {
             errors.push(format!("{page}: no file {name}"));
+        }
+    }
+    assert!(errors.is_empty(), "{}", errors.join("\n"));
+}
+
+/// Returns the Rust files, each with its comments.
+fn comments() -> Vec<(String, String)> {
+    let files = FOLDERS.into_iter().flat_map(files_in);
+    let sources: Vec<String> = files.filter(|it| it.ends_with(".rs")).collect();
+    assert!(sources.len() > 500, "{} files", sources.len());
+    sources
+        .into_iter()
+        .map(|path| {
+            let text = read(&path);
+            let lines = text.lines().filter_map(|it| it.split_once("//"));
+            let comments = lines.map(|(_, it)| it).collect::<Vec<_>>().join("\n");
+            (path, comments)
+        })
+        .collect()
+}
+
+fn read(path: &str) -> String {
+    fs::read_to_string(root().join(path)).expect("the file can be read")
+}
+
+/// Returns the items that a text names in backticks with the module before them.
+fn named_items(text: &str) -> impl Iterator<Item = (&str, &str)> {
+    let quoted = text.lines().flat_map(|it| it.split('`').skip(1).step_by(2));
+    let is_name = |it: &str| it.chars().all(|c| c.is_alphanumeric() || c == '_') && !it.is_empty();
+    quoted
+        .filter_map(|it| it.trim_end_matches("()").split_once("::"))
+        .filter(move |(module, item)| is_name(module) && is_name(item))
+        .filter(|(module, _)| module.starts_with(char::is_lowercase))
+        .filter(|(module, _)| !FOREIGN.contains(module))
+}
+
+/// Returns the name of the module in a file. `mod.rs` has the name of its folder, and `lib.rs` that
+/// of its crate.
+fn module_of(path: &str) -> String {
+    let path = path.trim_end_matches(".rs");
+    let path = path.strip_suffix("/mod").unwrap_or(path);
+    let path = path.strip_suffix("/src/lib").unwrap_or(path);
+    let name = path.rsplit_once('/').map_or(path, |(_, name)| name);
+    name.replace('-', "_")
+}
+
+#[test]
+fn every_item_that_a_comment_or_page_names_exists() {
+    let files = FOLDERS.into_iter().flat_map(files_in);
+    let mut items = BTreeSet::new();
+    for path in files.filter(|it| it.ends_with(".rs")) {
+        let module = module_of(&path);
+        let text = read(&path);
+        let words: Vec<&str> = text
+            .split(|c: char| !(c.is_alphanumeric() || c == '_'))
+            .collect();
+        for pair in words.windows(2).filter(|it| DEFINITIONS.contains(&it[0])) {
+            items.insert((module.clone(), pair[1].to_owned()));
+        }
+    }
+    let mut errors = Vec::new();
+    for (path, text) in comments().into_iter().chain(pages()) {
+        for (module, item) in named_items(&text) {
+            if !items.contains(&(module.to_owned(), item.to_owned())) {
+                errors.push(format!("{path}: no item {module}::{item}"));
+            }
         }
     }
     assert!(errors.is_empty(), "{}", errors.join("\n"));

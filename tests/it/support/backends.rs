@@ -223,8 +223,8 @@ impl Drop for TestDatabase {
     }
 }
 
-/// Defines the tests `name::sqlite` and `name::postgres` of a rule; the latter gets the attributes in
-/// brackets.
+/// Defines a module with the tests `sqlite` and `postgres` of a rule; the latter gets the
+/// attributes in brackets.
 macro_rules! backend_tests {
     (
         [$($postgres:meta)?]

@@ -81,7 +81,7 @@ pub fn uses_other_protocol(file: &File) -> Vec<Violation> {
     found
 }
 
-/// Returns each module that the code names: as `crate::module`, in `crate::{…}`, or with `super`.
+/// Returns each module that the code names: in a path from `crate` or `super`.
 fn named_modules(file: &File) -> Vec<(usize, String)> {
     let code = &file.source.code;
     let depth = file.path.matches('/').count() - usize::from(file.path.ends_with("/mod.rs"));
@@ -106,7 +106,7 @@ fn named_modules(file: &File) -> Vec<(usize, String)> {
     named
 }
 
-/// Returns the first segments of a path: one for `runs::queue`, two for `{clock, runs::queue}`.
+/// Returns the first segments of a path: two for `{clock, runs::queue}`.
 fn first_segments(path: &str) -> Vec<String> {
     let segment = |text: &str| -> String {
         let is_name = |sign: &char| sign.is_alphanumeric() || *sign == '_';
