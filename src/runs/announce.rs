@@ -76,7 +76,7 @@ pub fn announce(context: &RunServices, state: &ScheduleState, written: WrittenPl
     // A permit is free, or a run is queued.
     if !written.ended.is_empty() || state.queued.is_some() {
         context.wakeup.notify();
-        context.hub.bus().publish(ClusterSignal::Bell);
+        context.hub.bus().publish(ClusterSignal::RunDue);
     }
 }
 
@@ -128,11 +128,11 @@ impl Announcer<'_> {
         }
     }
 
-    fn publish_membership(&self, seat: &membership::Model) {
+    fn publish_membership(&self, membership: &membership::Model) {
         let hub = &self.context.hub;
-        hub.publish(events::membership_updated(seat));
-        if let Some(told) = events::copilot_updated(seat) {
-            hub.publish(told);
+        hub.publish(events::membership_updated(membership));
+        if let Some(event) = events::copilot_updated(membership) {
+            hub.publish(event);
         }
     }
 

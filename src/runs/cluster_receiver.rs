@@ -37,38 +37,36 @@ impl RunClusterReceiver {
                 }
                 live.apply_boundary(conversation, event);
             }
-            (topic, cargo) => self.context.hub.publish_local(Envelope {
-                topic,
-                payload: cargo,
-            }),
+            (topic, payload) => self.context.hub.publish_local(Envelope { topic, payload }),
         }
     }
 
     fn receive_signal(&self, from: Uuid, signal: ClusterSignal) {
         match signal {
-            ClusterSignal::Bell => self.context.wakeup.notify(),
+            ClusterSignal::RunDue => self.context.wakeup.notify(),
             ClusterSignal::KeepPartial { run, lease } => {
                 let leases = &self.context.leases;
                 leases.cancel_lease(&RunId(run), lease, CancelReason::Requested);
             }
-            ClusterSignal::Ask { conversation } => {
+            ClusterSignal::RequestText { conversation } => {
                 self.context.live_streams.send_text(conversation)
             }
             ClusterSignal::Text(it) => self.context.live_streams.apply_text(it),
-            ClusterSignal::Beat { is_new: false } => {}
-            ClusterSignal::Beat { is_new: true } => self.presence.broadcast(),
-            ClusterSignal::Gone => self.presence.remove_node(from),
-            ClusterSignal::Presence { whole, rooms } => {
-                self.presence.apply_remote(from, whole, rooms)
-            }
-            ClusterSignal::Typing { hands, active } => self.typing.apply_remote(hands, active),
+            ClusterSignal::Heartbeat { is_new: false } => {}
+            ClusterSignal::Heartbeat { is_new: true } => self.presence.broadcast(),
+            ClusterSignal::Closing => self.presence.remove_node(from),
+            ClusterSignal::Presence {
+                is_complete,
+                conversations,
+            } => self.presence.apply_remote(from, is_complete, conversations),
+            ClusterSignal::Typing { key, active } => self.typing.apply_remote(key, active),
         }
     }
 }
 
 impl ClusterReceiver for RunClusterReceiver {
-    fn receive(&self, from: Uuid, parcel: MessageBody) {
-        match parcel {
+    fn receive(&self, from: Uuid, body: MessageBody) {
+        match body {
             MessageBody::Envelope(envelope) => self.receive_envelope(envelope),
             MessageBody::Signal(signal) => self.receive_signal(from, signal),
         }

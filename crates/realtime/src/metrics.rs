@@ -63,8 +63,8 @@ impl HubMetrics {
     }
 
     /// Counts a published envelope.
-    pub fn count_published(&self, cargo: &Payload) {
-        let counter = match cargo {
+    pub fn count_published(&self, payload: &Payload) {
+        let counter = match payload {
             Payload::Frame { .. } | Payload::ExceptUser { .. } => &self.frames,
             Payload::Stream(_) => &self.streams,
             Payload::Delta(_) => &self.deltas,

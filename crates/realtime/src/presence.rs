@@ -62,10 +62,12 @@ impl Presence {
             changed: Arc::default(),
             wakeup: Arc::default(),
         };
-        let teller = presence.clone();
+        let publisher = presence.clone();
         let stopping = shutdown.stopping.clone();
         shutdown.spawn(async move {
-            stopping.run_until_cancelled(teller.publish_changes()).await;
+            stopping
+                .run_until_cancelled(publisher.publish_changes())
+                .await;
         });
         presence
     }
@@ -108,22 +110,25 @@ impl Presence {
 
     /// Sends the complete presence of this node to the other nodes.
     pub fn broadcast(&self) {
-        let board = self.table.lock();
-        let rooms = board.conversations().collect();
-        self.hub
-            .bus()
-            .publish(ClusterSignal::Presence { whole: true, rooms });
+        let table = self.table.lock();
+        self.hub.bus().publish(ClusterSignal::Presence {
+            is_complete: true,
+            conversations: table.conversations().collect(),
+        });
     }
 
     /// Applies the presence that another node reported.
     pub fn apply_remote(
         &self,
         node: Uuid,
-        whole: bool,
-        rooms: Vec<(ConversationId, Vec<PresentMember>)>,
+        is_complete: bool,
+        conversations: Vec<(ConversationId, Vec<PresentMember>)>,
     ) {
         let now = Instant::now();
-        let changed = self.remote.lock().apply(node, whole, rooms, now);
+        let changed = self
+            .remote
+            .lock()
+            .apply(node, is_complete, conversations, now);
         self.mark_remote_changes(changed);
     }
 
@@ -168,11 +173,10 @@ impl Presence {
             for (conversation_id, is_ours) in changed {
                 if is_ours {
                     let own_members = self.table.lock().members(conversation_id);
-                    let rooms = vec![(conversation_id, own_members)];
-                    let whole = false;
-                    self.hub
-                        .bus()
-                        .publish(ClusterSignal::Presence { whole, rooms });
+                    self.hub.bus().publish(ClusterSignal::Presence {
+                        is_complete: false,
+                        conversations: vec![(conversation_id, own_members)],
+                    });
                 }
                 let members = self.members(conversation_id);
                 let event = PresenceUpdated {

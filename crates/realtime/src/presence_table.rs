@@ -74,8 +74,8 @@ impl PresenceTable {
 
     /// Returns the conversations in which a member is present, each with its members.
     pub fn conversations(&self) -> impl Iterator<Item = (ConversationId, Vec<PresentMember>)> {
-        let rooms = self.conversations.keys();
-        rooms.map(|at| (*at, self.members(*at)))
+        let conversations = self.conversations.keys();
+        conversations.map(|at| (*at, self.members(*at)))
     }
 
     fn update(

@@ -45,18 +45,20 @@ impl RemotePresence {
             conversations: HashMap::new(),
         });
         node.last_seen_at = now;
-        let named: HashSet<ConversationId> = reported.iter().map(|(at, _)| *at).collect();
+        let reported_ids: HashSet<ConversationId> = reported.iter().map(|(at, _)| *at).collect();
         let mut changed = Vec::new();
         if is_complete {
-            let left = node.conversations.extract_if(|at, _| !named.contains(at));
+            let left = node
+                .conversations
+                .extract_if(|at, _| !reported_ids.contains(at));
             changed.extend(left.map(|(at, _)| at));
         }
-        for (at, people) in reported {
-            let before = match people.is_empty() {
+        for (at, members) in reported {
+            let before = match members.is_empty() {
                 true => node.conversations.remove(&at),
-                false => node.conversations.insert(at, people.clone()),
+                false => node.conversations.insert(at, members.clone()),
             };
-            if before.unwrap_or_default() != people {
+            if before.unwrap_or_default() != members {
                 changed.push(at);
             }
         }
@@ -79,11 +81,11 @@ impl RemotePresence {
 
     /// Returns the members that other nodes report for a conversation; duplicates are possible.
     pub fn users(&self, at: ConversationId) -> impl Iterator<Item = PresentMember> {
-        let rooms = self
+        let members = self
             .nodes
             .values()
             .filter_map(move |it| it.conversations.get(&at));
-        rooms.flatten().copied()
+        members.flatten().copied()
     }
 }
 

@@ -73,7 +73,7 @@ impl Typing {
             self.publish(key, active);
             self.hub
                 .bus()
-                .publish(ClusterSignal::Typing { hands: key, active });
+                .publish(ClusterSignal::Typing { key, active });
         }
         drop(users);
         if active {
@@ -118,8 +118,8 @@ impl Typing {
             tokio::select! {
                 () = expiry => {
                     let mut typists = self.users.lock();
-                    for hands in typists.expire(self.clock.now()) {
-                        self.publish(hands, false);
+                    for key in typists.expire(self.clock.now()) {
+                        self.publish(key, false);
                     }
                 }
                 () = self.wakeup.notified() => {}

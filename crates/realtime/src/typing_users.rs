@@ -55,7 +55,7 @@ impl TypingUsers {
     pub fn expire(&mut self, now: Timestamp) -> Vec<TypingKey> {
         self.entries
             .extract_if(|_, it| it.expires_at <= now)
-            .map(|(hands, _)| hands)
+            .map(|(key, _)| key)
             .collect()
     }
 

@@ -221,7 +221,9 @@ impl LiveStreams {
         let mut asked = self.requested.lock();
         asked.retain(|_, at| now.duration_since(*at) < REQUEST_INTERVAL);
         if asked.insert(conversation, now).is_none() {
-            self.hub.bus().publish(ClusterSignal::Ask { conversation });
+            self.hub
+                .bus()
+                .publish(ClusterSignal::RequestText { conversation });
         }
     }
 
@@ -234,13 +236,13 @@ impl LiveStreams {
     ) -> Option<LiveStream> {
         let received = async {
             loop {
-                let told = self.text_received.notified();
+                let received = self.text_received.notified();
                 let text = self.text(conversation).filter(|it| it.run_id == run);
                 if text.is_some() || !self.hub.bus().is_connected() {
                     return text;
                 }
                 self.request_text(conversation);
-                told.await;
+                received.await;
             }
         };
         tokio::time::timeout(timeout, received).await.ok().flatten()

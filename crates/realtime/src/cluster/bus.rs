@@ -27,7 +27,7 @@ pub struct BusState {
 /// Handles messages of other nodes. Called by one task, in the order of arrival; must be quick.
 pub trait ClusterReceiver: Send + Sync + 'static {
     /// A message of another node arrived.
-    fn receive(&self, from: Uuid, parcel: MessageBody);
+    fn receive(&self, from: Uuid, body: MessageBody);
 
     /// A message was, or may have been, missed.
     fn on_gap(&self);

@@ -131,17 +131,14 @@ fn nonce(from: Uuid, n: u64) -> [u8; NONCE_BYTES] {
 }
 
 fn to_parts(body: &MessageBody) -> Option<(MessageHeader, ByteString)> {
-    let Envelope {
-        topic,
-        payload: cargo,
-    } = match body {
+    let Envelope { topic, payload } = match body {
         MessageBody::Signal(signal) => {
             return Some((MessageHeader::Signal(signal.clone()), ByteString::new()));
         }
         MessageBody::Envelope(envelope) => envelope,
     };
     let topic = *topic;
-    Some(match cargo {
+    Some(match payload {
         Payload::Frame { json, rev } => (MessageHeader::Frame { topic, rev: *rev }, json.clone()),
         Payload::Stream(event) => {
             let head = MessageHeader::Stream {
@@ -170,7 +167,7 @@ fn to_parts(body: &MessageBody) -> Option<(MessageHeader, ByteString)> {
 }
 
 fn from_parts(head: MessageHeader, rest: ByteString) -> MessageBody {
-    let (topic, cargo) = match head {
+    let (topic, payload) = match head {
         MessageHeader::Signal(signal) => return MessageBody::Signal(signal),
         MessageHeader::Frame { topic, rev } => (topic, Payload::Frame { json: rest, rev }),
         MessageHeader::Stream {
@@ -193,10 +190,7 @@ fn from_parts(head: MessageHeader, rest: ByteString) -> MessageBody {
         }
         MessageHeader::Order { topic, order } => (topic, Payload::Control(order)),
     };
-    MessageBody::Envelope(Envelope {
-        topic,
-        payload: cargo,
-    })
+    MessageBody::Envelope(Envelope { topic, payload })
 }
 
 #[cfg(test)]
@@ -234,7 +228,7 @@ mod tests {
         let control = Envelope::control(UserId(1), SocketControl::RightsChanged(SpaceId(2)));
         let mut all: Vec<MessageBody> = envelopes.into_iter().map(MessageBody::Envelope).collect();
         all.push(MessageBody::Envelope(control));
-        all.push(MessageBody::Signal(ClusterSignal::Bell));
+        all.push(MessageBody::Signal(ClusterSignal::RunDue));
         all
     }
 
@@ -253,7 +247,7 @@ mod tests {
 
     #[test]
     fn a_message_with_another_secret_is_rejected() {
-        let signal = MessageBody::Signal(ClusterSignal::Bell);
+        let signal = MessageBody::Signal(ClusterSignal::RunDue);
         let bytes = MessageCipher::new("one secret").encrypt(Uuid::now_v7(), 1, &signal);
 
         assert!(
@@ -267,7 +261,7 @@ mod tests {
         #[test]
         fn a_changed_or_truncated_packet_is_rejected(at in 0..60usize, cut in 0..60usize, bits in 1..=255u8) {
             let cipher = MessageCipher::new("a secret of tests");
-            let bytes = cipher.encrypt(Uuid::now_v7(), 1, &MessageBody::Signal(ClusterSignal::Bell)).unwrap();
+            let bytes = cipher.encrypt(Uuid::now_v7(), 1, &MessageBody::Signal(ClusterSignal::RunDue)).unwrap();
             let at = at % bytes.len();
             let mut changed = bytes.clone();
             changed[at] ^= bits;

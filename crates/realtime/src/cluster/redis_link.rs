@@ -107,7 +107,7 @@ impl RedisLink {
         tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
             tick.tick().await;
-            self.send(ClusterSignal::Beat { is_new: false });
+            self.send(ClusterSignal::Heartbeat { is_new: false });
         }
     }
 
@@ -141,8 +141,8 @@ impl RedisLink {
             let batch = self.state.send_queue.pop_batch(MAX_BATCH).await;
             let n_sent = batch.len() as u64;
             let mut pipe = redis::pipe();
-            for (n, parcel) in batch {
-                if let Some(bytes) = self.cipher.encrypt(self.state.node, n, &parcel) {
+            for (n, body) in batch {
+                if let Some(bytes) = self.cipher.encrypt(self.state.node, n, &body) {
                     pipe.cmd("PUBLISH").arg(&self.channel).arg(bytes).ignore();
                 }
             }
@@ -159,7 +159,7 @@ impl RedisLink {
 
     /// Announces the shutdown, so that other nodes need not wait until our presence expires.
     async fn send_departure(&self) {
-        self.send(ClusterSignal::Gone);
+        self.send(ClusterSignal::Closing);
         let mut backoff = RECONNECT_WAITS.build();
         let sending = self.send_until_error(&mut backoff);
         // The sender runs until an error: this is how long it may take.
@@ -194,7 +194,7 @@ impl RedisLink {
         self.state.metrics.connects.inc();
         self.state.metrics.connected.set(1);
         tracing::info!("connected to Redis; receiving events of other nodes");
-        self.send(ClusterSignal::Beat { is_new: true });
+        self.send(ClusterSignal::Heartbeat { is_new: true });
         self.receiver.on_connected();
         self.receiver.on_gap();
         let mut peers = PeerSequences::default();
@@ -210,12 +210,7 @@ impl RedisLink {
 
     fn handle_message(&self, bytes: &[u8], peers: &mut PeerSequences) {
         let meter = &self.state.metrics;
-        let Some(ClusterMessage {
-            from,
-            n,
-            body: parcel,
-        }) = self.cipher.decrypt(bytes)
-        else {
+        let Some(ClusterMessage { from, n, body }) = self.cipher.decrypt(bytes) else {
             meter.foreign.inc();
             return;
         };
@@ -231,12 +226,12 @@ impl RedisLink {
             }
             SequenceCheck::Old => {
                 meter.repeated.inc();
-                if !is_useful_late(&parcel) {
+                if !is_useful_late(&body) {
                     return;
                 }
             }
         }
-        self.receiver.receive(from, parcel);
+        self.receiver.receive(from, body);
     }
 }
 

@@ -50,7 +50,7 @@ struct QueuedMessage {
 
 impl QueuedMessage {
     fn is_wakeup(&self) -> bool {
-        matches!(self.body, MessageBody::Signal(ClusterSignal::Bell))
+        matches!(self.body, MessageBody::Signal(ClusterSignal::RunDue))
     }
 
     /// Returns whether it is still useful at `now`. A command that revokes access always is.
@@ -73,7 +73,7 @@ impl SendQueue {
     /// Queues a message; may drop the oldest ones to make space.
     pub fn push(&self, body: MessageBody) {
         let mut state = self.state.lock();
-        if matches!(body, MessageBody::Signal(ClusterSignal::Bell)) {
+        if matches!(body, MessageBody::Signal(ClusterSignal::RunDue)) {
             if state.has_wakeup {
                 return;
             }
@@ -138,8 +138,8 @@ fn size(body: &MessageBody) -> usize {
         MessageBody::Signal(ClusterSignal::Text(it)) => {
             size_of::<MessageBody>() + it.text.len() + it.start.len()
         }
-        MessageBody::Signal(ClusterSignal::Presence { rooms, .. }) => {
-            let people: usize = rooms.iter().map(|(_, it)| it.len() + 1).sum();
+        MessageBody::Signal(ClusterSignal::Presence { conversations, .. }) => {
+            let people: usize = conversations.iter().map(|(_, it)| it.len() + 1).sum();
             size_of::<MessageBody>() + 32 * people
         }
         MessageBody::Signal(_) => size_of::<MessageBody>(),
@@ -198,7 +198,7 @@ mod tests {
     #[tokio::test]
     async fn a_second_wakeup_is_not_queued() {
         let outgoing = send_queue();
-        let wakeup = || MessageBody::Signal(ClusterSignal::Bell);
+        let wakeup = || MessageBody::Signal(ClusterSignal::RunDue);
         outgoing.push(wakeup());
         outgoing.push(wakeup());
         assert_eq!(outgoing.pop_batch(9).await.len(), 1);

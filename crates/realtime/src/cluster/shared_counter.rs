@@ -165,8 +165,8 @@ impl SharedCounter {
         let Some(redis) = self.redis.clone() else {
             return;
         };
-        let asker = redis.clone();
-        asker.shutdown.spawn(async move {
+        let publisher = redis.clone();
+        publisher.shutdown.spawn(async move {
             redis.run_script(entry, CounterMode::Record).await;
         });
     }
@@ -176,8 +176,8 @@ impl SharedCounter {
         let Some(redis) = self.redis.clone() else {
             return;
         };
-        let asker = redis.clone();
-        asker.shutdown.spawn(async move {
+        let publisher = redis.clone();
+        publisher.shutdown.spawn(async move {
             let key = redis.key(&entry.spec);
             let giving = async |mut connection: MultiplexedConnection| {
                 let mut remove = redis::cmd("ZREM");

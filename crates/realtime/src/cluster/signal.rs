@@ -8,27 +8,38 @@ use uuid::Uuid;
 use crate::presence_table::PresentMember;
 use crate::typing_users::TypingKey;
 
-/// A signal from one node to the others.
+/// A signal from one node to the others. The names of the encoding are those that nodes of earlier
+/// versions read.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ClusterSignal {
     /// A heartbeat. `is_new`: the node has just connected and requests the presence of the others.
-    Beat { is_new: bool },
+    #[serde(rename = "beat")]
+    Heartbeat { is_new: bool },
     /// The node is closing; its members are no longer present.
-    Gone,
+    #[serde(rename = "gone")]
+    Closing,
     /// A run may be due.
-    Bell,
-    /// The presence on this node, in these conversations. `whole`: and in no others.
+    #[serde(rename = "bell")]
+    RunDue,
+    /// The presence on this node, in these conversations. `is_complete`: and in no others.
     Presence {
-        whole: bool,
-        rooms: Vec<(ConversationId, Vec<PresentMember>)>,
+        #[serde(rename = "whole")]
+        is_complete: bool,
+        #[serde(rename = "rooms")]
+        conversations: Vec<(ConversationId, Vec<PresentMember>)>,
     },
     /// A user types, or has stopped.
-    Typing { hands: TypingKey, active: bool },
+    Typing {
+        #[serde(rename = "hands")]
+        key: TypingKey,
+        active: bool,
+    },
     /// Requests the node that executes this run under this lease to stop and keep the partial text.
     KeepPartial { run: Uuid, lease: i64 },
     /// Requests the text so far from the node that runs in this conversation.
-    Ask { conversation: ConversationId },
+    #[serde(rename = "ask")]
+    RequestText { conversation: ConversationId },
     /// The text so far of a run on this node.
     Text(StreamSnapshot),
 }
