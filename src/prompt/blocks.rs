@@ -47,7 +47,10 @@ pub enum BlockOrigin {
     #[default]
     Written,
     /// A message; `before` is the prefix added to its text.
-    Message { said: RecordedText, before: String },
+    Message {
+        source: RecordedText,
+        before: String,
+    },
     /// The activated lore entry with this index.
     Lore(usize),
 }

@@ -39,7 +39,7 @@ fn block(context: &PromptContext, line: &HistoryLine, count: &dyn Fn(&str) -> i6
         true => format!("{name}: "),
         false => String::new(),
     };
-    let said = RecordedText {
+    let source = RecordedText {
         message: line.message_id,
         swipe: line.swipe,
     };
@@ -47,7 +47,7 @@ fn block(context: &PromptContext, line: &HistoryLine, count: &dyn Fn(&str) -> i6
     PromptBlock {
         name: (is_named && !is_in_text).then(|| line.name.clone()),
         tokens: text_tokens + if is_named { count(&line.name) } else { 0 },
-        origin: BlockOrigin::Message { said, before },
+        origin: BlockOrigin::Message { source, before },
         payload: line.payload.clone(),
         is_required: line.is_required,
         ..PromptBlock::new(BlockKind::History, &line.name, role(line.role), text)

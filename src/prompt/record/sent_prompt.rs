@@ -71,8 +71,8 @@ pub struct RecordedBlock {
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub text: String,
     /// The message of a history block, in a record without styles.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub said: Option<RecordedText>,
+    #[serde(rename = "said", default, skip_serializing_if = "Option::is_none")]
+    pub source: Option<RecordedText>,
 }
 
 /// The current text of a message, and whether it changed after it was sent.
@@ -115,7 +115,10 @@ impl SentPrompt {
 
     /// Returns the texts of messages that are needed to show it.
     pub fn recorded_texts(&self) -> Vec<RecordedText> {
-        self.pieces.iter().filter_map(RecordedPiece::said).collect()
+        self.pieces
+            .iter()
+            .filter_map(RecordedPiece::source)
+            .collect()
     }
 
     /// Replaces the message ids. A block whose message has no new id is removed.
@@ -143,7 +146,7 @@ impl SentPrompt {
         let styles = self.styles;
         let blocks = self.pieces.into_iter();
         let shown = blocks.filter_map(|it| it.into_block(&styles)).map(|it| {
-            let found = it.said.map(&present);
+            let found = it.source.map(&present);
             let (text, is_changed) = match found {
                 None => (it.text, false),
                 Some(None) => (String::new(), true),
@@ -168,9 +171,9 @@ impl SentPrompt {
 }
 
 impl RecordedPiece {
-    fn said(&self) -> Option<RecordedText> {
+    fn source(&self) -> Option<RecordedText> {
         match *self {
-            Self::Block(RecordedBlock { said, .. }) => said,
+            Self::Block(RecordedBlock { source, .. }) => source,
             Self::Message(RecordedMessage(_, _, message, swipe)) => {
                 Some(RecordedText { message, swipe })
             }
@@ -179,19 +182,19 @@ impl RecordedPiece {
 
     fn message_mut(&mut self) -> Option<&mut MessageId> {
         match self {
-            Self::Block(block) => block.said.as_mut().map(|it| &mut it.message),
+            Self::Block(block) => block.source.as_mut().map(|it| &mut it.message),
             Self::Message(RecordedMessage(_, _, message, _)) => Some(message),
         }
     }
 
     /// Returns the whole block; `None` if its style is missing, which only an edited file causes.
     fn into_block(self, styles: &[RecordedBlock]) -> Option<RecordedBlock> {
-        let said = self.said();
+        let source = self.source();
         match self {
             Self::Block(block) => Some(block),
             Self::Message(RecordedMessage(style, tokens, ..)) => Some(RecordedBlock {
                 tokens,
-                said,
+                source,
                 ..styles.get(style)?.clone()
             }),
         }
@@ -200,13 +203,13 @@ impl RecordedPiece {
 
 /// Returns the short form of a block with a message; adds its style to `styles` if it is new.
 fn to_piece(block: RecordedBlock, styles: &mut Vec<RecordedBlock>) -> RecordedPiece {
-    let Some(said) = block.said else {
+    let Some(source) = block.source else {
         return RecordedPiece::Block(block);
     };
     let tokens = block.tokens;
     let style = RecordedBlock {
         tokens: 0,
-        said: None,
+        source: None,
         ..block
     };
     let index = match styles.iter().position(|it| *it == style) {
@@ -214,7 +217,7 @@ fn to_piece(block: RecordedBlock, styles: &mut Vec<RecordedBlock>) -> RecordedPi
         None if styles.len() == MAX_STYLES => {
             return RecordedPiece::Block(RecordedBlock {
                 tokens,
-                said: Some(said),
+                source: Some(source),
                 ..style
             });
         }
@@ -223,12 +226,12 @@ fn to_piece(block: RecordedBlock, styles: &mut Vec<RecordedBlock>) -> RecordedPi
             styles.len() - 1
         }
     };
-    RecordedPiece::Message(RecordedMessage(index, tokens, said.message, said.swipe))
+    RecordedPiece::Message(RecordedMessage(index, tokens, source.message, source.swipe))
 }
 
 fn to_recorded_block(block: &PromptBlock) -> RecordedBlock {
-    let (text, said) = match &block.origin {
-        BlockOrigin::Message { said, before } => (before.as_str(), Some(*said)),
+    let (text, source) = match &block.origin {
+        BlockOrigin::Message { source, before } => (before.as_str(), Some(*source)),
         BlockOrigin::Written | BlockOrigin::Lore(_) => (block.text.as_str(), None),
     };
     let max_bytes = if block.dropped {
@@ -249,7 +252,7 @@ fn to_recorded_block(block: &PromptBlock) -> RecordedBlock {
         card_use: block.card_use,
         // PostgreSQL does not store NUL in JSON.
         text: kept.replace('\0', "") + suffix,
-        said,
+        source,
     }
 }
 

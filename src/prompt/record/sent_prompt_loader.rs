@@ -34,8 +34,8 @@ pub struct MessageTexts(HashMap<RecordedText, TextState>);
 
 impl MessageTexts {
     /// Returns the current text, or `None` if the message was deleted.
-    pub fn get(&self, said: RecordedText) -> Option<TextState> {
-        self.0.get(&said).cloned()
+    pub fn get(&self, source: RecordedText) -> Option<TextState> {
+        self.0.get(&source).cloned()
     }
 
     async fn load_texts(
@@ -54,14 +54,14 @@ impl MessageTexts {
             messages.into_iter().map(|it| (it.id, it)).collect();
         let is_changed = |at: Option<_>| at.is_some_and(|at| at > sent_at);
         let mut other_swipes = Vec::new();
-        for said in all {
-            match messages.get(&said.message) {
-                Some(it) if it.active_swipe == said.swipe => {
+        for source in all {
+            match messages.get(&source.message) {
+                Some(it) if it.active_swipe == source.swipe => {
                     let present = TextState {
                         text: it.content.clone(),
                         is_changed: is_changed(it.edited_at),
                     };
-                    self.0.insert(*said, present);
+                    self.0.insert(*source, present);
                 }
                 Some(it) => other_swipes.push(it.id),
                 None => {}
@@ -72,7 +72,7 @@ impl MessageTexts {
             .all(db)
             .await?;
         for it in swipes {
-            let said = RecordedText {
+            let source = RecordedText {
                 message: it.message_id,
                 swipe: it.position,
             };
@@ -80,7 +80,7 @@ impl MessageTexts {
                 is_changed: is_changed(it.edited_at),
                 text: it.content,
             };
-            self.0.entry(said).or_insert(present);
+            self.0.entry(source).or_insert(present);
         }
         Ok(())
     }
