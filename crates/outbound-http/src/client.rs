@@ -241,8 +241,8 @@ fn tls_config() -> Result<rustls::ClientConfig, OutboundError> {
     let mut roots = rustls::RootCertStore::empty();
     roots.add_parsable_certificates(webpki_root_certs::TLS_SERVER_ROOT_CERTS.iter().cloned());
     // Sets the crypto provider explicitly, so that nothing depends on the process-wide default.
-    let ring = Arc::new(rustls::crypto::ring::default_provider());
-    let tls = rustls::ClientConfig::builder_with_provider(ring)
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let tls = rustls::ClientConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()
         .map_err(|error| OutboundError(format!("TLS cannot be set up: {error}.")))?;
     Ok(tls.with_root_certificates(roots).with_no_client_auth())

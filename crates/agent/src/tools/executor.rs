@@ -70,13 +70,13 @@ impl ToolExecutor {
         let running = jobs.into_iter().enumerate().map(|(at, job)| async move {
             let progress = |message: &str| {
                 let mut board = board.lock();
-                let told = board.output.push_progress(at, message);
-                board.emit_all(told);
+                let updates = board.output.push_progress(at, message);
+                board.emit_all(updates);
             };
             let outcome = self.run_one(&job, &progress).await;
             let mut board = board.lock();
-            let told = board.output.finish(at, outcome.clone());
-            board.emit_all(told);
+            let updates = board.output.finish(at, outcome.clone());
+            board.emit_all(updates);
             (at, outcome)
         });
         let running = stream::iter(running).buffer_unordered(MAX_CONCURRENT_CALLS);
@@ -109,9 +109,9 @@ struct BatchState<T> {
 }
 
 impl<T: FnMut(usize, ToolUpdate)> BatchState<T> {
-    fn emit_all(&mut self, told: Vec<(usize, ToolUpdate)>) {
-        for (at, told) in told {
-            (self.on_update)(at, told);
+    fn emit_all(&mut self, updates: Vec<(usize, ToolUpdate)>) {
+        for (at, updates) in updates {
+            (self.on_update)(at, updates);
         }
     }
 }

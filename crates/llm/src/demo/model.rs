@@ -55,14 +55,14 @@ impl Provider for DemoModel {
             call_deltas(request, calls, &mut rng)
         };
         let typing_speed = self.typing_speed;
-        let spoken = stream::unfold((deltas, rng), move |(mut deltas, mut dice)| async move {
+        let deltas = stream::unfold((deltas, rng), move |(mut deltas, mut dice)| async move {
             let delta = deltas.pop_front()?;
             if matches!(delta, Delta::Text(_)) && !typing_speed.is_zero() {
                 tokio::time::sleep(typing_speed.mul_f64(dice.random_range(0.8..1.2))).await;
             }
             Some((Ok(delta), (deltas, dice)))
         });
-        Ok(spoken.boxed())
+        Ok(deltas.boxed())
     }
 
     fn kind(&self) -> &'static str {
@@ -95,10 +95,10 @@ fn reply(request: &Request, rng: &mut ChaCha8Rng) -> String {
 /// Composes a reply from the persona's lines.
 fn compose_reply(request: &Request, rng: &mut ChaCha8Rng) -> String {
     let persona = persona(&request.speaker);
-    let heard = keywords::latest_message(request);
-    let heard = heard.map(|it| it.rsplit(NOTICE).next().unwrap_or_default());
-    let word = heard.and_then(|text| keywords::keyword(text, &request.speaker, rng));
-    let is_question = heard.is_some_and(|text| text.trim_end().ends_with(['?', '？', '؟']));
+    let latest = keywords::latest_message(request);
+    let latest = latest.map(|it| it.rsplit(NOTICE).next().unwrap_or_default());
+    let word = latest.and_then(|text| keywords::keyword(text, &request.speaker, rng));
+    let is_question = latest.is_some_and(|text| text.trim_end().ends_with(['?', '？', '؟']));
     let mut sentences = vec![opening(persona, word.as_deref(), is_question, rng)];
     if rng.random_bool(0.5) {
         sentences.push(choose_line(persona.musings, rng).to_owned());
@@ -106,11 +106,11 @@ fn compose_reply(request: &Request, rng: &mut ChaCha8Rng) -> String {
     if rng.random_bool(0.6) {
         sentences.push(choose_line(persona.questions, rng).to_owned());
     }
-    let said = sentences.join(" ");
+    let text = sentences.join(" ");
     if has_introduction(request) {
-        said
+        text
     } else {
-        format!("{NOTICE}\n\n{said}")
+        format!("{NOTICE}\n\n{text}")
     }
 }
 
@@ -179,14 +179,14 @@ fn text_deltas(request: &Request, reply: &str) -> VecDeque<Delta> {
         .max_tokens
         .map_or(usize::MAX, |it| usize::try_from(it).unwrap_or(usize::MAX));
     let words: Vec<&str> = reply.split_inclusive(' ').collect();
-    let said = &words[..words.len().min(limit)];
-    let reason = if said.len() < words.len() {
+    let sent = &words[..words.len().min(limit)];
+    let reason = if sent.len() < words.len() {
         FinishReason::Length
     } else {
         FinishReason::Stop
     };
-    let usage = estimate_usage(request, &said.concat());
-    let mut deltas: VecDeque<Delta> = said
+    let usage = estimate_usage(request, &sent.concat());
+    let mut deltas: VecDeque<Delta> = sent
         .iter()
         .map(|it| Delta::Text((*it).to_owned()))
         .collect();
@@ -196,9 +196,9 @@ fn text_deltas(request: &Request, reply: &str) -> VecDeque<Delta> {
 
 /// Returns the calls in pieces. Their ids come from the same random generator as everything else.
 fn call_deltas(request: &Request, calls: Vec<ToolCall>, rng: &mut ChaCha8Rng) -> VecDeque<Delta> {
-    let (mut deltas, mut said) = (VecDeque::new(), String::new());
+    let (mut deltas, mut output) = (VecDeque::new(), String::new());
     for (index, call) in calls.into_iter().enumerate() {
-        said.extend([call.name.as_str(), call.arguments.as_str()]);
+        output.extend([call.name.as_str(), call.arguments.as_str()]);
         let first = ToolCallDelta {
             index,
             id: Some(format!("call_{:024x}", rng.random::<u128>() >> 32)),
@@ -213,15 +213,15 @@ fn call_deltas(request: &Request, calls: Vec<ToolCall>, rng: &mut ChaCha8Rng) ->
         deltas.extend([first].into_iter().chain(rest).map(Delta::ToolCall));
     }
     deltas.push_back(Delta::End(FinishReason::ToolCalls));
-    deltas.push_back(Delta::Usage(estimate_usage(request, &said)));
+    deltas.push_back(Delta::Usage(estimate_usage(request, &output)));
     deltas
 }
 
-fn estimate_usage(request: &Request, said: &str) -> TokenUsage {
+fn estimate_usage(request: &Request, output: &str) -> TokenUsage {
     let messages = request.messages.iter();
     TokenUsage {
         prompt_tokens: messages.map(|it| estimate_tokens(&it.content)).sum(),
-        completion_tokens: estimate_tokens(said),
+        completion_tokens: estimate_tokens(output),
     }
 }
 

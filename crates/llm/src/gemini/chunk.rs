@@ -87,12 +87,12 @@ fn finish_reason(chunk: &Value, candidate: &Value) -> Option<FinishReason> {
 /// Returns the usage. Reasoning tokens are counted separately from the text and billed like it.
 fn usage(usage: &Value) -> Option<TokenUsage> {
     let prompt = untrusted_json::token_count(usage, "promptTokenCount");
-    let said = untrusted_json::token_count(usage, "candidatesTokenCount");
+    let output = untrusted_json::token_count(usage, "candidatesTokenCount");
     let thought = untrusted_json::token_count(usage, "thoughtsTokenCount");
-    prompt.or(said).or(thought)?;
+    prompt.or(output).or(thought)?;
     Some(TokenUsage {
         prompt_tokens: prompt.unwrap_or(0),
-        completion_tokens: (said.unwrap_or(0) + thought.unwrap_or(0))
+        completion_tokens: (output.unwrap_or(0) + thought.unwrap_or(0))
             .min(untrusted_json::MAX_TOKEN_COUNT),
     })
 }

@@ -63,9 +63,9 @@ fn delta_or_message(choice: &Value) -> Option<&Value> {
 /// Returns the reasoning: DeepSeek, vLLM and llama.cpp use one field for it, OpenRouter and Groq
 /// another, and some servers send both.
 fn reasoning(choice: &Value) -> Option<String> {
-    let said = delta_or_message(choice)?;
-    untrusted_json::text_at(said, "/reasoning_content")
-        .or_else(|| untrusted_json::text_at(said, "/reasoning"))
+    let message = delta_or_message(choice)?;
+    untrusted_json::text_at(message, "/reasoning_content")
+        .or_else(|| untrusted_json::text_at(message, "/reasoning"))
 }
 
 fn text(choice: &Value) -> Option<String> {
@@ -82,9 +82,9 @@ fn part_text(part: &Value) -> Option<&str> {
 
 /// Returns the refusal: a field, or parts of the content.
 fn refusal(choice: &Value) -> Option<String> {
-    let said = delta_or_message(choice)?;
-    let field = said.get("refusal").and_then(Value::as_str);
-    let parts = said.get("content").and_then(Value::as_array);
+    let message = delta_or_message(choice)?;
+    let field = message.get("refusal").and_then(Value::as_str);
+    let parts = message.get("content").and_then(Value::as_array);
     let of_part = |it: &'_ Value| it.get("refusal")?.as_str().map(str::to_owned);
     let parts: String = parts.into_iter().flatten().filter_map(of_part).collect();
     Some(field.unwrap_or_default().to_owned() + &parts)
@@ -92,7 +92,7 @@ fn refusal(choice: &Value) -> Option<String> {
 
 /// Returns the sources of the text, from models that search the web.
 fn citations(choice: &Value) -> Vec<Value> {
-    let told = delta_or_message(choice).and_then(|it| it["annotations"].as_array());
+    let annotations = delta_or_message(choice).and_then(|it| it["annotations"].as_array());
     let read = |it: &Value| {
         let cited = it.get("url_citation")?;
         // Databases reject U+0000.
@@ -105,7 +105,7 @@ fn citations(choice: &Value) -> Vec<Value> {
             "title": text("/title").unwrap_or_default(),
         }))
     };
-    told.into_iter().flatten().filter_map(read).collect()
+    annotations.into_iter().flatten().filter_map(read).collect()
 }
 
 fn finish_reason(choice: &Value) -> Option<FinishReason> {

@@ -69,8 +69,8 @@ fn status_error(
 
 /// Converts an error object that was sent instead of a response.
 pub fn from_object(object: &Value, key: Option<&Secret>) -> LlmError {
-    let said = detail(object).unwrap_or_else(|| "no reason given".to_owned());
-    let message = sanitize(&format!("The provider returned an error: {said}"), key);
+    let detail = detail(object).unwrap_or_else(|| "no reason given".to_owned());
+    let message = sanitize(&format!("The provider returned an error: {detail}"), key);
     if is_context_overflow(object) {
         return LlmError::ContextOverflow { message };
     }
@@ -141,7 +141,7 @@ fn detail(body: &Value) -> Option<String> {
     // Gemini wraps the error in a list if the response would have been streamed.
     let body = body.get(0).unwrap_or(body);
     let error = body.get("error").filter(|it| !it.is_null()).unwrap_or(body);
-    let said = [
+    let text = [
         error.get("message"),
         error.get("detail"),
         body.get("message"),
@@ -150,8 +150,8 @@ fn detail(body: &Value) -> Option<String> {
     .into_iter()
     .flatten()
     .find_map(Value::as_str)?;
-    let said = said.trim();
-    (!said.is_empty()).then(|| said.to_owned())
+    let text = text.trim();
+    (!text.is_empty()).then(|| text.to_owned())
 }
 
 fn is_context_overflow(body: &Value) -> bool {

@@ -51,8 +51,11 @@ pub fn main_icon(document: &Value) -> Option<AssetLocation> {
 /// `None` if the icon is missing or not stored with the card. The entry is kept, because otherwise
 /// another icon would become the main one.
 pub fn without_main_icon(document: &Value) -> Option<(Value, AssetLocation)> {
-    let place = main_icon(document)?;
-    if !matches!(place, AssetLocation::InFile(_) | AssetLocation::Inline(_)) {
+    let location = main_icon(document)?;
+    if !matches!(
+        location,
+        AssetLocation::InFile(_) | AssetLocation::Inline(_)
+    ) {
         return None;
     }
     let mut document = document.clone();
@@ -63,7 +66,7 @@ pub fn without_main_icon(document: &Value) -> Option<(Value, AssetLocation)> {
         .position(|it| is_icon(it) && it["name"] == "main");
     let main = main.or_else(|| assets.iter().position(is_icon))?;
     assets[main]["uri"] = Value::from(DEFAULT);
-    Some((document, place))
+    Some((document, location))
 }
 
 /// Returns the document with the URIs of its embedded assets as an archive or a PNG requires them.
@@ -138,13 +141,13 @@ mod tests {
             {"type": "icon", "uri": "ccdefault:"}, 7,
         ]}});
 
-        let places = locations(&card);
+        let locations = locations(&card);
 
-        assert_eq!(places[0], AssetLocation::InFile("a/1.png".into()));
-        assert_eq!(places[2], AssetLocation::InFile("2".into()));
-        assert_eq!(places[3], AssetLocation::Remote);
+        assert_eq!(locations[0], AssetLocation::InFile("a/1.png".into()));
+        assert_eq!(locations[2], AssetLocation::InFile("2".into()));
+        assert_eq!(locations[3], AssetLocation::Remote);
         assert_eq!(
-            places[4..],
+            locations[4..],
             [AssetLocation::Default, AssetLocation::Default]
         );
         assert_eq!(main_icon(&card), Some(AssetLocation::Inline(vec![1, 2, 3])));
@@ -159,9 +162,9 @@ mod tests {
             {"type": "icon", "uri": "embeded://now.png", "name": "main", "ext": "png"},
         ]}});
 
-        let (without, place) = without_main_icon(&card).expect("it has one");
+        let (without, location) = without_main_icon(&card).expect("it has one");
 
-        assert_eq!(place, AssetLocation::InFile("now.png".into()));
+        assert_eq!(location, AssetLocation::InFile("now.png".into()));
         assert_eq!(main_icon(&without), Some(AssetLocation::Default));
         assert_eq!(super::embedded_paths(&without), ["sad.png", "old.png"]);
         assert_eq!(

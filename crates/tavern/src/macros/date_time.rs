@@ -30,8 +30,8 @@ pub fn expand_with_offset(zone: &str, now: DateTime<Utc>) -> Option<String> {
     if !(0..=14).contains(&hours) || !(0..60).contains(&minutes) {
         return None;
     }
-    let place = FixedOffset::east_opt(sign * (hours * 3_600 + minutes * 60))?;
-    Some(now.with_timezone(&place).format("%-I:%M %p").to_string())
+    let offset = FixedOffset::east_opt(sign * (hours * 3_600 + minutes * 60))?;
+    Some(now.with_timezone(&offset).format("%-I:%M %p").to_string())
 }
 
 /// Format tokens with their chrono formats; tokens with a common prefix, longest first.
@@ -144,12 +144,12 @@ mod tests {
 
     #[test]
     fn the_time_is_given_at_an_offset_from_utc() {
-        let expand = |place| expand_with_offset(place, NOON.to_utc());
+        let expand = |offset| expand_with_offset(offset, NOON.to_utc());
 
         assert_eq!(expand("UTC+2").as_deref(), Some("2:04 PM"));
         assert_eq!(expand("utc-3:30").as_deref(), Some("8:34 AM"));
-        for place in ["UTC", "UTC+", "UTC+15", "UTC+1:99", "UTC+-1", "CET", ""] {
-            assert_eq!(expand(place), None, "{place}");
+        for offset in ["UTC", "UTC+", "UTC+15", "UTC+1:99", "UTC+-1", "CET", ""] {
+            assert_eq!(expand(offset), None, "{offset}");
         }
     }
 

@@ -69,16 +69,16 @@ pub fn roll(dice: &mut SeededRandom, formula: &str) -> Option<i64> {
         Some(at) => (&formula[..at], formula[at..].parse::<i32>().ok()?),
         None => (formula.as_str(), 0),
     };
-    let (n_dice, faces) = match throw.split_once('d') {
-        Some(("", faces)) => (1, faces),
-        Some((n_dice, faces)) => (n_dice.parse().ok()?, faces),
+    let (n_dice, n_sides) = match throw.split_once('d') {
+        Some(("", n_sides)) => (1, n_sides),
+        Some((n_dice, n_sides)) => (n_dice.parse().ok()?, n_sides),
         None => (1, throw),
     };
-    let faces: usize = faces.parse().ok()?;
-    if n_dice > MAX_DICE || !(1..=MAX_SIDES).contains(&faces) {
+    let n_sides: usize = n_sides.parse().ok()?;
+    if n_dice > MAX_DICE || !(1..=MAX_SIDES).contains(&n_sides) {
         return None;
     }
-    let thrown: usize = (0..n_dice).map(|_| dice.below(faces) + 1).sum();
+    let thrown: usize = (0..n_dice).map(|_| dice.below(n_sides) + 1).sum();
     Some(i64::try_from(thrown).ok()? + i64::from(add))
 }
 

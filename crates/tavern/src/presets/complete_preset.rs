@@ -149,8 +149,8 @@ struct InChatPosition {
 }
 
 impl From<PositionForm> for PromptPosition {
-    fn from(said: PositionForm) -> Self {
-        match said {
+    fn from(form: PositionForm) -> Self {
+        match form {
             PositionForm::Word(RelativePosition::Relative) => Self::Relative,
             PositionForm::InChat { in_chat } => Self::InChat {
                 depth: in_chat.depth,

@@ -54,12 +54,12 @@ impl ServerTool for TimeTool {
         .map_err(|_| "`utc_offset` must look like +02:00.".to_owned())?;
         let now = self.clock.now();
         let local = now.to_utc().with_timezone(&offset);
-        let told = json!({
+        let output = json!({
             "time": local.to_rfc3339_opts(SecondsFormat::Secs, true),
             "weekday": local.format("%A").to_string(),
             "unix_seconds": now.0.div_euclid(1_000),
         });
-        Ok(told.to_string())
+        Ok(output.to_string())
     }
 }
 

@@ -132,9 +132,9 @@ impl McpSession {
         if !self.headers.contains_key(&SESSION) {
             return;
         }
-        if let Ok(goodbye) = self.client.delete(self.url.clone()) {
+        if let Ok(delete) = self.client.delete(self.url.clone()) {
             // A server that misses this request discards the session after its own timeout.
-            let _ = timeout(CLOSE_TIMEOUT, goodbye.headers(self.headers.clone()).send()).await;
+            let _ = timeout(CLOSE_TIMEOUT, delete.headers(self.headers.clone()).send()).await;
         }
     }
 
@@ -188,8 +188,8 @@ async fn read_whole(mut response: Response, id: i64) -> Result<Value, McpError> 
         }
         body.extend_from_slice(&chunk);
     }
-    let said = serde_json::from_slice(&body).map_err(|_| McpError::InvalidResponse)?;
-    message::find_response(&said, id).unwrap_or(Err(McpError::InvalidResponse))
+    let reply = serde_json::from_slice(&body).map_err(|_| McpError::InvalidResponse)?;
+    message::find_response(&reply, id).unwrap_or(Err(McpError::InvalidResponse))
 }
 
 async fn read_stream(mut response: Response, id: i64) -> Result<Value, McpError> {
@@ -215,8 +215,8 @@ fn parse_frame(frame: &SseFrame, id: i64) -> Option<Result<Value, McpError>> {
         SseFrame::Comment => None,
         SseFrame::Oversized => Some(Err(McpError::TooLarge)),
         SseFrame::Event { data, .. } => {
-            let said: Value = serde_json::from_str(data).ok()?;
-            message::find_response(&said, id)
+            let reply: Value = serde_json::from_str(data).ok()?;
+            message::find_response(&reply, id)
         }
     }
 }

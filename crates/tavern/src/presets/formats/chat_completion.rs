@@ -197,7 +197,7 @@ fn legacy_entries(reading: &mut FieldReader) -> Option<Vec<PresetEntry>> {
 
 /// Warns about settings of the file that have no effect here.
 fn warn_unused_fields(reading: &mut FieldReader) {
-    let said =
+    let has_field =
         |fields: &Map<String, Value>, name: &str| fields.get(name).is_some_and(|it| !is_blank(it));
     let is_on =
         |fields: &Map<String, Value>, name: &str| fields.get(name).and_then(boolean) == Some(true);
@@ -209,7 +209,7 @@ fn warn_unused_fields(reading: &mut FieldReader) {
         ),
         ("send_if_empty", "a text to send for an empty message"),
     ] {
-        if said(&reading.fields, field) {
+        if has_field(&reading.fields, field) {
             reading.warn(unused_warning(field, what));
         }
     }
