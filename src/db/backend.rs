@@ -40,9 +40,9 @@ impl StaleAfter {
     /// written before the clock was set back.
     pub fn condition(&self, heartbeat_at: impl ColumnTrait, now: Timestamp) -> SimpleExpr {
         let clock = || lease_time(self.dialect, now);
-        let beat = || Expr::col(heartbeat_at);
-        let silent = beat().lte(clock().sub(self.after_ms));
-        silent.or(beat().gte(clock().add(self.after_ms)))
+        let heartbeat = || Expr::col(heartbeat_at);
+        let silent = heartbeat().lte(clock().sub(self.after_ms));
+        silent.or(heartbeat().gte(clock().add(self.after_ms)))
     }
 }
 

@@ -49,8 +49,8 @@ pub async fn load(
 ) -> Result<Vec<Lorebook>, DbErr> {
     let targets = link_targets(request);
     let mut any = Condition::any();
-    for (place, _) in &targets {
-        any = any.add(place.condition());
+    for (target, _) in &targets {
+        any = any.add(target.condition());
     }
     let links = lorebook_link::Entity::find()
         .filter(any)
@@ -60,9 +60,9 @@ pub async fn load(
         .all(db)
         .await?;
     let mut rows: Vec<(LorebookSource, lorebook::Model)> = Vec::new();
-    for (place, source) in targets {
-        let of_place = links.iter().filter(|(link, _)| place.is_target_of(link));
-        let books = of_place.filter_map(|(_, book)| book.clone());
+    for (target, source) in targets {
+        let of_target = links.iter().filter(|(link, _)| target.is_target_of(link));
+        let books = of_target.filter_map(|(_, book)| book.clone());
         rows.extend(books.map(|it| (source, it)));
     }
     if let Some(named) = find_card_world(db, request).await? {
@@ -174,23 +174,23 @@ fn build_lorebook(
 }
 
 fn link_targets(request: &LoreRequest) -> Vec<(LinkTarget, LorebookSource)> {
-    let mut places: Vec<(LinkTarget, LorebookSource)> = Vec::new();
+    let mut targets: Vec<(LinkTarget, LorebookSource)> = Vec::new();
     let conversation = request.conversation.map(LinkTarget::Conversation);
-    places.extend(conversation.map(|it| (it, LorebookSource::Conversation)));
-    places.extend(
+    targets.extend(conversation.map(|it| (it, LorebookSource::Conversation)));
+    targets.extend(
         request
             .user_membership
             .map(|it| (LinkTarget::Membership(it), LorebookSource::Persona)),
     );
     let played = request.user_character.map(LinkTarget::Character);
-    places.extend(played.map(|it| (it, LorebookSource::Persona)));
+    targets.extend(played.map(|it| (it, LorebookSource::Persona)));
     let space = request.space.map(LinkTarget::Space);
-    places.extend(space.map(|it| (it, LorebookSource::Space)));
+    targets.extend(space.map(|it| (it, LorebookSource::Space)));
     let speaker = request
         .speaker
         .map(|it| LinkTarget::Character(it.character));
-    places.extend(speaker.map(|it| (it, LorebookSource::Character)));
-    places
+    targets.extend(speaker.map(|it| (it, LorebookSource::Character)));
+    targets
 }
 
 /// Returns the lorebook in the card owner's library with exactly the name in the card's `world`.

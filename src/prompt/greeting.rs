@@ -128,12 +128,12 @@ mod tests {
 
     #[test]
     fn greetings_for_groups_come_first_among_others() {
-        let company = GreetingAudience {
+        let audience = GreetingAudience {
             group: Some("Ada, Cid"),
             ..ALONE
         };
 
-        let greetings = expand_greetings(&card(), &company, Variables::default(), Timestamp(0));
+        let greetings = expand_greetings(&card(), &audience, Variables::default(), Timestamp(0));
 
         assert_eq!(greetings.texts[0], "Ada, Cid!");
         assert_eq!(greetings.texts.len(), 3);

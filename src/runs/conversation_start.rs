@@ -92,15 +92,15 @@ impl RunEngine {
     ///
     /// # Errors
     /// Returns `NotFound` when the membership does not exist, or an error when the database fails.
-    pub async fn insert_greetings(&self, seat: MembershipId) -> Result<(), EngineError> {
+    pub async fn insert_greetings(&self, membership: MembershipId) -> Result<(), EngineError> {
         let db = self.context.db.reader();
-        let seat = membership::find(db, seat).await?;
-        let Some(seat) = seat else {
+        let membership = membership::find(db, membership).await?;
+        let Some(membership) = membership else {
             return Err(CommandError::NotFound.into());
         };
-        match root_conversation::find_for_space(db, seat.space_id).await? {
+        match root_conversation::find_for_space(db, membership.space_id).await? {
             Some(root) => self
-                .insert_greetings_into(root, seat.space_id)
+                .insert_greetings_into(root, membership.space_id)
                 .await
                 .map(|_| ()),
             None => Ok(()),
@@ -134,32 +134,32 @@ impl RunEngine {
             .one(db)
             .await?
             .ok_or(CommandError::NotFound)?;
-        let seats = membership::list_active(db, id).await?;
-        let host = seats
+        let memberships = membership::list_active(db, id).await?;
+        let host = memberships
             .iter()
             .find(|it| it.user_id.is_some() && it.user_id == space.owner_id);
         let host = host
             .map_or("you", |it| it.cached_display_name.as_str())
             .to_owned();
-        let people: Vec<_> = seats
+        let people: Vec<_> = memberships
             .iter()
             .filter(|it| it.kind == membership::MembershipKind::Human)
             .filter(|it| it.status == membership::MembershipStatus::Active)
             .map(|it| it.cached_display_name.as_str())
             .collect();
         let users = people.join(", ");
-        let seated: Vec<_> = seats
+        let characters: Vec<_> = memberships
             .iter()
             .filter(|it| it.status == membership::MembershipStatus::Active)
             .filter_map(|it| Some((it, it.character_id?)))
             .collect();
-        let names: Vec<_> = seated
+        let names: Vec<_> = characters
             .iter()
             .map(|(it, _)| it.cached_display_name.as_str())
             .collect();
         let group = names.join(", ");
         let cards = character::Entity::find()
-            .filter(character::Column::Id.is_in(seated.iter().map(|(_, card)| *card)))
+            .filter(character::Column::Id.is_in(characters.iter().map(|(_, card)| *card)))
             .all(db)
             .await?;
         let mut known = Variables {
@@ -169,23 +169,25 @@ impl RunEngine {
         };
         let greeted = timeline::list_authors(db, conversation).await?;
         let mut greetings = Vec::new();
-        let new = seated.iter().filter(|(it, _)| !greeted.contains(&it.id));
-        for (seat, card) in new {
+        let new = characters
+            .iter()
+            .filter(|(it, _)| !greeted.contains(&it.id));
+        for (membership, card) in new {
             let Some(row) = cards.iter().find(|it| it.id == *card) else {
                 continue;
             };
             let Ok(card) = Card::from_document(row.card.clone()) else {
                 continue;
             };
-            let company = greeting::GreetingAudience {
-                character: &seat.cached_display_name,
+            let audience = greeting::GreetingAudience {
+                character: &membership.cached_display_name,
                 user: &host,
-                group: (seated.len() > 1).then_some(group.as_str()),
+                group: (characters.len() > 1).then_some(group.as_str()),
                 users: &users,
                 conversation,
             };
             let now = self.context.clock.now();
-            let rendered = greeting::expand_greetings(&card, &company, known.clone(), now);
+            let rendered = greeting::expand_greetings(&card, &audience, known.clone(), now);
             let mut texts = Vec::new();
             for text in rendered.texts {
                 let token_count = self.count_tokens(text.clone()).await?;
@@ -198,7 +200,7 @@ impl RunEngine {
                     .extend(rendered.changes.conversation.clone());
                 known.space.extend(rendered.changes.space.clone());
                 greetings.push(Greeting {
-                    membership: seat.id,
+                    membership: membership.id,
                     texts,
                     macros: rendered.changes,
                 });

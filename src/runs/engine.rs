@@ -246,10 +246,10 @@ impl RunEngine {
     pub async fn start_copilot(
         &self,
         conversation: ConversationId,
-        seat: MembershipId,
+        membership: MembershipId,
     ) -> Result<(), EngineError> {
         match self
-            .step(conversation, Command::CopilotStarted { seat })
+            .step(conversation, Command::CopilotStarted { membership })
             .await
         {
             // The conversation was archived or deleted meanwhile; the copilot does not start.

@@ -180,7 +180,8 @@ pub struct ExportedConversation {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct ExportedMessage {
     pub seq: i64,
-    pub seat: i64,
+    #[serde(rename = "seat")]
+    pub membership: i64,
     pub role: message::MessageRole,
     pub content: String,
     pub visibility: message::Visibility,
@@ -242,7 +243,8 @@ pub struct ExportedRound {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct ExportedSlot {
     pub position: i64,
-    pub seat: i64,
+    #[serde(rename = "seat")]
+    pub membership: i64,
     pub status: slot::SlotStatus,
     pub skip_reason: Option<String>,
     pub chosen_because: String,
@@ -258,7 +260,8 @@ pub struct ExportedRun {
     pub kind: run::RunKind,
     pub status: run::RunStatus,
     pub reason: run::RunReason,
-    pub seat: i64,
+    #[serde(rename = "seat")]
+    pub membership: i64,
     pub run_after: Option<Timestamp>,
     pub burst_started_at: Option<Timestamp>,
     pub created_at: Timestamp,

@@ -52,7 +52,7 @@ pub async fn membership_documents(
         .all(db)
         .await?;
     let usernames: HashMap<_, _> = people.into_iter().map(|it| (it.id, it.username)).collect();
-    let seats = memberships.iter().map(|it| document::ExportedMembership {
+    let memberships = memberships.iter().map(|it| document::ExportedMembership {
         key: it.id.0,
         kind: it.kind,
         username: it.user_id.and_then(|id| usernames.get(&id).cloned()),
@@ -69,7 +69,7 @@ pub async fn membership_documents(
         settings: it.settings.clone(),
         created_at: it.created_at,
     });
-    Ok(seats.collect())
+    Ok(memberships.collect())
 }
 
 /// Returns the characters whose cards these memberships use or used.
@@ -129,10 +129,10 @@ pub async fn preset_documents(
     memberships: &[membership::Model],
 ) -> Result<Vec<document::ExportedPreset>, DbErr> {
     let named = |settings: &Value| settings["preset"]["preset_id"].as_i64();
-    let of_seats = memberships
+    let of_memberships = memberships
         .iter()
         .flat_map(|it| [it.preset_id.map(|id| id.0), named(&it.settings)]);
-    let ids = of_seats.chain([named(&space.settings)]).flatten();
+    let ids = of_memberships.chain([named(&space.settings)]).flatten();
     let rows = preset::Entity::find()
         .filter(preset::Column::Id.is_in(ids))
         .order_by_asc(preset::Column::Id)
@@ -201,7 +201,7 @@ pub fn message_document(
     let is_gone = row.visibility == Visibility::Hidden;
     let mut line = document::ExportedMessage {
         seq: row.seq,
-        seat: row.space_membership_id.0,
+        membership: row.space_membership_id.0,
         role: row.role,
         content: row.content.clone(),
         visibility: row.visibility,

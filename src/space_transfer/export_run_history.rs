@@ -136,7 +136,7 @@ impl<'a> HistoryCursor<'a> {
                 .or_default()
                 .push(document::ExportedSlot {
                     position: it.position,
-                    seat: it.space_membership_id.0,
+                    membership: it.space_membership_id.0,
                     status: it.status,
                     skip_reason: it.skip_reason,
                     chosen_because: it.chosen_because,
@@ -262,7 +262,7 @@ fn run_document(
         kind: run.kind,
         status: run.status,
         reason: run.reason,
-        seat: run.speaker_space_membership_id.0,
+        membership: run.speaker_space_membership_id.0,
         run_after: run.run_after,
         burst_started_at: run.burst_started_at,
         created_at: run.created_at,

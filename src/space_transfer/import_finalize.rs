@@ -167,24 +167,27 @@ async fn update_memberships(
 ) -> Result<(), ChatImportError> {
     let mut has_owner = false;
     let mut used_characters = HashSet::new();
-    for seat in &result.head.memberships {
+    for membership in &result.head.memberships {
         let mut row = membership::ActiveModel {
-            id: Set(result.ids.memberships[&seat.key]),
-            preset_id: Set(seat.preset.and_then(|key| presets.get(&key).copied())),
-            settings: Set(with_preset_id(&seat.settings, presets)),
+            id: Set(result.ids.memberships[&membership.key]),
+            preset_id: Set(membership.preset.and_then(|key| presets.get(&key).copied())),
+            settings: Set(with_preset_id(&membership.settings, presets)),
             ..Default::default()
         };
-        let card = seat
+        let card = membership
             .character
             .and_then(|key| character_ids.get(&key).copied());
-        let name = seat.username.as_deref().map(names::normalize_username);
-        if let (MembershipKind::Character, Some(card)) = (seat.kind, card)
+        let name = membership
+            .username
+            .as_deref()
+            .map(names::normalize_username);
+        if let (MembershipKind::Character, Some(card)) = (membership.kind, card)
             && used_characters.insert(card)
         {
             row.character_id = Set(Some(card));
             row.avatar_hash = Set(pictures.get(&card).cloned());
-            row.status = Set(seat.status);
-        } else if seat.kind == MembershipKind::Human
+            row.status = Set(membership.status);
+        } else if membership.kind == MembershipKind::Human
             && name.as_ref() == Some(&result.owner.username_key)
             && !has_owner
         {

@@ -36,9 +36,9 @@ pub async fn create_contents(
             space_row(hidden, &head.space)?.update(tx).await?;
             space_variable::set(tx, hidden, head.variables.clone()).await?;
             let mut ids = IdMap::default();
-            for seat in &head.memberships {
-                let row = empty_membership(hidden, seat).insert(tx).await?;
-                ids.memberships.insert(seat.key, row.id);
+            for membership in &head.memberships {
+                let row = empty_membership(hidden, membership).insert(tx).await?;
+                ids.memberships.insert(membership.key, row.id);
             }
             for it in &head.conversations {
                 let parent = it.parent.map(|key| ids.conversations.get(&key).copied());
@@ -191,7 +191,8 @@ fn message_row(
     line: document::ExportedMessage,
 ) -> Result<import_writer::MessageRow, ChatImportError> {
     let membership = |key: i64| ids.memberships.get(&key).copied();
-    let author = membership(line.seat).ok_or_else(|| invalid_file("the author of a message"))?;
+    let author =
+        membership(line.membership).ok_or_else(|| invalid_file("the author of a message"))?;
     let active = usize::try_from(line.active_swipe).unwrap_or(usize::MAX);
     let shown = match line.texts.get(active) {
         Some(text) => text.content.clone(),

@@ -123,9 +123,9 @@ fn referenced_seqs(entry: &ExportedHistory) -> Vec<i64> {
                 it.expected_last_seq,
                 it.superseded_by_seq,
             ];
-            let said = it.prompt.iter().flat_map(|it| it.record.recorded_texts());
-            let said = said.map(|it| it.message.0);
-            debug.into_iter().flatten().chain(said).collect()
+            let texts = it.prompt.iter().flat_map(|it| it.record.recorded_texts());
+            let texts = texts.map(|it| it.message.0);
+            debug.into_iter().flatten().chain(texts).collect()
         }
     }
 }
@@ -140,8 +140,8 @@ struct HistoryIdMap<'a> {
 
 impl HistoryIdMap<'_> {
     fn membership(&self, key: i64) -> Result<MembershipId, ChatImportError> {
-        let seat = self.memberships.get(&key).copied();
-        seat.ok_or_else(|| invalid_file("the speaker of a run"))
+        let membership = self.memberships.get(&key).copied();
+        membership.ok_or_else(|| invalid_file("the speaker of a run"))
     }
 
     fn message(&self, seq: Option<i64>) -> Option<MessageId> {
@@ -180,7 +180,7 @@ impl HistoryRows {
                 id: SlotId(0), // assigned by the database
                 round_id: round.key,
                 position: slot.position,
-                space_membership_id: ids.membership(slot.seat)?,
+                space_membership_id: ids.membership(slot.membership)?,
                 status: slot.status,
                 skip_reason: parse_word(slot.skip_reason)?,
                 chosen_because: slot.chosen_because,
@@ -248,7 +248,7 @@ impl HistoryRows {
             kind: run.kind,
             status: run.status,
             reason: run.reason,
-            speaker_space_membership_id: ids.membership(run.seat)?,
+            speaker_space_membership_id: ids.membership(run.membership)?,
             run_after: run.run_after,
             burst_started_at: run.burst_started_at,
             created_at: run.created_at,

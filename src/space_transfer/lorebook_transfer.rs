@@ -189,8 +189,8 @@ pub async fn create_all(
             .column(lorebook_entry::Column::Id)
             .filter(lorebook_entry::Column::LorebookId.eq(created.id))
             .order_by_asc(lorebook_entry::Column::Position);
-        let shelved: Vec<i64> = entry_ids.into_tuple().all(tx).await?;
-        let renamed = it.entry_keys.iter().zip(shelved);
+        let stored_ids: Vec<i64> = entry_ids.into_tuple().all(tx).await?;
+        let renamed = it.entry_keys.iter().zip(stored_ids);
         keys.by_old_key.extend(renamed.map(|(old, new)| {
             let (book, old_book) = (created.id, it.key);
             (format!("{old_book}.{old}"), format!("{book}.{new}"))

@@ -73,7 +73,7 @@ pub async fn create(
             let mut row = new_model(Some(owner), now).into_active_model();
             row.id = NotSet;
             let space = apply_rules(row, rules).insert(tx).await?;
-            let seat = roster_changes::new_human_row(
+            let membership = roster_changes::new_human_row(
                 space.id,
                 owner,
                 MembershipRole::Owner,
@@ -81,7 +81,7 @@ pub async fn create(
                 0,
                 now,
             );
-            membership::Entity::insert(seat).exec(tx).await?;
+            membership::Entity::insert(membership).exec(tx).await?;
             Ok(space)
         })
     })
@@ -194,13 +194,13 @@ pub async fn list_for_user(
 
 /// Selects the spaces in which the user is an active member.
 pub fn select_for_user(user: UserId) -> Select<Entity> {
-    let seats = membership::Entity::find()
+    let memberships = membership::Entity::find()
         .select_only()
         .column(membership::Column::SpaceId)
         .filter(membership::Column::UserId.eq(user))
         .filter(membership::Column::Status.eq(membership::MembershipStatus::Active));
     Entity::find()
-        .filter(Column::Id.in_subquery(seats.into_query()))
+        .filter(Column::Id.in_subquery(memberships.into_query()))
         .filter(Column::IsHidden.eq(false))
 }
 

@@ -307,12 +307,12 @@ pub async fn disable_copilots_in(
         .into_tuple()
         .all(db)
         .await?;
-    let seats = || Column::Id.is_in(ids.iter().copied());
+    let memberships = || Column::Id.is_in(ids.iter().copied());
     disable_copilot(Entity::update_many())
-        .filter(seats())
+        .filter(memberships())
         .exec(db)
         .await?;
-    Entity::find().filter(seats()).all(db).await
+    Entity::find().filter(memberships()).all(db).await
 }
 
 fn disable_copilot(update: UpdateMany<Entity>) -> UpdateMany<Entity> {

@@ -66,17 +66,17 @@ pub async fn update(
 ) -> Result<UpdatedMembership, SpaceUpdateError<Model>> {
     db.write(move |tx| {
         Box::pin(async move {
-            let seat = Entity::find_by_id(id).one(tx).await?;
-            let seat = seat.ok_or(SpaceUpdateError::NotFound)?;
-            let space_id = seat.space_id;
-            if seat.can_have_runs() && change.affects_scheduling() {
+            let membership = Entity::find_by_id(id).one(tx).await?;
+            let membership = membership.ok_or(SpaceUpdateError::NotFound)?;
+            let space_id = membership.space_id;
+            if membership.can_have_runs() && change.affects_scheduling() {
                 needs_step::mark_all(tx, space_id).await?;
             }
             let space = space::lock(tx, space_id)
                 .await?
                 .ok_or(SpaceUpdateError::NotFound)?;
-            let seats = membership::list_active(tx, space_id).await?;
-            let present = seats
+            let memberships = membership::list_active(tx, space_id).await?;
+            let present = memberships
                 .iter()
                 .find(|it| it.id == id && it.status == MembershipStatus::Active)
                 .ok_or(SpaceUpdateError::NotFound)?;
@@ -91,11 +91,13 @@ pub async fn update(
             let becomes_owner =
                 change.role == Some(MembershipRole::Owner) && present.role != MembershipRole::Owner;
             let handed_over = match becomes_owner {
-                true => Some(transfer_ownership(tx, space, present, &seats, &mut others).await?),
+                true => {
+                    Some(transfer_ownership(tx, space, present, &memberships, &mut others).await?)
+                }
                 false => None,
             };
             if let Some(position) = change.position {
-                others.extend(reorder(tx, &seats, id, position).await?);
+                others.extend(reorder(tx, &memberships, id, position).await?);
             }
             let row = Entity::find_by_id(id)
                 .one(tx)
@@ -105,12 +107,12 @@ pub async fn update(
             if let Some(name) = shown_name {
                 row.cached_display_name.set_if_not_equals(name);
             }
-            let seat = match row.is_changed() {
+            let membership = match row.is_changed() {
                 true => row.update(tx).await?,
                 false => row.try_into()?,
             };
             Ok(UpdatedMembership {
-                membership: seat,
+                membership,
                 others,
                 space_with_new_owner: handed_over,
             })
@@ -166,13 +168,13 @@ async fn reorder(
     position: i64,
 ) -> Result<Vec<Model>, DbErr> {
     let mut moved = Vec::new();
-    for (seat, place) in new_positions(memberships, id, position) {
-        if seat.position != place {
+    for (membership, new_position) in new_positions(memberships, id, position) {
+        if membership.position != new_position {
             let mut row = ActiveModel {
-                id: ActiveValue::Unchanged(seat.id),
+                id: ActiveValue::Unchanged(membership.id),
                 ..Default::default()
             };
-            row.position = Set(place);
+            row.position = Set(new_position);
             moved.push(row.update(tx).await?);
         }
     }
@@ -182,9 +184,9 @@ async fn reorder(
 
 /// Returns each membership with its position after `id` has moved to `position`.
 fn new_positions(memberships: &[Model], id: MembershipId, position: i64) -> Vec<(&Model, i64)> {
-    let (mover, mut order): (Vec<_>, Vec<_>) = memberships.iter().partition(|it| it.id == id);
+    let (moved, mut order): (Vec<_>, Vec<_>) = memberships.iter().partition(|it| it.id == id);
     let at = usize::try_from(position).unwrap_or(0).min(order.len());
-    order.splice(at..at, mover);
+    order.splice(at..at, moved);
     order.into_iter().zip(0..).collect()
 }
 

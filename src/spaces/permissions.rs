@@ -55,15 +55,15 @@ impl Access {
     /// Returns the access of a user with this membership, if any. `None`: the user is not a member,
     /// and the API treats the space as missing.
     pub fn for_member(membership: Option<&membership::Model>, is_admin: bool) -> Option<Self> {
-        let seat = membership
+        let membership = membership
             .filter(|it| it.status == MembershipStatus::Active && it.kind == MembershipKind::Human);
-        if seat.is_none() && !is_admin {
+        if membership.is_none() && !is_admin {
             return None;
         }
         Some(Self {
-            role: seat.map(|it| it.role),
+            role: membership.map(|it| it.role),
             is_admin,
-            is_observer: seat.is_some_and(|it| it.participation == Participation::Observer),
+            is_observer: membership.is_some_and(|it| it.participation == Participation::Observer),
         })
     }
 

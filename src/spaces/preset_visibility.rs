@@ -18,13 +18,13 @@ pub async fn is_visible_to(
     user: UserId,
     preset: PresetId,
 ) -> Result<bool, DbErr> {
-    let seats = membership::Entity::find()
+    let memberships = membership::Entity::find()
         .select_only()
         .column(membership::Column::SpaceId)
         .filter(membership::Column::PresetId.eq(preset))
         .filter(membership::Column::Status.eq(membership::MembershipStatus::Active));
     let used = Condition::any()
-        .add(space::Column::Id.in_subquery(seats.into_query()))
+        .add(space::Column::Id.in_subquery(memberships.into_query()))
         .add(preset_id_in_settings(dialect).eq(preset.to_string()));
     let met = lifecycle::select_for_user(user)
         .filter(used)

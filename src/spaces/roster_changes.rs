@@ -116,7 +116,7 @@ pub async fn insert_or_reactivate(
         }
     }
     match earlier {
-        Some(seat) => Ok(reactivate(tx, seat, &new_member).await?),
+        Some(membership) => Ok(reactivate(tx, membership, &new_member).await?),
         None => {
             let position = membership::next_position(tx, space).await?;
             let row = match new_member {
@@ -255,23 +255,23 @@ pub async fn remove_member(
 ) -> Result<Model, RemoveMemberError> {
     db.write(move |tx| {
         Box::pin(async move {
-            let seat = Entity::find_by_id(id).one(tx).await?;
-            let seat = seat.ok_or(RemoveMemberError::NotFound)?;
-            let space = seat.space_id;
-            if seat.can_have_runs() {
+            let membership = Entity::find_by_id(id).one(tx).await?;
+            let membership = membership.ok_or(RemoveMemberError::NotFound)?;
+            let space = membership.space_id;
+            if membership.can_have_runs() {
                 needs_step::mark_all(tx, space).await?;
             }
             // Checked again under the lock: the space may have been transferred to them just now.
             space::lock(tx, space)
                 .await?
                 .ok_or(RemoveMemberError::NotFound)?;
-            let seat = Entity::find_by_id(id).one(tx).await?;
-            let seat = seat.filter(|it| it.status == MembershipStatus::Active);
-            let seat = seat.ok_or(RemoveMemberError::NotFound)?;
-            match seat.role {
+            let membership = Entity::find_by_id(id).one(tx).await?;
+            let membership = membership.filter(|it| it.status == MembershipStatus::Active);
+            let membership = membership.ok_or(RemoveMemberError::NotFound)?;
+            match membership.role {
                 MembershipRole::Owner => Err(RemoveMemberError::IsOwner),
                 _ => {
-                    let left = mark_removed(seat).update(tx).await?;
+                    let left = mark_removed(membership).update(tx).await?;
                     guest_cleanup::delete_if_unreferenced(tx, &left, now).await?;
                     Ok(left)
                 }
@@ -367,15 +367,15 @@ async fn update_active(
     condition: SimpleExpr,
     columns: Vec<(Column, SimpleExpr)>,
 ) -> Result<Vec<Model>, DbErr> {
-    let seats = condition.and(Column::Status.eq(MembershipStatus::Active));
+    let memberships = condition.and(Column::Status.eq(MembershipStatus::Active));
     // Locked in a fixed order: transactions that lock many rows in different orders deadlock.
-    let in_order = Entity::find().filter(seats.clone());
+    let in_order = Entity::find().filter(memberships.clone());
     let in_order = in_order.order_by_asc(Column::Id).lock(LockType::Update);
     in_order.all(tx).await?;
-    let mut update = Entity::update_many().filter(seats.clone());
+    let mut update = Entity::update_many().filter(memberships.clone());
     for (column, value) in columns {
         update = update.col_expr(column, value);
     }
     update.exec(tx).await?;
-    Entity::find().filter(seats).all(tx).await
+    Entity::find().filter(memberships).all(tx).await
 }

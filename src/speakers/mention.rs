@@ -70,8 +70,8 @@ fn explicit_mentions<'a>(
 
     let mut ranges: Vec<(MembershipId, Range<usize>)> = Vec::new();
     for name in &names {
-        let has_place = ranges.iter().any(|(id, _)| *id == name.candidate.id);
-        if !has_place && let Some(place) = find_free_at_name(text, &name.folded, &ranges) {
+        let has_range = ranges.iter().any(|(id, _)| *id == name.candidate.id);
+        if !has_range && let Some(place) = find_free_at_name(text, &name.folded, &ranges) {
             ranges.push((name.candidate.id, place));
         }
     }
@@ -195,12 +195,12 @@ fn callable_words(name: &str) -> Vec<String> {
 fn words(name: &str) -> Vec<&str> {
     let mut words: Vec<Range<usize>> = Vec::new();
     for (at, word) in name.unicode_word_indices() {
-        let glued = |last: &Range<usize>| {
+        let adjoins = |last: &Range<usize>| {
             let neighbors = [name[..at].chars().next_back(), word.chars().next()];
             last.end == at && neighbors.into_iter().flatten().any(continues_word)
         };
         match words.last_mut() {
-            Some(last) if glued(last) => last.end = at + word.len(),
+            Some(last) if adjoins(last) => last.end = at + word.len(),
             _ => words.push(at..at + word.len()),
         }
     }

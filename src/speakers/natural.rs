@@ -61,8 +61,8 @@ fn roll_talkativeness(candidate: &Candidate, dice: &mut SeededRandom) -> Option<
 }
 
 fn select_fallback(eligible: &[&Candidate], dice: &mut SeededRandom) -> Option<SpeakerChoice> {
-    let talkers = eligible.iter().copied();
-    let talkers: Vec<&Candidate> = talkers.filter(|it| it.talkativeness > 0.0).collect();
-    let drawn = dice.choose(&talkers).or_else(|| dice.choose(eligible))?;
+    let talkative = eligible.iter().copied();
+    let talkative: Vec<&Candidate> = talkative.filter(|it| it.talkativeness > 0.0).collect();
+    let drawn = dice.choose(&talkative).or_else(|| dice.choose(eligible))?;
     Some(SpeakerChoice::new(drawn.id, "drawn at random"))
 }

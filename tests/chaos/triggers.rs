@@ -125,7 +125,7 @@ pub async fn stuck(url: &str) -> Result<Vec<String>, sqlx::Error> {
     let mut db = PgConnection::connect(url).await?;
     let sql = "SELECT concat('run ', id, ' of conversation ', conversation_id, ' is ', status, ', lease ', lease, ' of ', worker_id, \
         ', due at ', run_after, ', beat at ', heartbeat_at) FROM conversation_runs WHERE status IN ('queued', 'running') \
-        UNION ALL SELECT concat('round ', id, ' of conversation ', conversation_id, ' goes on') FROM conversation_rounds WHERE status = 'active' AND state = 'generating'";
+        UNION ALL SELECT concat('round ', id, ' of conversation ', conversation_id, ' is generating') FROM conversation_rounds WHERE status = 'active' AND state = 'generating'";
     sqlx::query_scalar(sql).fetch_all(&mut db).await
 }
 

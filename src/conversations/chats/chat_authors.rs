@@ -89,7 +89,7 @@ impl AuthorMap {
             return author.clone();
         }
         let author = match self.chosen.get(&name.name) {
-            Some(AuthorChoice::Membership(seat)) => AuthorTarget::Existing(*seat),
+            Some(AuthorChoice::Membership(membership)) => AuthorTarget::Existing(*membership),
             Some(AuthorChoice::New) => self.new_author(&name),
             None => self.resolve_unchosen(&name),
         };
@@ -98,10 +98,10 @@ impl AuthorMap {
     }
 
     /// Records the membership that was created for a new author.
-    pub fn set_membership(&mut self, new: &AuthorName, seat: MembershipId) {
+    pub fn set_membership(&mut self, new: &AuthorName, membership: MembershipId) {
         for author in self.known.values_mut() {
             if *author == AuthorTarget::New(new.clone()) {
-                *author = AuthorTarget::Existing(seat);
+                *author = AuthorTarget::Existing(membership);
             }
         }
     }
@@ -117,8 +117,8 @@ impl AuthorMap {
         matches.sort_by_key(|(kind, status, _, _)| {
             (*kind != name.kind(), *status != MembershipStatus::Active)
         });
-        if let Some((_, _, _, seat)) = matches.first() {
-            return AuthorTarget::Existing(*seat);
+        if let Some((_, _, _, membership)) = matches.first() {
+            return AuthorTarget::Existing(*membership);
         }
         match self.importer.take_if(|_| name.is_user) {
             Some(importer) => AuthorTarget::Existing(importer),

@@ -141,8 +141,8 @@ impl<C: ConnectionTrait> ChatExporter<C> {
                     let here = of_kind
                         .clone()
                         .find(|it| it.status == MembershipStatus::Active);
-                    let seat = here.or_else(|| of_kind.next());
-                    seat.map(|it| it.cached_display_name.as_str())
+                    let membership = here.or_else(|| of_kind.next());
+                    membership.map(|it| it.cached_display_name.as_str())
                 };
                 let header = export::header_line(&ExportedHeader {
                     user_name: named(MembershipKind::Human),

@@ -163,8 +163,8 @@ impl<'a> ChatImporter<'a> {
         self.next_seq += i64::try_from(messages.len()).unwrap_or(0);
         let memberships = import_writer::write_batch(&self.services.db, target, messages).await?;
         self.services.db.merge_segments().await;
-        for (name, seat) in memberships {
-            self.chat.authors.set_membership(&name, seat);
+        for (name, membership) in memberships {
+            self.chat.authors.set_membership(&name, membership);
         }
         Ok(())
     }

@@ -200,7 +200,7 @@ fn to_rows(
     let numbered = (target.first_seq..).zip(messages);
     let line = |(seq, entry): (i64, ImportedMessage)| {
         let author = match &entry.author {
-            AuthorTarget::Existing(seat) => *seat,
+            AuthorTarget::Existing(membership) => *membership,
             AuthorTarget::New(name) => memberships[name],
         };
         let texts = entry.message.texts.into_iter().map(to_swipe_text);

@@ -94,8 +94,8 @@ impl InstanceLock {
 
     /// Writes the heartbeat and returns whether this process still owns the file.
     async fn renew(&self, db: &Db, now: Timestamp) -> Result<bool, DbErr> {
-        let beat = "update instance_lock set heartbeat_at = ? where owner = ?";
-        Ok(self.execute(db, beat, vec![now.0.into()]).await? == 1)
+        let update = "update instance_lock set heartbeat_at = ? where owner = ?";
+        Ok(self.execute(db, update, vec![now.0.into()]).await? == 1)
     }
 
     async fn execute(

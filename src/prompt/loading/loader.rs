@@ -80,7 +80,7 @@ pub async fn load_in_scope(
     let PromptScope {
         conversation,
         space,
-        memberships: mut seats,
+        mut memberships,
     } = scope;
     let speaking = SpeakerContext {
         speaker: request.speaker,
@@ -88,23 +88,28 @@ pub async fn load_in_scope(
         kind: request.kind,
         now: request.now,
     };
-    let (mut context, mut owners) = space_settings(db, &speaking, &space, &seats).await?;
+    let (mut context, mut owners) = space_settings(db, &speaking, &space, &memberships).await?;
     let id = conversation.id;
     let history = history_query::load_history(db, id, request.cutoff_seq, context.limits()).await?;
     let authors = history.iter().map(|it| it.space_membership_id);
-    let removed = membership::load_missing(db, space.id, &seats, authors).await?;
+    let removed = membership::load_missing(db, space.id, &memberships, authors).await?;
     if !removed.is_empty() {
         let (cards, more) = load_cards(db, &removed).await?;
         owners.extend(more);
         context
             .members
             .extend(removed.iter().map(|it| to_prompt_member(it, &cards)));
-        seats.extend(removed);
+        memberships.extend(removed);
     }
     let cutoff_seq = history.last().map_or(0, |it| it.seq);
-    let user_seat = find_user_membership(&seats, &history, &request);
+    let user_membership = find_user_membership(&memberships, &history, &request);
     context.conversation = id;
-    context.note = author_note_of(&conversation.settings, request.speaker, &space, &seats);
+    context.note = author_note_of(
+        &conversation.settings,
+        request.speaker,
+        &space,
+        &memberships,
+    );
     context.n_user_turns = match context.note.interval {
         ..=1 => 1,
         _ => history_query::count_by_role(db, id, MessageRole::User, cutoff_seq)
@@ -113,8 +118,8 @@ pub async fn load_in_scope(
     };
     let own_scenario = non_blank_text(&conversation.settings, "scenario_override");
     context.scenario_override = own_scenario.or(context.scenario_override);
-    context.user = to_prompt_user(user_seat);
-    context.history = to_history_lines(history, &seats);
+    context.user = to_prompt_user(user_membership);
+    context.history = to_history_lines(history, &memberships);
     context.variables = Variables {
         space: space_variable::load_for_space(db, space.id).await?,
         conversation: VariableMap::deserialize(&conversation.variables["macros"])
@@ -126,8 +131,8 @@ pub async fn load_in_scope(
         space: Some(space.id),
         settings: &space.settings,
         variables: &conversation.variables,
-        user: user_seat.map(|it| it.id),
-        speaker: find_character(&context, &seats, &owners),
+        user: user_membership.map(|it| it.id),
+        speaker: find_character(&context, &memberships, &owners),
     };
     context.lore = lore_loader::load(db, &context, loader).await?;
     Ok(context)
@@ -303,7 +308,7 @@ fn find_user_membership<'a>(
         .and_then(|it| {
             memberships
                 .iter()
-                .find(|seat| seat.id == it.space_membership_id)
+                .find(|membership| membership.id == it.space_membership_id)
         })
         .filter(human);
     let here = |it: &&membership::Model| it.status == membership::MembershipStatus::Active;
@@ -329,8 +334,8 @@ fn to_history_lines(
     memberships: &[membership::Model],
 ) -> Vec<HistoryLine> {
     let name = |id: MembershipId| {
-        let seat = memberships.iter().find(|it| it.id == id);
-        seat.map_or_else(String::new, |it| it.cached_display_name.clone())
+        let membership = memberships.iter().find(|it| it.id == id);
+        membership.map_or_else(String::new, |it| it.cached_display_name.clone())
     };
     history
         .into_iter()

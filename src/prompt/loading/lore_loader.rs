@@ -34,14 +34,14 @@ pub struct LoreLoader<'a> {
 pub async fn load(
     db: &impl ConnectionTrait,
     context: &PromptContext,
-    shelf: LoreLoader<'_>,
+    loader: LoreLoader<'_>,
 ) -> Result<LoreInput, DbErr> {
     let card = context.character().and_then(|it| it.card.as_ref());
-    let speaker = shelf.speaker.zip(card);
+    let speaker = loader.speaker.zip(card);
     let request = active_lorebooks::LoreRequest {
-        conversation: shelf.conversation,
-        space: shelf.space,
-        user_membership: shelf.user,
+        conversation: loader.conversation,
+        space: loader.space,
+        user_membership: loader.user,
         user_character: None,
         speaker: speaker.map(|((character, owner), card)| active_lorebooks::LoreSpeaker {
             character,
@@ -59,7 +59,7 @@ pub async fn load(
     // Only decorators need the number of replies, and counting them is slow.
     let mut entries = books.iter().flat_map(|it| &it.entries);
     let needs_count = entries.any(|it| it.content.trim_start().starts_with("@@"));
-    let n_replies = match (needs_count, shelf.conversation) {
+    let n_replies = match (needs_count, loader.conversation) {
         (true, Some(id)) => {
             history_query::count_by_role(db, id, MessageRole::Assistant, cutoff_seq).await?
         }
@@ -72,8 +72,8 @@ pub async fn load(
     };
     Ok(LoreInput {
         lorebooks: books,
-        settings: ScanSettings::from_space_settings(shelf.settings, available_tokens),
-        timed: TimedEffects::deserialize(&shelf.variables["lore"]).unwrap_or_default(),
+        settings: ScanSettings::from_space_settings(loader.settings, available_tokens),
+        timed: TimedEffects::deserialize(&loader.variables["lore"]).unwrap_or_default(),
         n_replies,
     })
 }

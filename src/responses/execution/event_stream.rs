@@ -70,10 +70,10 @@ impl EventSender {
             buffered.n_bytes += events.iter().map(|it| it.json.len()).sum::<usize>();
             buffered.events.extend(events);
         }
-        let is_well = !buffered.is_too_slow;
+        let is_accepted = !buffered.is_too_slow;
         drop(buffered);
         self.shared.pushed.notify_one();
-        is_well
+        is_accepted
     }
 
     /// Waits until the reader has read everything that was pushed. For log readers, which can wait

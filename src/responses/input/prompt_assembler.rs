@@ -122,7 +122,7 @@ impl PromptAssembler {
         }
         let (calls, answers) = std::mem::take(&mut self.group).into_iter().unzip();
         let text = self.items.pop_if(|_| has_text);
-        let may_go = self.is_old && text.as_ref().is_none_or(|it| it.is_droppable);
+        let is_droppable = self.is_old && text.as_ref().is_none_or(|it| it.is_droppable);
         let message = match text {
             Some(text) => Message {
                 calls,
@@ -134,7 +134,7 @@ impl PromptAssembler {
         let all = std::iter::once(message).chain(answers);
         self.items.extend(all.map(|message| PromptItem {
             message,
-            is_droppable: may_go,
+            is_droppable,
         }));
     }
 }

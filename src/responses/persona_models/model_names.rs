@@ -38,8 +38,8 @@ pub enum PersonaModel {
     Space {
         space: Box<space::Model>,
         /// The active memberships, in roster order.
-        seats: Vec<membership::Model>,
-        seat: Box<membership::Model>,
+        memberships: Vec<membership::Model>,
+        membership: Box<membership::Model>,
     },
 }
 
@@ -138,13 +138,15 @@ async fn find_space(
     let Some(space) = space::Entity::find_by_id(id).one(db).await? else {
         return Ok(None);
     };
-    let seats = membership::list_active(db, id).await?;
-    let seat = seats.iter().find(|it| it.user_id == Some(requester.id));
-    let seat = seat.filter(|it| can_use(it, requester)).cloned();
-    Ok(seat.map(|seat| PersonaModel::Space {
+    let memberships = membership::list_active(db, id).await?;
+    let membership = memberships
+        .iter()
+        .find(|it| it.user_id == Some(requester.id));
+    let membership = membership.filter(|it| can_use(it, requester)).cloned();
+    Ok(membership.map(|membership| PersonaModel::Space {
         space: Box::new(space),
-        seat: Box::new(seat),
-        seats,
+        membership: Box::new(membership),
+        memberships,
     }))
 }
 
@@ -175,8 +177,10 @@ pub async fn list(db: &impl ConnectionTrait, user: UserId) -> Result<Vec<Persona
         .all(db)
         .await?;
     let may_ask = |it: &space::Model| {
-        let seat = memberships.iter().find(|seat| seat.space_id == it.id);
-        seat.is_some_and(|seat| can_use(seat, &requester))
+        let membership = memberships
+            .iter()
+            .find(|membership| membership.space_id == it.id);
+        membership.is_some_and(|membership| can_use(membership, &requester))
     };
     all.extend(spaces.into_iter().filter(may_ask).map(|it| PersonaListing {
         id: format!("{SPACE_PREFIX}{}", it.id),

@@ -51,8 +51,12 @@ pub async fn build_request(
         PersonaModel::Character { row, user } => {
             external_history::for_character(db, row, user, chain).await?
         }
-        PersonaModel::Space { space, seats, seat } => {
-            external_history::for_space(db, speaker, space, seats, seat, chain).await?
+        PersonaModel::Space {
+            space,
+            memberships,
+            membership,
+        } => {
+            external_history::for_space(db, speaker, space, memberships, membership, chain).await?
         }
     };
     apply_sampling(&mut context.preset, stored.sampling);
@@ -125,7 +129,7 @@ fn lines(
 fn author(persona: &PersonaModel, message: &Message) -> (MembershipId, String) {
     let (user, name) = match persona {
         PersonaModel::Character { user, .. } => (external_history::USER_MEMBERSHIP, user),
-        PersonaModel::Space { seat, .. } => (seat.id, &seat.cached_display_name),
+        PersonaModel::Space { membership, .. } => (membership.id, &membership.cached_display_name),
     };
     match (message.role, persona) {
         (PromptRole::System, _) => (NO_MEMBER, String::new()),
@@ -141,10 +145,10 @@ fn author(persona: &PersonaModel, message: &Message) -> (MembershipId, String) {
             };
             (author, name.clone())
         }
-        (PromptRole::Assistant, PersonaModel::Space { seats, .. }) => {
+        (PromptRole::Assistant, PersonaModel::Space { memberships, .. }) => {
             let name = message.name.clone().unwrap_or_default();
-            let seat = seats.iter().find(|it| it.cached_display_name == name);
-            (seat.map_or(NO_MEMBER, |it| it.id), name)
+            let membership = memberships.iter().find(|it| it.cached_display_name == name);
+            (membership.map_or(NO_MEMBER, |it| it.id), name)
         }
     }
 }

@@ -56,12 +56,16 @@ impl SpeakerQueue {
                 "asked for",
             )]
             .into(),
-            PersonaModel::Space { space, seats, seat } => {
+            PersonaModel::Space {
+                space,
+                memberships,
+                membership,
+            } => {
                 let asked = SpaceRequest {
                     space,
-                    memberships: seats,
-                    candidates: load_candidates(services, seats).await?,
-                    requester_id: seat.id,
+                    memberships,
+                    candidates: load_candidates(services, memberships).await?,
+                    requester_id: membership.id,
                 };
                 let items: Vec<&Value> = prior.iter().chain(input).collect();
                 let mut dice = SeededRandom::from_seed(rand::random());
@@ -148,23 +152,23 @@ impl SpeakerQueue {
         &self,
         speaker: MembershipId,
     ) -> Result<Option<provider::Model>, DbErr> {
-        let seat = self.membership(speaker);
-        let own = seat.and_then(|it| it.llm_provider_id);
-        let model = seat.and_then(membership::Model::model_override);
+        let membership = self.membership(speaker);
+        let own = membership.and_then(|it| it.llm_provider_id);
+        let model = membership.and_then(membership::Model::model_override);
         usable_providers::find(self.services.db.reader(), own, model).await
     }
 
     fn membership(&self, id: MembershipId) -> Option<&membership::Model> {
         match &self.persona_model {
             PersonaModel::Character { .. } => None,
-            PersonaModel::Space { seats, .. } => seats.iter().find(|it| it.id == id),
+            PersonaModel::Space { memberships, .. } => memberships.iter().find(|it| it.id == id),
         }
     }
 
     fn speaker_metadata(&self, choice: &SpeakerChoice) -> Value {
         match (&self.persona_model, self.membership(choice.id)) {
-            (PersonaModel::Space { .. }, Some(seat)) => {
-                speaker_selection::speaker_metadata(seat, &choice.reason)
+            (PersonaModel::Space { .. }, Some(membership)) => {
+                speaker_selection::speaker_metadata(membership, &choice.reason)
             }
             (PersonaModel::Space { .. }, None) => Value::Null,
             (PersonaModel::Character { row, .. }, _) => json!({

@@ -57,21 +57,21 @@ pub fn choose(
     if let Some(continuing) = continuing_speaker(request, items) {
         return vec![continuing];
     }
-    let (scene, order) = (scene(request, items), request.space.reply_order);
+    let (input, order) = (selection_input(request, items), request.space.reply_order);
     let mut chosen = match request.space.replies_per_turn {
         RepliesPerTurn::One => {
-            let one = selector::select_one(order, SelectionTrigger::Human, &scene, dice);
+            let one = selector::select_one(order, SelectionTrigger::Human, &input, dice);
             one.into_iter().collect()
         }
         RepliesPerTurn::Activated => {
-            selector::select_round(order, SelectionTrigger::Human, &scene, dice)
+            selector::select_round(order, SelectionTrigger::Human, &input, dice)
         }
     };
     if chosen.is_empty() {
         chosen.extend(selector::select_one(
             order,
             SelectionTrigger::Generate,
-            &scene,
+            &input,
             dice,
         ));
     }
@@ -94,15 +94,15 @@ fn continuing_speaker(request: &SpaceRequest<'_>, items: &[ItemView]) -> Option<
         .any(|it| it.id == membership && it.is_schedulable);
     let because = last.metadata.and_then(|it| it.get("chosen_because"));
     let because = because.and_then(Value::as_str);
-    let because: String = because.unwrap_or("goes on").chars().take(200).collect();
+    let because: String = because.unwrap_or("continues").chars().take(200).collect();
     may_speak.then(|| SpeakerChoice::new(membership, because))
 }
 
-fn scene(request: &SpaceRequest<'_>, items: &[ItemView]) -> SelectionInput {
+fn selection_input(request: &SpaceRequest<'_>, items: &[ItemView]) -> SelectionInput {
     let trigger = items.iter().rposition(|it| is_by_user(it));
     let of = |item: &ItemView| membership_of(request, item);
-    let said = |it: &&ItemView| is_by_user(it) || role(it) == Some(MessageRole::Assistant);
-    let newest = items.iter().rev().find(said);
+    let is_speech = |it: &&ItemView| is_by_user(it) || role(it) == Some(MessageRole::Assistant);
+    let newest = items.iter().rev().find(is_speech);
     let newest_author = newest.and_then(|it| match is_by_user(it) {
         true => Some(request.requester_id),
         false => of(it),
@@ -131,8 +131,8 @@ fn membership_of(request: &SpaceRequest<'_>, item: &ItemView) -> Option<Membersh
     let mut memberships = request.memberships.iter();
     let by_number = memberships.find(|it| Some(it.id.0) == number && it.character_id.is_some());
     let by_character = || {
-        let mut seats = request.memberships.iter();
-        seats.find(|it| id.is_some() && character(it).as_deref() == id)
+        let mut memberships = request.memberships.iter();
+        memberships.find(|it| id.is_some() && character(it).as_deref() == id)
     };
     by_number.or_else(by_character).map(|it| it.id)
 }

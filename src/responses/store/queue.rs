@@ -63,7 +63,7 @@ pub async fn heartbeat(
     now: Timestamp,
     dialect: Backend,
 ) -> Result<Vec<RenewedLease<String>>, DbErr> {
-    let beat = Query::update()
+    let update = Query::update()
         .table(Entity)
         .value(Column::HeartbeatAt, backend::lease_time(dialect, now))
         .and_where(Column::Id.is_in(ids))
@@ -75,7 +75,7 @@ pub async fn heartbeat(
             Column::CancelRequestedAt,
         ]))
         .to_owned();
-    let rows = db.query_all(&beat).await?;
+    let rows = db.query_all(&update).await?;
     let read = |row: &QueryResult| {
         let cancel_requested_at: Option<Timestamp> = row.try_get("", "cancel_requested_at")?;
         Ok(RenewedLease {

@@ -68,20 +68,20 @@ impl CopilotCandidates {
         request: CandidateRequest,
         stop: CancellationToken,
     ) {
-        let seat = request.membership;
+        let membership = request.membership;
         let begun = ActiveGeneration {
             generation,
             request,
             stop,
         };
-        if let Some(older) = self.by_membership.insert(seat, begun) {
+        if let Some(older) = self.by_membership.insert(membership, begun) {
             older.stop.cancel();
         }
     }
 
-    fn remove(&self, seat: MembershipId, generation: GenerationId) {
+    fn remove(&self, membership: MembershipId, generation: GenerationId) {
         self.by_membership
-            .remove_if(&seat, |_, it| it.generation == generation);
+            .remove_if(&membership, |_, it| it.generation == generation);
     }
 
     /// Cancels the matching requests; each pending candidate is published as canceled.
@@ -229,8 +229,8 @@ impl CandidateTask<'_> {
     /// Returns whether the user still has the membership, which may have changed on another node.
     async fn can_still_speak(&self) -> bool {
         let db = self.context.db.reader();
-        let seat = membership::find(db, self.request.membership).await;
-        seat.is_ok_and(|it| it.is_some_and(|it| can_user_speak(&it, self.request.user)))
+        let membership = membership::find(db, self.request.membership).await;
+        membership.is_ok_and(|it| it.is_some_and(|it| can_user_speak(&it, self.request.user)))
     }
 
     fn publish_error(&self, index: i64, error: &run::RunError) {
@@ -263,8 +263,8 @@ pub(in crate::runs) async fn on_membership_changed(
     let Some(user) = active.by_membership.get(&id).map(|it| it.request.user) else {
         return Ok(());
     };
-    let seat = membership::find(db.reader(), id).await?;
-    if !seat.is_some_and(|it| can_user_speak(&it, user)) {
+    let membership = membership::find(db.reader(), id).await?;
+    if !membership.is_some_and(|it| can_user_speak(&it, user)) {
         active.cancel_matching(|it| it.membership == id);
     }
     Ok(())

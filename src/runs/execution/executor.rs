@@ -35,12 +35,8 @@ use crate::runs::store::{run, write_effects};
 
 /// Executes a run that this node has claimed. A panic fails the run, not the worker.
 pub async fn execute(context: RunServices, claimed: ClaimedRun, lease: RunLease) {
-    let ClaimedRun {
-        run,
-        state: situation,
-        ..
-    } = claimed;
-    let turn = AssertUnwindSafe(generate_reply(&context, &run, &lease, situation)).catch_unwind();
+    let ClaimedRun { run, state, .. } = claimed;
+    let turn = AssertUnwindSafe(generate_reply(&context, &run, &lease, state)).catch_unwind();
     let turn = turn.await.unwrap_or_else(|_| {
         let failure = GenerationFailure::internal();
         ExecutionResult {

@@ -56,14 +56,14 @@ pub struct ClaimCapacity {
 
 impl ClaimCapacity {
     /// Adds a run that gets a permit.
-    pub fn add(&mut self, place: RunningRun) {
+    pub fn add(&mut self, run: RunningRun) {
         self.n_turns += 1;
-        self.last_turns.insert(place.space, self.n_turns);
+        self.last_turns.insert(run.space, self.n_turns);
         if self.last_turns.len() as u64 > MAX_REMEMBERED_TURNS {
             let forgotten = self.n_turns - MAX_REMEMBERED_TURNS;
             self.last_turns.retain(|_, turn| *turn > forgotten);
         }
-        self.running.push(place);
+        self.running.push(run);
     }
 
     /// Frees the permits of all runs except those for which `is_running` returns `true`.

@@ -17,7 +17,7 @@ use crate::conversations::message;
 use crate::prompt::budget::ContextOverflow;
 use crate::prompt::builder;
 use crate::prompt::builder::BuiltPrompt;
-use crate::prompt::context::{PromptContext as Scene, PromptMember};
+use crate::prompt::context::{PromptContext, PromptMember};
 use crate::prompt::loading::loader;
 use crate::prompt::loading::loader::{PromptRequest, PromptScope};
 use crate::prompt::record::sent_prompt::SentPrompt;
@@ -66,7 +66,7 @@ pub async fn prepare(
     else {
         return Err(no_provider_failure());
     };
-    let turn = PromptRequest {
+    let request = PromptRequest {
         conversation: run.conversation_id,
         speaker: run.speaker_space_membership_id,
         cutoff_seq: prompt_cutoff(context, run)
@@ -79,16 +79,18 @@ pub async fn prepare(
     };
     let allowed = SpaceTools::from_settings(&state.space.settings);
     let owner = state.space.owner_id;
-    let place = PromptScope {
+    let scope = PromptScope {
         conversation: state.conversation,
         space: state.space,
         memberships: state.members,
     };
-    let scene = loader::load_in_scope(context.db.reader(), turn, place).await;
-    let scene = scene.map_err(internal_failure)?;
-    let is_character = scene.find_speaker().is_some_and(PromptMember::is_character);
+    let prompt = loader::load_in_scope(context.db.reader(), request, scope).await;
+    let prompt = prompt.map_err(internal_failure)?;
+    let is_character = prompt
+        .find_speaker()
+        .is_some_and(PromptMember::is_character);
     let seed = run.id.0.as_u64_pair().1;
-    let mut prepared = prepare_with_provider(context, &row, scene, seed).await?;
+    let mut prepared = prepare_with_provider(context, &row, prompt, seed).await?;
     // A copilot, which writes for a user, calls no tools.
     if is_character && !allowed.is_empty() {
         prepared.offers = tool_offers::list_for_space(context, allowed, owner).await;
@@ -110,7 +112,7 @@ pub async fn prepare_candidate(
     seed: u64,
 ) -> Result<PreparedRun, GenerationFailure> {
     let row = require_provider(context, speaker).await?;
-    let turn = PromptRequest {
+    let request = PromptRequest {
         conversation,
         speaker,
         cutoff_seq: i64::MAX,
@@ -119,13 +121,13 @@ pub async fn prepare_candidate(
         kind: GenerationTrigger::Normal,
         now: context.clock.now(),
     };
-    let mut scene = load_scene(context, turn).await?;
-    scene.impersonation_request = instruction;
-    scene
+    let mut prompt = load_prompt(context, request).await?;
+    prompt.impersonation_request = instruction;
+    prompt
         .preset
         .max_tokens
         .get_or_insert(DEFAULT_CANDIDATE_TOKENS);
-    prepare_with_provider(context, &row, scene, seed).await
+    prepare_with_provider(context, &row, prompt, seed).await
 }
 
 /// Returns how preset prompts and lorebook entries classify a run.
@@ -147,20 +149,20 @@ async fn require_provider(
     row.ok_or_else(no_provider_failure)
 }
 
-async fn load_scene(
+async fn load_prompt(
     context: &RunServices,
-    turn: PromptRequest<'_>,
-) -> Result<Scene, GenerationFailure> {
-    let scene = loader::load(context.db.reader(), turn).await;
-    let scene = scene.map_err(internal_failure)?;
-    scene.ok_or_else(|| internal_failure("the conversation does not exist"))
+    request: PromptRequest<'_>,
+) -> Result<PromptContext, GenerationFailure> {
+    let prompt = loader::load(context.db.reader(), request).await;
+    let prompt = prompt.map_err(internal_failure)?;
+    prompt.ok_or_else(|| internal_failure("the conversation does not exist"))
 }
 
-/// Builds the request of the speaker in `scene` for this provider.
+/// Builds the request of the speaker in `prompt` for this provider.
 async fn prepare_with_provider(
     context: &RunServices,
     row: &provider::Model,
-    scene: Scene,
+    prompt: PromptContext,
     seed: u64,
 ) -> Result<PreparedRun, GenerationFailure> {
     let provider = context
@@ -171,8 +173,8 @@ async fn prepare_with_provider(
             message: error.to_string(),
             is_retryable: true,
         })?;
-    let context_tokens = u32::try_from(scene.limits().context_tokens).ok();
-    let (scene, built) = build_prompt(context, scene)
+    let context_tokens = u32::try_from(prompt.limits().context_tokens).ok();
+    let (prompt, built) = build_prompt(context, prompt)
         .await
         .map_err(internal_failure)?;
     let built = built.map_err(|overflow| GenerationFailure {
@@ -180,10 +182,10 @@ async fn prepare_with_provider(
         message: overflow.to_string(),
         is_retryable: false,
     })?;
-    if scene.find_speaker().is_none() {
+    if prompt.find_speaker().is_none() {
         return Err(internal_failure("the speaker has no membership"));
     }
-    let (own, others) = scene.reply_names();
+    let (own, others) = prompt.reply_names();
     Ok(PreparedRun {
         sent: sent_prompt(row, &built, seed),
         request: Request {
@@ -208,7 +210,7 @@ pub async fn preview(
     let Some(row) = find_provider(context, speaker).await? else {
         return Ok(None);
     };
-    let turn = PromptRequest {
+    let request = PromptRequest {
         conversation,
         speaker,
         cutoff_seq: i64::MAX,
@@ -217,7 +219,7 @@ pub async fn preview(
         kind: GenerationTrigger::Normal,
         now: context.clock.now(),
     };
-    let Some(prompt) = loader::load(context.db.reader(), turn).await? else {
+    let Some(prompt) = loader::load(context.db.reader(), request).await? else {
         return Ok(None);
     };
     if prompt.find_speaker().is_none() {
@@ -231,8 +233,8 @@ pub async fn preview(
 /// nor requests.
 async fn build_prompt(
     context: &RunServices,
-    prompt: Scene,
-) -> Result<(Scene, FittedPrompt), ConversationReadError> {
+    prompt: PromptContext,
+) -> Result<(PromptContext, FittedPrompt), ConversationReadError> {
     let building = context.shutdown.main().spawn_blocking(move || {
         let built = builder::build(&prompt, &tokens::count);
         (prompt, built)
@@ -256,9 +258,11 @@ async fn find_provider(
     speaker: MembershipId,
 ) -> Result<Option<provider::Model>, DbErr> {
     let db = context.db.reader();
-    let seat = membership::find(db, speaker).await?;
-    let own = seat.as_ref().and_then(|it| it.llm_provider_id);
-    let model = seat.as_ref().and_then(membership::Model::model_override);
+    let membership = membership::find(db, speaker).await?;
+    let own = membership.as_ref().and_then(|it| it.llm_provider_id);
+    let model = membership
+        .as_ref()
+        .and_then(membership::Model::model_override);
     usable_providers::find(db, own, model).await
 }
 

@@ -163,7 +163,7 @@ impl RunJob {
         let (due, later) = self.list_waiting(now).await?;
         let is_more = due.len() > MAX_CLAIMS;
         let resumed = permits.waiting_runs();
-        let going_on: Vec<RunId> = resumed.iter().map(|it| it.id).collect();
+        let resumed_ids: Vec<RunId> = resumed.iter().map(|it| it.id).collect();
         let wanted = PendingRuns { due, resumed };
         let per_provider = context.settings.max_per_provider;
         let chosen = self
@@ -173,8 +173,9 @@ impl RunJob {
             true => 0,
             false => n_free.min(MAX_CLAIMS) - chosen.len(),
         };
-        let (resumed, chosen): (Vec<DueRun>, Vec<DueRun>) =
-            chosen.into_iter().partition(|it| going_on.contains(&it.id));
+        let (resumed, chosen): (Vec<DueRun>, Vec<DueRun>) = chosen
+            .into_iter()
+            .partition(|it| resumed_ids.contains(&it.id));
         resumed.iter().for_each(|it| self.resume_run(it));
         if chosen.is_empty() {
             self.start_candidates(n_left);

@@ -192,16 +192,19 @@ impl RunEngine {
             return Ok(None);
         };
         let last = row.last_speaker_membership_id;
-        let mut seats = membership::list_active(db, row.space_id).await?;
-        seats.extend(membership::load_missing(db, row.space_id, &seats, last).await?);
-        let can: Vec<_> = seats.iter().filter(|it| it.can_be_scheduled()).collect();
-        let place = |id: MembershipId| {
-            seats
+        let mut memberships = membership::list_active(db, row.space_id).await?;
+        memberships.extend(membership::load_missing(db, row.space_id, &memberships, last).await?);
+        let can: Vec<_> = memberships
+            .iter()
+            .filter(|it| it.can_be_scheduled())
+            .collect();
+        let position_of = |id: MembershipId| {
+            memberships
                 .iter()
                 .find(|it| it.id == id)
                 .map(|it| (it.position, it.id))
         };
-        let after = last.and_then(place);
+        let after = last.and_then(position_of);
         let next = can.iter().find(|it| Some((it.position, it.id)) > after);
         Ok(next.or(can.first()).map(|it| it.id))
     }

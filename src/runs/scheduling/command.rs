@@ -89,7 +89,7 @@ pub enum Command {
     ReplyToTail,
     /// A human has turned on their copilot.
     CopilotStarted {
-        seat: MembershipId,
+        membership: MembershipId,
     },
     /// Settings or memberships of the space changed; ends what they no longer allow.
     ApplyChanges,
@@ -103,7 +103,7 @@ impl Command {
         match self {
             Self::MessagePosted(post) => [&[post.author], post.mentions.as_slice()].concat(),
             Self::ForceTalk { speaker, .. } => speaker.iter().copied().collect(),
-            Self::CopilotStarted { seat } => vec![*seat],
+            Self::CopilotStarted { membership } => vec![*membership],
             Self::EditQueue { slots, .. } => slots.clone(),
             Self::InsertGreetings(greetings) => greetings.iter().map(|it| it.membership).collect(),
             _ => Vec::new(),

@@ -66,14 +66,14 @@ pub fn token_limit_exceeded() -> GenerationFailure {
 
 /// Returns whether the speaker of a run may still speak in it.
 pub fn is_eligible(builder: &PlanBuilder, run: &run::Model) -> bool {
-    let Some(seat) = builder.member(run.speaker_space_membership_id) else {
+    let Some(membership) = builder.member(run.speaker_space_membership_id) else {
         return false;
     };
     let here = builder.state.conversation.id;
-    match (run.kind.is_scheduled(), seat.kind) {
-        (true, membership::MembershipKind::Character) => seat.can_be_scheduled(),
-        (true, membership::MembershipKind::Human) => copilot::can_run(seat, here),
-        (false, _) => seat.can_speak(here),
+    match (run.kind.is_scheduled(), membership.kind) {
+        (true, membership::MembershipKind::Character) => membership.can_be_scheduled(),
+        (true, membership::MembershipKind::Human) => copilot::can_run(membership, here),
+        (false, _) => membership.can_speak(here),
     }
 }
 

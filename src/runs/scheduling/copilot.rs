@@ -29,13 +29,13 @@ pub fn can_run(membership: &membership::Model, conversation: ConversationId) -> 
 
 /// Starts a copilot that was turned on, if the conversation is idle.
 pub fn start(builder: &mut PlanBuilder, membership: MembershipId) {
-    let seat = active_copilots(builder)
+    let membership = active_copilots(builder)
         .into_iter()
         .find(|it| it.id == membership);
-    if let Some(seat) = seat
+    if let Some(membership) = membership
         && is_idle(builder)
     {
-        enqueue_after_tail(builder, seat, run::RunReason::CopilotStart);
+        enqueue_after_tail(builder, membership, run::RunReason::CopilotStart);
     }
 }
 
@@ -49,13 +49,13 @@ pub fn follow_up(
     let by_ai = builder
         .member(trigger_message.author)
         .is_some_and(|it| it.kind == MembershipKind::Character);
-    let Some(seat) = next_copilot(builder).filter(|_| by_ai) else {
+    let Some(membership) = next_copilot(builder).filter(|_| by_ai) else {
         return false;
     };
     if !is_paused {
         let reason = run::RunReason::CopilotFollowup;
         let trigger = Some(MessageRef::Appended);
-        enqueue(builder, seat, reason, trigger);
+        enqueue(builder, membership, reason, trigger);
     }
     true
 }
@@ -63,10 +63,10 @@ pub fn follow_up(
 /// Queues the next copilot for Resume, or for Retry after its run failed, if the conversation is
 /// idle. Returns whether a run was queued.
 pub fn continue_after(builder: &mut PlanBuilder) -> bool {
-    let Some(seat) = next_copilot(builder).filter(|_| is_idle(builder)) else {
+    let Some(membership) = next_copilot(builder).filter(|_| is_idle(builder)) else {
         return false;
     };
-    enqueue_after_tail(builder, seat, run::RunReason::CopilotContinue);
+    enqueue_after_tail(builder, membership, run::RunReason::CopilotContinue);
     true
 }
 

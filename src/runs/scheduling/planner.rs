@@ -90,7 +90,7 @@ pub fn plan(
         }
         Command::Regenerate { message, by } => regenerate::regenerate(builder, *message, by)?,
         Command::ReplyToTail => regenerate_last_turn::reply_to_tail(builder)?,
-        Command::CopilotStarted { seat } => copilot::start(builder, *seat),
+        Command::CopilotStarted { membership } => copilot::start(builder, *membership),
         Command::EditQueue { round, slots, by } => queue_edit::edit(builder, *round, slots, by)?,
         Command::ApplyChanges => controls::apply_changes(builder),
         Command::SpaceClosed(reason) => builder.close(*reason),

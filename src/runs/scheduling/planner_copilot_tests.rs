@@ -8,7 +8,7 @@ use crate::spaces::membership;
 use crate::spaces::membership::{CopilotMode, MembershipStatus, Participation};
 use crate::spaces::space::ReplyOrder;
 
-const START: Command = Command::CopilotStarted { seat: EVE };
+const START: Command = Command::CopilotStarted { membership: EVE };
 const CHANGED: Command = Command::ApplyChanges;
 
 /// Eve with Ada; her copilot is on with this number of steps, but was not started.

@@ -73,7 +73,7 @@ pub fn action_strategy() -> impl Strategy<Value = TestAction> {
     use TestAction as A;
     let texts = select(vec!["Hi.", "Bob?", "Ada, and Cid!"]);
     use EndKind as H;
-    let hows = select(vec![
+    let ends = select(vec![
         H::Success,
         H::Failure,
         H::PartialIfRequested,
@@ -83,12 +83,12 @@ pub fn action_strategy() -> impl Strategy<Value = TestAction> {
     let buttons = [B::Pause, B::Resume, B::Skip, B::Retry];
     let cancels = [B::CancelRunning, B::CancelQueued];
     let buttons = select([&buttons[..], &cancels].concat());
-    let sights = select(vec![
+    let visibilities = select(vec![
         Visibility::Normal,
         Visibility::Excluded,
         Visibility::Hidden,
     ]);
-    let lives = select(vec![
+    let statuses = select(vec![
         MembershipStatus::Active,
         MembershipStatus::Active,
         MembershipStatus::Removed,
@@ -102,7 +102,7 @@ pub fn action_strategy() -> impl Strategy<Value = TestAction> {
     prop_oneof![
         6 => texts.prop_map(A::Post),
         10 => Just(A::Due),
-        8 => hows.prop_map(A::End),
+        8 => ends.prop_map(A::End),
         6 => buttons.prop_map(A::Control),
         3 => any::<bool>().prop_map(A::Stop),
         2 => select(vec![None, Some(2), Some(3), Some(9)]).prop_map(A::Force),
@@ -110,8 +110,8 @@ pub fn action_strategy() -> impl Strategy<Value = TestAction> {
         1 => any::<bool>().prop_map(A::RegenerateLastTurn),
         2 => (1..12_i64, 0..3_i64).prop_map(|(id, position)| A::Select(id, position)),
         1 => (1..12_i64).prop_map(A::Fork),
-        2 => (1..12_i64, sights).prop_map(|(id, it)| A::Show(id, it)),
-        2 => (2..6_i64, lives, parts).prop_map(|(id, life, part)| A::Member(id, life, part)),
+        2 => (1..12_i64, visibilities).prop_map(|(id, it)| A::Show(id, it)),
+        2 => (2..6_i64, statuses, parts).prop_map(|(id, life, part)| A::Member(id, life, part)),
         2 => Just(A::ApplyMemberChanges),
         2 => prop::option::weighted(0.7, 1..4_i64).prop_map(A::Copilot),
         2 => Just(A::StartCopilot),

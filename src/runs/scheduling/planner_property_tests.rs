@@ -159,7 +159,7 @@ impl PropertyTest {
             }
             TestAction::Auto(on) => s.space.auto_mode_enabled = on,
             TestAction::Copilot(steps) => self.set_copilot(steps),
-            TestAction::StartCopilot => return Some(Command::CopilotStarted { seat: EVE }),
+            TestAction::StartCopilot => return Some(Command::CopilotStarted { membership: EVE }),
             TestAction::AutoTurns(n) => s.space.auto_mode_max_turns = n,
             TestAction::Provider(there) => self.fixture.has_provider = there,
             TestAction::TokenLimit(limit) => {

@@ -178,7 +178,7 @@ fn a_post_replaces_the_queued_text_of_another_users_copilot() {
     eve.copilot_mode = CopilotMode::Full;
     (eve.copilot_remaining_steps, eve.copilot_conversation_id) = (Some(2), Some(here));
     fixture
-        .run_command(&Command::CopilotStarted { seat: EVE })
+        .run_command(&Command::CopilotStarted { membership: EVE })
         .unwrap();
     let Command::MessagePosted(posted) = post("Wait.") else {
         unreachable!("`post` returns a post")
@@ -305,7 +305,7 @@ fn disabling_the_copilot_or_auto_mode_sets_the_reason() {
     for is_running in [false, true] {
         set(copilot.member_mut(EVE), Some(3));
         copilot
-            .run_command(&Command::CopilotStarted { seat: EVE })
+            .run_command(&Command::CopilotStarted { membership: EVE })
             .unwrap();
         if is_running {
             copilot.claim_due();

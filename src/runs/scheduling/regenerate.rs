@@ -28,8 +28,8 @@ pub fn regenerate(
     by: &str,
 ) -> Result<(), CommandError> {
     let facts = require_target(builder, message)?;
-    if let Some(said) = regenerate_last_turn::concerns(builder, facts) {
-        return regenerate_last_turn::last_turn(builder, facts, said);
+    if let Some(user_message) = regenerate_last_turn::concerns(builder, facts) {
+        return regenerate_last_turn::last_turn(builder, facts, user_message);
     }
     let target = &facts.target.row;
     let is_tail = builder

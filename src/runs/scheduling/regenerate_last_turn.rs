@@ -24,9 +24,9 @@ pub fn concerns<'a>(
 ) -> Option<&'a message::Model> {
     let whole_turns = builder.state.space.group_regenerate_mode == GroupRegenerateMode::LastTurn;
     let is_group = builder.state.candidates().len() > 1;
-    let somebody_answers = builder.state.space.reply_order != ReplyOrder::Manual;
-    let said = facts.answered.as_ref();
-    said.filter(|_| whole_turns && is_group && somebody_answers)
+    let has_automatic_order = builder.state.space.reply_order != ReplyOrder::Manual;
+    let user_message = facts.answered.as_ref();
+    user_message.filter(|_| whole_turns && is_group && has_automatic_order)
 }
 
 /// Hides what follows the user message and starts a new round for it.
@@ -57,12 +57,12 @@ pub fn last_turn(
 /// character would reply.
 pub fn reply_to_tail(builder: &mut PlanBuilder) -> Result<(), CommandError> {
     let tail = builder.state.tail.as_ref();
-    let said = tail.filter(|it| it.role == message::MessageRole::User);
-    let said = said.ok_or(CommandError::NothingToRegenerate)?;
-    let choices = require_repliers(builder, said)?;
+    let user_message = tail.filter(|it| it.role == message::MessageRole::User);
+    let user_message = user_message.ok_or(CommandError::NothingToRegenerate)?;
+    let choices = require_repliers(builder, user_message)?;
     builder.end_round(round::RoundStatus::Canceled, "regenerate");
     builder.cancel_running(run::RunCancelReason::Superseded);
-    start_round(builder, said.id, choices);
+    start_round(builder, user_message.id, choices);
     Ok(())
 }
 
@@ -71,23 +71,23 @@ fn require_repliers(
     builder: &PlanBuilder,
     user_message: &message::Model,
 ) -> Result<Vec<SpeakerChoice>, CommandError> {
-    let said = TriggerMessage {
+    let user_message = TriggerMessage {
         author: user_message.space_membership_id,
         text: &user_message.content,
         mentions: &[],
     };
-    let choices = speaker_choice::after_user_message(builder, &said);
+    let choices = speaker_choice::after_user_message(builder, &user_message);
     match choices.is_empty() {
         true => Err(CommandError::NoSpeaker),
         false => Ok(choices),
     }
 }
 
-fn start_round(builder: &mut PlanBuilder, said: MessageId, choices: Vec<SpeakerChoice>) {
+fn start_round(builder: &mut PlanBuilder, user_message: MessageId, choices: Vec<SpeakerChoice>) {
     builder.new_round(
         round::RoundKind::UserTurn,
         choices,
-        MessageRef::Message(said),
+        MessageRef::Message(user_message),
     );
     builder.queue_current_slot(NextSlot::new(
         run::RunKind::UserTurn,

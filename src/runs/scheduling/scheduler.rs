@@ -249,16 +249,16 @@ async fn decide_and_write(
         .write_verified(
             move |tx| {
                 Box::pin(async move {
-                    let situation =
+                    let state =
                         state_loader::load(tx, &step_context.states, conversation, &command)
                             .await?
                             .ok_or(CommandError::NotFound)?;
-                    if situation.conversation.needs_step
+                    if state.conversation.needs_step
                         && !matches!(command, Command::ApplyChanges | Command::SpaceClosed(_))
                     {
                         return Ok(None);
                     }
-                    step_context.decide(tx, situation, &command).await.map(Some)
+                    step_context.decide(tx, state, &command).await.map(Some)
                 })
             },
             |decided: &Option<(StepResult, WrittenPlan)>| {
@@ -296,21 +296,21 @@ impl StepContext {
     async fn decide(
         &self,
         tx: &DatabaseTransaction,
-        situation: ScheduleState,
+        state: ScheduleState,
         command: &Command,
     ) -> Result<(StepResult, WrittenPlan), EngineError> {
-        if let Some(first) = find_repeated_post(tx, situation.conversation.id, command).await? {
-            let mut done = StepResult::new(situation, &WrittenPlan::default());
+        if let Some(first) = find_repeated_post(tx, state.conversation.id, command).await? {
+            let mut done = StepResult::new(state, &WrittenPlan::default());
             (done.message, done.is_repeated) = (Some(first), true);
             return Ok((done, WrittenPlan::default()));
         }
-        let plan = self.plan(&situation, command)?;
-        let (mut situation, written) = self.writer(tx).write(situation, plan).await?;
-        if situation.conversation.needs_step {
-            conversation::clear_needs_step(tx, &[situation.conversation.id]).await?;
-            situation.conversation.needs_step = false;
+        let plan = self.plan(&state, command)?;
+        let (mut state, written) = self.writer(tx).write(state, plan).await?;
+        if state.conversation.needs_step {
+            conversation::clear_needs_step(tx, &[state.conversation.id]).await?;
+            state.conversation.needs_step = false;
         }
-        Ok((StepResult::new(situation, &written), written))
+        Ok((StepResult::new(state, &written), written))
     }
 
     /// Plans and writes the claims of these runs, those that change nothing else together. The
@@ -338,13 +338,13 @@ impl StepContext {
             .collect())
     }
 
-    fn plan(&self, situation: &ScheduleState, command: &Command) -> Result<Plan, CommandError> {
+    fn plan(&self, state: &ScheduleState, command: &Command) -> Result<Plan, CommandError> {
         let fresh = GeneratedIds {
             seed: rand::random(),
             round: RoundId::new(),
             run: RunId::new(),
         };
-        planner::plan(situation, command, fresh, self.now)
+        planner::plan(state, command, fresh, self.now)
     }
 
     fn writer<'a>(&'a self, tx: &'a DatabaseTransaction) -> PlanWriter<'a> {

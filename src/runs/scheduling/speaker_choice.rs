@@ -23,10 +23,10 @@ pub fn after_user_message(
     builder: &PlanBuilder,
     trigger_message: &TriggerMessage,
 ) -> Vec<SpeakerChoice> {
-    let mut scene = trigger_scene(builder, trigger_message);
+    let mut input = trigger_input(builder, trigger_message);
     // The message starts a new epoch, in which no character has spoken.
-    scene.speakers_since_last_user_message.clear();
-    choose_speakers(builder, SelectionTrigger::Human, &scene)
+    input.speakers_since_last_user_message.clear();
+    choose_speakers(builder, SelectionTrigger::Human, &input)
 }
 
 /// Returns who replies to the message of a character, in auto mode.
@@ -34,39 +34,39 @@ pub fn after_ai_message(
     builder: &PlanBuilder,
     trigger_message: &TriggerMessage,
 ) -> Vec<SpeakerChoice> {
-    let mut scene = trigger_scene(builder, trigger_message);
-    scene.last_speaker = Some(trigger_message.author);
-    scene
+    let mut input = trigger_input(builder, trigger_message);
+    input.last_speaker = Some(trigger_message.author);
+    input
         .speakers_since_last_user_message
         .insert(trigger_message.author);
-    choose_speakers(builder, SelectionTrigger::Auto, &scene)
+    choose_speakers(builder, SelectionTrigger::Auto, &input)
 }
 
 /// Returns who speaks when a reply is forced without naming a speaker.
 pub fn for_force_talk(builder: &PlanBuilder) -> Option<SpeakerChoice> {
     let tail = builder.state.tail.as_ref();
-    let scene = SelectionInput {
+    let input = SelectionInput {
         newest_author: tail.map(|it| it.space_membership_id),
         newest_text: tail.map(|it| it.content.clone()).unwrap_or_default(),
-        ..conversation_scene(builder)
+        ..conversation_input(builder)
     };
-    choose_speaker(builder, SelectionTrigger::Generate, &scene)
+    choose_speaker(builder, SelectionTrigger::Generate, &input)
 }
 
 fn choose_speakers(
     builder: &PlanBuilder,
     trigger: SelectionTrigger,
-    scene: &SelectionInput,
+    input: &SelectionInput,
 ) -> Vec<SpeakerChoice> {
     let order = builder.state.space.reply_order;
     match builder.state.space.replies_per_turn {
-        RepliesPerTurn::One => choose_speaker(builder, trigger, scene)
+        RepliesPerTurn::One => choose_speaker(builder, trigger, input)
             .into_iter()
             .collect(),
         RepliesPerTurn::Activated => selector::select_round(
             order,
             trigger,
-            scene,
+            input,
             &mut SeededRandom::from_seed(builder.ids.seed),
         ),
     }
@@ -75,22 +75,22 @@ fn choose_speakers(
 fn choose_speaker(
     builder: &PlanBuilder,
     trigger: SelectionTrigger,
-    scene: &SelectionInput,
+    input: &SelectionInput,
 ) -> Option<SpeakerChoice> {
     let mut dice = SeededRandom::from_seed(builder.ids.seed);
-    selector::select_one(builder.state.space.reply_order, trigger, scene, &mut dice)
+    selector::select_one(builder.state.space.reply_order, trigger, input, &mut dice)
 }
 
-fn trigger_scene(builder: &PlanBuilder, trigger_message: &TriggerMessage) -> SelectionInput {
+fn trigger_input(builder: &PlanBuilder, trigger_message: &TriggerMessage) -> SelectionInput {
     SelectionInput {
         newest_author: Some(trigger_message.author),
         newest_text: trigger_message.text.to_owned(),
         mentions: trigger_message.mentions.to_vec(),
-        ..conversation_scene(builder)
+        ..conversation_input(builder)
     }
 }
 
-fn conversation_scene(builder: &PlanBuilder) -> SelectionInput {
+fn conversation_input(builder: &PlanBuilder) -> SelectionInput {
     SelectionInput {
         candidates: builder.state.candidates(),
         last_speaker: builder.state.last_speaker,

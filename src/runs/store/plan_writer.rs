@@ -115,12 +115,14 @@ impl PlanWriter<'_> {
                 self.store_prompt(schedule, run, &record).await?
             }
             PlanChange::StoreEffects(memory) => self.store_effects(schedule, &memory).await?,
-            PlanChange::SpendCopilotStep(seat) => {
-                let spent = membership::spend_copilot_step(self.tx, seat).await?;
+            PlanChange::SpendCopilotStep(membership) => {
+                let spent = membership::spend_copilot_step(self.tx, membership).await?;
                 let mut members = schedule.members.iter_mut();
-                if let (Some(seat), Some(it)) = (spent, members.find(|it| it.id == seat)) {
-                    *it = seat.clone();
-                    written.memberships.push(seat);
+                if let (Some(membership), Some(it)) =
+                    (spent, members.find(|it| it.id == membership))
+                {
+                    *it = membership.clone();
+                    written.memberships.push(membership);
                 }
             }
             PlanChange::AutoModeTurns(n) => schedule.conversation.auto_mode_turns = n,

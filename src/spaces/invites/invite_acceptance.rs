@@ -150,14 +150,14 @@ pub async fn join(
     db.write(move |tx| {
         Box::pin(async move {
             space::lock(tx, space).await?.ok_or(JoinError::Invalid)?;
-            let door = find_open_invite(tx, &token).await?;
+            let link = find_open_invite(tx, &token).await?;
             if let JoiningUser::Existing { user, .. } = &joiner
-                && let Some(seat) = membership_of(tx, &door, user).await?
+                && let Some(membership) = membership_of(tx, &link, user).await?
             {
-                return Ok(existing_member(user.clone(), seat));
+                return Ok(existing_member(user.clone(), membership));
             }
-            door.require_open(now)?;
-            if !invite::consume_use(tx, door.invite.id, now).await? {
+            link.require_open(now)?;
+            if !invite::consume_use(tx, link.invite.id, now).await? {
                 return Err(JoinError::UsedUp);
             }
             let (user, display_name, session) = match joiner {
@@ -169,13 +169,14 @@ pub async fn join(
                     (user, None, Some(session))
                 }
             };
-            let newcomer = NewMember::User(NewUserMember {
+            let new_member = NewMember::User(NewUserMember {
                 user: user.clone(),
-                role: door.invite.role,
+                role: link.invite.role,
                 display_name,
             });
             Ok(JoinResult {
-                membership: roster_changes::insert_or_reactivate(tx, space, newcomer, now).await?,
+                membership: roster_changes::insert_or_reactivate(tx, space, new_member, now)
+                    .await?,
                 user,
                 is_new: true,
                 session,

@@ -258,17 +258,17 @@ pub async fn accept(
             }
             end_pending(tx, id, InvitationStatus::Accepted).await?;
             let present = membership::find_for_user(tx, space.id, user.id).await?;
-            if let Some(seat) =
+            if let Some(membership) =
                 present.filter(|it| it.status == membership::MembershipStatus::Active)
             {
-                return Ok(seat);
+                return Ok(membership);
             }
-            let newcomer = NewMember::User(NewUserMember {
+            let new_member = NewMember::User(NewUserMember {
                 user,
                 role: found.role,
                 display_name,
             });
-            roster_changes::insert_or_reactivate(tx, space.id, newcomer, now)
+            roster_changes::insert_or_reactivate(tx, space.id, new_member, now)
                 .await
                 .map_err(InvitationError::from)
         })

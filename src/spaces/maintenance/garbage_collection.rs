@@ -107,14 +107,14 @@ pub async fn collect_once(db: &Db, now: Timestamp) -> Result<GcReport, DbErr> {
 
 fn is_unused_character() -> Condition {
     let of_card = (character::Entity, character::Column::Id);
-    let seats = Query::select()
+    let memberships = Query::select()
         .column(membership::Column::Id)
         .from(membership::Entity)
         .and_where(Expr::col((membership::Entity, membership::Column::CharacterId)).equals(of_card))
         .take();
     Condition::all()
         .add(character::Column::Status.eq(CharacterStatus::Deleted))
-        .add(Expr::exists(seats).not())
+        .add(Expr::exists(memberships).not())
 }
 
 async fn find_unused_characters(db: &impl ConnectionTrait) -> Result<Vec<CharacterId>, DbErr> {

@@ -107,16 +107,16 @@ pub async fn with_registration_limit<T>(
     work: impl Future<Output = ApiResult<T>>,
 ) -> ApiResult<T> {
     let address = client_ip::client_ip(request);
-    let place = match address {
+    let permit = match address {
         Some(address) => Some(app.limits.registrations.acquire(address).await),
         None => None,
     };
-    let place = place.transpose().map_err(|RetryAfter(seconds)| {
+    let permit = permit.transpose().map_err(|RetryAfter(seconds)| {
         ApiError::rate_limited(seconds, "Too many new accounts. Try again later.")
     })?;
     let made = work.await;
-    if let (Err(_), Some(place)) = (&made, place) {
-        app.limits.registrations.refund(place);
+    if let (Err(_), Some(permit)) = (&made, permit) {
+        app.limits.registrations.refund(permit);
     }
     made
 }

@@ -185,8 +185,8 @@ async fn announce_avatar(
     app: &App,
     changed: character::Model,
 ) -> ApiResult<Json<character::CharacterView>> {
-    for seat in roster_changes::update_character_display(&app.db, &changed).await? {
-        app.hub.publish(events::membership_updated(&seat));
+    for membership in roster_changes::update_character_display(&app.db, &changed).await? {
+        app.hub.publish(events::membership_updated(&membership));
     }
     Ok(Json(changed.view()))
 }

@@ -121,7 +121,7 @@ pub async fn preview(
 }
 
 fn render_greeting(caller: &CurrentUser, card: &Card, app: &App) -> String {
-    let company = GreetingAudience {
+    let audience = GreetingAudience {
         character: card.name(),
         user: &caller.user.display_name,
         group: None,
@@ -130,7 +130,7 @@ fn render_greeting(caller: &CurrentUser, card: &Card, app: &App) -> String {
         conversation: ConversationId(0),
     };
     let known = Variables::default();
-    let greetings = greeting::expand_greetings(card, &company, known, app.clock.now());
+    let greetings = greeting::expand_greetings(card, &audience, known, app.clock.now());
     greetings.texts.into_iter().next().unwrap_or_default()
 }
 
@@ -156,11 +156,11 @@ pub async fn import(
     caller: CurrentUser,
     upload: PendingUpload,
 ) -> ApiResult<HttpResponse> {
-    let parcel = receive_card(&app, upload).await?;
-    let mut warnings = parcel.card.warnings.clone();
-    let shelf = characters::library_of(&app, &caller);
-    let arrival = card_store::store(&app.db, shelf, parcel, app.clock.now()).await?;
-    let mut answer = match arrival.is_new {
+    let card_file = receive_card(&app, upload).await?;
+    let mut warnings = card_file.card.warnings.clone();
+    let library = characters::library_of(&app, &caller);
+    let stored = card_store::store(&app.db, library, card_file, app.clock.now()).await?;
+    let mut answer = match stored.is_new {
         true => HttpResponse::Created(),
         false => {
             let sentence = "This card is already in your library; it was not stored again.";
@@ -169,7 +169,7 @@ pub async fn import(
         }
     };
     Ok(answer.json(ImportedCard {
-        character: arrival.character.view(),
+        character: stored.character.view(),
         warnings: import_warning::sentences(&warnings),
         warnings_coded: warnings,
     }))

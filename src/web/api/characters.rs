@@ -154,8 +154,8 @@ pub async fn update(
         changed = character::set_share_whole_card(&app.db, present.id, share).await?;
     }
     if changed.name != present.name {
-        for seat in roster_changes::update_character_display(&app.db, &changed).await? {
-            app.hub.publish(events::membership_updated(&seat));
+        for membership in roster_changes::update_character_display(&app.db, &changed).await? {
+            app.hub.publish(events::membership_updated(&membership));
         }
     }
     Ok(Json(changed.view()))

@@ -186,14 +186,14 @@ pub async fn delete(
     }
     let deleted = app.engine.delete_conversation(id, caller.id()).await;
     let deletion = deleted.map_err(api_error)?.ok_or_else(has_children_error)?;
-    for seat in &deletion.copilots {
-        membership_announcements::announce_copilot(&app, seat);
+    for membership in &deletion.copilots {
+        membership_announcements::announce_copilot(&app, membership);
     }
     app.hub
         .publish(events::conversation_deleted(at.space.id, id));
     // Subscribed sockets check their access again and drop the conversation.
-    let seats = membership::list_active(db, at.space.id).await?;
-    let listeners = seats.iter().filter_map(|it| it.user_id);
+    let memberships = membership::list_active(db, at.space.id).await?;
+    let listeners = memberships.iter().filter_map(|it| it.user_id);
     membership_announcements::request_access_review(
         &app,
         at.space.id,

@@ -55,10 +55,10 @@ pub async fn import(
 ) -> ApiResult<HttpResponse> {
     let at = space_access::load_space_access(&app, &caller, space.into_inner()).await?;
     at.require_write(Action::ManageConversation)?;
-    let seats = membership::list_for_space(app.db.reader(), at.space.id).await?;
+    let memberships = membership::list_for_space(app.db.reader(), at.space.id).await?;
     let chosen = parse_choices(
         pagination::parse_text(request.query_string(), "names")?,
-        &seats,
+        &memberships,
     )?;
     let file = upload.save(MAX_CHAT_BYTES).await?;
     let kind = import_job::ImportKind::Chat;
@@ -85,7 +85,7 @@ pub async fn import(
         job,
         target: at.space.id,
         title: title_from_file_name(&file),
-        authors: AuthorMap::new(&seats, importer, chosen),
+        authors: AuthorMap::new(&memberships, importer, chosen),
     };
     app.imports
         .spawn(view.id, run_import(app.clone(), chat, file));
@@ -170,28 +170,28 @@ async fn require_own(
 /// Parses the explicit assignments of names.
 fn parse_choices(
     text: Option<String>,
-    seats: &[membership::Model],
+    memberships: &[membership::Model],
 ) -> ApiResult<HashMap<String, AuthorChoice>> {
     let wrong = |message: &str| ApiError::new(400, "invalid_value", message).with_param("names");
-    let Some(said) = text else {
+    let Some(text) = text else {
         return Ok(HashMap::new());
     };
-    let said: Map<String, Value> = serde_json::from_str(&said)
+    let names: Map<String, Value> = serde_json::from_str(&text)
         .map_err(|_| wrong("Must be a JSON object from names to ids."))?;
-    if said.len() > MAX_NAMES {
+    if names.len() > MAX_NAMES {
         return Err(wrong("Must not have more than 200 names."));
     }
-    let choice = |(name, said): (String, Value)| {
-        let choice = match (said.as_str(), said.as_i64().map(MembershipId)) {
+    let choice = |(name, value): (String, Value)| {
+        let choice = match (value.as_str(), value.as_i64().map(MembershipId)) {
             (Some("new"), _) => AuthorChoice::New,
-            (_, Some(seat)) if seats.iter().any(|it| it.id == seat) => {
-                AuthorChoice::Membership(seat)
+            (_, Some(membership)) if memberships.iter().any(|it| it.id == membership) => {
+                AuthorChoice::Membership(membership)
             }
             _ => return Err(wrong("This space has no such membership.")),
         };
         Ok((name, choice))
     };
-    said.into_iter().map(choice).collect()
+    names.into_iter().map(choice).collect()
 }
 
 /// Returns the file name without its extension.

@@ -93,11 +93,13 @@ pub async fn preview(
     if !already_member {
         invite_link.require_open(app.clock.now())?;
     }
-    let seats = membership::list_active(db, invite_link.space.id).await?;
-    let owner = seats.iter().find(|it| it.role == MembershipRole::Owner);
+    let memberships = membership::list_active(db, invite_link.space.id).await?;
+    let owner = memberships
+        .iter()
+        .find(|it| it.role == MembershipRole::Owner);
     Ok(Json(InvitePreview {
         host: owner.map(|it| it.cached_display_name.clone()),
-        members: seats.len(),
+        members: memberships.len(),
         role: invite_link.invite.role,
         expires_at: invite_link.invite.expires_at,
         already_member,

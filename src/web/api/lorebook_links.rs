@@ -134,9 +134,9 @@ pub async fn set_for_character(
     set_links(&app, &caller, LinkTarget::Character(found.id), body).await
 }
 
-async fn load_links(app: &App, place: LinkTarget) -> ApiResult<Json<LorebookLinks>> {
+async fn load_links(app: &App, target: LinkTarget) -> ApiResult<Json<LorebookLinks>> {
     let db = app.db.reader();
-    let books = lorebook_link::linked_lorebooks(db, place).await?;
+    let books = lorebook_link::linked_lorebooks(db, target).await?;
     let n_entries = lorebook::count_entries(db, books.iter().map(|it| it.id)).await?;
     let linked = books.into_iter().map(|it| LinkedLorebook {
         n_entries: n_entries.get(&it.id).copied().unwrap_or(0),
@@ -153,7 +153,7 @@ async fn load_links(app: &App, place: LinkTarget) -> ApiResult<Json<LorebookLink
 async fn set_links(
     app: &App,
     caller: &CurrentUser,
-    place: LinkTarget,
+    target: LinkTarget,
     body: JsonBody<SetLinks>,
 ) -> ApiResult<Json<LorebookLinks>> {
     let mut seen = HashSet::new();
@@ -163,9 +163,9 @@ async fn set_links(
         let message = format!("Must have at most {MAX_LINKS} lorebooks.");
         return Err(ApiError::invalid_value("lorebook_ids", message));
     }
-    require_usable(app, caller, place, &lorebook_ids).await?;
-    lorebook_link::set_links(&app.db, place, lorebook_ids).await?;
-    load_links(app, place).await
+    require_usable(app, caller, target, &lorebook_ids).await?;
+    lorebook_link::set_links(&app.db, target, lorebook_ids).await?;
+    load_links(app, target).await
 }
 
 /// Checks that the caller may link these lorebooks: their own, any for an admin, and those already
@@ -173,11 +173,11 @@ async fn set_links(
 async fn require_usable(
     app: &App,
     caller: &CurrentUser,
-    place: LinkTarget,
+    target: LinkTarget,
     lorebook_ids: &[LorebookId],
 ) -> ApiResult<()> {
     let db = app.db.reader();
-    let linked = lorebook_link::linked_lorebooks(db, place).await?;
+    let linked = lorebook_link::linked_lorebooks(db, target).await?;
     let found = lorebook::find_many(db, lorebook_ids).await?;
     let is_usable = |id: &LorebookId| {
         let own = |it: &lorebook::Model| caller.is_admin() || it.owner_id == Some(caller.id());

@@ -10,15 +10,15 @@ use crate::web::api::engine_error::api_error;
 use crate::web::error::ApiResult;
 
 /// Publishes a membership to its space and has the member's sockets check their access.
-pub fn announce(app: &App, seat: &membership::Model) {
-    app.hub.publish(events::membership_updated(seat));
-    request_access_review(app, seat.space_id, seat.user_id);
+pub fn announce(app: &App, membership: &membership::Model) {
+    app.hub.publish(events::membership_updated(membership));
+    request_access_review(app, membership.space_id, membership.user_id);
 }
 
 /// Publishes a membership and the state of its copilot.
-pub fn announce_copilot(app: &App, seat: &membership::Model) {
-    app.hub.publish(events::membership_updated(seat));
-    if let Some(event) = events::copilot_updated(seat) {
+pub fn announce_copilot(app: &App, membership: &membership::Model) {
+    app.hub.publish(events::membership_updated(membership));
+    if let Some(event) = events::copilot_updated(membership) {
         app.hub.publish(event);
     }
 }

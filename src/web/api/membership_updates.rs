@@ -126,18 +126,18 @@ pub async fn update(
         Err(SpaceUpdateError::NameTaken) => return Err(account_input::name_taken_error()),
         Err(SpaceUpdateError::Db(error)) => return Err(error.into()),
     };
-    for seat in std::iter::once(&changed.membership).chain(&changed.others) {
-        membership_announcements::announce(&app, seat);
+    for membership in std::iter::once(&changed.membership).chain(&changed.others) {
+        membership_announcements::announce(&app, membership);
     }
     if let Some(space) = &changed.space_with_new_owner {
         spaces::announce(&app, space).await?;
     }
-    if let Some(told) = events::copilot_updated(&changed.membership).filter(|_| turns_copilot) {
-        app.hub.publish(told);
+    if let Some(event) = events::copilot_updated(&changed.membership).filter(|_| turns_copilot) {
+        app.hub.publish(event);
     }
     if changes_who_speaks {
-        let told = app.engine.member_changed(at.space.id, target.id).await;
-        told.map_err(api_error)?;
+        let event = app.engine.member_changed(at.space.id, target.id).await;
+        event.map_err(api_error)?;
     }
     if let Some(here) = changed
         .membership

@@ -92,8 +92,9 @@ pub async fn create(
             return Err(ApiError::new(400, "missing_field", message).with_param("character_id"));
         }
     };
-    let newcomer = NewMember::Character(card);
-    let taken = roster_changes::add_member(&app.db, at.space.id, newcomer, app.clock.now()).await?;
+    let new_member = NewMember::Character(card);
+    let taken =
+        roster_changes::add_member(&app.db, at.space.id, new_member, app.clock.now()).await?;
     membership_announcements::announce(&app, &taken);
     app.engine
         .insert_greetings(taken.id)

@@ -176,8 +176,8 @@ pub async fn create(
     let at = space_access::load_conversation_access(&app, &caller, id.into_inner()).await?;
     at.require_write(Action::Post)?;
     let author = at.own_membership()?;
-    let place = app.limits.posts.acquire(caller.id()).await;
-    place.map_err(|wait| {
+    let permit = app.limits.posts.acquire(caller.id()).await;
+    permit.map_err(|wait| {
         ApiError::rate_limited(wait.0, "Too many messages. Wait, then try again.")
     })?;
     let body = body.read().await?;

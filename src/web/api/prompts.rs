@@ -107,8 +107,8 @@ async fn hidden_cards(app: &App, caller: &CurrentUser, space: SpaceId) -> ApiRes
         return Ok(HiddenCards::default());
     }
     let db = app.db.reader();
-    let seats = membership::list_for_space(db, space).await?;
-    let ids = seats.iter().filter_map(|it| it.character_id);
+    let memberships = membership::list_for_space(db, space).await?;
+    let ids = memberships.iter().filter_map(|it| it.character_id);
     let hidden = card_rights::list_hidden_cards(db, caller.id(), ids).await?;
     Ok(HiddenCards::new(hidden))
 }

@@ -33,10 +33,11 @@ pub async fn create(app: &App, admin: &user::Model) -> ApiResult<()> {
     for fields in [marlo(), wren()] {
         let card = Card::from_flat(fields)?;
         let card = character::create(&app.db, admin.id, card, app.clock.now()).await?;
-        let newcomer = NewMember::Character(card);
-        let seat = roster_changes::add_member(&app.db, space.id, newcomer, app.clock.now()).await?;
+        let new_member = NewMember::Character(card);
+        let membership =
+            roster_changes::add_member(&app.db, space.id, new_member, app.clock.now()).await?;
         app.engine
-            .insert_greetings(seat.id)
+            .insert_greetings(membership.id)
             .await
             .map_err(api_error)?;
     }

@@ -76,8 +76,8 @@ pub async fn search(
             )
         }
         None => {
-            let seats = roster_changes::list_active_for_user(db, caller.id()).await?;
-            let allowed = seats.into_iter().map(|it| it.space_id).collect();
+            let memberships = roster_changes::list_active_for_user(db, caller.id()).await?;
+            let allowed = memberships.into_iter().map(|it| it.space_id).collect();
             (SearchScope::SpacesOfUser(caller.id()), allowed)
         }
     };

@@ -105,7 +105,7 @@ pub async fn verify_password(
     // Check the limit first, so that a delayed attempt takes no permit. The permit is held until a
     // failure has been counted.
     check_sign_in_limit(app, address, username).await?;
-    let place = app
+    let permit = app
         .passwords
         .acquire_permit()
         .await
@@ -113,7 +113,7 @@ pub async fn verify_password(
     // Check again: other attempts may have failed while this one waited. Otherwise concurrent
     // guesses would bypass the limit.
     check_sign_in_limit(app, address, username).await?;
-    let checked = app.passwords.check(&place, attempt, hash).await;
+    let checked = app.passwords.check(&permit, attempt, hash).await;
     let is_right = checked.map_err(ApiError::internal)?;
     if !is_right {
         app.limits.sign_ins.record_failure(address, username);
@@ -154,8 +154,10 @@ async fn end_session(app: &App, caller: &CurrentUser, id: SessionId) -> ApiResul
     }
     announce_ended(app, caller.id(), id);
     if caller.user.is_guest() {
-        for seat in roster_changes::list_active_for_user(app.db.reader(), caller.id()).await? {
-            let left = roster_changes::remove_member(&app.db, seat.id, app.clock.now()).await?;
+        for membership in roster_changes::list_active_for_user(app.db.reader(), caller.id()).await?
+        {
+            let left =
+                roster_changes::remove_member(&app.db, membership.id, app.clock.now()).await?;
             membership_announcements::announce_left(app, &left).await?;
         }
     }

@@ -88,18 +88,18 @@ pub async fn add_or_invite(
         false => None,
     };
     if let Some(user) = known {
-        let newcomer = NewMember::User(NewUserMember {
+        let new_member = NewMember::User(NewUserMember {
             user,
             role,
             display_name: None,
         });
         let taken =
-            roster_changes::add_member(&app.db, at.space.id, newcomer, app.clock.now()).await?;
+            roster_changes::add_member(&app.db, at.space.id, new_member, app.clock.now()).await?;
         membership_announcements::announce(app, &taken);
         return Ok(HttpResponse::Created().json(taken.view()));
     }
-    let place = app.limits.invitations.acquire(caller.id()).await;
-    place.map_err(|wait| {
+    let permit = app.limits.invitations.acquire(caller.id()).await;
+    permit.map_err(|wait| {
         ApiError::rate_limited(
             wait.0,
             "Too many invitations in one hour. Try again later, or share an invite link.",
@@ -195,8 +195,10 @@ pub async fn list_own(
             invited_by: it.invited_by,
             invited_by_name: inviters
                 .iter()
-                .find(|seat| seat.space_id == it.space_id && seat.user_id == Some(it.invited_by))
-                .map(|seat| seat.cached_display_name.clone()),
+                .find(|membership| {
+                    membership.space_id == it.space_id && membership.user_id == Some(it.invited_by)
+                })
+                .map(|membership| membership.cached_display_name.clone()),
             created_at: it.created_at,
             expires_at: it.expires_at,
         }

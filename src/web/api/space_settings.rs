@@ -159,22 +159,22 @@ pub fn parse(settings: Map<String, Value>) -> ApiResult<Value> {
         require_range("world_info.min_activations_depth", furthest, 0, 1_000)?;
     }
     if let Some(preset) = known.preset {
-        let blame =
+        let invalid =
             |it: ValidationError| invalid_setting(&format!("preset.{}", it.field), it.message);
-        preset.validate().map_err(blame)?;
+        preset.validate().map_err(invalid)?;
     }
     for (at, server) in known.tool_servers.iter().flatten().enumerate() {
-        let blame = |field: &str, message: &str| {
+        let invalid = |field: &str, message: &str| {
             invalid_setting(&format!("tool_servers.{at}.{field}"), message.to_owned())
         };
         if at >= MAX_SERVERS {
-            return Err(blame("label", "A space can have at most 8 tool servers."));
+            return Err(invalid("label", "A space can have at most 8 tool servers."));
         }
         if !server.has_valid_label() {
-            return Err(blame("label", "1 to 64 letters, digits, `_` and `-`."));
+            return Err(invalid("label", "1 to 64 letters, digits, `_` and `-`."));
         }
         if !server.has_valid_url() {
-            return Err(blame("url", "A URL such as https://example.com/mcp."));
+            return Err(invalid("url", "A URL such as https://example.com/mcp."));
         }
     }
     Ok(settings)

@@ -52,11 +52,14 @@ pub async fn list(
     };
     let ids: Vec<SpaceId> = found.data.iter().map(|it| it.id).collect();
     let roots = root_conversation::list_for_spaces(db, ids.iter().copied()).await?;
-    let seats = membership::list_for_users(db, [caller.id()], ids).await?;
-    let seats: HashMap<_, _> = seats.into_iter().map(|it| (it.space_id, it)).collect();
+    let memberships = membership::list_for_users(db, [caller.id()], ids).await?;
+    let memberships: HashMap<_, _> = memberships
+        .into_iter()
+        .map(|it| (it.space_id, it))
+        .collect();
     Ok(Json(found.map(|it| {
-        let standing = Access::for_member(seats.get(&it.id), caller.is_admin());
-        it.view(roots.get(&it.id).copied(), standing.map(Access::code))
+        let access = Access::for_member(memberships.get(&it.id), caller.is_admin());
+        it.view(roots.get(&it.id).copied(), access.map(Access::code))
     })))
 }
 
@@ -137,10 +140,10 @@ pub async fn show(
 async fn space_view(
     app: &App,
     space: &space::Model,
-    standing: Option<Access>,
+    access: Option<Access>,
 ) -> ApiResult<space::SpaceView> {
     let root = root_conversation::find_for_space(app.db.reader(), space.id).await?;
-    Ok(space.view(root, standing.map(Access::code)))
+    Ok(space.view(root, access.map(Access::code)))
 }
 
 /// Changes a space.
@@ -246,7 +249,7 @@ pub async fn delete(
     let at = space_access::load_space_access(&app, &caller, id.into_inner()).await?;
     at.require_action(Action::AdministerSpace)?;
     let id = at.space.id;
-    let seats = membership::list_active(app.db.reader(), id).await?;
+    let memberships = membership::list_active(app.db.reader(), id).await?;
     // Archive the space first: new posts are then rejected, so no new run starts.
     let archived = SpaceRules {
         status: Some(space::SpaceStatus::Archived),
@@ -262,8 +265,8 @@ pub async fn delete(
         .map_err(api_error)?
         .ok_or_else(ApiError::not_found)?;
     app.hub.publish(events::space_deleted(id));
-    let seated = seats.iter().filter_map(|it| it.user_id);
-    membership_announcements::request_access_review(&app, id, seated.chain([caller.id()]));
+    let users = memberships.iter().filter_map(|it| it.user_id);
+    membership_announcements::request_access_review(&app, id, users.chain([caller.id()]));
     Ok(match app.engine.wait_for_deletion(deletion).await? {
         None => HttpResponse::NoContent().finish(),
         Some(job) => jobs::accepted_response(&job),

@@ -132,8 +132,8 @@ pub async fn update_me(
     let changed =
         account_changes::change_profile(&app.db, user, change, revokes_keys, app.clock.now())
             .await?;
-    for seat in &changed.memberships {
-        app.hub.publish(events::membership_updated(seat));
+    for membership in &changed.memberships {
+        app.hub.publish(events::membership_updated(membership));
     }
     for id in changed.revoked_keys {
         let order = SocketControl::KeyRevoked(id);

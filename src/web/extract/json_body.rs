@@ -208,18 +208,18 @@ pub fn reject_nul(value: &Value) -> ApiResult<()> {
 }
 
 impl From<FieldError> for ApiError {
-    fn from(misfit: FieldError) -> Self {
-        let (status, code) = match misfit.kind {
+    fn from(error: FieldError) -> Self {
+        let (status, code) = match error.kind {
             FieldErrorKind::UnknownField => (400, "unknown_field"),
             FieldErrorKind::MissingField => (400, "missing_field"),
             FieldErrorKind::Type => (400, "invalid_type"),
             FieldErrorKind::Value => (422, "invalid_value"),
         };
-        let param = misfit.param();
-        let error = Self::new(status, code, misfit.message);
+        let param = error.param();
+        let api_error = Self::new(status, code, error.message);
         match param {
-            Some(param) => error.with_param(param),
-            None => error,
+            Some(param) => api_error.with_param(param),
+            None => api_error,
         }
     }
 }

@@ -140,18 +140,18 @@ pub async fn load_space_access(
     let db = app.db.reader();
     let space = space::find_visible(db, id).await?;
     let space = space.ok_or_else(ApiError::not_found)?;
-    let seat = membership::find_for_user(db, id, caller.id())
+    let membership = membership::find_for_user(db, id, caller.id())
         .await?
         .filter(|it| it.status == membership::MembershipStatus::Active);
     // An unfinished import is hidden from everyone.
-    if seat.is_none() && caller.is_admin() && import_job::is_hidden(db, id).await? {
+    if membership.is_none() && caller.is_admin() && import_job::is_hidden(db, id).await? {
         return Err(ApiError::not_found());
     }
-    let standing = Access::for_member(seat.as_ref(), caller.is_admin());
+    let access = Access::for_member(membership.as_ref(), caller.is_admin());
     Ok(SpaceAccess {
         space,
-        membership: seat,
-        access: standing.ok_or_else(ApiError::not_found)?,
+        membership,
+        access: access.ok_or_else(ApiError::not_found)?,
     })
 }
 

@@ -142,12 +142,12 @@ impl LiveSession {
         let live = self.app.engine.live_text(id);
         let live = live.filter(|it| it.run_id.0 == run);
         let text = live.as_ref().map(|it| it.text.as_str());
-        let is_mended = self
+        let is_snapshot_sent = self
             .subscriptions
             .filter(id)
             .is_some_and(|it| it.repair(run, end, text));
         match text {
-            Some(text) if is_mended => {
+            Some(text) if is_snapshot_sent => {
                 let repaired = StreamRepaired {
                     conversation_id: id,
                     run_id: run,

@@ -227,9 +227,9 @@ impl LiveSession {
                 self.subscriptions.add_space(space);
                 self.link.send(server_frames::ok(&re)).await
             }
-            QueryResult::Typing(re, it, Ok(seat)) => {
+            QueryResult::Typing(re, it, Ok(membership)) => {
                 self.subscriptions
-                    .set_typing(it.conversation_id, seat, it.active);
+                    .set_typing(it.conversation_id, membership, it.active);
                 self.link.send(server_frames::ok(&re)).await
             }
             QueryResult::Space(re, _, Err(error)) | QueryResult::Typing(re, _, Err(error)) => {

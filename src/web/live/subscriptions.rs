@@ -105,11 +105,11 @@ impl Subscriptions {
         if membership_before == membership {
             return;
         }
-        if let Some(seat) = membership {
-            self.app.presence.join(id, seat, self.is_away);
+        if let Some(membership) = membership {
+            self.app.presence.join(id, membership, self.is_away);
         }
-        if let Some(seat) = membership_before {
-            self.app.presence.leave(id, seat, self.is_away);
+        if let Some(membership) = membership_before {
+            self.app.presence.leave(id, membership, self.is_away);
         }
     }
 
@@ -138,8 +138,8 @@ impl Subscriptions {
             .unsubscribe(Topic::Conversation(id), &self.outbox);
         self.outbox.clear_conversation(id);
         let subscription = self.conversations.remove(&id);
-        if let Some(seat) = subscription.and_then(|it| it.membership) {
-            self.app.presence.leave(id, seat, self.is_away);
+        if let Some(membership) = subscription.and_then(|it| it.membership) {
+            self.app.presence.leave(id, membership, self.is_away);
         }
         self.stop_typing(|it| it.conversation == id);
     }
@@ -182,8 +182,8 @@ impl Subscriptions {
         }
         self.is_away = is_away;
         for (id, subscription) in &self.conversations {
-            if let Some(seat) = subscription.membership {
-                self.app.presence.set_away(*id, seat, is_away);
+            if let Some(membership) = subscription.membership {
+                self.app.presence.set_away(*id, membership, is_away);
             }
         }
     }

@@ -193,9 +193,7 @@ impl From<ResponseEngineError> for V1Error {
                 let message = "Tools of this type are not supported.";
                 Self::invalid("unsupported_tool", &param, message)
             }
-            ResponseEngineError::InvalidToolOutputs(misfit) => {
-                Self::from_tool_output_error(&misfit)
-            }
+            ResponseEngineError::InvalidToolOutputs(error) => Self::from_tool_output_error(&error),
             ResponseEngineError::InvalidApprovals(unanswered) => {
                 Self::from_approval_error(&unanswered)
             }

@@ -41,13 +41,13 @@ pub async fn show(
 
 async fn list_all(app: &App, caller: &CurrentUser) -> V1Result<Vec<Model>> {
     let personas = model_names::list(app.db.reader(), caller.id()).await?;
-    let voices: Vec<Model> = personas.iter().map(persona_view).collect();
+    let persona_models: Vec<Model> = personas.iter().map(persona_view).collect();
     let models = model_list::list(app.db.reader()).await?;
     let models = models.iter().map(model_view);
     // A persona model takes precedence over a provider's model of the same name.
-    let is_free = |model: &Model| voices.iter().all(|it| it.id != model.id);
+    let is_free = |model: &Model| persona_models.iter().all(|it| it.id != model.id);
     let mut all: Vec<Model> = models.filter(is_free).collect();
-    all.extend(voices);
+    all.extend(persona_models);
     Ok(all)
 }
 

@@ -210,9 +210,9 @@ mod tests {
             cut in 1..5000usize,
         ) {
             let bytes: Vec<u8> = lengths.iter().flat_map(|it| frame(*it)).collect();
-            let mut tape = FramePosition::new(MAX);
+            let mut position = FramePosition::new(MAX);
 
-            let fits = bytes.chunks(cut).all(|it| tape.advance(it).is_ok());
+            let fits = bytes.chunks(cut).all(|it| position.advance(it).is_ok());
 
             prop_assert_eq!(fits, lengths.iter().all(|it| *it <= MAX));
         }

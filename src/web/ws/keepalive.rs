@@ -145,17 +145,17 @@ mod tests {
 
     #[test]
     fn the_minute_counts_from_the_last_frame() {
-        let rung = simulate(&[25], 100);
+        let actions = simulate(&[25], 100);
 
-        assert_eq!(rung.last(), Some(&(85, KeepaliveAction::Silent)));
+        assert_eq!(actions.last(), Some(&(85, KeepaliveAction::Silent)));
     }
 
     #[test]
     fn a_peer_that_answers_is_pinged_forever() {
-        let rung = simulate(&[20, 40, 60, 80, 100], 100);
+        let actions = simulate(&[20, 40, 60, 80, 100], 100);
 
-        assert_eq!(rung.len(), 5);
-        assert!(rung.iter().all(|(_, it)| *it == KeepaliveAction::Ping));
+        assert_eq!(actions.len(), 5);
+        assert!(actions.iter().all(|(_, it)| *it == KeepaliveAction::Ping));
     }
 
     #[test]

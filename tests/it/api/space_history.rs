@@ -254,7 +254,7 @@ on_sqlite! {
         for (what, lines) in [
             ("a run that is due", lines.replace("\"status\":\"failed\"", "\"status\":\"queued\"")),
             ("a run that runs", lines.replace("\"status\":\"failed\"", "\"status\":\"running\"")),
-            ("a round that goes on", lines.replacen("\"status\":\"finished\"", "\"status\":\"active\"", 1)),
+            ("an active round", lines.replacen("\"status\":\"finished\"", "\"status\":\"active\"", 1)),
             ("a round twice", lines.clone() + &lines),
             ("a run of nobody", lines.replace("\"seat\":", "\"seat\":9")),
             ("a word that is too long", lines.replace("\"ended_reason\":\"", &format!("\"ended_reason\":\"{}", "x".repeat(65)))),

@@ -319,14 +319,14 @@ async fn load_regenerate(
         last_turn: Vec::new(),
         has_fork_point_in_last_turn: false,
     };
-    if let Some(said) = &facts.answered
+    if let Some(user_message) = &facts.answered
         && state.space.group_regenerate_mode == space::GroupRegenerateMode::LastTurn
     {
-        facts.last_turn = timeline::visible_since(tx, id, said.seq).await?;
+        facts.last_turn = timeline::visible_since(tx, id, user_message.seq).await?;
         let ids = facts.last_turn.iter().map(|it| it.id);
         facts.has_fork_point_in_last_turn = timeline::has_fork_point(tx, ids).await?;
         // The new speakers are chosen as if no character had replied.
-        state.last_speaker = timeline::last_speaker(tx, id, said.seq).await?;
+        state.last_speaker = timeline::last_speaker(tx, id, user_message.seq).await?;
         load_talkativeness(tx, state).await?;
     }
     Ok(facts)

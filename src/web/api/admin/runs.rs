@@ -127,7 +127,7 @@ impl RunLabels {
         let (conversation, space) = self.conversations.get(&run.conversation_id)?;
         let speaker = self.speakers.get(&run.speaker_space_membership_id);
         let is_running = run.status == run::RunStatus::Running;
-        let beat = run.heartbeat_at.filter(|_| is_running);
+        let heartbeat = run.heartbeat_at.filter(|_| is_running);
         Some(AdminRunView {
             run: run.view(),
             space_id: space.id,
@@ -136,7 +136,7 @@ impl RunLabels {
             speaker_name: speaker.cloned().unwrap_or_default(),
             worker_id: run.worker_id.clone(),
             // The clocks of two machines may differ slightly.
-            heartbeat_age_ms: beat.map(|at| now.ms_since(at).max(0)),
+            heartbeat_age_ms: heartbeat.map(|at| now.ms_since(at).max(0)),
             live: stream_progress(app, run),
         })
     }

@@ -144,14 +144,14 @@ pub async fn update(
         },
     };
     let (by, id) = (admin.0.id(), id.into_inner());
-    let (changed, seats) = account_changes::change_by_admin(&app.db, by, id, change).await?;
-    announce_user_change(&app, &changed, &seats);
+    let (changed, memberships) = account_changes::change_by_admin(&app.db, by, id, change).await?;
+    announce_user_change(&app, &changed, &memberships);
     load_view(&app, changed.after).await.map(Json)
 }
 
 /// Publishes the changed memberships to their spaces, and closes the sockets that lost their
 /// access.
-fn announce_user_change(app: &App, changed: &UserChange, seats: &[membership::Model]) {
+fn announce_user_change(app: &App, changed: &UserChange, memberships: &[membership::Model]) {
     let UserChange {
         before,
         after,
@@ -168,8 +168,8 @@ fn announce_user_change(app: &App, changed: &UserChange, seats: &[membership::Mo
         app.hub
             .publish(Envelope::control(after.id, SocketControl::RoleLost));
     }
-    for seat in seats {
-        app.hub.publish(events::membership_updated(seat));
+    for membership in memberships {
+        app.hub.publish(events::membership_updated(membership));
     }
 }
 
