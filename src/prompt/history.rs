@@ -4,6 +4,8 @@
 //! **Invariant:** the text of a message is sent unchanged. The author's name is a separate field;
 //! the provider's dialect decides how to send it, unless the preset wants names in the text.
 
+use std::collections::HashMap;
+
 use base::prompt_role::PromptRole;
 use tavern::presets::complete_preset::NamesBehavior;
 
@@ -14,11 +16,25 @@ use crate::prompt::context::{HistoryLine, PromptContext};
 /// Returns a block for each message that is not empty, oldest first.
 pub fn blocks(context: &PromptContext, count: &dyn Fn(&str) -> i64) -> Vec<PromptBlock> {
     let lines = context.history.iter();
-    let spoken = lines.filter(|it| !it.text.trim().is_empty() || !it.payload.is_empty());
-    spoken.map(|line| block(context, line, count)).collect()
+    let lines = lines.filter(|it| !it.text.trim().is_empty() || !it.payload.is_empty());
+    // Hundreds of messages have few authors.
+    let mut name_tokens = HashMap::new();
+    let mut count_name = |name| {
+        *name_tokens
+            .entry(name)
+            .or_insert_with_key(|name: &&str| count(name))
+    };
+    lines
+        .map(|line| block(context, line, count, &mut count_name))
+        .collect()
 }
 
-fn block(context: &PromptContext, line: &HistoryLine, count: &dyn Fn(&str) -> i64) -> PromptBlock {
+fn block<'a>(
+    context: &PromptContext,
+    line: &'a HistoryLine,
+    count: &dyn Fn(&str) -> i64,
+    count_name: &mut impl FnMut(&'a str) -> i64,
+) -> PromptBlock {
     let text_tokens = match line.tokens {
         known if known > 0 => known,
         _ => count(&line.text),
@@ -46,7 +62,7 @@ fn block(context: &PromptContext, line: &HistoryLine, count: &dyn Fn(&str) -> i6
     let text = before.clone() + &line.text;
     PromptBlock {
         name: (is_named && !is_in_text).then(|| line.name.clone()),
-        tokens: text_tokens + if is_named { count(&line.name) } else { 0 },
+        tokens: text_tokens + if is_named { count_name(&line.name) } else { 0 },
         origin: BlockOrigin::Message { source, before },
         payload: line.payload.clone(),
         is_required: line.is_required,
