@@ -55,8 +55,16 @@ pub async fn list_next_due(
     full: &[ProviderId],
     limit: u64,
 ) -> Result<Vec<DueRun>, DbErr> {
-    let soonest = select_waiting(full).limit(limit);
-    soonest.into_model::<DueRun>().all(db).await
+    let mut soonest = db
+        .get_database_backend()
+        .build(&select_waiting(full).into_query());
+    // A literal: PostgreSQL plans a query without parameters once, but would plan this one for each
+    // value of a limit.
+    soonest.sql += &format!(" LIMIT {limit}");
+    let rows = db.query_all_raw(soonest).await?;
+    rows.iter()
+        .map(|row| DueRun::from_query_result(row, ""))
+        .collect()
 }
 
 /// Returns the spaces with due runs whose ids follow `after`, ordered by id.
@@ -138,7 +146,8 @@ fn due_at() -> SimpleExpr {
 /// Selects the same provider as `usable_providers`: that of the membership, otherwise the default.
 fn provider_of_speaker() -> SimpleExpr {
     let id = (provider::Entity, provider::Column::Id);
-    let usable = Expr::col((provider::Entity, provider::Column::Disabled)).eq(false);
+    // Literals, for the same reason as the limit of `list_next_due`.
+    let usable = Expr::cust("NOT llm_providers.disabled");
     let own = Query::select()
         .column(id)
         .from(provider::Entity)
@@ -153,11 +162,10 @@ fn provider_of_speaker() -> SimpleExpr {
         .and_where(usable.clone())
         .to_owned();
     let default = Query::select()
-        .column(id)
+        .expr(Expr::col(id).min())
         .from(provider::Entity)
-        .and_where(Expr::col((provider::Entity, provider::Column::IsDefault)).eq(true))
+        .and_where(Expr::cust("llm_providers.is_default"))
         .and_where(usable)
-        .limit(1)
         .to_owned();
     Func::coalesce([subquery(own), subquery(default)]).into()
 }

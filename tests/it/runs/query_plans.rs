@@ -2,7 +2,7 @@
 //! both databases, over some thousand rows.
 
 use base::ids::{ConversationId, SpaceId, UserId};
-use sea_orm::ConnectionTrait;
+use sea_orm::{ConnectionTrait, DbBackend, Statement};
 use troupe::accounts::session;
 use troupe::conversations::timeline::TimelinePage;
 use troupe::conversations::{conversation, newest_messages, timeline, timeline_page};
@@ -169,6 +169,33 @@ const RUNNING: &[&str] = &[
 
 /// Fails if the last statements read runs through an index that contains finished ones.
 #[track_caller]
+/// Planning takes ten times as long as the query.
+#[tokio::test]
+async fn on_postgres_the_query_for_due_runs_is_not_planned_at_each_execution() {
+    if !TestBackend::Postgres.is_available() {
+        return;
+    }
+    let app = app_with_history(TestBackend::Postgres).await;
+    let db = app.db.heartbeat_connection();
+
+    for _ in 0..3 {
+        let due = due_runs::list_next_due(db, &[], 33).await;
+        due.expect("the query failed");
+    }
+
+    let statistics = "SELECT custom_plans FROM pg_prepared_statements \
+        WHERE statement LIKE '%\"conversation_runs\"%LIMIT 33'";
+    let statistics = Statement::from_string(DbBackend::Postgres, statistics);
+    let row = db.query_one_raw(statistics).await;
+    let row = row.expect("the query failed").expect("it is prepared");
+    let n_planned: i64 = row.try_get_by_index(0).expect("a number");
+    assert_eq!(
+        n_planned, 0,
+        "it is planned for the values of its parameters"
+    );
+    app.close_broken().await;
+}
+
 fn assert_reads_unfinished_runs(db: &ExplainingConnection<'_>) {
     let plan = db.take_plans();
     let reads = |line: &&str| {
