@@ -137,14 +137,19 @@ pub async fn load_space_access(
     caller: &CurrentUser,
     id: SpaceId,
 ) -> ApiResult<SpaceAccess> {
-    let db = app.db.reader();
-    let space = space::find_visible(db, id).await?;
+    let space = space::find_visible(app.db.reader(), id).await?;
     let space = space.ok_or_else(ApiError::not_found)?;
-    let membership = membership::find_for_user(db, id, caller.id())
+    access_in(app, caller, space).await
+}
+
+/// Loads the caller's access to a space that is not hidden.
+async fn access_in(app: &App, caller: &CurrentUser, space: space::Model) -> ApiResult<SpaceAccess> {
+    let db = app.db.reader();
+    let membership = membership::find_for_user(db, space.id, caller.id())
         .await?
         .filter(|it| it.status == membership::MembershipStatus::Active);
     // An unfinished import is hidden from everyone.
-    if membership.is_none() && caller.is_admin() && import_job::is_hidden(db, id).await? {
+    if membership.is_none() && caller.is_admin() && import_job::is_hidden(db, space.id).await? {
         return Err(ApiError::not_found());
     }
     let access = Access::for_member(membership.as_ref(), caller.is_admin());
@@ -164,12 +169,12 @@ pub async fn load_conversation_access(
     caller: &CurrentUser,
     id: ConversationId,
 ) -> ApiResult<ConversationAccess> {
-    let found = conversation::find_visible(app.db.reader(), id).await?;
-    let conversation = found.ok_or_else(ApiError::not_found)?;
-    let space_access = load_space_access(app, caller, conversation.space_id).await?;
+    let found = conversation::find_with_space(app.db.reader(), id).await?;
+    let found = found.filter(|(conversation, space)| !conversation.is_hidden && !space.is_hidden);
+    let (conversation, space) = found.ok_or_else(ApiError::not_found)?;
     Ok(ConversationAccess {
         conversation,
-        space_access,
+        space_access: access_in(app, caller, space).await?,
     })
 }
 
