@@ -18,6 +18,7 @@ use crate::conversations::rendering::markdown::Markdown;
 use crate::conversations::text_quota::TextQuota;
 use crate::db::backend::Backend;
 use crate::db::connect::Db;
+use crate::prompt::loading::history_cache::HistoryCache;
 use crate::providers::provider_factory::ProviderFactory;
 use crate::runs::active_jobs::ActiveJobs;
 use crate::runs::execution::lease::ActiveRuns;
@@ -56,6 +57,8 @@ pub struct RunServices {
     pub(super) step_locks: StepLocks,
     /// What this node knows of the states of conversations.
     pub(super) states: StateCache,
+    /// The newest messages of conversations, for their next prompts.
+    pub(super) histories: HistoryCache,
     /// The background jobs that this node executes.
     pub(super) jobs: ActiveJobs,
     /// Limits how much text a user's spaces may store.
@@ -132,6 +135,7 @@ impl RunServices {
             settings,
             step_locks: StepLocks::default(),
             states: StateCache::default(),
+            histories: HistoryCache::default(),
             jobs: ActiveJobs::default(),
             quota: TextQuota::new(settings.stored_bytes),
         }

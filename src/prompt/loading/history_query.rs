@@ -9,12 +9,12 @@ use sea_orm::{
     QueryOrder, QuerySelect, QueryTrait, Select,
 };
 
+use crate::conversations::message;
 use crate::conversations::message::{Column, Entity, MessageRole};
 use crate::prompt::budget::MESSAGE_OVERHEAD;
-use crate::prompt::context::ContextLimits;
 
 /// A message of the history, without what a prompt does not need.
-#[derive(Clone, Debug, FromQueryResult)]
+#[derive(Clone, Debug, PartialEq, Eq, FromQueryResult)]
 pub struct HistoryMessage {
     pub id: MessageId,
     pub seq: i64,
@@ -26,15 +26,29 @@ pub struct HistoryMessage {
     pub token_count: i64,
 }
 
+impl From<&message::Model> for HistoryMessage {
+    fn from(row: &message::Model) -> Self {
+        Self {
+            id: row.id,
+            seq: row.seq,
+            space_membership_id: row.space_membership_id,
+            role: row.role,
+            content: row.content.clone(),
+            active_swipe: row.active_swipe,
+            created_at: row.created_at,
+            token_count: row.token_count,
+        }
+    }
+}
+
 /// Returns the newest messages that can fit, and one more, ascending. The database adds up the token
 /// counts, so that messages that do not fit are not read.
 pub async fn load_history(
     db: &impl ConnectionTrait,
     id: ConversationId,
     cutoff_seq: i64,
-    limits: ContextLimits,
+    available_tokens: i64,
 ) -> Result<Vec<HistoryMessage>, DbErr> {
-    let available_tokens = limits.context_tokens - limits.response_tokens;
     let too_long = select_first_too_long(id, cutoff_seq, available_tokens);
     let too_long = SimpleExpr::SubQuery(None, Box::new(too_long.into()));
     sendable(id, cutoff_seq)

@@ -2,6 +2,7 @@
 //! messages, variables and lorebooks.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use base::clock::Timestamp;
 use base::ids::{CharacterId, ConversationId, MembershipId, MessageId, UserId};
@@ -20,6 +21,7 @@ use crate::presets::resolve::PresetLayers;
 use crate::prompt::author_note::AuthorNote;
 use crate::prompt::blocks::BlockPayload;
 use crate::prompt::context::{HistoryLine, LoreInput, PromptContext, PromptMember, PromptUser};
+use crate::prompt::loading::history_cache::HistoryCache;
 use crate::prompt::loading::history_query::HistoryMessage;
 use crate::prompt::loading::lore_loader::LoreLoader;
 use crate::prompt::loading::{history_query, lore_loader};
@@ -54,6 +56,7 @@ pub struct PromptScope {
 /// Loads the inputs of a prompt. Returns `None` if the conversation does not exist.
 pub async fn load(
     db: &impl ConnectionTrait,
+    histories: &HistoryCache,
     request: PromptRequest<'_>,
 ) -> Result<Option<PromptContext>, DbErr> {
     let found = conversation::find_with_space(db, request.conversation).await?;
@@ -68,12 +71,14 @@ pub async fn load(
         space,
         memberships,
     };
-    load_in_scope(db, request, scope).await.map(Some)
+    let prompt = load_in_scope(db, histories, request, scope).await?;
+    Ok(Some(prompt))
 }
 
 /// Loads the inputs of a prompt in a conversation that is already loaded.
 pub async fn load_in_scope(
     db: &impl ConnectionTrait,
+    histories: &HistoryCache,
     request: PromptRequest<'_>,
     scope: PromptScope,
 ) -> Result<PromptContext, DbErr> {
@@ -90,7 +95,10 @@ pub async fn load_in_scope(
     };
     let (mut context, mut owners) = space_settings(db, &speaking, &space, &memberships).await?;
     let id = conversation.id;
-    let history = history_query::load_history(db, id, request.cutoff_seq, context.limits()).await?;
+    let (cutoff_seq, limits) = (request.cutoff_seq, context.limits());
+    let history = histories
+        .load(db, &conversation, cutoff_seq, limits)
+        .await?;
     let authors = history.iter().map(|it| it.space_membership_id);
     let removed = membership::load_missing(db, space.id, &memberships, authors).await?;
     if !removed.is_empty() {
@@ -119,7 +127,7 @@ pub async fn load_in_scope(
     let own_scenario = non_blank_text(&conversation.settings, "scenario_override");
     context.scenario_override = own_scenario.or(context.scenario_override);
     context.user = to_prompt_user(user_membership);
-    context.history = to_history_lines(history, &memberships);
+    context.history = to_history_lines(&history, &memberships);
     context.variables = Variables {
         space: space_variable::load_for_space(db, space.id).await?,
         conversation: VariableMap::deserialize(&conversation.variables["macros"])
@@ -294,7 +302,7 @@ async fn resolve_preset(
 /// the message replied to, else the first human by position.
 fn find_user_membership<'a>(
     memberships: &'a [membership::Model],
-    history: &[HistoryMessage],
+    history: &[Arc<HistoryMessage>],
     request: &PromptRequest<'_>,
 ) -> Option<&'a membership::Model> {
     let human = |it: &&membership::Model| it.kind == membership::MembershipKind::Human;
@@ -330,7 +338,7 @@ pub(super) fn to_prompt_user(membership: Option<&membership::Model>) -> PromptUs
 }
 
 fn to_history_lines(
-    history: Vec<HistoryMessage>,
+    history: &[Arc<HistoryMessage>],
     memberships: &[membership::Model],
 ) -> Vec<HistoryLine> {
     let name = |id: MembershipId| {
@@ -338,7 +346,7 @@ fn to_history_lines(
         membership.map_or_else(String::new, |it| it.cached_display_name.clone())
     };
     history
-        .into_iter()
+        .iter()
         .map(|it| HistoryLine {
             seq: it.seq,
             message_id: it.id,
@@ -346,7 +354,7 @@ fn to_history_lines(
             author: it.space_membership_id,
             name: name(it.space_membership_id),
             role: it.role,
-            text: it.content,
+            text: it.content.clone(),
             tokens: it.token_count,
             created_at: it.created_at,
             payload: BlockPayload::default(),

@@ -1,6 +1,7 @@
 //! Loads the inputs of a prompt from the database.
 
 pub mod external_history;
+pub mod history_cache;
 pub mod history_query;
 pub mod loader;
 pub mod lore_loader;

@@ -84,7 +84,8 @@ pub async fn prepare(
         space: state.space,
         memberships: state.members,
     };
-    let prompt = loader::load_in_scope(context.db.reader(), request, scope).await;
+    let prompt =
+        loader::load_in_scope(context.db.reader(), &context.histories, request, scope).await;
     let prompt = prompt.map_err(internal_failure)?;
     let is_character = prompt
         .find_speaker()
@@ -153,7 +154,7 @@ async fn load_prompt(
     context: &RunServices,
     request: PromptRequest<'_>,
 ) -> Result<PromptContext, GenerationFailure> {
-    let prompt = loader::load(context.db.reader(), request).await;
+    let prompt = loader::load(context.db.reader(), &context.histories, request).await;
     let prompt = prompt.map_err(internal_failure)?;
     prompt.ok_or_else(|| internal_failure("the conversation does not exist"))
 }
@@ -219,7 +220,7 @@ pub async fn preview(
         kind: GenerationTrigger::Normal,
         now: context.clock.now(),
     };
-    let Some(prompt) = loader::load(context.db.reader(), request).await? else {
+    let Some(prompt) = loader::load(context.db.reader(), &context.histories, request).await? else {
         return Ok(None);
     };
     if prompt.find_speaker().is_none() {

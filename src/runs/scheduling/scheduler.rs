@@ -224,7 +224,7 @@ async fn decide_all(context: &RunServices, due: &[DueRun]) -> Result<DecidedStep
     match &decided {
         Ok((all, _)) => all
             .iter()
-            .for_each(|(done, it)| context.states.store(&done.state, it)),
+            .for_each(|(done, it)| remember(context, &done.state, it)),
         Err(_) => due
             .iter()
             .for_each(|it| context.states.remove(it.conversation_id)),
@@ -267,10 +267,20 @@ async fn decide_and_write(
         )
         .await;
     match &decided {
-        Ok(Some((done, written))) => context.states.store(&done.state, written),
+        Ok(Some((done, written))) => remember(context, &done.state, written),
         _ => context.states.remove(conversation),
     }
     decided
+}
+
+/// Keeps the state and the messages after a committed step.
+fn remember(context: &RunServices, state: &ScheduleState, written: &WrittenPlan) {
+    context.states.store(state, written);
+    let messages = written.messages.iter().map(|it| &it.row);
+    let row = &state.conversation;
+    context
+        .histories
+        .apply_step(row, written.rev_before, messages);
 }
 
 /// What a step needs besides the database: time, node, database backend and known states.

@@ -29,6 +29,8 @@ pub struct PlanWriter<'a> {
 /// What to announce after the commit.
 #[derive(Debug, Default)]
 pub struct WrittenPlan {
+    /// The `rev` of the conversation before the step.
+    pub rev_before: i64,
     /// Appended and changed messages.
     pub messages: Vec<WrittenMessage>,
     /// Memberships whose copilot used a step.
@@ -67,7 +69,10 @@ impl PlanWriter<'_> {
         plan: Plan,
     ) -> Result<(ScheduleState, WrittenPlan), EngineError> {
         let before = (schedule.conversation.rev, schedule.conversation.last_seq);
-        let mut written = WrittenPlan::default();
+        let mut written = WrittenPlan {
+            rev_before: before.0,
+            ..WrittenPlan::default()
+        };
         let mut queue_changed = plan.enqueue.is_some();
         for change in plan.changes {
             queue_changed |= self

@@ -32,6 +32,7 @@ impl PlanWriter<'_> {
             let claimed = claimed.remove(&queued.id).ok_or(EngineError::Conflict)?;
             schedule.running = Some(claimed.clone());
             let plan = WrittenPlan {
+                rev_before: schedule.conversation.rev,
                 claimed: Some(claimed),
                 queue_rev: Some(next_rev(&mut schedule)),
                 ..WrittenPlan::default()

@@ -14,6 +14,7 @@ pub mod debounce;
 pub mod dispatch;
 pub mod failures;
 pub mod heartbeat;
+pub mod history_cache;
 pub mod jobs;
 pub mod last_turn;
 pub mod memory;
