@@ -113,7 +113,7 @@ impl ResponseEngine {
             // The worker reads the conversation again when it claims the response.
             None => self.enqueue(user, &id, request, follow_permit, now).await,
             Some(permit) => {
-                let permits = [permit, prepared.acquire_response_permit(user)?];
+                let permits = vec![permit, prepared.acquire_response_permit(user)?];
                 self.start_task(user, &id, request, prepared, permits, now)
                     .await
             }
@@ -216,7 +216,7 @@ impl ResponseEngine {
         id: &str,
         request: ResponseRequest,
         prepared: PreparedResponse,
-        permits: [ConcurrencyPermit<UserId>; 2],
+        permits: Vec<ConcurrencyPermit<UserId>>,
         now: Timestamp,
     ) -> Result<Created, ResponseEngineError> {
         let header = header(id, &request, now);
@@ -239,6 +239,7 @@ impl ResponseEngine {
             recorder,
             sender,
             is_reader_dropped: false,
+            permits,
             is_background: false,
             end_log: EndLog::foreground(id, user, &self.services.node, now),
             log_written,
@@ -250,7 +251,7 @@ impl ResponseEngine {
                 // Fails if the response was streamed, because nothing awaits the document.
                 let _ = done_sender.send(document);
             }
-            drop((permits, guard));
+            drop(guard);
         });
         Ok(match receiver {
             Some(reader) => Created::Streamed(reader),

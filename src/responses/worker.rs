@@ -235,6 +235,7 @@ async fn run_claimed(
         recorder: Some(Recorder::new(services.db.clone(), row)),
         sender: None,
         is_reader_dropped: false,
+        permits: Vec::new(),
         is_background: true,
         end_log: EndLog::from_row(row, &services.node),
         log_written,

@@ -168,6 +168,7 @@ async fn run_task(calls: &[&'static str], total: Duration, stop: CancelHandle) -
             recorder: None,
             sender: None,
             is_reader_dropped: false,
+            permits: Vec::new(),
             is_background: false,
             end_log: EndLog::foreground("resp_1", UserId(1), &"node".into(), Timestamp(0)),
             log_written: Default::default(),

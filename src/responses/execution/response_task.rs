@@ -11,6 +11,8 @@ use agent::call_limits::CallLimits;
 use agent::outcome::{CallEnd, FailureCode, GenerationFailure, ModelOutput};
 use agent::tools::tool_runtime::ToolRuntime;
 use base::clock::{Clock, Timestamp};
+use base::ids::UserId;
+use leased_jobs::concurrency_limit::ConcurrencyPermit;
 use leased_jobs::lease::{CancelHandle, CancelReason};
 use llm::delta::FinishReason;
 use responses_api::event::EncodedEvent;
@@ -59,6 +61,9 @@ pub struct ResponseOutput {
     pub sender: Option<EventSender>,
     /// The reader was too slow and was dropped.
     pub is_reader_dropped: bool,
+    /// Released before the last event is sent, so that a client which then sends its next request is
+    /// not rejected because of this one.
+    pub permits: Vec<ConcurrencyPermit<UserId>>,
     /// Whether it has an event log, which already has its first events.
     pub is_background: bool,
     pub end_log: EndLog,
@@ -226,6 +231,7 @@ impl ResponseOutput {
             self.end_log.write(self.fold.state());
         }
         self.log_written.send_replace(());
+        self.permits.clear();
         self.send(events);
         TaskOutcome::Finished(Box::new(self.fold.document()))
     }

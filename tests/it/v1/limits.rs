@@ -53,6 +53,18 @@ on_sqlite! {
         fixture.close().await;
     }
 
+    async fn a_program_that_sends_one_request_after_the_other_is_never_rejected(backend) {
+        let fixture = V1Fixture::open_with(backend, &[("RESPONSES_MAX_RUNNING", "1")]).await;
+
+        for _ in 0..30 {
+            let body = json!({ "input": "Hi.", "store": false });
+            let stream = fixture.program.stream(body).await;
+            assert_eq!(deltas(&stream.rest().await).concat(), "Hello.");
+        }
+
+        fixture.close().await;
+    }
+
     async fn one_user_may_fill_three_quarters_of_the_running_responses(backend) {
         let fixture = V1Fixture::open_with(backend, &[("RESPONSES_MAX_RUNNING", "4")]).await;
         let ben = V1Client::new(&fixture.app.register("ben").await).await;
