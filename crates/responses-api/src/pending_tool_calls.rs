@@ -1,14 +1,9 @@
 //! Checks that the items of a request contain exactly one output for each unanswered call of a
-//! client's tool, and identifies such calls and outputs. No I/O.
+//! client's tool. No I/O.
 
 use serde_json::Value;
 
-/// The types of calls that the client answers, each with the type of its output.
-const CALL_TYPES: [(&str, &str); 3] = [
-    ("function_call", "function_call_output"),
-    ("custom_tool_call", "custom_tool_call_output"),
-    ("local_shell_call", "local_shell_call_output"),
-];
+use crate::request::items::item_view::{ItemContent, ItemView};
 
 /// Why calls and outputs do not match.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -19,26 +14,6 @@ pub enum ToolOutputError {
     Unknown(String),
     /// This field refers to a call that was already answered.
     Duplicate(String),
-}
-
-/// Returns whether an item is a call that the client answers.
-pub fn is_call(item: &Value) -> bool {
-    CALL_TYPES.iter().any(|it| item["type"] == it.0)
-}
-
-/// Returns whether an item is the output of such a call.
-pub fn is_output(item: &Value) -> bool {
-    CALL_TYPES.iter().any(|it| item["type"] == it.1)
-}
-
-/// Returns whether an item was cut off.
-pub fn is_incomplete(item: &Value) -> bool {
-    item["status"] == "incomplete" || item["status"] == "in_progress"
-}
-
-/// Returns the id that a call and its output share.
-pub fn call_id(item: &Value) -> &str {
-    item["call_id"].as_str().unwrap_or_default()
 }
 
 /// Checks that `input` answers every call that is pending after `prior`, and no other.
@@ -78,25 +53,36 @@ enum Mismatch {
 
 impl PendingCalls {
     fn apply(&mut self, item: &Value) -> Result<(), Mismatch> {
-        let id = call_id(item);
-        let is_open = self.pending.iter().any(|it| it == id);
-        if is_call(item) && !is_incomplete(item) && !is_open {
+        let item = ItemView::of(item);
+        match &item.content {
+            ItemContent::Call(call) if !item.is_incomplete() => self.add(call.call_id),
+            ItemContent::Output(output) => return self.answer(output.call_id),
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn add(&mut self, id: &str) {
+        if !self.is_pending(id) {
             self.pending.push(id.to_owned());
             self.answered.retain(|it| it != id);
         }
-        if is_output(item) {
-            if !is_open {
-                let was_answered = self.answered.iter().any(|it| it == id);
-                return Err(if was_answered {
-                    Mismatch::Duplicate
-                } else {
-                    Mismatch::Unknown
-                });
-            }
+    }
+
+    fn answer(&mut self, id: &str) -> Result<(), Mismatch> {
+        if self.is_pending(id) {
             self.pending.retain(|it| it != id);
             self.answered.push(id.to_owned());
+            return Ok(());
         }
-        Ok(())
+        match self.answered.iter().any(|it| it == id) {
+            true => Err(Mismatch::Duplicate),
+            false => Err(Mismatch::Unknown),
+        }
+    }
+
+    fn is_pending(&self, id: &str) -> bool {
+        self.pending.iter().any(|it| it == id)
     }
 }
 

@@ -161,7 +161,7 @@ fn role(item: &ItemView) -> Option<MessageRole> {
 fn is_output(item: &ItemView) -> bool {
     matches!(
         item.content,
-        ItemContent::Output(_) | ItemContent::ApprovalResponse
+        ItemContent::Output(_) | ItemContent::ApprovalResponse(_)
     )
 }
 

@@ -1,9 +1,7 @@
 //! Matches pending approval requests for MCP calls with the answers in a request, and returns the
 //! approved calls. A request must answer every pending one. No I/O.
 
-use responses_api::item::{ItemBody, OutputItem};
-use responses_api::pending_tool_calls::is_incomplete;
-use serde::Deserialize;
+use responses_api::request::items::item_view::{ItemContent, ItemView};
 use serde_json::Value;
 
 /// A call that the user approved, exactly as it was shown.
@@ -33,30 +31,29 @@ pub enum ApprovalError {
 pub fn check(prior: &[Value], input: &[Value]) -> Result<Vec<ApprovedCall>, ApprovalError> {
     let mut pending: Vec<ApprovedCall> = Vec::new();
     for item in prior {
-        match kind(item) {
-            "mcp_approval_request" => pending.extend(pending_call(item)),
-            "mcp_approval_response" | "mcp_call" => {
-                pending.retain(|it| approval_request_id(item) != Some(&it.request_id))
-            }
-            _ => {}
-        }
+        let item = ItemView::of(item);
+        pending.extend(requested_call(&item));
+        pending.retain(|it| answered_request(&item.content) != Some(&it.request_id));
     }
     let mut approved = Vec::new();
     for (at, item) in input.iter().enumerate() {
-        match kind(item) {
-            "mcp_approval_request" => pending.extend(pending_call(item)),
-            "mcp_approval_response" => {
-                let id = approval_request_id(item);
-                let found = pending.iter().position(|it| id == Some(&it.request_id));
+        let item = ItemView::of(item);
+        pending.extend(requested_call(&item));
+        match &item.content {
+            ItemContent::ApprovalResponse(answer) => {
+                let id = answer.approval_request_id;
+                let found = pending.iter().position(|it| it.request_id == id);
                 let param = || format!("input[{at}].approval_request_id");
                 let found = found.ok_or_else(|| ApprovalError::Unknown(param()))?;
                 let call = pending.remove(found);
-                if answer(item).approve {
+                if answer.approve {
                     approved.push(call);
                 }
             }
             // A client that sends the whole history again also sends the results.
-            "mcp_call" => approved.retain(|it| approval_request_id(item) != Some(&it.request_id)),
+            ItemContent::RemoteCall(call) => {
+                approved.retain(|it| call.approval_request_id != Some(&it.request_id));
+            }
             _ => {}
         }
     }
@@ -74,10 +71,10 @@ pub fn rejection_reason<'a>(
     request_id: &str,
     mut items: impl Iterator<Item = &'a Value>,
 ) -> Option<String> {
-    let found = items.find(|it| {
-        kind(it) == "mcp_approval_response" && approval_request_id(it) == Some(request_id)
+    let answer = items.find_map(|it| match ItemView::of(it).content {
+        ItemContent::ApprovalResponse(it) if it.approval_request_id == request_id => Some(it),
+        _ => None,
     })?;
-    let answer = answer(found);
     if answer.approve {
         return None;
     }
@@ -87,40 +84,26 @@ pub fn rejection_reason<'a>(
     })
 }
 
-fn kind(item: &Value) -> &str {
-    item["type"].as_str().unwrap_or_default()
-}
-
-fn approval_request_id(item: &Value) -> Option<&str> {
-    item["approval_request_id"].as_str()
-}
-
 /// Returns the call of an approval request, unless that was cut off.
-fn pending_call(item: &Value) -> Option<ApprovedCall> {
-    if is_incomplete(item) {
-        return None;
+fn requested_call(item: &ItemView) -> Option<ApprovedCall> {
+    match &item.content {
+        ItemContent::ApprovalRequest(call) if !item.is_incomplete() => Some(ApprovedCall {
+            request_id: item.id.to_owned(),
+            label: call.server_label.to_owned(),
+            name: call.name.to_owned(),
+            arguments: call.arguments.to_owned(),
+        }),
+        _ => None,
     }
-    let item = OutputItem::deserialize(item).ok()?;
-    let ItemBody::McpApprovalRequest(request) = item.body else {
-        return None;
-    };
-    Some(ApprovedCall {
-        request_id: item.id,
-        label: request.server_label,
-        name: request.name,
-        arguments: request.arguments,
-    })
 }
 
-/// The answer of the user to an approval request.
-#[derive(Default, Deserialize)]
-struct Answer {
-    approve: bool,
-    reason: Option<String>,
-}
-
-fn answer(item: &Value) -> Answer {
-    Answer::deserialize(item).unwrap_or_default()
+/// Returns the approval request that an item answers or whose call it records.
+fn answered_request<'a>(item: &ItemContent<'a>) -> Option<&'a str> {
+    match item {
+        ItemContent::ApprovalResponse(answer) => Some(answer.approval_request_id),
+        ItemContent::RemoteCall(call) => call.approval_request_id,
+        _ => None,
+    }
 }
 
 #[cfg(test)]

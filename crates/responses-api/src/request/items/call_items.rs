@@ -58,6 +58,16 @@ pub struct RemoteCall<'a> {
     pub arguments: &'a str,
     pub output: Option<&'a str>,
     pub error: Option<&'a str>,
+    /// The request that the user approved.
+    pub approval_request_id: Option<&'a str>,
+}
+
+/// The user's answer to an approval request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ApprovalResponse<'a> {
+    pub approval_request_id: &'a str,
+    pub approve: bool,
+    pub reason: Option<&'a str>,
 }
 
 /// The tools of an MCP server, as it lists them.
@@ -149,8 +159,8 @@ impl<'a> RemoteCall<'a> {
 
     pub(in crate::request) fn ended(item: &ObjectReader<'a>) -> Self {
         let call = Self::request(item);
-        item.optional_item_text("approval_request_id");
         Self {
+            approval_request_id: item.optional_item_text("approval_request_id"),
             output: item.optional_item_text("output"),
             error: item.optional_item_text("error"),
             ..call
@@ -170,11 +180,16 @@ impl<'a> RemoteToolList<'a> {
     }
 }
 
-/// Checks the answer to an approval request.
-pub(in crate::request) fn check_approval(item: &ObjectReader) {
-    item.item_text("approval_request_id");
-    item.item_field("approve", "true or false", Value::as_bool);
-    item.optional_item_text("reason");
+impl<'a> ApprovalResponse<'a> {
+    pub(in crate::request) fn read(item: &ObjectReader<'a>) -> Self {
+        let approval_request_id = item.item_text("approval_request_id");
+        let approve = item.item_field("approve", "true or false", Value::as_bool);
+        Self {
+            approval_request_id,
+            approve: approve.unwrap_or_default(),
+            reason: item.optional_item_text("reason"),
+        }
+    }
 }
 
 fn call_id<'a>(item: &ObjectReader<'a>) -> &'a str {

@@ -5,7 +5,7 @@ use serde::Deserialize;
 use serde_json::{Map, Value};
 
 use crate::request::items::call_items::{
-    BuiltinCall, CallOutput, ClientCall, RemoteCall, RemoteToolList, check_approval,
+    ApprovalResponse, BuiltinCall, CallOutput, ClientCall, RemoteCall, RemoteToolList,
 };
 use crate::request::items::content;
 use crate::request::items::content::InputPart;
@@ -45,7 +45,7 @@ pub enum ItemContent<'a> {
     RemoteToolList(RemoteToolList<'a>),
     RemoteCall(RemoteCall<'a>),
     ApprovalRequest(RemoteCall<'a>),
-    ApprovalResponse,
+    ApprovalResponse(ApprovalResponse<'a>),
     /// A stored item of a type that requests must not contain.
     Foreign,
 }
@@ -132,10 +132,7 @@ impl<'a> ItemContent<'a> {
                 item.item_text("id");
                 Self::ApprovalRequest(RemoteCall::request(item))
             }
-            "mcp_approval_response" => {
-                check_approval(item);
-                Self::ApprovalResponse
-            }
+            "mcp_approval_response" => Self::ApprovalResponse(ApprovalResponse::read(item)),
             kind if UNSUPPORTED_TOOL_ITEMS.contains(&kind) => {
                 let message = "Items of this type are not supported.";
                 item.fail("unsupported_tool", "type", message);
