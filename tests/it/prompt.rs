@@ -107,7 +107,7 @@ async fn cost_of_prompt(
 ) -> (usize, usize, usize, Duration) {
     let ada = app.membership("Ada").await.id;
     let build = async || {
-        // Like a change on another node: the cached messages are no longer used.
+        // Has the effect of a change on another node: the cached messages are no longer used.
         execute(
             app,
             format!("UPDATE conversations SET rev = rev + 1 WHERE id = {id}"),

@@ -4,7 +4,8 @@
 //! contains each change of its messages up to this `rev`. A step that appends messages moves the
 //! entry from the `rev` before the step to the one after it; a step that changes an existing message
 //! removes it. Each change of a message increments `rev` in the same transaction, on whichever node
-//! it is made. A prompt may contain later edits than its entry, as without the cache.
+//! it is made. A message that is edited after the claim may be in the prompt with its new text, as
+//! without the cache.
 
 use std::sync::Arc;
 
@@ -23,8 +24,8 @@ use crate::prompt::loading::history_query::HistoryMessage;
 const MAX_BYTES: u64 = 32 * 1024 * 1024;
 /// The approximate memory of a message without its text.
 const MESSAGE_BYTES: usize = 200;
-/// An entry may grow to twice its messages and this many more. It is loaded again then, without
-/// those that no longer fit into a prompt.
+/// An entry is removed when it has more than twice the messages that were loaded, and this many
+/// more. The next prompt loads it again, without those that no longer fit.
 const MAX_NEW_MESSAGES: usize = 20;
 
 /// The cache. Cheap to clone; clones share state.
@@ -105,11 +106,11 @@ impl HistoryCache {
         available_tokens: i64,
         messages: Vec<Arc<HistoryMessage>>,
     ) {
-        let n_tokens: i64 = messages.iter().map(|it| n_tokens(it)).sum();
+        let total: i64 = messages.iter().map(|it| n_tokens(it)).sum();
         let entry = CachedHistory {
             rev: row.rev,
             last_seq: row.last_seq,
-            is_whole: n_tokens <= available_tokens,
+            is_whole: total <= available_tokens,
             max_messages: 2 * messages.len() + MAX_NEW_MESSAGES,
             messages,
         };
@@ -164,7 +165,7 @@ impl CachedHistory {
             if it.seq <= self.last_seq {
                 return None;
             }
-            // A prompt that was loaded after the commit has read it already.
+            // If the messages were loaded after this commit, they contain it already.
             let is_known = messages.last().is_some_and(|last| last.seq >= it.seq);
             if it.visibility == Visibility::Normal && !is_known {
                 messages.push(Arc::new(HistoryMessage::from(it)));

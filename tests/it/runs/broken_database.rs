@@ -344,8 +344,8 @@ async fn after_a_database_pause_no_run_counts_as_stale() {
     })
     .await;
     other_proxy.release();
-    // During this time only the other node uses the server; it must not recover anything.
-    tokio::time::sleep(5 * OFTEN).await;
+    // Until then only the other node uses the server; it must not recover anything.
+    other_proxy.wait_for_recovery_queries(5).await;
     proxy.release();
     gate.open();
     app.settle().await;

@@ -85,23 +85,6 @@ async fn start_recovering_node(
     (engine, proxy)
 }
 
-/// Waits for `n` more recovery queries.
-async fn wait_for_recovery_queries(app: &EngineTest, proxy: &PostgresProxy, n: usize) {
-    proxy.take_statements();
-    let mut n_queries = 0;
-    app.until("recovery has queried", async |_| {
-        let is_recovery_query =
-            |it: &String| it.starts_with("SELECT") && it.contains("heartbeat_at\" <=");
-        n_queries += proxy
-            .take_statements()
-            .into_iter()
-            .filter(is_recovery_query)
-            .count();
-        n_queries >= n
-    })
-    .await;
-}
-
 /// Measured by that clock, every heartbeat is an hour old.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_database_clock_that_jumps_ahead_ends_no_run() {
@@ -119,11 +102,11 @@ async fn a_database_clock_that_jumps_ahead_ends_no_run() {
     let gate = app.upstream.gate();
     app.user.post("Count.").await;
     app.upstream.wait_for_requests(1).await;
-    wait_for_recovery_queries(&app, &proxy, 3).await;
+    proxy.wait_for_recovery_queries(3).await;
     let before = app.heartbeats().await;
 
     fake_postgres_clock::set(&mut facts, 1).await;
-    wait_for_recovery_queries(&app, &proxy, 3).await;
+    proxy.wait_for_recovery_queries(3).await;
     app.until("the heartbeat uses the new time", async |it| {
         let now = it.heartbeats().await;
         now[0] > before[0].map(|it| it.plus_ms(3_000_000))
@@ -157,7 +140,7 @@ async fn a_database_clock_that_is_set_back_does_not_hide_stale_runs() {
     app.upstream.wait_for_requests(1).await;
     app.engine.context().shutdown.draining.cancel();
     let (other, proxy) = start_recovering_node(&app, 10 * SLOWLY, &app.clock).await;
-    wait_for_recovery_queries(&app, &proxy, 1).await;
+    proxy.wait_for_recovery_queries(1).await;
 
     fake_postgres_clock::set(&mut facts, -1).await;
     app.until("the turn is queued again", async |it| {
@@ -198,7 +181,7 @@ async fn nodes_whose_clocks_differ_by_hours_do_not_end_each_others_runs() {
         app.user.post("Count.").await;
         app.upstream.wait_for_requests(1).await;
 
-        wait_for_recovery_queries(&app, &proxy, 5).await;
+        proxy.wait_for_recovery_queries(5).await;
         // A post through the other node is planned for a different time but still answered.
         app.user_at_node(&other).post("Go on.").await;
         gate.open();

@@ -81,7 +81,8 @@ pub fn uses_other_protocol(file: &File) -> Vec<Violation> {
     found
 }
 
-/// Returns each module that the code names: in a path from `crate` or `super`.
+/// Returns each module that the code names in a path from `crate` or `super`: `runs` for
+/// `crate::runs::engine`.
 fn named_modules(file: &File) -> Vec<(usize, String)> {
     let code = &file.source.code;
     let depth = file.path.matches('/').count() - usize::from(file.path.ends_with("/mod.rs"));

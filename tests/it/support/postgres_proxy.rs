@@ -13,6 +13,8 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
+use crate::support::poll;
+
 /// The code of the `SSLRequest` message, which a client may send before its startup message.
 const SSL_REQUEST: u32 = 80_877_103;
 
@@ -98,6 +100,23 @@ impl PostgresProxy {
     /// Returns the statements since the last call.
     pub fn take_statements(&self) -> Vec<String> {
         std::mem::take(&mut self.state.statements.lock())
+    }
+
+    /// Waits for `n` more queries for expired leases of runs.
+    pub async fn wait_for_recovery_queries(&self, n: usize) {
+        self.take_statements();
+        let mut n_queries = 0;
+        poll::until("recovery has queried", async || {
+            let is_recovery_query =
+                |it: &&String| it.starts_with("SELECT") && it.contains("heartbeat_at\" <=");
+            n_queries += self
+                .take_statements()
+                .iter()
+                .filter(is_recovery_query)
+                .count();
+            (n_queries >= n).then_some(())
+        })
+        .await;
     }
 
     /// Cuts the connection at a COMMIT of a write, after `n_commits` that are forwarded.

@@ -8,8 +8,8 @@ use uuid::Uuid;
 use crate::presence_table::PresentMember;
 use crate::typing_users::TypingKey;
 
-/// A signal from one node to the others. The names of the encoding are those that nodes of earlier
-/// versions read.
+/// A signal from one node to the others. The encoded names must not change, because nodes of earlier
+/// versions read them.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ClusterSignal {
