@@ -78,7 +78,7 @@ pub struct EnvironmentProvider {
 /// Limits; 0 means no limit.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LimitSettings {
-    /// In 3 minutes, per user name and per IP address.
+    /// In 3 minutes, per username and per IP address.
     pub login_failures: u32,
     /// Per user.
     pub posts_per_minute: u32,
@@ -90,7 +90,8 @@ pub struct LimitSettings {
     pub sockets_per_address: u32,
     /// Open HTTP connections; those from this machine and from trusted proxies do not count.
     pub connections_per_address: u32,
-    /// Stored bytes of one user's cards and their files.
+    /// Stored bytes of one user: the user's cards with their files, and the text of the spaces that
+    /// the user owns.
     pub stored_bytes: u64,
 }
 

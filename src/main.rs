@@ -22,11 +22,11 @@ enum CliCommand {
     Serve,
     /// Migrate the database and exit.
     Migrate,
-    /// Test the settings, the database and the provider, and print the results.
+    /// Test the settings, Redis, the database and the default provider, and print the results.
     Check,
     /// Give a user a new password, print it, and end all their sessions.
     ResetPassword {
-        /// The user's name.
+        /// The name with which the user signs in.
         username: String,
     },
 }
