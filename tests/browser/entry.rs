@@ -69,7 +69,7 @@ async fn a_wrong_password_is_reported_and_can_be_retried() {
     page.write("[name=password]", "not my password").await;
     page.click("button[type=submit]").await;
 
-    page.see_text("[role=alert]", "Wrong user name or password")
+    page.see_text("[role=alert]", "Wrong username or password")
         .await;
     page.truth(
         "the password has the focus",

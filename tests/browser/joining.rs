@@ -188,7 +188,7 @@ async fn a_user_with_an_account_signs_in_and_joins() {
     elsewhere.write("[name=password]", "not my password").await;
     elsewhere.click("button[type=submit]").await;
     elsewhere
-        .see_text("[role=alert]", "Wrong user name or password")
+        .see_text("[role=alert]", "Wrong username or password")
         .await;
     elsewhere
         .write("[name=password]", "correct horse battery")

@@ -1,4 +1,4 @@
-//! Validates user names, display names, passwords and language tags of accounts, hashes passwords,
+//! Validates usernames, display names, passwords and language tags of accounts, hashes passwords,
 //! and limits how many accounts one IP address creates.
 
 use actix_web::HttpRequest;

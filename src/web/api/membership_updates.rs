@@ -232,7 +232,7 @@ async fn require_registered(app: &App, new_owner: &membership::Model) -> ApiResu
         true => Ok(()),
         false => Err(ApiError::invalid_value(
             "role",
-            "A guest cannot own a space. They must set a user name and a password first.",
+            "A guest cannot own a space. They must set a username and a password first.",
         )),
     }
 }

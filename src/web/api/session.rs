@@ -24,7 +24,7 @@ use crate::web::extract::authentication::CurrentUser;
 use crate::web::extract::json_body::JsonBody;
 use crate::web::extract::{authentication, client_ip};
 
-/// A user name and its password.
+/// A username and its password.
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct SignIn {

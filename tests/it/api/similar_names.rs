@@ -175,7 +175,7 @@ on_sqlite! {
 
         let invisible = register(&users, "new\u{200b}comer", "New", None).await;
         assert_eq!(refusal(&invisible), (422, "invalid_value".to_owned()));
-        // A change of case in one's own user name is allowed.
+        // A change of case in one's own username is allowed.
         expect(200, users.guest.patch("/api/users/me", json!({"username": "Guest"})).await);
         expect(200, users.guest.patch("/api/users/me", json!({"username": "visitor"})).await);
         assert_eq!(register(&users, "guest", "New", None).await.0, 201);

@@ -25,7 +25,7 @@ const CLAIMS: [&str; 8] = [
 ];
 
 fn guess(app: &TestApp, nth: usize) -> RequestBuilder {
-    // A different user name each time, so that only the limit per address counts.
+    // A different username each time, so that only the limit per address counts.
     http_client()
         .post(format!("{}/api/session", app.base))
         .json(&json!({"username": format!("somebody{nth}"), "password": "wrong horse"}))

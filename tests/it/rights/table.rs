@@ -175,7 +175,7 @@ pub fn rows() -> Vec<Row> {
     rows
 }
 
-/// Returns an unused user name.
+/// Returns an unused username.
 fn new_name() -> String {
     let id = uuid::Uuid::new_v4().simple().to_string();
     format!("new-{}", &id[..20])

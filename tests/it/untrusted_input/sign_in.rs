@@ -23,7 +23,7 @@ async fn try_sign_in(visitor: &HttpClient, username: &str, password: &str) -> u1
     tried.expect("the sign-in got no response").0
 }
 
-/// Makes a thousand sign-in attempts, the nth with the user name `name(n)`.
+/// Makes a thousand sign-in attempts, the nth with the username `name(n)`.
 async fn guess(app: &TestApp, name: impl Fn(usize) -> String) -> Counts {
     let visitor = HttpClient::new(&app.base);
     let mut counts = Counts::new();

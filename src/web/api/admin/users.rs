@@ -73,7 +73,7 @@ pub struct UpdateUser {
     path = "/api/admin/users",
     tag = "admin",
     operation_id = "list_users",
-    params(("q" = Option<String>, Query, description = "Searches user names and display names."), UserFilter, PageQuery),
+    params(("q" = Option<String>, Query, description = "Searches usernames and display names."), UserFilter, PageQuery),
     responses((status = 200, body = PageOf<AdminUserView>), (status = 403))
 )]
 pub async fn list(

@@ -33,7 +33,7 @@ export function profileCard({ store, session, toasts }) {
       autocomplete: "name",
     }),
   })
-  // A guest has no user name to sign in with.
+  // A guest has no username to sign in with.
   const username = store.user.is_guest
     ? null
     : field({

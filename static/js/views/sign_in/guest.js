@@ -1,4 +1,4 @@
-// Guests: their account exists in this browser only, until they add a user name and a password.
+// Guests: their account exists in this browser only, until they add a username and a password.
 import { el } from "../../base/dom.js"
 import { t } from "../../base/i18n.js"
 import { paths } from "../../router.js"

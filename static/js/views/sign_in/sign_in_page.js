@@ -69,7 +69,7 @@ export function showSignIn(root, parts) {
   })
 }
 
-// After a wrong password the user name is kept.
+// After a wrong password the username is kept.
 export function signInForm(session, onSignedIn, { username: known = "" } = {}) {
   const username = field({ label: t("setup.username"), control: usernameInput({ value: known }) })
   const password = field({
@@ -153,7 +153,7 @@ export function wideSubmit(label) {
   return submitButton(label, { look: "primary wide" })
 }
 
-// Suggests "ann.lee" for "Ann Lee" until the user types a user name.
+// Suggests "ann.lee" for "Ann Lee" until the user types a username.
 function suggestUsername(name, username) {
   let isOwn = false
   username.addEventListener("input", () => {

@@ -41,7 +41,7 @@ async fn promote(app: &TestApp, admin: &HttpClient, username: &str) -> (HttpClie
     (person, id)
 }
 
-/// Returns the user names of the current admins from the database.
+/// Returns the usernames of the current admins from the database.
 async fn admins(app: &TestApp) -> Vec<String> {
     let found = user::Entity::find()
         .filter(user::Column::Role.eq(user::UserRole::Admin))
