@@ -139,7 +139,7 @@ test("a text with plural forms has them in both languages", () => {
 // Names, and words that are not translated.
 const LATIN = new Set(
   (
-    "Troupe AI API JSON JSONL JavaScript OpenAI SillyTavern V1 V2 V3 v1 Token PNG CharX Backyard Responses " +
+    "Troupe AI API JSON JSONL JavaScript OpenAI SillyTavern V1 V2 V3 v1 Token PNG CHARX Backyard Responses " +
     "START Ctrl K Alt HTTP MCP Char EM AN D d6 Top Typical Min P A"
   ).split(" "),
 )
