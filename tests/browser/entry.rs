@@ -102,7 +102,7 @@ async fn too_many_sign_in_attempts_must_wait() {
     page.write("[name=password]", "correct horse battery").await;
     page.click("button[type=submit]").await;
 
-    page.see_text("[role=alert]", "Too many attempts").await;
+    page.see_text("[role=alert]", "Too many requests").await;
 }
 
 #[tokio::test]

@@ -122,7 +122,7 @@ test("an error is explained by its field, else by its code, else by the server's
   assert.equal(explain({ ...server, code: "brand_new" }), server.message)
   assert.equal(explain({ code: "invalid_value" }), en["error.unexpected"])
   assert.equal(explain(undefined), en["error.unexpected"])
-  assert.equal(explain({ code: "rate_limited", retryAfter: 90 }), "Too many attempts. Please wait 90 seconds.")
+  assert.equal(explain({ code: "rate_limited", retryAfter: 90 }), "Too many requests. Please wait 90 seconds.")
 })
 
 test("a message of the server is introduced in the language of the page", async (context) => {
