@@ -1,6 +1,6 @@
 // Lorebooks: list, editor, test.
 export default {
-  "panel.lore": "Lore & note",
+  "panel.lore": "Lore & notes",
 
   "lorebook.library": "My lorebooks",
   "lorebook.library_empty": "No lorebooks yet. Create one, or drop a World Info file on this page.",
@@ -9,8 +9,8 @@ export default {
   "lorebook.of_character": "For {name}",
   "lorebook.none_linked": "None",
   "lorebook.n_entries": { one: "{n} entry", other: "{n} entries" },
-  "lorebook.choose_for": "Lorebook to add: {place}",
-  "lorebook.add_to": "Add: {place}",
+  "lorebook.choose_for": "Choose a lorebook to add ({place})",
+  "lorebook.add_to": "Add this lorebook ({place})",
   "lorebook.unlink": "Remove {name}",
   "lorebook.moved": "{name} is now number {n}.",
   "lorebook.export": "Export {name}",
@@ -69,7 +69,7 @@ export default {
   "lorebook_settings.token_budget_cap": "Budget Cap",
   "lorebook_settings.token_budget_cap_hint": "Maximum number of tokens. 0: only Context % applies.",
   "lorebook_settings.max_steps": "Max Recursion Steps",
-  "lorebook_settings.max_steps_hint": "0: until no more entries are activated.",
+  "lorebook_settings.max_steps_hint": "0: until no more entries are activated, at most 10 steps.",
   "lorebook_settings.min_activations": "Min Activations",
   "lorebook_settings.min_activations_hint": "Scans older messages until this many entries are activated. 0: off.",
   "lorebook_settings.min_activations_depth": "Max Depth",

@@ -1,4 +1,4 @@
-// The right panel with the tabs Cast, Lore & note, Prompt & runs, and Settings.
+// The right panel with the tabs Cast, Lore & notes, Prompt & runs, and Settings.
 import { el, replace } from "../../base/dom.js"
 import { t } from "../../base/i18n.js"
 import { button, iconButton } from "../components/button.js"
