@@ -99,5 +99,5 @@ export default {
   "run_history.recover": "Recover stuck runs",
   "run_history.recovered_none": "No stuck runs found.",
   "run_history.recovered":
-    "Runs of stopped processes ended: {failed}, queued again: {requeued}. Unfinished rounds closed: {closed}.",
+    "Stuck runs ended: {failed}, {requeued} of them queued again. Unfinished rounds closed: {closed}.",
 }

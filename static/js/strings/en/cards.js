@@ -53,7 +53,7 @@ export default {
   "card.system_prompt": "Main Prompt",
   "card.system_prompt_hint": "Replaces the Main Prompt of the space. {{original}} inserts the replaced text.",
   "card.post_history_instructions": "Post-History Instructions",
-  "card.post_history_instructions_hint": "Sent after the conversation. Most models follow this position best.",
+  "card.post_history_instructions_hint": "Sent after the conversation. Most models follow text at this position best.",
   "card.depth_prompt": "Character’s Note",
   "card.depth_prompt_hint": "Inserted among the newest messages in every prompt.",
   "card.depth": "Depth",

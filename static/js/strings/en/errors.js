@@ -37,7 +37,7 @@ export default {
   "error.context_overflow": "The conversation is too long for the context of the model.",
   "error.copilot_active": "The copilot is writing for you. Turn it off to write yourself.",
   "error.cross_origin": "The address of this page is not the one that the server expects.",
-  "error.has_children": "This conversation has branches. Delete them first.",
+  "error.has_children": "This conversation has branches or threads. Delete them first.",
   "error.invite_expired": "This invitation has expired or is used up.",
   "error.last_admin": "This is the last admin. A server needs at least one.",
   "error.invalid_form": "The file was not uploaded completely. Try again.",

@@ -36,7 +36,7 @@ export default {
   "appearance.light": "Light",
   "appearance.dark": "Dark",
   "sessions.title": "Sessions",
-  "sessions.lead": "A session that you end here must sign in again.",
+  "sessions.lead": "After you sign out a browser here, you must sign in there again.",
   "sessions.browser_on": "{browser} on {system}",
   "sessions.unknown": "A browser or program",
   "sessions.this": "This session",

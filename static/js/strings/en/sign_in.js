@@ -4,7 +4,7 @@ export default {
   "setup.lead": "Create your account. You will be the admin of this server. Two sample characters are included.",
   "setup.name": "Your name",
   "setup.username": "Username",
-  "setup.username_hint": "For signing in. Letters, digits, dots, dashes.",
+  "setup.username_hint": "For signing in. 2–32 letters, digits, dots, dashes or underscores.",
   "setup.submit": "Create account",
   "sign_in.title": "Welcome back",
   "sign_in.lead": "Sign in to continue your conversations.",

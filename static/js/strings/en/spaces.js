@@ -14,7 +14,8 @@ export default {
   "empty.title": "No spaces yet",
   "empty.text": "A space holds people, characters and their conversations. Create your first one.",
   "empty.guest_title": "You are not in any space",
-  "empty.guest_text": "Open an invitation to join one. To create your own spaces, keep this account.",
+  "empty.guest_text":
+    "Open an invitation to join one. To create your own spaces, first add a username and a password to this account.",
   "missing.title": "Conversation not found",
   "missing.text": "It may have been deleted, or it belongs to a space that you are not in.",
   "load_failed.title": "This page could not be loaded",

@@ -73,7 +73,7 @@ export default {
   "warning.lore_key_no_pattern":
     "“{entry}” of “{book}” is not activated: its keyword {key} is not a valid regular expression, or is too large.",
   "warning.lore_key_too_many":
-    "“{entry}” of “{book}” is not activated because of its keyword {key}: the lorebook has more than {n} regular expressions.",
+    "“{entry}” of “{book}” is not activated: with its keyword {key}, the lorebook has more than {n} regular expressions.",
   "warning.lore_key_too_slow": "“{entry}” of “{book}” is not activated: matching its keyword {key} took too long.",
   "warning_kind.null": "empty",
   "warning_kind.boolean": "true or false",

@@ -96,5 +96,5 @@ export default {
   "run_history.open": "打开",
   "run_history.recover": "恢复卡住的生成",
   "run_history.recovered_none": "没有卡住的生成。",
-  "run_history.recovered": "已结束的中断生成：{failed}，重新排队：{requeued}。已关闭的未完成轮次：{closed}。",
+  "run_history.recovered": "已结束卡住的生成：{failed}，其中重新排队：{requeued}。已关闭的未完成轮次：{closed}。",
 }

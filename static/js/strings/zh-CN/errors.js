@@ -36,7 +36,7 @@ export default {
   "error.context_overflow": "对话太长，超出了模型的上下文长度。",
   "error.copilot_active": "托管正在替你写消息。要自己写，请先关闭托管。",
   "error.cross_origin": "当前页面的地址不是服务器认可的地址。",
-  "error.has_children": "这个对话有分支，请先删除分支。",
+  "error.has_children": "这个对话有分支或支线，请先删除它们。",
   "error.invite_expired": "这个邀请已过期，或使用次数已用完。",
   "error.last_admin": "这是最后一位管理员。服务器至少需要一位管理员。",
   "error.invalid_form": "文件没有完整上传，请重试。",

@@ -35,7 +35,7 @@ export default {
   "appearance.light": "浅色",
   "appearance.dark": "深色",
   "sessions.title": "登录会话",
-  "sessions.lead": "在这里退出的会话需要重新登录。",
+  "sessions.lead": "在这里退出某个浏览器后，需要在那里重新登录。",
   "sessions.browser_on": "{system}上的{browser}",
   "sessions.unknown": "未知的浏览器或程序",
   "sessions.this": "当前会话",

@@ -4,7 +4,7 @@ export default {
   "setup.lead": "创建你的账号。你将成为这台服务器的管理员。已附带两个示例角色。",
   "setup.name": "你的名字",
   "setup.username": "用户名",
-  "setup.username_hint": "用于登录。可用字母、数字、点和短横线。",
+  "setup.username_hint": "用于登录。2 到 32 个字母、数字、点、短横线或下划线。",
   "setup.submit": "创建账号",
   "sign_in.title": "欢迎回来",
   "sign_in.lead": "登录后继续你的对话。",

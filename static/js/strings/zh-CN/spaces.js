@@ -14,7 +14,7 @@ export default {
   "empty.title": "还没有空间",
   "empty.text": "空间包含用户、角色和他们的对话。请创建第一个空间。",
   "empty.guest_title": "你不在任何空间中",
-  "empty.guest_text": "打开邀请即可加入。要创建自己的空间，请先保留这个账号。",
+  "empty.guest_text": "打开邀请即可加入。要创建自己的空间，请先为这个账号设置用户名和密码。",
   "missing.title": "找不到这个对话",
   "missing.text": "它可能已被删除，也可能在你未加入的空间里。",
   "load_failed.title": "无法加载此页面",

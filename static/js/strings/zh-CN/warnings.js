@@ -54,7 +54,7 @@ export default {
   "warning.chat_line_without_message": "这一行没有消息。",
   "warning.chat_line_blank": "这条消息没有文本。",
   "warning.lore_key_no_pattern": "“{book}”的条目“{entry}”不会激活：关键字{key}不是有效的正则表达式，或者过大。",
-  "warning.lore_key_too_many": "“{book}”的条目“{entry}”因关键字{key}不会激活：这个世界书的正则表达式超过{n}个。",
+  "warning.lore_key_too_many": "“{book}”的条目“{entry}”不会激活：加上关键字{key}，这个世界书的正则表达式超过{n}个。",
   "warning.lore_key_too_slow": "“{book}”的条目“{entry}”不会激活：匹配关键字{key}用时过长。",
   "warning_kind.null": "空值",
   "warning_kind.boolean": "是或否",
