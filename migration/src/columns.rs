@@ -1,4 +1,5 @@
-//! Columns that many tables have, spelt once.
+//! Functions that migrations share: they define columns (ids, instants, words, JSON documents,
+//! numbers within limits), foreign keys and indexes, and drop tables.
 
 use sea_orm_migration::prelude::*;
 use sea_orm_migration::schema;

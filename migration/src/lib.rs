@@ -1,6 +1,7 @@
-//! The tables of Troupe, one step a file, forward and back on SQLite and PostgreSQL.
+//! Defines `Migrator`, the ordered list of all database migrations: one file for each, which can be
+//! applied and reverted on SQLite and PostgreSQL.
 //!
-//! A step never changes once it has landed: add a new one.
+//! An applied migration never changes: add a new one.
 
 pub use sea_orm_migration::prelude::MigratorTrait;
 

@@ -1,4 +1,5 @@
-//! People and access: users, sessions, API keys.
+//! Creates the tables `users`, `sessions` and `api_keys`, with unique indexes on usernames (in one
+//! case) and on the hashes of session tokens and API keys.
 
 use crate::columns::*;
 use sea_orm_migration::prelude::*;

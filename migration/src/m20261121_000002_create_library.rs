@@ -1,4 +1,5 @@
-//! The content library: assets, characters, models.
+//! Creates the tables `assets` (each file once, by its SHA-256), `characters` (the cards of users)
+//! and `llm_providers` (model providers, at most one of them the default).
 
 use crate::columns::*;
 use sea_orm_migration::prelude::*;

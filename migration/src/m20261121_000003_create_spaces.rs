@@ -1,4 +1,5 @@
-//! Spaces, the seats in them, and the links that let people in.
+//! Creates the tables `spaces` (with their settings), `space_memberships` (each user and character
+//! at most once in a space) and `invites` (invite links).
 
 use crate::columns::*;
 use sea_orm_migration::prelude::*;

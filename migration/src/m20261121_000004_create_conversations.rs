@@ -1,4 +1,5 @@
-//! Conversations: timelines, without their messages.
+//! Creates the table `conversations`: the roots, branches and threads of a space. Their messages
+//! are added by a later migration.
 
 use crate::columns::*;
 use sea_orm_migration::prelude::*;

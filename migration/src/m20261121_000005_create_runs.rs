@@ -1,4 +1,6 @@
-//! The runtime: rounds, their slots, and runs.
+//! Creates the tables `conversation_rounds`, `round_slots` and `conversation_runs`, with partial
+//! unique indexes that permit one running run, one queued run and one active round per
+//! conversation.
 
 use crate::columns::*;
 use sea_orm_migration::prelude::*;

@@ -1,4 +1,5 @@
-//! Messages, their swipes, and how far each person has read.
+//! Creates the tables `messages`, `message_swipes` (alternative versions of a message) and
+//! `read_marks` (how far each user has read a conversation), with their unique indexes.
 
 use crate::columns::*;
 use sea_orm_migration::prelude::*;

@@ -1,5 +1,5 @@
-//! Finds the runs that ended in a span of time, so that what was spent can be added up by day
-//! without reading every run there ever was.
+//! Adds an index on the end time of finished runs, so that the token usage per day is computed
+//! without reading all runs.
 
 use crate::columns::*;
 use sea_orm_migration::prelude::*;

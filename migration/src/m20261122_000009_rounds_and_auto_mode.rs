@@ -1,5 +1,6 @@
-//! What rounds of several speakers and auto mode go by: how readily a character joins in, what a
-//! round is, and how often auto mode has spoken since a person did.
+//! Adds the columns `talkativeness` to characters (filled from their cards), `kind` to rounds
+//! (whether a user's message or auto mode started them) and `auto_mode_turns` to conversations
+//! (turns of auto mode since a user's last message).
 
 use crate::columns::*;
 use sea_orm_migration::prelude::*;

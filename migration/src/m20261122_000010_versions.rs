@@ -1,5 +1,5 @@
-//! Versions of a text: what each of them knows about itself, one for each run that wrote it, and the
-//! branches that hang on a message found without reading every conversation.
+//! Adds the token count and the time of the last edit to swipes, a unique index that permits one
+//! swipe per run and message, and an index that finds the branches of a message.
 
 use crate::columns::*;
 use sea_orm_migration::prelude::*;

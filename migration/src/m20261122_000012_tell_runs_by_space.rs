@@ -1,5 +1,6 @@
-//! Each run knows its space, and what waits is found by it: so that the dispatcher can give every
-//! space its turn without reading all that one of them has queued.
+//! Adds the column `space_id` to runs, filled from their conversations, and an index on the space
+//! and due time of queued runs, so that the dispatcher can serve each space in turn without reading
+//! all queued runs.
 
 use crate::columns::*;
 use sea_orm_migration::prelude::*;

@@ -1,5 +1,5 @@
-//! Pictures and other assets of characters. Seats know the picture of theirs, as they know its
-//! name.
+//! Creates the table `character_assets` (the assets of a character, by the paths that its card
+//! uses), and adds `avatar_hash` to characters and memberships.
 
 use crate::columns::*;
 use sea_orm_migration::prelude::*;

@@ -1,4 +1,5 @@
-//! Lore: books, their entries, and where they take part.
+//! Creates the tables `lorebooks`, `lorebook_entries` and `lorebook_links`. A CHECK requires that
+//! each link names exactly one space, conversation, character or membership.
 
 use crate::columns::*;
 use sea_orm_migration::prelude::*;

@@ -1,4 +1,5 @@
-//! Presets: what people keep of prompt orders and samplers.
+//! Creates the table `presets` (prompt orders, prompt texts and samplers in users' libraries), and
+//! adds an index on the preset of memberships.
 
 use crate::columns::*;
 use sea_orm_migration::prelude::*;

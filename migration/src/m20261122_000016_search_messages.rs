@@ -1,10 +1,8 @@
-//! Finds messages by what they say: an index of every three letters in a row, which takes words of
-//! any script and parts of words.
+//! Adds the full-text index of messages, by trigrams: on SQLite the FTS5 table `message_search` and
+//! the triggers that update it, on PostgreSQL a `pg_trgm` index if the extension can be created.
 //!
-//! SQLite keeps it in a table of FTS5 that points at `messages`, and triggers keep it up to date:
-//! whoever writes a message pays no statement more. PostgreSQL has an index of `pg_trgm`; where
-//! the account may not add that extension, a search reads the messages themselves, slower and with
-//! the same answer.
+//! Trigrams find words of any script and parts of words. Without the extension, a search on
+//! PostgreSQL reads the messages themselves: slower, with the same result.
 
 use sea_orm_migration::prelude::*;
 use sea_orm_migration::sea_orm::DatabaseBackend;

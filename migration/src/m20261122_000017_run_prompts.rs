@@ -1,4 +1,5 @@
-//! What each run sent, as long as it is kept, and what macros remember for a space.
+//! Creates the tables `run_prompts` (the prompt that a run sent, deleted with the run) and
+//! `space_variables` (the values of macro variables in a space).
 
 use crate::columns::*;
 use sea_orm_migration::prelude::*;

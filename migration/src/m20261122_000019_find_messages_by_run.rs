@@ -1,4 +1,5 @@
-//! The messages of a run, clones too: without this, each run that is deleted has all messages read.
+//! Adds an index on the run of messages, copies in branches included: without it, deleting a run
+//! would read all messages.
 
 use crate::columns::*;
 use sea_orm_migration::prelude::*;

@@ -1,5 +1,5 @@
-//! Imports of chats and spaces: how far each has come, and the hidden space in which it is put
-//! together before anybody sees it.
+//! Creates the table `imports`: imports of chats and spaces, with their progress, their result, and
+//! the hidden space that an import fills before its content becomes visible.
 
 use crate::columns::*;
 use sea_orm_migration::prelude::*;

@@ -1,5 +1,6 @@
-//! What goes with a seat or a conversation: without these, each seat of a space that is deleted has
-//! all messages, runs and slots of the house read, and each conversation all rounds and marks.
+//! Adds indexes on the membership of messages, runs and slots, and on the conversation of rounds
+//! and read marks: without them, deleting a membership or a conversation would read these tables
+//! completely.
 
 use crate::columns::*;
 use sea_orm_migration::prelude::*;

@@ -1,4 +1,5 @@
-//! Finds assets and cards that nobody uses any more without reading what they hold.
+//! Adds indexes on the age of assets and on the avatar and status of characters, by which garbage
+//! collection finds unused rows without reading their content.
 
 use crate::columns::*;
 use sea_orm_migration::prelude::*;

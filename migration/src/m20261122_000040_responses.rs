@@ -1,4 +1,6 @@
-//! What `/v1` keeps: responses with their items and events, and conversations as logs of items.
+//! Creates the tables of the `/v1` API: `responses` with `response_items` and `response_events`,
+//! and `api_conversations` with `api_conversation_items`. A conversation has at most one response
+//! that is queued or in progress.
 
 use crate::columns::*;
 use sea_orm_migration::prelude::*;

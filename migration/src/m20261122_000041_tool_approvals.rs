@@ -1,4 +1,5 @@
-//! Calls of tools that somebody in the room must agree to.
+//! Creates the table `tool_approvals`: the tool calls of runs that a moderator must approve, and
+//! the decisions.
 
 use crate::columns::*;
 use sea_orm_migration::prelude::*;

@@ -1,5 +1,6 @@
-//! Background jobs, what is hidden while a job fills or deletes it, and how much text a
-//! conversation stores.
+//! Creates the table `jobs`, adds `is_hidden` to conversations and spaces for the time in which a
+//! job fills or deletes them, and adds `text_bytes` to conversations, computed from the stored
+//! texts.
 
 use crate::columns::*;
 use sea_orm_migration::prelude::*;

@@ -1,4 +1,5 @@
-//! Finished runs by their status, and what periodic tasks look for, are found by an index.
+//! Adds indexes that lists and periodic tasks use: on the status of finished runs, the expiry of
+//! sessions, the heartbeat and end of imports, and the status of tool approvals.
 
 use crate::columns::index;
 use sea_orm_migration::prelude::*;

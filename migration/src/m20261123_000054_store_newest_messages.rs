@@ -1,4 +1,5 @@
-//! The newest visible message of each role is stored with its conversation, and found by an index.
+//! Adds the newest visible message of each role to conversations (`last_assistant_seq` with its
+//! speaker, and `last_user_seq`), computed from the messages, and two indexes on visible messages.
 
 use crate::columns::index;
 use sea_orm_migration::prelude::*;

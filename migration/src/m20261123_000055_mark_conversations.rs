@@ -1,4 +1,5 @@
-//! A conversation to which a change of settings has not been applied yet carries a marker.
+//! Adds `needs_step` to conversations, the mark that a change of the space has not been applied to
+//! them yet, and an index on the marked ones.
 
 use crate::columns::index;
 use sea_orm_migration::prelude::*;

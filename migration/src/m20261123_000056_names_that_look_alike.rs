@@ -1,5 +1,6 @@
-//! The name that a person chose for one space, and what each username looks like: two that look
-//! alike are refused by unique indexes, also when they are registered at once on two nodes.
+//! Adds `own_display_name` to memberships (the user's name in one space), and two columns to users
+//! for the visual form of the username, with unique indexes that reject usernames that look alike.
+//! Fills them; of users that already look alike, only the oldest gets a value.
 
 use crate::columns::*;
 use sea_orm_migration::prelude::*;

@@ -1,5 +1,6 @@
-//! Invitations of one person into a space. `user_id` refers to nothing, so that an id that does not
-//! exist is stored like any other and the answer does not reveal which ids exist.
+//! Creates the table `space_invitations`, with at most one pending invitation per space and user.
+//! `user_id` has no foreign key, so that the response to the inviter does not reveal which ids
+//! exist.
 
 use crate::columns::*;
 use sea_orm_migration::prelude::*;

@@ -1,4 +1,5 @@
-//! Whether the owner of a character lets everyone who shares a space with it read its whole card.
+//! Adds `share_whole_card` to characters: whether everyone who shares a space with the character
+//! may read its whole card.
 
 use sea_orm_migration::prelude::*;
 use sea_orm_migration::schema::boolean;

@@ -1,4 +1,5 @@
-//! What a running run waits for while it holds no permit: an approval, or a place.
+//! Adds `waiting_for` to runs: what a running run waits for while it holds no permit, a tool
+//! approval (`approval`) or a permit to continue (`place`).
 
 use sea_orm_migration::prelude::*;
 use sea_orm_migration::schema::string_len_null;

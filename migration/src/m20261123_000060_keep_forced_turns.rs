@@ -1,5 +1,5 @@
-//! Why a run was canceled, by which message, and whether a slot was forced by a person, so that a
-//! post keeps a forced turn and says what it took away.
+//! Adds to runs why they were canceled and which message superseded them, and to slots whether a
+//! user forced them, so that a later message does not remove a forced turn.
 
 use sea_orm_migration::prelude::*;
 use sea_orm_migration::schema::*;

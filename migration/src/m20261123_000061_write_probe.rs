@@ -1,4 +1,5 @@
-//! The row that the server writes to find out whether writes succeed again.
+//! Creates the table `write_probe`, into which the server writes a test row after a failed write,
+//! to find out whether writes succeed again.
 
 use crate::columns::*;
 use sea_orm_migration::prelude::*;

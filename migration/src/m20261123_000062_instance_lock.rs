@@ -1,4 +1,5 @@
-//! The row that says which process has an SQLite file, where the file system has no locks for it.
+//! Creates the table `instance_lock` unless it exists: its row names the process that owns an
+//! SQLite file on a file system without file locks.
 
 use crate::columns::*;
 use sea_orm_migration::prelude::*;

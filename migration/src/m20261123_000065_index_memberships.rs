@@ -1,4 +1,5 @@
-//! The active memberships of a space are found without the removed ones, and so are guests who left.
+//! Adds indexes on memberships (by position, active ones, removed guests), on guest accounts, on
+//! the creator of invites and on the owner of spaces, for rosters and for the deletion of guests.
 
 use crate::columns::index;
 use sea_orm_migration::prelude::*;

@@ -1,5 +1,6 @@
-//! Runs get a number in their conversation, taken under its lock: the order of runs does not depend on
-//! the clock of the node that planned them.
+//! Adds `run_seq` to runs, their unique number in the conversation, and `last_run_seq` to
+//! conversations, both filled for existing rows, so that the order of runs does not depend on the
+//! clocks of the nodes. Changes the indexes on runs accordingly.
 
 use crate::columns::*;
 use sea_orm_migration::prelude::*;

@@ -1,5 +1,5 @@
-//! Each message counts the changes of its shown text, and each text names who edited it last: an
-//! edit that was made from an older text can be refused.
+//! Adds `version` to messages, which counts the changes of the shown text, and `edited_by` to
+//! messages and swipes, so that an edit of an older text can be rejected.
 
 use sea_orm_migration::prelude::*;
 use sea_orm_migration::schema::big_integer;

@@ -1,6 +1,6 @@
-//! Writes to SQLite's search index become small. Segments are merged by the server in transactions of
-//! their own, no longer inside the one that writes a message; and a message that is deleted is only
-//! marked in the index, whose entries need not be computed again from its text.
+//! Replaces SQLite's search index by one without stored texts and without automatic merges, so that
+//! each message changes only a small part of it; the server merges its segments in separate
+//! transactions. Does nothing on PostgreSQL.
 
 use sea_orm_migration::prelude::*;
 use sea_orm_migration::sea_orm::DatabaseBackend;

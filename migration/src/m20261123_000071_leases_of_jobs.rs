@@ -1,5 +1,5 @@
-//! Numbers the claims of background jobs, so that a worker that lost a job and resumes changes
-//! nothing, even if its own node has claimed the job again.
+//! Adds `lease` to jobs, the number of the claim, so that a worker that lost a job and resumes
+//! changes nothing, even if its own node has claimed the job again.
 
 use sea_orm_migration::prelude::*;
 use sea_orm_migration::schema::*;
