@@ -1,5 +1,6 @@
-//! Detects names that look alike, so that a user cannot imitate the username of another account or
-//! the name of another member of a space.
+//! Defines `NameSkeleton`, the visual form of a name: names that look alike have the same one.
+//! Callers use it so that a user cannot imitate the username of another account or the name of
+//! another member of a space. No I/O.
 //!
 //! `Аnn` with a Cyrillic А, `ＡＮＮ` in full-width letters and `Ann` with an invisible mark look like
 //! `Ann`. Only whole names are compared, because a shared part does not mislead.
