@@ -1,5 +1,6 @@
 //! Connects this node to the others over Redis (settings check, event bus, shared counters, ping),
-//! and starts the periodic checks for missed events, lost access and socket permits.
+//! and starts the periodic checks for missed events and lost access, and the renewal of socket
+//! permits.
 
 use std::sync::Arc;
 use std::time::Duration;
