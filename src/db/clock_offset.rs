@@ -1,5 +1,5 @@
-//! Corrects the clock of this process by its measured offset from the PostgreSQL server's clock, so
-//! that all nodes agree on the time.
+//! Measures once how much the clock of this process differs from that of the PostgreSQL server, and
+//! corrects it, so that all nodes agree on the time. Does nothing on SQLite. Callers repeat it.
 
 use base::clock::{Clock, MAX_ROUND_TRIP};
 use tokio::time::timeout;

@@ -1,4 +1,6 @@
-//! Defines `Db`: opens the database (SQLite or PostgreSQL) and provides its connections.
+//! Defines `Db`: opens the connection pools of the database (SQLite or PostgreSQL), and returns
+//! those for reading and for heartbeats. Transactions are in `write.rs`, migrations in
+//! `migrate.rs`.
 //!
 //! **Invariant:** on SQLite exactly one connection writes, and it is opened first; readers are
 //! opened read-only, so a write on them fails instead of waiting for a lock. A separate connection

@@ -1,4 +1,5 @@
-//! Lists of ids for `IN (…)`.
+//! Pads a list of ids for `IN (…)` to a power of two by repeating the last id, so that lists of
+//! different lengths share few prepared statements. No I/O.
 
 /// Repeats the last id until their number is a power of two. Each number of ids is a statement of
 /// its own, and a connection keeps only 100 prepared statements.

@@ -1,5 +1,6 @@
-//! Splits large rows into slices that may be held in memory: SQL for the stored size of a column,
-//! and functions that group rows by their sizes.
+//! Groups large rows into slices that are small enough to be held in memory: SQL expressions for
+//! the stored size of a column, and functions that split a list of rows by their sizes. Never
+//! splits a row. No I/O.
 
 use sea_orm::sea_query::{Expr, ExprTrait, Func, IntoColumnRef, SimpleExpr};
 
