@@ -1,4 +1,4 @@
-//! Creates the demo provider if there is none, creates or updates the provider set by the
+//! Creates the demo provider if no provider exists, creates or updates the provider set by the
 //! environment, and checks that every stored key can be decrypted.
 
 use anyhow::Context;

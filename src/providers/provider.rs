@@ -1,5 +1,5 @@
 //! Table `llm_providers`: the address, model, settings and encrypted key of each model provider.
-//! Maintains the default provider, and selects the provider of a membership.
+//! Lists, creates, changes and deletes providers, and keeps an enabled one the default.
 
 use base::clock::Timestamp;
 use base::ids::ProviderId;
