@@ -1,5 +1,5 @@
-//! Returns which of several cards a user may not read completely. The owner and admins may, and, if
-//! `share_whole_card` is set, everyone who shares a space with the character.
+//! Returns which of several cards a user who is not an admin may not read completely. The owner
+//! may, and, if `share_whole_card` is set, everyone who shares a space with the character.
 
 use std::collections::HashSet;
 

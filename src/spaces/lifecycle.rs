@@ -1,4 +1,6 @@
-//! Creates, updates and deletes spaces, and lists the spaces of a user.
+//! Creates, updates and deletes spaces in the database, and lists the spaces of a user. A change of
+//! the reply order, auto mode or status marks the conversations of the space for a step. Callers
+//! publish the events.
 
 use base::clock::Timestamp;
 use base::ids::{SpaceId, UserId};

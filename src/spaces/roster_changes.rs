@@ -1,5 +1,6 @@
-//! Adds members to a space and removes them, each under the lock of the space, and updates the
-//! names and avatars shown in memberships.
+//! Adds members to a space and removes them in the database, under the lock of the space; rejects a
+//! user whose name looks like another member's; and updates the names and avatars shown in
+//! memberships.
 //!
 //! **Invariant:** a user or a character has one membership per space. A member who comes back gets
 //! the earlier membership again, so that history keeps one author.

@@ -1,5 +1,6 @@
-//! Checks every 5 seconds whether the sessions, API keys and memberships of this node's sockets are
-//! still valid, because a revocation on another node may not have reached this one.
+//! Defines `AccessReviewer`, which checks whether the sessions, API keys and memberships of this
+//! node's sockets are still valid, because a revocation on another node may not have reached this
+//! one. `cluster.rs` runs it every 5 seconds.
 //!
 //! A check runs a few statements for all sockets together. Affected sockets are then notified and
 //! re-check their subscriptions.
