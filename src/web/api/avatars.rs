@@ -1,4 +1,5 @@
-//! Endpoints that return, replace and delete the avatar image of a character.
+//! Endpoints that return the avatar image of a character (whole, or as a thumbnail that is kept in
+//! memory), replace it and delete it.
 
 use std::io::BufReader;
 use std::sync::LazyLock;

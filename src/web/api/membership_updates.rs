@@ -1,5 +1,6 @@
-//! `PATCH /api/memberships/{membership_id}`: authorizes, validates and stores changes of a
-//! membership, publishes them, and notifies the run engine.
+//! `PATCH /api/memberships/{membership_id}`: checks and stores changes of a member of a space (such
+//! as role, position, persona, copilot or settings), publishes them, notifies the run engine, and
+//! returns the membership.
 
 use actix_web::web::{Data, Json, Path};
 use base::display_name;
