@@ -1,5 +1,5 @@
-//! Reads request bodies up to a size limit and under deadlines: a body that arrives too slowly is
-//! aborted, and its connection closes.
+//! Middleware that aborts a request body that arrives too slowly and closes its connection, and a
+//! function that reads a body into memory up to a size limit.
 //!
 //! **Invariant:** a connection whose request body was not read to its end is closed after the
 //! response, however the body is framed.

@@ -1,5 +1,6 @@
-//! Checks that a request authenticated by a cookie comes from this server's own pages; also
-//! determines the public address of this server.
+//! Functions, not a middleware, that check whether a request or WebSocket upgrade authenticated by
+//! a cookie comes from this server's own pages, and return the public address of this server. No
+//! I/O.
 //!
 //! A browser sends the cookie whichever page made the request, but also names that page's origin.
 //! Programs send no origin and are allowed, except to open a socket: browsers always send `Origin`
