@@ -1,5 +1,5 @@
-//! Creates branches: conversations that start with copies of another conversation's messages up to
-//! a given message.
+//! Creates branches, conversations that start with copies of another conversation's messages up to
+//! a given message: inserts the row, and copies messages and swipes at once or batch by batch.
 //!
 //! **Invariant:** the database copies the rows; the number of statements does not depend on the
 //! number of messages, and every database executes the same ones. A copy keeps its position, its

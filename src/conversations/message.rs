@@ -1,5 +1,6 @@
-//! Table `messages`: the messages of all timelines, and their JSON form. A text that a run is still
-//! writing has no row.
+//! Table `messages`: the messages of all timelines, with queries by id and their JSON form;
+//! `timeline.rs` inserts messages and has further queries. A text that a run is still writing has
+//! no row.
 
 use std::sync::Arc;
 

@@ -1,5 +1,5 @@
-//! Full-text search of messages: parses the search input and queries the matching messages, page by
-//! page.
+//! Full-text search of messages: parses the search input, and returns the ids of the matching
+//! messages, page by page.
 //!
 //! **Invariant:** search terms are data. They reach the database as bound values: quoted for FTS5,
 //! and with wildcards escaped for `LIKE`; no input is interpreted as an expression.

@@ -1,4 +1,5 @@
-//! Maps the author names of an imported chat file to memberships of the space. No I/O.
+//! Defines `AuthorMap`, which maps the author names of an imported chat file to memberships of the
+//! space, or to new ones that the caller must create. No I/O.
 //!
 //! The importing user may choose a membership for each name. Otherwise a name belongs to the member
 //! with this name or alias, former members included. The first unmatched user name is mapped to the

@@ -1,4 +1,5 @@
-//! Exports a conversation as a file: JSONL for SillyTavern, or plain text.
+//! Defines `ChatExporter`, which returns a conversation as the text of a file, chunk by chunk:
+//! JSONL for SillyTavern, or plain text.
 //!
 //! **Invariant:** a file is created in chunks, and only one slice of messages is held in memory,
 //! regardless of the length of the conversation and the number of swipes. Messages posted after the

@@ -1,5 +1,6 @@
-//! Database transactions of a chat import: create a hidden space, write batches of messages to it,
-//! and make the result visible. Imports of spaces use the first one and the inserts.
+//! Database transactions of a chat import: insert its row and a hidden space, write batches of
+//! messages to that space, and move the result to the target space. Imports of spaces use the first
+//! one and the inserts of messages.
 
 use std::collections::HashMap;
 

@@ -1,5 +1,5 @@
-//! Selects the messages of a background job's next batch by the size of their texts; the limit
-//! adapts to the duration of the last batch.
+//! Queries which range of messages a background job processes in its next batch, by the size of
+//! their texts. The limit, `BatchSize`, adapts to the duration of the last batch.
 //!
 //! The number of rows alone would not limit the duration, because writing one long text is as slow
 //! as writing many short ones.

@@ -1,5 +1,5 @@
-//! Table `jobs`: background work on a conversation or a space that is done in batches, with its
-//! progress and lease. Inserts, claims, ends and cancels jobs.
+//! Table `jobs`: background jobs that create a branch, or delete a conversation or a space, in
+//! batches, with their progress and lease. Inserts, claims, renews, ends and cancels jobs.
 //!
 //! **Invariant:** a batch commits together with its cursor, and only under the lease with which its
 //! worker claimed the job. `needs_work` is true until a worker has nothing left to do for the job:

@@ -1,4 +1,5 @@
-//! Renders Markdown from users and models as HTML that is safe to insert into a page.
+//! Defines `Markdown`, which renders Markdown from users and models as HTML that is safe to insert
+//! into a page, and caches the HTML in memory.
 //!
 //! One library renders, with raw HTML escaped; another removes all but a short list of tags and
 //! attributes. **Invariant:** the result loads nothing by itself, runs no script, and has no class
