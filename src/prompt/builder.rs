@@ -1,5 +1,6 @@
 //! Builds a prompt from its context: orders the blocks by the preset, drops those that exceed the
-//! context window, and converts the rest to a request for the model.
+//! context window, and converts the rest to a request for the model. Also returns the lore report,
+//! and the variables and timed lorebook effects to store. No I/O.
 
 use base::ids::CharacterId;
 use base::prompt_role::PromptRole;

@@ -1,5 +1,5 @@
-//! Selects the cards that a prompt includes, expands the macros in their fields, and joins equal
-//! fields of several cards.
+//! Selects the cards that a prompt includes, expands the macros in their fields, and joins the same
+//! field of several cards into one text. Also returns the macro values for the speaker. No I/O.
 //!
 //! **Invariant:** `{{char}}` in a card is the card's own character, even if another one speaks.
 

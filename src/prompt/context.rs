@@ -1,5 +1,5 @@
-//! Defines `PromptContext`: all inputs of one prompt (members, cards, preset, lorebooks, messages),
-//! loaded before the prompt is built.
+//! Defines `PromptContext`, all inputs of one prompt (members, cards, preset, lorebooks, messages),
+//! and derives token limits and macro values from them. No I/O; `prompt/loading/` loads the inputs.
 
 use std::cell::RefCell;
 

@@ -1,5 +1,6 @@
-//! Selects the greetings of a card and expands their macros when the character joins a
-//! conversation: the first is posted, the others are its swipes.
+//! Returns the greetings of a card for a conversation that its character joins, with expanded
+//! macros, and the variables that the first one sets. The caller posts the first; the others are
+//! its swipes. No I/O.
 
 use std::cell::RefCell;
 

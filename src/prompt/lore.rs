@@ -1,5 +1,5 @@
-//! Scans the lorebooks of a prompt, builds the blocks of the activated entries, and reports why
-//! entries were activated or dropped.
+//! Scans the lorebooks of a prompt with the engine of `tavern`, builds the blocks of the activated
+//! entries, and reports why entries were activated or dropped. No I/O.
 
 use std::cell::RefCell;
 use std::collections::HashMap;

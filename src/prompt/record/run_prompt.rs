@@ -1,4 +1,5 @@
-//! Table `run_prompts`: stores the prompt that each run sent to the model.
+//! Table `run_prompts`: stores the prompt that each run sent to the model, with references instead
+//! of message texts, and deletes the oldest prompts of a conversation.
 //!
 //! **Invariant:** each conversation keeps its newest [`MAX_KEPT`] prompts, and at most
 //! [`PRUNE_INTERVAL`] older ones. They contain no message texts, only references, so that a deleted
