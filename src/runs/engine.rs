@@ -1,5 +1,6 @@
 //! Defines `RunEngine`: the operations on conversations and their runs that handlers call, such as
-//! posting, stopping and editing. Most of them perform scheduler steps.
+//! posting, stopping and editing. Most pass a command to the scheduler, which applies it in one
+//! transaction (a step).
 
 use base::ids::{
     ConversationId, GenerationId, MembershipId, MessageId, RoundId, RunId, SpaceId, ToolApprovalId,

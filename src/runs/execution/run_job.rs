@@ -1,13 +1,14 @@
-//! The dispatcher of a node: finds due runs, claims them through the scheduler, starts their
-//! execution, and renews their leases.
+//! Defines `RunJob`, the dispatcher of a node: finds due runs, claims them through the scheduler,
+//! starts their execution, renews their leases, and grants permits to runs and copilot candidates
+//! that wait for one.
 //!
 //! **Invariant:** it claims *any* due run, whichever node planned it. A wake-up signal only
 //! shortens the wait: without one it sleeps until the next run is due, and polls every
 //! [`POLL_INTERVAL`].
 //!
-//! Runs for which the node has no permit stay queued; `fairness.rs` decides their order. The
-//! dispatcher also grants permits to runs whose tool approval was decided, and the remaining ones
-//! to copilot candidates. A node without workers grants permits, too; a node that drains grants
+//! Runs for which the node has no permit stay queued; `fairness.rs` decides their order. Running
+//! runs that wait for a permit are those whose tool approval was decided; copilot candidates get
+//! the remaining permits. A node without workers grants permits, too; a node that drains grants
 //! them only to runs.
 
 use std::future::pending;

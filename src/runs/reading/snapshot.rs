@@ -1,5 +1,6 @@
 //! Reads a snapshot of a conversation, from which a client shows it or catches up after a
-//! disconnect. Also reads its state, its live text and its open approvals.
+//! disconnect. Also reads its state, its live text, its open approvals and its probable next
+//! speaker.
 
 use std::sync::Arc;
 use std::time::Duration;

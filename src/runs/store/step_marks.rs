@@ -1,5 +1,6 @@
-//! Applies changed settings or memberships of a space to its conversations: immediately to active
-//! ones, in the background to all others marked `needs_step`.
+//! Applies a change of a space to its conversations: performs a step at once in those with a queued
+//! or running run or an active round, and in the background clears the marks `needs_step` of the
+//! others, with a step in those that became active.
 //!
 //! **Invariant:** a marker is removed only under the lock of its conversation, in the transaction
 //! that applies the change or finds that no run or round is active. Several nodes may do this at

@@ -1,5 +1,6 @@
-//! Writes the effects of a run other than its text: the sent prompt, macro variables, timed
-//! lorebook effects and usage.
+//! Writes the effects of a run other than its text: the sent prompt, macro variables and timed
+//! lorebook effects. Also stores prompt and usage of a run that was canceled before its executor
+//! could report them.
 
 use base::clock::Timestamp;
 use base::ids::{ConversationId, RunId, SpaceId};

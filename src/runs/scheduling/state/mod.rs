@@ -1,5 +1,5 @@
-//! The state of a conversation that the planner decides on, its types, the queries that load it, and
-//! the cache of its parts.
+//! The state of a conversation that the planner decides on: its types, the queries that load it,
+//! and the cache of its parts.
 
 pub mod command_facts;
 pub mod schedule_state;

@@ -1,12 +1,12 @@
-//! Keeps the parts of conversations' states that change only together with the conversation's `rev`:
-//! its runs, its active round and its newest message.
+//! Defines `StateCache`, which keeps in memory the parts of conversations' states that change only
+//! together with the conversation's `rev`: its runs, its active round and its newest message.
 //!
-//! **Invariant:** an entry is used only for a conversation that the transaction has locked, and only
-//! if its row has the `rev` of the entry. Each change of these parts increments `rev` in the same
-//! transaction, on whichever node it is made; the two exceptions are a running run, whose heartbeat
-//! and wait are updated without it and which is therefore loaded each time, and hidden conversations,
-//! which have no entry. An entry is stored after its transaction has committed, before the step's
-//! lock on this node is released.
+//! **Invariant:** an entry is used only for a conversation that the transaction has locked, and
+//! only if its row has the `rev` of the entry. Each change of these parts increments `rev` in the
+//! same transaction, on whichever node it is made; the two exceptions are a running run, whose
+//! heartbeat and wait are updated without it and which is therefore loaded each time, and hidden
+//! conversations, which have no entry. An entry is stored after its transaction has committed,
+//! before the step's lock on this node is released.
 
 use std::sync::Arc;
 
