@@ -1,5 +1,6 @@
-//! Exports and imports the avatars and other assets of a space's characters. Imported assets are
-//! kept on disk until they are stored in the database.
+//! Lists the avatars and other assets of a space's characters for an export, and imports such
+//! assets: keeps them on disk until they are stored in the database. `export_writer.rs` exports
+//! their bytes.
 //!
 //! **Invariant:** imported avatars are re-encoded, like all other untrusted avatars. An avatar that
 //! this server has encoded stays unchanged. Other assets are stored as they are in the file.

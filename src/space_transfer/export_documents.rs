@@ -1,5 +1,6 @@
-//! Converts the rows of a space to the documents of its export file: settings, memberships,
-//! characters, presets, conversations and messages.
+//! Returns the documents of a space's export file (settings, memberships, characters, presets,
+//! conversations and messages): converts rows of the caller and queries the missing ones. Omits the
+//! texts of deleted messages and of cards that the user may not read.
 
 use std::collections::HashMap;
 

@@ -1,5 +1,5 @@
-//! Exports the run history of a conversation: the ended rounds, and the ended runs with their
-//! prompts, one page at a time.
+//! Returns the run history of a conversation for an export, one page at a time: the ended rounds,
+//! and the ended runs with their prompts and references to the texts that they wrote.
 //!
 //! **Invariant:** queued and running runs are not exported, nor are unfinished rounds: a copied
 //! space must not start to generate.

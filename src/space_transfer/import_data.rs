@@ -1,5 +1,5 @@
-//! Data of a space import: the parsed documents of the file, and the ids of the rows that were
-//! created for them.
+//! Defines the data of a space import: `FileHead`, the parsed documents of the file, and `IdMap`,
+//! the ids of the created memberships and conversations by their keys in the file.
 
 use std::collections::HashMap;
 
