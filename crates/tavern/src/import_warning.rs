@@ -1,5 +1,5 @@
-//! Defines warnings about imported files and about lorebooks: each has a code with values, which
-//! clients translate, and an English sentence.
+//! Defines `ImportWarning`, a warning about an imported file or a lorebook: a code with values,
+//! which clients translate, and an English sentence. The codes are in the modules that warn.
 //!
 //! **Invariant:** the meaning of a code never changes. Every code has a sentence in each language
 //! of the client; `tests/web/warnings.test.mjs` reads the codes from the sources.

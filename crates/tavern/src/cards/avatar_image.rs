@@ -1,5 +1,6 @@
-//! Decodes an untrusted image within limits, and re-encodes it as an avatar in two sizes, because
-//! only images encoded by this server are served. Also creates previews, PNGs and placeholders.
+//! Decodes an untrusted image within limits and re-encodes it as a WebP avatar in two sizes,
+//! because only images encoded by this server are served. Also returns previews for imports,
+//! thumbnails for lists, PNGs for exports, and a placeholder for a card without an avatar.
 
 use std::io::{BufRead, Cursor, Seek};
 

@@ -1,5 +1,5 @@
-//! Imports character cards (V1 to V3) with their avatars and assets from JSON, PNG, CharX and BYAF
-//! files, and exports them as JSON, PNG and CharX.
+//! Modules that import character cards (V1 to V3) with their avatars and assets from JSON, PNG,
+//! CharX and BYAF files, and export them as JSON, PNG and CharX.
 
 pub mod avatar_image;
 pub mod byaf;

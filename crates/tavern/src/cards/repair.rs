@@ -1,5 +1,6 @@
 //! Repairs common errors in cards of other tools: adds required fields, converts values of a wrong
-//! type, shortens names, and removes NUL characters. Most repairs add a warning.
+//! type, shortens names and removes NUL characters, mostly with a warning. Returns an error for a
+//! card without `data` or name.
 
 use base::display_name;
 use serde_json::{Map, Value, json};

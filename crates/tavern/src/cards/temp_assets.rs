@@ -1,5 +1,6 @@
-//! Stores the assets of a character in a temporary file during an import or export, because there
-//! may be many, and they may be large.
+//! Defines `TempAssets`, which stores the assets of a character by name in one anonymous temporary
+//! file during an import or export, because there may be many, and they may be large. Does not
+//! limit their size.
 
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom, Write};

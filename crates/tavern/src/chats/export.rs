@@ -1,5 +1,5 @@
-//! Writes the lines of an exported chat: JSONL for SillyTavern (the header and messages), or
-//! messages as plain text. No I/O.
+//! Returns the lines of an exported chat: JSON objects for a JSONL file of SillyTavern (the header
+//! and messages), or messages as plain text. No I/O.
 
 use std::fmt::Write as _;
 

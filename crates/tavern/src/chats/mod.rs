@@ -1,5 +1,5 @@
-//! Reads chat files (JSONL with one message on each line, in the variants of several frontends),
-//! and writes exported chats.
+//! Modules that read chat files (JSONL with one message on each line, in the variants of several
+//! frontends), and convert exported chats to lines.
 
 pub mod batches;
 pub mod dates;

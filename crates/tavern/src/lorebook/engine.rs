@@ -1,4 +1,5 @@
-//! The lorebook engine: decides which entries of the lorebooks are activated for one prompt.
+//! Runs the passes of one lorebook scan: decides which entries are activated for one prompt within
+//! the token budget, and returns their texts and positions, and why the others are skipped. No I/O.
 //!
 //! A scan has passes. Each pass finds entries whose keys match; inclusion groups, probability and
 //! the budget exclude some of them. The text of the activated entries may match keys of other

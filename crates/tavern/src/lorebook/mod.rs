@@ -1,4 +1,5 @@
-//! The lorebook engine: decides which lorebook entries are inserted into a prompt, and where.
+//! Modules of the lorebook engine, which decides which lorebook entries are inserted into a prompt,
+//! and where.
 //!
 //! [`engine::activate`] converts a [`scan_request::ScanRequest`] to a [`scan_result::ScanResult`]
 //! without I/O: time is a number of messages, randomness a seed. Messages are only searched; macros

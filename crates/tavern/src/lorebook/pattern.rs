@@ -1,4 +1,5 @@
-//! Compiles and runs keys that are regular expressions in JavaScript syntax.
+//! Translates keys that are regular expressions in JavaScript syntax (`/pattern/flags`), compiles
+//! and caches them, and returns whether they match a text.
 //!
 //! **Invariant:** patterns are untrusted: their size, their steps and their input are limited.
 //! Patterns with lookaround or backreferences run in an engine that counts its steps; all others in

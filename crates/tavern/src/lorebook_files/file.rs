@@ -1,5 +1,6 @@
-//! Reads and validates lorebook files of all supported tools (SillyTavern world info, lorebooks of
-//! cards, `lorebook_v3`, Agnai, Risu, NovelAI), and writes world info files.
+//! Reads a lorebook file of any supported tool (SillyTavern world info, lorebooks of cards,
+//! `lorebook_v3`, Agnai, Risu, NovelAI) into a validated `ParsedLorebook`, and converts a stored
+//! lorebook to the JSON of a world info file.
 //!
 //! **Invariant:** files are untrusted: their size, depth, and number of values and entries are
 //! limited.

@@ -1,5 +1,5 @@
-//! Reads lorebook files (World Info) of several programs, parses stored entries for the engine, and
-//! writes world info files.
+//! Modules that read lorebook files (World Info) of several programs, parse stored entries for the
+//! engine, and convert lorebooks to world info files.
 
 pub mod entry;
 pub mod file;

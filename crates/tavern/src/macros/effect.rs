@@ -1,5 +1,5 @@
-//! The result of one macro: a text used as it is, a text whose macros are expanded, or the removal
-//! of the line breaks around the macro.
+//! Defines `MacroEffect`, the result of one macro: a text used as it is, a text whose macros are
+//! expanded, or the removal of the line breaks around the macro.
 
 use crate::macros::bindings::{Binding, BoundText};
 

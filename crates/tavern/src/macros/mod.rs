@@ -1,5 +1,5 @@
-//! Parses and expands macros such as `{{char}}` and `{{user}}` in cards, lore, personas and
-//! presets.
+//! Modules that parse and expand macros such as `{{char}}` and `{{user}}` in cards, lore, personas
+//! and presets.
 //!
 //! `syntax` parses a text, `expansion` evaluates it with the names and cards from `bindings` and
 //! the state from `environment`. Names are case-insensitive; unknown macros are left as they are.

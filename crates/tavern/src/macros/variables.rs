@@ -1,5 +1,6 @@
-//! Stores the variables that macros read and set: `setvar` and similar for a conversation, the
-//! `global` forms for its space. Their number is limited, and long values are truncated.
+//! Defines `Variables`, which executes the macros that read and set variables (`getvar`, `setvar`
+//! and similar for a conversation, the `global` forms for its space), and records the changes in
+//! memory. The number of variables is limited, and long values are truncated.
 
 use std::collections::BTreeMap;
 

@@ -1,5 +1,5 @@
-//! Defines and validates presets (prompt order, texts and samplers), and converts them from and to
-//! files.
+//! Modules that define and validate presets (prompt order, texts and samplers), and convert them
+//! from and to files.
 
 pub mod complete_preset;
 pub mod formats;

@@ -1,5 +1,5 @@
-//! Reads untrusted preset files (our own format or SillyTavern's), validates them, and writes
-//! presets as files.
+//! Reads the bytes of an untrusted preset file (our own format or SillyTavern's) into a validated
+//! `ImportedPreset`, and converts a stored preset to the JSON of a file in either format.
 
 use serde_json::{Map, Value, json};
 

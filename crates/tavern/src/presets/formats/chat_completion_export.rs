@@ -1,5 +1,5 @@
-//! Writes a preset as a chat-completion preset of SillyTavern. Our values replace those of the file
-//! from which it was imported; other fields of that file are kept.
+//! Converts a preset to the JSON of a chat-completion preset of SillyTavern. Our values replace
+//! those of the file from which it was imported; other fields of that file are kept.
 
 use serde_json::{Map, Value, json};
 

@@ -1,4 +1,4 @@
-//! Converts presets from and to the preset files of SillyTavern. No I/O.
+//! Modules that convert presets from and to the preset files of SillyTavern. No I/O.
 //!
 //! The fields of a file that we do not use are its *origin*: it is stored with the preset and
 //! exported with it, so that nothing is lost. Addresses and passwords are not stored.
