@@ -1,5 +1,5 @@
-//! Defines all events of a response's stream, and serializes them to JSON with their sequence
-//! numbers.
+//! Defines `StreamEvent`, all events of a response's stream, and `EncodedEvent`, such an event
+//! serialized to JSON with its sequence number, which can be parsed again.
 //!
 //! **Invariant:** the order of the fields is the order on the wire: the type first, the sequence
 //! number last.

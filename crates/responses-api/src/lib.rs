@@ -1,4 +1,6 @@
-//! The protocol of the OpenAI-compatible Responses API (`/v1`) as types.
+//! The protocol of the OpenAI-compatible Responses API (`/v1`): parses and validates requests,
+//! defines items, events and objects as types, and builds a response and its stream of events from
+//! the events of a model call. No I/O.
 //!
 #![doc = include_str!("../README.md")]
 //!

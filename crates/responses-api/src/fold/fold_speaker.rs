@@ -1,5 +1,6 @@
-//! Tracks the current speaker of a response, and adds the speaker to the `metadata` of the items
-//! that the speaker writes. No I/O.
+//! Defines `SpeakerTag`, the current speaker of a response whose model is a character or a space:
+//! sets the `metadata` of the items of this speaker (except reasoning), and returns these items. No
+//! I/O.
 
 use serde_json::Value;
 

@@ -1,5 +1,5 @@
-//! The fold: converts the events of a response task to the response object and its stream of
-//! events.
+//! Modules of the fold, which converts the events of a response task to the response object and its
+//! stream of events.
 //!
 //! **Invariant:** the blocking body, `GET`, the last event and a replay are states of this fold.
 

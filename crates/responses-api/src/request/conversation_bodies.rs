@@ -1,4 +1,5 @@
-//! Parses the bodies of requests to `/v1/conversations`.
+//! Parses and validates the bodies of requests to `/v1/conversations`: a new API conversation, new
+//! metadata, and items to append.
 
 use serde_json::{Map, Value};
 

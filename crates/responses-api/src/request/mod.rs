@@ -1,5 +1,5 @@
-//! Parses the bodies of requests to the Responses API into types, and checks all rules that need no
-//! database.
+//! Modules that parse the bodies of requests to the Responses API into types, and check all rules
+//! that need no database.
 //!
 //! Items are the exception: clients may add fields to them and get them back unchanged, so they are
 //! kept as JSON documents in the form in which they are stored and returned. `items/item_view`

@@ -1,5 +1,5 @@
-//! Reads typed fields of a JSON object: `null` counts as absent, and an invalid field of a request
-//! is recorded as an error with the path of the field.
+//! Defines `ObjectReader`, which reads typed fields of a JSON object: `null` counts as absent, and
+//! only the first invalid field of a request is recorded as an error, with its path.
 //!
 //! A method that finds an invalid value records an error, and returns the same as for an absent
 //! field. So a function that reads an object needs no branch for each error. Only the first error

@@ -1,5 +1,5 @@
-//! Two checks that the user of this crate supplies: which built-in tools exist, and which headers
-//! may be sent to an MCP server.
+//! Defines `ServerRules`, two functions that the caller of this crate supplies: whether a built-in
+//! tool exists, and whether a header may be sent to an MCP server.
 
 /// The checks of a request that depend on the server.
 #[derive(Clone, Copy, Debug)]

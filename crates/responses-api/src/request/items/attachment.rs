@@ -1,5 +1,6 @@
 //! Parses and validates the parts `input_image` and `input_file` of a message (pictures and PDF
-//! documents, as data URLs or web URLs), and replaces web URLs by the fetched files.
+//! documents, as data URLs or web URLs), and replaces a web URL by the bytes that the caller
+//! fetched.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;

@@ -1,5 +1,5 @@
-//! Validates the items of a request, converts them to the form in which they are stored, and parses
-//! stored items.
+//! Modules that validate the items of a request, convert them to the form in which they are stored,
+//! and parse stored items.
 
 pub mod attachment;
 pub mod call_items;

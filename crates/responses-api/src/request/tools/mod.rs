@@ -1,5 +1,5 @@
-//! Parses the tools that a request declares, and `tool_choice`: which of them the model may or must
-//! call.
+//! Modules that parse the tools that a request declares, and `tool_choice`: which of them the model
+//! may or must call.
 
 pub mod mcp_server;
 pub mod tool;
