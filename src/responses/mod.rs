@@ -1,5 +1,5 @@
-//! The engine of the Responses API under `/v1`: creates, runs, stores and cancels responses, with
-//! the same models as spaces.
+//! Modules of the engine of the Responses API under `/v1`, which creates, runs, stores and cancels
+//! responses, with the same models as spaces.
 //!
 //! ```text
 //!   create ─► queued ──claim──► in_progress ──finish──► completed, incomplete, failed, cancelled

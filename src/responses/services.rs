@@ -1,4 +1,6 @@
-//! The services and limits that all responses of a node share.
+//! Defines `ResponseServices`, which all responses of a node share: the database, providers, tools
+//! and leases, and the limits of running responses, readers of event logs and long bodies. Also
+//! defines `ResponseSettings`, which is read from the configuration.
 
 use std::sync::Arc;
 use std::time::Duration;

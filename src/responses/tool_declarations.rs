@@ -1,5 +1,6 @@
-//! Converts the tools and the tool choice of a request to a `ToolConfig`: what the model sees and
-//! who runs each tool. No I/O.
+//! Converts the validated tools and tool choice of a request to a `ToolConfig`: how the model sees
+//! each tool, who runs it, and which MCP servers must be asked for their tools. Also defines which
+//! tools and headers a request may contain. No I/O.
 
 use agent::tools::mcp::policy::{ApprovalPolicy, ToolFilter};
 use agent::tools::mcp::remote_server;

@@ -1,5 +1,6 @@
-//! Passes stream events from a response task, or from the stored event log of a response, to one
-//! reader.
+//! Defines the channel (`EventSender`, `EventReceiver`) that passes stream events from a response
+//! task, or from the task that reads a stored event log, to one reader. A reader that is too slow
+//! is dropped.
 //!
 //! **Invariant:** the task never waits for its reader. If more than [`MAX_BUFFERED_BYTES`] are
 //! unread when further events are pushed, the reader is dropped and `push` returns `false`. A

@@ -1,5 +1,5 @@
-//! Executes one response: model calls, tools, MCP servers, the event stream, and the storage of its
-//! output.
+//! Modules that execute one response: model calls, tools, MCP servers, the event stream, and the
+//! storage of its output.
 
 pub mod agent_host;
 pub mod end_log;

@@ -1,4 +1,5 @@
-//! Forwards model output to the response's event queue, within a memory budget.
+//! Implements `Sink` for responses: pushes the output of the model to the event queue, and drops
+//! reasoning, logprobs and citations that exceed the memory budget of the response.
 //!
 //! **Invariant:** reasoning, logprobs and citations are bounded for the whole response; the text
 //! has a limit of its own.

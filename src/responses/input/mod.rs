@@ -1,4 +1,5 @@
-//! Loads the history of a response, compacts it on request, and converts items to the prompt.
+//! Modules that load the history of a response, compact it on request, and convert items to the
+//! prompt.
 
 pub mod compaction;
 pub mod history;

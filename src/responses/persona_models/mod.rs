@@ -1,4 +1,5 @@
-//! Lets clients of `/v1` request characters and spaces as models.
+//! Modules that let clients of `/v1` request characters and spaces as models: the names of these
+//! models, and the speakers and prompts of their responses.
 
 pub mod model_names;
 pub mod speaker_prompt;

@@ -1,5 +1,6 @@
-//! Builds the model request of a character that answers under `/v1`, from its card and from the
-//! response items as lines of a conversation.
+//! Builds the model request for one speaker of a persona model (a character, or a space with its
+//! members): loads its prompt inputs from the database, uses the response items as message history,
+//! and returns the request with the trimmer for the reply.
 
 use agent::trim::ReplyTrimmer;
 use base::clock::Timestamp;

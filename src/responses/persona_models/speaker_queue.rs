@@ -1,5 +1,6 @@
 //! Chooses the speakers of a response whose model is a character or a space, and prepares their
-//! model calls in order; each prompt contains the texts of the earlier speakers.
+//! model calls in order; each prompt contains the texts of the earlier speakers. Also charges the
+//! used tokens to the space.
 
 use std::collections::VecDeque;
 

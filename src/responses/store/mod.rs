@@ -1,5 +1,5 @@
-//! The tables of stored responses and API conversations, the state transitions of responses, and
-//! the deletion of old rows.
+//! Modules for the tables of stored responses and API conversations, the state transitions of
+//! responses, and the deletion of old rows.
 
 pub mod api_conversation;
 pub mod api_conversation_item;

@@ -1,5 +1,6 @@
-//! Deletes rows that are no longer needed: deleted responses without successors, old event logs,
-//! responses older than the retention time, and deleted conversations without responses.
+//! Deletes rows that are no longer needed: a response that a user deleted, with predecessors that
+//! were kept only for it, and in batches old event logs, responses older than the retention time,
+//! and deleted conversations without responses.
 
 use std::time::Duration;
 

@@ -1,5 +1,5 @@
-//! MCP servers of a response: approvals, encrypted credentials, and the work before the first model
-//! call.
+//! Modules for the MCP servers of a response: approvals, encrypted credentials, and the work before
+//! the first model call.
 
 pub mod approvals;
 pub mod plan;
