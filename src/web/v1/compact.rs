@@ -1,4 +1,5 @@
-//! Handler of `POST /v1/responses/compact`, which summarizes a long exchange and stores nothing.
+//! Handler of `POST /v1/responses/compact`: reads the request, fetches the files that it names by
+//! URL, and returns the messages of the client and a summary of everything else. Stores nothing.
 
 use actix_web::web::{Data, Payload};
 use actix_web::{HttpRequest, HttpResponse};

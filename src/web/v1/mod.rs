@@ -1,5 +1,5 @@
-//! The Responses API under `/v1` for programs: endpoints over HTTP, server-sent events (SSE) and
-//! WebSocket.
+//! Modules of the Responses API under `/v1` for programs: endpoints over HTTP, server-sent events
+//! (SSE) and WebSocket.
 //!
 //! Read `request` in the crate `responses_api` (what a request may contain), then here `error` (how
 //! it is rejected), `responses` and `conversations` (the handlers), `sse` (streaming), and
