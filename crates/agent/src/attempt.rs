@@ -1,4 +1,6 @@
-//! One attempt at a model call: sends the request and reads the stream until its end or an error.
+//! Makes one attempt at a model call: sends the request, reads the stream into `AttemptState` and
+//! passes it to the sink, until the answer ends, fails, pauses too long or reaches its maximum
+//! size.
 
 use std::mem;
 

@@ -1,5 +1,6 @@
-//! Limits of model calls: the timeouts of one, the size of its text and the wait before a retry, and
-//! how many run at the same time.
+//! Defines `CallLimits`, the timeouts, the maximum size of the text and the retry delay of one
+//! model call, and `CallPermits`, which limits how many calls run at the same time and counts those
+//! that wait.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;

@@ -1,5 +1,5 @@
-//! Detects whether a line begins with one of several names and a colon (`Bob:`), one character at a
-//! time.
+//! Returns whether the beginning of a line is one of several names and a colon (`Bob:`), can still
+//! become one, or cannot. Called again after each further character of the line. No I/O.
 //!
 //! Names are compared without case and in compatibility form, and a line may wrap the name in
 //! asterisks (`**Bob:**`).

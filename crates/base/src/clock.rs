@@ -1,6 +1,6 @@
-//! The clock and its timestamps: the only code that reads the machine's date and time. It corrects
-//! that time by the measured offset from the database's clock; tests can use a clock that moves
-//! only when they advance it.
+//! Defines `Clock`, the only code that reads the machine's date and time, and `Timestamp`, which it
+//! returns. The clock adds an offset, for which a caller queries the database's time; tests can use
+//! a clock that moves only when they advance it.
 //!
 //! **Invariant:** with PostgreSQL all nodes use the database's time: each node measures the offset
 //! of its own clock and adds it to every timestamp. A node whose last measurement is older than the

@@ -1,8 +1,7 @@
-//! The types of ids, one for each kind of row, so that a message id cannot be passed as a
-//! membership id.
+//! Defines a type for the id of each kind of row, so that a message id cannot be passed as a
+//! membership id: 64-bit integers, and UUIDv7 for runs, rounds and generations.
 //!
-//! Rows have 64-bit integers; runs, rounds and generations have UUIDv7, which sort by time on both
-//! databases.
+//! UUIDv7 sort by time on both databases.
 
 use std::fmt;
 use std::str::FromStr;

@@ -1,4 +1,5 @@
-//! Derives one key for each purpose from the server's secret.
+//! Derives a key of 32 bytes for each purpose from the server's secret: the SHA-256 hash of a label
+//! and the secret.
 //!
 //! **Invariant:** the secret itself never encrypts or signs anything, so a key that leaks from one
 //! purpose is of no use for another.

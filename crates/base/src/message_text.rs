@@ -1,4 +1,5 @@
-//! The text of a message, validated: not blank, at most 64 KiB, and without NUL.
+//! Defines `MessageText`, a message text with a visible character, at most 64 KiB and no NUL:
+//! parses it, and returns the error code of a rejected text and the schema for the API document.
 
 use utoipa::openapi::schema::Type;
 use utoipa::openapi::{ObjectBuilder, RefOr, Schema};

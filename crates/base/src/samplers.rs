@@ -1,5 +1,5 @@
-//! The samplers that only some models support (`top_k`, `min_p`, …), in the form that presets store
-//! and model requests contain.
+//! Defines `Samplers`, the optional samplers that only some models support (`top_k`, `min_p`, …),
+//! as part of presets and of model requests. The values are not validated here.
 
 use serde::{Deserialize, Serialize};
 

@@ -1,5 +1,6 @@
-//! Holds the three cancellation tokens of a shutdown, spawns background tasks on the main runtime
-//! and waits for their end.
+//! Holds one cancellation token for each step of a shutdown (`draining`, `releasing`, `stopping`),
+//! spawns background tasks on the main runtime, and waits without a time limit until they have
+//! ended.
 //!
 //! Shutdown has three steps, each with a token: `draining` (accept no new work, finish what runs),
 //! `releasing` (return what still runs to the queue) and `stopping` (end now). Between the last

@@ -1,5 +1,6 @@
-//! Writes the modules of a page into few scripts ("chunks"): one for what the page needs at once, and
-//! one for the modules that are needed by the same `import()` calls.
+//! Distributes the modules of a page to few scripts ("chunks") and returns their texts: one chunk
+//! for what the page needs at once, and one for each group of modules that the same `import()`
+//! calls need.
 //!
 //! In a chunk, each module is a function that is called once, and its exports are an object in a
 //! variable that is named after its path. Chunks import these variables from each other.

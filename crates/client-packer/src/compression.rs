@@ -1,4 +1,5 @@
-//! Compresses a file as strongly as possible, because this is done once for each build.
+//! Compresses bytes with gzip or brotli, as strongly as possible because this is done once for each
+//! build, and returns `None` if that does not make them smaller.
 
 use std::io::{self, Write};
 

@@ -1,4 +1,5 @@
-//! The modules of the client and what they load: statically with `import`, or later with `import()`.
+//! Loads the module graph of a page: its entry module and all modules that are imported, statically
+//! or by `import()`. Rejects import cycles and missing exports, and returns the load order.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;

@@ -1,5 +1,6 @@
-//! Packs the web client: modules into one script per page and one per `import()`, stylesheets into
-//! one per page, all below a folder that is named by their hash. Every file is also compressed.
+//! Packs the web client and returns the files in memory, each also compressed: per page one script,
+//! one stylesheet and scripts for its `import()` calls, below a folder named by their hash, and the
+//! pages themselves. Also returns the hashes of inline scripts for the content security policy.
 //!
 #![doc = include_str!("../README.md")]
 

@@ -1,4 +1,5 @@
-//! The pages: reads which scripts and stylesheets a page names, and names the packed ones instead.
+//! Parses a page (HTML), joins its stylesheets into one, inserts its icon and its scripts that are
+//! not modules into it, and returns it with the addresses of the packed files.
 
 use std::path::Path;
 

@@ -1,5 +1,6 @@
-//! Reads one module of the client: what it imports and exports, and its code without comments,
-//! indentation, `import` and `export`.
+//! Parses the text of one module of the client: returns its imports and exports, and its code
+//! without comments, indentation, `import` and `export`. Rejects every form of the two that it does
+//! not know.
 //!
 //! An `import` or `export` begins at the start of a line. The known forms are `import A, { b, c as d }
 //! from "./x.js"`, `import("./x.js")`, and `export` or `export default` before a class, a function,

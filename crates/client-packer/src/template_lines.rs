@@ -1,4 +1,5 @@
-//! Finds the lines of a module that are the text of a template of several lines.
+//! Returns whether a JavaScript template literal is open at the end of a line, so that the packer
+//! does not change the white space and comments in literals of several lines.
 
 use std::iter::Peekable;
 use std::str::Chars;

@@ -1,4 +1,5 @@
-//! Leases, loops and timing of jobs, each of which one of several processes executes.
+//! Claims jobs that several processes share, renews their leases, and recovers the jobs of dead
+//! processes: loops and timing. Contains no database statements; each kind of job implements them.
 //!
 #![doc = include_str!("../README.md")]
 //!

@@ -1,4 +1,5 @@
-//! The recovery loop: ends or requeues the jobs of dead processes. Every process runs it.
+//! The recovery loop, which runs in every process: calls `Job::recover` at an interval, to end or
+//! requeue the jobs of dead processes, and postpones the recovery after an error.
 
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;

@@ -1,4 +1,5 @@
-//! The kind of job with which the loops are tested. Its database is a list in memory.
+//! Defines `TestJob`, an implementation of `Job` for the tests of the loops for claims, heartbeats
+//! and recovery: keeps its leases in memory instead of a database, and records what the loops did.
 
 use std::future::pending;
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -1,4 +1,5 @@
-//! Clients for the APIs of model providers.
+//! Sends a request to a model provider (OpenAI and compatible servers, Anthropic, Gemini, Ollama or
+//! the built-in demo model) and returns its response as a stream of deltas, whatever the API.
 //!
 #![doc = include_str!("../README.md")]
 //!

@@ -1,4 +1,5 @@
-//! Decides which IP addresses an outbound call may go to.
+//! Decides which IP addresses an outbound call may go to: public ones always, private ones if the
+//! caller allows them, link-local, multicast, reserved and cloud metadata addresses never. No I/O.
 //!
 //! **Invariant:** an address that embeds another one (mapped, translated, tunneled) is checked as
 //! the embedded address, and rejected if that cannot be read.

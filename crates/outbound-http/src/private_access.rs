@@ -1,4 +1,5 @@
-//! Decides which hosts in private networks a client may call.
+//! Defines `PrivateAccess`, the policy of one `OutboundClient`: decides which hosts in private
+//! networks it may call (none, all, or the names and single addresses in a list).
 //!
 //! **Invariant:** providers of admins and addresses from members have separate policies. The policy
 //! for members allows only the hosts that an admin lists, whatever address the server binds to.

@@ -1,4 +1,5 @@
-//! The hub: pushes each published envelope to the outbox of every subscriber on this node.
+//! The hub of a node: subscribes outboxes to topics, pushes each published envelope to the outbox
+//! of every subscriber on this node, and queues it for the other nodes.
 //!
 //! **Invariant:** publishing never waits for a subscriber. An outbox is bounded: it queues an
 //! envelope, or drops it and records the loss; a slow client does not affect others.

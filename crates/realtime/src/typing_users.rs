@@ -1,4 +1,5 @@
-//! Stores which users type in which conversation, and when each of them counts as stopped. No I/O.
+//! Stores which users type in which conversation, returns which of their signals must be published,
+//! and removes a user whose last signal is too old. No I/O.
 
 use std::collections::HashMap;
 use std::time::Duration;

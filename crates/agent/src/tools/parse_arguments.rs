@@ -1,4 +1,5 @@
-//! Parses the arguments of a tool call: JSON text that a model has written.
+//! Parses the arguments of a tool call, JSON text that a model has written, to an object, or
+//! returns `None` if they are not one. Does not check them against the schema of the tool.
 
 use serde_json::Value;
 

@@ -1,4 +1,5 @@
-//! Fetches URLs that members and models name: follows redirects and limits the size of the body.
+//! Defines `WebFetcher`, which requests URLs that members and models name, follows redirects and
+//! returns the response, and reads a body up to a size that the caller gives. No time limit.
 //!
 //! **Invariant:** the outbound policy for members checks every requested URL, including redirect
 //! targets: in private networks only the hosts that an admin lists are reachable.

@@ -1,4 +1,4 @@
-//! The dialect of Anthropic's Messages API: builds its requests and parses its responses.
+//! Modules for Anthropic's Messages API: they build its requests and convert its streamed events.
 
 pub mod dialect;
 pub mod events;

@@ -1,4 +1,4 @@
-//! The built-in demo model, which needs neither a key nor a network.
+//! Modules of the built-in demo model, which needs neither a key nor a network.
 
 pub mod keywords;
 pub mod model;

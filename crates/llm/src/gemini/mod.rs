@@ -1,4 +1,4 @@
-//! The dialect of Google's Gemini API: builds its requests and parses its responses.
+//! Modules for Google's Gemini API: they build its requests and convert its streamed chunks.
 
 pub mod chunk;
 pub mod dialect;

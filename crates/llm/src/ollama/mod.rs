@@ -1,4 +1,4 @@
-//! The dialect of Ollama's native API: builds its requests and parses its responses.
+//! Modules for Ollama's native API: they build its requests and convert its streamed lines.
 
 pub mod dialect;
 pub mod request_parts;

@@ -1,5 +1,5 @@
-//! The dialect of the Chat Completions API, for OpenAI and compatible servers: builds its requests
-//! and parses its responses.
+//! Modules for the Chat Completions API of OpenAI and compatible servers: they build its requests
+//! and convert its streamed chunks and its errors.
 
 pub mod chunk;
 pub mod dialect;

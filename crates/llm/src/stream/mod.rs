@@ -1,4 +1,4 @@
-//! Decodes the bytes of a model response to deltas, for every API.
+//! Modules that decode the bytes of a model response to deltas, for every API.
 
 pub mod decoder;
 pub mod ndjson;

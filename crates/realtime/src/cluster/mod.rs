@@ -1,5 +1,5 @@
-//! The cluster: exchanges events and signals between the nodes of one installation over Redis, and
-//! enforces limits that all nodes share, with counters in Redis.
+//! Modules that exchange events and signals between the nodes of one installation over Redis, and
+//! enforce limits that all nodes share, with counters in Redis.
 //!
 //! Redis never holds the only copy of data. Lost, repeated and delayed messages are detected by
 //! their numbers: see [`sequence`], and the position check in `missed_events` of the application.

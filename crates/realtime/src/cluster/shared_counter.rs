@@ -1,5 +1,5 @@
-//! Limits that all nodes share: counts in Redis how often something happened within a sliding
-//! window.
+//! Enforces limits that all nodes share: counts entries in a sliding window in Redis and returns
+//! how long a caller must wait above the maximum. Entries can be released or renewed.
 //!
 //! **Invariant:** no caller waits longer than [`COUNT_TIMEOUT`] for a count. If Redis does not
 //! answer, it is not used for [`PAUSE`], and calls are allowed; callers also count on their own

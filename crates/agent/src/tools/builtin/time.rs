@@ -1,4 +1,5 @@
-//! The built-in tool `troupe:time`: returns the current date and time.
+//! The built-in tool `troupe:time`: returns the current date, time and weekday, in UTC or at the
+//! offset from UTC that the model gives.
 
 use async_trait::async_trait;
 use base::clock::Clock;

@@ -1,5 +1,6 @@
-//! The built-in tool `troupe:web_fetch`: returns a web page as text. Available only if the settings
-//! enable it.
+//! The built-in tool `troupe:web_fetch`: requests a web page with `WebFetcher`, within limits of
+//! size and time, and returns its text without tags and scripts. The application adds the tool only
+//! if its settings enable it.
 
 use std::collections::HashSet;
 use std::time::Duration;

@@ -1,4 +1,5 @@
-//! A client for tools of remote servers: the Model Context Protocol (MCP) over streamable HTTP.
+//! Modules of a client for tools of remote servers, which it calls with the Model Context Protocol
+//! (MCP) over streamable HTTP.
 //!
 //! Read `remote_server` (the address and its credentials), `session` (the protocol, from handshake
 //! to end), `sessions` (the sessions of one response or run), `message` (JSON-RPC messages and

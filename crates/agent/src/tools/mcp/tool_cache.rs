@@ -1,4 +1,5 @@
-//! Fetches the tool lists of MCP servers and caches them for five minutes.
+//! Returns the tools of an MCP server as one user sees them: fetches the list from the server, and
+//! caches it for five minutes per user, URL and credentials.
 //!
 //! **Invariant:** a cached list is used only for the same user with the same credentials. Errors
 //! are not cached.
