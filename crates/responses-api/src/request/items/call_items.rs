@@ -182,11 +182,9 @@ impl<'a> RemoteToolList<'a> {
 
 impl<'a> ApprovalResponse<'a> {
     pub(in crate::request) fn read(item: &ObjectReader<'a>) -> Self {
-        let approval_request_id = item.item_text("approval_request_id");
-        let approve = item.item_field("approve", "true or false", Value::as_bool);
         Self {
-            approval_request_id,
-            approve: approve.unwrap_or_default(),
+            approval_request_id: item.item_text("approval_request_id"),
+            approve: item.item_field("approve", "true or false", Value::as_bool) == Some(true),
             reason: item.optional_item_text("reason"),
         }
     }
