@@ -17,11 +17,15 @@ use crate::support::poll;
 /// The browsers that no test uses at the moment.
 static IDLE: Mutex<Vec<Browser>> = Mutex::new(Vec::new());
 
+/// Chromium without the parts that draw a desktop window. Its pages are laid out and painted by the
+/// same engine, with less processor time for a test.
+const HEADLESS_SHELL: &str = "/usr/lib/chromium/chromium-headless-shell";
+
 /// Runs chromedriver until standard input closes, which also happens when this process is killed;
-/// then kills it with its browser, and deletes the profile.
+/// then kills it with its browser, and deletes the folder in which it created the profile.
 const SUPERVISOR: &str = r#"
 set -m
-chromedriver --port="$1" >/dev/null 2>&1 &
+TMPDIR="$2" chromedriver --port="$1" >/dev/null 2>&1 &
 read -r _
 kill -KILL -- "-$!"
 wait
@@ -59,12 +63,11 @@ impl Browser {
     }
 
     async fn start() -> Browser {
-        let profile = tempfile::tempdir().expect("create a temporary folder");
-        let profile = profile.keep();
-        let (supervisor, address) = start_chromedriver(&profile).await;
+        let folder = tempfile::tempdir().expect("create a temporary folder");
+        let (supervisor, address) = start_chromedriver(&folder.keep()).await;
         // Each test has its own runtime, and a pooled connection ends with its runtime.
         let client = http_client_builder().pool_max_idle_per_host(0).build();
-        let driver = WebDriver::builder(address.as_str(), capabilities(&profile))
+        let driver = WebDriver::builder(address.as_str(), capabilities())
             .client(client.expect("build a client with its own root certificates"))
             .await
             .unwrap_or_else(|error| panic!("chromedriver did not open a browser: {error}"));
@@ -104,11 +107,15 @@ fn lock_idle() -> MutexGuard<'static, Vec<Browser>> {
     IDLE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-fn capabilities(profile: &Path) -> ChromeCapabilities {
+/// chromedriver creates the profile itself, in its `TMPDIR`: with `--user-data-dir` the headless
+/// shell opens no window, and chromedriver waits for one until it times out.
+fn capabilities() -> ChromeCapabilities {
     let mut wanted = DesiredCapabilities::chrome();
-    let folder = format!("--user-data-dir={}", profile.display());
+    wanted
+        .set_binary(HEADLESS_SHELL)
+        .expect("a path is valid text");
     let arguments = [
-        "--headless=new",
+        "--headless",
         "--no-sandbox",
         "--disable-gpu",
         "--disable-dev-shm-usage",
@@ -116,8 +123,7 @@ fn capabilities(profile: &Path) -> ChromeCapabilities {
         "--no-first-run",
         "--hide-scrollbars",
         "--lang=en-US",
-        "--window-size=1280,900",
-        folder.as_str(),
+        "--window-size=1280,757",
     ];
     for argument in arguments {
         wanted.add_arg(argument).expect("an argument is valid text");
@@ -125,14 +131,14 @@ fn capabilities(profile: &Path) -> ChromeCapabilities {
     wanted
 }
 
-async fn start_chromedriver(profile: &Path) -> (Child, String) {
+async fn start_chromedriver(folder: &Path) -> (Child, String) {
     let port = TcpListener::bind("127.0.0.1:0")
         .and_then(|listener| listener.local_addr())
         .expect("a free port")
         .port();
     let supervisor = Command::new("bash")
         .args(["-c", SUPERVISOR, "bash", &port.to_string()])
-        .arg(profile)
+        .arg(folder)
         .stdin(Stdio::piped())
         .stdout(Stdio::null())
         .stderr(Stdio::null())
