@@ -5,6 +5,6 @@
 
 pub mod engine_event;
 pub mod fold_calls;
-pub mod fold_speaker;
 pub mod fold_text;
 pub mod response_fold;
+pub mod speaker_tag;
