@@ -9,7 +9,7 @@ mod compression;
 mod graph;
 mod pages;
 mod source_module;
-mod template_lines;
+mod template_literal;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;

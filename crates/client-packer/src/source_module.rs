@@ -8,7 +8,7 @@
 
 use anyhow::{Context, Result, bail, ensure};
 
-use crate::template_lines::ends_in_template;
+use crate::template_literal::ends_in_template;
 
 /// The name of a default export that has no name of its own.
 const UNNAMED_DEFAULT: &str = "$default";
