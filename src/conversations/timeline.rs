@@ -1,5 +1,6 @@
 //! Queries and inserts the messages of a conversation: finds them by position, author or
-//! `client_id`, and checks for greetings and branches. `timeline_page` loads a `TimelinePage`.
+//! `client_id`, and checks for greetings and branches. Defines `TimelinePage`, which selects a part
+//! of a timeline; `timeline_page.rs` loads it.
 //!
 //! **Invariant:** `seq` is consecutive from 1. The callers of [`append`] assign it from the locked
 //! row of the conversation, in the same transaction; a reader who saw `k` never finds a new

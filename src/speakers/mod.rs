@@ -1,4 +1,4 @@
-//! Selects the next speakers of a conversation by the reply order of its space. No I/O.
+//! Modules that select the next speakers of a conversation by the reply order of its space. No I/O.
 //!
 //! The input is a `selection::SelectionInput` and a `tavern::seeded_random::SeededRandom`, the
 //! output choices with their reasons. The entry points are `selector::select_one` and

@@ -1,5 +1,6 @@
 //! The items of a model's response stream: pieces of text, reasoning and tool calls, further data
-//! such as citations and token usage, and the finish reason.
+//! such as citations and token usage, and the finish reason. Also parses the finish codes of all
+//! APIs.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;

@@ -1,5 +1,6 @@
 //! The options of a provider that affect only its API requests: the reasoning effort, and how long
-//! Ollama keeps a model in memory.
+//! Ollama keeps a model in memory. Also raises the token limit of a request by the maximum number
+//! of reasoning tokens.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;

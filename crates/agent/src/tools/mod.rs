@@ -1,5 +1,5 @@
-//! Tools that this server runs when a model calls them (built-in tools and tools of MCP servers),
-//! and the execution of several calls at once.
+//! Modules of the tools that this server runs when a model calls them (built-in tools and tools of
+//! MCP servers), and of the concurrent execution of several calls.
 //!
 //! Read `tool` (the trait), `builtin` and `mcp` (the tools), `registry` (the available tools),
 //! `tool_settings` (which tools characters may call), `executor` (concurrent execution) and

@@ -1,4 +1,6 @@
-//! Builds the JSON body of requests to the Chat Completions API.
+//! Builds the JSON body of a request to the Chat Completions API, except the reasoning effort, for
+//! OpenAI or for compatible servers. A speaker's name is sent in `name` where that is valid,
+//! otherwise before the text (not in system messages).
 
 use base::prompt_role::PromptRole;
 use serde_json::{Map, Value, json};

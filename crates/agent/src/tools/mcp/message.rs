@@ -1,5 +1,6 @@
-//! Builds and parses the JSON-RPC 2.0 messages of MCP, and defines `McpError`, the error of MCP
-//! calls. No I/O.
+//! Builds JSON-RPC 2.0 requests and notifications for MCP, whatever the method, and finds the
+//! response to a request in a message or a batch. Defines `McpError`, the error of MCP calls. No
+//! I/O.
 
 use serde_json::{Value, json};
 
