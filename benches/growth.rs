@@ -25,10 +25,10 @@ use troupe::db::reading::page::PageQuery;
 use troupe::runs::execution::recovery;
 use troupe::runs::reading::history::RunQuery;
 use troupe::runs::scheduling::command::Command;
+use troupe::runs::scheduling::space_changes;
 use troupe::runs::scheduling::state::state_cache::StateCache;
 use troupe::runs::scheduling::state::state_loader;
 use troupe::runs::store::run::RunStatus;
-use troupe::runs::store::step_marks;
 use troupe::spaces::needs_step;
 
 use crate::support::backends::{TestBackend, TestDatabase, fresh_database};
@@ -207,7 +207,7 @@ impl FrequentQuery {
                 let row = row.one(reader).await?.unwrap();
                 timeline::speakers_since_last_user_message(reader, &row).await?;
             }
-            Self::LiveConversations => _ = step_marks::list_live(reader, SPACE).await?,
+            Self::LiveConversations => _ = space_changes::list_live(reader, SPACE).await?,
             Self::Marks => {
                 let marked: Result<(), DbErr> = db
                     .write(|tx| Box::pin(async move { needs_step::mark_all(tx, SPACE).await }))

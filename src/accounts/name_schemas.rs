@@ -10,7 +10,7 @@ use utoipa::openapi::schema::{SchemaType, Type};
 use utoipa::openapi::{KnownFormat, ObjectBuilder, RefOr, Schema, SchemaFormat};
 use utoipa::{PartialSchema, ToSchema};
 
-use crate::accounts::names::{Password, Username};
+use crate::accounts::username_password::{Password, Username};
 
 /// Characters that are trimmed.
 macro_rules! blank {

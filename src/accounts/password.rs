@@ -9,7 +9,7 @@ use argon2::password_hash::phc::{Output, ParamsString, PasswordHash, Salt};
 use argon2::{Algorithm, Argon2, Block, Params, Version};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-use crate::accounts::names::Password;
+use crate::accounts::username_password::Password;
 
 /// Maximum number of concurrent hashes. Each uses 19 MiB of memory; more of them would not be
 /// faster.
@@ -150,7 +150,7 @@ fn cost() -> anyhow::Result<Params> {
 #[cfg(test)]
 mod tests {
     use super::Passwords;
-    use crate::accounts::names::Password;
+    use crate::accounts::username_password::Password;
 
     async fn check(
         passwords: &Passwords,

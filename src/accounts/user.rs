@@ -11,8 +11,8 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use crate::accounts::confusable_names::NameSkeleton;
-use crate::accounts::names::Username;
-use crate::accounts::{names, secret_token};
+use crate::accounts::username_password::Username;
+use crate::accounts::{secret_token, username_password};
 use crate::db::backend;
 use crate::db::backend::Backend;
 use crate::db::connect::Db;
@@ -24,7 +24,7 @@ pub struct Model {
     #[sea_orm(primary_key)]
     pub id: UserId,
     pub username: String,
-    /// Result of [`names::normalize_username`]; must be unique.
+    /// Result of [`username_password::normalize_username`]; must be unique.
     pub username_key: String,
     /// Skeleton of the username ([`NameSkeleton`]), unique among accounts. `None`: the account is
     /// older than this rule and was confusable with another.
@@ -202,7 +202,7 @@ pub async fn update(
     };
     if let Some(username) = change.username {
         let skeleton = NameSkeleton::from_name(username.as_str());
-        row.username_key = Set(names::normalize_username(username.as_str()));
+        row.username_key = Set(username_password::normalize_username(username.as_str()));
         row.username_look_as_written = Set(Some(skeleton.as_written().to_owned()));
         row.username_look_in_one_case = Set(Some(skeleton.in_one_case().to_owned()));
         row.username = Set(username.as_str().to_owned());
@@ -223,7 +223,7 @@ fn new_row(new: NewUser, role: UserRole, now: Timestamp) -> ActiveModel {
     let skeleton = NameSkeleton::from_name(new.username.as_str());
     ActiveModel {
         id: NotSet,
-        username_key: Set(names::normalize_username(new.username.as_str())),
+        username_key: Set(username_password::normalize_username(new.username.as_str())),
         username_look_as_written: Set(Some(skeleton.as_written().to_owned())),
         username_look_in_one_case: Set(Some(skeleton.in_one_case().to_owned())),
         username: Set(new.username.as_str().to_owned()),
@@ -260,7 +260,7 @@ pub async fn find_by_username(
     username: &str,
 ) -> Result<Option<Model>, DbErr> {
     Entity::find()
-        .filter(Column::UsernameKey.eq(names::normalize_username(username)))
+        .filter(Column::UsernameKey.eq(username_password::normalize_username(username)))
         .one(db)
         .await
 }

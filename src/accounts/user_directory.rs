@@ -15,7 +15,7 @@ use sea_orm::{
 };
 
 use crate::accounts::user::{ActiveModel, Column, Entity, Model, UserRole, UserStatus};
-use crate::accounts::{api_key, names, session};
+use crate::accounts::{api_key, session, username_password};
 use crate::db::reading::page::{PageOf, PageQuery};
 
 /// Returns a page of the accounts with this status whose username or display name contains `text`,
@@ -28,7 +28,7 @@ pub async fn search(
 ) -> Result<PageOf<Model>, DbErr> {
     let mut found = Entity::find();
     if let Some(text) = text {
-        let folded = names::normalize_username(text);
+        let folded = username_password::normalize_username(text);
         let display_name = Expr::expr(Func::lower(Expr::col(Column::DisplayName)));
         found = found.filter(
             contains_text(Expr::col(Column::UsernameKey), &folded)

@@ -21,7 +21,7 @@ pub struct Model {
     pub id: PresetId,
     pub owner_id: Option<UserId>,
     pub name: String,
-    /// Only the keys that were set; see [`PartialPreset`](tavern::presets::partial::PartialPreset).
+    /// Only the keys that were set; see [`PartialPreset`](tavern::presets::partial_preset::PartialPreset).
     #[sea_orm(column_type = "JsonBinary")]
     pub document: Json,
     /// The fields of the imported file that we do not use, exported again with the preset.

@@ -5,7 +5,7 @@ use base::clock::Clock;
 use base::ids::{ApiKeyId, UserId};
 use realtime::cluster::shared_counter::SharedCounter;
 
-use crate::accounts::names;
+use crate::accounts::username_password;
 use crate::config;
 use crate::rate_limit::client_network::ClientNetwork;
 use crate::rate_limit::keyed_limit::RateLimit;
@@ -95,7 +95,7 @@ impl SignInLimit {
 
 /// Truncates the name, so that long names cannot fill the memory; valid usernames are shorter.
 fn name_key(username: &str) -> String {
-    names::normalize_username(&username.chars().take(64).collect::<String>())
+    username_password::normalize_username(&username.chars().take(64).collect::<String>())
 }
 
 #[cfg(test)]

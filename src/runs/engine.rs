@@ -14,11 +14,11 @@ use crate::runs::error::EngineError;
 use crate::runs::execution::candidates::{CandidateRequest, CopilotCandidates};
 use crate::runs::execution::{approval_wait, candidates};
 use crate::runs::scheduling::command::{Command, CommandError, MessageEdit, NewPost};
-use crate::runs::scheduling::scheduler;
 use crate::runs::scheduling::scheduler::StepResult;
+use crate::runs::scheduling::{scheduler, space_changes};
 use crate::runs::services::RunServices;
 use crate::runs::store::run::RunCancelReason;
-use crate::runs::store::{run, step_marks, tool_approval};
+use crate::runs::store::{run, tool_approval};
 
 /// The operations on conversations and their runs. Cheap to clone; clones share state.
 #[derive(Clone)]
@@ -237,7 +237,7 @@ impl RunEngine {
         membership: MembershipId,
     ) -> Result<(), EngineError> {
         candidates::on_membership_changed(&self.context.db, &self.candidates, membership).await?;
-        step_marks::apply_to_space(&self.context, space, &Command::ApplyChanges).await
+        space_changes::apply_to_space(&self.context, space, &Command::ApplyChanges).await
     }
 
     /// Starts the copilot of a membership if the conversation is idle.
@@ -264,7 +264,7 @@ impl RunEngine {
     /// # Errors
     /// Returns an error when the database fails.
     pub async fn settings_changed(&self, space: SpaceId) -> Result<(), EngineError> {
-        step_marks::apply_to_space(&self.context, space, &Command::ApplyChanges).await
+        space_changes::apply_to_space(&self.context, space, &Command::ApplyChanges).await
     }
 
     /// Cancels everything in a space that is archived or about to be deleted.
@@ -277,7 +277,7 @@ impl RunEngine {
         reason: RunCancelReason,
     ) -> Result<(), EngineError> {
         self.candidates.cancel_matching(|it| it.space == id);
-        step_marks::apply_to_space(&self.context, id, &Command::SpaceClosed(reason)).await
+        space_changes::apply_to_space(&self.context, id, &Command::SpaceClosed(reason)).await
     }
 
     /// Starts to generate candidates; they are published only to the user who requested them.

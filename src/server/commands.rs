@@ -5,8 +5,8 @@ use std::io::Write;
 use anyhow::Context;
 use base::clock::Clock;
 
-use crate::accounts::names::Password;
 use crate::accounts::password::Passwords;
+use crate::accounts::username_password::Password;
 use crate::accounts::{secret_token, session, user};
 use crate::app;
 use crate::app::App;

@@ -15,9 +15,9 @@ use sea_orm::{
 };
 use serde_json::{Value, json};
 use tavern::cards::card::Card;
-use tavern::presets::partial::PartialPreset;
+use tavern::presets::partial_preset::PartialPreset;
 
-use crate::accounts::{names, user};
+use crate::accounts::{user, username_password};
 use crate::characters::quota::StorageQuota;
 use crate::characters::{character, quota};
 use crate::conversations::chats::import_job;
@@ -180,7 +180,7 @@ async fn update_memberships(
         let name = membership
             .username
             .as_deref()
-            .map(names::normalize_username);
+            .map(username_password::normalize_username);
         if let (MembershipKind::Character, Some(card)) = (membership.kind, card)
             && used_characters.insert(card)
         {

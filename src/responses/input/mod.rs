@@ -3,8 +3,8 @@
 
 pub mod compaction;
 pub mod history;
+pub mod prior_items;
 pub mod prompt;
 pub mod prompt_assembler;
 pub mod session_history;
-pub mod session_prior_items;
 pub mod summary_items;

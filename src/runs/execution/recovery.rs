@@ -20,9 +20,9 @@ use crate::rounds::round;
 use crate::runs::background_jobs;
 use crate::runs::error::EngineError;
 use crate::runs::scheduling::command::Command;
-use crate::runs::scheduling::scheduler;
+use crate::runs::scheduling::{scheduler, space_changes};
 use crate::runs::services::RunServices;
-use crate::runs::store::{queue, run, step_marks};
+use crate::runs::store::{queue, run};
 
 /// What a sweep recovered.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, ToSchema)]
@@ -136,7 +136,7 @@ async fn recover_silent_for(
             Err(_) => {}
         }
     }
-    step_marks::process_all(context).await?;
+    space_changes::process_all(context).await?;
     report.jobs_continued = background_jobs::take_over_stale(context, &stale).await?;
     context.metrics.recovered(report.counts());
     Ok(Some(report))

@@ -13,5 +13,6 @@ pub mod queue_edit;
 pub mod regenerate;
 pub mod regenerate_last_turn;
 pub mod scheduler;
+pub mod space_changes;
 pub mod speaker_choice;
 pub mod state;

@@ -7,7 +7,6 @@ pub mod plan_writer;
 pub mod queue;
 pub mod run;
 pub mod step_locks;
-pub mod step_marks;
 pub mod tool_approval;
 pub mod write_claims;
 pub mod write_effects;

@@ -9,8 +9,8 @@ use utoipa::openapi::{Ref, RefOr, Schema};
 use utoipa::{PartialSchema, ToSchema};
 
 use crate::accounts::name_schemas::DisplayNameSchema;
-use crate::accounts::names::{Password, Username};
 use crate::accounts::user;
+use crate::accounts::username_password::{Password, Username};
 use crate::web::api::join::JoinedSpace;
 use crate::web::api::session::SignedIn;
 use crate::web::extract::json_body;

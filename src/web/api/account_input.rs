@@ -4,8 +4,8 @@
 use actix_web::HttpRequest;
 use base::display_name;
 
-use crate::accounts::names::{Password, Username};
 use crate::accounts::user::NewUser;
+use crate::accounts::username_password::{Password, Username};
 use crate::app::App;
 use crate::rate_limit::sliding_window::RetryAfter;
 use crate::spaces::invites::invite_acceptance::JoinError;

@@ -28,7 +28,7 @@ use crate::characters::card_store::StoreCardError;
 use crate::characters::{asset, card_store, character, character_asset};
 use crate::prompt::greeting;
 use crate::prompt::greeting::GreetingAudience;
-use crate::web::api::{characters, chat_exports};
+use crate::web::api::{characters, downloads};
 use crate::web::error::{ApiError, ApiResult};
 use crate::web::extract::authentication::CurrentUser;
 use crate::web::extract::pagination;
@@ -206,7 +206,7 @@ pub async fn export(
     request: HttpRequest,
 ) -> ApiResult<HttpResponse> {
     // Loading and packing may need a few dozen megabytes of memory.
-    let turn = chat_exports::acquire_card_permit().await?;
+    let turn = downloads::acquire_card_permit().await?;
     let found = characters::find_visible(&app, &caller, id.into_inner()).await?;
     if !characters::can_read_whole_card(&caller, &found) {
         return Err(ApiError::new(
@@ -231,7 +231,7 @@ pub async fn export(
         CardExportFormat::Json => TempAssets::new()?,
         CardExportFormat::Png | CardExportFormat::Charx => load_assets(&app, found.id).await?,
     };
-    let named = chat_exports::attachment(&found.name, ending);
+    let named = downloads::attachment(&found.name, ending);
     let mut exported = CardExport {
         card: Card::from_document(found.card)?,
         assets,
@@ -246,7 +246,7 @@ pub async fn export(
         error => ApiError::internal(error),
     })?;
     drop(turn);
-    chat_exports::file_response(file, named, kind)
+    downloads::file_response(file, named, kind)
 }
 
 /// Copies the assets of a character into a temporary file, one piece at a time.

@@ -20,8 +20,7 @@ use crate::web::api::{membership_bodies, memberships};
 use crate::web::error::{ApiError, ApiResult};
 use crate::web::extract::authentication::CurrentUser;
 use crate::web::extract::json_body::JsonBody;
-use crate::web::extract::space_access;
-use crate::web::middleware::csrf;
+use crate::web::extract::{csrf, space_access};
 
 const DEFAULT_HOURS: f64 = 7.0 * 24.0;
 const MAX_HOURS: f64 = 30.0 * 24.0;

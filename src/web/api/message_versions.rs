@@ -10,9 +10,9 @@ use utoipa::ToSchema;
 use crate::accounts::name_schemas::TitleSchema;
 use crate::app::App;
 use crate::conversations::message;
-use crate::runs::message_versions;
-use crate::runs::message_versions::{BranchResult, Requester};
 use crate::runs::reading::views::ConversationView;
+use crate::runs::regeneration;
+use crate::runs::regeneration::{BranchResult, Requester};
 use crate::runs::store::run;
 use crate::spaces::permissions::Action;
 use crate::web::api::engine_error::api_error;
@@ -100,8 +100,8 @@ pub async fn regenerate(
     };
     let planned = app.engine.begin_regenerate(at.conversation.id, message, by);
     let planned = match planned.await.map_err(api_error)? {
-        message_versions::RegenerationPlan::Run(planned) => *planned,
-        message_versions::RegenerationPlan::Job(job) => return Ok(jobs::accepted_response(&job)),
+        regeneration::RegenerationPlan::Run(planned) => *planned,
+        regeneration::RegenerationPlan::Job(job) => return Ok(jobs::accepted_response(&job)),
     };
     if let Some(branch) = planned.branch {
         conversations::announce(&app, &app.engine.conversation_view(branch.id).await?);
@@ -143,7 +143,7 @@ pub async fn branch(
         .as_deref()
         .map(conversations::parse_title)
         .transpose()?;
-    let branched = app.engine.begin_branch(message_versions::BranchRequest {
+    let branched = app.engine.begin_branch(regeneration::BranchRequest {
         conversation: at.conversation.id,
         at: body.message_id,
         title: title.unwrap_or_default(),

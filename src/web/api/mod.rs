@@ -15,6 +15,7 @@ pub mod conversation_actions;
 pub mod conversation_bodies;
 pub mod conversations;
 pub mod copilot_update;
+pub mod downloads;
 pub mod engine_error;
 pub mod health;
 pub mod imports;

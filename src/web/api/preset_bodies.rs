@@ -3,7 +3,7 @@
 use base::display_name;
 use serde::Deserialize;
 use serde_json::{Map, Value};
-use tavern::presets::partial::PartialPreset;
+use tavern::presets::partial_preset::PartialPreset;
 use tavern::presets::preset_file::MAX_DOCUMENT_BYTES;
 use utoipa::ToSchema;
 

@@ -6,7 +6,7 @@ use actix_web::http::StatusCode;
 use actix_web::web::{Data, Json, Path};
 use base::ids::PresetId;
 use tavern::presets::complete_preset::Preset;
-use tavern::presets::partial::PartialPreset;
+use tavern::presets::partial_preset::PartialPreset;
 
 use crate::app::App;
 use crate::db::reading::page::{PageOf, PageQuery};

@@ -8,8 +8,8 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use crate::accounts::name_schemas::DisplayNameSchema;
-use crate::accounts::names::{Password, Username};
 use crate::accounts::user;
+use crate::accounts::username_password::{Password, Username};
 use crate::app::App;
 use crate::web::api::account_input::Registration;
 use crate::web::api::session::SignedIn;

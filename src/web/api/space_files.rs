@@ -13,7 +13,7 @@ use crate::space_transfer::lorebook_transfer::VisibleLorebooks;
 use crate::space_transfer::space_import::SpaceImport;
 use crate::space_transfer::{export_writer, space_import};
 use crate::spaces::permissions::Action;
-use crate::web::api::chat_exports;
+use crate::web::api::downloads;
 use crate::web::api::imports::import_error;
 use crate::web::error::{ApiError, ApiResult};
 use crate::web::extract::authentication::CurrentUser;
@@ -55,13 +55,13 @@ pub async fn export(
         false => VisibleLorebooks::User(caller.id()),
     };
     let (db, limits) = (app.db.reader(), transfer_limits(&app));
-    let turn = chat_exports::acquire_space_permit().await?;
+    let turn = downloads::acquire_space_permit().await?;
     let packed =
         export_writer::export_space(db, &app.shutdown, &at.space, reader, limits, now).await;
     let packed = packed.map_err(|error| export_error(&app, error))?;
     drop(turn);
-    let named = chat_exports::attachment(&at.space.name, "troupe.zip");
-    chat_exports::file_response(packed.file, named, "application/zip")
+    let named = downloads::attachment(&at.space.name, "troupe.zip");
+    downloads::file_response(packed.file, named, "application/zip")
 }
 
 fn transfer_limits(app: &App) -> TransferLimits {

@@ -5,7 +5,7 @@ use agent::tools::tool_settings::{BuiltinToolSettings, MAX_SERVERS, McpServerSet
 use base::display_name;
 use serde::Deserialize;
 use serde_json::{Map, Value};
-use tavern::presets::partial::{PartialPreset, ValidationError};
+use tavern::presets::partial_preset::{PartialPreset, ValidationError};
 use utoipa::ToSchema;
 
 use crate::accounts::name_schemas::TitleSchema;

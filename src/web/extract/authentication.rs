@@ -22,7 +22,7 @@ use crate::accounts::{api_key, session, user};
 use crate::app::App;
 use crate::db::backend::DbError;
 use crate::web::error::{ApiError, ApiResult};
-use crate::web::middleware::csrf;
+use crate::web::extract::csrf;
 
 const SESSION_COOKIE: &str = "troupe_session";
 

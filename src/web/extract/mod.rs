@@ -3,6 +3,7 @@
 
 pub mod authentication;
 pub mod client_ip;
+pub mod csrf;
 pub mod deserialize;
 pub mod if_match;
 pub mod json_body;

@@ -10,7 +10,7 @@ use actix_web::middleware::Next;
 use tracing::Instrument;
 
 use crate::web::error::ApiError;
-use crate::web::middleware::csrf;
+use crate::web::extract::csrf;
 
 /// The middleware around endpoints that change data.
 ///

@@ -3,7 +3,8 @@
 
 use serde_json::{Map, Value, json};
 
-use crate::web::middleware::{allowed_hosts, csrf};
+use crate::web::extract::csrf;
+use crate::web::middleware::allowed_hosts;
 use crate::web::openapi::endpoint::ApiEndpoint;
 
 /// Every error status, its name in the document, and its description if an endpoint gives none.

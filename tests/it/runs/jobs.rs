@@ -10,7 +10,7 @@ use troupe::conversations::{conversation, message};
 use troupe::runs::background_jobs::BackgroundJob;
 use troupe::runs::engine::RunEngine;
 use troupe::runs::error::EngineError;
-use troupe::runs::message_versions::{BranchRequest, BranchResult};
+use troupe::runs::regeneration::{BranchRequest, BranchResult};
 use troupe::runs::scheduling::command::CommandError;
 use troupe::spaces::membership;
 

@@ -5,7 +5,7 @@ use base::ids::{ConversationId, MessageId};
 use sea_orm::{ColumnTrait, EntityTrait, QueryFilter, QueryOrder};
 use troupe::conversations::message;
 use troupe::conversations::message::Visibility;
-use troupe::runs::message_versions::RegenerateResult;
+use troupe::runs::regeneration::RegenerateResult;
 use troupe::runs::store::run::{RunKind, RunReason};
 use troupe::spaces::space::GroupRegenerateMode;
 

@@ -11,8 +11,9 @@ use troupe::db::reading::page::PageQuery;
 use troupe::runs::execution::recovery;
 use troupe::runs::reading::history;
 use troupe::runs::reading::history::RunQuery;
+use troupe::runs::scheduling::space_changes;
 use troupe::runs::store::run::RunStatus;
-use troupe::runs::store::{due_runs, queue, run, step_marks, tool_approval};
+use troupe::runs::store::{due_runs, queue, run, tool_approval};
 use troupe::spaces::maintenance::guest_cleanup;
 use troupe::spaces::membership;
 
@@ -134,9 +135,9 @@ on_both! {
         let app = app_with_history(backend).await;
         let db = ExplainingConnection::new(app.db.heartbeat_connection());
 
-        step_marks::list_marked(&db, None, (SpaceId(0), ConversationId(0)), 100).await.expect("the query failed");
+        space_changes::list_marked(&db, None, (SpaceId(0), ConversationId(0)), 100).await.expect("the query failed");
         db.assert_uses_one_of(&["conversations_that_need_a_step"]);
-        step_marks::list_live(&db, app.space).await.expect("the query failed");
+        space_changes::list_live(&db, app.space).await.expect("the query failed");
         assert_reads_unfinished_runs(&db);
 
         app.close_broken().await;

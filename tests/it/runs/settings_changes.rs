@@ -3,10 +3,10 @@
 
 use sea_orm::{ConnectionTrait, DbErr};
 use troupe::runs::scheduling::command::Command;
+use troupe::runs::scheduling::space_changes;
 use troupe::runs::scheduling::state::state_cache::StateCache;
 use troupe::runs::scheduling::state::state_loader;
 use troupe::runs::store::run::{RunCancelReason, RunStatus};
-use troupe::runs::store::step_marks;
 use troupe::spaces::lifecycle::SpaceRules;
 use troupe::spaces::membership_update::MembershipUpdate;
 use troupe::spaces::space::ReplyOrder;
@@ -26,7 +26,7 @@ on_both! {
 
         mute_ada(&app).await;
         let marked = n_marked(&app).await;
-        let live = step_marks::list_live(app.db.reader(), app.space).await.unwrap();
+        let live = space_changes::list_live(app.db.reader(), app.space).await.unwrap();
         let ada = app.membership("Ada").await.id;
         app.engine.member_changed(app.space, ada).await.unwrap();
 

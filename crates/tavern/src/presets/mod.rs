@@ -3,6 +3,6 @@
 
 pub mod complete_preset;
 pub mod formats;
-pub mod partial;
+pub mod partial_preset;
 pub mod preset_file;
 pub mod preset_texts;

@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 use crate::import_warning::ImportWarning;
 use crate::presets::formats::field_reader::FieldReader;
 use crate::presets::formats::{chat_completion, chat_completion_export, text_completion};
-use crate::presets::partial::PartialPreset;
+use crate::presets::partial_preset::PartialPreset;
 
 /// The maximum size of a file, in bytes.
 pub const MAX_FILE_BYTES: usize = 5 * 1024 * 1024;

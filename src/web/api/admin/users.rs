@@ -10,11 +10,11 @@ use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
 use crate::accounts::name_schemas::DisplayNameSchema;
-use crate::accounts::names::Password;
 use crate::accounts::user::{UserRole, UserStatus};
 use crate::accounts::user_directory::{
     AdminUserChange, SignInSummary, UserChange, UserChangeError,
 };
+use crate::accounts::username_password::Password;
 use crate::accounts::{user, user_directory};
 use crate::app::App;
 use crate::db::reading::page::{PageOf, PageQuery};
