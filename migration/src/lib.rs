@@ -45,6 +45,7 @@ mod m20261123_000066_order_runs;
 mod m20261123_000067_message_versions;
 mod m20261123_000070_small_search_writes;
 mod m20261123_000071_leases_of_jobs;
+mod m20261126_000072_roster_revisions;
 
 /// The steps, in order.
 pub struct Migrator;
@@ -90,6 +91,7 @@ impl MigratorTrait for Migrator {
             Box::new(m20261123_000067_message_versions::Migration),
             Box::new(m20261123_000070_small_search_writes::Migration),
             Box::new(m20261123_000071_leases_of_jobs::Migration),
+            Box::new(m20261126_000072_roster_revisions::Migration),
         ]
     }
 }

@@ -117,6 +117,7 @@ fn new_model(owner: Option<UserId>, now: Timestamp) -> Model {
         settings: serde_json::json!({}),
         settings_version: 0,
         tokens_used: 0,
+        roster_rev: 0,
         token_limit: 0,
         is_hidden: false,
         created_at: now,

@@ -154,7 +154,8 @@ async fn a_migration_waits_for_the_last_statement_of_a_killed_one() {
     let undone = Migrator::down(&connection, Some(1)).await;
     undone.expect("the last step could not be undone");
     let reader = connection.begin().await.expect("BEGIN failed");
-    let locked = reader.execute_unprepared("LOCK TABLE jobs IN ACCESS SHARE MODE");
+    // The last step alters this table.
+    let locked = reader.execute_unprepared("LOCK TABLE spaces IN ACCESS SHARE MODE");
     locked.await.expect("LOCK failed");
 
     let mut killed = start_migration(&database);

@@ -229,8 +229,8 @@ on_both! {
         let (db, now) = (fixture.db(), fixture.now());
         let changed = queue::finish(db, &requested, requested.lease, &RunEnd::Canceled, now).await;
 
-        assert!(changed.unwrap());
         let after = fixture.row(requested.id).await;
+        assert_eq!(changed.unwrap().as_ref(), Some(&after));
         assert_eq!(after.cancel_requested_at, requested.cancel_requested_at);
         assert_eq!((after.status, after.keep_partial), (RunStatus::Canceled, true));
     }

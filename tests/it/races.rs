@@ -145,7 +145,7 @@ async fn claim_queued(fixture: &QueueFixture, db: &Db, order: Cutoff) {
                 run.cutoff_seq = Some(early);
             }
             let ended = queue::finish(tx, &run, run.lease, &RunEnd::Succeeded, now).await?;
-            assert!(ended, "the claimed run was not ended");
+            assert!(ended.is_some(), "the claimed run was not ended");
             Ok(())
         })
     });

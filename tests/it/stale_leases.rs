@@ -49,7 +49,7 @@ async fn lose_run(fixture: &QueueFixture, run: &run::Model, how: Loss) {
         Loss::Canceled => {
             let (db, now) = (fixture.db(), fixture.now());
             let canceled = queue::finish(db, run, run.lease, &RunEnd::Canceled, now).await;
-            assert!(canceled.expect("the database answers"));
+            assert!(canceled.expect("the database answers").is_some());
         }
         Loss::Reclaimed => {
             assert!(fixture.try_transition("hand_back", run, run.lease).await);
@@ -64,7 +64,10 @@ async fn finish(fixture: &QueueFixture, db: &Db, run: &run::Model, fence: Fence)
     let finished = db.write(move |tx| {
         Box::pin(async move {
             match fence {
-                Fence::Right => queue::finish(tx, &run, run.lease, &RunEnd::Succeeded, now).await,
+                Fence::Right => {
+                    let ended = queue::finish(tx, &run, run.lease, &RunEnd::Succeeded, now).await;
+                    ended.map(|it| it.is_some())
+                }
                 Fence::ByState => end_without_lease(tx, &run, Some(RunStatus::Running)).await,
                 Fence::ById => end_without_lease(tx, &run, None).await,
             }

@@ -62,6 +62,7 @@ fn space(reply_order: ReplyOrder, replies_per_turn: RepliesPerTurn) -> space::Mo
         settings: json!({}),
         settings_version: 0,
         tokens_used: 0,
+        roster_rev: 0,
         token_limit: 0,
         is_hidden: false,
         created_at: Timestamp(0),

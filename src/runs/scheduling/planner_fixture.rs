@@ -344,6 +344,7 @@ fn empty_state(members: Vec<membership::Model>) -> ScheduleState {
             settings: json!({}),
             settings_version: 0,
             tokens_used: 0,
+            roster_rev: 0,
             token_limit: 0,
             is_hidden: false,
             created_at: Timestamp(0),

@@ -197,9 +197,12 @@ impl PlanWriter<'_> {
             }
             PlanChange::Finish { mut run, end } => {
                 run.set_superseding_message(resolve_message(MessageRef::Appended, schedule));
-                require_updated(queue::finish(tx, &run, run.lease, &end, now).await?)?;
-                self.charge_tokens(schedule, &run).await?;
-                self.record_stopped(schedule, written, run, end);
+                // The row, because the loaded run may have an old heartbeat.
+                let ended = queue::finish(tx, &run, run.lease, &end, now).await?;
+                let ended = ended.ok_or(EngineError::Conflict)?;
+                self.charge_tokens(schedule, &ended).await?;
+                schedule.running = None;
+                written.ended.push((ended, None));
             }
             PlanChange::ExpireLease {
                 run,

@@ -175,15 +175,15 @@ pub async fn request_cancel(
     Ok(res.rows_affected == 1)
 }
 
-/// Ends a run that is still ours. Returns `false` if a cancellation, the reaper or a newer claim
-/// was faster.
+/// Ends a run that is still ours, and returns its row. Returns `None` if a cancellation, the reaper
+/// or a newer claim was faster.
 pub async fn finish(
     tx: &impl ConnectionTrait,
     run: &run::Model,
     lease: i64,
     end: &RunEnd,
     now: Timestamp,
-) -> Result<bool, DbErr> {
+) -> Result<Option<run::Model>, DbErr> {
     let mut update = update_ended(run, end.status(), now)
         .filter(Column::Status.eq(RunStatus::Running))
         .filter(Column::Lease.eq(lease)); // fencing: a revived worker holds an older lease
@@ -196,7 +196,7 @@ pub async fn finish(
             Expr::value(run.cancel_requested_at.unwrap_or(now)),
         );
     }
-    Ok(update.exec(tx).await?.rows_affected == 1)
+    Ok(update.exec_with_returning(tx).await?.pop())
 }
 
 /// Stores what a running run of ours waits for. Returns `false` if it is no longer ours.

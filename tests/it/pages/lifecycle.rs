@@ -108,7 +108,9 @@ async fn apply(fixture: &QueueFixture, it: Transition, run: &run::Model) -> Resu
         Transition::Claim => queue::claim(db, run.id, "node-b", now, fixture.dialect())
             .await
             .map(|it| it.is_some()),
-        Transition::Finish(ending) => queue::finish(db, run, lease, &ending.end(), now).await,
+        Transition::Finish(ending) => queue::finish(db, run, lease, &ending.end(), now)
+            .await
+            .map(|it| it.is_some()),
         Transition::Expire(ending) => {
             queue::expire(db, run, lease, &ending.end(), now, &fixture.stale()).await
         }

@@ -233,6 +233,7 @@ fn space_row(owner: UserId, now: Timestamp) -> space::Model {
         settings: json!({}),
         settings_version: 0,
         tokens_used: 0,
+        roster_rev: 0,
         token_limit: 0,
         is_hidden: false,
         created_at: now,

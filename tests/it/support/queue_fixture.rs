@@ -140,8 +140,12 @@ impl QueueFixture {
             "cancel_queued" => queue::cancel_queued(db, run, now).await,
             "fail_queued" => queue::fail_queued(db, run, &error, now).await,
             "request_cancel" => queue::request_cancel(db, run.id, now).await,
-            "finish" => queue::finish(db, run, lease, &RunEnd::Succeeded, now).await,
-            "fail" => queue::finish(db, run, lease, &RunEnd::Failed(error), now).await,
+            "finish" => queue::finish(db, run, lease, &RunEnd::Succeeded, now)
+                .await
+                .map(|it| it.is_some()),
+            "fail" => queue::finish(db, run, lease, &RunEnd::Failed(error), now)
+                .await
+                .map(|it| it.is_some()),
             "expire" => {
                 let end = RunEnd::Failed(error);
                 queue::expire(db, run, lease, &end, now, &self.stale()).await

@@ -1,16 +1,20 @@
 //! Defines `StateCache`, which keeps in memory the parts of conversations' states that change only
-//! together with the conversation's `rev`: its runs, its active round and its newest message.
+//! together with the conversation's `rev` (its runs, its active round and its newest message), and
+//! the active members of spaces, which change only together with the space's `roster_rev`.
 //!
 //! **Invariant:** an entry is used only for a conversation that the transaction has locked, and
 //! only if its row has the `rev` of the entry. Each change of these parts increments `rev` in the
 //! same transaction, on whichever node it is made; the two exceptions are a running run, whose
-//! heartbeat and wait are updated without it and which is therefore loaded each time, and hidden
-//! conversations, which have no entry. An entry is stored after its transaction has committed,
-//! before the step's lock on this node is released.
+//! heartbeat and wait are updated without it, and hidden conversations, which have no entry. An
+//! entry is stored after its transaction has committed, before the step's lock on this node is
+//! released.
+//!
+//! **Invariant:** a step sees each change of a roster that was committed before the step began.
+//! Rosters with a copilot are not kept, because each step of a copilot changes them.
 
 use std::sync::Arc;
 
-use base::ids::ConversationId;
+use base::ids::{ConversationId, SpaceId};
 use moka::sync::Cache;
 
 use crate::conversations::{conversation, message};
@@ -18,24 +22,37 @@ use crate::rounds::active_round::ActiveRound;
 use crate::runs::scheduling::state::schedule_state::ScheduleState;
 use crate::runs::store::plan_writer::WrittenPlan;
 use crate::runs::store::run;
+use crate::spaces::{membership, space};
 
 /// The approximate memory of all entries.
 const MAX_BYTES: u64 = 16 * 1024 * 1024;
 /// The approximate memory of an entry without the text of its message.
 const ENTRY_BYTES: usize = 4 * 1024;
+/// The approximate memory of all rosters.
+const MAX_ROSTER_BYTES: u64 = 16 * 1024 * 1024;
+/// The approximate memory of a member without its persona.
+const MEMBER_BYTES: usize = 2 * 1024;
 
 /// The cache. Cheap to clone; clones share state.
 #[derive(Clone)]
 pub struct StateCache {
     entries: Cache<ConversationId, Arc<CachedState>>,
+    rosters: Cache<SpaceId, Roster>,
+}
+
+/// The active members of a space, in roster order.
+#[derive(Clone)]
+struct Roster {
+    rev: i64,
+    members: Arc<[membership::Model]>,
 }
 
 /// What is kept of a state.
 #[derive(Debug)]
 pub struct CachedState {
     rev: i64,
-    /// If a run is running, it and the queued one are not kept.
-    pub has_running: bool,
+    /// With the heartbeat and the wait that it had at its claim.
+    pub running: Option<run::Model>,
     pub queued: Option<run::Model>,
     pub round: Option<ActiveRound>,
     pub tail: Option<message::Model>,
@@ -49,8 +66,18 @@ impl Default for StateCache {
             u32::try_from(ENTRY_BYTES + text).unwrap_or(u32::MAX)
         };
         let entries = Cache::builder().max_capacity(MAX_BYTES).weigher(weight);
+        let roster_weight = |_: &SpaceId, roster: &Roster| {
+            let bytes =
+                |it: &membership::Model| MEMBER_BYTES + it.persona.as_ref().map_or(0, String::len);
+            let all: usize = roster.members.iter().map(bytes).sum();
+            u32::try_from(MEMBER_BYTES + all).unwrap_or(u32::MAX)
+        };
+        let rosters = Cache::builder()
+            .max_capacity(MAX_ROSTER_BYTES)
+            .weigher(roster_weight);
         Self {
             entries: entries.build(),
+            rosters: rosters.build(),
         }
     }
 }
@@ -71,15 +98,32 @@ impl StateCache {
         if row.is_hidden || state.space.is_hidden || !is_tail_current {
             return self.remove(row.id);
         }
-        let has_running = state.running.is_some();
         let entry = CachedState {
             rev: row.rev,
-            has_running,
-            queued: state.queued.clone().filter(|_| !has_running),
+            running: state.running.clone(),
+            queued: state.queued.clone(),
             round: state.round.clone(),
             tail: tail.cloned(),
         };
         self.entries.insert(row.id, Arc::new(entry));
+    }
+
+    /// Returns the active members of a space if they are known.
+    pub fn find_roster(&self, space: &space::Model) -> Option<Arc<[membership::Model]>> {
+        let found = self.rosters.get(&space.id)?;
+        (found.rev == space.roster_rev).then_some(found.members)
+    }
+
+    /// Keeps the active members of a space, which were loaded after the row of the space.
+    pub fn store_roster(&self, space: &space::Model, members: &Arc<[membership::Model]>) {
+        if members.iter().any(membership::Model::has_copilot) {
+            return self.rosters.invalidate(&space.id);
+        }
+        let roster = Roster {
+            rev: space.roster_rev,
+            members: members.clone(),
+        };
+        self.rosters.insert(space.id, roster);
     }
 
     /// Forgets a conversation, for example after a step that failed.

@@ -1,7 +1,7 @@
 //! Locks conversations and loads the state that the planner needs for a command: conversation,
 //! space, members, round, runs, and facts that only this command needs.
 
-use std::collections::{BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
 use base::ids::{ConversationId, MembershipId, MessageId, ProviderId, SpaceId};
@@ -36,7 +36,9 @@ pub async fn load(
     if (conversation.is_hidden || space.is_hidden) && !matches!(command, Command::SpaceClosed(_)) {
         return Ok(None);
     }
-    let mut states = load_states(tx, cache, vec![(conversation, space)]).await?;
+    // Announcements show the heartbeat and the wait of a run that keeps running.
+    let ends_run = matches!(command, Command::RunEnded { .. });
+    let mut states = load_states(tx, cache, vec![(conversation, space)], ends_run).await?;
     let Some(mut state) = states.pop() else {
         return Ok(None);
     };
@@ -53,7 +55,7 @@ pub async fn load_claims(
     cache: &StateCache,
     locked: Vec<(conversation::Model, space::Model)>,
 ) -> Result<Vec<ScheduleState>, DbErr> {
-    let mut states = load_states(tx, cache, locked).await?;
+    let mut states = load_states(tx, cache, locked, true).await?;
     let speakers = states.iter().filter_map(queued_speaker);
     let own: BTreeSet<ProviderId> = speakers.filter_map(|it| it.llm_provider_id).collect();
     let usable = UsableProviders::load(tx, padded(own)).await?;
@@ -65,25 +67,27 @@ pub async fn load_claims(
 }
 
 /// Loads members, runs, round and newest message of locked conversations, with one query for each
-/// table. What the cache knows is not loaded.
+/// table. What the cache knows is not loaded; a running run only if `accepts_old_heartbeat`.
 async fn load_states(
     tx: &impl ConnectionTrait,
     cache: &StateCache,
     locked: Vec<(conversation::Model, space::Model)>,
+    accepts_old_heartbeat: bool,
 ) -> Result<Vec<ScheduleState>, DbErr> {
-    let spaces: BTreeSet<SpaceId> = locked.iter().map(|(_, space)| space.id).collect();
-    let members = membership::list_active_in(tx, padded(spaces)).await?;
+    let rosters = load_rosters(tx, cache, locked.iter().map(|(_, space)| space)).await?;
     let rows = || locked.iter().map(|(row, _)| row);
     let known: HashMap<ConversationId, Arc<CachedState>> = rows()
         .filter_map(|row| Some((row.id, cache.find(row)?)))
         .collect();
     let unknown = || rows().filter(|row| !known.contains_key(&row.id));
-    let without_runs = rows().filter(|row| known.get(&row.id).is_none_or(|it| it.has_running));
+    let has_runs = |it: &CachedState| accepts_old_heartbeat || it.running.is_none();
+    let without_runs = rows().filter(|row| known.get(&row.id).is_none_or(|it| !has_runs(it)));
     let ids = padded(without_runs.map(|row| row.id));
     let mut runs = run::list_active(tx, &ids).await?;
     let mut tails = timeline::list_tails(tx, unknown()).await?;
     let mut rounds = ActiveRound::list(tx, &padded(unknown().map(|row| row.id))).await?;
-    runs.extend(known.values().filter_map(|it| it.queued.clone()));
+    let with_runs = known.values().filter(|it| has_runs(it));
+    runs.extend(with_runs.flat_map(|it| it.queued.iter().chain(&it.running).cloned()));
     tails.extend(known.values().filter_map(|it| it.tail.clone()));
     rounds.extend(known.values().filter_map(|it| it.round.clone()));
     let with_facts = |(conversation, space): (conversation::Model, space::Model)| {
@@ -93,14 +97,13 @@ async fn load_states(
                 it.conversation_id == id && it.status == status
             })
         };
-        let members = members.iter().filter(|it| it.space_id == space.id);
         ScheduleState {
             queued: run_in(RunStatus::Queued),
             running: run_in(RunStatus::Running),
             round: remove_first(&mut rounds, |it| it.row.conversation_id == id),
             tail: remove_first(&mut tails, |it| it.conversation_id == id),
             last_speaker: conversation.last_speaker_membership_id,
-            members: members.cloned().collect(),
+            members: rosters[&space.id].to_vec(),
             conversation,
             space,
             spoken_in_epoch: HashSet::new(),
@@ -112,6 +115,34 @@ async fn load_states(
     #[cfg(feature = "failpoints")]
     assert_current(tx, &states).await?;
     Ok(states)
+}
+
+/// Returns the active members of these spaces. Loads those that the cache does not know.
+async fn load_rosters<'a>(
+    tx: &impl ConnectionTrait,
+    cache: &StateCache,
+    spaces: impl Iterator<Item = &'a space::Model>,
+) -> Result<HashMap<SpaceId, Arc<[membership::Model]>>, DbErr> {
+    let spaces: BTreeMap<SpaceId, &space::Model> = spaces.map(|it| (it.id, it)).collect();
+    let mut rosters: HashMap<SpaceId, Arc<[membership::Model]>> = spaces
+        .values()
+        .filter_map(|it| Some((it.id, cache.find_roster(it)?)))
+        .collect();
+    let unknown: Vec<&space::Model> = (spaces.into_values())
+        .filter(|it| !rosters.contains_key(&it.id))
+        .collect();
+    if unknown.is_empty() {
+        return Ok(rosters);
+    }
+    let ids = padded(unknown.iter().map(|it| it.id));
+    let loaded = membership::list_active_in(tx, ids).await?;
+    for space in unknown {
+        let members = loaded.iter().filter(|it| it.space_id == space.id);
+        let members: Arc<[membership::Model]> = members.cloned().collect();
+        cache.store_roster(space, &members);
+        rosters.insert(space.id, members);
+    }
+    Ok(rosters)
 }
 
 /// Compares the states with the database, so that the chaos run checks each use of the cache.
@@ -127,17 +158,31 @@ async fn assert_current(tx: &impl ConnectionTrait, states: &[ScheduleState]) -> 
             "the queued run is not current"
         );
         let running = runs.iter().find(|it| it.status == RunStatus::Running);
-        let id_of = |it: Option<&run::Model>| it.map(|it| it.id);
-        // Its heartbeat is updated at any time.
+        // Heartbeat and wait are updated at any time.
+        let compared = |it: Option<&run::Model>| {
+            let mut run = it.cloned()?;
+            (run.heartbeat_at, run.waiting_for) = (None, None);
+            Some(run)
+        };
         assert_eq!(
-            id_of(state.running.as_ref()),
-            id_of(running),
+            compared(state.running.as_ref()),
+            compared(running),
             "the running run is not current"
         );
         let round = ActiveRound::list(tx, &[row.id]).await?.pop();
         assert_eq!(state.round, round, "the round is not current");
         let tail = timeline::list_tails(tx, [row]).await?.pop();
         assert_eq!(state.tail, tail, "the newest message is not current");
+        let members = membership::list_active(tx, row.space_id).await?;
+        let space = space::Entity::find_by_id(row.space_id).one(tx).await?;
+        // A member may have been changed after the space was read, and copilots are changed without it.
+        let has_copilot = members
+            .iter()
+            .chain(&state.members)
+            .any(membership::Model::has_copilot);
+        if !has_copilot && space.is_some_and(|it| it.roster_rev == state.space.roster_rev) {
+            assert_eq!(state.members, members, "the roster is not current");
+        }
     }
     Ok(())
 }
