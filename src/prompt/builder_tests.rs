@@ -1,5 +1,7 @@
 //! Tests of complete prompts: their blocks, order and fitting into the context window.
 
+use std::sync::Arc;
+
 use base::clock::Timestamp;
 use base::ids::{CharacterId, ConversationId, MembershipId, MessageId};
 use serde_json::{Value, json};
@@ -33,7 +35,7 @@ pub fn member(id: i64, name: &str, card: Option<Value>) -> PromptMember {
         participation: Participation::Active,
         status: MembershipStatus::Active,
         character: card.as_ref().map(|_| CharacterId(id)),
-        card: card.map(|it| Card::from_document(it).expect("a card")),
+        card: card.map(|it| Arc::new(Card::from_document(it).expect("a card"))),
         persona: None,
     }
 }

@@ -74,7 +74,7 @@ pub fn expand_cards(context: &PromptContext, environment: &MacroEnvironment) -> 
     let persona =
         environment.without_variables(|| expand(&context.user.persona, &names, environment));
     let texts: Vec<&str> = personalities.iter().map(|(_, it)| it.as_str()).collect();
-    let speaker = context.character().and_then(|it| it.card.as_ref());
+    let speaker = context.character().and_then(|it| it.card.as_deref());
     let meanings = Bindings {
         persona: BoundText::Expanded(persona.trim().to_owned()),
         description: BoundText::Expanded(description),
@@ -130,7 +130,7 @@ fn expand_field(
     let all = included_members(context).into_iter();
     all.filter_map(|owner| {
         let own = member_bindings(context, owner);
-        let body = expand((field.text)(owner.card.as_ref()?), &own, world);
+        let body = expand((field.text)(owner.card.as_deref()?), &own, world);
         let body = body.trim();
         (!body.is_empty()).then(|| {
             let text = add_affixes(context, world, field, &own, body);
@@ -177,7 +177,7 @@ fn depth_prompts(context: &PromptContext, world: &MacroEnvironment) -> Vec<Depth
     let included =
         owners.filter(|it| Some(it.id) == speaker || it.participation == Participation::Active);
     let depths = included.filter_map(|owner| {
-        let mut prompt = owner.card.as_ref()?.depth_prompt()?;
+        let mut prompt = owner.card.as_deref()?.depth_prompt()?;
         let own = member_bindings(context, owner);
         prompt.prompt = expand(&prompt.prompt, &own, world).trim().to_owned();
         let owner = owner.name.clone();
@@ -188,7 +188,7 @@ fn depth_prompts(context: &PromptContext, world: &MacroEnvironment) -> Vec<Depth
 
 /// Returns the macro values in the card of `owner`.
 fn member_bindings(context: &PromptContext, owner: &PromptMember) -> Bindings {
-    let text = |of: fn(&Card) -> &str| owner.card.as_ref().map_or("", of);
+    let text = |of: fn(&Card) -> &str| owner.card.as_deref().map_or("", of);
     let others = join_names(other_members(context, Some(owner)), &context.user.name);
     Bindings {
         character: owner.display_name().to_owned(),

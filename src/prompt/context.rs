@@ -2,6 +2,7 @@
 //! and derives token limits and macro values from them. No I/O; `prompt/loading/` loads the inputs.
 
 use std::cell::RefCell;
+use std::sync::Arc;
 
 use base::clock::Timestamp;
 use base::ids::{CharacterId, ConversationId, MembershipId, MessageId};
@@ -79,7 +80,7 @@ pub struct PromptMember {
     /// The character of this membership.
     pub character: Option<CharacterId>,
     /// The character's card.
-    pub card: Option<Card>,
+    pub card: Option<Arc<Card>>,
     /// The user's persona description.
     pub persona: Option<String>,
 }
@@ -92,7 +93,7 @@ impl PromptMember {
 
     /// Returns what `{{char}}` means in its card.
     pub fn display_name(&self) -> &str {
-        let nickname = self.card.as_ref().and_then(Card::nickname);
+        let nickname = self.card.as_deref().and_then(Card::nickname);
         nickname.unwrap_or(&self.name)
     }
 }

@@ -130,7 +130,7 @@ fn scan_lorebooks(
         })
         .collect();
     let speaker = context.character();
-    let card = speaker.and_then(|it| it.card.as_ref());
+    let card = speaker.and_then(|it| it.card.as_deref());
     let mut names: Vec<&str> = speaker.iter().map(|it| it.name.as_str()).collect();
     names.extend(card.map(Card::name));
     names.extend(card.and_then(Card::nickname));

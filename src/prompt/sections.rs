@@ -174,7 +174,10 @@ impl Sections<'_> {
         entry: &PresetEntry,
         own: fn(&Card) -> &str,
     ) -> Vec<PromptBlock> {
-        let card = self.context.find_speaker().and_then(|it| it.card.as_ref());
+        let card = self
+            .context
+            .find_speaker()
+            .and_then(|it| it.card.as_deref());
         let own = card.map_or("", own);
         let text = match own.trim().is_empty() || entry.forbid_overrides {
             true => self.expand_text(&entry.text),

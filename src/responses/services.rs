@@ -16,6 +16,7 @@ use leased_jobs::concurrency_limit::ConcurrencyLimit;
 use leased_jobs::lease::{ActiveLeases, CancelHandle, Lease, LeaseGuard};
 use tokio::sync::{Semaphore, watch};
 
+use crate::characters::card_cache::CardCache;
 use crate::config::Config;
 use crate::db::connect::Db;
 use crate::providers::provider_factory::ProviderFactory;
@@ -56,6 +57,8 @@ pub struct ResponseServices {
     /// Limits concurrent creations, so that a burst of requests does not take all database
     /// connections from the spaces.
     pub creation_permits: Arc<Semaphore>,
+    /// The cards of characters, for the prompts of persona models.
+    pub cards: CardCache,
     /// The tool lists of MCP servers.
     pub mcp_tools: McpToolCache,
     /// The server-side tools.
@@ -108,6 +111,7 @@ impl ResponseServices {
         config: &Config,
     ) -> Self {
         Self {
+            cards: CardCache::default(),
             mcp_tools,
             db,
             clock,

@@ -18,7 +18,7 @@ use crate::conversations::rendering::markdown::Markdown;
 use crate::conversations::text_quota::TextQuota;
 use crate::db::backend::Backend;
 use crate::db::connect::Db;
-use crate::prompt::loading::history_cache::HistoryCache;
+use crate::prompt::loading::loader::PromptCaches;
 use crate::providers::provider_factory::ProviderFactory;
 use crate::runs::active_jobs::ActiveJobs;
 use crate::runs::execution::lease::ActiveRuns;
@@ -57,8 +57,8 @@ pub struct RunServices {
     pub(super) step_locks: StepLocks,
     /// What this node knows of the states of conversations.
     pub(super) states: StateCache,
-    /// The newest messages of conversations, for their next prompts.
-    pub(super) histories: HistoryCache,
+    /// What this node knows for the next prompts.
+    pub(super) prompt_caches: PromptCaches,
     /// The background jobs that this node executes.
     pub(super) jobs: ActiveJobs,
     /// Limits how much text a user's spaces may store.
@@ -135,7 +135,7 @@ impl RunServices {
             settings,
             step_locks: StepLocks::default(),
             states: StateCache::default(),
-            histories: HistoryCache::default(),
+            prompt_caches: PromptCaches::default(),
             jobs: ActiveJobs::default(),
             quota: TextQuota::new(settings.stored_bytes),
         }

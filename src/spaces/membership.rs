@@ -108,7 +108,7 @@ impl Model {
             && match self.kind {
                 MembershipKind::Character => true,
                 MembershipKind::Human => {
-                    self.has_copilot()
+                    self.copilot_mode == CopilotMode::Full
                         && self.copilot_remaining_steps.is_some_and(|steps| steps > 0)
                         && self.copilot_conversation_id == Some(conversation)
                 }
@@ -122,15 +122,10 @@ impl Model {
             && self.participation == Participation::Active
     }
 
-    /// Returns whether the copilot of this member is on.
-    pub fn has_copilot(&self) -> bool {
-        self.copilot_mode == CopilotMode::Full
-    }
-
     /// Returns whether runs and slots of this member may exist: it is a character, or its copilot
     /// is on.
     pub fn can_have_runs(&self) -> bool {
-        self.kind == MembershipKind::Character || self.has_copilot()
+        self.kind == MembershipKind::Character || self.copilot_mode == CopilotMode::Full
     }
 
     /// Returns the model override of this member, one of its provider's models.

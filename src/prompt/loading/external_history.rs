@@ -3,12 +3,15 @@
 //!
 //! Macro variables, also those of the space, and timed effects of lorebook entries start empty.
 
+use std::sync::Arc;
+
 use base::clock::Timestamp;
 use base::ids::MembershipId;
 use sea_orm::{ConnectionTrait, DbErr};
 use serde_json::Value;
 use tavern::presets::complete_preset::GenerationTrigger;
 
+use crate::characters::card_cache::CardCache;
 use crate::characters::character;
 use crate::conversations::message::MessageRole;
 use crate::presets::resolve;
@@ -61,7 +64,7 @@ pub async fn for_character(
     let person = new_member(USER_MEMBERSHIP, user, MembershipKind::Human);
     let own = PromptMember {
         // Stored cards were validated when they were stored.
-        card: character.card().ok(),
+        card: character.card().ok().map(Arc::new),
         character: Some(character.id),
         ..new_member(
             CHARACTER_MEMBERSHIP,
@@ -96,6 +99,7 @@ pub async fn for_character(
 /// Returns an error when the database fails.
 pub async fn for_space(
     db: &impl ConnectionTrait,
+    cards: &CardCache,
     speaker: MembershipId,
     space: &space::Model,
     memberships: &[membership::Model],
@@ -103,7 +107,8 @@ pub async fn for_space(
     history: ExternalHistory<'_>,
 ) -> Result<PromptContext, DbErr> {
     let speaking = speaker_context(&history, speaker);
-    let (mut context, owners) = loader::space_settings(db, &speaking, space, memberships).await?;
+    let (mut context, characters) =
+        loader::space_settings(db, cards, &speaking, space, memberships).await?;
     context.note = loader::author_note_of(&Value::Null, speaker, space, memberships);
     context.user = loader::to_prompt_user(Some(user));
     apply_history(&mut context, history);
@@ -113,7 +118,7 @@ pub async fn for_space(
         settings: &space.settings,
         variables: &Value::Null,
         user: Some(user.id),
-        speaker: loader::find_character(&context, memberships, &owners),
+        speaker: loader::find_character(&context, memberships, &characters),
     };
     context.lore = lore_loader::load(db, &context, loader).await?;
     Ok(context)

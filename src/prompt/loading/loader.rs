@@ -6,14 +6,13 @@ use std::sync::Arc;
 
 use base::clock::Timestamp;
 use base::ids::{CharacterId, ConversationId, MembershipId, MessageId, UserId};
-use sea_orm::{ColumnTrait, ConnectionTrait, DbErr, EntityTrait, QueryFilter};
+use sea_orm::{ConnectionTrait, DbErr};
 use serde::Deserialize;
 use serde_json::Value;
-use tavern::cards::card::Card;
 use tavern::macros::variables::{VariableMap, Variables};
 use tavern::presets::complete_preset::{GenerationTrigger, Preset};
 
-use crate::characters::character;
+use crate::characters::card_cache::{CardCache, CharacterCard};
 use crate::conversations::conversation;
 use crate::conversations::message::MessageRole;
 use crate::presets::resolve;
@@ -53,10 +52,17 @@ pub struct PromptScope {
     pub memberships: Vec<membership::Model>,
 }
 
+/// What a node remembers for its next prompts. Cheap to clone; clones share state.
+#[derive(Clone, Default)]
+pub struct PromptCaches {
+    pub histories: HistoryCache,
+    pub cards: CardCache,
+}
+
 /// Loads the inputs of a prompt. Returns `None` if the conversation does not exist.
 pub async fn load(
     db: &impl ConnectionTrait,
-    histories: &HistoryCache,
+    caches: &PromptCaches,
     request: PromptRequest<'_>,
 ) -> Result<Option<PromptContext>, DbErr> {
     let found = conversation::find_with_space(db, request.conversation).await?;
@@ -71,14 +77,14 @@ pub async fn load(
         space,
         memberships,
     };
-    let prompt = load_in_scope(db, histories, request, scope).await?;
+    let prompt = load_in_scope(db, caches, request, scope).await?;
     Ok(Some(prompt))
 }
 
 /// Loads the inputs of a prompt in a conversation that is already loaded.
 pub async fn load_in_scope(
     db: &impl ConnectionTrait,
-    histories: &HistoryCache,
+    caches: &PromptCaches,
     request: PromptRequest<'_>,
     scope: PromptScope,
 ) -> Result<PromptContext, DbErr> {
@@ -93,20 +99,22 @@ pub async fn load_in_scope(
         kind: request.kind,
         now: request.now,
     };
-    let (mut context, mut owners) = space_settings(db, &speaking, &space, &memberships).await?;
+    let (mut context, mut characters) =
+        space_settings(db, &caches.cards, &speaking, &space, &memberships).await?;
     let id = conversation.id;
     let (cutoff_seq, limits) = (request.cutoff_seq, context.limits());
-    let history = histories
+    let history = caches
+        .histories
         .load(db, &conversation, cutoff_seq, limits)
         .await?;
     let authors = history.iter().map(|it| it.space_membership_id);
     let removed = membership::load_missing(db, space.id, &memberships, authors).await?;
     if !removed.is_empty() {
-        let (cards, more) = load_cards(db, &removed).await?;
-        owners.extend(more);
+        let of_removed = removed.iter().filter_map(|it| it.character_id);
+        characters.extend(caches.cards.load(db, of_removed).await?);
         context
             .members
-            .extend(removed.iter().map(|it| to_prompt_member(it, &cards)));
+            .extend(removed.iter().map(|it| to_prompt_member(it, &characters)));
         memberships.extend(removed);
     }
     let cutoff_seq = history.last().map_or(0, |it| it.seq);
@@ -140,7 +148,7 @@ pub async fn load_in_scope(
         settings: &space.settings,
         variables: &conversation.variables,
         user: user_membership.map(|it| it.id),
-        speaker: find_character(&context, &memberships, &owners),
+        speaker: find_character(&context, &memberships, &characters),
     };
     context.lore = lore_loader::load(db, &context, loader).await?;
     Ok(context)
@@ -156,14 +164,16 @@ pub(super) struct SpeakerContext<'a> {
 }
 
 /// Builds the part of a context that the space determines, without history and lore. Also returns
-/// the owners of the characters.
+/// the characters of the members.
 pub(super) async fn space_settings(
     db: &impl ConnectionTrait,
+    cards: &CardCache,
     speaking: &SpeakerContext<'_>,
     space: &space::Model,
     memberships: &[membership::Model],
-) -> Result<(PromptContext, HashMap<CharacterId, UserId>), DbErr> {
-    let (cards, owners) = load_cards(db, memberships).await?;
+) -> Result<(PromptContext, HashMap<CharacterId, CharacterCard>), DbErr> {
+    let ids = memberships.iter().filter_map(|it| it.character_id);
+    let characters = cards.load(db, ids).await?;
     let speaker = memberships.iter().find(|it| it.id == speaking.speaker);
     let is_human = speaker.is_some_and(|it| it.kind == membership::MembershipKind::Human);
     let mut preset = resolve_preset(db, speaking.provider, space, speaker).await?;
@@ -175,7 +185,7 @@ pub(super) async fn space_settings(
         space_name: space.name.clone(),
         members: memberships
             .iter()
-            .map(|it| to_prompt_member(it, &cards))
+            .map(|it| to_prompt_member(it, &characters))
             .collect(),
         card_handling: space.card_handling_mode,
         field_affixes: (text("join_prefix"), text("join_suffix")),
@@ -187,7 +197,7 @@ pub(super) async fn space_settings(
         allows_other_speakers: space.settings["relax_message_trim"] == Value::Bool(true),
         ..empty_context(speaking, preset)
     };
-    Ok((context, owners))
+    Ok((context, characters))
 }
 
 /// Returns a context that contains only the speaker and the preset.
@@ -232,34 +242,19 @@ pub(super) fn author_note_of(
 pub(super) fn find_character(
     context: &PromptContext,
     memberships: &[membership::Model],
-    owners: &HashMap<CharacterId, UserId>,
+    characters: &HashMap<CharacterId, CharacterCard>,
 ) -> Option<(CharacterId, Option<UserId>)> {
     let character = context.character()?.id;
     let membership = memberships.iter().find(|it| it.id == character)?;
     let id = membership.character_id?;
-    Some((id, owners.get(&id).copied()))
-}
-
-async fn load_cards(
-    db: &impl ConnectionTrait,
-    memberships: &[membership::Model],
-) -> Result<(HashMap<CharacterId, Card>, HashMap<CharacterId, UserId>), DbErr> {
-    let ids = memberships.iter().filter_map(|it| it.character_id);
-    let rows = character::Entity::find()
-        .filter(character::Column::Id.is_in(ids))
-        .all(db)
-        .await?;
-    let owners = rows.iter().filter_map(|it| Some((it.id, it.owner_id?)));
-    let owners = owners.collect();
-    // Stored cards were validated when they were stored; an invalid one is skipped.
-    let read = |it: character::Model| Some((it.id, Card::from_document(it.card).ok()?));
-    Ok((rows.into_iter().filter_map(read).collect(), owners))
+    Some((id, characters.get(&id).and_then(|it| it.owner)))
 }
 
 fn to_prompt_member(
     membership: &membership::Model,
-    cards: &HashMap<CharacterId, Card>,
+    characters: &HashMap<CharacterId, CharacterCard>,
 ) -> PromptMember {
+    let character = membership.character_id.and_then(|it| characters.get(&it));
     PromptMember {
         id: membership.id,
         name: membership.cached_display_name.clone(),
@@ -268,10 +263,7 @@ fn to_prompt_member(
         participation: membership.participation,
         status: membership.status,
         character: membership.character_id,
-        card: membership
-            .character_id
-            .and_then(|it| cards.get(&it))
-            .cloned(),
+        card: character.and_then(|it| it.card.clone()),
         persona: membership.persona.clone(),
     }
 }

@@ -36,7 +36,7 @@ pub async fn load(
     context: &PromptContext,
     loader: LoreLoader<'_>,
 ) -> Result<LoreInput, DbErr> {
-    let card = context.character().and_then(|it| it.card.as_ref());
+    let card = context.character().and_then(|it| it.card.as_deref());
     let speaker = loader.speaker.zip(card);
     let request = active_lorebooks::LoreRequest {
         conversation: loader.conversation,

@@ -57,7 +57,9 @@ pub async fn build_request(
             memberships,
             membership,
         } => {
-            external_history::for_space(db, speaker, space, memberships, membership, chain).await?
+            let cards = &services.cards;
+            external_history::for_space(db, cards, speaker, space, memberships, membership, chain)
+                .await?
         }
     };
     apply_sampling(&mut context.preset, stored.sampling);

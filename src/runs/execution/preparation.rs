@@ -85,7 +85,7 @@ pub async fn prepare(
         memberships: state.members,
     };
     let prompt =
-        loader::load_in_scope(context.db.reader(), &context.histories, request, scope).await;
+        loader::load_in_scope(context.db.reader(), &context.prompt_caches, request, scope).await;
     let prompt = prompt.map_err(internal_failure)?;
     let is_character = prompt
         .find_speaker()
@@ -154,7 +154,7 @@ async fn load_prompt(
     context: &RunServices,
     request: PromptRequest<'_>,
 ) -> Result<PromptContext, GenerationFailure> {
-    let prompt = loader::load(context.db.reader(), &context.histories, request).await;
+    let prompt = loader::load(context.db.reader(), &context.prompt_caches, request).await;
     let prompt = prompt.map_err(internal_failure)?;
     prompt.ok_or_else(|| internal_failure("the conversation does not exist"))
 }
@@ -220,7 +220,8 @@ pub async fn preview(
         kind: GenerationTrigger::Normal,
         now: context.clock.now(),
     };
-    let Some(prompt) = loader::load(context.db.reader(), &context.histories, request).await? else {
+    let Some(prompt) = loader::load(context.db.reader(), &context.prompt_caches, request).await?
+    else {
         return Ok(None);
     };
     if prompt.find_speaker().is_none() {

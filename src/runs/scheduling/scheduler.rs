@@ -279,6 +279,7 @@ fn remember(context: &RunServices, state: &ScheduleState, written: &WrittenPlan)
     let messages = written.messages.iter().map(|it| &it.row);
     let row = &state.conversation;
     context
+        .prompt_caches
         .histories
         .apply_step(row, written.rev_before, messages);
 }

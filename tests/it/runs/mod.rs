@@ -6,6 +6,7 @@ pub mod branching;
 pub mod branching_cost;
 pub mod broken_database;
 pub mod cancel;
+pub mod card_cache;
 pub mod clocks;
 pub mod consistent_reads;
 pub mod copilot;

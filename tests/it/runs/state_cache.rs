@@ -3,9 +3,8 @@
 use sea_orm::{ConnectionTrait, EntityTrait};
 use troupe::conversations::message::Visibility;
 use troupe::spaces::membership::Participation;
-use troupe::spaces::membership_update;
 use troupe::spaces::membership_update::MembershipUpdate;
-use troupe::spaces::space;
+use troupe::spaces::{membership_update, space};
 
 use crate::support::backends::on_both;
 use crate::support::engine_test::EngineTest;

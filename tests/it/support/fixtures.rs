@@ -8,6 +8,7 @@ use llm::secret::Secret;
 use sea_orm::ActiveValue::NotSet;
 use sea_orm::{ActiveModelTrait, EntityTrait, IntoActiveModel};
 use serde_json::json;
+use tavern::cards::card;
 use tavern::cards::card::Card;
 use troupe::accounts::user;
 use troupe::characters::character;
@@ -127,6 +128,7 @@ pub async fn set_card_field(db: &Db, member: membership::Model, field: &str, tex
     let found = character::Entity::find_by_id(id).one(db.reader()).await;
     let mut row = found.expect("the database answers").expect("a card");
     row.card["data"][field] = json!(text);
+    row.content_hash = card::content_hash(&row.card);
     let row = row.into_active_model().reset_all();
     let saved = db.write(|tx| Box::pin(async move { row.update(tx).await }));
     let _: character::Model = saved
@@ -202,7 +204,7 @@ fn character_row(owner: UserId, name: &str, now: Timestamp) -> character::Model 
         owner_id: Some(owner),
         name: name.to_owned(),
         spec_version: card.spec_version(),
-        content_hash: name.to_owned(),
+        content_hash: card::content_hash(&card.document),
         talkativeness: card.talkativeness(),
         card: card.document.clone(),
         avatar_id: None,

@@ -22,6 +22,7 @@ use crate::rounds::active_round::ActiveRound;
 use crate::runs::scheduling::state::schedule_state::ScheduleState;
 use crate::runs::store::plan_writer::WrittenPlan;
 use crate::runs::store::run;
+use crate::spaces::membership::CopilotMode;
 use crate::spaces::{membership, space};
 
 /// The approximate memory of all entries.
@@ -116,7 +117,7 @@ impl StateCache {
 
     /// Keeps the active members of a space, which were loaded after the row of the space.
     pub fn store_roster(&self, space: &space::Model, members: &Arc<[membership::Model]>) {
-        if members.iter().any(membership::Model::has_copilot) {
+        if has_copilot(members) {
             return self.rosters.invalidate(&space.id);
         }
         let roster = Roster {
@@ -130,4 +131,11 @@ impl StateCache {
     pub fn remove(&self, conversation: ConversationId) {
         self.entries.invalidate(&conversation);
     }
+}
+
+/// Returns whether the copilot of one of these members is on.
+pub fn has_copilot(members: &[membership::Model]) -> bool {
+    members
+        .iter()
+        .any(|it| it.copilot_mode == CopilotMode::Full)
 }

@@ -15,6 +15,8 @@ use crate::rounds::active_round::ActiveRound;
 use crate::runs::scheduling::command::Command;
 use crate::runs::scheduling::state::command_facts::{CommandFacts, RegenerateFacts, TargetMessage};
 use crate::runs::scheduling::state::schedule_state::ScheduleState;
+#[cfg(feature = "failpoints")]
+use crate::runs::scheduling::state::state_cache;
 use crate::runs::scheduling::state::state_cache::{CachedState, StateCache};
 use crate::runs::store::run;
 use crate::runs::store::run::RunStatus;
@@ -176,10 +178,8 @@ async fn assert_current(tx: &impl ConnectionTrait, states: &[ScheduleState]) -> 
         let members = membership::list_active(tx, row.space_id).await?;
         let space = space::Entity::find_by_id(row.space_id).one(tx).await?;
         // A member may have been changed after the space was read, and copilots are changed without it.
-        let has_copilot = members
-            .iter()
-            .chain(&state.members)
-            .any(membership::Model::has_copilot);
+        let has_copilot =
+            state_cache::has_copilot(&members) || state_cache::has_copilot(&state.members);
         if !has_copilot && space.is_some_and(|it| it.roster_rev == state.space.roster_rev) {
             assert_eq!(state.members, members, "the roster is not current");
         }
