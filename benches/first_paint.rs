@@ -1,7 +1,7 @@
 //! Measures the first screen on a phone with a slow connection: 390×844, 150 ms, 1.6 Mbit/s, in
 //! headless Chromium against the real binary. Prints requests, bytes, first contentful paint and
-//! layout shifts of a first and of a second visit, with their goals. Needs `chromium` and
-//! `chromedriver` on the PATH. With `BENCH_DETAILS` set, it lists every request.
+//! layout shifts of a first and of a second visit, with their goals. Needs
+//! `chromium-headless-shell` and `chromedriver`. With `BENCH_DETAILS` set, it lists every request.
 
 // A benchmark prints its results and panics on errors.
 #![allow(clippy::print_stdout, clippy::unwrap_used)]

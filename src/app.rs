@@ -167,6 +167,7 @@ impl App {
             base,
             models.clone(),
             tools,
+            engine.context().prompt_caches.cards.clone(),
             node,
             &config,
         ));

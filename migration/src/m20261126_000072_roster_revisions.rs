@@ -1,8 +1,9 @@
-//! Adds `roster_rev` to spaces and triggers that increment it with each change of a membership, so
-//! that a node can keep the members of a space in memory until the number changes.
+//! Adds `roster_rev` to spaces and triggers that increment it with each change of an active
+//! membership, so that a node can keep the members of a space in memory until the number changes.
 //!
-//! A change of a member whose copilot is on does not count: steps make such changes while they hold
-//! other locks, and a roster with a copilot is not kept.
+//! A change of a member whose copilot is on does not count, unless the member is added or removed:
+//! steps make such changes while they hold other locks, and a roster with a copilot is not kept.
+//! Other transactions lock the spaces before they write their memberships.
 
 use sea_orm_migration::prelude::*;
 use sea_orm_migration::schema::big_integer;
@@ -48,12 +49,15 @@ async fn execute(manager: &SchemaManager<'_>, steps: &[&str]) -> Result<(), DbEr
 }
 
 const SQLITE_UP: [&str; 3] = [
-    "CREATE TRIGGER roster_insert AFTER INSERT ON space_memberships BEGIN \
+    "CREATE TRIGGER roster_insert AFTER INSERT ON space_memberships \
+        WHEN new.status = 'active' BEGIN \
         UPDATE spaces SET roster_rev = roster_rev + 1 WHERE id = new.space_id; END",
     "CREATE TRIGGER roster_update AFTER UPDATE ON space_memberships \
-        WHEN old.copilot_mode = 'none' BEGIN \
+        WHEN (old.status = 'active' OR new.status = 'active') \
+        AND (old.copilot_mode = 'none' OR old.status <> new.status) BEGIN \
         UPDATE spaces SET roster_rev = roster_rev + 1 WHERE id = new.space_id; END",
-    "CREATE TRIGGER roster_delete AFTER DELETE ON space_memberships BEGIN \
+    "CREATE TRIGGER roster_delete AFTER DELETE ON space_memberships \
+        WHEN old.status = 'active' BEGIN \
         UPDATE spaces SET roster_rev = roster_rev + 1 WHERE id = old.space_id; END",
 ];
 
@@ -69,11 +73,13 @@ const POSTGRES_UP: [&str; 4] = [
         WHERE id = CASE TG_OP WHEN 'DELETE' THEN OLD.space_id ELSE NEW.space_id END; \
         RETURN NULL; END $$",
     "CREATE TRIGGER roster_insert AFTER INSERT ON space_memberships \
-        FOR EACH ROW EXECUTE FUNCTION count_roster_change()",
+        FOR EACH ROW WHEN (NEW.status = 'active') EXECUTE FUNCTION count_roster_change()",
     "CREATE TRIGGER roster_update AFTER UPDATE ON space_memberships \
-        FOR EACH ROW WHEN (OLD.copilot_mode = 'none') EXECUTE FUNCTION count_roster_change()",
+        FOR EACH ROW WHEN ((OLD.status = 'active' OR NEW.status = 'active') \
+        AND (OLD.copilot_mode = 'none' OR OLD.status <> NEW.status)) \
+        EXECUTE FUNCTION count_roster_change()",
     "CREATE TRIGGER roster_delete AFTER DELETE ON space_memberships \
-        FOR EACH ROW EXECUTE FUNCTION count_roster_change()",
+        FOR EACH ROW WHEN (OLD.status = 'active') EXECUTE FUNCTION count_roster_change()",
 ];
 
 const POSTGRES_DOWN: [&str; 4] = [

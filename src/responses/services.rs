@@ -107,11 +107,12 @@ impl ResponseServices {
         (db, clock, shutdown): (Db, Clock, Shutdown),
         models: ProviderFactory,
         (tool_runtime, mcp_tools): (ToolRuntime, McpToolCache),
+        cards: CardCache,
         node: Arc<str>,
         config: &Config,
     ) -> Self {
         Self {
-            cards: CardCache::default(),
+            cards,
             mcp_tools,
             db,
             clock,

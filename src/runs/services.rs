@@ -58,7 +58,7 @@ pub struct RunServices {
     /// What this node knows of the states of conversations.
     pub(super) states: StateCache,
     /// What this node knows for the next prompts.
-    pub(super) prompt_caches: PromptCaches,
+    pub prompt_caches: PromptCaches,
     /// The background jobs that this node executes.
     pub(super) jobs: ActiveJobs,
     /// Limits how much text a user's spaces may store.

@@ -359,8 +359,18 @@ pub async fn update_character_display(
         (Column::CachedDisplayName, Expr::value(card.name.as_str())),
         (Column::AvatarHash, Expr::value(card.avatar_hash.clone())),
     ];
-    db.write(move |tx| Box::pin(async move { update_active(tx, is_of_character, columns).await }))
-        .await
+    db.write(move |tx| {
+        Box::pin(async move {
+            let memberships = Entity::find().filter(is_of_character.clone());
+            let is_active = Column::Status.eq(MembershipStatus::Active);
+            let memberships = memberships.filter(is_active).all(tx).await?;
+            let spaces: Vec<SpaceId> = memberships.iter().map(|it| it.space_id).collect();
+            // First, as in every change of a roster: triggers write to the spaces of the members.
+            space::lock_all(tx, &spaces).await?;
+            update_active(tx, is_of_character, columns).await
+        })
+    })
+    .await
 }
 
 async fn update_active(

@@ -42,7 +42,8 @@ pub struct Model {
     pub created_at: Timestamp,
     /// A job is deleting the space; it is invisible to everyone.
     pub is_hidden: bool,
-    /// Incremented by triggers with each change of a membership, except of one whose copilot is on.
+    /// Incremented by triggers with each change of an active membership, except of one whose copilot
+    /// is on.
     pub roster_rev: i64,
 }
 

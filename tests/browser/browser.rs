@@ -25,7 +25,7 @@ const HEADLESS_SHELL: &str = "/usr/lib/chromium/chromium-headless-shell";
 /// then kills it with its browser, and deletes the folder in which it created the profile.
 const SUPERVISOR: &str = r#"
 set -m
-TMPDIR="$2" chromedriver --port="$1" >/dev/null 2>&1 &
+TMPDIR="$2" CHROME_LOG_FILE="$2/log" chromedriver --port="$1" >/dev/null 2>&1 &
 read -r _
 kill -KILL -- "-$!"
 wait
@@ -123,6 +123,7 @@ fn capabilities() -> ChromeCapabilities {
         "--no-first-run",
         "--hide-scrollbars",
         "--lang=en-US",
+        // The viewport: the headless shell draws no toolbar.
         "--window-size=1280,757",
     ];
     for argument in arguments {

@@ -1,6 +1,6 @@
 //! Defines `TestJob`, an implementation of `Job` for the tests of the loops for claims, heartbeats
-//! and recovery: keeps its leases in memory instead of a database, which can be down, and records
-//! claims, recoveries and reported failures.
+//! and recovery: keeps its leases in memory instead of a database, can simulate a database that is
+//! down, and records claims, recoveries and reported failures.
 
 use std::future::pending;
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -2,7 +2,7 @@
 //! or running run or an active round, and in the background clears the marks `needs_step` of the
 //! others, with a step in those that became active.
 //!
-//! **Invariant:** a marker is removed only under the lock of its conversation, in the transaction
+//! **Invariant:** a mark is removed only under the lock of its conversation, in the transaction
 //! that applies the change or finds that no run or round is active. Several nodes may do this at
 //! the same time.
 

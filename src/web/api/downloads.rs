@@ -1,5 +1,5 @@
-//! What the exports of conversations, cards and spaces share: permits that limit concurrent exports,
-//! file responses, and download headers.
+//! Download headers of all exports, and for the exports of cards and spaces: permits that limit
+//! concurrent exports, and file responses.
 
 use std::fs::File;
 use std::io::Seek;

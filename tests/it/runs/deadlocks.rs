@@ -1,7 +1,8 @@
 //! Tests deadlocks: the transaction that the database aborts is repeated, and locks are acquired in
 //! one order so that this is rare.
 
-use troupe::spaces::lifecycle;
+use troupe::characters::character;
+use troupe::spaces::{lifecycle, roster_changes};
 
 use crate::support::backends::TestBackend;
 use crate::support::engine_test::EngineTest;
@@ -101,5 +102,43 @@ async fn a_deletion_of_a_space_waits_for_its_conversations_before_it_locks_the_s
             .expect("the deletion panicked")
             .expect("the deletion failed")
     );
+    app.close_without_events().await;
+}
+
+/// A step writes to the space, and then refers to the membership of its speaker.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_changed_card_waits_for_its_spaces_before_it_locks_their_members() {
+    if no_server() {
+        return;
+    }
+    let app = EngineTest::builder(TestBackend::Postgres).open().await;
+    let mut step = app.facts().await;
+    let mut facts = app.facts().await;
+    let ada = app.membership("Ada").await;
+    let character = ada.character_id.expect("a membership of a character");
+    let card = character::find_active(app.db.reader(), character).await;
+    let card = card.expect("the query failed").expect("the card exists");
+
+    step.execute(&format!(
+        "SET deadlock_timeout = '100ms'; BEGIN; UPDATE spaces SET tokens_used = 1 WHERE id = {}",
+        app.space
+    ))
+    .await;
+    let db = app.db.clone();
+    let change =
+        tokio::spawn(async move { roster_changes::update_character_display(&db, &card).await });
+    poll::until("the change waits for the space", async || {
+        let waiting = facts.rows("SELECT '1' FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'").await;
+        (!waiting.is_empty()).then_some(())
+    })
+    .await;
+    step.execute(&format!(
+        "SELECT id FROM space_memberships WHERE id = {} FOR KEY SHARE; COMMIT",
+        ada.id
+    ))
+    .await;
+
+    let changed = change.await.expect("the change panicked");
+    assert_eq!(changed.expect("the change failed").len(), 1);
     app.close_without_events().await;
 }

@@ -85,6 +85,9 @@ on_both! {
             (format!("UPDATE space_memberships SET copilot_mode = 'full' WHERE id = {member}"), 1),
             (format!("UPDATE space_memberships SET copilot_remaining_steps = 2 WHERE id = {member}"), 0),
             (format!("UPDATE space_memberships SET copilot_mode = 'none' WHERE id = {member}"), 0),
+            (format!("UPDATE space_memberships SET status = 'removed' WHERE id = {member}"), 1),
+            (format!("UPDATE space_memberships SET persona = 'A ghost.' WHERE id = {member}"), 0),
+            (format!("UPDATE space_memberships SET status = 'active' WHERE id = {member}"), 1),
             ("DELETE FROM space_memberships WHERE cached_display_name = 'Gus'".to_owned(), 1),
         ];
         for (sql, expected) in changes {

@@ -9,8 +9,10 @@
 //! entry is stored after its transaction has committed, before the step's lock on this node is
 //! released.
 //!
-//! **Invariant:** a step sees each change of a roster that was committed before the step began.
-//! Rosters with a copilot are not kept, because each step of a copilot changes them.
+//! **Invariant:** a step sees each change of a roster that was committed before the step began. On
+//! PostgreSQL, a change that commits while the step waits for the lock may be missing, unless it
+//! also marks the conversation with `needs_step`. Rosters with a copilot are not kept, because each
+//! step of a copilot changes them.
 
 use std::sync::Arc;
 
@@ -52,7 +54,7 @@ struct Roster {
 #[derive(Debug)]
 pub struct CachedState {
     rev: i64,
-    /// With the heartbeat and the wait that it had at its claim.
+    /// With the heartbeat and the wait that it had at the last step.
     pub running: Option<run::Model>,
     pub queued: Option<run::Model>,
     pub round: Option<ActiveRound>,

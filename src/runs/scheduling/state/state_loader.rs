@@ -57,6 +57,7 @@ pub async fn load_claims(
     cache: &StateCache,
     locked: Vec<(conversation::Model, space::Model)>,
 ) -> Result<Vec<ScheduleState>, DbErr> {
+    // Nothing is claimed or announced in a conversation with a running run.
     let mut states = load_states(tx, cache, locked, true).await?;
     let speakers = states.iter().filter_map(queued_speaker);
     let own: BTreeSet<ProviderId> = speakers.filter_map(|it| it.llm_provider_id).collect();
@@ -69,7 +70,8 @@ pub async fn load_claims(
 }
 
 /// Loads members, runs, round and newest message of locked conversations, with one query for each
-/// table. What the cache knows is not loaded; a running run only if `accepts_old_heartbeat`.
+/// table. What the cache knows is not loaded. If it knows a running run, the runs are loaded all the
+/// same, unless `accepts_old_heartbeat`.
 async fn load_states(
     tx: &impl ConnectionTrait,
     cache: &StateCache,
@@ -176,8 +178,9 @@ async fn assert_current(tx: &impl ConnectionTrait, states: &[ScheduleState]) -> 
         let tail = timeline::list_tails(tx, [row]).await?.pop();
         assert_eq!(state.tail, tail, "the newest message is not current");
         let members = membership::list_active(tx, row.space_id).await?;
-        let space = space::Entity::find_by_id(row.space_id).one(tx).await?;
-        // A member may have been changed after the space was read, and copilots are changed without it.
+        let space = space::find_visible(tx, row.space_id).await?;
+        // A member may have been changed after the space was read, and changes of a copilot do not
+        // increment `roster_rev`.
         let has_copilot =
             state_cache::has_copilot(&members) || state_cache::has_copilot(&state.members);
         if !has_copilot && space.is_some_and(|it| it.roster_rev == state.space.roster_rev) {
