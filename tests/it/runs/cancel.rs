@@ -63,6 +63,22 @@ on_sqlite! {
         app.close().await;
     }
 
+    async fn a_stopped_reply_can_be_regenerated(backend) {
+        let (app, gate) = writing(backend).await;
+        app.engine.stop(app.conversation, true).await.unwrap();
+        app.upstream.wait_for_disconnect(0).await;
+        gate.open();
+        app.settle().await;
+
+        app.engine.regenerate(app.conversation, None, "Eve".to_owned()).await.unwrap();
+        app.settle().await;
+
+        let messages = app.messages().await;
+        assert_eq!(messages[1].metadata, json!({}));
+        assert_eq!(messages[1].active_swipe, 1);
+        app.close().await;
+    }
+
     async fn a_stop_keeps_no_blank_text(backend) {
         let app = EngineTest::builder(backend).open().await;
         app.upstream.reply_with("\u{34f} two three.");

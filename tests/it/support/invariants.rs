@@ -176,7 +176,8 @@ fn texts(facts: &DatabaseFacts) -> Vec<Invariant> {
         Invariant {
             name: "I11: the text of a canceled run is kept only by a stop that asked for it",
             violations_sql: format!(
-                "SELECT {run} FROM conversation_runs r JOIN messages m ON m.conversation_run_id = r.id WHERE r.status = 'canceled' AND m.origin_message_id IS NULL AND CAST(m.metadata AS TEXT) NOT LIKE '%\"stopped\"%'"
+                "SELECT {run} FROM conversation_runs r JOIN messages m ON m.conversation_run_id = r.id WHERE r.status = 'canceled' AND m.origin_message_id IS NULL AND CAST(m.metadata AS TEXT) NOT LIKE '%\"stopped\"%' \
+                 AND NOT EXISTS (SELECT 1 FROM message_swipes w WHERE w.message_id = m.id AND w.conversation_run_id = r.id AND CAST(w.metadata AS TEXT) LIKE '%\"stopped\"%')"
             ),
         },
         Invariant {
