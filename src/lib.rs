@@ -3,8 +3,9 @@
 //!
 //! `tests/it/architecture.rs` reads this list and checks every import.
 
-// Settings that list hosts and networks; secret ones.
+// Settings that list hosts and networks; caches with a limit in bytes; secret settings.
 pub mod host_settings;
+pub mod memory_limited_cache;
 pub mod secret_text;
 // Settings.
 pub mod config;

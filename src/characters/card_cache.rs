@@ -14,6 +14,7 @@ use serde_json::Value;
 use tavern::cards::card::Card;
 
 use crate::characters::character::{Column, Entity};
+use crate::memory_limited_cache::memory_limited_cache;
 
 /// The approximate memory of all cards.
 const MAX_BYTES: u64 = 32 * 1024 * 1024;
@@ -43,12 +44,9 @@ pub struct CharacterCard {
 impl Default for CardCache {
     /// Creates an empty cache.
     fn default() -> Self {
-        let weight = |hash: &String, entry: &Arc<CachedCard>| {
-            u32::try_from(hash.len() + entry.n_bytes).unwrap_or(u32::MAX)
-        };
-        let cards = Cache::builder().max_capacity(MAX_BYTES).weigher(weight);
+        let n_bytes = |hash: &String, entry: &Arc<CachedCard>| hash.len() + entry.n_bytes;
         Self {
-            cards: cards.build(),
+            cards: memory_limited_cache(MAX_BYTES, n_bytes),
         }
     }
 }

@@ -20,6 +20,7 @@ use moka::sync::Cache;
 use sha2::{Digest, Sha256};
 
 use crate::conversations::rendering::markdown_limits::{MAX_OUTPUT, is_within_limits};
+use crate::memory_limited_cache::memory_limited_cache;
 
 /// Maximum depth of the parsed tree; a level of a list counts twice.
 const MAX_TREE_DEPTH: usize = 80;
@@ -52,14 +53,8 @@ impl Default for Markdown {
 impl Markdown {
     /// Creates a renderer with an empty cache.
     pub fn new() -> Self {
-        let weight =
-            |_: &[u8; 32], html: &Arc<str>| u32::try_from(html.len() + 64).unwrap_or(u32::MAX);
-        let cache = Cache::builder()
-            .max_capacity(CACHE_BYTES)
-            .weigher(weight)
-            .build();
         Self {
-            cache,
+            cache: memory_limited_cache(CACHE_BYTES, |_, html: &Arc<str>| html.len() + 64),
             allowed: allow_list(),
             time_limit: MAX_TIME,
         }

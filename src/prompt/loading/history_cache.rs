@@ -15,6 +15,7 @@ use sea_orm::{ConnectionTrait, DbErr};
 
 use crate::conversations::message::Visibility;
 use crate::conversations::{conversation, message};
+use crate::memory_limited_cache::memory_limited_cache;
 use crate::prompt::budget::MESSAGE_OVERHEAD;
 use crate::prompt::context::ContextLimits;
 use crate::prompt::loading::history_query;
@@ -49,14 +50,12 @@ struct CachedHistory {
 impl Default for HistoryCache {
     /// Creates an empty cache.
     fn default() -> Self {
-        let weight = |_: &ConversationId, entry: &Arc<CachedHistory>| {
+        let n_bytes = |_: &ConversationId, entry: &Arc<CachedHistory>| {
             let texts = entry.messages.iter().map(|it| it.content.len());
-            let n_bytes: usize = texts.map(|it| MESSAGE_BYTES + it).sum();
-            u32::try_from(n_bytes).unwrap_or(u32::MAX)
+            texts.map(|it| MESSAGE_BYTES + it).sum()
         };
-        let entries = Cache::builder().max_capacity(MAX_BYTES).weigher(weight);
         Self {
-            entries: entries.build(),
+            entries: memory_limited_cache(MAX_BYTES, n_bytes),
         }
     }
 }

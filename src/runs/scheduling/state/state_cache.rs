@@ -20,6 +20,7 @@ use base::ids::{ConversationId, SpaceId};
 use moka::sync::Cache;
 
 use crate::conversations::{conversation, message};
+use crate::memory_limited_cache::memory_limited_cache;
 use crate::rounds::active_round::ActiveRound;
 use crate::runs::scheduling::state::schedule_state::ScheduleState;
 use crate::runs::store::plan_writer::WrittenPlan;
@@ -33,7 +34,7 @@ const MAX_BYTES: u64 = 16 * 1024 * 1024;
 const ENTRY_BYTES: usize = 4 * 1024;
 /// The approximate memory of all rosters.
 const MAX_ROSTER_BYTES: u64 = 16 * 1024 * 1024;
-/// The approximate memory of a member without its persona.
+/// The approximate memory of a member without its persona and settings.
 const MEMBER_BYTES: usize = 2 * 1024;
 
 /// The cache. Cheap to clone; clones share state.
@@ -64,23 +65,13 @@ pub struct CachedState {
 impl Default for StateCache {
     /// Creates an empty cache.
     fn default() -> Self {
-        let weight = |_: &ConversationId, entry: &Arc<CachedState>| {
-            let text = entry.tail.as_ref().map_or(0, |it| it.content.len());
-            u32::try_from(ENTRY_BYTES + text).unwrap_or(u32::MAX)
-        };
-        let entries = Cache::builder().max_capacity(MAX_BYTES).weigher(weight);
-        let roster_weight = |_: &SpaceId, roster: &Roster| {
-            let bytes =
-                |it: &membership::Model| MEMBER_BYTES + it.persona.as_ref().map_or(0, String::len);
-            let all: usize = roster.members.iter().map(bytes).sum();
-            u32::try_from(MEMBER_BYTES + all).unwrap_or(u32::MAX)
-        };
-        let rosters = Cache::builder()
-            .max_capacity(MAX_ROSTER_BYTES)
-            .weigher(roster_weight);
         Self {
-            entries: entries.build(),
-            rosters: rosters.build(),
+            entries: memory_limited_cache(MAX_BYTES, |_, entry: &Arc<CachedState>| {
+                ENTRY_BYTES + entry.tail.as_ref().map_or(0, |it| it.content.len())
+            }),
+            rosters: memory_limited_cache(MAX_ROSTER_BYTES, |_, roster: &Roster| {
+                MEMBER_BYTES + roster.members.iter().map(n_bytes).sum::<usize>()
+            }),
         }
     }
 }
@@ -133,6 +124,12 @@ impl StateCache {
     pub fn remove(&self, conversation: ConversationId) {
         self.entries.invalidate(&conversation);
     }
+}
+
+/// Returns the approximate memory of a member.
+fn n_bytes(member: &membership::Model) -> usize {
+    let persona = member.persona.as_ref().map_or(0, String::len);
+    MEMBER_BYTES + persona + member.settings.to_string().len()
 }
 
 /// Returns whether the copilot of one of these members is on.
