@@ -9,7 +9,8 @@ use crate::support::http_client::{HttpClient, expect, id};
 use crate::support::poll;
 use crate::support::test_space::TestSpace;
 
-const N: i64 = 20_000;
+/// More than the 2,000 messages that a request copies itself; enough for several batches.
+const N: i64 = 5_000;
 const N_KILLS: usize = 3;
 
 /// Fills the conversation of a space; returns its last message.
@@ -32,7 +33,7 @@ async fn fill(space: &TestSpace, facts: &mut DatabaseFacts) -> i64 {
         .await;
     facts
         .execute(&format!(
-            "UPDATE conversations SET last_seq = {N}, last_user_seq = {N}, rev = {N}, text_bytes = 400000 WHERE id = {conversation}"
+            "UPDATE conversations SET last_seq = {N}, last_user_seq = {N}, rev = {N}, text_bytes = 100000 WHERE id = {conversation}"
         ))
         .await;
     id(space.person.messages(conversation).await.last().unwrap())
@@ -49,7 +50,7 @@ async fn job(person: &HttpClient, job: &Value) -> Value {
 }
 
 async fn wait_until_ended(person: &HttpClient, started: &Value) -> Value {
-    // 20,000 messages, and a node pauses after each batch for as long as the batch took.
+    // A node pauses after each batch for as long as the batch took.
     poll::until_within(4 * poll::DEADLINE, "the job has ended", async || {
         let now = job(person, started).await;
         (now["status"] != "running").then_some(now)
