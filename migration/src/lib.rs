@@ -46,6 +46,7 @@ mod m20261123_000067_message_versions;
 mod m20261123_000070_small_search_writes;
 mod m20261123_000071_leases_of_jobs;
 mod m20261126_000072_roster_revisions;
+mod m20261126_000073_slots_of_rounds;
 
 /// The steps, in order.
 pub struct Migrator;
@@ -92,6 +93,7 @@ impl MigratorTrait for Migrator {
             Box::new(m20261123_000070_small_search_writes::Migration),
             Box::new(m20261123_000071_leases_of_jobs::Migration),
             Box::new(m20261126_000072_roster_revisions::Migration),
+            Box::new(m20261126_000073_slots_of_rounds::Migration),
         ]
     }
 }

@@ -1,12 +1,14 @@
 //! Table `conversation_rounds`: one row for each round (the ordered speakers that one trigger
-//! activates), with its status and current position.
+//! activates), with its status, its slots and the current position.
 
 use base::clock::Timestamp;
 use base::ids::{ConversationId, MessageId, RoundId};
+use sea_orm::IntoActiveModel;
 use sea_orm::entity::prelude::*;
 use sea_orm::sea_query::Expr;
 
 use crate::db::string_enum::string_enum;
+use crate::rounds::slot::{Slot, Slots};
 
 #[derive(Clone, Debug, PartialEq, DeriveEntityModel)]
 #[sea_orm(table_name = "conversation_rounds")]
@@ -25,6 +27,8 @@ pub struct Model {
     pub seed: i64,
     pub ended_reason: Option<String>,
     pub created_at: Timestamp,
+    #[sea_orm(column_type = "JsonBinary")]
+    pub slots: Slots,
 }
 
 #[derive(Clone, Copy, Debug, EnumIter, DeriveRelation)]
@@ -51,6 +55,7 @@ pub fn new_model(
     kind: RoundKind,
     seed: i64,
     created_at: Timestamp,
+    slots: Vec<Slot>,
 ) -> Model {
     Model {
         id,
@@ -63,7 +68,26 @@ pub fn new_model(
         seed,
         ended_reason: None,
         created_at,
+        slots: Slots(slots),
     }
+}
+
+impl Model {
+    /// Returns the slot at the cursor.
+    pub fn current_slot(&self) -> Option<&Slot> {
+        self.slots.at(self.cursor)
+    }
+}
+
+/// Returns the active round of a conversation, if any.
+///
+/// # Errors
+/// Returns an error when the database fails.
+pub async fn find_active(
+    db: &impl ConnectionTrait,
+    conversation: ConversationId,
+) -> Result<Option<Model>, DbErr> {
+    Ok(list_active(db, &[conversation]).await?.pop())
 }
 
 /// Returns the active rounds of these conversations.
@@ -71,6 +95,9 @@ pub async fn list_active(
     db: &impl ConnectionTrait,
     conversations: &[ConversationId],
 ) -> Result<Vec<Model>, DbErr> {
+    if conversations.is_empty() {
+        return Ok(Vec::new());
+    }
     Entity::find()
         .filter(Column::ConversationId.is_in(conversations.iter().copied()))
         // A literal, because a bound parameter does not match the partial index.
@@ -79,33 +106,23 @@ pub async fn list_active(
         .await
 }
 
-/// Ends a round with this status and reason.
-pub async fn end_round(
-    tx: &impl ConnectionTrait,
-    id: RoundId,
-    status: RoundStatus,
-    reason: &str,
-) -> Result<(), DbErr> {
-    Entity::update_many()
-        .col_expr(Column::Status, Expr::value(status))
-        .col_expr(Column::EndedReason, Expr::value(reason))
-        .filter(Column::Id.eq(id))
-        .exec(tx)
+/// Inserts a new round.
+pub async fn insert(tx: &impl ConnectionTrait, row: Model) -> Result<(), DbErr> {
+    Entity::insert(row.into_active_model())
+        .exec_without_returning(tx)
         .await?;
     Ok(())
 }
 
-/// Sets the state and the cursor of a round.
-pub async fn update_progress(
-    tx: &impl ConnectionTrait,
-    id: RoundId,
-    state: RoundState,
-    cursor: i64,
-) -> Result<(), DbErr> {
+/// Writes what changes in the life of a round: its status, state, cursor and slots.
+pub async fn update(tx: &impl ConnectionTrait, row: Model) -> Result<(), DbErr> {
     Entity::update_many()
-        .col_expr(Column::State, Expr::value(state))
-        .col_expr(Column::Cursor, Expr::value(cursor))
-        .filter(Column::Id.eq(id))
+        .col_expr(Column::Status, Expr::value(row.status))
+        .col_expr(Column::State, Expr::value(row.state))
+        .col_expr(Column::Cursor, Expr::value(row.cursor))
+        .col_expr(Column::EndedReason, Expr::value(row.ended_reason))
+        .col_expr(Column::Slots, Expr::value(row.slots))
+        .filter(Column::Id.eq(row.id))
         .exec(tx)
         .await?;
     Ok(())

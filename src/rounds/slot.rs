@@ -1,53 +1,30 @@
-//! Table `round_slots`: the speakers of a round, one row for each position.
+//! The slots of a round: its speakers, in order. They are a JSON document in the row of their
+//! round, because they are read and written together with it.
 
-use base::ids::{MembershipId, RoundId, SlotId};
-use sea_orm::ActiveValue::NotSet;
-use sea_orm::entity::prelude::*;
-use sea_orm::sea_query::Expr;
-use sea_orm::{IntoActiveModel, QueryOrder};
+use base::ids::MembershipId;
+use sea_orm::FromJsonQueryResult;
+use sea_orm::prelude::StringLen;
+use serde::{Deserialize, Serialize};
 
 use crate::db::string_enum::string_enum;
-use crate::rounds::round;
 
-#[derive(Clone, Debug, PartialEq, DeriveEntityModel)]
-#[sea_orm(table_name = "round_slots")]
-pub struct Model {
-    #[sea_orm(primary_key)]
-    pub id: SlotId,
-    pub round_id: RoundId,
+/// One position of a round.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Slot {
     /// From 0.
     pub position: i64,
     pub space_membership_id: MembershipId,
     pub status: SlotStatus,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub skip_reason: Option<String>,
     pub chosen_because: String,
     /// A user forced it: its run is a `force_talk`, so that a muted member may speak.
     pub forced: bool,
 }
 
-#[derive(Clone, Copy, Debug, EnumIter, DeriveRelation)]
-pub enum Relation {
-    #[sea_orm(
-        belongs_to = "crate::rounds::round::Entity",
-        from = "Column::RoundId",
-        to = "crate::rounds::round::Column::Id"
-    )]
-    Round,
-}
-
-impl Related<round::Entity> for Entity {
-    fn to() -> RelationDef {
-        Relation::Round.def()
-    }
-}
-
-impl Related<Entity> for round::Entity {
-    fn to() -> RelationDef {
-        Relation::Round.def().rev()
-    }
-}
-
-impl ActiveModelBehavior for ActiveModel {}
+/// The slots of a round in the order of their positions.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, FromJsonQueryResult)]
+pub struct Slots(pub Vec<Slot>);
 
 string_enum! {
     /// Slots before the cursor are spoken or skipped; those from the cursor on are pending.
@@ -55,81 +32,28 @@ string_enum! {
     SlotStatus { Pending, Spoken, Skipped }
 }
 
-/// Returns a pending slot. The database assigns its id.
-pub fn new_model(
-    round_id: RoundId,
-    position: i64,
-    speaker: MembershipId,
-    chosen_because: String,
-) -> Model {
-    Model {
-        id: SlotId(0),
-        round_id,
-        position,
-        space_membership_id: speaker,
-        status: SlotStatus::Pending,
-        skip_reason: None,
-        chosen_because,
-        forced: false,
+impl Slots {
+    /// Returns the slot at a position.
+    pub fn at(&self, position: i64) -> Option<&Slot> {
+        self.0.iter().find(|it| it.position == position)
     }
-}
 
-/// Inserts new slots, whose ids are ignored, and returns the rows in order of position.
-pub async fn insert(tx: &impl ConnectionTrait, slots: &[Model]) -> Result<Vec<Model>, DbErr> {
-    let rows = slots.iter().cloned().map(|it| {
-        let mut row = it.into_active_model();
-        row.id = NotSet;
-        row
-    });
-    let mut rows = Entity::insert_many(rows).exec_with_returning(tx).await?;
-    rows.sort_unstable_by_key(|it| it.position);
-    Ok(rows)
-}
-
-/// Replaces the slots of a round from position `from` on, and returns the new rows like [`insert`].
-pub async fn replace(
-    tx: &impl ConnectionTrait,
-    round: RoundId,
-    from: i64,
-    slots: &[Model],
-) -> Result<Vec<Model>, DbErr> {
-    Entity::delete_many()
-        .filter(Column::RoundId.eq(round))
-        .filter(Column::Position.gte(from))
-        .exec(tx)
-        .await?;
-    match slots {
-        [] => Ok(Vec::new()),
-        slots => insert(tx, slots).await,
+    /// Returns the slots from a position on.
+    pub fn from(&self, position: i64) -> impl Iterator<Item = &Slot> {
+        self.0.iter().filter(move |it| it.position >= position)
     }
-}
 
-/// Returns the slots of these rounds in order of position.
-pub async fn list_for_rounds(
-    db: &impl ConnectionTrait,
-    rounds: impl IntoIterator<Item = RoundId>,
-) -> Result<Vec<Model>, DbErr> {
-    Entity::find()
-        .filter(Column::RoundId.is_in(rounds))
-        .order_by_asc(Column::Position)
-        .all(db)
-        .await
-}
+    /// Sets the status of one slot, with the reason if it was skipped.
+    pub fn mark(&mut self, position: i64, status: SlotStatus, skip_reason: Option<&str>) {
+        for slot in self.0.iter_mut().filter(|it| it.position == position) {
+            slot.status = status;
+            slot.skip_reason = skip_reason.map(str::to_owned);
+        }
+    }
 
-/// Sets the status of one slot, with the reason if it was skipped.
-pub async fn set_status(
-    tx: &impl ConnectionTrait,
-    round: RoundId,
-    position: i64,
-    status: SlotStatus,
-    skip_reason: Option<&str>,
-) -> Result<(), DbErr> {
-    Entity::update_many()
-        .col_expr(Column::Status, Expr::value(status))
-        .col_expr(Column::SkipReason, Expr::value(skip_reason))
-        .filter(Column::RoundId.eq(round))
-        .filter(Column::Position.eq(position))
-        .exec(tx)
-        .await?;
-    Ok(())
+    /// Replaces the slots from a position on.
+    pub fn replace_from(&mut self, position: i64, slots: Vec<Slot>) {
+        self.0.retain(|it| it.position < position);
+        self.0.extend(slots);
+    }
 }

@@ -10,7 +10,7 @@ use realtime::envelope::{Envelope, StreamBoundary};
 use realtime::topic::Topic;
 
 use crate::conversations::message;
-use crate::rounds::active_round::ActiveRound;
+use crate::rounds::round;
 use crate::runs::events::{
     Activity, MessageEvent, MessageHidden, QueueUpdated, RunEvent, StreamComplete, StreamReset,
     TypingStart, TypingStop,
@@ -177,7 +177,7 @@ impl Announcer<'_> {
             conversation_id: self.state.conversation.id,
             rev,
             state: self.state.runtime().state(),
-            round: self.state.round.as_ref().map(ActiveRound::view),
+            round: self.state.round.as_ref().map(round::Model::view),
             queued_run: run::Model::optional_view(&self.state.queued),
             running_run: run::Model::optional_view(&self.state.running),
             auto_mode_turns_left: auto_mode::turns_left(

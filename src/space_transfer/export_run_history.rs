@@ -7,7 +7,7 @@
 use std::collections::{BTreeSet, HashMap};
 
 use base::clock::Timestamp;
-use base::ids::{ConversationId, MessageId, RoundId, RunId};
+use base::ids::{ConversationId, MembershipId, MessageId, RoundId, RunId};
 use sea_orm::{
     ColumnTrait, ConnectionTrait, DbErr, EntityTrait, QueryFilter, QueryOrder, QuerySelect,
 };
@@ -21,6 +21,7 @@ use crate::rounds::{round, slot};
 use crate::runs::store::run;
 use crate::space_transfer::document;
 use crate::space_transfer::document::{ExportedAuthorship, ExportedHistory};
+use crate::spaces::membership;
 
 /// Rounds or runs held in memory; of runs, as many as fit together with their prompts.
 const PAGE_SIZE: u64 = 50;
@@ -129,23 +130,15 @@ impl<'a> HistoryCursor<'a> {
         self.last_round_id = page.last().map(|it| it.id).or(self.last_round_id);
         let triggers = page.iter().filter_map(|it| it.trigger_message_id);
         let seqs = load_seqs(db, self.conversation_id, triggers.collect()).await?;
-        let mut slots: HashMap<RoundId, Vec<document::ExportedSlot>> = HashMap::new();
-        for it in slot::list_for_rounds(db, page.iter().map(|it| it.id)).await? {
-            slots
-                .entry(it.round_id)
-                .or_default()
-                .push(document::ExportedSlot {
-                    position: it.position,
-                    membership: it.space_membership_id.0,
-                    status: it.status,
-                    skip_reason: it.skip_reason,
-                    chosen_because: it.chosen_because,
-                    forced: it.forced,
-                });
-        }
+        let slots = page.iter().flat_map(|it| &it.slots.0);
+        let speakers: BTreeSet<MembershipId> = slots.map(|it| it.space_membership_id).collect();
+        let existing = membership::list_display_names(db, speakers).await?;
         let rounds = page.into_iter().map(|it| {
+            // A guest who left without having spoken has no membership any more.
+            let slots = it.slots.0.into_iter();
+            let slots = slots.filter(|it| existing.contains_key(&it.space_membership_id));
             ExportedHistory::Round(document::ExportedRound {
-                slots: slots.remove(&it.id).unwrap_or_default(),
+                slots: slots.map(exported_slot).collect(),
                 key: it.id,
                 status: it.status,
                 kind: it.kind,
@@ -201,6 +194,17 @@ impl<'a> HistoryCursor<'a> {
             ExportedHistory::Run(Box::new(run_document(it, prompt, wrote, &seqs)))
         });
         Ok(runs.collect())
+    }
+}
+
+fn exported_slot(slot: slot::Slot) -> document::ExportedSlot {
+    document::ExportedSlot {
+        position: slot.position,
+        membership: slot.space_membership_id.0,
+        status: slot.status,
+        skip_reason: slot.skip_reason,
+        chosen_because: slot.chosen_because,
+        forced: slot.forced,
     }
 }
 

@@ -5,9 +5,7 @@ use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
 use base::clock::Timestamp;
-use base::ids::{
-    ConversationId, ImportId, MembershipId, MessageId, RoundId, RunId, SlotId, SpaceId,
-};
+use base::ids::{ConversationId, ImportId, MembershipId, MessageId, RoundId, RunId, SpaceId};
 use sea_orm::ActiveValue::Set;
 use sea_orm::sea_query::{CaseStatement, Expr};
 use sea_orm::{
@@ -160,7 +158,6 @@ fn parse_word(text: Option<String>) -> Result<Option<String>, ChatImportError> {
 #[derive(Default)]
 struct HistoryRows {
     rounds: Vec<round::ActiveModel>,
-    slots: Vec<slot::Model>,
     runs: Vec<run::Model>,
     prompts: Vec<run_prompt::ActiveModel>,
     authorships: Vec<(RunId, ExportedAuthorship)>,
@@ -175,10 +172,9 @@ impl HistoryRows {
         if round.status == round::RoundStatus::Active {
             return Err(invalid_file("the rounds"));
         }
+        let mut slots = Vec::with_capacity(round.slots.len());
         for slot in round.slots {
-            self.slots.push(slot::Model {
-                id: SlotId(0), // assigned by the database
-                round_id: round.key,
+            slots.push(slot::Slot {
                 position: slot.position,
                 space_membership_id: ids.membership(slot.membership)?,
                 status: slot.status,
@@ -186,6 +182,11 @@ impl HistoryRows {
                 chosen_because: slot.chosen_because,
                 forced: slot.forced,
             });
+        }
+        // Slots of deleted memberships are not exported, so positions may be missing.
+        let positions = || slots.iter().map(|it| it.position);
+        if !positions().is_sorted_by(|a, b| a < b) || positions().any(|it| it < 0) {
+            return Err(invalid_file("the rounds"));
         }
         let row = round::Model {
             id: round.key,
@@ -198,6 +199,7 @@ impl HistoryRows {
             seed: round.seed,
             ended_reason: parse_word(round.ended_reason)?,
             created_at: round.created_at,
+            slots: slot::Slots(slots),
         };
         self.rounds.push(row.into_active_model());
         Ok(())
@@ -281,9 +283,6 @@ impl HistoryRows {
             round::Entity::insert_many(rounds)
                 .exec_without_returning(tx)
                 .await?;
-        }
-        for piece in self.slots.chunks(ROWS_PER_STATEMENT) {
-            slot::insert(tx, piece).await?;
         }
         queue::restore(tx, conversation, std::mem::take(&mut self.runs)).await?;
         run_prompt::restore(tx, conversation, std::mem::take(&mut self.prompts)).await

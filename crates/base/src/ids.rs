@@ -71,8 +71,6 @@ row_id! {
     LorebookLinkId;
     /// An alternative version of a message.
     SwipeId;
-    /// One position of a round.
-    SlotId;
     /// An import of a chat or a space.
     ImportId;
     /// The invitation of one user into a space.

@@ -7,8 +7,7 @@ use sea_orm::{ConnectionTrait, DbErr, EntityTrait};
 use crate::conversations::{conversation, read_mark};
 use crate::db::connect::Db;
 use crate::db::reading::page::{PageOf, PageQuery};
-use crate::rounds::active_round::ActiveRound;
-use crate::rounds::{round, slot};
+use crate::rounds::round;
 use crate::runs::reading::views;
 use crate::runs::reading::views::{ConversationView, RuntimeView};
 use crate::runs::store::{failed_run, run};
@@ -61,16 +60,13 @@ async fn load_views(
         .partition(|it| it.status == run::RunStatus::Queued);
     let failed = failed_run::list_newest_failed(tx, &ids).await?;
     let rounds = round::list_active(tx, &ids).await?;
-    let slots = slot::list_for_rounds(tx, rounds.iter().map(|it| it.id)).await?;
     let run_in = |runs: &[run::Model], id| {
         let run = runs.iter().find(|it| it.conversation_id == id);
         run.cloned()
     };
     let round_in = |id| {
-        let row = rounds.iter().find(|it| it.conversation_id == id)?.clone();
-        let slots = slots.iter().filter(|it| it.round_id == row.id).cloned();
-        let slots = slots.collect();
-        Some(ActiveRound { row, slots })
+        let round = rounds.iter().find(|it| it.conversation_id == id);
+        round.cloned()
     };
     let view = |row: &conversation::Model| {
         let runtime = RuntimeView {

@@ -14,7 +14,7 @@ use crate::conversations::timeline::TimelinePage;
 use crate::conversations::timeline_page::{MessageDetails, PageBudget, TimelineChanges};
 use crate::conversations::{conversation, message, timeline_page};
 use crate::db::reading::row_slices;
-use crate::rounds::active_round::ActiveRound;
+use crate::rounds::round;
 use crate::runs::engine::RunEngine;
 use crate::runs::error::ConversationReadError;
 use crate::runs::execution::live_streams::LiveStream;
@@ -124,7 +124,7 @@ impl RunEngine {
             messages: entries.into_iter().map(|(_, entry)| entry).collect(),
             has_more: has_more || is_cut,
             state: runtime.state(),
-            round: runtime.round.as_ref().map(ActiveRound::view),
+            round: runtime.round.as_ref().map(round::Model::view),
             queued_run: run::Model::optional_view(&runtime.queued),
             running_run: run::Model::optional_view(&runtime.running),
             failed_run: runtime.failed_run(&row),

@@ -9,7 +9,6 @@ use utoipa::ToSchema;
 
 use crate::conversations::conversation;
 use crate::db::connect::Db;
-use crate::rounds::active_round::ActiveRound;
 use crate::rounds::{round, slot};
 use crate::runs::scheduling::auto_mode;
 use crate::runs::scheduling::state::schedule_state::ScheduleState;
@@ -53,21 +52,21 @@ pub struct SlotView {
     pub chosen_because: String,
 }
 
-impl ActiveRound {
+impl round::Model {
     /// Returns the API document of this round.
     pub fn view(&self) -> RoundView {
         RoundView {
-            id: self.row.id,
-            status: self.row.status,
-            state: self.row.state,
-            cursor: self.row.cursor,
-            trigger_message_id: self.row.trigger_message_id,
-            slots: self.slots.iter().map(slot_view).collect(),
+            id: self.id,
+            status: self.status,
+            state: self.state,
+            cursor: self.cursor,
+            trigger_message_id: self.trigger_message_id,
+            slots: self.slots.0.iter().map(slot_view).collect(),
         }
     }
 }
 
-fn slot_view(slot: &slot::Model) -> SlotView {
+fn slot_view(slot: &slot::Slot) -> SlotView {
     SlotView {
         position: slot.position,
         membership_id: slot.space_membership_id,
@@ -81,7 +80,7 @@ fn slot_view(slot: &slot::Model) -> SlotView {
 /// The active round of a conversation, and its queued, running and failed run.
 #[derive(Clone, Debug)]
 pub struct RuntimeView {
-    pub round: Option<ActiveRound>,
+    pub round: Option<round::Model>,
     pub queued: Option<run::Model>,
     pub running: Option<run::Model>,
     /// The newest run, if it failed; loaded only when a conversation is read.
@@ -96,7 +95,7 @@ impl RuntimeView {
     pub async fn load(tx: &impl ConnectionTrait, id: ConversationId) -> Result<Self, DbErr> {
         let (queued, running) = run::find_active(tx, id).await?;
         Ok(Self {
-            round: ActiveRound::find(tx, id).await?,
+            round: round::find_active(tx, id).await?,
             queued,
             running,
             failed: failed_run::list_newest_failed(tx, &[id]).await?.pop(),
@@ -105,7 +104,7 @@ impl RuntimeView {
 
     /// Returns the state of the conversation.
     pub fn state(&self) -> ConversationState {
-        match self.round.as_ref().map(|it| it.row.state) {
+        match self.round.as_ref().map(|it| it.state) {
             Some(round::RoundState::Paused) => ConversationState::Paused,
             Some(round::RoundState::Failed) => ConversationState::Failed,
             _ if self.running.is_some() => ConversationState::Generating,
@@ -119,9 +118,7 @@ impl RuntimeView {
         let is_active = self.queued.is_some() || self.running.is_some();
         let failed = self.failed.as_ref().filter(|_| !is_active)?;
         let is_shown = match (&self.round, failed.round_id) {
-            (Some(round), Some(id)) => {
-                round.row.id == id && round.row.state == round::RoundState::Failed
-            }
+            (Some(round), Some(id)) => round.id == id && round.state == round::RoundState::Failed,
             (None, None) => failed.cutoff_seq == Some(row.last_seq),
             _ => false,
         };
@@ -202,7 +199,7 @@ pub fn conversation_view(
         forked_from_message_id: row.forked_from_message_id,
         rev: row.rev,
         state: runtime.state(),
-        round: runtime.round.as_ref().map(ActiveRound::view),
+        round: runtime.round.as_ref().map(round::Model::view),
         queued_run: run::Model::optional_view(&runtime.queued),
         running_run: run::Model::optional_view(&runtime.running),
         failed_run: runtime.failed_run(row),

@@ -323,7 +323,7 @@ fn is_round_generating(builder: &PlanBuilder) -> bool {
     builder
         .round
         .as_ref()
-        .is_some_and(|it| it.row.state == round::RoundState::Generating)
+        .is_some_and(|it| it.state == round::RoundState::Generating)
 }
 
 /// Queues a run without a round again, with the same kind, speaker and target.

@@ -82,7 +82,7 @@ pub fn resume(builder: &mut PlanBuilder) -> Result<(), CommandError> {
     let paused = builder
         .round
         .as_ref()
-        .is_some_and(|it| it.row.state == round::RoundState::Paused);
+        .is_some_and(|it| it.state == round::RoundState::Paused);
     if copilot::continue_after(builder) {
         return Ok(());
     }
@@ -101,7 +101,7 @@ pub fn skip(builder: &mut PlanBuilder) -> Result<(), CommandError> {
     let Some(round) = builder.round.as_ref() else {
         return Err(CommandError::NoRound);
     };
-    let failed = round.row.state == round::RoundState::Failed;
+    let failed = round.state == round::RoundState::Failed;
     let kind = run_kind_of_round(builder);
     if let Some(run) = builder.running.clone()
         && builder.is_at_cursor(&run)
@@ -136,7 +136,7 @@ pub fn retry(builder: &mut PlanBuilder) -> Result<(), CommandError> {
         };
     }
     if let Some(round) = builder.round.as_ref() {
-        if round.row.state == round::RoundState::Generating {
+        if round.state == round::RoundState::Generating {
             return Err(CommandError::NothingToRetry);
         }
         continue_round(builder, run::RunReason::Retry);
@@ -186,7 +186,7 @@ pub fn set_visibility(
     let is_trigger = builder
         .round
         .as_ref()
-        .is_some_and(|it| it.row.trigger_message_id == Some(id));
+        .is_some_and(|it| it.trigger_message_id == Some(id));
     if hides && (is_tail || is_trigger) {
         builder.cancel_running(RunCancelReason::MessageHidden);
         builder.cancel_queued(RunCancelReason::MessageHidden);
@@ -276,7 +276,7 @@ fn pause_round(builder: &mut PlanBuilder) {
     if builder
         .round
         .as_ref()
-        .is_some_and(|it| it.row.state == round::RoundState::Generating)
+        .is_some_and(|it| it.state == round::RoundState::Generating)
     {
         builder.set_round_state(round::RoundState::Paused);
     }
@@ -297,7 +297,7 @@ fn continue_round(builder: &mut PlanBuilder, reason: run::RunReason) {
 
 /// Returns the kind of the runs of the active round.
 fn run_kind_of_round(builder: &PlanBuilder) -> run::RunKind {
-    match builder.round.as_ref().map(|it| it.row.kind) {
+    match builder.round.as_ref().map(|it| it.kind) {
         Some(round::RoundKind::AutoMode) => run::RunKind::AutoMode,
         Some(round::RoundKind::UserTurn) | None => run::RunKind::UserTurn,
     }

@@ -12,7 +12,8 @@ use crate::runs::scheduling::command::MessageEdit;
 use crate::runs::store::{queue, run};
 use crate::speakers::selection::SpeakerChoice;
 
-/// The changes in the order in which they are written; all of them commit, or none.
+/// The changes in the order in which they are applied; all of them commit, or none. The row of a
+/// round is written once, after the other changes or when the round ends.
 #[derive(Clone, Debug, Default)]
 pub struct Plan {
     pub changes: Vec<PlanChange>,
@@ -133,13 +134,17 @@ pub enum MessageRef {
     Message(MessageId),
 }
 
-/// Returns slots for these speakers, from a position on.
-pub fn new_slots(round: RoundId, from: i64, speakers: Vec<SpeakerChoice>) -> Vec<slot::Model> {
+/// Returns pending slots for these speakers, from a position on.
+pub fn new_slots(from: i64, speakers: Vec<SpeakerChoice>) -> Vec<slot::Slot> {
     let slots = (from..).zip(speakers);
     slots
-        .map(|(position, it)| slot::Model {
+        .map(|(position, it)| slot::Slot {
+            position,
+            space_membership_id: it.id,
+            status: slot::SlotStatus::Pending,
+            skip_reason: None,
+            chosen_because: it.reason,
             forced: it.is_forced,
-            ..slot::new_model(round, position, it.id, it.reason)
         })
         .collect()
 }

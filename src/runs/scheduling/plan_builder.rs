@@ -8,7 +8,6 @@
 use base::clock::Timestamp;
 use base::ids::{MembershipId, RoundId, RunId};
 
-use crate::rounds::active_round::ActiveRound;
 use crate::rounds::{round, slot};
 use crate::runs::scheduling::plan;
 use crate::runs::scheduling::plan::{EnqueueRun, MessageRef, Plan, PlanChange};
@@ -32,7 +31,7 @@ pub struct PlanBuilder<'a> {
     pub state: &'a ScheduleState,
     pub ids: GeneratedIds,
     pub now: Timestamp,
-    pub round: Option<ActiveRound>,
+    pub round: Option<round::Model>,
     pub queued: Option<run::Model>,
     pub running: Option<run::Model>,
     /// Auto mode turns since the last user message.
@@ -84,7 +83,7 @@ impl<'a> PlanBuilder<'a> {
     pub fn end_round(&mut self, status: round::RoundStatus, reason: &'static str) {
         if let Some(round) = self.round.take() {
             self.push(PlanChange::EndRound {
-                id: round.row.id,
+                id: round.id,
                 status,
                 reason,
             });
@@ -100,11 +99,9 @@ impl<'a> PlanBuilder<'a> {
     ) {
         let (id, seed) = (self.ids.round, self.ids.seed);
         self.trigger = Some(trigger);
-        let row = round::new_model(id, self.state.conversation.id, kind, seed, self.now);
-        self.round = Some(ActiveRound {
-            row,
-            slots: plan::new_slots(id, 0, slots.clone()),
-        });
+        let here = self.state.conversation.id;
+        let new_slots = plan::new_slots(0, slots.clone());
+        self.round = Some(round::new_model(id, here, kind, seed, self.now, new_slots));
         self.push(PlanChange::NewRound {
             id,
             kind,
@@ -119,11 +116,9 @@ impl<'a> PlanBuilder<'a> {
         let Some(round) = self.round.as_mut() else {
             return;
         };
-        let id = round.row.id;
-        round.slots.retain(|it| it.position < from);
-        round
-            .slots
-            .extend(plan::new_slots(id, from, choices.clone()));
+        let id = round.id;
+        let slots = plan::new_slots(from, choices.clone());
+        round.slots.replace_from(from, slots);
         self.push(PlanChange::ReplaceSlots {
             round: id,
             from,
@@ -136,19 +131,19 @@ impl<'a> PlanBuilder<'a> {
         let Some(round) = self.round.as_mut() else {
             return;
         };
-        if round.row.state == state {
+        if round.state == state {
             return;
         }
-        round.row.state = state;
-        let (id, cursor) = (round.row.id, round.row.cursor);
+        round.state = state;
+        let (id, cursor) = (round.id, round.cursor);
         self.push(PlanChange::MoveRound { id, state, cursor });
     }
 
     /// Returns whether this run belongs to the current slot of the active round.
     pub fn is_at_cursor(&self, run: &run::Model) -> bool {
-        self.round.as_ref().is_some_and(|it| {
-            run.round_id == Some(it.row.id) && run.slot_position == Some(it.row.cursor)
-        })
+        self.round
+            .as_ref()
+            .is_some_and(|it| run.round_id == Some(it.id) && run.slot_position == Some(it.cursor))
     }
 
     /// Completes the current slot, moves the cursor to the next slot whose speaker can be
@@ -163,10 +158,10 @@ impl<'a> PlanBuilder<'a> {
         let Some(round) = self.round.clone() else {
             return;
         };
-        let id = round.row.id;
+        let id = round.id;
         self.push(PlanChange::MarkSlot {
             round: id,
-            position: round.row.cursor,
+            position: round.cursor,
             status,
             skip_reason,
         });
@@ -176,12 +171,8 @@ impl<'a> PlanBuilder<'a> {
         if turn.kind == run::RunKind::AutoMode && !self.state.space.auto_mode_enabled {
             return self.end_round(round::RoundStatus::Finished, "auto_mode_off");
         }
-        let (state, cursor) = (round.row.state, round.row.cursor);
-        let rest: Vec<&slot::Model> = round
-            .slots
-            .iter()
-            .filter(|it| it.position > cursor)
-            .collect();
+        let (state, cursor) = (round.state, round.cursor);
+        let rest: Vec<&slot::Slot> = round.slots.from(cursor + 1).collect();
         for slot in &rest {
             if !self.can_fill_slot(slot.space_membership_id, slot.forced) {
                 self.push(PlanChange::MarkSlot {
@@ -214,8 +205,8 @@ impl<'a> PlanBuilder<'a> {
         let Some(round) = self.round.as_mut() else {
             return;
         };
-        round.row.cursor = position;
-        let (id, state) = (round.row.id, round.row.state);
+        round.cursor = position;
+        let (id, state) = (round.id, round.state);
         self.push(PlanChange::MoveRound {
             id,
             state,
@@ -235,10 +226,11 @@ impl<'a> PlanBuilder<'a> {
         let Some(slot) = round.current_slot().cloned() else {
             return;
         };
-        let trigger = round.row.trigger_message_id.map(MessageRef::Message);
+        let round_id = round.id;
+        let trigger = round.trigger_message_id.map(MessageRef::Message);
         let trigger = self.trigger.or(trigger);
         let is_auto = turn.kind == run::RunKind::AutoMode;
-        if is_auto && !self.count_auto_mode_turn(&slot, &turn) {
+        if is_auto && !self.count_auto_mode_turn(round_id, slot.position, &turn) {
             return self.end_round(round::RoundStatus::Finished, "auto_mode_budget");
         }
         let kind = if slot.forced {
@@ -247,7 +239,7 @@ impl<'a> PlanBuilder<'a> {
             turn.kind
         };
         let mut run = self.new_run(slot.space_membership_id, kind, turn.reason);
-        run.round_id = Some(slot.round_id);
+        run.round_id = Some(round_id);
         run.slot_position = Some(slot.position);
         run.attempt = turn.attempt;
         let delay_ms = self.delay_ms(&turn);
@@ -274,10 +266,12 @@ impl<'a> PlanBuilder<'a> {
 
     /// Counts an auto mode turn for this slot unless it was counted before. Returns `false` if no
     /// turn is left.
-    fn count_auto_mode_turn(&mut self, slot: &slot::Model, turn: &NextSlot) -> bool {
-        let had_it = self.state.facts.newest_run().is_some_and(|it| {
-            it.round_id == Some(slot.round_id) && it.slot_position == Some(slot.position)
-        });
+    fn count_auto_mode_turn(&mut self, round: RoundId, position: i64, turn: &NextSlot) -> bool {
+        let had_it = self
+            .state
+            .facts
+            .newest_run()
+            .is_some_and(|it| it.round_id == Some(round) && it.slot_position == Some(position));
         // After a human message the count restarts at zero, so an earlier run of this slot is not
         // included.
         let is_counted = self.auto_mode_turns > 0 && (turn.attempt > 1 || had_it);

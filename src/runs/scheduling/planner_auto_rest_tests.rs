@@ -26,7 +26,7 @@ fn auto_mode_queues_no_turn_while_its_round_is_failed_or_paused() {
     for fixture in [&failed, &stopped, &paused] {
         assert!(fixture.state.queued.is_none());
     }
-    let state = |fixture: &PlannerFixture| fixture.state.round.as_ref().map(|it| it.row.state);
+    let state = |fixture: &PlannerFixture| fixture.state.round.as_ref().map(|it| it.state);
     assert_eq!(state(&failed), Some(RoundState::Failed));
     assert_eq!(state(&stopped), Some(RoundState::Paused));
     assert_eq!(state(&paused), Some(RoundState::Paused));

@@ -61,10 +61,10 @@ fn a_stop_that_keeps_the_text_leaves_the_end_to_the_executor() {
 #[test]
 fn a_stop_changes_nothing_if_no_run_is_active() {
     for mut fixture in [idle(), paused(), failed()] {
-        let before = fixture.state.round.as_ref().map(|it| it.row.state);
+        let before = fixture.state.round.as_ref().map(|it| it.state);
 
         assert!(fixture.run_command(&STOP).unwrap().is_empty());
-        assert_eq!(fixture.state.round.map(|it| it.row.state), before);
+        assert_eq!(fixture.state.round.map(|it| it.state), before);
     }
 }
 
@@ -268,7 +268,7 @@ fn a_finished_run_cannot_be_canceled() {
 
 #[test]
 fn a_round_is_generating_paused_or_failed() {
-    let state = |fixture: PlannerFixture| fixture.state.round.map(|it| it.row.state);
+    let state = |fixture: PlannerFixture| fixture.state.round.map(|it| it.state);
 
     assert_eq!(state(queued()), Some(RoundState::Generating));
     assert_eq!(state(paused()), Some(RoundState::Paused));

@@ -132,10 +132,7 @@ fn a_failure_of_a_superseded_round_does_not_fail_the_new_round() {
         fixture.end_run(failure()),
         ["finish Ada: failed upstream_error"]
     );
-    assert_eq!(
-        fixture.state.round.unwrap().row.state,
-        RoundState::Generating
-    );
+    assert_eq!(fixture.state.round.unwrap().state, RoundState::Generating);
 }
 
 #[test]
@@ -172,7 +169,7 @@ fn a_stop_before_the_first_word_keeps_the_slot_pending() {
 
     assert_eq!(plan, ["finish Ada: canceled"]);
     let round = fixture.state.round.unwrap();
-    assert_eq!((round.row.state, round.row.cursor), (RoundState::Paused, 0));
+    assert_eq!((round.state, round.cursor), (RoundState::Paused, 0));
 }
 
 #[test]
@@ -280,7 +277,7 @@ fn a_canceled_run_whose_node_died_is_canceled() {
     fixture.run_command(&stop(true)).unwrap();
 
     assert_eq!(fixture.expire_lease(), ["expire Ada: canceled"]);
-    assert_eq!(fixture.state.round.unwrap().row.state, RoundState::Paused);
+    assert_eq!(fixture.state.round.unwrap().state, RoundState::Paused);
 }
 
 #[test]

@@ -8,7 +8,6 @@ use serde::Serialize;
 
 use crate::conversations::{message, timeline};
 use crate::providers::provider;
-use crate::rounds::active_round::ActiveRound;
 use crate::rounds::round;
 use crate::runs::scheduling::plan;
 use crate::runs::scheduling::plan::{EnqueueRun, MessageRef, NewMessage, Plan, PlanChange};
@@ -135,42 +134,41 @@ impl PlannerFixture {
         } = change
         {
             assert!(self.state.round.is_none(), "I1: another round is active");
-            let mut row = round::new_model(id, self.state.conversation.id, kind, seed, self.now);
-            row.trigger_message_id = self.resolve(trigger);
-            let slots = plan::new_slots(id, 0, slots);
-            self.state.round = Some(ActiveRound { row, slots });
+            let slots = plan::new_slots(0, slots);
+            let here = self.state.conversation.id;
+            let mut round = round::new_model(id, here, kind, seed, self.now, slots);
+            round.trigger_message_id = self.resolve(trigger);
+            self.state.round = Some(round);
             return;
         }
         let round = self.state.round.as_mut().expect("a round is active");
         match change {
             PlanChange::EndRound { id, .. } => {
-                assert_eq!(round.row.id, id);
+                assert_eq!(round.id, id);
                 self.state.round = None;
             }
             PlanChange::MoveRound { id, state, cursor } => {
-                assert_eq!(round.row.id, id);
-                assert!(cursor >= round.row.cursor, "a cursor never goes back");
-                (round.row.state, round.row.cursor) = (state, cursor);
+                assert_eq!(round.id, id);
+                assert!(cursor >= round.cursor, "a cursor never goes back");
+                (round.state, round.cursor) = (state, cursor);
             }
             PlanChange::ReplaceSlots {
                 round: id,
                 from,
                 slots,
             } => {
-                assert_eq!(round.row.id, id);
-                round.slots.retain(|it| it.position < from);
-                round.slots.extend(plan::new_slots(id, from, slots));
+                assert_eq!(round.id, id);
+                round.slots.replace_from(from, plan::new_slots(from, slots));
             }
             PlanChange::MarkSlot {
                 round: id,
                 position,
                 status,
-                ..
+                skip_reason,
             } => {
-                assert_eq!(round.row.id, id);
-                let mut slots = round.slots.iter_mut();
-                let slot = slots.find(|it| it.position == position);
-                slot.expect("a slot").status = status;
+                assert_eq!(round.id, id);
+                assert!(round.slots.at(position).is_some(), "the slot exists");
+                round.slots.mark(position, status, skip_reason);
             }
             other => panic!("not a change of a round: {other:?}"),
         }

@@ -187,7 +187,7 @@ fn assert_command_effect(
     fixture: &PlannerFixture,
 ) {
     let s = &fixture.state;
-    let state = s.round.as_ref().map(|it| it.row.state);
+    let state = s.round.as_ref().map(|it| it.state);
     let queued = s.queued.as_ref();
     match command {
         Command::MessagePosted(_) => {
@@ -203,7 +203,7 @@ fn assert_command_effect(
                 let is_forced = queued.kind == RunKind::ForceTalk;
                 assert!(is_forced || queued.kind == RunKind::UserTurn, "{queued:?}");
                 assert_eq!(queued.slot_position, Some(0));
-                assert_eq!(queued.round_id, s.round.as_ref().map(|it| it.row.id));
+                assert_eq!(queued.round_id, s.round.as_ref().map(|it| it.id));
             }
             assert_nothing_discarded(before, fixture);
         }
@@ -289,12 +289,11 @@ fn assert_newer_rounds_unchanged(
         return;
     };
     let run = before.running.as_ref().expect("a run was running");
-    let is_turn = run.round_id == Some(round.row.id) && run.slot_position == Some(round.row.cursor);
+    let is_turn = run.round_id == Some(round.id) && run.slot_position == Some(round.cursor);
     if !is_turn {
-        let after = fixture.state.round.as_ref().map(|it| &it.row);
         assert_eq!(
-            after,
-            Some(&round.row),
+            fixture.state.round.as_ref(),
+            Some(round),
             "the end of {run:?} changed another round"
         );
     }

@@ -7,7 +7,6 @@ use base::ids::{MembershipId, MessageId, RoundId, RunId};
 use proptest::prelude::*;
 use proptest::sample::select;
 
-use crate::rounds::active_round::ActiveRound;
 use crate::rounds::{round, slot};
 use crate::runs::scheduling::command::{Command, ExecutionEnd};
 use crate::runs::scheduling::planner::fixture::{
@@ -150,7 +149,7 @@ impl PropertyTest {
             TestAction::AllActivated(true) => s.space.replies_per_turn = RepliesPerTurn::Activated,
             TestAction::AllActivated(false) => s.space.replies_per_turn = RepliesPerTurn::One,
             TestAction::EditQueue(slots, is_fresh) => {
-                let round = s.round.as_ref().map(|it| it.row.id);
+                let round = s.round.as_ref().map(|it| it.id);
                 return Some(Command::EditQueue {
                     round: round.filter(|_| is_fresh).unwrap_or_else(RoundId::new),
                     slots: slots.into_iter().map(MembershipId).collect(),
@@ -324,30 +323,30 @@ fn control_command(control: ControlAction, fixture: &PlannerFixture) -> Option<C
 /// A generating round has a run of its current slot; a paused or failed one has none
 /// queued.
 fn assert_round_progresses(
-    round: &ActiveRound,
+    round: &round::Model,
     queued: Option<&run::Model>,
     running: Option<&run::Model>,
 ) {
     let is_turn = |run: &run::Model| {
-        run.round_id == Some(round.row.id) && run.slot_position == Some(round.row.cursor)
+        run.round_id == Some(round.id) && run.slot_position == Some(round.cursor)
     };
-    match round.row.state {
+    match round.state {
         round::RoundState::Generating => assert!(
             queued.is_some_and(is_turn) || running.is_some_and(is_turn),
             "I2: no run continues the round {round:?}"
         ),
         round::RoundState::Paused | round::RoundState::Failed => assert!(
-            queued.is_none_or(|it| it.round_id != Some(round.row.id)),
+            queued.is_none_or(|it| it.round_id != Some(round.id)),
             "I3: a paused or failed round has a queued run"
         ),
     }
 }
 
 /// Slots before the cursor are spoken or skipped, those from the cursor on are pending.
-fn assert_cursor(round: &ActiveRound) {
-    for it in &round.slots {
+fn assert_cursor(round: &round::Model) {
+    for it in &round.slots.0 {
         let is_pending = it.status == slot::SlotStatus::Pending;
-        assert_eq!(it.position >= round.row.cursor, is_pending, "I4: {round:?}");
+        assert_eq!(it.position >= round.cursor, is_pending, "I4: {round:?}");
     }
 }
 
@@ -370,7 +369,7 @@ proptest! {
         }
         test.run_until_idle();
 
-        let state = test.fixture.state.round.map(|it| it.row.state);
+        let state = test.fixture.state.round.map(|it| it.state);
         prop_assert!(state != Some(round::RoundState::Generating), "the round has no run");
     }
 }

@@ -37,16 +37,16 @@ pub fn edit(round: RoundId, slots: &[MembershipId]) -> Command {
 
 impl PlannerFixture {
     fn edit_queue(&mut self, slots: &[MembershipId]) -> Result<Vec<String>, CommandError> {
-        let round = self.state.round.as_ref().expect("a round").row.id;
+        let round = self.state.round.as_ref().expect("a round").id;
         self.run_command(&edit(round, slots))
     }
 
     /// Returns the pending speakers with their reasons.
     fn pending_slots(&self) -> Vec<(MembershipId, &str)> {
         let round = self.state.round.as_ref().expect("a round");
-        let slots = round.slots.iter();
+        let slots = round.slots.0.iter();
         slots
-            .filter(|it| it.position >= round.row.cursor)
+            .filter(|it| it.position >= round.cursor)
             .map(|it| (it.space_membership_id, it.chosen_because.as_str()))
             .collect()
     }
@@ -152,7 +152,7 @@ fn an_unschedulable_member_cannot_be_queued() {
 #[test]
 fn a_list_for_another_round_is_stale() {
     let mut fixture = running();
-    let old = fixture.state.round.as_ref().unwrap().row.id;
+    let old = fixture.state.round.as_ref().unwrap().id;
     fixture.post_as_eve("And now?").unwrap();
     let mut idle = PlannerFixture::with_characters(&["Ada"]);
 
@@ -198,7 +198,7 @@ fn a_paused_or_failed_round_keeps_its_state_when_its_queue_is_edited() {
 
     assert_eq!(of_paused, ["slots from 1: Cid"]);
     assert_eq!(of_failed, ["slots from 0: Cid, Bob"]);
-    let state = |fixture: &PlannerFixture| fixture.state.round.as_ref().map(|it| it.row.state);
+    let state = |fixture: &PlannerFixture| fixture.state.round.as_ref().map(|it| it.state);
     assert_eq!(state(&paused), Some(RoundState::Paused));
     assert_eq!(state(&failed), Some(RoundState::Failed));
     paused.run_command(&Command::Resume).unwrap();

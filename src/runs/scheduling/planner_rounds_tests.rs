@@ -191,8 +191,8 @@ fn a_paused_round_resumes_at_the_slot_after_the_skipped_one() {
     let round = fixture.state.round.clone().unwrap();
     let resumed = fixture.run_command(&Command::Resume).unwrap();
 
-    assert_eq!((round.row.state, round.row.cursor), (RoundState::Paused, 2));
-    assert_eq!(round.slots[1].status, slot::SlotStatus::Skipped);
+    assert_eq!((round.state, round.cursor), (RoundState::Paused, 2));
+    assert_eq!(round.slots.0[1].status, slot::SlotStatus::Skipped);
     assert_eq!(resumed.last().unwrap(), "queue Cid: user_turn, resume");
 }
 
@@ -202,7 +202,7 @@ fn a_stop_of_a_failed_round_leaves_it_failed_and_a_message_starts_a_new_one() {
     fixture.end_run(failure());
 
     let stopped = fixture.run_command(&STOP).unwrap();
-    let state = fixture.state.round.as_ref().unwrap().row.state;
+    let state = fixture.state.round.as_ref().unwrap().state;
     let plan = fixture.post_as_eve("Once more.").unwrap();
 
     assert!(stopped.is_empty());

@@ -53,10 +53,10 @@ fn a_post_keeps_a_queued_forced_turn_as_the_first_slot_of_its_round() {
     assert_eq!(run.debug.chosen_because.as_deref(), Some("forced by Eve"));
     assert_eq!(run.debug.trigger_message_id, Some(MessageId(1)));
     let round = fixture.state.round.clone().unwrap();
-    assert_eq!(run.round_id, Some(round.row.id));
-    let forced: Vec<bool> = round.slots.iter().map(|it| it.forced).collect();
+    assert_eq!(run.round_id, Some(round.id));
+    let forced: Vec<bool> = round.slots.0.iter().map(|it| it.forced).collect();
     assert_eq!(forced, [true, false]);
-    assert_eq!(round.slots[0].chosen_because, "forced by Eve");
+    assert_eq!(round.slots.0[0].chosen_because, "forced by Eve");
     fixture.now = fixture.now.plus_ms(500);
     assert_eq!(fixture.claim_due(), ["claim Bob"], "although he is muted");
     let spoken = fixture.end_run(success("Well."));
@@ -132,7 +132,7 @@ fn a_queue_edit_without_the_forced_speaker_ends_that_turn_with_a_reason() {
     let mut fixture = forced();
     fixture.post_as_eve("Hi.").unwrap();
     let run = fixture.state.queued.clone().unwrap();
-    let round = fixture.state.round.as_ref().unwrap().row.id;
+    let round = fixture.state.round.as_ref().unwrap().id;
 
     let slots = vec![ADA];
     let by = "Eve".to_owned();

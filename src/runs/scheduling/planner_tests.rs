@@ -336,13 +336,13 @@ fn a_round_keeps_its_trigger_and_the_reason_of_its_choice() {
 
     let round = fixture.state.round.unwrap();
     let run = fixture.state.queued.unwrap();
-    assert_eq!(round.row.state, round::RoundState::Generating);
-    assert_eq!(round.row.trigger_message_id, Some(fixture.messages[0].id));
+    assert_eq!(round.state, round::RoundState::Generating);
+    assert_eq!(round.trigger_message_id, Some(fixture.messages[0].id));
     assert_eq!(run.debug.trigger_message_id, Some(fixture.messages[0].id));
-    assert_eq!(run.round_id, Some(round.row.id));
+    assert_eq!(run.round_id, Some(round.id));
     assert_eq!(run.slot_position, Some(0));
     assert_eq!(
         run.debug.chosen_because.unwrap(),
-        round.slots[0].chosen_because
+        round.slots.0[0].chosen_because
     );
 }

@@ -22,18 +22,14 @@ pub fn edit(
     members: &[MembershipId],
     by: &str,
 ) -> Result<(), CommandError> {
-    let present = builder.round.clone().filter(|it| it.row.id == round);
+    let present = builder.round.clone().filter(|it| it.id == round);
     let present = present.ok_or(CommandError::StaleRound)?;
     let speaks = builder
         .running
         .as_ref()
         .is_some_and(|it| builder.is_at_cursor(it));
-    let from = present.row.cursor + i64::from(speaks);
-    let pending: Vec<slot::Model> = present
-        .slots
-        .into_iter()
-        .filter(|it| it.position >= from)
-        .collect();
+    let from = present.cursor + i64::from(speaks);
+    let pending: Vec<slot::Slot> = present.slots.from(from).cloned().collect();
     if pending.iter().map(|it| &it.space_membership_id).eq(members) {
         return Ok(());
     }
@@ -60,7 +56,7 @@ pub fn edit(
 
 /// Returns the slots in their new order; existing slots keep their reason.
 fn arrange_slots(
-    mut pending: Vec<slot::Model>,
+    mut pending: Vec<slot::Slot>,
     members: &[MembershipId],
     by: &str,
 ) -> Vec<SpeakerChoice> {

@@ -26,7 +26,7 @@ pub struct PlanWriter<'a> {
     pub dialect: Backend,
 }
 
-/// What to announce after the commit.
+/// What to announce after the commit, and what is still to be written.
 #[derive(Debug, Default)]
 pub struct WrittenPlan {
     /// The `rev` of the conversation before the step.
@@ -47,6 +47,15 @@ pub struct WrittenPlan {
     pub cancel_requested: Vec<run::Model>,
     /// Lets the caller verify whether the transaction committed.
     pub proof: Option<CommitProof>,
+    /// Set while the row of the active round is outdated or missing; `None` after the plan.
+    pub unwritten_round: Option<UnwrittenRound>,
+}
+
+/// How the changes of the active round have to be written.
+#[derive(Clone, Copy, Debug)]
+pub enum UnwrittenRound {
+    Insert,
+    Update,
 }
 
 /// A message to announce.
@@ -80,6 +89,8 @@ impl PlanWriter<'_> {
                 .await?;
             base::fail_point!("step.between", ?);
         }
+        // Before the run that may be queued, which refers to it.
+        self.write_round(&schedule, &mut written).await?;
         // Messages are announced first, so the ends get later numbers.
         for (run, rev) in &mut written.ended {
             // The message of a successful run is its event.
@@ -145,7 +156,7 @@ impl PlanWriter<'_> {
             | PlanChange::MoveRound { .. }
             | PlanChange::ReplaceSlots { .. }
             | PlanChange::MarkSlot { .. } => {
-                self.change_round(schedule, change).await?;
+                self.change_round(schedule, written, change).await?;
                 return Ok(true);
             }
             other => {

@@ -1,71 +1,92 @@
-//! Writes the changes of a plan to rounds and their slots.
+//! Applies the changes of a plan to the active round, and writes each changed round once for each
+//! plan.
 
-use sea_orm::{DbErr, EntityTrait, IntoActiveModel};
+use sea_orm::DbErr;
 
-use crate::rounds::active_round::ActiveRound;
-use crate::rounds::{round, slot};
+use crate::rounds::round;
 use crate::runs::scheduling::plan;
 use crate::runs::scheduling::plan::PlanChange;
 use crate::runs::scheduling::state::schedule_state::ScheduleState;
-use crate::runs::store::plan_writer::{PlanWriter, resolve_message};
+use crate::runs::store::plan_writer::{PlanWriter, UnwrittenRound, WrittenPlan, resolve_message};
 
 impl PlanWriter<'_> {
-    /// Writes a change of the active round or of one of its slots.
+    /// Applies a change to the loaded round. Writes its row if the change ends it, because another
+    /// round may follow in the same plan.
     pub(super) async fn change_round(
         &self,
         schedule: &mut ScheduleState,
+        written: &mut WrittenPlan,
         change: PlanChange,
     ) -> Result<(), DbErr> {
+        if let PlanChange::NewRound {
+            id,
+            kind,
+            trigger,
+            seed,
+            slots,
+        } = change
+        {
+            let slots = plan::new_slots(0, slots);
+            let conversation = schedule.conversation.id;
+            let mut round = round::new_model(id, conversation, kind, seed, self.now, slots);
+            round.trigger_message_id = resolve_message(trigger, schedule);
+            schedule.round = Some(round);
+            written.unwritten_round = Some(UnwrittenRound::Insert);
+            return Ok(());
+        }
+        let Some(round) = schedule.round.as_mut() else {
+            return Ok(());
+        };
+        written
+            .unwritten_round
+            .get_or_insert(UnwrittenRound::Update);
         match change {
-            PlanChange::NewRound {
-                id,
-                kind,
-                trigger,
-                seed,
-                slots,
-            } => {
-                let mut row = round::new_model(id, schedule.conversation.id, kind, seed, self.now);
-                row.trigger_message_id = resolve_message(trigger, schedule);
-                round::Entity::insert(row.clone().into_active_model())
-                    .exec_without_returning(self.tx)
-                    .await?;
-                let slots = slot::insert(self.tx, &plan::new_slots(id, 0, slots)).await?;
-                schedule.round = Some(ActiveRound { row, slots });
-            }
             PlanChange::EndRound { id, status, reason } => {
-                round::end_round(self.tx, id, status, reason).await?;
+                debug_assert_eq!(round.id, id);
+                round.status = status;
+                round.ended_reason = Some(reason.to_owned());
+                self.write_round(schedule, written).await?;
                 schedule.round = None;
             }
             PlanChange::MoveRound { id, state, cursor } => {
-                round::update_progress(self.tx, id, state, cursor).await?;
-                if let Some(round) = schedule.round.as_mut() {
-                    round.row.state = state;
-                    round.row.cursor = cursor;
-                }
+                debug_assert_eq!(round.id, id);
+                (round.state, round.cursor) = (state, cursor);
             }
-            PlanChange::ReplaceSlots { round, from, slots } => {
-                let slots = plan::new_slots(round, from, slots);
-                let slots = slot::replace(self.tx, round, from, &slots).await?;
-                if let Some(round) = schedule.round.as_mut() {
-                    round.slots.retain(|it| it.position < from);
-                    round.slots.extend(slots);
-                }
+            PlanChange::ReplaceSlots {
+                round: id,
+                from,
+                slots,
+            } => {
+                debug_assert_eq!(round.id, id);
+                round.slots.replace_from(from, plan::new_slots(from, slots));
             }
             PlanChange::MarkSlot {
-                round,
+                round: id,
                 position,
                 status,
                 skip_reason,
             } => {
-                slot::set_status(self.tx, round, position, status, skip_reason).await?;
-                let slots = schedule.round.iter_mut().flat_map(|it| it.slots.iter_mut());
-                for slot in slots.filter(|it| it.position == position) {
-                    slot.status = status;
-                    slot.skip_reason = skip_reason.map(str::to_owned);
-                }
+                debug_assert_eq!(round.id, id);
+                round.slots.mark(position, status, skip_reason);
             }
             _ => {}
         }
         Ok(())
+    }
+
+    /// Writes the row of the active round if it has changed.
+    pub(super) async fn write_round(
+        &self,
+        schedule: &ScheduleState,
+        written: &mut WrittenPlan,
+    ) -> Result<(), DbErr> {
+        let Some(round) = schedule.round.clone() else {
+            return Ok(());
+        };
+        match written.unwritten_round.take() {
+            Some(UnwrittenRound::Insert) => round::insert(self.tx, round).await,
+            Some(UnwrittenRound::Update) => round::update(self.tx, round).await,
+            None => Ok(()),
+        }
     }
 }

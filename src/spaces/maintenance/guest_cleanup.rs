@@ -2,7 +2,7 @@
 //! neither a session nor a membership.
 //!
 //! **Invariant:** a membership is deleted only under the lock of its space, while its status is
-//! removed and no message, run or slot refers to it: history keeps every author. A guest account is
+//! removed and no message or run refers to it: history keeps every author. A guest account is
 //! deleted only without a session and without a membership.
 
 use base::clock::Timestamp;
@@ -22,10 +22,9 @@ use crate::spaces::{membership, space};
 const BATCH_SIZE: u64 = 50;
 
 /// Tables and columns that refer to a membership.
-const REFERENCES: [(&str, &str); 3] = [
+const REFERENCES: [(&str, &str); 2] = [
     ("messages", "space_membership_id"),
     ("conversation_runs", "speaker_space_membership_id"),
-    ("round_slots", "space_membership_id"),
 ];
 
 /// Deletes the membership of a guest who just left and never wrote, and the account if it has no

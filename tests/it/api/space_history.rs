@@ -135,14 +135,16 @@ async fn stored_history(facts: &mut DatabaseFacts) -> Vec<Vec<TextRow>> {
          JOIN conversations c ON c.id = m.conversation_id \
          JOIN conversation_runs r ON r.id = s.conversation_run_id ORDER BY 1, 2, 3, 4, 5",
         "SELECT r.status, r.kind, r.state, CAST(r.cursor AS TEXT), CAST(r.seed AS TEXT), r.ended_reason, \
-         CAST(m.seq AS TEXT), CAST(s.position AS TEXT), s.status, s.chosen_because, p.cached_display_name \
+         CAST(m.seq AS TEXT), CAST(s.value ->> 'position' AS TEXT), s.value ->> 'status', \
+         s.value ->> 'chosen_because', p.cached_display_name \
          FROM conversation_rounds r LEFT JOIN messages m ON m.id = r.trigger_message_id \
-         JOIN round_slots s ON s.round_id = r.id \
-         JOIN space_memberships p ON p.id = s.space_membership_id \
+         CROSS JOIN {slots} \
+         JOIN space_memberships p ON p.id = CAST(s.value ->> 'space_membership_id' AS BIGINT) \
          WHERE r.status <> 'active' ORDER BY 5, 8",
         "SELECT name, value FROM space_variables ORDER BY 1",
     ] {
-        all.push(facts.rows(sql).await);
+        let sql = sql.replace("{slots}", facts.slots());
+        all.push(facts.rows(&sql).await);
     }
     all
 }
@@ -218,6 +220,30 @@ on_sqlite! {
         new.close().await;
     }
 
+    async fn a_slot_of_a_deleted_membership_is_not_exported(backend) {
+        let (app, upstream) = (TestApp::start(backend).await, FakeProvider::start().await);
+        let ann = app.admin().await;
+        let space = create_space_with_history(&app, &ann, &upstream).await;
+        let mut facts = DatabaseFacts::open(&app.database).await;
+        let n_slots = "SELECT CAST(sum(json_array_length(slots)) AS TEXT) FROM conversation_rounds";
+        let before = facts.number(n_slots).await;
+        facts.execute(
+            "UPDATE conversation_rounds SET slots = json_insert(slots, '$[#]', json_object('position', 9, \
+             'space_membership_id', 999999, 'status', 'skipped', 'chosen_because', '', 'forced', json('false')))"
+        ).await;
+        let file = fetch(&ann, &format!("/api/spaces/{}/export", id(&space))).await;
+
+        let done = import(&ann, IMPORT, "inn.zip", &file).await;
+
+        assert_eq!(done["status"], "succeeded", "{done}");
+        let imported = format!(
+            "{n_slots} WHERE conversation_id IN (SELECT id FROM conversations WHERE space_id = {})",
+            done["space_id"]
+        );
+        assert_eq!(facts.number(&imported).await, before);
+        app.close().await;
+    }
+
     async fn a_file_without_history_is_still_imported(backend) {
         let (app, upstream) = (TestApp::start(backend).await, FakeProvider::start().await);
         let ann = app.admin().await;
@@ -256,6 +282,7 @@ on_sqlite! {
             ("a run that runs", lines.replace("\"status\":\"failed\"", "\"status\":\"running\"")),
             ("an active round", lines.replacen("\"status\":\"finished\"", "\"status\":\"active\"", 1)),
             ("a round twice", lines.clone() + &lines),
+            ("two slots at one position", lines.replace("\"position\":1,", "\"position\":0,")),
             ("a run of nobody", lines.replace("\"seat\":", "\"seat\":9")),
             ("a word that is too long", lines.replace("\"ended_reason\":\"", &format!("\"ended_reason\":\"{}", "x".repeat(65)))),
             ("noise", "noise".to_owned()),

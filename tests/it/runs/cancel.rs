@@ -39,7 +39,7 @@ on_sqlite! {
         assert_eq!(app.events.event_names_since(n_events), Vec::<String>::new(), "events were sent after the stop");
         let runtime = app.runtime().await;
         assert_eq!(runtime.state(), ConversationState::Paused);
-        assert_eq!(runtime.round.map(|it| it.row.cursor), Some(0));
+        assert_eq!(runtime.round.map(|it| it.cursor), Some(0));
         assert!(app.engine.live_text(app.conversation).is_none());
         app.close().await;
     }
@@ -111,7 +111,7 @@ on_sqlite! {
         assert_eq!(app.only_run().await.status, RunStatus::Canceled);
         assert!(app.answers().await.is_empty());
         let round = app.runtime().await.round.expect("no round is waiting");
-        assert_eq!(round.row.state, round::RoundState::Paused);
+        assert_eq!(round.state, round::RoundState::Paused);
         app.close().await;
     }
 

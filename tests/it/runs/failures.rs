@@ -41,10 +41,7 @@ async fn fails_with(app: EngineTest, code: &str, repair: impl AsyncFnOnce(&Engin
     assert_eq!(event["error"]["code"], code);
     assert_eq!(event["run"]["id"], json!(run.id));
     let round = app.runtime().await.round.expect("no round is waiting");
-    assert_eq!(
-        (round.row.state, round.row.cursor),
-        (round::RoundState::Failed, 0)
-    );
+    assert_eq!((round.state, round.cursor), (round::RoundState::Failed, 0));
     assert!(app.answers().await.is_empty());
 
     repair(&app).await;

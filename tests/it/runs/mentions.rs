@@ -2,8 +2,7 @@
 
 use base::ids::MembershipId;
 use tavern::seeded_random::SeededRandom;
-use troupe::rounds::active_round::ActiveRound;
-use troupe::rounds::slot;
+use troupe::rounds::{round, slot};
 use troupe::spaces::membership;
 use troupe::spaces::space::{Model as Space, RepliesPerTurn, ReplyOrder};
 use troupe::speakers::selection::{Candidate, SelectionInput, SelectionTrigger, SpeakerChoice};
@@ -69,12 +68,12 @@ on_sqlite! {
 
         app.user.post("Hello.").await;
 
-        let round = ActiveRound::find(app.db.reader(), app.conversation).await;
+        let round = round::find_active(app.db.reader(), app.conversation).await;
         let round = round.expect("the query failed").expect("no round is active");
         let members = membership::list_for_space(app.db.reader(), app.space).await;
-        let drawn = reproduce_rolls(&members.expect("the query failed"), round.row.seed);
-        let of = |it: slot::Model| SpeakerChoice::new(it.space_membership_id, it.chosen_because);
-        let stored: Vec<SpeakerChoice> = round.slots.into_iter().map(of).collect();
+        let drawn = reproduce_rolls(&members.expect("the query failed"), round.seed);
+        let of = |it: slot::Slot| SpeakerChoice::new(it.space_membership_id, it.chosen_because);
+        let stored: Vec<SpeakerChoice> = round.slots.0.into_iter().map(of).collect();
         assert_eq!(stored, drawn);
         gate.open();
         app.settle().await;

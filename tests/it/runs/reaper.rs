@@ -3,7 +3,7 @@
 
 use base::clock::Clock;
 use base::ids::RoundId;
-use sea_orm::{ActiveModelTrait, EntityTrait, IntoActiveModel};
+use sea_orm::{ActiveModelTrait, IntoActiveModel};
 use troupe::db::backend::Backend;
 use troupe::rounds::round;
 use troupe::runs::execution::recovery::RecoveryReport;
@@ -159,22 +159,9 @@ impl EngineTest {
 
     /// Inserts an active round that no run advances.
     async fn insert_orphaned_round(&self) {
-        let row = round::Model {
-            id: RoundId::new(),
-            conversation_id: self.conversation,
-            status: round::RoundStatus::Active,
-            kind: round::RoundKind::UserTurn,
-            state: round::RoundState::Generating,
-            cursor: 0,
-            trigger_message_id: None,
-            seed: 0,
-            ended_reason: None,
-            created_at: self.clock.now(),
-        };
-        let insert = round::Entity::insert(row.into_active_model());
-        let inserted = insert
-            .exec_without_returning(self.db.heartbeat_connection())
-            .await;
+        let (id, kind) = (RoundId::new(), round::RoundKind::UserTurn);
+        let row = round::new_model(id, self.conversation, kind, 0, self.clock.now(), vec![]);
+        let inserted = round::insert(self.db.heartbeat_connection(), row).await;
         inserted.expect("the query failed");
     }
 }

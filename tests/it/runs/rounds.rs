@@ -4,7 +4,6 @@ use serde_json::json;
 use tavern::cards::card::Card;
 use troupe::characters::character;
 use troupe::conversations::message::Visibility;
-use troupe::rounds::active_round::ActiveRound;
 use troupe::rounds::{round, slot};
 use troupe::runs::reading::views::ConversationState;
 use troupe::runs::store::run::{RunReason, RunStatus};
@@ -52,15 +51,15 @@ impl EngineTest {
         all.map(|it| name(it.space_membership_id)).collect()
     }
 
-    pub async fn round(&self) -> ActiveRound {
+    pub async fn round(&self) -> round::Model {
         self.runtime().await.round.expect("no round is active")
     }
 
     /// State, cursor, and the status of each slot.
     pub async fn round_progress(&self) -> (round::RoundState, i64, Vec<slot::SlotStatus>) {
         let round = self.round().await;
-        let slots = round.slots.iter().map(|it| it.status).collect();
-        (round.row.state, round.row.cursor, slots)
+        let slots = round.slots.0.iter().map(|it| it.status).collect();
+        (round.state, round.cursor, slots)
     }
 
     pub async fn mute(&self, name: &str) {
@@ -214,7 +213,12 @@ on_sqlite! {
         assert_eq!(progress.2, [SPOKEN, PENDING, PENDING], "a later slot was changed");
         assert_eq!(app.speakers().await, ["Eve", "Ada", "Bob"]);
         let mut facts = app.facts().await;
-        let skipped = facts.rows("SELECT skip_reason FROM round_slots WHERE status = 'skipped'").await;
+        let skipped = format!(
+            "SELECT s.value ->> 'skip_reason' FROM conversation_rounds r, {} \
+             WHERE s.value ->> 'status' = 'skipped'",
+            facts.slots()
+        );
+        let skipped = facts.rows(&skipped).await;
         assert_eq!(skipped.len(), 1);
         assert!(format!("{skipped:?}").contains("not_schedulable"), "{skipped:?}");
         assert_eq!(app.runtime().await.state(), ConversationState::Idle);

@@ -167,7 +167,7 @@ async fn assert_discarded(app: &EngineTest) {
         (RunStatus::Canceled, reason)
     );
     assert!(app.answers().await.is_empty());
-    assert_eq!(app.runtime().await.round.map(|it| it.row.state), None);
+    assert_eq!(app.runtime().await.round.map(|it| it.state), None);
 }
 
 /// Only stores the change, like a node that crashes afterwards.

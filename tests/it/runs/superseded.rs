@@ -73,8 +73,8 @@ on_sqlite! {
             assert_eq!(planned.chosen_because.as_deref(), Some("forced by Zoe"));
         }
         let round = app.runtime().await.round.expect("no round is active");
-        assert!(round.slots[0].forced);
-        assert_eq!(round.slots[0].space_membership_id, app.membership("Bob").await.id);
+        assert!(round.slots.0[0].forced);
+        assert_eq!(round.slots.0[0].space_membership_id, app.membership("Bob").await.id);
         app.close().await;
     }
 

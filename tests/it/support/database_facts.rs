@@ -147,6 +147,15 @@ impl DatabaseFacts {
         format!("CAST({column} AS TEXT)")
     }
 
+    /// Returns what a query reads the slots of the rounds `r` from, each as the JSON document
+    /// `s.value`.
+    pub fn slots(&self) -> &'static str {
+        match self {
+            DatabaseFacts::Sqlite(_) => "json_each(r.slots) s",
+            DatabaseFacts::Postgres(_) => "jsonb_array_elements(r.slots) s",
+        }
+    }
+
     /// Returns `(seq, role, content)` of every message that is not hidden.
     pub async fn timeline(&mut self, conversation: i64) -> Vec<(i64, String, String)> {
         let sql = format!(

@@ -126,16 +126,21 @@ fn rounds_move_on(facts: &DatabaseFacts) -> Vec<Invariant> {
 
 /// Slots before the cursor are finished; slots after it are pending.
 fn cursors(facts: &DatabaseFacts) -> Vec<Invariant> {
+    let (position, status) = (
+        "CAST(s.value ->> 'position' AS BIGINT)",
+        "s.value ->> 'status'",
+    );
     let slot = format!(
-        "{} || ' slot ' || {} || ' ' || s.status",
+        "{} || ' slot ' || {} || ' ' || ({status})",
         facts.hex("r.id"),
-        facts.text("s.position")
+        facts.text(position)
     );
     vec![Invariant {
         name: "I4: slots before the cursor are spoken or skipped, slots after it are pending",
         violations_sql: format!(
-            "SELECT {slot} FROM round_slots s JOIN conversation_rounds r ON r.id = s.round_id \
-             WHERE (s.position < r.cursor AND s.status NOT IN ('spoken', 'skipped')) OR (s.position > r.cursor AND s.status <> 'pending')"
+            "SELECT {slot} FROM conversation_rounds r, {} \
+             WHERE ({position} < r.cursor AND ({status}) NOT IN ('spoken', 'skipped')) OR ({position} > r.cursor AND ({status}) <> 'pending')",
+            facts.slots()
         ),
     }]
 }

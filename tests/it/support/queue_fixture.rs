@@ -91,23 +91,16 @@ impl QueueFixture {
 
     /// Returns a finished round.
     pub fn past_round(&self) -> round::Model {
+        let (id, kind) = (RoundId::new(), round::RoundKind::UserTurn);
+        let here = self.engine_test.conversation;
         round::Model {
-            id: RoundId::new(),
-            conversation_id: self.engine_test.conversation,
             status: round::RoundStatus::Finished,
-            kind: round::RoundKind::UserTurn,
-            state: round::RoundState::Generating,
-            cursor: 0,
-            trigger_message_id: None,
-            seed: 0,
-            ended_reason: None,
-            created_at: self.now(),
+            ..round::new_model(id, here, kind, 0, self.now(), vec![])
         }
     }
 
     pub async fn insert_round(&self, round: &round::Model) -> Result<(), DbErr> {
-        let insert = round::Entity::insert(round.clone().into_active_model());
-        insert.exec_without_returning(self.db()).await.map(|_| ())
+        round::insert(self.db(), round.clone()).await
     }
 
     pub async fn row(&self, id: RunId) -> run::Model {

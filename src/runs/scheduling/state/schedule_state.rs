@@ -6,7 +6,7 @@ use std::collections::{HashMap, HashSet};
 use base::ids::{CharacterId, MembershipId};
 
 use crate::conversations::{conversation, message};
-use crate::rounds::active_round::ActiveRound;
+use crate::rounds::round;
 use crate::runs::scheduling::state::command_facts::CommandFacts;
 use crate::runs::store::run;
 use crate::spaces::{membership, space};
@@ -22,7 +22,7 @@ pub struct ScheduleState {
     /// loaded message or the command refers.
     pub members: Vec<membership::Model>,
     /// The active round.
-    pub round: Option<ActiveRound>,
+    pub round: Option<round::Model>,
     pub queued: Option<run::Model>,
     pub running: Option<run::Model>,
     /// The newest message that is not hidden.
@@ -47,7 +47,7 @@ impl ScheduleState {
     /// Returns the memberships that the loaded data refers to.
     pub(super) fn referenced_members(&self) -> impl Iterator<Item = MembershipId> {
         let runs = [&self.queued, &self.running].into_iter().flatten();
-        let slots = self.round.iter().flat_map(|it| &it.slots);
+        let slots = self.round.iter().flat_map(|it| &it.slots.0);
         (self.last_speaker.into_iter())
             .chain(runs.map(|it| it.speaker_space_membership_id))
             .chain(slots.map(|it| it.space_membership_id))

@@ -21,7 +21,7 @@ use moka::sync::Cache;
 
 use crate::conversations::{conversation, message};
 use crate::memory_limited_cache::memory_limited_cache;
-use crate::rounds::active_round::ActiveRound;
+use crate::rounds::round;
 use crate::runs::scheduling::state::schedule_state::ScheduleState;
 use crate::runs::store::plan_writer::WrittenPlan;
 use crate::runs::store::run;
@@ -58,7 +58,7 @@ pub struct CachedState {
     /// With the heartbeat and the wait that it had at the last step.
     pub running: Option<run::Model>,
     pub queued: Option<run::Model>,
-    pub round: Option<ActiveRound>,
+    pub round: Option<round::Model>,
     pub tail: Option<message::Model>,
 }
 

@@ -11,7 +11,7 @@ use crate::characters::character;
 use crate::conversations::{conversation, message, swipe, timeline};
 use crate::db::id_list::padded;
 use crate::providers::usable_providers::UsableProviders;
-use crate::rounds::active_round::ActiveRound;
+use crate::rounds::round;
 use crate::runs::scheduling::command::Command;
 use crate::runs::scheduling::state::command_facts::{CommandFacts, RegenerateFacts, TargetMessage};
 use crate::runs::scheduling::state::schedule_state::ScheduleState;
@@ -89,7 +89,7 @@ async fn load_states(
     let ids = padded(without_runs.map(|row| row.id));
     let mut runs = run::list_active(tx, &ids).await?;
     let mut tails = timeline::list_tails(tx, unknown()).await?;
-    let mut rounds = ActiveRound::list(tx, &padded(unknown().map(|row| row.id))).await?;
+    let mut rounds = round::list_active(tx, &padded(unknown().map(|row| row.id))).await?;
     let with_runs = known.values().filter(|it| has_runs(it));
     runs.extend(with_runs.flat_map(|it| it.queued.iter().chain(&it.running).cloned()));
     tails.extend(known.values().filter_map(|it| it.tail.clone()));
@@ -104,7 +104,7 @@ async fn load_states(
         ScheduleState {
             queued: run_in(RunStatus::Queued),
             running: run_in(RunStatus::Running),
-            round: remove_first(&mut rounds, |it| it.row.conversation_id == id),
+            round: remove_first(&mut rounds, |it| it.conversation_id == id),
             tail: remove_first(&mut tails, |it| it.conversation_id == id),
             last_speaker: conversation.last_speaker_membership_id,
             members: rosters[&space.id].to_vec(),
@@ -173,7 +173,7 @@ async fn assert_current(tx: &impl ConnectionTrait, states: &[ScheduleState]) -> 
             compared(running),
             "the running run is not current"
         );
-        let round = ActiveRound::list(tx, &[row.id]).await?.pop();
+        let round = round::find_active(tx, row.id).await?;
         assert_eq!(state.round, round, "the round is not current");
         let tail = timeline::list_tails(tx, [row]).await?.pop();
         assert_eq!(state.tail, tail, "the newest message is not current");
