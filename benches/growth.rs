@@ -2,7 +2,9 @@
 //! members, conversations of a space.
 //!
 //! Each query runs on a small and on a large database with the same live data. The ratio of the
-//! medians should stay near 1. Nothing is asserted, because results on a busy machine are not valid.
+//! medians should stay near 1. Also measures a branch of all messages of the large database in
+//! relation to a plain copy of the rows (goal: at most 1.5). Nothing is asserted, because results on
+//! a busy machine are not valid.
 //! Runs on SQLite, and on PostgreSQL if `TROUPE_TEST_POSTGRES_URL` is the URL of a server.
 
 // A benchmark prints its results and panics on errors.
@@ -17,9 +19,11 @@ mod support {
 
 use std::time::{Duration, Instant};
 
+use base::clock::Timestamp;
 use base::ids::{ConversationId, SpaceId};
 use sea_orm::{ConnectionTrait, DbErr, EntityTrait};
-use troupe::conversations::{conversation, newest_messages, timeline};
+use troupe::conversations::branching::NewBranch;
+use troupe::conversations::{branching, conversation, newest_messages, timeline};
 use troupe::db::connect::{Db, DbOptions};
 use troupe::db::reading::page::PageQuery;
 use troupe::runs::execution::recovery;
@@ -99,9 +103,61 @@ async fn measure(backend: TestBackend) {
         let ratio = many.as_secs_f64() / few.as_secs_f64();
         println!("  {}: {few:?} → {many:?}, × {ratio:.2}", query.name());
     }
+    let ratio = branch_ratio(&large.db).await;
+    println!("  branch of all messages: × {ratio:.2} of a plain copy");
     for database in [small, large] {
         database.db.close().await;
     }
+}
+
+/// Returns the duration of a branch of all messages in relation to a plain copy of the rows: the
+/// median of three.
+async fn branch_ratio(db: &Db) -> f64 {
+    let mut ratios = Vec::new();
+    for _ in 0..3 {
+        let plain = copy_all(db, true).await;
+        let branch = copy_all(db, false).await;
+        ratios.push(branch.as_secs_f64() / plain.as_secs_f64());
+    }
+    ratios.sort_by(f64::total_cmp);
+    ratios[1]
+}
+
+/// Returns the duration of a branch with all messages, or of a plain copy of their rows.
+async fn copy_all(db: &Db, is_plain: bool) -> Duration {
+    let began = Instant::now();
+    let copied: Result<(), DbErr> = db
+        .write(move |tx| {
+            Box::pin(async move {
+                let parent = conversation::lock(tx, CONVERSATION).await?.unwrap();
+                let fork = timeline::list_tails(tx, [&parent]).await?.pop().unwrap();
+                let new = NewBranch {
+                    title: String::new(),
+                    text_bytes: 0,
+                    is_hidden: false,
+                    now: Timestamp(0),
+                };
+                if !is_plain {
+                    branching::create_branch(tx, &parent, &fork, new).await?;
+                    return Ok(());
+                }
+                let branch = branching::insert_branch(tx, &parent, &fork, new).await?;
+                tx.execute_unprepared(&plain_copy(branch.id)).await?;
+                Ok(())
+            })
+        })
+        .await;
+    copied.unwrap();
+    began.elapsed()
+}
+
+fn plain_copy(branch: ConversationId) -> String {
+    let same = "seq, space_membership_id, role, content, visibility, conversation_run_id, \
+        active_swipe, client_id, created_at, edited_at, token_count, metadata";
+    format!(
+        "INSERT INTO messages (conversation_id, {same}, origin_message_id, rev) \
+         SELECT {branch}, {same}, id, 1 FROM messages WHERE conversation_id = {CONVERSATION} ORDER BY seq"
+    )
 }
 
 /// A frequent query.
