@@ -110,13 +110,13 @@ async fn measure(backend: TestBackend) {
     }
 }
 
-/// Returns the duration of a branch of all messages in relation to a plain copy of the rows: the
-/// median of three.
+/// Returns the duration of a branch with all messages divided by that of a plain copy of the rows,
+/// as the median of three.
 async fn branch_ratio(db: &Db) -> f64 {
     let mut ratios = Vec::new();
     for _ in 0..3 {
-        let plain = copy_all(db, true).await;
-        let branch = copy_all(db, false).await;
+        let plain = measure_copy(db, true).await;
+        let branch = measure_copy(db, false).await;
         ratios.push(branch.as_secs_f64() / plain.as_secs_f64());
     }
     ratios.sort_by(f64::total_cmp);
@@ -124,7 +124,7 @@ async fn branch_ratio(db: &Db) -> f64 {
 }
 
 /// Returns the duration of a branch with all messages, or of a plain copy of their rows.
-async fn copy_all(db: &Db, is_plain: bool) -> Duration {
+async fn measure_copy(db: &Db, is_plain: bool) -> Duration {
     let began = Instant::now();
     let copied: Result<(), DbErr> = db
         .write(move |tx| {

@@ -3,9 +3,9 @@
 //! once. Each enqueued run, each claim and each end is a transaction, as in the server, and a
 //! conversation has at most one queued and one running run.
 //!
-//! Prints ended runs per second, also in relation to bare transactions of three statements on the
-//! same database. The two sides alternate (ABBA); the ratio is the median of the samples. Goals: at
-//! least 2.0 of pgbench on PostgreSQL and 4.0 of three commits on SQLite.
+//! Prints ended runs per second, and their ratio to the rate of bare transactions of three statements
+//! on the same database (by pgbench on PostgreSQL). The two sides alternate (ABBA); the ratio is the
+//! median of the samples. Goals: at least 2.0 on PostgreSQL and 4.0 on SQLite.
 //!
 //! Runs on SQLite, and on PostgreSQL if `BENCH_POSTGRES_URL` is the URL of an empty database and
 //! `pgbench` is installed. Nothing is asserted, and results on a machine with other load are not
@@ -41,7 +41,7 @@ use crate::bare_transactions::BareTransactions;
 const CONVERSATIONS: i64 = 1_000;
 const ENQUEUING_TASKS: usize = 16;
 /// The maximum number of runs of a claim.
-const CLAIM: u64 = 32;
+const CLAIM_LIMIT: u64 = 32;
 const SAMPLES: usize = 5;
 const DURATION: Duration = Duration::from_secs(3);
 
@@ -173,7 +173,7 @@ impl Queue {
     async fn dispatch(self: &Arc<Self>) {
         let mut ending = JoinSet::new();
         while !self.is_stopped() {
-            let due = due_runs::list_next_due(self.db.reader(), &[], CLAIM)
+            let due = due_runs::list_next_due(self.db.reader(), &[], CLAIM_LIMIT)
                 .await
                 .unwrap();
             if due.is_empty() {

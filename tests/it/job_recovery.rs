@@ -9,7 +9,8 @@ use crate::support::http_client::{HttpClient, expect, id};
 use crate::support::poll;
 use crate::support::test_space::TestSpace;
 
-/// More than the 2,000 messages that a request copies itself; enough for several batches.
+/// More than the 2,000 messages that are copied within a request, so that a job copies them, in
+/// several batches.
 const N: i64 = 5_000;
 const N_KILLS: usize = 3;
 

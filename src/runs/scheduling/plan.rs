@@ -12,8 +12,8 @@ use crate::runs::scheduling::command::MessageEdit;
 use crate::runs::store::{queue, run};
 use crate::speakers::selection::SpeakerChoice;
 
-/// The changes in the order in which they are applied; all of them commit, or none. The row of a
-/// round is written once, after the other changes or when the round ends.
+/// The changes in the order in which they are applied; all of them commit, or none. The changes to a
+/// round are written to its row together: when the round ends, otherwise after all changes.
 #[derive(Clone, Debug, Default)]
 pub struct Plan {
     pub changes: Vec<PlanChange>,

@@ -47,13 +47,13 @@ pub struct WrittenPlan {
     pub cancel_requested: Vec<run::Model>,
     /// Lets the caller verify whether the transaction committed.
     pub proof: Option<CommitProof>,
-    /// Set while the row of the active round is outdated or missing; `None` after the plan.
-    pub unwritten_round: Option<UnwrittenRound>,
+    /// The pending write of the active round's row; `None` if the row is up to date.
+    pub pending_round_write: Option<RoundWrite>,
 }
 
-/// How the changes of the active round have to be written.
+/// Whether the row of the active round must be inserted or updated.
 #[derive(Clone, Copy, Debug)]
-pub enum UnwrittenRound {
+pub enum RoundWrite {
     Insert,
     Update,
 }
@@ -89,7 +89,7 @@ impl PlanWriter<'_> {
                 .await?;
             base::fail_point!("step.between", ?);
         }
-        // Before the run that may be queued, which refers to it.
+        // The round is written before the queued run, because the run refers to it.
         self.write_round(&schedule, &mut written).await?;
         // Messages are announced first, so the ends get later numbers.
         for (run, rev) in &mut written.ended {

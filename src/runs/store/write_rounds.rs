@@ -1,5 +1,4 @@
-//! Applies the changes of a plan to the active round, and writes each changed round once for each
-//! plan.
+//! Applies the changes of a plan to its rounds, and writes each changed row once.
 
 use sea_orm::DbErr;
 
@@ -7,7 +6,7 @@ use crate::rounds::round;
 use crate::runs::scheduling::plan;
 use crate::runs::scheduling::plan::PlanChange;
 use crate::runs::scheduling::state::schedule_state::ScheduleState;
-use crate::runs::store::plan_writer::{PlanWriter, UnwrittenRound, WrittenPlan, resolve_message};
+use crate::runs::store::plan_writer::{PlanWriter, RoundWrite, WrittenPlan, resolve_message};
 
 impl PlanWriter<'_> {
     /// Applies a change to the loaded round. Writes its row if the change ends it, because another
@@ -31,15 +30,15 @@ impl PlanWriter<'_> {
             let mut round = round::new_model(id, conversation, kind, seed, self.now, slots);
             round.trigger_message_id = resolve_message(trigger, schedule);
             schedule.round = Some(round);
-            written.unwritten_round = Some(UnwrittenRound::Insert);
+            written.pending_round_write = Some(RoundWrite::Insert);
             return Ok(());
         }
         let Some(round) = schedule.round.as_mut() else {
             return Ok(());
         };
         written
-            .unwritten_round
-            .get_or_insert(UnwrittenRound::Update);
+            .pending_round_write
+            .get_or_insert(RoundWrite::Update);
         match change {
             PlanChange::EndRound { id, status, reason } => {
                 debug_assert_eq!(round.id, id);
@@ -83,9 +82,9 @@ impl PlanWriter<'_> {
         let Some(round) = schedule.round.clone() else {
             return Ok(());
         };
-        match written.unwritten_round.take() {
-            Some(UnwrittenRound::Insert) => round::insert(self.tx, round).await,
-            Some(UnwrittenRound::Update) => round::update(self.tx, round).await,
+        match written.pending_round_write.take() {
+            Some(RoundWrite::Insert) => round::insert(self.tx, round).await,
+            Some(RoundWrite::Update) => round::update(self.tx, round).await,
             None => Ok(()),
         }
     }

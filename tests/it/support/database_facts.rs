@@ -147,7 +147,7 @@ impl DatabaseFacts {
         format!("CAST({column} AS TEXT)")
     }
 
-    /// Returns what a query reads the slots of the rounds `r` from, each as the JSON document
+    /// Returns the `FROM` item that lists the slots of the rounds `r`; each slot is the JSON document
     /// `s.value`.
     pub fn slots(&self) -> &'static str {
         match self {
