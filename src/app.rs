@@ -190,7 +190,7 @@ impl App {
             server_addresses: Arc::new(discovery::candidate_addresses(config.bind.port())),
             presence,
             typing,
-            passwords: Passwords::new(),
+            passwords: Passwords::new(config.password_hash_kib)?,
             config: Arc::new(config),
             started_at,
             clock,

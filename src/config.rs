@@ -31,6 +31,7 @@ pub struct Config {
     /// Encrypts provider keys; if absent, one is created and kept in the data directory.
     pub secret_key: Option<SecretText>,
     pub open_registration: bool,
+    pub password_hash_kib: u32,
     pub workers: usize,
     pub max_running_runs: usize,
     /// The same for each provider, so that one that does not respond cannot use all permits.
@@ -143,6 +144,7 @@ impl Config {
             redis_url: reader.text("REDIS_URL").map(SecretText),
             secret_key: reader.secret("TROUPE_SECRET_KEY")?,
             open_registration: reader.flag("TROUPE_OPEN_REGISTRATION", false)?,
+            password_hash_kib: reader.number("PASSWORD_HASH_KIB", 19_456, 8, 1 << 20)?,
             workers: reader.number("TROUPE_WORKERS", 1, 0, 1)?,
             max_running_runs: reader.number("TROUPE_MAX_RUNNING_RUNS", 64, 1, 10_000)?,
             max_running_per_provider: reader.number(

@@ -1,6 +1,7 @@
 //! Hashes and verifies passwords, with a limit on concurrent hashes.
 //!
-//! **Invariant:** a check takes the same time whether the account exists or not.
+//! **Invariant:** a check takes the same time whether the account exists or not, unless the account's
+//! password was hashed with another value of `PASSWORD_HASH_KIB`.
 
 use std::sync::Arc;
 
@@ -11,8 +12,8 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::accounts::username_password::Password;
 
-/// Maximum number of concurrent hashes. Each uses 19 MiB of memory; more of them would not be
-/// faster.
+/// Maximum number of concurrent hashes. Each uses the memory that `PASSWORD_HASH_KIB` sets; more
+/// of them would not be faster.
 const MAX_CONCURRENT_HASHES: usize = 4;
 
 /// The capacity of the memory for computing one hash, of which only the used part becomes
@@ -25,6 +26,8 @@ const BUFFER_BYTES: usize = 33 * 1024 * 1024;
 #[derive(Clone)]
 pub struct Passwords {
     permits: Arc<Semaphore>,
+    /// The cost of new hashes. A check of a stored hash uses the cost that the hash names.
+    cost: Params,
 }
 
 /// A permit to compute hashes. It is released when the value is dropped and its work has ended.
@@ -34,11 +37,15 @@ pub struct HashPermit {
 }
 
 impl Passwords {
-    /// Creates the pool with all permits available.
-    pub fn new() -> Self {
-        Self {
+    /// Creates the pool with all permits available. A new hash uses `memory_kib` KiB of memory.
+    ///
+    /// # Errors
+    /// Returns an error when Argon2 does not allow this amount: it requires at least 8 KiB.
+    pub fn new(memory_kib: u32) -> anyhow::Result<Self> {
+        Ok(Self {
             permits: Arc::new(Semaphore::new(MAX_CONCURRENT_HASHES)),
-        }
+            cost: Params::new(memory_kib, 2, 1, None).context("invalid hash cost")?,
+        })
     }
 
     /// Returns the hash to store for a password.
@@ -47,8 +54,9 @@ impl Passwords {
     /// Returns an error when the hash cannot be computed, for example for lack of memory or random
     /// bytes.
     pub async fn hash(&self, password: Password) -> anyhow::Result<String> {
+        let cost = self.cost.clone();
         run_blocking(&self.acquire_permit().await?, move || {
-            let (argon2, salt) = (argon2(cost()?), Salt::generate());
+            let (argon2, salt) = (argon2(cost), Salt::generate());
             let output = digest(&argon2, password.expose(), &salt)?;
             let hash = PasswordHash {
                 algorithm: Algorithm::Argon2id.ident(),
@@ -84,6 +92,7 @@ impl Passwords {
         attempt: String,
         hash: Option<String>,
     ) -> anyhow::Result<bool> {
+        let cost = self.cost.clone();
         run_blocking(permit, move || match hash {
             Some(hash) => {
                 let hash = PasswordHash::new(&hash).context("the stored hash is damaged")?;
@@ -95,7 +104,7 @@ impl Passwords {
             }
             None => {
                 let salt = Salt::new(b"nobody is here..").context("invalid salt")?;
-                digest(&argon2(cost()?), &attempt, &salt)?;
+                digest(&argon2(cost), &attempt, &salt)?;
                 Ok(false)
             }
         })
@@ -133,24 +142,18 @@ fn digest(argon2: &Argon2<'_>, password: &str, salt: &Salt) -> anyhow::Result<Ou
     Output::new(out).context("invalid hash length")
 }
 
-impl Default for Passwords {
-    fn default() -> Self {
-        Self::new()
-    }
-}
-
 fn argon2(cost: Params) -> Argon2<'static> {
     Argon2::new(Algorithm::Argon2id, Version::V0x13, cost)
-}
-
-fn cost() -> anyhow::Result<Params> {
-    Params::new(19 * 1024, 2, 1, None).context("invalid hash cost")
 }
 
 #[cfg(test)]
 mod tests {
     use super::Passwords;
     use crate::accounts::username_password::Password;
+
+    fn passwords() -> Passwords {
+        Passwords::new(19_456).unwrap()
+    }
 
     async fn check(
         passwords: &Passwords,
@@ -163,7 +166,7 @@ mod tests {
 
     #[tokio::test]
     async fn only_the_right_password_is_accepted() {
-        let passwords = Passwords::new();
+        let passwords = passwords();
         let hash = passwords
             .hash(Password::parse("correct horse").unwrap())
             .await
@@ -185,11 +188,11 @@ mod tests {
         // Hashes from the library's own API, which earlier versions of this program stored.
         let hash = {
             use argon2::PasswordHasher;
-            let made = super::argon2(super::cost().unwrap()).hash_password(b"correct horse");
+            let made = super::argon2(passwords().cost).hash_password(b"correct horse");
             made.unwrap().to_string()
         };
 
-        let passwords = Passwords::new();
+        let passwords = passwords();
 
         assert!(
             check(&passwords, "correct horse", Some(hash.clone()))
@@ -200,8 +203,19 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn a_hash_of_another_cost_is_accepted() {
+        let cheap = Passwords::new(8).unwrap();
+        let hash = cheap.hash(Password::parse("correct horse").unwrap()).await;
+        let hash = hash.unwrap();
+
+        assert!(hash.starts_with("$argon2id$v=19$m=8,t=2,p=1$"));
+        let checked = check(&passwords(), "correct horse", Some(hash)).await;
+        assert!(checked.unwrap());
+    }
+
+    #[tokio::test]
     async fn equal_passwords_have_different_hashes() {
-        let passwords = Passwords::new();
+        let passwords = passwords();
         let password = Password::parse("correct horse").unwrap();
 
         let one = passwords.hash(password.clone()).await.unwrap();
@@ -211,14 +225,14 @@ mod tests {
 
     #[tokio::test]
     async fn a_damaged_hash_is_an_error_and_not_a_wrong_password() {
-        let checked = check(&Passwords::new(), "x", Some("$argon2id$x".into())).await;
+        let checked = check(&passwords(), "x", Some("$argon2id$x".into())).await;
 
         assert!(checked.is_err());
     }
 
     #[tokio::test]
     async fn four_hashes_run_concurrently_and_the_fifth_waits() {
-        let passwords = Passwords::new();
+        let passwords = passwords();
         let mut working = Vec::new();
         for _ in 0..4 {
             working.push(passwords.acquire_permit().await.unwrap());

@@ -61,7 +61,8 @@ pub async fn reset_password(config: &Config, username: &str) -> anyhow::Result<(
         .await?
         .with_context(|| format!("no user is called {username:?}"))?;
     let password: String = secret_token::generate().chars().take(20).collect();
-    let hash = Passwords::new().hash(Password::parse(&password)?).await?;
+    let passwords = Passwords::new(config.password_hash_kib)?;
+    let hash = passwords.hash(Password::parse(&password)?).await?;
     let change = user::ProfileChange {
         password_hash: Some(hash),
         ..Default::default()

@@ -167,7 +167,8 @@ on_sqlite! {
     }
 
     async fn the_database_contains_no_session_token_and_no_password(backend) {
-        let app = TestApp::start(backend).await;
+        let default_hashes = [("PASSWORD_HASH_KIB", "")];
+        let app = TestApp::start_with(backend, &default_hashes).await;
         let admin = app.admin().await;
         let token = admin.cookie().split_once('=').unwrap().1.to_owned();
 

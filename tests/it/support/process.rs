@@ -10,7 +10,7 @@ use parking_lot::Mutex;
 use tempfile::TempDir;
 
 use crate::support::backends::TestDatabase;
-use crate::support::http_client::http_client;
+use crate::support::http_client::{CHEAP_PASSWORD_HASHES, http_client};
 use crate::support::poll;
 use crate::support::ports::lasting_port;
 
@@ -78,7 +78,9 @@ impl Server {
             ("RUST_LOG".to_owned(), "info".to_owned()),
         ];
         all.extend(
-            env.iter()
+            [CHEAP_PASSWORD_HASHES]
+                .iter()
+                .chain(env)
                 .map(|(name, value)| ((*name).to_owned(), (*value).to_owned())),
         );
         Server {
