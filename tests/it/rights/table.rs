@@ -22,6 +22,8 @@ pub struct Row {
     /// The name of the id for a path parameter, if it differs from the parameter's.
     pub stand_in: Option<(&'static str, &'static str)>,
     pub before: Setup,
+    /// Whether the call can be made only once in a space.
+    pub is_single: bool,
 }
 
 /// What the caller does before the call.
@@ -94,6 +96,7 @@ impl Row {
             body: |_, _| Value::Null,
             stand_in: None,
             before: Setup::Nothing,
+            is_single: false,
         }
     }
 
@@ -114,6 +117,11 @@ impl Row {
 
     pub const fn before(mut self, before: Setup) -> Row {
         self.before = before;
+        self
+    }
+
+    pub const fn single(mut self) -> Row {
+        self.is_single = true;
         self
     }
 

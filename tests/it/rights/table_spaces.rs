@@ -20,7 +20,8 @@ pub fn spaces() -> Vec<Row> {
             .body(|_, _| json!({"description": "Another."})),
         Row::of("PATCH /api/spaces/{space_id}", owners(200))
             .case("archiving it")
-            .body(|_, _| json!({"status": "archived"})),
+            .body(|_, _| json!({"status": "archived"}))
+            .single(),
         Row::of("DELETE /api/spaces/{space_id}", owners(204)),
     ]
 }
@@ -34,7 +35,8 @@ pub fn memberships() -> Vec<Row> {
         // A character is added by its owner; users without a common space cannot see it.
         Row::of(NEW, [401, 404, 403, 403, 404, 201, 201, 404, 404])
             .case("a character")
-            .body(|ids, who| json!({"character_id": ids.of("character_id:spare", who)})),
+            .body(|ids, who| json!({"character_id": ids.of("character_id:spare", who)}))
+            .single(),
         Row::of(NEW, managers(202))
             .case("a user without a common space")
             .body(|ids, who| json!({"user_id": ids.of("user_id", who), "role": "guest"})),
@@ -219,7 +221,8 @@ pub fn conversations() -> Vec<Row> {
         Row::of(
             "POST /api/conversations/{conversation_id}/skip",
             members(200),
-        ),
+        )
+        .single(),
         Row::of(
             "POST /api/conversations/{conversation_id}/retry",
             members(409),
@@ -271,7 +274,7 @@ pub fn conversations() -> Vec<Row> {
         Row::of("GET /api/runs/{run_id}", inside(200)),
         // The run of the space has sent nothing.
         Row::of("GET /api/runs/{run_id}/prompt", members(404)),
-        Row::of("POST /api/runs/{run_id}/cancel", members(202)),
+        Row::of("POST /api/runs/{run_id}/cancel", members(202)).single(),
     ]
 }
 
@@ -302,7 +305,8 @@ pub fn messages() -> Vec<Row> {
         Row::of(ONE, managers(200))
             .case("an AI's text")
             .with("message_id", "message_id:ai")
-            .body(|_, _| json!({"content": "Go away.", "expected_version": 1})),
+            .body(|_, _| json!({"content": "Go away.", "expected_version": 1}))
+            .single(),
         // The admin has no message, so this is the member's, which the admin may hide.
         Row::of(ONE, inside(200))
             .case("excluding one's own")
