@@ -6,8 +6,6 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use utoipa::ToSchema;
 
-use crate::request::Request;
-
 /// API options of one provider.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ProviderOptions {
@@ -38,16 +36,11 @@ impl ProviderOptions {
         }
     }
 
-    /// Returns the request with a raised token limit, because APIs count reasoning tokens toward it
-    /// and the limit of the request is meant for the reply.
-    pub fn apply_to_limits(&self, request: &Request) -> Request {
+    /// Returns the token limit of a request, raised by the reasoning tokens, because APIs count them
+    /// toward it and the limit of the request is meant for the reply.
+    pub fn raise_limit(&self, max_tokens: Option<u32>) -> Option<u32> {
         let n_reasoning_tokens = self.reasoning.map_or(0, ReasoningEffort::max_tokens);
-        Request {
-            max_tokens: request
-                .max_tokens
-                .map(|it| it.saturating_add(n_reasoning_tokens)),
-            ..request.clone()
-        }
+        max_tokens.map(|it| it.saturating_add(n_reasoning_tokens))
     }
 }
 
@@ -78,7 +71,6 @@ mod tests {
     use serde_json::json;
 
     use super::{ProviderOptions, ReasoningEffort};
-    use crate::request::Request;
 
     #[test]
     fn invalid_settings_are_ignored() {
@@ -111,16 +103,9 @@ mod tests {
             reasoning: Some(ReasoningEffort::Low),
             ..ProviderOptions::default()
         };
-        let raised_limit = |max_tokens| {
-            let request = Request {
-                max_tokens,
-                ..Request::default()
-            };
-            options.apply_to_limits(&request).max_tokens
-        };
 
-        assert_eq!(raised_limit(Some(300)), Some(1_324));
-        assert_eq!(raised_limit(Some(u32::MAX)), Some(u32::MAX));
-        assert_eq!(raised_limit(None), None);
+        assert_eq!(options.raise_limit(Some(300)), Some(1_324));
+        assert_eq!(options.raise_limit(Some(u32::MAX)), Some(u32::MAX));
+        assert_eq!(options.raise_limit(None), None);
     }
 }

@@ -75,17 +75,11 @@ impl Dialect for Anthropic {
 
 fn body(request: &Request, options: &ProviderOptions) -> Value {
     let prompt = AlternatingMessages::from_messages(request);
-    let request_with_limit = Request {
-        max_tokens: request.max_tokens.or(Some(DEFAULT_MAX_TOKENS)),
-        ..request.clone()
-    };
+    let max_tokens = request.max_tokens.unwrap_or(DEFAULT_MAX_TOKENS);
     let mut body = Map::new();
     let mut put = |field: &str, value: Value| body.insert(field.to_owned(), value);
     put("model", json!(request.model));
-    put(
-        "max_tokens",
-        json!(options.apply_to_limits(&request_with_limit).max_tokens),
-    );
+    put("max_tokens", json!(options.raise_limit(Some(max_tokens))));
     put("stream", json!(true));
     if !prompt.system.is_empty() {
         put("system", json!(prompt.system));

@@ -97,7 +97,7 @@ fn body(request: &Request, options: &ProviderOptions) -> Value {
     if !prompt.system.is_empty() {
         body["systemInstruction"] = json!({ "parts": [{ "text": prompt.system }] });
     }
-    let mut config = config(&options.apply_to_limits(request), options);
+    let mut config = config(request, options);
     config.extend(request_parts::format(&request.format));
     if !config.is_empty() {
         body["generationConfig"] = Value::Object(config);
@@ -127,7 +127,7 @@ fn config(request: &Request, options: &ProviderOptions) -> Map<String, Value> {
     let top_k = samplers.top_k.filter(|it| *it > 0);
     for (field, value) in [
         ("topK", top_k),
-        ("maxOutputTokens", request.max_tokens),
+        ("maxOutputTokens", options.raise_limit(request.max_tokens)),
         ("seed", samplers.seed),
     ] {
         if let Some(value) = value {

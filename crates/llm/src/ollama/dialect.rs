@@ -67,7 +67,7 @@ fn body(request: &Request, tuning: &ProviderOptions) -> Value {
     let messages = request.messages.iter();
     let messages: Vec<Value> = messages.map(request_parts::message).collect();
     let mut body = json!({ "model": request.model, "messages": messages, "stream": true });
-    let options = options(&tuning.apply_to_limits(request));
+    let options = options(request, tuning);
     if !options.is_empty() {
         body["options"] = Value::Object(options);
     }
@@ -85,12 +85,12 @@ fn body(request: &Request, tuning: &ProviderOptions) -> Value {
     body
 }
 
-fn options(request: &Request) -> Map<String, Value> {
+fn options(request: &Request, tuning: &ProviderOptions) -> Map<String, Value> {
     let mut options = Map::new();
     let samplers = &request.samplers;
     for (option, value) in [
         ("num_ctx", request.context_tokens),
-        ("num_predict", request.max_tokens),
+        ("num_predict", tuning.raise_limit(request.max_tokens)),
         ("top_k", samplers.top_k),
         ("seed", samplers.seed),
     ] {

@@ -2,7 +2,6 @@
 //! headers, capabilities, and the parsing of chunks.
 
 use reqwest::header::{AUTHORIZATION, HeaderName};
-use serde_json::json;
 
 use crate::delta::{Delta, FinishReason};
 use crate::dialect::{ChunkParser, Dialect, DialectRequest, ParsedChunk};
@@ -36,14 +35,10 @@ impl Dialect for OpenAiChat {
     }
 
     fn build_request(&self, request: &Request) -> Result<DialectRequest, LlmError> {
-        let mut body = request::body(&self.options.apply_to_limits(request), self.variant);
-        if let Some(effort) = self.options.reasoning {
-            body["reasoning_effort"] = json!(effort.as_str());
-        }
         Ok(DialectRequest {
             path: "/chat/completions".to_owned(),
             query: None,
-            body,
+            body: request::body(request, &self.options, self.variant),
         })
     }
 

@@ -1,12 +1,13 @@
-//! Builds the JSON body of a request to the Chat Completions API, except the reasoning effort, for
-//! OpenAI or for compatible servers. A speaker's name is sent in `name` where that is valid,
-//! otherwise before the text (not in system messages).
+//! Builds the JSON body of a request to the Chat Completions API, for OpenAI or for compatible
+//! servers. A speaker's name is sent in `name` where that is valid, otherwise before the text (not
+//! in system messages).
 
 use base::prompt_role::PromptRole;
 use serde_json::{Map, Value, json};
 
 use crate::openai_chat::variant::ChatVariant;
 use crate::openai_chat::{logprobs, samplers, tools};
+use crate::provider_options::ProviderOptions;
 use crate::request::{Message, Request};
 
 /// The API rejects more.
@@ -14,7 +15,7 @@ const MAX_STOPS: usize = 4;
 const MAX_NAME_CHARS: usize = 64;
 
 /// Returns the body of a streaming request.
-pub fn body(request: &Request, variant: ChatVariant) -> Value {
+pub fn body(request: &Request, options: &ProviderOptions, variant: ChatVariant) -> Value {
     let mut body = Map::new();
     body.insert("model".to_owned(), json!(request.model));
     body.insert(
@@ -36,7 +37,7 @@ pub fn body(request: &Request, variant: ChatVariant) -> Value {
     if let Some(top_p) = request.top_p {
         body.insert("top_p".to_owned(), json!(top_p));
     }
-    if let Some(max_tokens) = request.max_tokens {
+    if let Some(max_tokens) = options.raise_limit(request.max_tokens) {
         let field = match variant {
             ChatVariant::Compatible => "max_tokens",
             ChatVariant::Openai => "max_completion_tokens",
@@ -55,6 +56,9 @@ pub fn body(request: &Request, variant: ChatVariant) -> Value {
     }
     tools::insert_tools_and_format(&mut body, request);
     logprobs::insert_logprobs(&mut body, request);
+    if let Some(effort) = options.reasoning {
+        body.insert("reasoning_effort".to_owned(), json!(effort.as_str()));
+    }
     Value::Object(body)
 }
 
@@ -125,8 +129,13 @@ mod tests {
     use base::prompt_role::PromptRole;
     use serde_json::json;
 
-    use super::{ChatVariant, body};
+    use super::ChatVariant;
+    use crate::provider_options::ProviderOptions;
     use crate::request::{Message, Request};
+
+    fn body(request: &Request, variant: ChatVariant) -> serde_json::Value {
+        super::body(request, &ProviderOptions::default(), variant)
+    }
 
     fn sent(message: Message) -> serde_json::Value {
         let request = Request {

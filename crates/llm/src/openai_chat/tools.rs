@@ -119,6 +119,7 @@ mod tests {
     use super::call_deltas;
     use crate::openai_chat::request::body;
     use crate::openai_chat::variant::ChatVariant;
+    use crate::provider_options::ProviderOptions;
     use crate::request::{Message, Request};
     use crate::tool::{
         AnsweredCall, Attachment, OutputFormat, OutputSchema, Tool, ToolCall, ToolCallDelta,
@@ -126,7 +127,11 @@ mod tests {
     };
 
     fn sent(request: Request) -> Value {
-        body(&request, ChatVariant::Compatible)
+        body(
+            &request,
+            &ProviderOptions::default(),
+            ChatVariant::Compatible,
+        )
     }
 
     fn with_tool(tool_choice: ToolChoice) -> Request {
