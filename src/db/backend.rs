@@ -122,6 +122,14 @@ pub fn json_number(backend: Backend, column: impl IntoColumnRef, key: &str) -> S
     }
 }
 
+/// Returns the value for a JSON column from the text of a document.
+pub fn json_document(backend: Backend, text: &str) -> SimpleExpr {
+    match backend {
+        Backend::Sqlite => Expr::value(text),
+        Backend::Postgres => Expr::value(text).cast_as("jsonb"),
+    }
+}
+
 /// Returns the number of the current transaction, which has written something; SQLite has none.
 pub fn transaction_number(backend: Backend) -> SimpleExpr {
     match backend {

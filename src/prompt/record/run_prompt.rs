@@ -8,10 +8,12 @@
 use base::clock::Timestamp;
 use base::ids::{ConversationId, RunId};
 use sea_orm::entity::prelude::*;
-use sea_orm::sea_query::Expr;
-use sea_orm::{Order, QueryOrder, QuerySelect, QueryTrait, Set};
+use sea_orm::sea_query::{Expr, Query};
+use sea_orm::{Order, QueryOrder, QuerySelect, QueryTrait};
 
-use crate::prompt::record::sent_prompt::SentPrompt;
+use crate::db::backend;
+use crate::db::backend::Backend;
+use crate::prompt::record::sent_prompt::{SentPrompt, SentPromptJson};
 
 /// The number of prompts of a conversation that are always kept.
 pub const MAX_KEPT: u64 = 50;
@@ -38,18 +40,28 @@ impl ActiveModelBehavior for ActiveModel {}
 /// Stores the prompt of a run.
 pub async fn store(
     tx: &impl ConnectionTrait,
+    dialect: Backend,
     run: RunId,
     conversation: ConversationId,
-    record: SentPrompt,
+    record: &SentPromptJson,
     now: Timestamp,
 ) -> Result<(), DbErr> {
-    let row = ActiveModel {
-        run_id: Set(run),
-        conversation_id: Set(conversation),
-        record: Set(record),
-        created_at: Set(now),
-    };
-    Entity::insert(row).exec_without_returning(tx).await?;
+    let row = [
+        (Column::RunId, Expr::value(run)),
+        (Column::ConversationId, Expr::value(conversation)),
+        (
+            Column::Record,
+            backend::json_document(dialect, record.as_str()),
+        ),
+        (Column::CreatedAt, Expr::value(now)),
+    ];
+    let (columns, values): (Vec<_>, Vec<_>) = row.into_iter().unzip();
+    let insert = Query::insert()
+        .into_table(Entity)
+        .columns(columns)
+        .values_panic(values)
+        .to_owned();
+    tx.execute(&insert).await?;
     Ok(())
 }
 

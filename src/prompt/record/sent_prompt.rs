@@ -1,6 +1,8 @@
 //! Defines `SentPrompt`, the stored form of a sent prompt: its blocks with their texts, but
 //! messages only by reference.
 
+use std::sync::Arc;
+
 use base::ids::{CharacterId, MessageId};
 use base::prompt_role::PromptRole;
 use sea_orm::FromJsonQueryResult;
@@ -36,6 +38,10 @@ pub struct SentPrompt {
     pub limit_tokens: i64,
     pub dropped_messages: usize,
 }
+
+/// The JSON text of a [`SentPrompt`], as it is stored.
+#[derive(Clone, Debug)]
+pub struct SentPromptJson(Arc<str>);
 
 /// A part of the prompt, in order.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -104,6 +110,14 @@ impl SentPrompt {
         }
     }
 
+    /// Returns the prompt in its stored form.
+    ///
+    /// # Errors
+    /// Returns an error when serde_json cannot write a value.
+    pub fn to_json(&self) -> serde_json::Result<SentPromptJson> {
+        Ok(SentPromptJson(serde_json::to_string(self)?.into()))
+    }
+
     /// Returns the blocks, each style of messages once.
     pub fn blocks_mut(&mut self) -> impl Iterator<Item = &mut RecordedBlock> {
         let blocks = self.pieces.iter_mut().filter_map(|it| match it {
@@ -167,6 +181,13 @@ impl SentPrompt {
             }
         });
         shown.collect()
+    }
+}
+
+impl SentPromptJson {
+    /// Returns the JSON text.
+    pub fn as_str(&self) -> &str {
+        &self.0
     }
 }
 

@@ -188,7 +188,7 @@ async fn prepare_with_provider(
     }
     let (own, others) = prompt.reply_names();
     Ok(PreparedRun {
-        sent: sent_prompt(row, &built, seed),
+        sent: sent_prompt(row, &built, seed).map_err(internal_failure)?,
         request: Request {
             context_tokens,
             ..built.into_request(&row.model, seed)
@@ -268,7 +268,11 @@ async fn find_provider(
     usable_providers::find(db, own, model).await
 }
 
-fn sent_prompt(row: &provider::Model, built: &BuiltPrompt, seed: u64) -> SentPromptRef {
+fn sent_prompt(
+    row: &provider::Model,
+    built: &BuiltPrompt,
+    seed: u64,
+) -> serde_json::Result<SentPromptRef> {
     let figures = run::PromptStats {
         provider: row.name.clone(),
         model: row.model.clone(),
@@ -278,11 +282,11 @@ fn sent_prompt(row: &provider::Model, built: &BuiltPrompt, seed: u64) -> SentPro
         n_messages: i64::try_from(built.messages.len()).unwrap_or(i64::MAX),
         seed: seed.cast_signed(),
     };
-    SentPromptRef {
+    Ok(SentPromptRef {
         stats: figures,
-        record: Arc::new(SentPrompt::from_built(&row.model, built)),
+        record: SentPrompt::from_built(&row.model, built).to_json()?,
         effects: Arc::new(built.effects.clone()),
-    }
+    })
 }
 
 fn no_provider_failure() -> GenerationFailure {

@@ -8,7 +8,7 @@ use tavern::macros::variables::VariableChanges;
 
 use crate::conversations::{message, swipe};
 use crate::prompt::builder::PromptEffects;
-use crate::prompt::record::sent_prompt::SentPrompt;
+use crate::prompt::record::sent_prompt::SentPromptJson;
 use crate::runs::store::run;
 
 /// An input of the scheduler: something that happened, or a request.
@@ -200,7 +200,7 @@ pub struct SentPromptRef {
     /// Sizes of the prompt, for the row of the run.
     pub stats: run::PromptStats,
     /// The complete prompt, for people who inspect it.
-    pub record: Arc<SentPrompt>,
+    pub record: SentPromptJson,
     /// Changes by macros and World Info; stored if the run succeeds.
     pub effects: Arc<PromptEffects>,
 }

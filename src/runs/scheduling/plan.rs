@@ -6,7 +6,7 @@ use base::ids::{MembershipId, MessageId, RoundId, RunId};
 
 use crate::conversations::{message, swipe};
 use crate::prompt::builder::PromptEffects;
-use crate::prompt::record::sent_prompt::SentPrompt;
+use crate::prompt::record::sent_prompt::SentPromptJson;
 use crate::rounds::{round, slot};
 use crate::runs::scheduling::command::MessageEdit;
 use crate::runs::store::{queue, run};
@@ -97,7 +97,7 @@ pub enum PlanChange {
     /// Decrements the copilot steps of this membership.
     SpendCopilotStep(MembershipId),
     /// Stores the prompt that a run sent.
-    StorePrompt(RunId, Arc<SentPrompt>),
+    StorePrompt(RunId, SentPromptJson),
     /// Stores macro variables and timed effects of the lorebooks.
     StoreEffects(Arc<PromptEffects>),
 }

@@ -11,7 +11,7 @@ use crate::conversations::conversation;
 use crate::db::connect::Db;
 use crate::prompt::builder::PromptEffects;
 use crate::prompt::record::run_prompt;
-use crate::prompt::record::sent_prompt::SentPrompt;
+use crate::prompt::record::sent_prompt::SentPromptJson;
 use crate::prompt::space_variable;
 use crate::runs::scheduling::command::SentPromptRef;
 use crate::runs::scheduling::state::schedule_state::ScheduleState;
@@ -40,6 +40,7 @@ pub struct LatePrompt {
 /// # Errors
 /// Returns the database's error when it fails.
 pub async fn store_late_prompt(db: &Db, late: LatePrompt) -> Result<(), DbErr> {
+    let dialect = db.backend();
     db.write(move |tx| {
         Box::pin(async move {
             // The conversation may have been deleted meanwhile.
@@ -50,8 +51,8 @@ pub async fn store_late_prompt(db: &Db, late: LatePrompt) -> Result<(), DbErr> {
             let run = (late.run, late.lease);
             if queue::set_late_usage(tx, run, figures, late.usage).await? {
                 charge_tokens(tx, &late).await?;
-                let record = late.sent.record.as_ref().clone();
-                run_prompt::store(tx, late.run, late.conversation, record, late.now).await?;
+                let (conversation, record) = (late.conversation, &late.sent.record);
+                run_prompt::store(tx, dialect, late.run, conversation, record, late.now).await?;
                 run_prompt::prune(tx, late.conversation, 1).await?;
             }
             Ok(())
@@ -73,10 +74,10 @@ impl PlanWriter<'_> {
         &self,
         schedule: &ScheduleState,
         run: RunId,
-        record: &SentPrompt,
+        record: &SentPromptJson,
     ) -> Result<(), DbErr> {
         let conversation = schedule.conversation.id;
-        run_prompt::store(self.tx, run, conversation, record.clone(), self.now).await
+        run_prompt::store(self.tx, self.dialect, run, conversation, record, self.now).await
     }
 
     /// Stores macro variables and timed lorebook effects. The conversation's row is locked, so it
