@@ -51,27 +51,12 @@ pub enum PlanChange {
         seed: i64,
         slots: Vec<SpeakerChoice>,
     },
+    /// Changes the active round.
+    ChangeRound(RoundChange),
+    /// Ends the active round.
     EndRound {
-        id: RoundId,
         status: round::RoundStatus,
         reason: &'static str,
-    },
-    MoveRound {
-        id: RoundId,
-        state: round::RoundState,
-        cursor: i64,
-    },
-    /// Replaces the slots from a position on.
-    ReplaceSlots {
-        round: RoundId,
-        from: i64,
-        slots: Vec<SpeakerChoice>,
-    },
-    MarkSlot {
-        round: RoundId,
-        position: i64,
-        status: slot::SlotStatus,
-        skip_reason: Option<&'static str>,
     },
     ClaimRun(run::Model),
     /// The reason is in its `debug`.
@@ -100,6 +85,43 @@ pub enum PlanChange {
     StorePrompt(RunId, SentPromptJson),
     /// Stores macro variables and timed effects of the lorebooks.
     StoreEffects(Arc<PromptEffects>),
+}
+
+/// A change of a round that remains active.
+#[derive(Clone, Debug)]
+pub enum RoundChange {
+    Move {
+        state: round::RoundState,
+        cursor: i64,
+    },
+    /// Replaces the slots from a position on.
+    ReplaceSlots {
+        from: i64,
+        slots: Vec<SpeakerChoice>,
+    },
+    MarkSlot {
+        position: i64,
+        status: slot::SlotStatus,
+        skip_reason: Option<&'static str>,
+    },
+}
+
+impl RoundChange {
+    /// Applies the change to the round's row.
+    pub fn apply(&self, round: &mut round::Model) {
+        match self {
+            Self::Move { state, cursor } => (round.state, round.cursor) = (*state, *cursor),
+            Self::ReplaceSlots { from, slots } => {
+                let slots = new_slots(*from, slots.clone());
+                round.slots.replace_from(*from, slots);
+            }
+            Self::MarkSlot {
+                position,
+                status,
+                skip_reason,
+            } => round.slots.mark(*position, *status, *skip_reason),
+        }
+    }
 }
 
 /// A message to append.

@@ -10,7 +10,7 @@ use base::ids::{MembershipId, RoundId, RunId};
 
 use crate::rounds::{round, slot};
 use crate::runs::scheduling::plan;
-use crate::runs::scheduling::plan::{EnqueueRun, MessageRef, Plan, PlanChange};
+use crate::runs::scheduling::plan::{EnqueueRun, MessageRef, Plan, PlanChange, RoundChange};
 use crate::runs::scheduling::state::schedule_state::ScheduleState;
 use crate::runs::store::{new_run, queue, run};
 use crate::spaces::membership;
@@ -81,12 +81,8 @@ impl<'a> PlanBuilder<'a> {
 
     /// Ends the active round, if any.
     pub fn end_round(&mut self, status: round::RoundStatus, reason: &'static str) {
-        if let Some(round) = self.round.take() {
-            self.push(PlanChange::EndRound {
-                id: round.id,
-                status,
-                reason,
-            });
+        if self.round.take().is_some() {
+            self.push(PlanChange::EndRound { status, reason });
         }
     }
 
@@ -111,32 +107,20 @@ impl<'a> PlanBuilder<'a> {
         });
     }
 
-    /// Replaces the slots of the active round from a position on.
-    pub fn replace_slots(&mut self, from: i64, choices: Vec<SpeakerChoice>) {
-        let Some(round) = self.round.as_mut() else {
-            return;
-        };
-        let id = round.id;
-        let slots = plan::new_slots(from, choices.clone());
-        round.slots.replace_from(from, slots);
-        self.push(PlanChange::ReplaceSlots {
-            round: id,
-            from,
-            slots: choices,
-        });
+    /// Changes the active round, if any.
+    pub fn change_round(&mut self, change: RoundChange) {
+        if let Some(round) = self.round.as_mut() {
+            change.apply(round);
+            self.push(PlanChange::ChangeRound(change));
+        }
     }
 
     /// Sets the state of the active round.
     pub fn set_round_state(&mut self, state: round::RoundState) {
-        let Some(round) = self.round.as_mut() else {
-            return;
-        };
-        if round.state == state {
-            return;
+        if let Some(round) = self.round.as_ref().filter(|it| it.state != state) {
+            let cursor = round.cursor;
+            self.change_round(RoundChange::Move { state, cursor });
         }
-        round.state = state;
-        let (id, cursor) = (round.id, round.cursor);
-        self.push(PlanChange::MoveRound { id, state, cursor });
     }
 
     /// Returns whether this run belongs to the current slot of the active round.
@@ -158,9 +142,7 @@ impl<'a> PlanBuilder<'a> {
         let Some(round) = self.round.clone() else {
             return;
         };
-        let id = round.id;
-        self.push(PlanChange::MarkSlot {
-            round: id,
+        self.change_round(RoundChange::MarkSlot {
             position: round.cursor,
             status,
             skip_reason,
@@ -175,8 +157,7 @@ impl<'a> PlanBuilder<'a> {
         let rest: Vec<&slot::Slot> = round.slots.from(cursor + 1).collect();
         for slot in &rest {
             if !self.can_fill_slot(slot.space_membership_id, slot.forced) {
-                self.push(PlanChange::MarkSlot {
-                    round: id,
+                self.change_round(RoundChange::MarkSlot {
                     position: slot.position,
                     status: slot::SlotStatus::Skipped,
                     skip_reason: Some("not_schedulable"),
@@ -188,7 +169,7 @@ impl<'a> PlanBuilder<'a> {
         // Slots that were just skipped must be before the cursor, even when the round is over.
         if let Some(last) = rest.last() {
             let cursor = last.position;
-            self.push(PlanChange::MoveRound { id, state, cursor });
+            self.change_round(RoundChange::Move { state, cursor });
         }
         self.end_round(round::RoundStatus::Finished, "everybody_spoke");
     }
@@ -202,13 +183,10 @@ impl<'a> PlanBuilder<'a> {
 
     /// Moves the cursor to `position` and queues that slot unless the round is paused or failed.
     fn move_cursor(&mut self, position: i64, turn: NextSlot) {
-        let Some(round) = self.round.as_mut() else {
+        let Some(state) = self.round.as_ref().map(|it| it.state) else {
             return;
         };
-        round.cursor = position;
-        let (id, state) = (round.id, round.state);
-        self.push(PlanChange::MoveRound {
-            id,
+        self.change_round(RoundChange::Move {
             state,
             cursor: position,
         });

@@ -10,7 +10,9 @@ use crate::conversations::{message, timeline};
 use crate::providers::provider;
 use crate::rounds::round;
 use crate::runs::scheduling::plan;
-use crate::runs::scheduling::plan::{EnqueueRun, MessageRef, NewMessage, Plan, PlanChange};
+use crate::runs::scheduling::plan::{
+    EnqueueRun, MessageRef, NewMessage, Plan, PlanChange, RoundChange,
+};
 use crate::runs::scheduling::planner::fixture::PlannerFixture;
 use crate::runs::store::run::RunStatus;
 use crate::runs::store::{queue, run};
@@ -143,32 +145,18 @@ impl PlannerFixture {
         }
         let round = self.state.round.as_mut().expect("a round is active");
         match change {
-            PlanChange::EndRound { id, .. } => {
-                assert_eq!(round.id, id);
-                self.state.round = None;
-            }
-            PlanChange::MoveRound { id, state, cursor } => {
-                assert_eq!(round.id, id);
-                assert!(cursor >= round.cursor, "a cursor never goes back");
-                (round.state, round.cursor) = (state, cursor);
-            }
-            PlanChange::ReplaceSlots {
-                round: id,
-                from,
-                slots,
-            } => {
-                assert_eq!(round.id, id);
-                round.slots.replace_from(from, plan::new_slots(from, slots));
-            }
-            PlanChange::MarkSlot {
-                round: id,
-                position,
-                status,
-                skip_reason,
-            } => {
-                assert_eq!(round.id, id);
-                assert!(round.slots.at(position).is_some(), "the slot exists");
-                round.slots.mark(position, status, skip_reason);
+            PlanChange::EndRound { .. } => self.state.round = None,
+            PlanChange::ChangeRound(change) => {
+                match change {
+                    RoundChange::Move { cursor, .. } => {
+                        assert!(cursor >= round.cursor, "a cursor never goes back");
+                    }
+                    RoundChange::MarkSlot { position, .. } => {
+                        assert!(round.slots.at(position).is_some(), "the slot exists");
+                    }
+                    RoundChange::ReplaceSlots { .. } => {}
+                }
+                change.apply(round);
             }
             other => panic!("not a change of a round: {other:?}"),
         }
@@ -223,24 +211,9 @@ impl PlannerFixture {
                 let names: Vec<&str> = slots.iter().map(|it| self.name(it.id)).collect();
                 format!("round of {}", names.join(", "))
             }
-            PlanChange::EndRound { status, reason, .. } => {
+            PlanChange::ChangeRound(change) => self.describe_round_change(change),
+            PlanChange::EndRound { status, reason } => {
                 format!("round {}: {reason}", status_text(status))
-            }
-            PlanChange::MoveRound { state, cursor, .. } => {
-                format!("round {} at {cursor}", status_text(state))
-            }
-            PlanChange::MarkSlot {
-                position,
-                status,
-                skip_reason,
-                ..
-            } => {
-                let why = skip_reason.map_or(String::new(), |it| format!(": {it}"));
-                format!("slot {position} {}{why}", status_text(status))
-            }
-            PlanChange::ReplaceSlots { from, slots, .. } => {
-                let names: Vec<&str> = slots.iter().map(|it| self.name(it.id)).collect();
-                format!("slots from {from}: {}", names.join(", "))
             }
             PlanChange::ClaimRun(run) => format!("claim {}", self.speaker(run)),
             PlanChange::SkipQueued(run) => {
@@ -263,6 +236,26 @@ impl PlannerFixture {
             PlanChange::StoreEffects(_) => "remember".to_owned(),
             PlanChange::SpendCopilotStep(member) => format!("a step of {}", self.name(*member)),
             PlanChange::AutoModeTurns(n) => format!("auto mode spoke {n} times"),
+        }
+    }
+
+    fn describe_round_change(&self, change: &RoundChange) -> String {
+        match change {
+            RoundChange::Move { state, cursor } => {
+                format!("round {} at {cursor}", status_text(state))
+            }
+            RoundChange::MarkSlot {
+                position,
+                status,
+                skip_reason,
+            } => {
+                let why = skip_reason.map_or(String::new(), |it| format!(": {it}"));
+                format!("slot {position} {}{why}", status_text(status))
+            }
+            RoundChange::ReplaceSlots { from, slots } => {
+                let names: Vec<&str> = slots.iter().map(|it| self.name(it.id)).collect();
+                format!("slots from {from}: {}", names.join(", "))
+            }
         }
     }
 

@@ -4,7 +4,7 @@ use base::ids::{MembershipId, RoundId};
 
 use crate::rounds::{round, slot};
 use crate::runs::scheduling::command::CommandError;
-use crate::runs::scheduling::plan::{EnqueueRun, MessageRef};
+use crate::runs::scheduling::plan::{EnqueueRun, MessageRef, RoundChange};
 use crate::runs::scheduling::plan_builder::PlanBuilder;
 use crate::runs::store::run;
 use crate::speakers::selection::SpeakerChoice;
@@ -42,7 +42,7 @@ pub fn edit(
     }
     let first = slots.first().cloned();
     let keeps_forced = slots.iter().any(|it| it.is_forced);
-    builder.replace_slots(from, slots);
+    builder.change_round(RoundChange::ReplaceSlots { from, slots });
     match first {
         _ if speaks => {}
         Some(first) => replace_queued_run(builder, first, keeps_forced),

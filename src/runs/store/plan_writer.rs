@@ -152,10 +152,8 @@ impl PlanWriter<'_> {
                 return Ok(true);
             }
             PlanChange::NewRound { .. }
-            | PlanChange::EndRound { .. }
-            | PlanChange::MoveRound { .. }
-            | PlanChange::ReplaceSlots { .. }
-            | PlanChange::MarkSlot { .. } => {
+            | PlanChange::ChangeRound(_)
+            | PlanChange::EndRound { .. } => {
                 self.change_round(schedule, written, change).await?;
                 return Ok(true);
             }

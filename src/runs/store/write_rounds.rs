@@ -40,33 +40,12 @@ impl PlanWriter<'_> {
             .pending_round_write
             .get_or_insert(RoundWrite::Update);
         match change {
-            PlanChange::EndRound { id, status, reason } => {
-                debug_assert_eq!(round.id, id);
+            PlanChange::ChangeRound(change) => change.apply(round),
+            PlanChange::EndRound { status, reason } => {
                 round.status = status;
                 round.ended_reason = Some(reason.to_owned());
                 self.write_round(schedule, written).await?;
                 schedule.round = None;
-            }
-            PlanChange::MoveRound { id, state, cursor } => {
-                debug_assert_eq!(round.id, id);
-                (round.state, round.cursor) = (state, cursor);
-            }
-            PlanChange::ReplaceSlots {
-                round: id,
-                from,
-                slots,
-            } => {
-                debug_assert_eq!(round.id, id);
-                round.slots.replace_from(from, plan::new_slots(from, slots));
-            }
-            PlanChange::MarkSlot {
-                round: id,
-                position,
-                status,
-                skip_reason,
-            } => {
-                debug_assert_eq!(round.id, id);
-                round.slots.mark(position, status, skip_reason);
             }
             _ => {}
         }
