@@ -6,7 +6,7 @@ import { join } from "node:path"
 import test from "node:test"
 import { promisify } from "node:util"
 
-const { TROUPE_ROOT: root, TROUPE_DESK: folder, TROUPE_PYTHON: python } = process.env
+const { TROUPE_ROOT: root, TROUPE_EXAMPLES_DIR: folder, TROUPE_PYTHON: python } = process.env
 const { TROUPE_URL: base, TROUPE_KEY: key } = process.env
 const run = promisify(execFile)
 const { apiExamples } = await import(join(root, "static/js/models/settings/api_examples.js"))

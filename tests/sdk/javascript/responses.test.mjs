@@ -118,7 +118,7 @@ test("errors are raised as the classes of the SDK", async () => {
 })
 
 test("too many requests get a rate limit error", async () => {
-  const limited = client(process.env.TROUPE_HASTY_KEY)
+  const limited = client(process.env.TROUPE_LIMITED_KEY)
   let error
   for (let n = 0; n < 1_000 && !(error instanceof OpenAI.RateLimitError); n += 1)
     error = await create({ input: [] }, limited).catch((it) => it)

@@ -120,7 +120,7 @@ class Errors(Check):
             client("trp_wrong").responses.create(model=MODEL, input="Hello!")
 
     def test_too_many_requests_get_a_rate_limit_error(self):
-        limited = client(os.environ["TROUPE_HASTY_KEY"])
+        limited = client(os.environ["TROUPE_LIMITED_KEY"])
 
         with self.assertRaises(openai.RateLimitError):
             for _ in range(1_000):

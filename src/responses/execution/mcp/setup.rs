@@ -46,12 +46,9 @@ pub async fn execute_plan(
     mut context: McpContext<'_>,
     (stop, deadline): (&CancelHandle, Instant),
 ) {
-    let McpPlan {
-        servers: desk,
-        approved,
-    } = plan;
+    let McpPlan { servers, approved } = plan;
     let calling = async {
-        if let Some(servers) = &desk {
+        if let Some(servers) = &servers {
             context.load_tools(servers).await;
         }
         context.run_approved(approved).await;
