@@ -8,6 +8,7 @@ use troupe::runs::store::{due_runs, run};
 use crate::support::backends::TestBackend;
 use crate::support::engine_test::EngineTest;
 use crate::support::fake_provider::script::ResponseScript;
+use crate::support::poll;
 use crate::support::statements::Statements;
 
 /// The allowed number of statements without BEGIN and COMMIT; more is a regression.
@@ -25,6 +26,7 @@ async fn measure(backend: TestBackend, take: impl Fn(&EngineTest) -> Vec<String>
         .with_postgres_proxy()
         .open()
         .await;
+    wait_for_recovery(|| take(&app)).await;
     let mut costs = Vec::new();
     // The first iteration warms up: it opens connections and prepares statements.
     for (iteration, n_deltas) in [10, 10, 1_000].into_iter().enumerate() {
@@ -61,6 +63,18 @@ async fn measure(backend: TestBackend, take: impl Fn(&EngineTest) -> Vec<String>
     );
     assert_eq!(costs[0], (A_POST, A_RUN));
     app.close().await;
+}
+
+/// Waits until the engine has looked for abandoned work at its start and in the first tick of its
+/// recovery loop, which runs beside the first requests. Both end with the query for jobs.
+async fn wait_for_recovery(take: impl Fn() -> Vec<String>) {
+    let mut n_recoveries = 0;
+    poll::until("the recovery has run twice", async || {
+        let is_last = |sql: &&String| sql.starts_with("SELECT") && sql.contains("FROM \"jobs\"");
+        n_recoveries += take().iter().filter(is_last).count();
+        (n_recoveries >= 2).then_some(())
+    })
+    .await;
 }
 
 async fn measure_claim(backend: TestBackend, take: impl Fn(&EngineTest) -> Vec<String>) {
