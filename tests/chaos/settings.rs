@@ -4,7 +4,7 @@ use std::env;
 use std::str::FromStr;
 use std::time::Duration;
 
-use crate::support::http_client::CHEAP_PASSWORD_HASHES;
+use crate::support::http_client::CHEAP_HASH_KIB;
 
 /// The settings of one run.
 #[derive(Clone, Debug)]
@@ -97,7 +97,7 @@ pub fn of_a_node(settings: &Settings) -> Vec<(String, String)> {
         ("LIMIT_SOCKETS_PER_USER", "0".to_owned()),
         ("LIMIT_SOCKETS_PER_ADDRESS", "0".to_owned()),
         ("RUST_LOG", "info,sqlx=warn,sea_orm=warn".to_owned()),
-        (CHEAP_PASSWORD_HASHES.0, CHEAP_PASSWORD_HASHES.1.to_owned()),
+        ("PASSWORD_HASH_KIB", CHEAP_HASH_KIB.to_owned()),
     ];
     all.map(|(name, value)| (name.to_owned(), value)).to_vec()
 }

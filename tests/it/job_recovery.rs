@@ -9,8 +9,7 @@ use crate::support::http_client::{HttpClient, expect, id};
 use crate::support::poll;
 use crate::support::test_space::TestSpace;
 
-/// More than the 2,000 messages that are copied within a request, so that a job copies them, in
-/// several batches.
+/// The number of messages. A job copies more than 2,000; this number needs several batches.
 const N: i64 = 5_000;
 const N_KILLS: usize = 3;
 

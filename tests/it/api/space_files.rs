@@ -134,7 +134,7 @@ on_sqlite! {
         let lorebook = |entries: Value| json!([{"key": 1, "name": "B", "document": {}, "entries": entries, "created_at": "2024-01-01T00:00:00Z"}]).to_string().into_bytes();
         for (name, file) in [
             ("a file that is not a picture", with_file(&good, &format!("assets/{sha256}"), b"<svg/>")),
-            ("a picture without a character", with_file(&good, "assets.json", &asset(0, "", sha256))),
+            ("a picture of a character that does not exist", with_file(&good, "assets.json", &asset(0, "", sha256))),
             ("an asset that is not there", with_file(&good, "assets.json", &asset(character, "x", &"0".repeat(64)))),
             ("a path that leads out", with_file(&good, "assets.json", &asset(character, "../x", sha256))),
             ("an asset of 30 MiB", with_file(&good, first, &vec![b' '; 30 * 1024 * 1024])),

@@ -283,7 +283,7 @@ on_sqlite! {
             ("an active round", lines.replacen("\"status\":\"finished\"", "\"status\":\"active\"", 1)),
             ("a round twice", lines.clone() + &lines),
             ("two slots at one position", lines.replace("\"position\":1,", "\"position\":0,")),
-            ("a run without a member", lines.replace("\"seat\":", "\"seat\":9")),
+            ("a run of a member that does not exist", lines.replace("\"seat\":", "\"seat\":9")),
             ("a word that is too long", lines.replace("\"ended_reason\":\"", &format!("\"ended_reason\":\"{}", "x".repeat(65)))),
             ("noise", "noise".to_owned()),
         ] {

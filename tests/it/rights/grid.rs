@@ -230,23 +230,23 @@ impl Grid {
         vec![other_kind, missing]
     }
 
-    /// Calls the endpoint with each allowed role: reads in the common space, changes in a new one, and
-    /// changes that can be made only once in a new one for each role.
+    /// Calls the endpoint with each allowed role: reads in the common space, changes in a new one for
+    /// the row or, if the row needs it, for each role.
     async fn allowed(&mut self, row: &Row, common: &Ids) {
-        let is_single = row.is_single || row.method() == "DELETE";
-        let mut ids_of_row = (row.method() == "GET").then(|| common.clone());
+        let shared = match row.method() {
+            "GET" => Some(common.clone()),
+            _ if row.needs_own_space() => None,
+            _ => Some(fixture::create(&self.clients, Role::Owner).await),
+        };
         for who in Role::ALL {
             let status = row.expects(who);
             if Row::is_refusal(status) && row.before == Setup::Nothing {
                 continue;
             }
-            let mut space_ids = match &ids_of_row {
+            let mut space_ids = match &shared {
                 Some(ids) => ids.clone(),
                 None => fixture::create(&self.clients, Role::Owner).await,
             };
-            if !is_single {
-                ids_of_row = Some(space_ids.clone());
-            }
             match row.before {
                 Setup::Nothing => {}
                 Setup::CreatesKeyAndSession => {

@@ -22,8 +22,9 @@ pub struct Row {
     /// The name of the id for a path parameter, if it differs from the parameter's.
     pub stand_in: Option<(&'static str, &'static str)>,
     pub before: Setup,
-    /// Whether the call can be made only once in a space.
-    pub is_single: bool,
+    /// Whether each role needs a new space, because after one call another one fails or changes
+    /// nothing.
+    needs_own_space: bool,
 }
 
 /// What the caller does before the call.
@@ -96,7 +97,7 @@ impl Row {
             body: |_, _| Value::Null,
             stand_in: None,
             before: Setup::Nothing,
-            is_single: false,
+            needs_own_space: false,
         }
     }
 
@@ -120,9 +121,14 @@ impl Row {
         self
     }
 
-    pub const fn single(mut self) -> Row {
-        self.is_single = true;
+    pub const fn in_own_space(mut self) -> Row {
+        self.needs_own_space = true;
         self
+    }
+
+    /// Returns whether each role needs a new space.
+    pub fn needs_own_space(&self) -> bool {
+        self.needs_own_space || self.method() == "DELETE"
     }
 
     pub fn method(&self) -> &'static str {

@@ -16,7 +16,7 @@ use troupe::server::serve;
 
 use crate::support::api_contract;
 use crate::support::backends::{TestBackend, TestDatabase, migrated_database};
-use crate::support::http_client::{CHEAP_PASSWORD_HASHES, HttpClient, inspect_every_response};
+use crate::support::http_client::{CHEAP_HASH_KIB, HttpClient, inspect_every_response};
 
 /// A running server. A test must close it, which checks that it shuts down cleanly.
 pub struct TestApp {
@@ -138,9 +138,8 @@ pub fn settings(database: &TestDatabase, folder: &Path, env: &[(&str, &str)]) ->
         ("TROUPE_DATA_DIR", folder.display().to_string()),
         ("TROUPE_SECRET_KEY", "5e".repeat(32)),
         ("SHUTDOWN_GRACE_MS", "1000".to_owned()),
+        ("PASSWORD_HASH_KIB", CHEAP_HASH_KIB.to_owned()),
     ]);
-    let (name, value) = CHEAP_PASSWORD_HASHES;
-    all.insert(name, value.to_owned());
     all.extend(env.iter().map(|(name, value)| (*name, (*value).to_owned())));
     Config::read(|name| all.get(name).cloned()).expect("the settings are valid")
 }

@@ -10,7 +10,7 @@ use parking_lot::Mutex;
 use tempfile::TempDir;
 
 use crate::support::backends::TestDatabase;
-use crate::support::http_client::{CHEAP_PASSWORD_HASHES, http_client};
+use crate::support::http_client::{CHEAP_HASH_KIB, http_client};
 use crate::support::poll;
 use crate::support::ports::lasting_port;
 
@@ -76,11 +76,10 @@ impl Server {
             ("LIMIT_REGISTRATIONS_PER_HOUR".to_owned(), "0".to_owned()),
             ("LOG_FORMAT".to_owned(), "pretty".to_owned()),
             ("RUST_LOG".to_owned(), "info".to_owned()),
+            ("PASSWORD_HASH_KIB".to_owned(), CHEAP_HASH_KIB.to_owned()),
         ];
         all.extend(
-            [CHEAP_PASSWORD_HASHES]
-                .iter()
-                .chain(env)
+            env.iter()
                 .map(|(name, value)| ((*name).to_owned(), (*value).to_owned())),
         );
         Server {
