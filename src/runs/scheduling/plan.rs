@@ -44,13 +44,8 @@ pub enum PlanChange {
     AddSwipe(swipe::SwipeText),
     /// Shows another existing swipe of the target message.
     ShowSwipe(swipe::Model),
-    NewRound {
-        id: RoundId,
-        kind: round::RoundKind,
-        trigger: MessageRef,
-        seed: i64,
-        slots: Vec<SpeakerChoice>,
-    },
+    /// Starts a round. No other round may be active.
+    NewRound(NewRound),
     /// Changes the active round.
     ChangeRound(RoundChange),
     /// Ends the active round.
@@ -85,6 +80,16 @@ pub enum PlanChange {
     StorePrompt(RunId, SentPromptJson),
     /// Stores macro variables and timed effects of the lorebooks.
     StoreEffects(Arc<PromptEffects>),
+}
+
+/// A round to start.
+#[derive(Clone, Debug)]
+pub struct NewRound {
+    pub id: RoundId,
+    pub kind: round::RoundKind,
+    pub trigger: MessageRef,
+    pub seed: i64,
+    pub slots: Vec<SpeakerChoice>,
 }
 
 /// A change of a round that remains active.

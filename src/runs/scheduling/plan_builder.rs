@@ -10,7 +10,9 @@ use base::ids::{MembershipId, RoundId, RunId};
 
 use crate::rounds::{round, slot};
 use crate::runs::scheduling::plan;
-use crate::runs::scheduling::plan::{EnqueueRun, MessageRef, Plan, PlanChange, RoundChange};
+use crate::runs::scheduling::plan::{
+    EnqueueRun, MessageRef, NewRound, Plan, PlanChange, RoundChange,
+};
 use crate::runs::scheduling::state::schedule_state::ScheduleState;
 use crate::runs::store::{new_run, queue, run};
 use crate::spaces::membership;
@@ -98,13 +100,13 @@ impl<'a> PlanBuilder<'a> {
         let here = self.state.conversation.id;
         let new_slots = plan::new_slots(0, slots.clone());
         self.round = Some(round::new_model(id, here, kind, seed, self.now, new_slots));
-        self.push(PlanChange::NewRound {
+        self.push(PlanChange::NewRound(NewRound {
             id,
             kind,
             trigger,
             seed,
             slots,
-        });
+        }));
     }
 
     /// Changes the active round, if any.

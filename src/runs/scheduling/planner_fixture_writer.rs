@@ -11,7 +11,7 @@ use crate::providers::provider;
 use crate::rounds::round;
 use crate::runs::scheduling::plan;
 use crate::runs::scheduling::plan::{
-    EnqueueRun, MessageRef, NewMessage, Plan, PlanChange, RoundChange,
+    EnqueueRun, MessageRef, NewMessage, NewRound, Plan, PlanChange, RoundChange,
 };
 use crate::runs::scheduling::planner::fixture::PlannerFixture;
 use crate::runs::store::run::RunStatus;
@@ -53,7 +53,11 @@ impl PlannerFixture {
                 self.apply_end(run, end.status());
             }
             PlanChange::ReleaseRun(run) => self.apply_release(&run),
-            round => self.change_round(round),
+            PlanChange::NewRound(new) => self.start_round(new),
+            PlanChange::ChangeRound(change) => self.change_round(&change),
+            PlanChange::EndRound { .. } => {
+                self.state.round.take().expect("a round is active");
+            }
         }
     }
 
@@ -126,40 +130,27 @@ impl PlannerFixture {
         self.state.queued = Some(running);
     }
 
-    fn change_round(&mut self, change: PlanChange) {
-        if let PlanChange::NewRound {
-            id,
-            kind,
-            trigger,
-            seed,
-            slots,
-        } = change
-        {
-            assert!(self.state.round.is_none(), "I1: another round is active");
-            let slots = plan::new_slots(0, slots);
-            let here = self.state.conversation.id;
-            let mut round = round::new_model(id, here, kind, seed, self.now, slots);
-            round.trigger_message_id = self.resolve(trigger);
-            self.state.round = Some(round);
-            return;
-        }
+    fn start_round(&mut self, new: NewRound) {
+        assert!(self.state.round.is_none(), "I1: another round is active");
+        let slots = plan::new_slots(0, new.slots);
+        let here = self.state.conversation.id;
+        let mut round = round::new_model(new.id, here, new.kind, new.seed, self.now, slots);
+        round.trigger_message_id = self.resolve(new.trigger);
+        self.state.round = Some(round);
+    }
+
+    fn change_round(&mut self, change: &RoundChange) {
         let round = self.state.round.as_mut().expect("a round is active");
         match change {
-            PlanChange::EndRound { .. } => self.state.round = None,
-            PlanChange::ChangeRound(change) => {
-                match change {
-                    RoundChange::Move { cursor, .. } => {
-                        assert!(cursor >= round.cursor, "a cursor never goes back");
-                    }
-                    RoundChange::MarkSlot { position, .. } => {
-                        assert!(round.slots.at(position).is_some(), "the slot exists");
-                    }
-                    RoundChange::ReplaceSlots { .. } => {}
-                }
-                change.apply(round);
+            RoundChange::Move { cursor, .. } => {
+                assert!(*cursor >= round.cursor, "a cursor never goes back");
             }
-            other => panic!("not a change of a round: {other:?}"),
+            RoundChange::MarkSlot { position, .. } => {
+                assert!(round.slots.at(*position).is_some(), "the slot exists");
+            }
+            RoundChange::ReplaceSlots { .. } => {}
         }
+        change.apply(round);
     }
 
     pub(super) fn enqueue(&mut self, enqueue: EnqueueRun) {
@@ -207,8 +198,8 @@ impl PlannerFixture {
             PlanChange::HideMessages(turn) => format!("{} messages hidden", turn.len()),
             PlanChange::AddSwipe(text) => format!("another text {:?}", text.content),
             PlanChange::ShowSwipe(swipe) => format!("show {:?}", swipe.content),
-            PlanChange::NewRound { slots, .. } => {
-                let names: Vec<&str> = slots.iter().map(|it| self.name(it.id)).collect();
+            PlanChange::NewRound(new) => {
+                let names: Vec<&str> = new.slots.iter().map(|it| self.name(it.id)).collect();
                 format!("round of {}", names.join(", "))
             }
             PlanChange::ChangeRound(change) => self.describe_round_change(change),

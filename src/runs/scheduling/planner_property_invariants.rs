@@ -7,7 +7,7 @@ use base::ids::RoundId;
 use crate::conversations::message;
 use crate::rounds::round;
 use crate::runs::scheduling::command::Command;
-use crate::runs::scheduling::plan::{EnqueueRun, MessageRef, Plan, PlanChange};
+use crate::runs::scheduling::plan::{EnqueueRun, MessageRef, NewRound, Plan, PlanChange};
 use crate::runs::scheduling::planner::fixture;
 use crate::runs::scheduling::planner::fixture::PlannerFixture;
 use crate::runs::scheduling::state::schedule_state::ScheduleState;
@@ -16,7 +16,6 @@ use crate::runs::store::run::{RunCancelReason, RunKind, RunReason};
 use crate::spaces::membership;
 use crate::spaces::membership::CopilotMode;
 use crate::spaces::space::{InputPolicy, RepliesPerTurn, ReplyOrder};
-use crate::speakers::selection::SpeakerChoice;
 
 /// Limit of a burst, whatever the debounce of these tests.
 const MAX_BURST_MS: i64 = 600_000;
@@ -35,9 +34,7 @@ pub fn assert_plan_valid(
     }
     for change in &plan.changes {
         match change {
-            PlanChange::NewRound { kind, slots, .. } => {
-                assert_round_valid(*kind, slots, plan, fixture)
-            }
+            PlanChange::NewRound(new) => assert_round_valid(new, plan, fixture),
             PlanChange::ClaimRun(run) => assert_claim_valid(before, run, fixture),
             PlanChange::SkipQueued(run) => assert!(run.debug.skipped_because.is_some()),
             PlanChange::SpendCopilotStep(member) => {
@@ -118,12 +115,8 @@ fn assert_expected_tail(enqueue: &EnqueueRun, fixture: &PlannerFixture) {
 
 /// Asserts that a round has speakers who can be scheduled, one or several according to the space's
 /// settings; in auto mode no character replies to itself unless the space allows it.
-fn assert_round_valid(
-    kind: round::RoundKind,
-    slots: &[SpeakerChoice],
-    plan: &Plan,
-    fixture: &PlannerFixture,
-) {
+fn assert_round_valid(new: &NewRound, plan: &Plan, fixture: &PlannerFixture) {
+    let NewRound { kind, slots, .. } = new;
     let space = &fixture.state.space;
     assert!(!slots.is_empty(), "a round needs a speaker");
     assert!(
@@ -145,7 +138,7 @@ fn assert_round_valid(
         assert!(member.kind == membership::MembershipKind::Character && member.can_be_scheduled());
         assert!(!slot.reason.is_empty(), "each slot has a reason");
     }
-    if kind == round::RoundKind::AutoMode {
+    if *kind == round::RoundKind::AutoMode {
         assert!(space.auto_mode_enabled);
         let mut changes = plan.changes.iter();
         let answered = changes.find_map(|it| match it {
@@ -351,12 +344,12 @@ fn a_later_slot_without_its_tail_is_detected() {
 #[should_panic = "a round needs a speaker"]
 fn an_empty_round_is_detected() {
     check_changed_reply_plan(|it| {
-        it.changes.push(PlanChange::NewRound {
+        it.changes.push(PlanChange::NewRound(NewRound {
             id: RoundId::new(),
             kind: round::RoundKind::UserTurn,
             trigger: MessageRef::Appended,
             seed: 1,
             slots: Vec::new(),
-        });
+        }));
     });
 }

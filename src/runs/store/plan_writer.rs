@@ -151,10 +151,16 @@ impl PlanWriter<'_> {
                 written.cancel_requested.push(run);
                 return Ok(true);
             }
-            PlanChange::NewRound { .. }
-            | PlanChange::ChangeRound(_)
-            | PlanChange::EndRound { .. } => {
-                self.change_round(schedule, written, change).await?;
+            PlanChange::NewRound(new) => {
+                self.start_round(schedule, written, new);
+                return Ok(true);
+            }
+            PlanChange::ChangeRound(change) => {
+                self.change_round(schedule, written, |round| change.apply(round));
+                return Ok(true);
+            }
+            PlanChange::EndRound { status, reason } => {
+                self.end_round(schedule, written, (status, reason)).await?;
                 return Ok(true);
             }
             other => {

@@ -4,51 +4,53 @@ use sea_orm::DbErr;
 
 use crate::rounds::round;
 use crate::runs::scheduling::plan;
-use crate::runs::scheduling::plan::PlanChange;
+use crate::runs::scheduling::plan::NewRound;
 use crate::runs::scheduling::state::schedule_state::ScheduleState;
 use crate::runs::store::plan_writer::{PlanWriter, RoundWrite, WrittenPlan, resolve_message};
 
 impl PlanWriter<'_> {
-    /// Applies a change to the loaded round. Writes its row if the change ends it, because another
-    /// round may follow in the same plan.
-    pub(super) async fn change_round(
+    pub(super) fn start_round(
         &self,
         schedule: &mut ScheduleState,
         written: &mut WrittenPlan,
-        change: PlanChange,
+        new: NewRound,
+    ) {
+        let slots = plan::new_slots(0, new.slots);
+        let conversation = schedule.conversation.id;
+        let mut round = round::new_model(new.id, conversation, new.kind, new.seed, self.now, slots);
+        round.trigger_message_id = resolve_message(new.trigger, schedule);
+        schedule.round = Some(round);
+        written.pending_round_write = Some(RoundWrite::Insert);
+    }
+
+    /// Applies a change to the active round, which is written later.
+    pub(super) fn change_round(
+        &self,
+        schedule: &mut ScheduleState,
+        written: &mut WrittenPlan,
+        change: impl FnOnce(&mut round::Model),
+    ) {
+        if let Some(round) = schedule.round.as_mut() {
+            change(round);
+            written
+                .pending_round_write
+                .get_or_insert(RoundWrite::Update);
+        }
+    }
+
+    /// Ends the active round and writes its row, because another round may follow in the same plan.
+    pub(super) async fn end_round(
+        &self,
+        schedule: &mut ScheduleState,
+        written: &mut WrittenPlan,
+        (status, reason): (round::RoundStatus, &str),
     ) -> Result<(), DbErr> {
-        if let PlanChange::NewRound {
-            id,
-            kind,
-            trigger,
-            seed,
-            slots,
-        } = change
-        {
-            let slots = plan::new_slots(0, slots);
-            let conversation = schedule.conversation.id;
-            let mut round = round::new_model(id, conversation, kind, seed, self.now, slots);
-            round.trigger_message_id = resolve_message(trigger, schedule);
-            schedule.round = Some(round);
-            written.pending_round_write = Some(RoundWrite::Insert);
-            return Ok(());
-        }
-        let Some(round) = schedule.round.as_mut() else {
-            return Ok(());
-        };
-        written
-            .pending_round_write
-            .get_or_insert(RoundWrite::Update);
-        match change {
-            PlanChange::ChangeRound(change) => change.apply(round),
-            PlanChange::EndRound { status, reason } => {
-                round.status = status;
-                round.ended_reason = Some(reason.to_owned());
-                self.write_round(schedule, written).await?;
-                schedule.round = None;
-            }
-            _ => {}
-        }
+        self.change_round(schedule, written, |round| {
+            round.status = status;
+            round.ended_reason = Some(reason.to_owned());
+        });
+        self.write_round(schedule, written).await?;
+        schedule.round = None;
         Ok(())
     }
 
