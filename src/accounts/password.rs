@@ -16,7 +16,7 @@ use crate::accounts::username_password::Password;
 /// of them would not be faster.
 const MAX_CONCURRENT_HASHES: usize = 4;
 
-/// The capacity of the memory for computing one hash, of which only the used part becomes
+/// The minimum capacity of the memory for computing one hash, of which only the used part becomes
 /// resident. The allocator of glibc takes requests over 32 MiB from the system, and returns them
 /// when they are freed; smaller ones it retains, for each thread (measured: 2.3 GiB after 200
 /// sign-ins).

@@ -122,7 +122,7 @@ pub fn json_number(backend: Backend, column: impl IntoColumnRef, key: &str) -> S
     }
 }
 
-/// Returns the value for a JSON column from the text of a document.
+/// Returns the text of a JSON document as a value for a JSON column.
 pub fn json_document(backend: Backend, text: &str) -> SimpleExpr {
     match backend {
         Backend::Sqlite => Expr::value(text),

@@ -37,29 +37,35 @@ pub enum Relation {}
 
 impl ActiveModelBehavior for ActiveModel {}
 
+/// The prompt of a run, in its stored form.
+#[derive(Clone, Copy, Debug)]
+pub struct NewRunPrompt<'a> {
+    pub run: RunId,
+    pub conversation: ConversationId,
+    pub record: &'a SentPromptJson,
+    pub created_at: Timestamp,
+}
+
 /// Stores the prompt of a run.
 pub async fn store(
     tx: &impl ConnectionTrait,
     dialect: Backend,
-    run: RunId,
-    conversation: ConversationId,
-    record: &SentPromptJson,
-    now: Timestamp,
+    new: NewRunPrompt<'_>,
 ) -> Result<(), DbErr> {
-    let row = [
-        (Column::RunId, Expr::value(run)),
-        (Column::ConversationId, Expr::value(conversation)),
-        (
-            Column::Record,
-            backend::json_document(dialect, record.as_str()),
-        ),
-        (Column::CreatedAt, Expr::value(now)),
-    ];
-    let (columns, values): (Vec<_>, Vec<_>) = row.into_iter().unzip();
     let insert = Query::insert()
         .into_table(Entity)
-        .columns(columns)
-        .values_panic(values)
+        .columns([
+            Column::RunId,
+            Column::ConversationId,
+            Column::Record,
+            Column::CreatedAt,
+        ])
+        .values_panic([
+            Expr::value(new.run),
+            Expr::value(new.conversation),
+            backend::json_document(dialect, new.record.as_str()),
+            Expr::value(new.created_at),
+        ])
         .to_owned();
     tx.execute(&insert).await?;
     Ok(())

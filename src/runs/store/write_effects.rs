@@ -11,6 +11,7 @@ use crate::conversations::conversation;
 use crate::db::connect::Db;
 use crate::prompt::builder::PromptEffects;
 use crate::prompt::record::run_prompt;
+use crate::prompt::record::run_prompt::NewRunPrompt;
 use crate::prompt::record::sent_prompt::SentPromptJson;
 use crate::prompt::space_variable;
 use crate::runs::scheduling::command::SentPromptRef;
@@ -51,8 +52,13 @@ pub async fn store_late_prompt(db: &Db, late: LatePrompt) -> Result<(), DbErr> {
             let run = (late.run, late.lease);
             if queue::set_late_usage(tx, run, figures, late.usage).await? {
                 charge_tokens(tx, &late).await?;
-                let (conversation, record) = (late.conversation, &late.sent.record);
-                run_prompt::store(tx, dialect, late.run, conversation, record, late.now).await?;
+                let prompt = NewRunPrompt {
+                    run: late.run,
+                    conversation: late.conversation,
+                    record: &late.sent.record,
+                    created_at: late.now,
+                };
+                run_prompt::store(tx, dialect, prompt).await?;
                 run_prompt::prune(tx, late.conversation, 1).await?;
             }
             Ok(())
@@ -76,8 +82,13 @@ impl PlanWriter<'_> {
         run: RunId,
         record: &SentPromptJson,
     ) -> Result<(), DbErr> {
-        let conversation = schedule.conversation.id;
-        run_prompt::store(self.tx, self.dialect, run, conversation, record, self.now).await
+        let prompt = NewRunPrompt {
+            run,
+            conversation: schedule.conversation.id,
+            record,
+            created_at: self.now,
+        };
+        run_prompt::store(self.tx, self.dialect, prompt).await
     }
 
     /// Stores macro variables and timed lorebook effects. The conversation's row is locked, so it
