@@ -91,6 +91,19 @@ test("underscores inside a word are not emphasis", () => {
   assert.deepEqual(lines("snake_case_name"), [[{ text: "snake_case_name", mark: null }]])
 })
 
+test("underscores do not end emphasis with asterisks", () => {
+  assert.deepEqual(lines("*set A_B_C.* _a*b_ A_B *c* D_E"), [
+    [
+      { text: "set A_B_C.", mark: "em" },
+      { text: " ", mark: null },
+      { text: "a*b", mark: "em" },
+      { text: " A_B ", mark: null },
+      { text: "c", mark: "em" },
+      { text: " D_E", mark: null },
+    ],
+  ])
+})
+
 test("empty lines separate paragraphs", () => {
   assert.deepEqual(splitParagraphs("a\nb\n\n\nc"), ["a\nb", "c"])
 })

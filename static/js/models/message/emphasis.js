@@ -1,7 +1,7 @@
-// Splits plain streamed text into paragraphs and spans with emphasis: `*so*`, `_so_` and `**so**`. An
-// unmatched mark is shown as it is. Returns values, never markup: the rendered message comes from the
-// server when it is committed.
-const MARKED = /(\*\*|__)(?=\S)([^*_\n]*?\S)\1|([*_])(?=\S)([^*_\n]*?\S)\3/g
+// Splits plain streamed text into paragraphs and spans with emphasis: `*so*`, `_so_` and `**so**`, but
+// not the underscores of `snake_case_name`. An unmatched mark is shown as it is. Returns values, never
+// markup: the rendered message comes from the server when it is committed.
+const MARKED = /(\*\*?)(?=\S)([^*\n]*?[^*\s])\1|\b(__?)(?=\S)([^_\n]*?[^_\s])\3(?!\w)/g
 
 export function splitParagraphs(text) {
   return text.split(/\n{2,}/).filter((part) => part !== "")
@@ -17,19 +17,11 @@ function spans(line) {
   const found = []
   let end = 0
   for (const match of line.matchAll(MARKED)) {
-    if (isInsideWord(line, match)) continue
     if (match.index > end) found.push({ text: line.slice(end, match.index), mark: null })
-    found.push(match[1] ? { text: match[2], mark: "strong" } : { text: match[4], mark: "em" })
+    const mark = match[1] ?? match[3]
+    found.push({ text: match[2] ?? match[4], mark: mark.length === 2 ? "strong" : "em" })
     end = match.index + match[0].length
   }
   if (end < line.length) found.push({ text: line.slice(end), mark: null })
   return found
-}
-
-// `snake_case_name` has no emphasis.
-function isInsideWord(line, match) {
-  if (!match[0].startsWith("_")) return false
-  const before = line[match.index - 1] ?? " "
-  const after = line[match.index + match[0].length] ?? " "
-  return /\w/.test(before) || /\w/.test(after)
 }
