@@ -110,8 +110,8 @@ async fn measure(backend: TestBackend) {
     }
 }
 
-/// Returns the duration of a branch with all messages divided by that of a plain copy of the rows,
-/// as the median of three.
+/// Returns the time to create a branch with all messages, divided by the time to copy their rows: the
+/// median of three measurements.
 async fn branch_ratio(db: &Db) -> f64 {
     let mut ratios = Vec::new();
     for _ in 0..3 {

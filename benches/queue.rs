@@ -3,9 +3,9 @@
 //! once. Each enqueued run, each claim and each end is a transaction, as in the server, and a
 //! conversation has at most one queued and one running run.
 //!
-//! Prints ended runs per second, and their ratio to the rate of bare transactions of three statements
-//! on the same database (by pgbench on PostgreSQL). The two sides alternate (ABBA); the ratio is the
-//! median of the samples. Goals: at least 2.0 on PostgreSQL and 4.0 on SQLite.
+//! Prints ended runs per second, and the ratio of this rate to that of bare transactions of three
+//! statements on the same database (on PostgreSQL by pgbench). The two measurements alternate (ABBA);
+//! the ratio is the median of the samples. Goals: at least 2.0 on PostgreSQL and 4.0 on SQLite.
 //!
 //! Runs on SQLite, and on PostgreSQL if `BENCH_POSTGRES_URL` is the URL of an empty database and
 //! `pgbench` is installed. Nothing is asserted, and results on a machine with other load are not

@@ -12,8 +12,8 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::accounts::username_password::Password;
 
-/// Maximum number of concurrent hashes. Each uses the memory that `PASSWORD_HASH_KIB` sets; more
-/// of them would not be faster.
+/// Maximum number of passwords hashed at once. Each hash uses `PASSWORD_HASH_KIB` KiB of memory; a
+/// higher limit would not increase the throughput.
 const MAX_CONCURRENT_HASHES: usize = 4;
 
 /// The minimum capacity of the memory for computing one hash, of which only the used part becomes
@@ -26,7 +26,7 @@ const BUFFER_BYTES: usize = 33 * 1024 * 1024;
 #[derive(Clone)]
 pub struct Passwords {
     permits: Arc<Semaphore>,
-    /// The cost of new hashes. A check of a stored hash uses the cost that the hash names.
+    /// The cost of new hashes. A stored hash is checked with the cost recorded in it.
     cost: Params,
 }
 
@@ -40,7 +40,7 @@ impl Passwords {
     /// Creates the pool with all permits available. A new hash uses `memory_kib` KiB of memory.
     ///
     /// # Errors
-    /// Returns an error when Argon2 does not allow this amount: it requires at least 8 KiB.
+    /// Returns an error when `memory_kib` is below 8, the minimum of Argon2.
     pub fn new(memory_kib: u32) -> anyhow::Result<Self> {
         Ok(Self {
             permits: Arc::new(Semaphore::new(MAX_CONCURRENT_HASHES)),

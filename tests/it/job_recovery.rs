@@ -9,7 +9,7 @@ use crate::support::http_client::{HttpClient, expect, id};
 use crate::support::poll;
 use crate::support::test_space::TestSpace;
 
-/// The number of messages. A job copies more than 2,000; this number needs several batches.
+/// The number of messages: above 2,000, so that a job copies them, and enough for several batches.
 const N: i64 = 5_000;
 const N_KILLS: usize = 3;
 

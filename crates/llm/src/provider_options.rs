@@ -36,8 +36,8 @@ impl ProviderOptions {
         }
     }
 
-    /// Returns the token limit of a request, raised by the reasoning tokens, because APIs count them
-    /// toward it and the limit of the request is meant for the reply.
+    /// Returns the token limit of a request plus the reasoning tokens: APIs count these toward the
+    /// limit, but the limit of the request is meant for the reply only.
     pub fn raise_limit(&self, max_tokens: Option<u32>) -> Option<u32> {
         let n_reasoning_tokens = self.reasoning.map_or(0, ReasoningEffort::max_tokens);
         max_tokens.map(|it| it.saturating_add(n_reasoning_tokens))

@@ -37,7 +37,7 @@ pub enum Relation {}
 
 impl ActiveModelBehavior for ActiveModel {}
 
-/// The prompt of a run, in its stored form.
+/// A prompt to store for a run.
 #[derive(Clone, Copy, Debug)]
 pub struct NewRunPrompt<'a> {
     pub run: RunId,

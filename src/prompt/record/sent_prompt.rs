@@ -110,7 +110,7 @@ impl SentPrompt {
         }
     }
 
-    /// Returns the prompt in its stored form.
+    /// Serializes the prompt to the JSON that is stored.
     ///
     /// # Errors
     /// Returns an error when serde_json cannot write a value.

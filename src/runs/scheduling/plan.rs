@@ -12,8 +12,9 @@ use crate::runs::scheduling::command::MessageEdit;
 use crate::runs::store::{queue, run};
 use crate::speakers::selection::SpeakerChoice;
 
-/// The changes in the order in which they are applied; all of them commit, or none. The changes to a
-/// round are written to its row together: when the round ends, otherwise after all changes.
+/// The changes in the order in which they are applied; all of them commit, or none. All changes to
+/// a round are written to its row at once: when the round ends or, if it stays active, after the last
+/// change of the plan.
 #[derive(Clone, Debug, Default)]
 pub struct Plan {
     pub changes: Vec<PlanChange>,

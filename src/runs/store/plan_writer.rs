@@ -51,7 +51,7 @@ pub struct WrittenPlan {
     pub pending_round_write: Option<RoundWrite>,
 }
 
-/// Whether the row of the active round must be inserted or updated.
+/// How the row of the active round must be written, if it has changed.
 #[derive(Clone, Copy, Debug)]
 pub enum RoundWrite {
     Insert,

@@ -23,7 +23,7 @@ impl PlanWriter<'_> {
         written.pending_round_write = Some(RoundWrite::Insert);
     }
 
-    /// Applies a change to the active round, which is written later.
+    /// Applies a change to the active round in memory; `write_round` stores it later.
     pub(super) fn change_round(
         &self,
         schedule: &mut ScheduleState,

@@ -20,7 +20,7 @@ fn sign_in(app: &TestApp, username: &str, password: &str) -> RequestBuilder {
 }
 
 /// The default cost of a hash: with the cheap hashes of other tests, sign-ins would hardly overlap,
-/// and a missing one would not be noticed.
+/// and a sign-in that computes no hash would take about the same time as one that does.
 const DEFAULT_HASHES: (&str, &str) = ("PASSWORD_HASH_KIB", "");
 
 on_sqlite! {

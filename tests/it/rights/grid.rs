@@ -230,8 +230,8 @@ impl Grid {
         vec![other_kind, missing]
     }
 
-    /// Calls the endpoint with each allowed role: reads in the common space, changes in a new one for
-    /// the row or, if the row needs it, for each role.
+    /// Calls the endpoint with each allowed role. Reads use the common space. Other calls use a new
+    /// space: one for the row or, if the row needs it, one for each role.
     async fn allowed(&mut self, row: &Row, common: &Ids) {
         let shared = match row.method() {
             "GET" => Some(common.clone()),

@@ -22,8 +22,8 @@ pub struct Row {
     /// The name of the id for a path parameter, if it differs from the parameter's.
     pub stand_in: Option<(&'static str, &'static str)>,
     pub before: Setup,
-    /// Whether each role needs a new space, because after one call another one fails or changes
-    /// nothing.
+    /// Whether each role needs its own space, because a second call in the same space would fail or
+    /// change nothing.
     needs_own_space: bool,
 }
 

@@ -65,8 +65,9 @@ async fn measure(backend: TestBackend, take: impl Fn(&EngineTest) -> Vec<String>
     app.close().await;
 }
 
-/// Waits until the engine has looked for abandoned work at its start and in the first tick of its
-/// recovery loop, which runs beside the first requests. Both end with the query for jobs.
+/// Waits until the recovery has run twice: at the start of the engine and in the first tick of the
+/// recovery loop, which is concurrent with the first requests. The last query of each recovery reads
+/// `jobs`.
 async fn wait_for_recovery(take: impl Fn() -> Vec<String>) {
     let mut n_recoveries = 0;
     poll::until("the recovery has run twice", async || {
