@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_hash_of_another_cost_is_accepted() {
+    async fn a_password_hashed_with_another_cost_is_accepted() {
         let cheap = Passwords::new(8).unwrap();
         let hash = cheap.hash(Password::parse("correct horse").unwrap()).await;
         let hash = hash.unwrap();

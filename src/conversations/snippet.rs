@@ -59,8 +59,8 @@ pub fn extract(text: &str, words: &[String]) -> Snippet {
 
 /// Returns the length of the longest word that starts here.
 fn match_length_at(text: &[char], words: &[Vec<char>]) -> Option<usize> {
-    let here = words.iter().filter(|it| text.starts_with(it));
-    here.map(Vec::len).max()
+    let matching = words.iter().filter(|it| text.starts_with(it));
+    matching.map(Vec::len).max()
 }
 
 fn lowercase(word: &str) -> Vec<char> {

@@ -233,8 +233,8 @@ fn other_members<'a>(
     one: Option<&PromptMember>,
 ) -> impl Iterator<Item = &'a PromptMember> + use<'a> {
     let one = one.map(|it| it.id);
-    let here = context.members.iter();
-    here.filter(move |it| it.status == MembershipStatus::Active && Some(it.id) != one)
+    let members = context.members.iter();
+    members.filter(move |it| it.status == MembershipStatus::Active && Some(it.id) != one)
 }
 
 /// Joins display names with commas; `fallback` if there are none.

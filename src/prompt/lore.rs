@@ -172,10 +172,10 @@ fn scan_lorebooks(
 impl PromptLore {
     /// Returns the lore blocks of one position, highest order last.
     pub fn blocks_at(&self, place: &InsertionPosition) -> Vec<PromptBlock> {
-        let here = self
+        let at_position = self
             .activated_with_text()
             .filter(|(_, it)| it.position == *place);
-        let mut blocks: Vec<PromptBlock> = here
+        let mut blocks: Vec<PromptBlock> = at_position
             .map(|(n, it)| self.block(n, it, PromptRole::System))
             .collect();
         let (before, after) = &self.format;

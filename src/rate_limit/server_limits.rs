@@ -114,17 +114,17 @@ mod tests {
             by_address: RateLimit::new("test", (10, 180_000), &clock, &SharedCounter::none()),
             by_name: RateLimit::new("test", (10, 180_000), &clock, &SharedCounter::none()),
         };
-        let here = Some(ClientNetwork::from(IpAddr::from([10, 0, 0, 1])));
+        let network = Some(ClientNetwork::from(IpAddr::from([10, 0, 0, 1])));
         let there = Some(ClientNetwork::from(IpAddr::from([10, 0, 0, 2])));
         for _ in 0..10 {
-            assert_eq!(sign_ins.check(here, "ann").await, Ok(()));
-            sign_ins.record_failure(here, "ann");
+            assert_eq!(sign_ins.check(network, "ann").await, Ok(()));
+            sign_ins.record_failure(network, "ann");
         }
 
-        assert_eq!(sign_ins.check(here, "ben").await, Err(RetryAfter(180)));
+        assert_eq!(sign_ins.check(network, "ben").await, Err(RetryAfter(180)));
         assert_eq!(sign_ins.check(there, "ANN").await, Err(RetryAfter(180)));
         assert_eq!(sign_ins.check(there, "ben").await, Ok(()));
         clock.advance_ms(180_000);
-        assert_eq!(sign_ins.check(here, "ann").await, Ok(()));
+        assert_eq!(sign_ins.check(network, "ann").await, Ok(()));
     }
 }

@@ -241,19 +241,19 @@ mod tests {
     #[tokio::test]
     async fn a_closed_socket_releases_its_permit() {
         let sockets = SocketLimit::new(2, 3, &SharedCounter::none());
-        let here = Some(ClientNetwork::from(IpAddr::from([10, 0, 0, 1])));
-        let one = sockets.acquire(UserId(1), BROWSER, here).await;
-        let _two = sockets.acquire(UserId(1), BROWSER, here).await;
+        let network = Some(ClientNetwork::from(IpAddr::from([10, 0, 0, 1])));
+        let one = sockets.acquire(UserId(1), BROWSER, network).await;
+        let _two = sockets.acquire(UserId(1), BROWSER, network).await;
         assert!(sockets.acquire(UserId(1), BROWSER, None).await.is_none());
-        let _three = sockets.acquire(UserId(2), BROWSER, here).await.unwrap();
-        assert!(sockets.acquire(UserId(3), BROWSER, here).await.is_none());
+        let _three = sockets.acquire(UserId(2), BROWSER, network).await.unwrap();
+        assert!(sockets.acquire(UserId(3), BROWSER, network).await.is_none());
         assert_eq!(sockets.n_open(), 3);
 
         drop(one);
 
         assert_eq!(sockets.n_open(), 2);
-        assert!(sockets.acquire(UserId(3), BROWSER, here).await.is_some());
-        assert!(sockets.acquire(UserId(1), BROWSER, here).await.is_some());
+        assert!(sockets.acquire(UserId(3), BROWSER, network).await.is_some());
+        assert!(sockets.acquire(UserId(1), BROWSER, network).await.is_some());
         assert_eq!(sockets.by_user.held.lock().get(&UserId(3)), None);
         assert_eq!(sockets.by_address.held.lock().len(), 1);
     }

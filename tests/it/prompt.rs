@@ -170,8 +170,10 @@ async fn on_sqlite_a_prompt_of_100_000_messages_costs_what_one_of_100_costs() {
     let Some(statements) = Statements::alone(name) else {
         return;
     };
-    a_long_conversation_costs_what_a_short_one_costs(TestBackend::Sqlite, |_| statements.take())
-        .await;
+    a_long_conversation_costs_what_a_short_one_costs(TestBackend::Sqlite, |_| {
+        statements.take_statements()
+    })
+    .await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -38,7 +38,7 @@ impl ProviderOptions {
 
     /// Returns the token limit of a request plus the reasoning tokens: APIs count these toward the
     /// limit, but the limit of the request is meant for the reply only.
-    pub fn raise_limit(&self, max_tokens: Option<u32>) -> Option<u32> {
+    pub fn add_reasoning_tokens(&self, max_tokens: Option<u32>) -> Option<u32> {
         let n_reasoning_tokens = self.reasoning.map_or(0, ReasoningEffort::max_tokens);
         max_tokens.map(|it| it.saturating_add(n_reasoning_tokens))
     }
@@ -104,8 +104,8 @@ mod tests {
             ..ProviderOptions::default()
         };
 
-        assert_eq!(options.raise_limit(Some(300)), Some(1_324));
-        assert_eq!(options.raise_limit(Some(u32::MAX)), Some(u32::MAX));
-        assert_eq!(options.raise_limit(None), None);
+        assert_eq!(options.add_reasoning_tokens(Some(300)), Some(1_324));
+        assert_eq!(options.add_reasoning_tokens(Some(u32::MAX)), Some(u32::MAX));
+        assert_eq!(options.add_reasoning_tokens(None), None);
     }
 }

@@ -94,8 +94,8 @@ impl Presence {
     pub fn members(&self, at: ConversationId) -> Vec<PresentMember> {
         let mut all: BTreeMap<MembershipId, PresenceState> = BTreeMap::new();
         let remote = self.remote.lock();
-        let here = self.table.lock().members(at);
-        for it in here.into_iter().chain(remote.users(at)) {
+        let local = self.table.lock().members(at);
+        for it in local.into_iter().chain(remote.users(at)) {
             let state = all.entry(it.membership_id).or_insert(it.state);
             if it.state == PresenceState::Online {
                 *state = PresenceState::Online;

@@ -109,8 +109,8 @@ mod tests {
     use super::{ReadPool, WriteHealth};
 
     async fn runtime_of_statement(reader: &ReadPool) -> Result<Id, DbErr> {
-        let here = |_| async { Ok(Handle::current().id()) };
-        reader.run(here).await
+        let own_runtime = |_| async { Ok(Handle::current().id()) };
+        reader.run(own_runtime).await
     }
 
     #[test]

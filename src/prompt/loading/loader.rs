@@ -311,8 +311,8 @@ fn find_user_membership<'a>(
                 .find(|membership| membership.id == it.space_membership_id)
         })
         .filter(human);
-    let here = |it: &&membership::Model| it.status == membership::MembershipStatus::Active;
-    let first = || memberships.iter().filter(human).find(here);
+    let active = |it: &&membership::Model| it.status == membership::MembershipStatus::Active;
+    let first = || memberships.iter().filter(human).find(active);
     speaker.or(author).or_else(first)
 }
 

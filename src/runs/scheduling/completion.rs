@@ -69,11 +69,11 @@ pub fn is_eligible(builder: &PlanBuilder, run: &run::Model) -> bool {
     let Some(membership) = builder.member(run.speaker_space_membership_id) else {
         return false;
     };
-    let here = builder.state.conversation.id;
+    let conversation = builder.state.conversation.id;
     match (run.kind.is_scheduled(), membership.kind) {
         (true, membership::MembershipKind::Character) => membership.can_be_scheduled(),
-        (true, membership::MembershipKind::Human) => copilot::can_run(membership, here),
-        (false, _) => membership.can_speak(here),
+        (true, membership::MembershipKind::Human) => copilot::can_run(membership, conversation),
+        (false, _) => membership.can_speak(conversation),
     }
 }
 

@@ -133,9 +133,9 @@ fn active_copilots<'a>(builder: &PlanBuilder<'a>) -> Vec<&'a membership::Model> 
     if builder.state.space.reply_order == ReplyOrder::Manual {
         return Vec::new();
     }
-    let here = builder.state.conversation.id;
+    let conversation = builder.state.conversation.id;
     let members = builder.state.members.iter();
-    members.filter(|it| can_run(it, here)).collect()
+    members.filter(|it| can_run(it, conversation)).collect()
 }
 
 fn is_idle(builder: &PlanBuilder) -> bool {

@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use base::ids::{MembershipId, MessageId, RoundId, RunId};
+use base::clock::Timestamp;
+use base::ids::{ConversationId, MembershipId, MessageId, RoundId, RunId};
 
 use crate::conversations::{message, swipe};
 use crate::prompt::builder::PromptEffects;
@@ -46,7 +47,7 @@ pub enum PlanChange {
     /// Shows another existing swipe of the target message.
     ShowSwipe(swipe::Model),
     /// Starts a round. No other round may be active.
-    NewRound(NewRound),
+    StartRound(NewRound),
     /// Changes the active round.
     ChangeRound(RoundChange),
     /// Ends the active round.
@@ -91,6 +92,23 @@ pub struct NewRound {
     pub trigger: MessageRef,
     pub seed: i64,
     pub slots: Vec<SpeakerChoice>,
+}
+
+impl NewRound {
+    /// Returns the row of the round. `trigger` is `None` as long as the message has no id.
+    pub fn to_row(
+        &self,
+        conversation: ConversationId,
+        trigger: Option<MessageId>,
+        now: Timestamp,
+    ) -> round::Model {
+        let slots = new_slots(0, self.slots.clone());
+        let row = round::new_model(self.id, conversation, self.kind, self.seed, now, slots);
+        round::Model {
+            trigger_message_id: trigger,
+            ..row
+        }
+    }
 }
 
 /// A change of a round that remains active.

@@ -9,7 +9,6 @@ use base::clock::Timestamp;
 use base::ids::{MembershipId, RoundId, RunId};
 
 use crate::rounds::{round, slot};
-use crate::runs::scheduling::plan;
 use crate::runs::scheduling::plan::{
     EnqueueRun, MessageRef, NewRound, Plan, PlanChange, RoundChange,
 };
@@ -97,16 +96,15 @@ impl<'a> PlanBuilder<'a> {
     ) {
         let (id, seed) = (self.ids.round, self.ids.seed);
         self.trigger = Some(trigger);
-        let here = self.state.conversation.id;
-        let new_slots = plan::new_slots(0, slots.clone());
-        self.round = Some(round::new_model(id, here, kind, seed, self.now, new_slots));
-        self.push(PlanChange::NewRound(NewRound {
+        let new = NewRound {
             id,
             kind,
             trigger,
             seed,
             slots,
-        }));
+        };
+        self.round = Some(new.to_row(self.state.conversation.id, None, self.now));
+        self.push(PlanChange::StartRound(new));
     }
 
     /// Changes the active round, if any.
@@ -178,9 +176,10 @@ impl<'a> PlanBuilder<'a> {
 
     /// Returns whether this member may speak in a slot. A forced one may although it is muted.
     pub fn can_fill_slot(&self, speaker: MembershipId, is_forced: bool) -> bool {
-        let here = self.state.conversation.id;
-        self.member(speaker)
-            .is_some_and(|member| member.can_be_scheduled() || is_forced && member.can_speak(here))
+        let conversation = self.state.conversation.id;
+        self.member(speaker).is_some_and(|member| {
+            member.can_be_scheduled() || is_forced && member.can_speak(conversation)
+        })
     }
 
     /// Moves the cursor to `position` and queues that slot unless the round is paused or failed.

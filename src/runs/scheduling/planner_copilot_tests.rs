@@ -19,11 +19,11 @@ fn copilot_on(steps: i64) -> PlannerFixture {
 }
 
 fn enable_copilot(fixture: &mut PlannerFixture, membership: base::ids::MembershipId, steps: i64) {
-    let here = fixture.state.conversation.id;
+    let conversation = fixture.state.conversation.id;
     let member = fixture.member_mut(membership);
     member.copilot_mode = CopilotMode::Full;
     member.copilot_remaining_steps = Some(steps);
-    member.copilot_conversation_id = Some(here);
+    member.copilot_conversation_id = Some(conversation);
 }
 
 fn disable_copilot(fixture: &mut PlannerFixture) {

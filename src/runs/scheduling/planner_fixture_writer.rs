@@ -8,8 +8,6 @@ use serde::Serialize;
 
 use crate::conversations::{message, timeline};
 use crate::providers::provider;
-use crate::rounds::round;
-use crate::runs::scheduling::plan;
 use crate::runs::scheduling::plan::{
     EnqueueRun, MessageRef, NewMessage, NewRound, Plan, PlanChange, RoundChange,
 };
@@ -53,7 +51,7 @@ impl PlannerFixture {
                 self.apply_end(run, end.status());
             }
             PlanChange::ReleaseRun(run) => self.apply_release(&run),
-            PlanChange::NewRound(new) => self.start_round(new),
+            PlanChange::StartRound(new) => self.start_round(&new),
             PlanChange::ChangeRound(change) => self.change_round(&change),
             PlanChange::EndRound { .. } => {
                 self.state.round.take().expect("a round is active");
@@ -130,12 +128,10 @@ impl PlannerFixture {
         self.state.queued = Some(running);
     }
 
-    fn start_round(&mut self, new: NewRound) {
+    fn start_round(&mut self, new: &NewRound) {
         assert!(self.state.round.is_none(), "I1: another round is active");
-        let slots = plan::new_slots(0, new.slots);
-        let here = self.state.conversation.id;
-        let mut round = round::new_model(new.id, here, new.kind, new.seed, self.now, slots);
-        round.trigger_message_id = self.resolve(new.trigger);
+        let trigger = self.resolve(new.trigger);
+        let round = new.to_row(self.state.conversation.id, trigger, self.now);
         self.state.round = Some(round);
     }
 
@@ -198,7 +194,7 @@ impl PlannerFixture {
             PlanChange::HideMessages(turn) => format!("{} messages hidden", turn.len()),
             PlanChange::AddSwipe(text) => format!("another text {:?}", text.content),
             PlanChange::ShowSwipe(swipe) => format!("show {:?}", swipe.content),
-            PlanChange::NewRound(new) => {
+            PlanChange::StartRound(new) => {
                 let names: Vec<&str> = new.slots.iter().map(|it| self.name(it.id)).collect();
                 format!("round of {}", names.join(", "))
             }
@@ -208,8 +204,8 @@ impl PlannerFixture {
             }
             PlanChange::ClaimRun(run) => format!("claim {}", self.speaker(run)),
             PlanChange::SkipQueued(run) => {
-                let why = run.debug.skipped_because.as_deref().unwrap_or("?");
-                format!("skip {}: {why}", self.speaker(run))
+                let reason = run.debug.skipped_because.as_deref().unwrap_or("?");
+                format!("skip {}: {reason}", self.speaker(run))
             }
             PlanChange::FailQueued(run, error) => {
                 format!("fail {}: {}", self.speaker(run), error.code)
@@ -240,8 +236,8 @@ impl PlannerFixture {
                 status,
                 skip_reason,
             } => {
-                let why = skip_reason.map_or(String::new(), |it| format!(": {it}"));
-                format!("slot {position} {}{why}", status_text(status))
+                let reason = skip_reason.map_or(String::new(), |it| format!(": {it}"));
+                format!("slot {position} {}{reason}", status_text(status))
             }
             RoundChange::ReplaceSlots { from, slots } => {
                 let names: Vec<&str> = slots.iter().map(|it| self.name(it.id)).collect();

@@ -34,7 +34,7 @@ pub fn assert_plan_valid(
     }
     for change in &plan.changes {
         match change {
-            PlanChange::NewRound(new) => assert_round_valid(new, plan, fixture),
+            PlanChange::StartRound(new) => assert_round_valid(new, plan, fixture),
             PlanChange::ClaimRun(run) => assert_claim_valid(before, run, fixture),
             PlanChange::SkipQueued(run) => assert!(run.debug.skipped_because.is_some()),
             PlanChange::SpendCopilotStep(member) => {
@@ -344,7 +344,7 @@ fn a_later_slot_without_its_tail_is_detected() {
 #[should_panic = "a round needs a speaker"]
 fn an_empty_round_is_detected() {
     check_changed_reply_plan(|it| {
-        it.changes.push(PlanChange::NewRound(NewRound {
+        it.changes.push(PlanChange::StartRound(NewRound {
             id: RoundId::new(),
             kind: round::RoundKind::UserTurn,
             trigger: MessageRef::Appended,

@@ -232,14 +232,14 @@ impl PropertyTest {
     }
 
     fn set_copilot(&mut self, steps: Option<i64>) {
-        let here = self.fixture.state.conversation.id;
+        let conversation = self.fixture.state.conversation.id;
         let member = self.fixture.member_mut(EVE);
         member.copilot_mode = match steps {
             Some(_) => CopilotMode::Full,
             None => CopilotMode::None,
         };
         member.copilot_remaining_steps = steps;
-        member.copilot_conversation_id = Some(here);
+        member.copilot_conversation_id = Some(conversation);
         self.n_steps += steps.unwrap_or_default();
     }
 

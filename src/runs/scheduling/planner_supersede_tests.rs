@@ -173,10 +173,10 @@ fn a_post_cancels_a_queued_regenerate_and_plans_a_new_run() {
 fn a_post_replaces_the_queued_text_of_another_users_copilot() {
     let mut fixture = PlannerFixture::with_characters(&["Ada", "Gus"]);
     fixture.member_mut(GUS).kind = membership::MembershipKind::Human;
-    let here = fixture.state.conversation.id;
+    let conversation = fixture.state.conversation.id;
     let eve = fixture.member_mut(EVE);
     eve.copilot_mode = CopilotMode::Full;
-    (eve.copilot_remaining_steps, eve.copilot_conversation_id) = (Some(2), Some(here));
+    (eve.copilot_remaining_steps, eve.copilot_conversation_id) = (Some(2), Some(conversation));
     fixture
         .run_command(&Command::CopilotStarted { membership: EVE })
         .unwrap();
@@ -291,7 +291,7 @@ fn each_canceled_run_has_a_reason() {
 #[test]
 fn disabling_the_copilot_or_auto_mode_sets_the_reason() {
     let mut copilot = PlannerFixture::with_characters(&["Ada"]);
-    let here = copilot.state.conversation.id;
+    let conversation = copilot.state.conversation.id;
     let set = |member: &mut membership::Model, steps| {
         member.copilot_mode = match steps {
             Some(_) => CopilotMode::Full,
@@ -300,7 +300,7 @@ fn disabling_the_copilot_or_auto_mode_sets_the_reason() {
         (
             member.copilot_remaining_steps,
             member.copilot_conversation_id,
-        ) = (steps, Some(here));
+        ) = (steps, Some(conversation));
     };
     for is_running in [false, true] {
         set(copilot.member_mut(EVE), Some(3));

@@ -297,12 +297,12 @@ fn only_an_active_human_can_post() {
 #[test]
 fn a_member_cannot_post_where_its_copilot_is_active() {
     let mut fixture = fixture_with_policy(InputPolicy::Queue);
-    let here = fixture.state.conversation.id;
+    let conversation = fixture.state.conversation.id;
     fixture.member_mut(EVE).copilot_mode = CopilotMode::Full;
     fixture.member_mut(EVE).copilot_remaining_steps = Some(2);
 
     assert!(fixture.post_as_eve("I am elsewhere.").is_ok());
-    fixture.member_mut(EVE).copilot_conversation_id = Some(here);
+    fixture.member_mut(EVE).copilot_conversation_id = Some(conversation);
     assert_eq!(fixture.post_as_eve("Me."), Err(CommandError::CopilotActive));
     fixture.member_mut(EVE).copilot_remaining_steps = None;
     assert!(fixture.post_as_eve("Its steps are spent.").is_ok());

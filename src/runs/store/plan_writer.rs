@@ -151,8 +151,8 @@ impl PlanWriter<'_> {
                 written.cancel_requested.push(run);
                 return Ok(true);
             }
-            PlanChange::NewRound(new) => {
-                self.start_round(schedule, written, new);
+            PlanChange::StartRound(new) => {
+                self.start_round(schedule, written, &new);
                 return Ok(true);
             }
             PlanChange::ChangeRound(change) => {

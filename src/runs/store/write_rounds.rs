@@ -3,7 +3,6 @@
 use sea_orm::DbErr;
 
 use crate::rounds::round;
-use crate::runs::scheduling::plan;
 use crate::runs::scheduling::plan::NewRound;
 use crate::runs::scheduling::state::schedule_state::ScheduleState;
 use crate::runs::store::plan_writer::{PlanWriter, RoundWrite, WrittenPlan, resolve_message};
@@ -13,13 +12,10 @@ impl PlanWriter<'_> {
         &self,
         schedule: &mut ScheduleState,
         written: &mut WrittenPlan,
-        new: NewRound,
+        new: &NewRound,
     ) {
-        let slots = plan::new_slots(0, new.slots);
-        let conversation = schedule.conversation.id;
-        let mut round = round::new_model(new.id, conversation, new.kind, new.seed, self.now, slots);
-        round.trigger_message_id = resolve_message(new.trigger, schedule);
-        schedule.round = Some(round);
+        let trigger = resolve_message(new.trigger, schedule);
+        schedule.round = Some(new.to_row(schedule.conversation.id, trigger, self.now));
         written.pending_round_write = Some(RoundWrite::Insert);
     }
 

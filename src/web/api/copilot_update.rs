@@ -65,8 +65,8 @@ async fn validate_enabled(
         None if was_on => {}
         _ => return Err(invalid_steps("The number of steps, 1 to 10, is required.")),
     }
-    let here = change.copilot_conversation_id;
-    if here == Some(None) || (here.is_none() && !was_on) {
+    let conversation = change.copilot_conversation_id;
+    if conversation == Some(None) || (conversation.is_none() && !was_on) {
         let root = root_conversation::find_for_space(app.db.reader(), at.space.id).await?;
         change.copilot_conversation_id = Some(root);
     }

@@ -140,12 +140,12 @@ pub async fn update(
         let event = app.engine.member_changed(at.space.id, target.id).await;
         event.map_err(api_error)?;
     }
-    if let Some(here) = changed
+    if let Some(conversation) = changed
         .membership
         .copilot_conversation_id
         .filter(|_| starts_copilot)
     {
-        let started = app.engine.start_copilot(here, target.id).await;
+        let started = app.engine.start_copilot(conversation, target.id).await;
         started.map_err(api_error)?;
     }
     Ok(Json(changed.membership.view()))

@@ -159,10 +159,10 @@ async fn a_picture_is_shown_without_reading_its_card() {
     let admin = app.admin().await;
     let card = import_card(&admin).await;
     assert_eq!(avatar(&admin, &card).await.status(), 200);
-    statements.take();
+    statements.take_statements();
 
     let shown = avatar(&admin, &card).await;
-    let queries = statements.take();
+    let queries = statements.take_statements();
 
     let tag = shown.headers()["etag"]
         .to_str()
@@ -196,7 +196,7 @@ async fn a_picture_is_shown_without_reading_its_card() {
         .header("if-none-match", tag);
     let known = request.send().await.expect("the server answers");
     assert_eq!(known.status(), 304);
-    let queries = statements.take();
+    let queries = statements.take_statements();
     assert!(
         queries.iter().all(|it| !it.contains("\"assets\"")),
         "{queries:#?}"

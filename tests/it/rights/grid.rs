@@ -235,7 +235,7 @@ impl Grid {
     async fn allowed(&mut self, row: &Row, common: &Ids) {
         let shared = match row.method() {
             "GET" => Some(common.clone()),
-            _ if row.needs_own_space() => None,
+            _ if row.needs_space_per_role() => None,
             _ => Some(fixture::create(&self.clients, Role::Owner).await),
         };
         for who in Role::ALL {

@@ -24,7 +24,7 @@ pub struct Row {
     pub before: Setup,
     /// Whether each role needs its own space, because a second call in the same space would fail or
     /// change nothing.
-    needs_own_space: bool,
+    needs_space_per_role: bool,
 }
 
 /// What the caller does before the call.
@@ -97,7 +97,7 @@ impl Row {
             body: |_, _| Value::Null,
             stand_in: None,
             before: Setup::Nothing,
-            needs_own_space: false,
+            needs_space_per_role: false,
         }
     }
 
@@ -121,14 +121,14 @@ impl Row {
         self
     }
 
-    pub const fn in_own_space(mut self) -> Row {
-        self.needs_own_space = true;
+    pub const fn with_space_per_role(mut self) -> Row {
+        self.needs_space_per_role = true;
         self
     }
 
     /// Returns whether each role needs a new space.
-    pub fn needs_own_space(&self) -> bool {
-        self.needs_own_space || self.method() == "DELETE"
+    pub fn needs_space_per_role(&self) -> bool {
+        self.needs_space_per_role || self.method() == "DELETE"
     }
 
     pub fn method(&self) -> &'static str {

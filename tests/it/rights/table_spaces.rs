@@ -21,7 +21,7 @@ pub fn spaces() -> Vec<Row> {
         Row::of("PATCH /api/spaces/{space_id}", owners(200))
             .case("archiving it")
             .body(|_, _| json!({"status": "archived"}))
-            .in_own_space(),
+            .with_space_per_role(),
         Row::of("DELETE /api/spaces/{space_id}", owners(204)),
     ]
 }
@@ -36,7 +36,7 @@ pub fn memberships() -> Vec<Row> {
         Row::of(NEW, [401, 404, 403, 403, 404, 201, 201, 404, 404])
             .case("a character")
             .body(|ids, who| json!({"character_id": ids.of("character_id:spare", who)}))
-            .in_own_space(),
+            .with_space_per_role(),
         Row::of(NEW, managers(202))
             .case("a user without a common space")
             .body(|ids, who| json!({"user_id": ids.of("user_id", who), "role": "guest"})),
@@ -59,17 +59,17 @@ pub fn memberships() -> Vec<Row> {
             .case("the guest's role")
             .with("membership_id", "membership_id:guest")
             .body(|_, _| json!({"role": "member"}))
-            .in_own_space(),
+            .with_space_per_role(),
         Row::of(ONE, managers(200))
             .case("the guest becomes a moderator")
             .with("membership_id", "membership_id:guest")
             .body(|_, _| json!({"role": "moderator"}))
-            .in_own_space(),
+            .with_space_per_role(),
         Row::of(ONE, owners(200))
             .case("transferring the space")
             .with("membership_id", "membership_id:moderator")
             .body(|_, _| json!({"role": "owner"}))
-            .in_own_space(),
+            .with_space_per_role(),
         Row::of(ONE, managers(200))
             .case("muting a character")
             .with("membership_id", "membership_id:character")
@@ -213,12 +213,12 @@ pub fn conversations() -> Vec<Row> {
             "POST /api/conversations/{conversation_id}/stop",
             members(202),
         )
-        .in_own_space(),
+        .with_space_per_role(),
         Row::of(
             "POST /api/conversations/{conversation_id}/pause",
             members(200),
         )
-        .in_own_space(),
+        .with_space_per_role(),
         Row::of(
             "POST /api/conversations/{conversation_id}/resume",
             members(409),
@@ -227,7 +227,7 @@ pub fn conversations() -> Vec<Row> {
             "POST /api/conversations/{conversation_id}/skip",
             members(200),
         )
-        .in_own_space(),
+        .with_space_per_role(),
         Row::of(
             "POST /api/conversations/{conversation_id}/retry",
             members(409),
@@ -279,7 +279,7 @@ pub fn conversations() -> Vec<Row> {
         Row::of("GET /api/runs/{run_id}", inside(200)),
         // The run of the space has sent nothing.
         Row::of("GET /api/runs/{run_id}/prompt", members(404)),
-        Row::of("POST /api/runs/{run_id}/cancel", members(202)).in_own_space(),
+        Row::of("POST /api/runs/{run_id}/cancel", members(202)).with_space_per_role(),
     ]
 }
 
@@ -311,7 +311,7 @@ pub fn messages() -> Vec<Row> {
             .case("an AI's text")
             .with("message_id", "message_id:ai")
             .body(|_, _| json!({"content": "Go away.", "expected_version": 1}))
-            .in_own_space(),
+            .with_space_per_role(),
         // The admin has no message, so this is the member's, which the admin may hide.
         Row::of(ONE, inside(200))
             .case("excluding one's own")

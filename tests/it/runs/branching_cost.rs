@@ -80,7 +80,7 @@ async fn on_sqlite_a_long_branch_needs_no_more_statements_than_a_short_one() {
     let name =
         "runs::branching_cost::on_sqlite_a_long_branch_needs_no_more_statements_than_a_short_one";
     if let Some(statements) = Statements::alone(name) {
-        costs(TestBackend::Sqlite, |_| statements.take()).await;
+        costs(TestBackend::Sqlite, |_| statements.take_statements()).await;
     }
 }
 

@@ -132,7 +132,7 @@ async fn on_sqlite_a_message_and_a_run_need_a_fixed_number_of_statements() {
     let Some(statements) = Statements::alone(name) else {
         return;
     };
-    measure(TestBackend::Sqlite, |_| statements.take()).await;
+    measure(TestBackend::Sqlite, |_| statements.take_statements()).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -150,7 +150,7 @@ async fn on_sqlite_a_claim_of_many_runs_loads_their_conversations_together() {
     let Some(statements) = Statements::alone(name) else {
         return;
     };
-    measure_claim(TestBackend::Sqlite, |_| statements.take()).await;
+    measure_claim(TestBackend::Sqlite, |_| statements.take_statements()).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

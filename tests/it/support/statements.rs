@@ -57,7 +57,7 @@ impl Statements {
     }
 
     /// Returns the statements since the last call.
-    pub fn take(&self) -> Vec<String> {
+    pub fn take_statements(&self) -> Vec<String> {
         std::mem::take(&mut self.0.lock())
     }
 }

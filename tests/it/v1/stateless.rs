@@ -64,11 +64,11 @@ async fn no_statement_of_an_unstored_response_uses_the_response_tables() {
     let fixture = V1Fixture::open(TestBackend::Sqlite).await;
     let body = json!({ "input": "Hi.", "store": false });
     fixture.program.respond(body.clone()).await;
-    statements.take();
+    statements.take_statements();
 
     fixture.program.stream(body).await.rest().await;
 
-    let all = statements.take();
+    let all = statements.take_statements();
     let of_ours: Vec<&String> = all
         .iter()
         .filter(|it| it.contains("response") || it.contains("api_conversation"))

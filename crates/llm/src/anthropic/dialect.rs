@@ -79,7 +79,10 @@ fn body(request: &Request, options: &ProviderOptions) -> Value {
     let mut body = Map::new();
     let mut put = |field: &str, value: Value| body.insert(field.to_owned(), value);
     put("model", json!(request.model));
-    put("max_tokens", json!(options.raise_limit(Some(max_tokens))));
+    put(
+        "max_tokens",
+        json!(options.add_reasoning_tokens(Some(max_tokens))),
+    );
     put("stream", json!(true));
     if !prompt.system.is_empty() {
         put("system", json!(prompt.system));

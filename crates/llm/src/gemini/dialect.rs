@@ -127,7 +127,10 @@ fn config(request: &Request, options: &ProviderOptions) -> Map<String, Value> {
     let top_k = samplers.top_k.filter(|it| *it > 0);
     for (field, value) in [
         ("topK", top_k),
-        ("maxOutputTokens", options.raise_limit(request.max_tokens)),
+        (
+            "maxOutputTokens",
+            options.add_reasoning_tokens(request.max_tokens),
+        ),
         ("seed", samplers.seed),
     ] {
         if let Some(value) = value {

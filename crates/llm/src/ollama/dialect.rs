@@ -90,7 +90,10 @@ fn options(request: &Request, tuning: &ProviderOptions) -> Map<String, Value> {
     let samplers = &request.samplers;
     for (option, value) in [
         ("num_ctx", request.context_tokens),
-        ("num_predict", tuning.raise_limit(request.max_tokens)),
+        (
+            "num_predict",
+            tuning.add_reasoning_tokens(request.max_tokens),
+        ),
         ("top_k", samplers.top_k),
         ("seed", samplers.seed),
     ] {

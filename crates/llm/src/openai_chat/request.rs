@@ -37,7 +37,7 @@ pub fn body(request: &Request, options: &ProviderOptions, variant: ChatVariant) 
     if let Some(top_p) = request.top_p {
         body.insert("top_p".to_owned(), json!(top_p));
     }
-    if let Some(max_tokens) = options.raise_limit(request.max_tokens) {
+    if let Some(max_tokens) = options.add_reasoning_tokens(request.max_tokens) {
         let field = match variant {
             ChatVariant::Compatible => "max_tokens",
             ChatVariant::Openai => "max_completion_tokens",

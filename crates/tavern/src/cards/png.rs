@@ -102,8 +102,8 @@ pub fn read(file: impl Read + Seek) -> Result<PngCard, CardError> {
         if [*b"tEXt", *b"zTXt", *b"iTXt"].contains(&chunk.kind) {
             read_text_chunk(&mut file, &chunk, &mut found)?;
         }
-        let here = file.stream_position().map_err(unreadable)?;
-        let ahead = after.cast_signed() - here.cast_signed();
+        let position = file.stream_position().map_err(unreadable)?;
+        let ahead = after.cast_signed() - position.cast_signed();
         file.seek_relative(ahead).map_err(unreadable)?;
         at = after;
     }
