@@ -191,9 +191,9 @@ fn with_space((row, space): (Model, Option<space::Model>)) -> Option<(Model, spa
 pub async fn save_counters(
     tx: &impl ConnectionTrait,
     row: &Model,
-    dialect: Backend,
+    backend: Backend,
 ) -> Result<Option<CommitProof>, DbErr> {
-    let number = Query::returning().expr(backend::transaction_number(dialect));
+    let number = Query::returning().expr(backend::transaction_number(backend));
     let update = Query::update()
         .table(Entity)
         .value(Column::Rev, row.rev)
@@ -211,7 +211,7 @@ pub async fn save_counters(
         .returning(number)
         .to_owned();
     let saved = tx.query_one(&update).await?;
-    prove_commit(saved, row, dialect)
+    prove_commit(saved, row, backend)
 }
 
 /// Increments the `rev` of locked conversations, whose rows here have the new one already, and saves
@@ -219,13 +219,13 @@ pub async fn save_counters(
 pub async fn save_next_revs(
     tx: &impl ConnectionTrait,
     rows: impl IntoIterator<Item = &Model>,
-    dialect: Backend,
+    backend: Backend,
 ) -> Result<Option<CommitProof>, DbErr> {
     let rows: Vec<&Model> = rows.into_iter().collect();
     let Some(first) = rows.first() else {
         return Ok(None);
     };
-    let number = Query::returning().expr(backend::transaction_number(dialect));
+    let number = Query::returning().expr(backend::transaction_number(backend));
     let update = Query::update()
         .table(Entity)
         .value(Column::Rev, Expr::col(Column::Rev).add(1))
@@ -233,7 +233,7 @@ pub async fn save_next_revs(
         .returning(number)
         .to_owned();
     let saved = tx.query_all(&update).await?.pop();
-    prove_commit(saved, first, dialect)
+    prove_commit(saved, first, backend)
 }
 
 /// Returns the proof for a saved row: the number of its transaction, which the statement returned,
@@ -241,12 +241,12 @@ pub async fn save_next_revs(
 fn prove_commit(
     saved: Option<QueryResult>,
     row: &Model,
-    dialect: Backend,
+    backend: Backend,
 ) -> Result<Option<CommitProof>, DbErr> {
     let Some(saved) = saved else {
         return Ok(None);
     };
-    let status = backend::transaction_status(dialect, saved.try_get_by_index(0)?);
+    let status = backend::transaction_status(backend, saved.try_get_by_index(0)?);
     let proof = Query::select()
         .expr(status)
         .from(Entity)

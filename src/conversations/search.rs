@@ -97,29 +97,29 @@ impl SearchScope {
 /// newest, oldest first.
 pub async fn load_keys(
     db: &impl ConnectionTrait,
-    dialect: Backend,
+    backend: Backend,
     terms: &SearchTerms,
     scope: SearchScope,
     page: PageQuery,
 ) -> Result<PageKeys<i64>, DbErr> {
-    let select = query(terms, scope.space_ids(), dialect);
+    let select = query(terms, scope.space_ids(), backend);
     let key = (Column::Id, timeline_page::stored_bytes());
     page.load_keys(select, key, !page.is_towards_newest(), db)
         .await
 }
 
 /// Selects the messages in these spaces that match all terms; `spaces` selects space ids.
-fn query(terms: &SearchTerms, spaces: SelectStatement, dialect: Backend) -> Select<Entity> {
+fn query(terms: &SearchTerms, spaces: SelectStatement, backend: Backend) -> Select<Entity> {
     let mut all = Condition::all();
-    if dialect == Backend::Sqlite && terms.has_indexed_word() {
+    if backend == Backend::Sqlite && terms.has_indexed_word() {
         all = all.add(matches_index(terms.to_fts_query()));
     }
     for word in terms.words() {
         // SQLite: the index condition above already covers these words. PostgreSQL: this condition
         // uses the index.
         let is_indexed = word.chars().count() >= INDEXED_CHARS;
-        if dialect == Backend::Postgres || !is_indexed {
-            all = all.add(contains(word, dialect));
+        if backend == Backend::Postgres || !is_indexed {
+            all = all.add(contains(word, backend));
         }
     }
     if !terms.has_indexed_word() {
@@ -147,7 +147,7 @@ fn matches_index(matching: String) -> SimpleExpr {
     Expr::cust_with_values(ids, [matching])
 }
 
-fn contains(word: &str, dialect: Backend) -> SimpleExpr {
+fn contains(word: &str, backend: Backend) -> SimpleExpr {
     let mut pattern = String::from("%");
     for c in word.chars() {
         if matches!(c, '%' | '_' | '\\') {
@@ -157,7 +157,7 @@ fn contains(word: &str, dialect: Backend) -> SimpleExpr {
     }
     pattern.push('%');
     let content = Expr::col((Entity, Column::Content));
-    match dialect {
+    match backend {
         Backend::Sqlite => content.like(LikeExpr::new(pattern).escape('\\')),
         Backend::Postgres => {
             // Backslash is the default escape character; with an `ESCAPE` clause the index is not

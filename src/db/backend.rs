@@ -32,14 +32,14 @@ pub fn lease_time(backend: Backend, now: Timestamp) -> SimpleExpr {
 pub struct StaleAfter {
     /// Minimum age of the last heartbeat.
     pub after_ms: i64,
-    pub dialect: Backend,
+    pub backend: Backend,
 }
 
 impl StaleAfter {
     /// Returns whether the heartbeat in this column is stale. A heartbeat this far in the future was
     /// written before the clock was set back.
     pub fn condition(&self, heartbeat_at: impl ColumnTrait, now: Timestamp) -> SimpleExpr {
-        let clock = || lease_time(self.dialect, now);
+        let clock = || lease_time(self.backend, now);
         let heartbeat = || Expr::col(heartbeat_at);
         let silent = heartbeat().lte(clock().sub(self.after_ms));
         silent.or(heartbeat().gte(clock().add(self.after_ms)))

@@ -20,10 +20,10 @@ const ENVIRONMENT_NAME: &str = "environment";
 
 /// Inserts the demo model if no provider exists.
 pub async fn insert_demo(db: &Db, cipher: &SecretCipher, now: Timestamp) -> Result<(), DbErr> {
-    let (sealer, dialect) = (cipher.clone(), db.backend());
+    let (sealer, backend) = (cipher.clone(), db.backend());
     db.write(move |tx| {
         Box::pin(async move {
-            backend::serialized(tx, dialect).await?;
+            backend::serialized(tx, backend).await?;
             if provider::Entity::find().one(tx).await?.is_some() {
                 return Ok(());
             }
@@ -50,13 +50,13 @@ pub async fn insert_from_environment(
     from: &EnvironmentProvider,
     now: Timestamp,
 ) -> Result<(), DbErr> {
-    let (sealer, dialect) = (cipher.clone(), db.backend());
+    let (sealer, backend) = (cipher.clone(), db.backend());
     let base_url = Some(from.base_url.clone());
     let api_key = from.api_key.as_ref().map(|it| Secret::new(&it.0));
     let model = from.model.clone();
     db.write(move |tx| {
         Box::pin(async move {
-            backend::serialized(tx, dialect).await?;
+            backend::serialized(tx, backend).await?;
             provider::lock_all(tx).await?;
             let Some(present) = find_from_environment(tx).await? else {
                 let new = NewProvider {

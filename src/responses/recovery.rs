@@ -19,8 +19,8 @@ const MAX_QUEUE_WAIT_MS: i64 = 60 * 60 * 1_000;
 /// # Errors
 /// Returns the error of the database.
 pub async fn recover(services: &ResponseServices, after: Option<Duration>) -> Result<(), DbErr> {
-    let (now, dialect) = (services.clock.now(), services.db.backend());
-    for row in queue::expired_leases(services.db.reader(), now, after, dialect).await? {
+    let (now, backend) = (services.clock.now(), services.db.backend());
+    for row in queue::expired_leases(services.db.reader(), now, after, backend).await? {
         // Responses that this node runs are alive.
         if !services.leases.contains(&row.id, row.lease) {
             tracing::warn!(response.id = %row.id, "response {} was abandoned by its node", row.id);

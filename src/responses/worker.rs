@@ -196,14 +196,14 @@ async fn claim_due(services: &ResponseServices) -> Result<(), DbErr> {
 }
 
 async fn claim(services: &ResponseServices, id: String) -> Result<Option<response::Model>, DbErr> {
-    let (node, now, dialect) = (
+    let (node, now, backend) = (
         services.node.clone(),
         services.clock.now(),
         services.db.backend(),
     );
     services
         .db
-        .write(move |tx| Box::pin(async move { queue::claim(tx, &id, &node, now, dialect).await }))
+        .write(move |tx| Box::pin(async move { queue::claim(tx, &id, &node, now, backend).await }))
         .await
 }
 

@@ -68,11 +68,11 @@ impl Job for BackgroundJob {
     async fn renew(&self, held: &[JobId]) -> Result<Vec<RenewedLease<JobId>>, DbErr> {
         // Not on the heartbeat connection: a locked row would delay the heartbeats of runs there.
         let (db, now, node) = (&self.0.db, self.0.clock.now(), self.0.node.clone());
-        let (held, dialect) = (held.to_vec(), db.backend());
+        let (held, backend) = (held.to_vec(), db.backend());
         let renewed = db.write(move |tx| {
             let held = held.clone();
             let node = node.clone();
-            Box::pin(async move { job::heartbeat(tx, &node, &held, now, dialect).await })
+            Box::pin(async move { job::heartbeat(tx, &node, &held, now, backend).await })
         });
         let renewed: Result<Vec<job::Model>, DbErr> = renewed.await;
         let jobs = renewed?.into_iter();
@@ -134,7 +134,7 @@ pub async fn take_over_stale(context: &RunServices, stale: &StaleAfter) -> Resul
     if context.shutdown.draining.is_cancelled() {
         return Ok(0);
     }
-    let (now, dialect) = (context.clock.now(), stale.dialect);
+    let (now, backend) = (context.clock.now(), stale.backend);
     let expired = job::list_expired(context.db.reader(), now, stale).await?;
     let mut n_taken = 0;
     for seen in expired {
@@ -144,7 +144,7 @@ pub async fn take_over_stale(context: &RunServices, stale: &StaleAfter) -> Resul
         }
         let node = context.node.clone();
         let claim = context.db.write(move |tx| {
-            Box::pin(async move { job::claim(tx, &seen, &node, now, dialect).await })
+            Box::pin(async move { job::claim(tx, &seen, &node, now, backend).await })
         });
         if let Some(row) = claim.await? {
             tracing::info!(job.id = %row.id, "claimed a background job whose worker stopped");

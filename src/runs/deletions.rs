@@ -124,7 +124,7 @@ impl RunEngine {
             cursor: JobCursor::default(),
             worker: self.context.node.to_string(),
             now: self.context.clock.now(),
-            dialect: self.context.db.backend(),
+            backend: self.context.db.backend(),
         }
     }
 }

@@ -67,7 +67,7 @@ pub async fn run_next(
     let batch_context = BatchContext {
         context,
         now: context.clock.now(),
-        dialect: context.db.backend(),
+        backend: context.db.backend(),
         size,
     };
     let conversation = job.conversation_id.ok_or_else(not_found_error);
@@ -114,7 +114,7 @@ enum DeletionTarget {
 struct BatchContext<'a> {
     context: &'a RunServices,
     now: Timestamp,
-    dialect: Backend,
+    backend: Backend,
     size: BatchSize,
 }
 
@@ -144,7 +144,7 @@ impl BatchContext<'_> {
         let up_to = branch.last_seq; // the fork point
         let cursor = job.parse_cursor();
         let part = batch_size::next_range(db, parent, (cursor.seq, up_to), self.size).await?;
-        let (now, dialect) = (self.now, self.dialect);
+        let (now, backend) = (self.now, self.backend);
         let work = self.context.db.write(move |tx| {
             Box::pin(async move {
                 let began = Instant::now();
@@ -176,7 +176,7 @@ impl BatchContext<'_> {
                     }
                 }
                 let ends = is_whole && job.kind == StoredJobKind::Branch;
-                save_progress(tx, &mut job, ends, (now, dialect)).await?;
+                save_progress(tx, &mut job, ends, (now, backend)).await?;
                 Ok::<_, BatchError>((job, began, is_whole))
             })
         });
@@ -217,10 +217,10 @@ impl BatchContext<'_> {
             None => reply_to_branch_tail(self.context, branch, job.parse_cursor().by).await,
         };
         job.run_id = Some(run.map_err(batch_error)?);
-        let (now, dialect) = (self.now, self.dialect);
+        let (now, backend) = (self.now, self.backend);
         let work = self.context.db.write(move |tx| {
             Box::pin(async move {
-                save_progress(tx, &mut job, true, (now, dialect)).await?;
+                save_progress(tx, &mut job, true, (now, backend)).await?;
                 Ok::<_, BatchError>(job)
             })
         });
@@ -249,10 +249,10 @@ impl BatchContext<'_> {
             }
         }
         update_cursor(&mut job, |it| it.is_closed = true);
-        let (now, dialect) = (self.now, self.dialect);
+        let (now, backend) = (self.now, self.backend);
         let work = self.context.db.write(move |tx| {
             Box::pin(async move {
-                save_progress(tx, &mut job, false, (now, dialect)).await?;
+                save_progress(tx, &mut job, false, (now, backend)).await?;
                 Ok::<_, BatchError>(job)
             })
         });
@@ -268,7 +268,7 @@ impl BatchContext<'_> {
         mut job: job::Model,
         target: DeletionTarget,
     ) -> Result<JobBatch, BatchError> {
-        let (now, dialect, size) = (self.now, self.dialect, self.size);
+        let (now, backend, size) = (self.now, self.backend, self.size);
         let work = self.context.db.write(move |tx| {
             Box::pin(async move {
                 let began = Instant::now();
@@ -286,7 +286,7 @@ impl BatchContext<'_> {
                         DeletedBatch::OtherRows => {}
                     }
                 };
-                save_progress(tx, &mut job, ends, (now, dialect)).await?;
+                save_progress(tx, &mut job, ends, (now, backend)).await?;
                 Ok::<_, BatchError>((job, began))
             })
         });
@@ -306,10 +306,10 @@ async fn save_progress(
     tx: &DatabaseTransaction,
     job: &mut job::Model,
     ends: bool,
-    (now, dialect): (Timestamp, Backend),
+    (now, backend): (Timestamp, Backend),
 ) -> Result<(), BatchError> {
     let is_ours = match (ends, job.status) {
-        (false, _) => job::save_progress(tx, job, now, dialect).await?,
+        (false, _) => job::save_progress(tx, job, now, backend).await?,
         (true, JobStatus::Running) => {
             let is_ours = job::finish(tx, job, JobStatus::Succeeded, None, now).await?;
             job.status = JobStatus::Succeeded;
@@ -319,7 +319,7 @@ async fn save_progress(
         }
         // The job ended before; only its rows had to be deleted.
         (true, _) => {
-            let is_ours = job::save_progress(tx, job, now, dialect).await?;
+            let is_ours = job::save_progress(tx, job, now, backend).await?;
             job::clear_needs_work(tx, job).await?;
             job.needs_work = false;
             is_ours

@@ -14,7 +14,7 @@ use crate::spaces::{lifecycle, membership, space};
 /// Returns whether a space of this user, or one of its members, uses this preset.
 pub async fn is_visible_to(
     db: &impl ConnectionTrait,
-    dialect: Backend,
+    backend: Backend,
     user: UserId,
     preset: PresetId,
 ) -> Result<bool, DbErr> {
@@ -25,7 +25,7 @@ pub async fn is_visible_to(
         .filter(membership::Column::Status.eq(membership::MembershipStatus::Active));
     let used = Condition::any()
         .add(space::Column::Id.in_subquery(memberships.into_query()))
-        .add(preset_id_in_settings(dialect).eq(preset.to_string()));
+        .add(preset_id_in_settings(backend).eq(preset.to_string()));
     let met = lifecycle::select_for_user(user)
         .filter(used)
         .one(db)
@@ -35,9 +35,9 @@ pub async fn is_visible_to(
 
 /// Extracts `settings.preset.preset_id` of a space as text, because old settings may contain any
 /// value.
-fn preset_id_in_settings(dialect: Backend) -> SimpleExpr {
+fn preset_id_in_settings(backend: Backend) -> SimpleExpr {
     let column = Expr::col((space::Entity, space::Column::Settings));
-    match dialect {
+    match backend {
         Backend::Sqlite => {
             let path = Expr::value("$.preset.preset_id");
             Expr::cust_with_exprs("CAST(json_extract(?, ?) AS TEXT)", [column, path])

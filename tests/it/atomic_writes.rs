@@ -208,7 +208,7 @@ on_both! {
 
     async fn an_upsert_finds_the_queued_run_only_if_the_index_condition_is_a_literal(backend) {
         let fixture = QueueFixture::new(backend).await;
-        if fixture.dialect() == Backend::Postgres {
+        if fixture.backend() == Backend::Postgres {
             // PostgreSQL may choose this by itself from the sixth execution on.
             let generic = "SET plan_cache_mode = force_generic_plan";
             fixture.db().execute_unprepared(generic).await.unwrap();

@@ -79,7 +79,7 @@ on_both! {
         let fixture = QueueFixture::new(backend).await;
         let run = fixture.new_run();
         fixture.insert(&run).await;
-        let claim = || queue::claim(fixture.db(), run.id, NODE, fixture.now(), fixture.dialect());
+        let claim = || queue::claim(fixture.db(), run.id, NODE, fixture.now(), fixture.backend());
 
         let claimed = claim().await.unwrap().expect("the run can be claimed");
         let again = claim().await.unwrap();
@@ -158,7 +158,7 @@ on_both! {
 
     async fn the_queued_run_is_also_found_with_a_generic_query_plan(backend) {
         let fixture = QueueFixture::new(backend).await;
-        if fixture.dialect() == Backend::Postgres {
+        if fixture.backend() == Backend::Postgres {
             // PostgreSQL may choose this by itself from the sixth execution on.
             let generic = "SET plan_cache_mode = force_generic_plan";
             fixture.db().execute_unprepared(generic).await.unwrap();
@@ -250,7 +250,7 @@ on_both! {
         assert!(fixture.try_transition("request_cancel", &own, 0).await);
 
         let ids = [&own, &done, &queued, &foreign].map(|it| it.id);
-        let alive = queue::heartbeat(fixture.db(), NODE, &ids, fixture.now(), fixture.dialect()).await.unwrap();
+        let alive = queue::heartbeat(fixture.db(), NODE, &ids, fixture.now(), fixture.backend()).await.unwrap();
 
         let renewed: Vec<_> = alive.iter().map(|it| (it.id, it.lease)).collect();
         assert_eq!(renewed, [(own.id, own.lease)]);
@@ -285,7 +285,7 @@ on_both! {
             NODE,
             &[run.id],
             fixture.now(),
-            fixture.dialect(),
+            fixture.backend(),
         )
         .await
         .unwrap();
@@ -305,7 +305,7 @@ on_both! {
         let now = fixture.now().plus_ms(24 * 60 * MINUTE);
         let expired = queue::list_expired(fixture.db(), now, &fixture.stale()).await.unwrap();
 
-        let uses_node_clock = fixture.dialect() == Backend::Sqlite;
+        let uses_node_clock = fixture.backend() == Backend::Sqlite;
         assert_eq!(expired.len(), usize::from(uses_node_clock));
     }
 

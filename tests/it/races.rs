@@ -31,11 +31,11 @@ enum Claim {
 }
 
 async fn claim(db: &Db, id: RunId, method: Claim, fixture: &QueueFixture) -> bool {
-    let (now, dialect) = (fixture.now(), fixture.dialect());
+    let (now, backend) = (fixture.now(), fixture.backend());
     let claimed = db.write(move |tx| {
         Box::pin(async move {
             match method {
-                Claim::Right => queue::claim(tx, id, "racer", now, dialect)
+                Claim::Right => queue::claim(tx, id, "racer", now, backend)
                     .await
                     .map(|it| it.is_some()),
                 Claim::ReadThenWrite => read_then_claim(tx, id, now).await,
@@ -131,14 +131,14 @@ async fn claim_queued(fixture: &QueueFixture, db: &Db, order: Cutoff) {
     let Some(queued) = queued.expect("the database answers") else {
         return;
     };
-    let (now, dialect) = (fixture.now(), fixture.dialect());
+    let (now, backend) = (fixture.now(), fixture.backend());
     let claimed = db.write(move |tx| {
         Box::pin(async move {
             if let Cutoff::UnderTheLock = order {
                 conversation::lock(tx, queued.conversation_id).await?;
             }
             let early = newest(tx, queued.conversation_id).await?;
-            let Some(mut run) = queue::claim(tx, queued.id, "racer", now, dialect).await? else {
+            let Some(mut run) = queue::claim(tx, queued.id, "racer", now, backend).await? else {
                 return Ok(());
             };
             if let Cutoff::WithoutLock = order {

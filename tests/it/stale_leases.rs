@@ -123,7 +123,7 @@ async fn renew_heartbeat(fixture: &QueueFixture, db: &Db, run: &run::Model) -> b
         NODE,
         &[run.id],
         fixture.now(),
-        fixture.dialect(),
+        fixture.backend(),
     )
     .await;
     let alive = renewed.expect("the database answers");

@@ -117,10 +117,10 @@ pub async fn heartbeat(
     db: &impl ConnectionTrait,
     held: &[ImportId],
     now: Timestamp,
-    dialect: Backend,
+    backend: Backend,
 ) -> Result<Vec<Model>, DbErr> {
     Entity::update_many()
-        .col_expr(Column::HeartbeatAt, backend::lease_time(dialect, now))
+        .col_expr(Column::HeartbeatAt, backend::lease_time(backend, now))
         .filter(Column::Id.is_in(held.iter().copied()))
         .filter(Column::Status.eq(ImportStatus::Running))
         .exec_with_returning(db)
@@ -185,7 +185,7 @@ pub async fn end_abandoned(
 ) -> Result<(), DbErr> {
     let stale = StaleAfter {
         after_ms: stale_after_ms,
-        dialect: db.backend(),
+        backend: db.backend(),
     };
     db.write(move |tx| {
         Box::pin(async move {

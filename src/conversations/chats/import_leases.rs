@@ -141,9 +141,9 @@ impl Job for ImportServices {
 
     async fn renew(&self, held: &[ImportId]) -> Result<Vec<RenewedLease<ImportId>>, DbErr> {
         // Not on the heartbeat connection: a locked row would delay the heartbeats of runs there.
-        let (held, now, dialect) = (held.to_vec(), self.clock.now(), self.db.backend());
+        let (held, now, backend) = (held.to_vec(), self.clock.now(), self.db.backend());
         let renewed = self.db.write(move |tx| {
-            Box::pin(async move { import_job::heartbeat(tx, &held, now, dialect).await })
+            Box::pin(async move { import_job::heartbeat(tx, &held, now, backend).await })
         });
         let renewed: Result<Vec<import_job::Model>, DbErr> = renewed.await;
         let imports = renewed?.into_iter();

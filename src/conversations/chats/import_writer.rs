@@ -68,7 +68,7 @@ pub async fn start(
     bytes_total: u64,
     now: Timestamp,
 ) -> Result<import_job::Model, ChatImportError> {
-    let dialect = db.backend();
+    let backend = db.backend();
     db.write(move |tx| {
         Box::pin(async move {
             if import_job::has_running(tx, user).await? {
@@ -92,7 +92,7 @@ pub async fn start(
                 finished_at: Set(None),
             };
             let row = row.insert(tx).await?;
-            import_job::heartbeat(tx, &[row.id], now, dialect).await?;
+            import_job::heartbeat(tx, &[row.id], now, backend).await?;
             Ok(row)
         })
     })

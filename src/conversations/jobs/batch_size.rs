@@ -48,8 +48,8 @@ impl Default for BatchSize {
 
 impl BatchSize {
     /// Returns the size of the next batch, given the duration of a batch of this size.
-    pub fn adjust(self, took: Duration, dialect: Backend) -> Self {
-        let target = match dialect {
+    pub fn adjust(self, took: Duration, backend: Backend) -> Self {
+        let target = match backend {
             Backend::Sqlite => SQLITE_TARGET,
             Backend::Postgres => POSTGRES_TARGET,
         };

@@ -108,7 +108,7 @@ pub struct NewJob {
     /// The node that works on it.
     pub worker: String,
     pub now: Timestamp,
-    pub dialect: Backend,
+    pub backend: Backend,
 }
 
 /// What a job works on.
@@ -143,7 +143,7 @@ pub async fn insert(
         ..Default::default()
     };
     let row = row.insert(tx).await?;
-    save_progress(tx, &row, new.now, new.dialect).await?;
+    save_progress(tx, &row, new.now, new.backend).await?;
     Ok(row)
 }
 
@@ -165,10 +165,10 @@ pub async fn heartbeat(
     worker: &str,
     held: &[JobId],
     now: Timestamp,
-    dialect: Backend,
+    backend: Backend,
 ) -> Result<Vec<Model>, DbErr> {
     Entity::update_many()
-        .col_expr(Column::HeartbeatAt, backend::lease_time(dialect, now))
+        .col_expr(Column::HeartbeatAt, backend::lease_time(backend, now))
         .filter(Column::Id.is_in(held.iter().copied()))
         .filter(Column::WorkerId.eq(worker))
         .filter(Column::NeedsWork.eq(true))
@@ -182,13 +182,13 @@ pub async fn save_progress(
     tx: &impl ConnectionTrait,
     job: &Model,
     now: Timestamp,
-    dialect: Backend,
+    backend: Backend,
 ) -> Result<bool, DbErr> {
     let result = under_lease(Entity::update_many(), job)
         .col_expr(Column::NDone, Expr::value(job.n_done))
         .col_expr(Column::Cursor, Expr::value(job.cursor.clone()))
         .col_expr(Column::RunId, Expr::value(job.run_id))
-        .col_expr(Column::HeartbeatAt, backend::lease_time(dialect, now))
+        .col_expr(Column::HeartbeatAt, backend::lease_time(backend, now))
         .filter(Column::Status.eq(job.status))
         .filter(Column::NeedsWork.eq(true))
         .exec(tx)
@@ -288,12 +288,12 @@ pub async fn claim(
     seen: &Model,
     worker: &str,
     now: Timestamp,
-    dialect: Backend,
+    backend: Backend,
 ) -> Result<Option<Model>, DbErr> {
     let claimed = Entity::update_many()
         .col_expr(Column::WorkerId, Expr::value(worker))
         .col_expr(Column::Lease, Expr::col(Column::Lease).add(1))
-        .col_expr(Column::HeartbeatAt, backend::lease_time(dialect, now))
+        .col_expr(Column::HeartbeatAt, backend::lease_time(backend, now))
         .filter(Column::Id.eq(seen.id))
         .filter(Column::NeedsWork.eq(true))
         .filter(Column::Lease.eq(seen.lease))

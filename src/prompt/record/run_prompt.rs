@@ -49,7 +49,7 @@ pub struct NewRunPrompt<'a> {
 /// Stores the prompt of a run.
 pub async fn store(
     tx: &impl ConnectionTrait,
-    dialect: Backend,
+    backend: Backend,
     new: NewRunPrompt<'_>,
 ) -> Result<(), DbErr> {
     let insert = Query::insert()
@@ -63,7 +63,7 @@ pub async fn store(
         .values_panic([
             Expr::value(new.run),
             Expr::value(new.conversation),
-            backend::json_document(dialect, new.record.as_str()),
+            backend::json_document(backend, new.record.as_str()),
             Expr::value(new.created_at),
         ])
         .to_owned();

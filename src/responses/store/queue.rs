@@ -40,7 +40,7 @@ pub async fn claim(
     id: &str,
     worker: &str,
     now: Timestamp,
-    dialect: Backend,
+    backend: Backend,
 ) -> Result<Option<response::Model>, DbErr> {
     let mut rows = update_in_status(id, ResponseStatus::Queued)
         .col_expr(Column::Status, Expr::value(ResponseStatus::InProgress))
@@ -48,7 +48,7 @@ pub async fn claim(
         .col_expr(Column::Lease, Expr::col(Column::Lease).add(1))
         .col_expr(Column::Attempt, Expr::col(Column::Attempt).add(1))
         .col_expr(Column::StartedAt, Expr::value(now))
-        .col_expr(Column::HeartbeatAt, backend::lease_time(dialect, now))
+        .col_expr(Column::HeartbeatAt, backend::lease_time(backend, now))
         .exec_with_returning(tx)
         .await?;
     Ok(rows.pop())
@@ -61,11 +61,11 @@ pub async fn heartbeat(
     worker: &str,
     ids: &[String],
     now: Timestamp,
-    dialect: Backend,
+    backend: Backend,
 ) -> Result<Vec<RenewedLease<String>>, DbErr> {
     let update = Query::update()
         .table(Entity)
-        .value(Column::HeartbeatAt, backend::lease_time(dialect, now))
+        .value(Column::HeartbeatAt, backend::lease_time(backend, now))
         .and_where(Column::Id.is_in(ids))
         .and_where(Column::WorkerId.eq(worker))
         .and_where(Column::Status.eq(ResponseStatus::InProgress))
@@ -226,14 +226,14 @@ pub async fn expired_leases(
     db: &impl ConnectionTrait,
     now: Timestamp,
     after: Option<Duration>,
-    dialect: Backend,
+    backend: Backend,
 ) -> Result<Vec<response::Model>, DbErr> {
     Entity::find()
         .filter(Expr::cust("status = 'in_progress'"))
         .filter(match after {
             Some(after) => {
                 let after_ms = i64::try_from(after.as_millis()).unwrap_or(i64::MAX);
-                StaleAfter { after_ms, dialect }.condition(Column::HeartbeatAt, now)
+                StaleAfter { after_ms, backend }.condition(Column::HeartbeatAt, now)
             }
             None => Expr::cust("1 = 1"),
         })

@@ -110,14 +110,14 @@ async fn recover_silent_for(
     base::fail_point!("reap.begin", ?);
     let stale = StaleAfter {
         after_ms,
-        dialect: context.db.backend(),
+        backend: context.db.backend(),
     };
     let mut report = RecoveryReport::default();
     let asked = Instant::now();
     let (db, now) = (context.db.reader(), context.clock.now());
     let silent = queue::list_expired(db, now, &stale).await?;
     // After the list, so that a clock jump before the list is detected.
-    let shows = backend::read_lease_time(db, stale.dialect, now).await?;
+    let shows = backend::read_lease_time(db, stale.backend, now).await?;
     if asked.elapsed() > context.settings.heartbeat {
         return Ok(None);
     }

@@ -34,10 +34,10 @@ impl RunQuery {
     pub async fn list(
         self,
         db: &impl ConnectionTrait,
-        dialect: Backend,
+        backend: Backend,
         page: PageQuery<RunId>,
     ) -> Result<PageOf<Model>, DbErr> {
-        let runs = self.select(dialect);
+        let runs = self.select(backend);
         page.load_newest_first(runs, Column::Id, db).await
     }
 
@@ -46,7 +46,7 @@ impl RunQuery {
     pub async fn list_in_conversation(
         self,
         db: &impl ConnectionTrait,
-        dialect: Backend,
+        backend: Backend,
         id: ConversationId,
         page: PageQuery<RunId>,
     ) -> Result<Option<PageOf<Model>>, DbErr> {
@@ -70,12 +70,12 @@ impl RunQuery {
             conversation,
             ..self
         };
-        page.load_newest_first(runs.select(dialect), Column::RunSeq, db)
+        page.load_newest_first(runs.select(backend), Column::RunSeq, db)
             .await
             .map(Some)
     }
 
-    fn select(self, dialect: Backend) -> Select<Entity> {
+    fn select(self, backend: Backend) -> Select<Entity> {
         let mut runs = Entity::find();
         if let Some(id) = self.conversation {
             runs = runs.filter(Column::ConversationId.eq(id));
@@ -99,7 +99,7 @@ impl RunQuery {
             runs = runs.filter(Column::Kind.eq(kind));
         }
         if let Some(code) = self.error_code {
-            runs = runs.filter(backend::json_text(dialect, Column::Error, "code").eq(code));
+            runs = runs.filter(backend::json_text(backend, Column::Error, "code").eq(code));
         }
         runs
     }
@@ -166,10 +166,10 @@ pub const DAY_MS: i64 = 86_400_000;
 /// Returns the usage of each space per day since `from`, with one statement.
 pub async fn daily_usage_since(
     db: &impl ConnectionTrait,
-    dialect: Backend,
+    backend: Backend,
     from: Timestamp,
 ) -> Result<Vec<DailyUsage>, DbErr> {
-    let tokens = |key| sum_or_zero(backend::json_number(dialect, (Entity, Column::Usage), key));
+    let tokens = |key| sum_or_zero(backend::json_number(backend, (Entity, Column::Usage), key));
     let failed = Expr::case(Column::Status.eq(RunStatus::Failed), 1).finally(0);
     // Both databases truncate integer division, which gives whole days.
     let day = Expr::col((Entity, Column::FinishedAt)).div(DAY_MS);

@@ -289,7 +289,7 @@ fn remember(context: &RunServices, state: &ScheduleState, written: &WrittenPlan)
 struct StepContext {
     now: Timestamp,
     node: Arc<str>,
-    dialect: Backend,
+    backend: Backend,
     states: StateCache,
 }
 
@@ -298,7 +298,7 @@ impl StepContext {
         Self {
             now: context.clock.now(),
             node: context.node.clone(),
-            dialect: context.db.backend(),
+            backend: context.db.backend(),
             states: context.states.clone(),
         }
     }
@@ -363,7 +363,7 @@ impl StepContext {
             tx,
             now: self.now,
             node: &self.node,
-            dialect: self.dialect,
+            backend: self.backend,
         }
     }
 }

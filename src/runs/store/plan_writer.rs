@@ -23,7 +23,7 @@ pub struct PlanWriter<'a> {
     pub tx: &'a DatabaseTransaction,
     pub now: Timestamp,
     pub node: &'a str,
-    pub dialect: Backend,
+    pub backend: Backend,
 }
 
 /// What to announce after the commit, and what is still to be written.
@@ -105,7 +105,7 @@ impl PlanWriter<'_> {
         }
         if before != (schedule.conversation.rev, schedule.conversation.last_seq) {
             written.proof =
-                conversation::save_counters(self.tx, &schedule.conversation, self.dialect).await?;
+                conversation::save_counters(self.tx, &schedule.conversation, self.backend).await?;
         }
         Ok((schedule, written))
     }
@@ -226,7 +226,7 @@ impl PlanWriter<'_> {
             } => {
                 let stale = StaleAfter {
                     after_ms: silent_for_ms,
-                    dialect: self.dialect,
+                    backend: self.backend,
                 };
                 require_updated(queue::expire(tx, &run, run.lease, &end, now, &stale).await?)?;
                 self.charge_tokens(schedule, &run).await?;
@@ -255,8 +255,8 @@ impl PlanWriter<'_> {
         written: &mut WrittenPlan,
         run: run::Model,
     ) -> Result<(), EngineError> {
-        let dialect = self.dialect;
-        let claimed = queue::claim(self.tx, run.id, self.node, self.now, dialect).await?;
+        let backend = self.backend;
+        let claimed = queue::claim(self.tx, run.id, self.node, self.now, backend).await?;
         let claimed = claimed.ok_or(EngineError::Conflict)?;
         schedule.queued = None;
         schedule.running = Some(claimed.clone());

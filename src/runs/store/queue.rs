@@ -90,9 +90,9 @@ pub async fn claim(
     id: RunId,
     worker: &str,
     now: Timestamp,
-    dialect: Backend,
+    backend: Backend,
 ) -> Result<Option<run::Model>, DbErr> {
-    let mut claimed = claim_all(tx, &[id], worker, now, dialect).await?;
+    let mut claimed = claim_all(tx, &[id], worker, now, backend).await?;
     Ok(claimed.pop())
 }
 
@@ -107,7 +107,7 @@ pub async fn claim_all(
     ids: &[RunId],
     worker: &str,
     now: Timestamp,
-    dialect: Backend,
+    backend: Backend,
 ) -> Result<Vec<run::Model>, DbErr> {
     if ids.is_empty() {
         return Ok(Vec::new());
@@ -125,7 +125,7 @@ pub async fn claim_all(
         .col_expr(Column::WorkerId, Expr::value(worker))
         .col_expr(Column::Lease, Expr::col(Column::Lease).add(1))
         .col_expr(Column::StartedAt, Expr::value(now))
-        .col_expr(Column::HeartbeatAt, backend::lease_time(dialect, now))
+        .col_expr(Column::HeartbeatAt, backend::lease_time(backend, now))
         .col_expr(
             Column::CutoffSeq,
             SimpleExpr::SubQuery(None, Box::new(newest.into())),
@@ -150,10 +150,10 @@ pub async fn heartbeat(
     worker: &str,
     held: &[RunId],
     now: Timestamp,
-    dialect: Backend,
+    backend: Backend,
 ) -> Result<Vec<run::Model>, DbErr> {
     run::Entity::update_many()
-        .col_expr(Column::HeartbeatAt, backend::lease_time(dialect, now))
+        .col_expr(Column::HeartbeatAt, backend::lease_time(backend, now))
         .filter(Column::Id.is_in(held.iter().copied()))
         .filter(Column::WorkerId.eq(worker))
         .filter(Column::Status.eq(RunStatus::Running))

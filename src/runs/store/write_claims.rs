@@ -22,7 +22,7 @@ impl PlanWriter<'_> {
     ) -> Result<Vec<(ScheduleState, WrittenPlan)>, EngineError> {
         let queued = states.iter().filter_map(|it| it.queued.as_ref());
         let ids: Vec<RunId> = queued.map(|it| it.id).collect();
-        let claimed = queue::claim_all(self.tx, &ids, self.node, self.now, self.dialect).await?;
+        let claimed = queue::claim_all(self.tx, &ids, self.node, self.now, self.backend).await?;
         let mut claimed: HashMap<RunId, run::Model> =
             claimed.into_iter().map(|it| (it.id, it)).collect();
         base::fail_point!("step.between", ?);
@@ -40,7 +40,7 @@ impl PlanWriter<'_> {
             written.push((schedule, plan));
         }
         let rows = written.iter().map(|(schedule, _)| &schedule.conversation);
-        let proof = conversation::save_next_revs(self.tx, rows, self.dialect).await?;
+        let proof = conversation::save_next_revs(self.tx, rows, self.backend).await?;
         if let Some((_, first)) = written.first_mut() {
             first.proof = proof;
         }

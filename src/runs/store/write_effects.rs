@@ -41,7 +41,7 @@ pub struct LatePrompt {
 /// # Errors
 /// Returns the database's error when it fails.
 pub async fn store_late_prompt(db: &Db, late: LatePrompt) -> Result<(), DbErr> {
-    let dialect = db.backend();
+    let backend = db.backend();
     db.write(move |tx| {
         Box::pin(async move {
             // The conversation may have been deleted meanwhile.
@@ -58,7 +58,7 @@ pub async fn store_late_prompt(db: &Db, late: LatePrompt) -> Result<(), DbErr> {
                     record: &late.sent.record,
                     created_at: late.now,
                 };
-                run_prompt::store(tx, dialect, prompt).await?;
+                run_prompt::store(tx, backend, prompt).await?;
                 run_prompt::prune(tx, late.conversation, 1).await?;
             }
             Ok(())
@@ -88,7 +88,7 @@ impl PlanWriter<'_> {
             record,
             created_at: self.now,
         };
-        run_prompt::store(self.tx, self.dialect, prompt).await
+        run_prompt::store(self.tx, self.backend, prompt).await
     }
 
     /// Stores macro variables and timed lorebook effects. The conversation's row is locked, so it

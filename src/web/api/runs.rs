@@ -45,12 +45,12 @@ pub async fn list(
     page: PageQuery<RunId>,
 ) -> ApiResult<Json<PageOf<run::RunView>>> {
     let at = space_access::load_conversation_access(&app, &caller, id.into_inner()).await?;
-    let (db, dialect) = (app.db.reader(), app.db.backend());
+    let (db, backend) = (app.db.reader(), app.db.backend());
     let wanted = RunQuery {
         status: filter.status,
         ..Default::default()
     };
-    let found = wanted.list_in_conversation(db, dialect, at.conversation.id, page);
+    let found = wanted.list_in_conversation(db, backend, at.conversation.id, page);
     let found = found.await?.ok_or_else(|| {
         ApiError::new(
             400,

@@ -105,7 +105,7 @@ async fn apply(fixture: &QueueFixture, it: Transition, run: &run::Model) -> Resu
             let queued = queue::enqueue(db, plan).await?;
             Ok(queued.id == run.id)
         }
-        Transition::Claim => queue::claim(db, run.id, "node-b", now, fixture.dialect())
+        Transition::Claim => queue::claim(db, run.id, "node-b", now, fixture.backend())
             .await
             .map(|it| it.is_some()),
         Transition::Finish(ending) => queue::finish(db, run, lease, &ending.end(), now)

@@ -169,15 +169,15 @@ on_both! {
         let app = app_with_messages(backend, LONG).await;
         let lost = abandoned(&app).await;
         let seen = job_now(&app, &lost).await;
-        let (db, now, dialect) = (app.db.heartbeat_connection(), app.clock.now(), app.db.backend());
+        let (db, now, backend) = (app.db.heartbeat_connection(), app.clock.now(), app.db.backend());
 
-        let claimed = job::claim(db, &seen, "another", now, dialect).await.unwrap().expect("the job was not claimed");
-        let again = job::claim(db, &seen, "a third", now, dialect).await.unwrap();
-        let saved = job::save_progress(db, &lost, now, dialect).await.unwrap();
+        let claimed = job::claim(db, &seen, "another", now, backend).await.unwrap().expect("the job was not claimed");
+        let again = job::claim(db, &seen, "a third", now, backend).await.unwrap();
+        let saved = job::save_progress(db, &lost, now, backend).await.unwrap();
         let ended = job::finish(db, &lost, JobStatus::Failed, None, now).await.unwrap();
         job::release(db, &lost).await.unwrap();
-        let renewed = job::heartbeat(db, "another", &[lost.id], now, dialect).await.unwrap();
-        let stolen = job::heartbeat(db, "a third", &[lost.id], now, dialect).await.unwrap();
+        let renewed = job::heartbeat(db, "another", &[lost.id], now, backend).await.unwrap();
+        let stolen = job::heartbeat(db, "a third", &[lost.id], now, backend).await.unwrap();
 
         assert_eq!((claimed.lease, again, saved, ended), (lost.lease + 1, None, false, false));
         assert_eq!(renewed.iter().map(|it| it.lease).collect::<Vec<_>>(), [claimed.lease]);

@@ -25,7 +25,7 @@ on_both! {
     async fn runs_are_listed_by_status_through_an_index(backend) {
         let app = app_with_history(backend).await;
         let db = ExplainingConnection::new(app.db.heartbeat_connection());
-        let dialect = app.db.backend();
+        let backend = app.db.backend();
 
         for (status, indexes) in [
             (RunStatus::Queued, QUEUED),
@@ -35,7 +35,7 @@ on_both! {
         ] {
             let wanted = RunQuery { status: Some(status), ..RunQuery::default() };
             let page = PageQuery { limit: 50, after: None, before: None };
-            wanted.list(&db, dialect, page).await.expect("the query failed");
+            wanted.list(&db, backend, page).await.expect("the query failed");
             db.assert_uses_one_of(indexes);
         }
 
@@ -55,7 +55,7 @@ on_both! {
         db.assert_is_among(&plan, &[QUEUED, &by_status].concat());
         db.assert_is_among(&plan, &[RUNNING, &by_status].concat());
 
-        let stale = StaleAfter { after_ms: 30_000, dialect: app.db.backend() };
+        let stale = StaleAfter { after_ms: 30_000, backend: app.db.backend() };
         queue::list_expired(&db, now, &stale).await.expect("the query failed");
         db.assert_uses_one_of(&["running_runs_by_heartbeat"]);
 

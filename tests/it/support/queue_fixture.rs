@@ -43,7 +43,7 @@ impl QueueFixture {
         self.engine_test.clock.now()
     }
 
-    pub fn dialect(&self) -> Backend {
+    pub fn backend(&self) -> Backend {
         self.engine_test.db.backend()
     }
 
@@ -117,7 +117,7 @@ impl QueueFixture {
     pub fn stale(&self) -> StaleAfter {
         StaleAfter {
             after_ms: STALE_MS,
-            dialect: self.dialect(),
+            backend: self.backend(),
         }
     }
 
@@ -126,7 +126,7 @@ impl QueueFixture {
         let (db, now) = (self.db(), self.now());
         let error = run_error();
         let changed = match verb {
-            "claim" => queue::claim(db, run.id, "node-b", now, self.dialect())
+            "claim" => queue::claim(db, run.id, "node-b", now, self.backend())
                 .await
                 .map(|it| it.is_some()),
             "skip" => queue::skip(db, run, now).await,
