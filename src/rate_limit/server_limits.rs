@@ -115,15 +115,18 @@ mod tests {
             by_name: RateLimit::new("test", (10, 180_000), &clock, &SharedCounter::none()),
         };
         let network = Some(ClientNetwork::from(IpAddr::from([10, 0, 0, 1])));
-        let there = Some(ClientNetwork::from(IpAddr::from([10, 0, 0, 2])));
+        let other_network = Some(ClientNetwork::from(IpAddr::from([10, 0, 0, 2])));
         for _ in 0..10 {
             assert_eq!(sign_ins.check(network, "ann").await, Ok(()));
             sign_ins.record_failure(network, "ann");
         }
 
         assert_eq!(sign_ins.check(network, "ben").await, Err(RetryAfter(180)));
-        assert_eq!(sign_ins.check(there, "ANN").await, Err(RetryAfter(180)));
-        assert_eq!(sign_ins.check(there, "ben").await, Ok(()));
+        assert_eq!(
+            sign_ins.check(other_network, "ANN").await,
+            Err(RetryAfter(180))
+        );
+        assert_eq!(sign_ins.check(other_network, "ben").await, Ok(()));
         clock.advance_ms(180_000);
         assert_eq!(sign_ins.check(network, "ann").await, Ok(()));
     }

@@ -139,10 +139,10 @@ impl<C: ConnectionTrait> ChatExporter<C> {
             ChatExportFormat::Jsonl => {
                 let named = |kind| {
                     let mut of_kind = self.memberships.iter().filter(|it| it.kind == kind);
-                    let in_chat = of_kind
+                    let active = of_kind
                         .clone()
                         .find(|it| it.status == MembershipStatus::Active);
-                    let membership = in_chat.or_else(|| of_kind.next());
+                    let membership = active.or_else(|| of_kind.next());
                     membership.map(|it| it.cached_display_name.as_str())
                 };
                 let header = export::header_line(&ExportedHeader {

@@ -97,7 +97,8 @@ pub async fn migrated_database(backend: &TestBackend) -> TestDatabase {
                     template.name.take().expect("the template has a name")
                 })
                 .await;
-            // Twice as fast as the default, which also writes the copy to the write-ahead log.
+            // Twice as fast as the default, which also writes the copy to the write-ahead log. Needs
+            // PostgreSQL 15.
             postgres_from(&format!(" TEMPLATE {template} STRATEGY FILE_COPY")).await
         }
     }
