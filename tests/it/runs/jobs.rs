@@ -27,7 +27,10 @@ const SHORT: i64 = 400;
 
 /// A conversation with `n` messages; every hundredth has two swipes, every thousandth is hidden.
 async fn app_with_messages(backend: TestBackend, n: i64) -> EngineTest {
-    let app = EngineTest::builder(backend).open().await;
+    add_messages(EngineTest::builder(backend).open().await, n).await
+}
+
+async fn add_messages(app: EngineTest, n: i64) -> EngineTest {
     let (conversation, membership) = (app.conversation, app.user.membership);
     let mut facts = app.facts().await;
     for sql in [
@@ -191,7 +194,9 @@ async fn a_job_whose_row_is_locked_delays_no_heartbeat_of_a_run() {
     if !TestBackend::Postgres.is_available() {
         return; // an SQLite transaction locks the whole file, not a row
     }
-    let app = app_with_messages(TestBackend::Postgres, LONG).await;
+    // The recovery of a started engine could claim the job first.
+    let app = EngineTest::builder(TestBackend::Postgres).not_started();
+    let app = add_messages(app.open().await, LONG).await;
     let lost = abandoned(&app).await;
     let seen = job_now(&app, &lost).await;
     let (node, now) = (app.engine.context().node.clone(), app.clock.now());
