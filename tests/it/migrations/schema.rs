@@ -3,16 +3,10 @@
 use std::process::{Child, Command, Stdio};
 use std::time::Instant;
 
-use base::ids::MembershipId;
 use futures::future::join_all;
 use migration::{Migrator, MigratorTrait};
-use sea_orm::{
-    ConnectionTrait, Database, DatabaseConnection, EntityTrait, QueryOrder, Statement,
-    TransactionTrait,
-};
+use sea_orm::{ConnectionTrait, Database, DatabaseConnection, Statement, TransactionTrait};
 use troupe::db::connect::Db;
-use troupe::rounds::round;
-use troupe::rounds::slot::{Slot, SlotStatus};
 
 use crate::support::backends::{TestBackend, TestDatabase, fresh_database, on_both};
 use crate::support::database_facts::{DatabaseFacts, word};
@@ -51,59 +45,6 @@ on_both! {
         for name in ["one_running_run_per_conversation", "one_queued_run_per_conversation", "one_active_round_per_conversation", "one_message_per_run"] {
             assert!(indexes.iter().any(|index| index.contains(name)), "{name} is missing in {indexes:?}");
         }
-    }
-
-    async fn a_migration_stores_the_newest_messages_of_existing_conversations(backend) {
-        let database = fresh_database(&backend).await;
-        let connection = migrated_before("m20261123_000054_store_newest_messages", &database).await;
-        connection.execute_unprepared(EXISTING_MESSAGES).await.expect("the rows are inserted");
-
-        Migrator::up(&connection, None).await.expect("the migrations are applied");
-
-        let mut facts = DatabaseFacts::open(&database).await;
-        let stored = "SELECT CAST(last_speaker_membership_id AS TEXT), CAST(last_assistant_seq AS TEXT), \
-            CAST(last_user_seq AS TEXT) FROM conversations ORDER BY id";
-        let stored = facts.rows(stored).await;
-        let text = |it: &str| Some(it.to_owned());
-        assert_eq!(stored, [vec![text("2"), text("3"), text("4")], vec![None, None, None]]);
-    }
-
-    async fn a_migration_moves_the_slots_of_existing_rounds_into_their_rows_and_back(backend) {
-        let database = fresh_database(&backend).await;
-        let moves_slots = "m20261126_000073_slots_of_rounds";
-        let connection = migrated_before(moves_slots, &database).await;
-        connection.execute_unprepared(EXISTING_MESSAGES).await.expect("the rows are inserted");
-        let mut facts = DatabaseFacts::open(&database).await;
-        let (one, two) = (uuid(backend, 1), uuid(backend, 2));
-        facts.execute(&format!(
-            "INSERT INTO conversation_rounds (id, conversation_id, status, seed, created_at) \
-             VALUES ({one}, 1, 'finished', 1, 0), ({two}, 1, 'active', 2, 0)"
-        )).await;
-        facts.execute(&format!(
-            "INSERT INTO round_slots (round_id, position, space_membership_id, status, skip_reason, chosen_because, forced) \
-             VALUES ({one}, 1, 2, 'skipped', 'not_schedulable', 'named \"Ada\"', TRUE), ({one}, 0, 1, 'spoken', NULL, 'named \"Ada\"', FALSE)"
-        )).await;
-        let before = facts.rows(SLOTS_OF_ROUNDS).await;
-
-        Migrator::up(&connection, None).await.expect("the migrations are applied");
-
-        let of_rounds = round::Entity::find().order_by_asc(round::Column::Seed).all(&connection).await;
-        let of_rounds: Vec<Vec<Slot>> = of_rounds.expect("the rounds are read").into_iter().map(|it| it.slots.0).collect();
-        let slot = |position, member, status, skip_reason: Option<&str>, forced| Slot {
-            position,
-            space_membership_id: MembershipId(member),
-            status,
-            skip_reason: skip_reason.map(str::to_owned),
-            chosen_because: "named \"Ada\"".to_owned(),
-            forced,
-        };
-        let first = [
-            slot(0, 1, SlotStatus::Spoken, None, false),
-            slot(1, 2, SlotStatus::Skipped, Some("not_schedulable"), true),
-        ];
-        assert_eq!(of_rounds, [first.to_vec(), vec![]]);
-        revert_from(moves_slots, &connection).await;
-        assert_eq!(facts.rows(SLOTS_OF_ROUNDS).await, before);
     }
 
     async fn deleting_a_run_finds_its_messages_by_an_index(backend) {
@@ -206,26 +147,8 @@ async fn a_migration_waits_for_the_last_statement_of_a_killed_one() {
     wait_for_success(next);
 }
 
-/// Returns the SQL literal of the id of a round.
-fn uuid(backend: TestBackend, n: u128) -> String {
-    match backend {
-        TestBackend::Sqlite => format!("X'{n:032x}'"),
-        TestBackend::Postgres => format!("'{n:032x}'"),
-    }
-}
-
-/// Returns a connection to a database in the state before this migration.
-async fn migrated_before(step: &str, database: &TestDatabase) -> DatabaseConnection {
-    let connection = Database::connect(database.url()).await;
-    let connection = connection.expect("the test database is reachable");
-    let applied = Migrator::up(&connection, None).await;
-    applied.expect("all migrations are applied");
-    revert_from(step, &connection).await;
-    connection
-}
-
 /// Reverts this migration and all later ones.
-async fn revert_from(step: &str, connection: &DatabaseConnection) {
+pub async fn revert_from(step: &str, connection: &DatabaseConnection) {
     let steps = Migrator::migrations();
     let n_later = steps.iter().rev().take_while(|it| it.name() != step);
     let n_later = u32::try_from(n_later.count()).expect("the number of migrations fits into u32");
@@ -245,26 +168,6 @@ async fn wait_for_lock(database: &TestDatabase, kind: &str) {
     })
     .await;
 }
-
-/// Two conversations: one with visible and hidden messages of each role, and one without messages.
-const EXISTING_MESSAGES: &str = "\
-    INSERT INTO spaces (id, name, description, settings, created_at) VALUES (1, 'Inn', '', '{}', 0); \
-    INSERT INTO space_memberships (id, space_id, kind, cached_display_name, aliases, settings, created_at) \
-      VALUES (1, 1, 'human', 'Eve', '[]', '{}', 0), (2, 1, 'character', 'Ada', '[]', '{}', 0), \
-        (3, 1, 'character', 'Bob', '[]', '{}', 0); \
-    INSERT INTO conversations (id, space_id, title, settings, variables, created_at) \
-      VALUES (1, 1, 'On stage', '{}', '{}', 0), (2, 1, 'Empty', '{}', '{}', 0); \
-    INSERT INTO messages (conversation_id, seq, space_membership_id, role, content, visibility, created_at, rev, metadata) \
-      VALUES (1, 1, 1, 'user', 'a', 'normal', 0, 1, '{}'), (1, 2, 3, 'assistant', 'b', 'normal', 0, 1, '{}'), \
-        (1, 3, 2, 'assistant', 'c', 'excluded', 0, 1, '{}'), (1, 4, 1, 'user', 'd', 'normal', 0, 1, '{}'), \
-        (1, 5, 3, 'assistant', 'e', 'hidden', 0, 1, '{}'), (1, 6, 1, 'user', 'f', 'hidden', 0, 1, '{}'), \
-        (1, 7, 1, 'system', 'g', 'normal', 0, 1, '{}')";
-
-/// The slots without their ids.
-const SLOTS_OF_ROUNDS: &str = "\
-    SELECT CAST(r.seed AS TEXT), CAST(s.position AS TEXT), CAST(s.space_membership_id AS TEXT), \
-      s.status, s.skip_reason, s.chosen_because, CAST(s.forced AS TEXT) \
-    FROM round_slots s JOIN conversation_rounds r ON r.id = s.round_id ORDER BY 1, 2";
 
 /// References without an index. Only admins delete providers, and memberships are few.
 const ALLOWED_WITHOUT_INDEX: &[&str] = &["space_memberships.llm_provider_id"];

@@ -1,0 +1,4 @@
+//! The migrations, on both databases.
+
+mod existing_rows;
+mod schema;
