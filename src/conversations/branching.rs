@@ -57,6 +57,7 @@ pub async fn insert_branch(
         archived_at: None,
         is_hidden: new.is_hidden,
         text_bytes: new.text_bytes,
+        tokens_used: 0,
         ..parent.clone() // settings and variables are copied
     }
     .into_active_model()

@@ -59,6 +59,9 @@ pub struct Model {
     pub is_hidden: bool,
     /// The size of the texts of its messages in bytes, all swipes included.
     pub text_bytes: i64,
+    /// The tokens of its runs and copilot candidates. Those of a run are added in the transaction that
+    /// ends it, or right afterwards if it was canceled.
+    pub tokens_used: i64,
 }
 
 #[derive(Clone, Copy, Debug, EnumIter, DeriveRelation)]
@@ -185,7 +188,7 @@ fn with_space((row, space): (Model, Option<space::Model>)) -> Option<(Model, spa
     Some((row, space?))
 }
 
-/// Saves the counters of events, messages and runs. Returns a proof by which the commit can be
+/// Saves the counters of events, messages, runs and tokens. Returns a proof by which the commit can be
 /// verified later: the transaction number, and that `rev` got this far, because a crashed server
 /// may assign the number again.
 pub async fn save_counters(
@@ -207,6 +210,7 @@ pub async fn save_counters(
         .value(Column::LastRunSeq, row.last_run_seq)
         .value(Column::AutoModeTurns, row.auto_mode_turns)
         .value(Column::TextBytes, row.text_bytes)
+        .value(Column::TokensUsed, row.tokens_used)
         .and_where(Expr::col(Column::Id).eq(row.id))
         .returning(number)
         .to_owned();
@@ -254,6 +258,15 @@ fn prove_commit(
         .and_where(Expr::col(Column::Rev).gte(row.rev))
         .to_owned();
     Ok(Some(CommitProof(proof)))
+}
+
+/// Deletes a locked conversation and everything that refers to it. Its space keeps the tokens.
+pub async fn delete_row(tx: &impl ConnectionTrait, row: &Model) -> Result<(), DbErr> {
+    if row.tokens_used > 0 {
+        space::add_unattributed_tokens(tx, row.space_id, row.tokens_used).await?;
+    }
+    Entity::delete_by_id(row.id).exec(tx).await?;
+    Ok(())
 }
 
 /// Allocates numbers for `n_runs` runs and returns the first.
@@ -371,11 +384,13 @@ pub async fn delete(db: &Db, id: ConversationId) -> Result<Option<Vec<membership
         Box::pin(async move {
             // A concurrent creation of a branch or thread waits for the lock and then finds no
             // parent.
-            lock(tx, id).await?;
+            let row = lock(tx, id).await?;
             if count_children(tx, id).await? > 0 {
                 return Ok(None);
             }
-            Entity::delete_by_id(id).exec(tx).await?;
+            if let Some(row) = row {
+                delete_row(tx, &row).await?;
+            }
             let copilots = membership::disable_copilots_in(tx, id).await?;
             Ok(Some(copilots))
         })

@@ -16,3 +16,4 @@ pub mod swipe;
 pub mod text_quota;
 pub mod timeline;
 pub mod timeline_page;
+pub mod token_usage;

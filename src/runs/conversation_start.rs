@@ -57,6 +57,7 @@ impl RunEngine {
             archived_at: None,
             is_hidden: false,
             text_bytes: 0,
+            tokens_used: 0,
         };
         let row: conversation::Model = self
             .context

@@ -116,7 +116,7 @@ fn new_model(owner: Option<UserId>, now: Timestamp) -> Model {
         group_regenerate_mode: space::GroupRegenerateMode::SingleMessage,
         settings: serde_json::json!({}),
         settings_version: 0,
-        tokens_used: 0,
+        unattributed_tokens: 0,
         roster_rev: 0,
         token_limit: 0,
         is_hidden: false,
@@ -168,7 +168,8 @@ pub async fn update(
 
 /// Deletes a space with everything in it. Returns `false` if it does not exist.
 ///
-/// Locks its conversations first: a step locks its conversation and writes to the space afterwards.
+/// Locks its conversations first, because a step and the deletion of a conversation lock the
+/// conversation and then its space.
 pub async fn delete(db: &Db, id: SpaceId) -> Result<bool, DbErr> {
     let deleted = db.write(move |tx| {
         Box::pin(async move {

@@ -2,7 +2,8 @@
 //! changed setting to them.
 //!
 //! **Invariant:** the marker is written in the transaction of the change, and before the row of the
-//! space is locked: a step locks its conversation first and writes to the space afterwards.
+//! space is locked: a step and the deletion of a conversation lock the conversation first, and its
+//! space afterwards.
 
 use base::ids::SpaceId;
 use sea_orm::sea_query::{Expr, ExprTrait, LockType, Order, Query};

@@ -35,8 +35,9 @@ pub struct Model {
     pub settings: Json,
     /// Increases when `settings` changes.
     pub settings_version: i64,
-    /// Updated in the transaction that finishes a run.
-    pub tokens_used: i64,
+    /// Tokens used by requests under `/v1`, by deleted conversations, and by runs before migration
+    /// 74. Those of other runs are in `conversations.tokens_used`.
+    pub unattributed_tokens: i64,
     /// 0: unlimited.
     pub token_limit: i64,
     pub created_at: Timestamp,
@@ -89,17 +90,17 @@ pub async fn list_names(
     Ok(names.into_iter().collect())
 }
 
-/// Adds to the tokens that the space has used.
-pub async fn add_tokens_used(
+/// Adds to the tokens that the space has used outside of its existing conversations.
+pub async fn add_unattributed_tokens(
     db: &impl ConnectionTrait,
     id: SpaceId,
     tokens: i64,
 ) -> Result<(), DbErr> {
     Entity::update_many()
-        // Added in SQL, because another conversation of the space may commit at the same time.
+        // Added in SQL, because another request may commit at the same time.
         .col_expr(
-            Column::TokensUsed,
-            Expr::col(Column::TokensUsed).add(tokens),
+            Column::UnattributedTokens,
+            Expr::col(Column::UnattributedTokens).add(tokens),
         )
         .filter(Column::Id.eq(id))
         .exec(db)
@@ -139,14 +140,13 @@ pub struct SpaceView {
 }
 
 impl Model {
-    /// Returns whether the space has used up `token_limit`, including `uncounted_tokens`.
-    pub fn has_reached_token_limit(&self, uncounted_tokens: i64) -> bool {
-        self.token_limit > 0
-            && self.tokens_used.saturating_add(uncounted_tokens) >= self.token_limit
-    }
-
     /// Returns the document that members of the space may read.
-    pub fn view(&self, root: Option<ConversationId>, my_role: Option<&'static str>) -> SpaceView {
+    pub fn view(
+        &self,
+        tokens_used: i64,
+        root: Option<ConversationId>,
+        my_role: Option<&'static str>,
+    ) -> SpaceView {
         SpaceView {
             id: self.id,
             name: self.name.clone(),
@@ -166,7 +166,7 @@ impl Model {
             settings: self.settings.clone(),
             settings_version: self.settings_version,
             token_limit: self.token_limit,
-            tokens_used: self.tokens_used,
+            tokens_used,
             root_conversation_id: root,
             my_role,
             created_at: self.created_at,

@@ -232,5 +232,6 @@ pub fn new_conversation(space: SpaceId, now: Timestamp) -> conversation::Model {
         archived_at: None,
         is_hidden: false,
         text_bytes: 0,
+        tokens_used: 0,
     }
 }

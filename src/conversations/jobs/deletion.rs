@@ -187,7 +187,9 @@ pub async fn delete_batch(
             return Ok(DeletedBatch::OtherRows);
         }
     }
-    conversation::Entity::delete_by_id(id).exec(tx).await?;
+    if let Some(row) = conversation::lock(tx, id).await? {
+        conversation::delete_row(tx, &row).await?;
+    }
     Ok(DeletedBatch::Everything)
 }
 

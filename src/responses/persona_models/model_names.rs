@@ -10,6 +10,7 @@ use sea_orm::{
 
 use crate::accounts::user;
 use crate::characters::character;
+use crate::conversations::token_usage;
 use crate::responses::error::ResponseEngineError;
 use crate::spaces::permissions::{Access, Action};
 use crate::spaces::{lifecycle, membership, shared_spaces, space};
@@ -96,17 +97,20 @@ pub async fn find(
         })
     })?;
     if let PersonaModel::Space { space, .. } = &found {
-        require_open(space)?;
+        require_open(db, space).await?;
     }
     Ok(found)
 }
 
 /// Checks that a space can answer.
-fn require_open(space: &space::Model) -> Result<(), ResponseEngineError> {
+async fn require_open(
+    db: &impl ConnectionTrait,
+    space: &space::Model,
+) -> Result<(), ResponseEngineError> {
     if space.status == space::SpaceStatus::Archived {
         return Err(ResponseEngineError::SpaceArchived);
     }
-    match space.token_limit > 0 && space.tokens_used >= space.token_limit {
+    match token_usage::has_reached_limit(db, space, 0).await? {
         true => Err(ResponseEngineError::TokenLimitReached),
         false => Ok(()),
     }

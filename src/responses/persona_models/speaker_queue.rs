@@ -141,7 +141,7 @@ impl SpeakerQueue {
             usage.input_tokens.saturating_add(usage.output_tokens),
         );
         let charging = self.services.db.write(move |tx| {
-            Box::pin(async move { space::add_tokens_used(tx, id, n_tokens).await })
+            Box::pin(async move { space::add_unattributed_tokens(tx, id, n_tokens).await })
         });
         let charged: Result<(), DbErr> = charging.await;
         if let Err(error) = charged {

@@ -61,7 +61,7 @@ fn space(reply_order: ReplyOrder, replies_per_turn: RepliesPerTurn) -> space::Mo
         group_regenerate_mode: space::GroupRegenerateMode::SingleMessage,
         settings: json!({}),
         settings_version: 0,
-        tokens_used: 0,
+        unattributed_tokens: 0,
         roster_rev: 0,
         token_limit: 0,
         is_hidden: false,

@@ -25,10 +25,11 @@ use sea_orm::EntityTrait;
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
+use crate::conversations::token_usage;
 use crate::runs::execution::approval_wait::{ApprovalDecision, ApprovalWait};
 use crate::runs::execution::lease::RunLease;
 use crate::runs::execution::tool_offers::ToolOffer;
-use crate::runs::scheduling::completion::token_limit_exceeded;
+use crate::runs::scheduling::state::command_facts::token_limit_exceeded;
 use crate::runs::services::RunServices;
 use crate::runs::store::run;
 use crate::runs::store::tool_approval::ApprovalRequest;
@@ -102,9 +103,8 @@ impl RunHost<'_> {
         // If the database does not respond, the commit reports it.
         let space = space.ok().flatten()?;
         let so_far = self.progress.usage.map_or(0, UsageTotal::total);
-        space
-            .has_reached_token_limit(so_far)
-            .then(token_limit_exceeded)
+        let has_reached_limit = token_usage::has_reached_limit(db, &space, so_far).await;
+        has_reached_limit.ok()?.then(token_limit_exceeded)
     }
 
     fn find_offer(&self, name: &str) -> Option<&ToolOffer> {

@@ -23,12 +23,13 @@ use sea_orm::{DbErr, EntityTrait};
 use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 
+use crate::conversations::token_usage;
 use crate::db::connect::Db;
 use crate::runs::events::{CopilotCandidate, CopilotCandidateError};
 use crate::runs::execution::permits::Permit;
 use crate::runs::execution::preparation;
 use crate::runs::execution::preparation::PreparedRun;
-use crate::runs::scheduling::completion::token_limit_exceeded;
+use crate::runs::scheduling::state::command_facts::token_limit_exceeded;
 use crate::runs::services::RunServices;
 use crate::runs::store::due_runs::DueRun;
 use crate::runs::store::run;
@@ -152,7 +153,9 @@ impl CandidateTask<'_> {
         let request = self.request;
         let db = self.context.db.reader();
         let space = space::Entity::find_by_id(request.space).one(db).await;
-        if space.is_ok_and(|it| it.is_some_and(|it| it.has_reached_token_limit(0))) {
+        if let Ok(Some(space)) = space
+            && let Ok(true) = token_usage::has_reached_limit(db, &space, 0).await
+        {
             return Err(token_limit_exceeded());
         }
         let instruction = request.instruction.clone();
@@ -220,10 +223,11 @@ impl CandidateTask<'_> {
     }
 
     async fn charge_tokens(&self, usage: UsageTotal) -> Result<(), DbErr> {
-        let (space, tokens) = (self.request.space, usage.total());
-        let db = &self.context.db;
-        db.write(move |tx| Box::pin(async move { space::add_tokens_used(tx, space, tokens).await }))
-            .await
+        let (space, conversation) = (self.request.space, self.request.conversation);
+        let charging = self.context.db.write(move |tx| {
+            Box::pin(async move { token_usage::add(tx, space, conversation, usage.total()).await })
+        });
+        charging.await
     }
 
     /// Returns whether the user still has the membership, which may have changed on another node.

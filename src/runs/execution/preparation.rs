@@ -26,7 +26,7 @@ use crate::runs::error::ConversationReadError;
 use crate::runs::execution::tool_offers;
 use crate::runs::execution::tool_offers::ToolOffer;
 use crate::runs::scheduling::command::SentPromptRef;
-use crate::runs::scheduling::state::command_facts::CommandFacts;
+use crate::runs::scheduling::state::command_facts::{CommandFacts, no_provider};
 use crate::runs::scheduling::state::schedule_state::ScheduleState;
 use crate::runs::services::RunServices;
 use crate::runs::store::run;
@@ -62,9 +62,10 @@ pub async fn prepare(
 ) -> Result<PreparedRun, GenerationFailure> {
     let CommandFacts::Claim {
         provider: Some(row),
+        ..
     } = state.facts
     else {
-        return Err(no_provider_failure());
+        return Err(no_provider());
     };
     let request = PromptRequest {
         conversation: run.conversation_id,
@@ -147,7 +148,7 @@ async fn require_provider(
     let row = find_provider(context, speaker)
         .await
         .map_err(internal_failure)?;
-    row.ok_or_else(no_provider_failure)
+    row.ok_or_else(no_provider)
 }
 
 async fn load_prompt(
@@ -287,14 +288,6 @@ fn sent_prompt(
         record: SentPrompt::from_built(&row.model, built).to_json()?,
         effects: Arc::new(built.effects.clone()),
     })
-}
-
-fn no_provider_failure() -> GenerationFailure {
-    GenerationFailure {
-        code: FailureCode::NoProvider,
-        message: "No model is connected. Connect one, then try again.".to_owned(),
-        is_retryable: true,
-    }
 }
 
 fn internal_failure(cause: impl std::fmt::Display) -> GenerationFailure {

@@ -10,7 +10,6 @@ use crate::runs::scheduling::command::{CommandError, ExecutionEnd, GeneratedText
 use crate::runs::scheduling::plan::{EnqueueRun, MessageRef, NewMessage, PlanChange};
 use crate::runs::scheduling::plan_builder::{NextSlot, PlanBuilder};
 use crate::runs::scheduling::speaker_choice::TriggerMessage;
-use crate::runs::scheduling::state::command_facts::CommandFacts;
 use crate::runs::scheduling::{copilot, regenerate};
 use crate::runs::store::due_runs::is_due;
 use crate::runs::store::run::RunCancelReason;
@@ -40,28 +39,11 @@ pub fn claim(builder: &mut PlanBuilder, id: RunId) {
     if !is_eligible(builder, &run) {
         return skip_queued_run(builder, run, "speaker_unavailable");
     }
-    if builder.state.space.has_reached_token_limit(0) {
-        let failure = token_limit_exceeded();
-        return fail_claim(builder, run, failure.code, &failure.message);
-    }
-    if !matches!(
-        builder.state.facts,
-        CommandFacts::Claim { provider: Some(_) }
-    ) {
-        let message = "No model is connected. Connect one, then try again.";
-        return fail_claim(builder, run, FailureCode::NoProvider, message);
+    if let Some(failure) = builder.state.facts.claim_failure() {
+        return fail_claim(builder, run, failure);
     }
     builder.queued = None;
     builder.push(PlanChange::ClaimRun(run));
-}
-
-/// Returns the failure for a space that has used up its tokens; no model is called there.
-pub fn token_limit_exceeded() -> GenerationFailure {
-    GenerationFailure {
-        code: FailureCode::TokenLimitExceeded,
-        message: "This space has used up its token limit. Its owner can raise it.".to_owned(),
-        is_retryable: true,
-    }
 }
 
 /// Returns whether the speaker of a run may still speak in it.
@@ -95,14 +77,14 @@ fn skip_queued_run(builder: &mut PlanBuilder, mut run: run::Model, reason: &'sta
     }
 }
 
-fn fail_claim(builder: &mut PlanBuilder, mut run: run::Model, code: FailureCode, message: &str) {
+fn fail_claim(builder: &mut PlanBuilder, mut run: run::Model, failure: GenerationFailure) {
     builder.queued = None;
     // What its prompt would have contained: Retry is possible until there is a newer message.
     run.cutoff_seq = Some(builder.state.conversation.last_seq);
     let error = run::RunError {
-        code: code.to_string(),
-        message: message.to_owned(),
-        retryable: true,
+        code: failure.code.to_string(),
+        message: failure.message,
+        retryable: failure.is_retryable,
     };
     builder.push(PlanChange::FailQueued(run.clone(), error));
     if builder.is_at_cursor(&run) {

@@ -105,7 +105,7 @@ fn the_tokens_of_a_run_are_charged_even_if_it_failed() {
         let mut fixture = running();
         fixture.end_run(end);
 
-        assert_eq!(fixture.state.space.tokens_used, 12);
+        assert_eq!(fixture.state.conversation.tokens_used, 12);
         assert_eq!(fixture.ended[0].usage, usage);
     }
 }

@@ -36,6 +36,7 @@ pub struct PlannerFixture {
     pub state: ScheduleState,
     pub now: Timestamp,
     pub has_provider: bool,
+    pub has_reached_token_limit: bool,
     /// The timeline, hidden messages included.
     pub messages: Vec<message::Model>,
     /// The swipes of messages that have several.
@@ -60,6 +61,7 @@ impl PlannerFixture {
             state: empty_state(members),
             now: Timestamp(1_000_000),
             has_provider: true,
+            has_reached_token_limit: false,
             messages: Vec::new(),
             swipes: Vec::new(),
             fork_point: None,
@@ -324,6 +326,7 @@ fn empty_state(members: Vec<membership::Model>) -> ScheduleState {
             archived_at: None,
             is_hidden: false,
             text_bytes: 0,
+            tokens_used: 0,
         },
         space: space::Model {
             id: SpaceId(1),
@@ -343,7 +346,7 @@ fn empty_state(members: Vec<membership::Model>) -> ScheduleState {
             group_regenerate_mode: space::GroupRegenerateMode::SingleMessage,
             settings: json!({}),
             settings_version: 0,
-            tokens_used: 0,
+            unattributed_tokens: 0,
             roster_rev: 0,
             token_limit: 0,
             is_hidden: false,

@@ -17,6 +17,7 @@ impl PlannerFixture {
         match command {
             Command::Claim { .. } => CommandFacts::Claim {
                 provider: self.has_provider.then(provider_row),
+                has_reached_token_limit: self.has_reached_token_limit,
             },
             Command::Retry | Command::Resume | Command::Skip | Command::CancelRun { .. } => {
                 CommandFacts::Continuation {

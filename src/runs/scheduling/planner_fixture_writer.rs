@@ -114,7 +114,7 @@ impl PlannerFixture {
         if run.canceled_because == Some(run::RunCancelReason::SupersededByMessage) {
             run.superseded_by_message_id = self.resolve(MessageRef::Appended);
         }
-        self.state.space.tokens_used += run.usage.map_or(0, run::RunUsage::total);
+        self.state.conversation.tokens_used += run.usage.map_or(0, run::RunUsage::total);
         self.ended.push(run);
     }
 

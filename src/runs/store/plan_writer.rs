@@ -16,7 +16,7 @@ use crate::runs::error::EngineError;
 use crate::runs::scheduling::plan::{EnqueueRun, MessageRef, Plan, PlanChange};
 use crate::runs::scheduling::state::schedule_state::ScheduleState;
 use crate::runs::store::{queue, run};
-use crate::spaces::{membership, space};
+use crate::spaces::membership;
 
 /// The transaction, time and node with which a plan is written.
 pub struct PlanWriter<'a> {
@@ -171,20 +171,6 @@ impl PlanWriter<'_> {
         Ok(false)
     }
 
-    /// Adds the cost of a run to the space's counter in the transaction that ends the run.
-    async fn charge_tokens(
-        &self,
-        schedule: &mut ScheduleState,
-        run: &run::Model,
-    ) -> Result<(), DbErr> {
-        let tokens = run.usage.map_or(0, run::RunUsage::total);
-        if tokens == 0 {
-            return Ok(());
-        }
-        schedule.space.tokens_used = schedule.space.tokens_used.saturating_add(tokens);
-        space::add_tokens_used(self.tx, schedule.space.id, tokens).await
-    }
-
     async fn apply_run_change(
         &self,
         schedule: &mut ScheduleState,
@@ -196,18 +182,18 @@ impl PlanWriter<'_> {
             PlanChange::ClaimRun(run) => self.claim_run(schedule, written, run).await?,
             PlanChange::SkipQueued(run) => {
                 require_updated(queue::skip(tx, &run, now).await?)?;
-                self.charge_tokens(schedule, &run).await?;
+                charge_tokens(schedule, &run);
                 self.record_left_queue(schedule, written, run, run::RunStatus::Skipped, None);
             }
             PlanChange::CancelQueued(mut run) => {
                 run.set_superseding_message(resolve_message(MessageRef::Appended, schedule));
                 require_updated(queue::cancel_queued(tx, &run, now).await?)?;
-                self.charge_tokens(schedule, &run).await?;
+                charge_tokens(schedule, &run);
                 self.record_left_queue(schedule, written, run, run::RunStatus::Canceled, None);
             }
             PlanChange::FailQueued(run, error) => {
                 require_updated(queue::fail_queued(tx, &run, &error, now).await?)?;
-                self.charge_tokens(schedule, &run).await?;
+                charge_tokens(schedule, &run);
                 self.record_left_queue(schedule, written, run, run::RunStatus::Failed, Some(error));
             }
             PlanChange::Finish { mut run, end } => {
@@ -215,7 +201,7 @@ impl PlanWriter<'_> {
                 // The row, because the loaded run may have an old heartbeat.
                 let ended = queue::finish(tx, &run, run.lease, &end, now).await?;
                 let ended = ended.ok_or(EngineError::Conflict)?;
-                self.charge_tokens(schedule, &ended).await?;
+                charge_tokens(schedule, &ended);
                 schedule.running = None;
                 written.ended.push((ended, None));
             }
@@ -229,7 +215,7 @@ impl PlanWriter<'_> {
                     backend: self.backend,
                 };
                 require_updated(queue::expire(tx, &run, run.lease, &end, now, &stale).await?)?;
-                self.charge_tokens(schedule, &run).await?;
+                charge_tokens(schedule, &run);
                 base::fail_point!("reap.mid", ?);
                 self.record_stopped(schedule, written, run, end);
             }
@@ -318,6 +304,13 @@ impl PlanWriter<'_> {
         written.queued = Some((run, next_rev(schedule)));
         Ok(())
     }
+}
+
+/// Adds the tokens of a run that ends to those of the conversation, whose row is written at the end.
+fn charge_tokens(schedule: &mut ScheduleState, run: &run::Model) {
+    let tokens = run.usage.map_or(0, run::RunUsage::total);
+    let used = &mut schedule.conversation.tokens_used;
+    *used = used.saturating_add(tokens);
 }
 
 pub(super) fn next_rev(schedule: &mut ScheduleState) -> i64 {

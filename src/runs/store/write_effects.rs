@@ -4,10 +4,10 @@
 
 use base::clock::Timestamp;
 use base::ids::{ConversationId, RunId, SpaceId};
-use sea_orm::{ConnectionTrait, DbErr};
+use sea_orm::DbErr;
 use serde_json::{Value, json};
 
-use crate::conversations::conversation;
+use crate::conversations::{conversation, token_usage};
 use crate::db::connect::Db;
 use crate::prompt::builder::PromptEffects;
 use crate::prompt::record::run_prompt;
@@ -18,7 +18,6 @@ use crate::runs::scheduling::command::SentPromptRef;
 use crate::runs::scheduling::state::schedule_state::ScheduleState;
 use crate::runs::store::plan_writer::PlanWriter;
 use crate::runs::store::{queue, run};
-use crate::spaces::space;
 
 /// The prompt and usage of a run that was canceled before its executor could report them.
 #[derive(Clone)]
@@ -44,14 +43,13 @@ pub async fn store_late_prompt(db: &Db, late: LatePrompt) -> Result<(), DbErr> {
     let backend = db.backend();
     db.write(move |tx| {
         Box::pin(async move {
-            // The conversation may have been deleted meanwhile.
-            if conversation::lock(tx, late.conversation).await?.is_none() {
-                return charge_tokens(tx, &late).await;
-            }
+            // Waits for a deletion of the conversation.
+            conversation::lock(tx, late.conversation).await?;
+            let tokens = late.usage.map_or(0, run::RunUsage::total);
             let figures = &late.sent.stats;
             let run = (late.run, late.lease);
             if queue::set_late_usage(tx, run, figures, late.usage).await? {
-                charge_tokens(tx, &late).await?;
+                token_usage::add(tx, late.space, late.conversation, tokens).await?;
                 let prompt = NewRunPrompt {
                     run: late.run,
                     conversation: late.conversation,
@@ -60,18 +58,14 @@ pub async fn store_late_prompt(db: &Db, late: LatePrompt) -> Result<(), DbErr> {
                 };
                 run_prompt::store(tx, backend, prompt).await?;
                 run_prompt::prune(tx, late.conversation, 1).await?;
+            } else if run::find(tx, late.run).await?.is_none() {
+                // The run was deleted with its conversation, or by a job that is deleting it.
+                token_usage::add(tx, late.space, late.conversation, tokens).await?;
             }
             Ok(())
         })
     })
     .await
-}
-
-async fn charge_tokens(tx: &impl ConnectionTrait, late: &LatePrompt) -> Result<(), DbErr> {
-    match late.usage.map_or(0, run::RunUsage::total) {
-        0 => Ok(()),
-        tokens => space::add_tokens_used(tx, late.space, tokens).await,
-    }
 }
 
 impl PlanWriter<'_> {

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use crate::accounts::user;
 use crate::app::App;
 use crate::conversations::chats::import_job;
-use crate::conversations::{conversation, root_conversation};
+use crate::conversations::{conversation, root_conversation, token_usage};
 use crate::db::reading::page::{PageOf, PageQuery};
 use crate::runs::conversation_start::NewConversation;
 use crate::runs::store::run::RunCancelReason;
@@ -52,6 +52,7 @@ pub async fn list(
     };
     let ids: Vec<SpaceId> = found.data.iter().map(|it| it.id).collect();
     let roots = root_conversation::list_for_spaces(db, ids.iter().copied()).await?;
+    let tokens_used = token_usage::list_for_spaces(db, ids.iter().copied()).await?;
     let memberships = membership::list_for_users(db, [caller.id()], ids).await?;
     let memberships: HashMap<_, _> = memberships
         .into_iter()
@@ -59,7 +60,9 @@ pub async fn list(
         .collect();
     Ok(Json(found.map(|it| {
         let access = Access::for_member(memberships.get(&it.id), caller.is_admin());
-        it.view(roots.get(&it.id).copied(), access.map(Access::code))
+        let root = roots.get(&it.id).copied();
+        let tokens_used = tokens_used.get(&it.id).copied().unwrap_or_default();
+        it.view(tokens_used, root, access.map(Access::code))
     })))
 }
 
@@ -118,7 +121,7 @@ pub async fn create_space(
         lifecycle::delete(&app.db, space.id).await?;
     }
     let root = root.map_err(api_error)?;
-    Ok(space.view(Some(root.id), Some("owner")))
+    Ok(space.view(0, Some(root.id), Some("owner")))
 }
 
 /// Returns a space as the caller sees it.
@@ -142,8 +145,10 @@ async fn space_view(
     space: &space::Model,
     access: Option<Access>,
 ) -> ApiResult<space::SpaceView> {
-    let root = root_conversation::find_for_space(app.db.reader(), space.id).await?;
-    Ok(space.view(root, access.map(Access::code)))
+    let db = app.db.reader();
+    let root = root_conversation::find_for_space(db, space.id).await?;
+    let tokens_used = token_usage::find_for_space(db, space.id).await?;
+    Ok(space.view(tokens_used, root, access.map(Access::code)))
 }
 
 /// Changes a space.

@@ -1,8 +1,11 @@
 //! Migrations keep the rows that exist, on both databases.
 
-use base::ids::MembershipId;
+use std::collections::HashMap;
+
+use base::ids::{MembershipId, SpaceId};
 use migration::{Migrator, MigratorTrait};
 use sea_orm::{ConnectionTrait, Database, DatabaseConnection, EntityTrait, QueryOrder};
+use troupe::conversations::token_usage;
 use troupe::rounds::round;
 use troupe::rounds::slot::{Slot, SlotStatus};
 
@@ -62,6 +65,27 @@ on_both! {
         assert_eq!(of_rounds, [first.to_vec(), vec![]]);
         revert_from(moves_slots, &connection).await;
         assert_eq!(facts.rows(SLOTS_OF_ROUNDS).await, before);
+    }
+
+    async fn a_migration_keeps_the_tokens_of_each_space_and_so_does_its_reversal(backend) {
+        let database = fresh_database(&backend).await;
+        let counts_in_conversations = "m20261127_000074_tokens_of_conversations";
+        let connection = migrated_before(counts_in_conversations, &database).await;
+        connection.execute_unprepared(EXISTING_MESSAGES).await.expect("the rows are inserted");
+        let mut facts = DatabaseFacts::open(&database).await;
+        facts.execute("INSERT INTO spaces (id, name, description, settings, created_at) VALUES (9, 'Empty', '', '{}', 0)").await;
+        facts.execute("UPDATE spaces SET tokens_used = 2 * id").await;
+
+        Migrator::up(&connection, None).await.expect("the migrations are applied");
+
+        let used = token_usage::list_for_spaces(&connection, [SpaceId(1), SpaceId(9)]).await;
+        assert_eq!(used.expect("the tokens are counted"), HashMap::from([(SpaceId(1), 2), (SpaceId(9), 18)]));
+        facts.execute("UPDATE conversations SET tokens_used = 10 * id").await;
+        let used = token_usage::list_for_spaces(&connection, [SpaceId(1), SpaceId(9)]).await;
+        assert_eq!(used.expect("the tokens are counted"), HashMap::from([(SpaceId(1), 32), (SpaceId(9), 18)]));
+        revert_from(counts_in_conversations, &connection).await;
+        let reverted = facts.rows("SELECT CAST(tokens_used AS TEXT) FROM spaces ORDER BY id").await;
+        assert_eq!(reverted, [[Some("32".to_owned())], [Some("18".to_owned())]]);
     }
 }
 

@@ -14,8 +14,8 @@ fn no_server() -> bool {
     !TestBackend::Postgres.is_available()
 }
 
-/// The end of a run holds its conversation and waits for the space; another transaction holds
-/// the space and waits for the conversation, with a longer deadlock timeout.
+/// The end of a run holds its conversation and waits for the run's row; another transaction holds
+/// that row and waits for the conversation, with a longer deadlock timeout.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_step_aborted_by_a_deadlock_is_repeated() {
     if no_server() {
@@ -40,12 +40,12 @@ async fn a_step_aborted_by_a_deadlock_is_repeated() {
     other.execute("SET deadlock_timeout = '60s'; BEGIN").await;
     other
         .execute(&format!(
-            "UPDATE spaces SET name = 'Held' WHERE id = {}",
-            app.space
+            "UPDATE conversation_runs SET waiting_for = NULL WHERE conversation_id = {}",
+            app.conversation
         ))
         .await;
     gate.open();
-    poll::until("the step waits for the space", async || {
+    poll::until("the step waits for the run's row", async || {
         let waiting = facts.rows("SELECT '1' FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'").await;
         (!waiting.is_empty()).then_some(())
     })
@@ -67,18 +67,19 @@ async fn a_step_aborted_by_a_deadlock_is_repeated() {
     app.close().await;
 }
 
-/// A step locks its conversation and then writes to the space. Here another transaction does
-/// the same during a deletion, and would be the first to be aborted.
+/// Deleting a conversation locks it and then writes to its space, which keeps the tokens. Another
+/// transaction does this here while the space is deleted. If the deletion locked the space first, the
+/// two would deadlock, and the other transaction would be aborted.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_deletion_of_a_space_waits_for_its_conversations_before_it_locks_the_space() {
     if no_server() {
         return;
     }
     let app = EngineTest::builder(TestBackend::Postgres).open().await;
-    let mut step = app.facts().await;
+    let mut other = app.facts().await;
     let mut facts = app.facts().await;
 
-    step.execute(&format!(
+    other.execute(&format!(
         "SET deadlock_timeout = '100ms'; BEGIN; UPDATE conversations SET title = 'Held' WHERE id = {}",
         app.conversation
     ))
@@ -90,11 +91,12 @@ async fn a_deletion_of_a_space_waits_for_its_conversations_before_it_locks_the_s
         (!waiting.is_empty()).then_some(())
     })
     .await;
-    step.execute(&format!(
-        "UPDATE spaces SET tokens_used = 1 WHERE id = {}; COMMIT",
-        app.space
-    ))
-    .await;
+    other
+        .execute(&format!(
+            "UPDATE spaces SET unattributed_tokens = 1 WHERE id = {}; COMMIT",
+            app.space
+        ))
+        .await;
 
     assert!(
         deletion
@@ -105,22 +107,22 @@ async fn a_deletion_of_a_space_waits_for_its_conversations_before_it_locks_the_s
     app.close_without_events().await;
 }
 
-/// A step writes to the space, and then refers to the membership of its speaker.
+/// Another transaction locks the space first, and then a member.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_changed_card_waits_for_its_spaces_before_it_locks_their_members() {
     if no_server() {
         return;
     }
     let app = EngineTest::builder(TestBackend::Postgres).open().await;
-    let mut step = app.facts().await;
+    let mut other = app.facts().await;
     let mut facts = app.facts().await;
     let ada = app.membership("Ada").await;
     let character = ada.character_id.expect("a membership of a character");
     let card = character::find_active(app.db.reader(), character).await;
     let card = card.expect("the query failed").expect("the card exists");
 
-    step.execute(&format!(
-        "SET deadlock_timeout = '100ms'; BEGIN; UPDATE spaces SET tokens_used = 1 WHERE id = {}",
+    other.execute(&format!(
+        "SET deadlock_timeout = '100ms'; BEGIN; UPDATE spaces SET unattributed_tokens = 1 WHERE id = {}",
         app.space
     ))
     .await;
@@ -132,11 +134,12 @@ async fn a_changed_card_waits_for_its_spaces_before_it_locks_their_members() {
         (!waiting.is_empty()).then_some(())
     })
     .await;
-    step.execute(&format!(
-        "SELECT id FROM space_memberships WHERE id = {} FOR KEY SHARE; COMMIT",
-        ada.id
-    ))
-    .await;
+    other
+        .execute(&format!(
+            "SELECT id FROM space_memberships WHERE id = {} FOR KEY SHARE; COMMIT",
+            ada.id
+        ))
+        .await;
 
     let changed = change.await.expect("the change panicked");
     assert_eq!(changed.expect("the change failed").len(), 1);

@@ -147,7 +147,7 @@ on_sqlite! {
     }
 
     async fn a_space_at_its_token_limit_fails_the_run(backend) {
-        let broke = |it: &mut space::Model| (it.token_limit, it.tokens_used) = (10, 10);
+        let broke = |it: &mut space::Model| (it.token_limit, it.unattributed_tokens) = (10, 10);
         let app = open_app(backend, broke, |_| ()).await;
 
         fails_with(app, "token_limit_exceeded", async |app| {

@@ -333,6 +333,7 @@ on_sqlite! {
     async fn a_long_conversation_is_hidden_immediately_and_deleted_in_batches(backend) {
         let app = app_with_messages(backend, LONG).await;
         let user = user_of(&app).await;
+        app.facts().await.execute("UPDATE conversations SET tokens_used = 7").await;
 
         let deletion = app.engine.delete_conversation(app.conversation, user).await.unwrap().unwrap();
         let refused = app.user.try_post("Is anyone here?").await;
@@ -343,6 +344,7 @@ on_sqlite! {
         assert_eq!((ended.status, ended.n_done), (JobStatus::Succeeded, LONG));
         assert!(row_of(&app, &job).await.is_none());
         assert_eq!(n_rows(&app, "messages", app.conversation).await, 0);
+        assert_eq!(app.tokens_used().await, 7, "the space keeps the tokens");
         app.close_without_events().await;
     }
 

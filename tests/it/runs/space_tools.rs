@@ -211,6 +211,9 @@ on_sqlite! {
         assert_eq!(run["usage"], json!({"prompt_tokens": 21, "completion_tokens": 9, "estimated": false}));
         assert_eq!(test_space.upstream.n_requests(), 3);
         assert_eq!(expect(200, test_space.person.get(&space).await)["tokens_used"], 30);
+        let spaces = expect(200, test_space.person.get("/api/spaces").await);
+        let shown = spaces["data"].as_array().unwrap().iter().find(|it| it["id"] == test_space.space["id"]);
+        assert_eq!(shown.expect("the space is listed")["tokens_used"], 30);
     }
 
     async fn the_usage_of_a_run_is_estimated_when_one_of_its_calls_is(backend) {

@@ -13,7 +13,7 @@ use crate::support::statements::Statements;
 
 /// The allowed number of statements without BEGIN and COMMIT; more is a regression.
 const A_POST: usize = 5;
-const A_RUN: usize = 14;
+const A_RUN: usize = 13;
 /// The number of runs in a claim of conversations without messages that this node does not know,
 /// and the allowed number of statements: five that lock the conversations and load their state, and
 /// two that write.

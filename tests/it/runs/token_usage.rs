@@ -3,14 +3,17 @@
 
 use std::time::Duration;
 
+use base::ids::ConversationId;
 use llm::tokens;
 use serde_json::json;
+use troupe::conversations::{conversation, token_usage};
 use troupe::runs::store::run;
 use troupe::runs::store::run::{RunStatus, RunUsage};
 
-use crate::support::backends::on_sqlite;
+use crate::support::backends::{on_both, on_sqlite};
 use crate::support::engine_test::EngineTest;
 use crate::support::fake_provider::script::ResponseScript;
+use crate::support::poll;
 
 /// More tokens than any scripted model reports.
 const FORTY_WORDS: &str = "one two three four five six seven eight nine ten eleven twelve thirteen \
@@ -27,6 +30,22 @@ impl EngineTest {
         assert_eq!(self.tokens_used().await, all, "{runs:?}");
         let only = self.only_run().await;
         (only.status, only.usage)
+    }
+
+    /// Replaces the last reply of another conversation; returns the run when it has ended.
+    async fn regenerate_in(&self, conversation: ConversationId) -> run::Model {
+        let planned = self
+            .engine
+            .regenerate(conversation, None, "Eve".to_owned())
+            .await;
+        planned.expect("the last message is a reply");
+        poll::until("the run ends", async || {
+            let found = run::find_newest(self.db.reader(), conversation).await;
+            found
+                .expect("the database answers")
+                .filter(|it| it.status.is_final())
+        })
+        .await
     }
 
     /// The prompt tokens of a request to the model.
@@ -219,6 +238,56 @@ on_sqlite! {
 
         let expected = estimated(app.n_prompt_tokens(0), "One");
         assert_eq!(app.counted_once().await, (RunStatus::Canceled, expected));
+        app.close_without_events().await;
+    }
+}
+
+on_both! {
+    async fn a_space_counts_all_conversations_even_deleted_ones_and_a_branch_starts_at_zero(backend) {
+        let app = EngineTest::builder(backend).open().await;
+        app.upstream.reply_with("One two three.");
+        app.user.post("Count.").await;
+        app.settle().await;
+        assert_eq!(app.tokens_used().await, 10);
+        let last = app.messages().await.pop().expect("a reply");
+        let branch = app.engine.branch(app.conversation, last.id, String::new()).await.unwrap();
+        assert_eq!(app.tokens_used().await, 10, "a branch costs nothing");
+        app.regenerate_in(branch.id).await;
+        assert_eq!(app.tokens_used().await, 20, "the branch was not charged once");
+
+        conversation::delete(&app.db, branch.id).await.unwrap();
+
+        assert_eq!(app.tokens_used().await, 20);
+        app.close_without_events().await;
+    }
+
+    async fn tokens_that_arrive_after_the_deletion_of_a_conversation_are_charged_to_its_space(backend) {
+        let app = EngineTest::builder(backend).open().await;
+        let (space, conversation) = (app.space, app.conversation);
+        token_usage::add(app.db.heartbeat_connection(), space, conversation, 3).await.unwrap();
+        assert_eq!(app.tokens_used().await, 3);
+        app.delete_conversation().await;
+        assert_eq!(app.tokens_used().await, 0);
+
+        token_usage::add(app.db.heartbeat_connection(), space, conversation, 5).await.unwrap();
+
+        assert_eq!(app.tokens_used().await, 5);
+        app.close_without_events().await;
+    }
+
+    async fn a_space_at_its_limit_fails_the_runs_of_every_conversation(backend) {
+        let app = EngineTest::builder(backend).open().await;
+        app.change_rules(|it| it.token_limit = 10).await;
+        app.upstream.reply_with("One two three.");
+        app.user.post("Count.").await;
+        app.settle().await;
+        let last = app.messages().await.pop().expect("a reply");
+        let branch = app.engine.branch(app.conversation, last.id, String::new()).await.unwrap();
+
+        let failed = app.regenerate_in(branch.id).await;
+
+        let error = failed.error.expect("the run succeeded");
+        assert_eq!(error.code, "token_limit_exceeded");
         app.close_without_events().await;
     }
 }

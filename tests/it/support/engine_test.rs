@@ -15,7 +15,7 @@ use base::ids::{ConversationId, MembershipId, SpaceId};
 use realtime::hub::Hub;
 use sea_orm::{ColumnTrait, EntityTrait, QueryFilter, QueryOrder};
 use tokio::time::timeout;
-use troupe::conversations::{conversation, message};
+use troupe::conversations::{conversation, message, token_usage};
 use troupe::db::connect::Db;
 use troupe::runs::engine::{PostResult, RunEngine};
 use troupe::runs::error::EngineError;
@@ -264,9 +264,8 @@ impl EngineTest {
 
     /// Returns the tokens that the space has used.
     pub async fn tokens_used(&self) -> i64 {
-        let row = space::Entity::find_by_id(self.space).one(self.db.reader());
-        let row = row.await.expect("the database answers").expect("a space");
-        row.tokens_used
+        let used = token_usage::find_for_space(self.db.reader(), self.space).await;
+        used.expect("the database answers")
     }
 
     /// Waits until no run is running or due and all events were published.

@@ -82,6 +82,7 @@ pub async fn insert_conversation(db: &Db, space: SpaceId, now: Timestamp) -> Con
         archived_at: None,
         is_hidden: false,
         text_bytes: 0,
+        tokens_used: 0,
     };
     insert(db, row, |it| it.id = NotSet).await.id
 }
@@ -234,7 +235,7 @@ fn space_row(owner: UserId, now: Timestamp) -> space::Model {
         group_regenerate_mode: space::GroupRegenerateMode::SingleMessage,
         settings: json!({}),
         settings_version: 0,
-        tokens_used: 0,
+        unattributed_tokens: 0,
         roster_rev: 0,
         token_limit: 0,
         is_hidden: false,

@@ -116,7 +116,7 @@ async fn probe_all(server: &Installation) -> HashMap<String, EndpointFields> {
             .map(|endpoint| probe_fields(server, endpoint, &words)),
     )
     .await;
-    // Suggestions that a probe requested change `tokens_used` of their space when they end.
+    // Suggestions that a probe requested change `tokens_used` of their conversation when they end.
     let candidates = &server.app.app.engine.candidates;
     poll::until("all suggestions have ended", async || {
         (candidates.count() == 0).then_some(())

@@ -76,6 +76,7 @@ const GUARDED: &[(&str, &[&str])] = &[
     ("last_read_seq", &[]),
     ("rev", &[]),
     ("tokens_used", &[]),
+    ("unattributed_tokens", &[]),
     ("token_count", &[]),
     ("uses", &[]),
     ("active_swipe", &[]),

@@ -130,7 +130,7 @@ on_sqlite! {
         let joined = expect(201, ben.join(token_of(&invite)).await);
         let first = program.respond(json!({ "model": space(&test_space), "input": "Hi." })).await;
         let next = json!({ "model": space(&test_space), "input": "And?", "previous_response_id": id(&first) });
-        let used = fixture.n_rows("spaces WHERE tokens_used > 0").await;
+        let used = fixture.n_rows("spaces WHERE unattributed_tokens > 0").await;
         assert_eq!(used, 1, "the tokens were not counted for the space");
 
         change(&fixture, &test_space, json!({ "token_limit": 1 })).await;
@@ -212,7 +212,7 @@ on_sqlite! {
         fixture.program.respond(json!({ "model": space(&test_space), "input": "Bob?", "store": false })).await;
 
         assert_eq!(fixture.n_rows("responses").await, 0);
-        assert_eq!(fixture.n_rows("spaces WHERE tokens_used > 0").await, 1);
+        assert_eq!(fixture.n_rows("spaces WHERE unattributed_tokens > 0").await, 1);
         fixture.close().await;
     }
 }

@@ -1,8 +1,9 @@
 //! Defines the facts that only some commands need: a provider, a message with its swipes, or the
-//! newest run. `state_loader` loads them.
+//! newest run; and the failures of a claim that follow from them. `state_loader` loads the facts.
 
 use std::collections::HashSet;
 
+use agent::outcome::{FailureCode, GenerationFailure};
 use base::ids::MembershipId;
 
 use crate::conversations::{message, swipe};
@@ -18,6 +19,8 @@ pub enum CommandFacts {
     Claim {
         /// The usable provider of the queued run's speaker.
         provider: Option<provider::Model>,
+        /// Whether the space has used up its token limit.
+        has_reached_token_limit: bool,
     },
     /// For commands that continue after a stop.
     Continuation {
@@ -95,6 +98,20 @@ impl CommandFacts {
         }
     }
 
+    /// Returns the failure with which the claimed run must end, or `None` if its model can be called.
+    pub fn claim_failure(&self) -> Option<GenerationFailure> {
+        match self {
+            Self::Claim {
+                has_reached_token_limit: true,
+                ..
+            } => Some(token_limit_exceeded()),
+            Self::Claim {
+                provider: Some(_), ..
+            } => None,
+            _ => Some(no_provider()),
+        }
+    }
+
     /// Returns the memberships that the facts refer to.
     pub(super) fn referenced_members(&self) -> impl Iterator<Item = MembershipId> {
         let (answered, last_turn) = match self {
@@ -105,5 +122,23 @@ impl CommandFacts {
         let messages = target.into_iter().chain(answered).chain(last_turn);
         let speaker = self.newest_run().map(|it| it.speaker_space_membership_id);
         messages.map(|it| it.space_membership_id).chain(speaker)
+    }
+}
+
+/// Returns the failure for a space that has used up its tokens; no model is called there.
+pub fn token_limit_exceeded() -> GenerationFailure {
+    GenerationFailure {
+        code: FailureCode::TokenLimitExceeded,
+        message: "This space has used up its token limit. Its owner can raise it.".to_owned(),
+        is_retryable: true,
+    }
+}
+
+/// Returns the failure for a speaker without a usable provider.
+pub fn no_provider() -> GenerationFailure {
+    GenerationFailure {
+        code: FailureCode::NoProvider,
+        message: "No model is connected. Connect one, then try again.".to_owned(),
+        is_retryable: true,
     }
 }

@@ -8,7 +8,7 @@ use base::ids::{ConversationId, MembershipId, MessageId, ProviderId, SpaceId};
 use sea_orm::{ConnectionTrait, DbErr};
 
 use crate::characters::character;
-use crate::conversations::{conversation, message, swipe, timeline};
+use crate::conversations::{conversation, message, swipe, timeline, token_usage};
 use crate::db::id_list::padded;
 use crate::providers::usable_providers::UsableProviders;
 use crate::rounds::round;
@@ -62,8 +62,10 @@ pub async fn load_claims(
     let speakers = states.iter().filter_map(queued_speaker);
     let own: BTreeSet<ProviderId> = speakers.filter_map(|it| it.llm_provider_id).collect();
     let usable = UsableProviders::load(tx, padded(own)).await?;
+    let at_limit = token_usage::list_at_limit(tx, states.iter().map(|it| &it.space), 0).await?;
     for state in &mut states {
-        state.facts = claim_facts(state, &usable);
+        let has_reached_limit = at_limit.contains(&state.space.id);
+        state.facts = claim_facts(state, &usable, has_reached_limit);
         add_removed_members(tx, state, []).await?;
     }
     Ok(states)
@@ -215,12 +217,17 @@ fn queued_speaker(state: &ScheduleState) -> Option<&membership::Model> {
 
 /// Returns the facts of a claim. A speaker that was removed has no provider of its own here: its run
 /// is skipped.
-fn claim_facts(state: &ScheduleState, usable: &UsableProviders) -> CommandFacts {
+fn claim_facts(
+    state: &ScheduleState,
+    usable: &UsableProviders,
+    has_reached_token_limit: bool,
+) -> CommandFacts {
     let speaker = queued_speaker(state);
     let own = speaker.and_then(|it| it.llm_provider_id);
     let model = speaker.and_then(membership::Model::model_override);
     CommandFacts::Claim {
         provider: usable.find(own, model),
+        has_reached_token_limit,
     }
 }
 
@@ -278,7 +285,9 @@ async fn load_command_facts(
     Ok(match command {
         Command::Claim { .. } => {
             let own = queued_speaker(state).and_then(|it| it.llm_provider_id);
-            claim_facts(state, &UsableProviders::load(tx, own).await?)
+            let usable = UsableProviders::load(tx, own).await?;
+            let has_reached_limit = token_usage::has_reached_limit(tx, &state.space, 0).await?;
+            claim_facts(state, &usable, has_reached_limit)
         }
         Command::Retry | Command::Resume | Command::Skip | Command::CancelRun { .. } => {
             CommandFacts::Continuation {
