@@ -13,7 +13,7 @@ use crate::db::id_list::padded;
 use crate::spaces::space;
 
 /// Adds tokens to a conversation outside of a step, or to its space if the conversation was deleted.
-pub async fn add(
+pub async fn add_tokens(
     tx: &impl ConnectionTrait,
     space: SpaceId,
     conversation: ConversationId,
@@ -45,22 +45,22 @@ pub async fn list_for_spaces(
         return Ok(HashMap::new());
     }
     let of_space = (space::Entity, space::Column::Id);
-    let of_conversations = Query::select()
+    let sum = Query::select()
         .expr(Expr::col((Entity, Column::TokensUsed)).sum())
         .from(Entity)
         .and_where(Expr::col((Entity, Column::SpaceId)).equals(of_space))
         .to_owned();
-    let of_conversations = SimpleExpr::SubQuery(None, Box::new(of_conversations.into()));
-    let used = Expr::col(space::Column::UnattributedTokens).add(of_conversations.if_null(0));
+    let sum = SimpleExpr::SubQuery(None, Box::new(sum.into()));
+    let total = Expr::col((space::Entity, space::Column::UnattributedTokens)).add(sum.if_null(0));
     // One statement, because a deletion moves tokens from a conversation to its space. PostgreSQL
     // sums 64-bit integers as a decimal number.
-    let used = space::Entity::find()
+    let totals = space::Entity::find()
         .select_only()
         .column(space::Column::Id)
-        .expr(used.cast_as("bigint"))
+        .expr(total.cast_as("bigint"))
         .filter(space::Column::Id.is_in(spaces));
-    let used: Vec<(SpaceId, i64)> = used.into_tuple().all(db).await?;
-    Ok(used.into_iter().collect())
+    let totals: Vec<(SpaceId, i64)> = totals.into_tuple().all(db).await?;
+    Ok(totals.into_iter().collect())
 }
 
 /// Returns the tokens that a space has used; 0 if it was deleted.
@@ -71,7 +71,7 @@ pub async fn find_for_space(db: &impl ConnectionTrait, space: SpaceId) -> Result
 
 /// Returns which of these spaces have used up their `token_limit`. `uncounted_tokens` are those of a
 /// run that has not ended. Spaces without a limit need no query.
-pub async fn list_at_limit(
+pub async fn list_spaces_at_limit(
     db: &impl ConnectionTrait,
     spaces: impl IntoIterator<Item = &space::Model>,
     uncounted_tokens: i64,
@@ -83,12 +83,12 @@ pub async fn list_at_limit(
     Ok(used.into_keys().collect())
 }
 
-/// As [`list_at_limit`], for one space.
+/// As [`list_spaces_at_limit`], for one space.
 pub async fn has_reached_limit(
     db: &impl ConnectionTrait,
     space: &space::Model,
     uncounted_tokens: i64,
 ) -> Result<bool, DbErr> {
-    let at_limit = list_at_limit(db, [space], uncounted_tokens).await?;
+    let at_limit = list_spaces_at_limit(db, [space], uncounted_tokens).await?;
     Ok(!at_limit.is_empty())
 }

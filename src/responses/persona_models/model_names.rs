@@ -110,10 +110,10 @@ async fn require_open(
     if space.status == space::SpaceStatus::Archived {
         return Err(ResponseEngineError::SpaceArchived);
     }
-    match token_usage::has_reached_limit(db, space, 0).await? {
-        true => Err(ResponseEngineError::TokenLimitReached),
-        false => Ok(()),
+    if token_usage::has_reached_limit(db, space, 0).await? {
+        return Err(ResponseEngineError::TokenLimitReached);
     }
+    Ok(())
 }
 
 async fn find_character(

@@ -225,7 +225,9 @@ impl CandidateTask<'_> {
     async fn charge_tokens(&self, usage: UsageTotal) -> Result<(), DbErr> {
         let (space, conversation) = (self.request.space, self.request.conversation);
         let charging = self.context.db.write(move |tx| {
-            Box::pin(async move { token_usage::add(tx, space, conversation, usage.total()).await })
+            Box::pin(async move {
+                token_usage::add_tokens(tx, space, conversation, usage.total()).await
+            })
         });
         charging.await
     }

@@ -42,7 +42,7 @@ pub enum TestAction {
     Copilot(Option<i64>),
     StartCopilot,
     Provider(bool),
-    TokenLimit(bool),
+    TokenLimitReached(bool),
     Archive(bool),
     Close,
     AdvanceClock(i64),
@@ -129,7 +129,7 @@ pub fn action_strategy() -> impl Strategy<Value = TestAction> {
             .prop_map(|(slots, fresh)| A::EditQueue(slots, fresh)),
         1 => (1..5_i64).prop_map(A::AutoTurns),
         1 => prop::bool::weighted(0.8).prop_map(A::Provider),
-        1 => select(vec![false, false, false, true]).prop_map(A::TokenLimit),
+        1 => select(vec![false, false, false, true]).prop_map(A::TokenLimitReached),
         1 => prop::bool::weighted(0.4).prop_map(A::Archive),
         2 => (1..2_000_i64).prop_map(A::AdvanceClock),
     ]

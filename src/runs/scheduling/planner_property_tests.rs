@@ -161,7 +161,9 @@ impl PropertyTest {
             TestAction::StartCopilot => return Some(Command::CopilotStarted { membership: EVE }),
             TestAction::AutoTurns(n) => s.space.auto_mode_max_turns = n,
             TestAction::Provider(there) => self.fixture.has_provider = there,
-            TestAction::TokenLimit(reached) => self.fixture.has_reached_token_limit = reached,
+            TestAction::TokenLimitReached(reached) => {
+                self.fixture.has_reached_token_limit = reached
+            }
             TestAction::Archive(true) => s.space.status = space::SpaceStatus::Archived,
             TestAction::Archive(false) => {
                 s.space.status = space::SpaceStatus::Active;

@@ -49,7 +49,7 @@ pub async fn store_late_prompt(db: &Db, late: LatePrompt) -> Result<(), DbErr> {
             let figures = &late.sent.stats;
             let run = (late.run, late.lease);
             if queue::set_late_usage(tx, run, figures, late.usage).await? {
-                token_usage::add(tx, late.space, late.conversation, tokens).await?;
+                token_usage::add_tokens(tx, late.space, late.conversation, tokens).await?;
                 let prompt = NewRunPrompt {
                     run: late.run,
                     conversation: late.conversation,
@@ -60,7 +60,7 @@ pub async fn store_late_prompt(db: &Db, late: LatePrompt) -> Result<(), DbErr> {
                 run_prompt::prune(tx, late.conversation, 1).await?;
             } else if run::find(tx, late.run).await?.is_none() {
                 // The run was deleted with its conversation, or by a job that is deleting it.
-                token_usage::add(tx, late.space, late.conversation, tokens).await?;
+                token_usage::add_tokens(tx, late.space, late.conversation, tokens).await?;
             }
             Ok(())
         })

@@ -253,7 +253,7 @@ on_both! {
         let branch = app.engine.branch(app.conversation, last.id, String::new()).await.unwrap();
         assert_eq!(app.tokens_used().await, 10, "a branch costs nothing");
         app.regenerate_in(branch.id).await;
-        assert_eq!(app.tokens_used().await, 20, "the branch was not charged once");
+        assert_eq!(app.tokens_used().await, 20, "the run of the branch was not charged exactly once");
 
         conversation::delete(&app.db, branch.id).await.unwrap();
 
@@ -264,29 +264,32 @@ on_both! {
     async fn tokens_that_arrive_after_the_deletion_of_a_conversation_are_charged_to_its_space(backend) {
         let app = EngineTest::builder(backend).open().await;
         let (space, conversation) = (app.space, app.conversation);
-        token_usage::add(app.db.heartbeat_connection(), space, conversation, 3).await.unwrap();
+        token_usage::add_tokens(app.db.heartbeat_connection(), space, conversation, 3).await.unwrap();
         assert_eq!(app.tokens_used().await, 3);
-        app.delete_conversation().await;
-        assert_eq!(app.tokens_used().await, 0);
+        conversation::delete(&app.db, conversation).await.unwrap();
+        assert_eq!(app.tokens_used().await, 3);
 
-        token_usage::add(app.db.heartbeat_connection(), space, conversation, 5).await.unwrap();
+        token_usage::add_tokens(app.db.heartbeat_connection(), space, conversation, 5).await.unwrap();
 
-        assert_eq!(app.tokens_used().await, 5);
+        assert_eq!(app.tokens_used().await, 8);
         app.close_without_events().await;
     }
 
     async fn a_space_at_its_limit_fails_the_runs_of_every_conversation(backend) {
         let app = EngineTest::builder(backend).open().await;
-        app.change_rules(|it| it.token_limit = 10).await;
+        app.change_rules(|it| it.token_limit = 11).await;
         app.upstream.reply_with("One two three.");
         app.user.post("Count.").await;
         app.settle().await;
+        assert_eq!(app.tokens_used().await, 10);
         let last = app.messages().await.pop().expect("a reply");
         let branch = app.engine.branch(app.conversation, last.id, String::new()).await.unwrap();
 
-        let failed = app.regenerate_in(branch.id).await;
+        let below_limit = app.regenerate_in(branch.id).await;
+        let at_limit = app.regenerate_in(branch.id).await;
 
-        let error = failed.error.expect("the run succeeded");
+        assert_eq!(below_limit.error, None);
+        let error = at_limit.error.expect("the run succeeded");
         assert_eq!(error.code, "token_limit_exceeded");
         app.close_without_events().await;
     }

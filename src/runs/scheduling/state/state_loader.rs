@@ -62,7 +62,8 @@ pub async fn load_claims(
     let speakers = states.iter().filter_map(queued_speaker);
     let own: BTreeSet<ProviderId> = speakers.filter_map(|it| it.llm_provider_id).collect();
     let usable = UsableProviders::load(tx, padded(own)).await?;
-    let at_limit = token_usage::list_at_limit(tx, states.iter().map(|it| &it.space), 0).await?;
+    let at_limit =
+        token_usage::list_spaces_at_limit(tx, states.iter().map(|it| &it.space), 0).await?;
     for state in &mut states {
         let has_reached_limit = at_limit.contains(&state.space.id);
         state.facts = claim_facts(state, &usable, has_reached_limit);
