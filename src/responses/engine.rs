@@ -229,7 +229,8 @@ impl ResponseEngine {
             false => None,
         };
         let cancel = CancelHandle::default();
-        let (guard, log_written) = self.services.hold_lease(id, i64::from(store), &cancel);
+        let lease = recorder.as_ref().map_or(0, Recorder::lease);
+        let (guard, log_written) = self.services.hold_lease(id, lease, &cancel);
         let (sender, receiver) = match stream {
             true => Some(event_stream::channel(cancel.token.clone())).unzip(),
             false => (None, None),
@@ -274,12 +275,13 @@ impl ResponseEngine {
         let (node, database) = (self.services.node.clone(), self.services.db.backend());
         let (input, conversation) = (request.input.clone(), request.conversation_id.clone());
         let (row, id) = (row(user, id, request, None, now), id.to_owned());
-        let claimed: Result<Option<response::Model>, ResponseEngineError> = self
+        let claimed: Result<response::Model, ResponseEngineError> = self
             .services
             .db
             .write(move |tx| {
                 Box::pin(async move {
-                    queue::insert(tx, row).await.map_err(insert_error)?;
+                    let row = queue::insert_claimed(tx, row, &node, now, database).await;
+                    let row = row.map_err(insert_error)?;
                     // The insert blocks other responses of the conversation. One may have finished
                     // between the read and the insert, so the position is checked again.
                     if let (Some(it), Some(seen)) = (conversation, conversation_position)
@@ -288,12 +290,11 @@ impl ResponseEngine {
                         return Err(ResponseEngineError::ConversationLocked);
                     }
                     item::insert(tx, &id, ItemDirection::Input, 0, &input).await?;
-                    Ok(queue::claim(tx, &id, &node, now, database).await?)
+                    Ok(row)
                 })
             })
             .await;
-        let begun = claimed?.ok_or(ResponseEngineError::NotClaimed)?;
-        Ok(Recorder::new(self.services.db.clone(), &begun))
+        Ok(Recorder::new(self.services.db.clone(), &claimed?))
     }
 
     async fn enqueue(

@@ -71,8 +71,6 @@ pub enum ResponseEngineError {
     ForbiddenServerAddress(String),
     #[error("the model is unavailable")]
     ModelUnavailable,
-    #[error("the new response could not be claimed")]
-    NotClaimed,
     #[error(transparent)]
     Database(#[from] DbErr),
     /// The operation's task panicked. Its panic is not repeated here: it may contain a text.

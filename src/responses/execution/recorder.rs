@@ -52,6 +52,11 @@ impl Recorder {
         }
     }
 
+    /// Returns the number of the lease.
+    pub fn lease(&self) -> i64 {
+        self.lease
+    }
+
     /// Stores the new ones among `items`, and these events.
     ///
     /// # Errors

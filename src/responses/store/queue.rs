@@ -12,9 +12,9 @@ use base::ids::UserId;
 use leased_jobs::job::RenewedLease;
 use responses_api::response::ResponseState;
 use responses_api::status::ResponseStatus;
-use sea_orm::sea_query::{Expr, ExprTrait, Query};
+use sea_orm::sea_query::{Expr, ExprTrait, Query, SimpleExpr};
 use sea_orm::{
-    ActiveModelTrait, ColumnTrait, ConnectionTrait, DbErr, EntityTrait, IntoActiveModel,
+    ActiveModelTrait, ColumnTrait, ConnectionTrait, DbErr, EntityTrait, IntoActiveModel, Iterable,
     QueryFilter, QueryOrder, QueryResult, QuerySelect, UpdateMany,
 };
 
@@ -32,6 +32,45 @@ pub const MAX_ATTEMPTS: i64 = 2;
 /// Returns a unique violation when another response of its conversation has not ended.
 pub async fn insert(tx: &impl ConnectionTrait, row: response::Model) -> Result<(), DbErr> {
     row.into_active_model().insert(tx).await.map(|_| ())
+}
+
+/// Inserts a new response that this node runs at once, with its first lease. Returns the row.
+///
+/// # Errors
+/// As [`insert`].
+pub async fn insert_claimed(
+    tx: &impl ConnectionTrait,
+    row: response::Model,
+    worker: &str,
+    now: Timestamp,
+    backend: Backend,
+) -> Result<response::Model, DbErr> {
+    let row = response::Model {
+        status: ResponseStatus::InProgress,
+        worker_id: Some(worker.to_owned()),
+        lease: 1,
+        attempt: 1,
+        started_at: Some(now),
+        ..row
+    };
+    let stored = row.clone().into_active_model();
+    let value_of = |column: Column| match column {
+        // The only value that the database computes.
+        Column::HeartbeatAt => Some(backend::lease_time(backend, now)),
+        column => stored
+            .get(column)
+            .into_value()
+            .map(|it| column.save_as(Expr::val(it))),
+    };
+    let columns = Column::iter().filter_map(|it| Some((it, value_of(it)?)));
+    let (columns, values): (Vec<Column>, Vec<SimpleExpr>) = columns.unzip();
+    let mut insert = Query::insert();
+    insert
+        .into_table(Entity)
+        .columns(columns)
+        .values_panic(values);
+    tx.execute(&insert).await?;
+    Ok(row)
 }
 
 /// Claims a queued response for this node. Returns `None` if another node was faster.

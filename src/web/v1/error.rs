@@ -157,9 +157,7 @@ impl From<ResponseEngineError> for V1Error {
         let previous = "previous_response_id";
         match refusal {
             ResponseEngineError::Database(error) => error.into(),
-            error @ (ResponseEngineError::NotClaimed | ResponseEngineError::TaskEnded(_)) => {
-                ApiError::internal(error).into()
-            }
+            error @ ResponseEngineError::TaskEnded(_) => ApiError::internal(error).into(),
             ResponseEngineError::NotFound => Self::not_found(),
             ResponseEngineError::ConversationNotFound => {
                 Self::not_found().for_param("conversation")

@@ -21,6 +21,7 @@ pub mod simple_client;
 pub mod sockets;
 pub mod space_models;
 pub mod stateless;
+mod statements;
 pub mod streams;
 pub mod text;
 pub mod tools;
