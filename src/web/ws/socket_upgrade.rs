@@ -56,7 +56,8 @@ where
         .acquire(caller.user, caller.credential, address)
         .await
         .ok_or(UpgradeError::TooManySockets)?;
-    let session = session(receiver, SocketLink::new(sender, timeouts));
+    // Boxed, because a task that awaits a captured future stores it twice.
+    let session = Box::pin(session(receiver, SocketLink::new(sender, timeouts)));
     rt::spawn(async move {
         session.await;
         drop(permit);
