@@ -129,7 +129,7 @@ impl RunEngine {
             running_run: run::Model::optional_view(&runtime.running),
             failed_run: runtime.failed_run(&row),
             tool_approvals,
-            auto_mode_turns_left: space.and_then(|it| auto_mode::turns_left(&row, &it)),
+            auto_mode_turns_left: auto_mode::turns_left(&row, &space),
         }))
     }
 
@@ -239,7 +239,7 @@ impl RunEngine {
 /// The data of a snapshot, read in one transaction.
 struct SnapshotData {
     row: conversation::Model,
-    space: Option<space::Model>,
+    space: space::Model,
     runtime: RuntimeView,
     tool_approvals: Vec<tool_approval::ToolApprovalView>,
     reset: bool,
@@ -256,7 +256,7 @@ impl SnapshotData {
         after_rev: Option<i64>,
         reset: bool,
     ) -> Result<Option<Self>, DbErr> {
-        let Some(row) = conversation::Entity::find_by_id(id).one(tx).await? else {
+        let Some((row, space)) = conversation::find_with_space(tx, id).await? else {
             return Ok(None);
         };
         let runtime = RuntimeView::load(tx, id).await?;
@@ -284,7 +284,7 @@ impl SnapshotData {
             None => Vec::new(),
         };
         Ok(Some(Self {
-            space: space::Entity::find_by_id(row.space_id).one(tx).await?,
+            space,
             details: MessageDetails::load(tx, &messages).await?,
             tool_approvals: tool_approvals
                 .iter()
