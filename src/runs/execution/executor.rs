@@ -298,8 +298,12 @@ async fn commit_end(
         match step {
             Ok(_) => return,
             // The run was canceled, recovered or claimed again, and that step has published its
-            // end; or an earlier attempt of this loop committed and its response was lost.
-            Err(EngineError::Conflict | EngineError::Rejected(CommandError::AlreadyFinished)) => {
+            // end; or an earlier attempt of this loop committed and its response was lost; or the
+            // conversation is deleted, and its space must be charged.
+            Err(
+                EngineError::Conflict
+                | EngineError::Rejected(CommandError::AlreadyFinished | CommandError::NotFound),
+            ) => {
                 if let Command::RunEnded { end, .. } = &command
                     && let Some(sent) = end.sent_prompt()
                 {
@@ -307,7 +311,6 @@ async fn commit_end(
                 }
                 return;
             }
-            Err(EngineError::Rejected(CommandError::NotFound)) => return,
             Err(error) => {
                 tracing::warn!(run.id = %run.id, attempt, %error, "failed to commit the end of run {}: {error}", run.id);
                 if !retry_wait::wait_after(attempt).await {

@@ -275,6 +275,24 @@ on_both! {
         app.close_without_events().await;
     }
 
+    async fn a_reply_to_a_conversation_that_is_being_deleted_is_charged_to_it(backend) {
+        let app = EngineTest::builder(backend).open().await;
+        let gate = app.upstream.gate();
+        let script = ResponseScript::stream().role().words("One").held_at(&gate);
+        app.upstream.next(script.finish("stop").usage(7, 3).done());
+        app.user.post("Count.").await;
+        app.upstream.wait_for_requests(1).await;
+        let mut facts = app.facts().await;
+        // As the job that deletes it does.
+        facts.execute("UPDATE conversations SET is_hidden = TRUE").await;
+        facts.execute("DELETE FROM conversation_runs; DELETE FROM conversation_rounds").await;
+
+        gate.open();
+
+        poll::until("the reply is charged", async || (app.tokens_used().await == 10).then_some(())).await;
+        app.close_without_events().await;
+    }
+
     async fn a_space_at_its_limit_fails_the_runs_of_every_conversation(backend) {
         let app = EngineTest::builder(backend).open().await;
         app.change_rules(|it| it.token_limit = 11).await;
