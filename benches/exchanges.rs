@@ -38,7 +38,7 @@ use crate::bare_transactions::BareTransactions;
 use crate::fake_provider::script::ResponseScript;
 use crate::fake_provider::server::FakeProvider;
 use crate::http_client::HttpClient;
-use crate::machine::Process;
+use crate::machine::{Process, median};
 use crate::member::Member;
 
 /// The numbers of conversations that exchange messages at the same time.
@@ -168,10 +168,4 @@ async fn exchange_all(
         delays
     });
     join_all(all).await.concat()
-}
-
-fn median(figures: impl Iterator<Item = f64>) -> f64 {
-    let mut figures: Vec<f64> = figures.collect();
-    figures.sort_by(f64::total_cmp);
-    figures[figures.len() / 2]
 }

@@ -76,8 +76,8 @@ async fn measure(name: &str, bare: &BareTransactions, url: String) {
         let after = bare.rate().await;
         samples.push((rate, rate / f64::midpoint(before, after)));
     }
-    let rate = median(samples.iter().map(|it| it.0));
-    let ratio = median(samples.iter().map(|it| it.1));
+    let rate = machine::median(samples.iter().map(|it| it.0));
+    let ratio = machine::median(samples.iter().map(|it| it.1));
     println!("{name}: {rate:.0} runs per second, {ratio:.3} of the bare transactions");
 }
 
@@ -217,10 +217,4 @@ impl Queue {
         self.due.notify_one();
         Ok(())
     }
-}
-
-fn median(figures: impl Iterator<Item = f64>) -> f64 {
-    let mut figures: Vec<f64> = figures.collect();
-    figures.sort_by(f64::total_cmp);
-    figures[figures.len() / 2]
 }

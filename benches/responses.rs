@@ -30,7 +30,7 @@ use serde_json::{Value, json};
 use crate::fake_provider::script::ResponseScript;
 use crate::fake_provider::server::FakeProvider;
 use crate::http_client::HttpClient;
-use crate::machine::{LoadMeter, Process};
+use crate::machine::{LoadMeter, Process, median};
 
 const ROUNDS: usize = 20;
 /// No round starts after this time.
@@ -197,9 +197,11 @@ fn print(variants: &[Variant]) {
         "\nto the first token, ms (median)   1 stream  added  ÷ pass   32 streams  added  ÷ pass   requests/s  ÷ pass"
     );
     for variant in variants {
-        let one = figures(variant, &variants[0], &variants[1], |it| median(&it.single));
+        let one = figures(variant, &variants[0], &variants[1], |it| {
+            median(it.single.iter().copied())
+        });
         let many = figures(variant, &variants[0], &variants[1], |it| {
-            median(&it.concurrent)
+            median(it.concurrent.iter().copied())
         });
         let rate = figures(variant, &variants[0], &variants[1], |it| it.rate);
         println!(
@@ -221,11 +223,5 @@ fn figures(
     let (own, direct, peer) = (of(variant), of(model), of(proxy));
     let added: Vec<f64> = own.iter().zip(&direct).map(|(a, b)| a - b).collect();
     let ratio: Vec<f64> = own.iter().zip(&peer).map(|(a, b)| a / b).collect();
-    (median(&own), median(&added), median(&ratio))
-}
-
-fn median(figures: &[f64]) -> f64 {
-    let mut sorted = figures.to_vec();
-    sorted.sort_by(f64::total_cmp);
-    sorted[sorted.len() / 2]
+    (median(own), median(added), median(ratio))
 }

@@ -1,5 +1,5 @@
-//! Starts the processes of a measurement, and measures the machine: its speed, and whether it had
-//! other load.
+//! Starts the processes of a measurement, measures the machine (its speed, and whether it had other
+//! load), and sums the samples up.
 
 use std::hint::black_box;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -35,7 +35,7 @@ pub async fn relay_if_selected() -> bool {
     }
 }
 
-/// A server process: the real binary, the bare relay or the pass-through.
+/// A server process: the real binary, the bare relay, the pass-through or the bare writes.
 pub struct Process {
     child: Child,
     folder: Option<TempDir>,
@@ -127,9 +127,11 @@ impl Process {
         kib / 1024.0
     }
 
-    /// The processor time that the process has used so far.
+    /// The processor time that the process has used so far, in steps of 10 ms. Includes threads that
+    /// have ended.
     pub fn cpu_time(&self) -> CpuTime {
-        CpuTime(cpu_ns_of(self.child.id()))
+        let seconds = ticks_used_by(self.child.id()) / TICKS_PER_SECOND;
+        CpuTime((seconds * 1e9) as u64)
     }
 }
 
@@ -161,7 +163,7 @@ pub fn parent_of(pid: u32) -> Option<u32> {
     after_name.split_whitespace().nth(1)?.parse().ok()
 }
 
-/// The processor time of the threads of a process, in nanoseconds; 0 after its end.
+/// The processor time of the living threads of a process, in nanoseconds; 0 after its end.
 fn cpu_ns_of(pid: u32) -> u64 {
     let tasks = fs::read_dir(format!("/proc/{pid}/task"));
     let tasks = tasks.into_iter().flatten().flatten();
@@ -227,6 +229,13 @@ pub fn calibrate() {
         "calibration: fixed work {work:.0?}, fsync {:.2?} (median)",
         syncs[15]
     );
+}
+
+/// Returns the median of these figures, which must not be empty.
+pub fn median(figures: impl IntoIterator<Item = f64>) -> f64 {
+    let mut figures: Vec<f64> = figures.into_iter().collect();
+    figures.sort_by(f64::total_cmp);
+    figures[figures.len() / 2]
 }
 
 /// The processor use of other processes in each round.
