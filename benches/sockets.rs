@@ -1,14 +1,17 @@
 //! Measures what open WebSockets cost. First 9,000 subscribed sockets without events: memory of each,
 //! processor time of all, and the time until 10,000 have connected, authenticated and subscribed. Then
-//! one reply is delivered to 1,000 sockets in deltas, 100 per second, each a frame of about 105 bytes:
-//! the processor time of a delta at one socket, without and with the default slices, in relation to a
-//! program that only writes as many bytes to as many sockets. The bare writes are measured before and
-//! after the server; a ratio is the median of the ratios of the samples. Goals: at most 16 KiB and
-//! 0.5 % of a core, 10,000 connected within 3 s; at most 1.5 × the bare writes without slices, and
-//! 1.0 × with them.
+//! one reply is delivered to 400 sockets in deltas, 100 per second, each a frame of about 105 bytes: the
+//! processor time of a delta at one socket, without and with the default slices, in relation to a
+//! program that only writes a frame for each delta to as many sockets. The bare writes are measured
+//! before and after the server; a ratio is the median of the ratios of the samples. Goals: at most
+//! 16 KiB and 0.5 % of a core, 10,000 connected within 3 s; at most 1.5 × the bare writes without
+//! slices, and 1.0 × with them.
 //!
-//! Needs 10,100 open files, for which `bin/bench` raises the limit if it may. Nothing is asserted, and results on a machine with other load are not
-//! valid.
+//! A server that uses its whole core joins deltas, which makes them cheaper; so the frames of each
+//! delta and the cores in use are printed, too.
+//!
+//! Needs 10,100 open files, for which `bin/bench` raises the limit if it may. Nothing is asserted, and
+//! results on a machine with other load are not valid.
 
 // A benchmark prints its results and panics on errors.
 #![allow(clippy::print_stdout, clippy::unwrap_used)]
@@ -46,7 +49,8 @@ const ALL_SOCKETS: usize = 10_000;
 const MAX_CONCURRENT_CONNECTS: usize = 64;
 /// Two pings of each socket.
 const IDLE_DURATION: Duration = Duration::from_secs(41);
-const VIEWERS: usize = 1_000;
+/// So few that neither program uses its whole core.
+const VIEWERS: usize = 400;
 const PACE: Duration = Duration::from_millis(10);
 /// With the rest of its frame about 105 bytes. Contains the mark once.
 const DELTA: &str =
@@ -106,15 +110,19 @@ impl BenchServer {
         connecting.collect().await
     }
 
-    /// Posts a message and returns after all viewers have received its reply. Returns the processor
-    /// time of the server for each delta and viewer, in µs.
-    async fn reply_to_all(&self, viewers: &[Viewer]) -> f64 {
+    /// Posts a message, and returns the cost of its reply after all viewers have received it.
+    async fn reply_to_all(&self, viewers: &[Viewer]) -> DeliveryCost {
         let n_replies = viewers[0].n_replies() + 1;
+        let n_deltas = viewers[0].n_deltas();
         let posted = self.person.post_message(self.conversation, "Go on.", None);
         expect(201, posted.await);
-        let cost = measure_deltas(&self.server, viewers).await;
-        let has_reply = |it: &Viewer| it.n_replies() == n_replies;
-        wait_for_all(viewers, has_reply).await;
+        let cost = DeliveryCost::measure(&self.server, viewers, n_deltas).await;
+        let is_reply_within = |it: &Viewer| it.n_deltas() > n_deltas + DELTAS;
+        assert!(
+            !viewers.iter().any(is_reply_within),
+            "the reply ended too early"
+        );
+        wait_for_all(viewers, |it| it.n_replies() == n_replies).await;
         cost
     }
 }
@@ -125,23 +133,23 @@ async fn measure_idle_sockets() {
     // Loads what the first sockets need.
     drop(bench.connect(MAX_CONCURRENT_CONNECTS).await);
     let mut load = LoadMeter::new([&bench.server]);
+    load.begin();
     let before_kib = bench.server.resident_mib() * 1_024.0;
     let began = Instant::now();
     let mut viewers = bench.connect(IDLE_SOCKETS).await;
     let connected = began.elapsed();
     let each_kib = (bench.server.resident_mib() * 1_024.0 - before_kib) / IDLE_SOCKETS as f64;
 
-    load.begin();
     let (began, before) = (Instant::now(), bench.server.cpu_time());
     sleep(IDLE_DURATION).await;
     let used_ms = bench.server.cpu_time().ms_since(&before);
     let cores = used_ms / began.elapsed().as_secs_f64() / 1_000.0;
-    load.end();
     assert!(viewers.iter().all(|it| it.n_pings() > 0), "no ping came");
 
     let began = Instant::now();
     viewers.extend(bench.connect(ALL_SOCKETS - IDLE_SOCKETS).await);
     let connected = connected + began.elapsed();
+    load.end();
     assert!(viewers.iter().all(Viewer::is_open), "a socket was closed");
     println!(
         "\n{IDLE_SOCKETS} idle sockets: {each_kib:.1} KiB each (goal 16), {:.2} % of a core (goal 0.5)\n\
@@ -164,56 +172,74 @@ async fn measure_deliveries() {
     let mut load = LoadMeter::new([&at_once.server, &in_slices.server]);
     let viewers_at_once = at_once.connect(VIEWERS).await;
     let viewers_in_slices = in_slices.connect(VIEWERS).await;
-    let mut costs = [const { Vec::new() }; 3];
-    let mut ratios = [const { Vec::new() }; 2];
+    let mut samples = Vec::new();
     // The first sample is a warm-up and is not counted.
-    for sample in 0..=SAMPLES {
+    for _ in 0..=SAMPLES {
         let before = measure_bare_writes().await;
         load.begin();
         let direct = at_once.reply_to_all(&viewers_at_once).await;
         let sliced = in_slices.reply_to_all(&viewers_in_slices).await;
         load.end();
-        let bare = f64::midpoint(before, measure_bare_writes().await);
-        if sample > 0 {
-            costs[0].push(bare);
-            costs[1].push(direct);
-            costs[2].push(sliced);
-            ratios[0].push(direct / bare);
-            ratios[1].push(sliced / bare);
-        }
+        let after = measure_bare_writes().await;
+        samples.push([before, after, direct, sliced]);
     }
-    let [bare, direct, sliced] = costs.map(median);
-    let [direct_ratio, sliced_ratio] = ratios.map(median);
-    println!(
-        "\n{VIEWERS} viewers, processor time of each delta and viewer\n\
-         bare writes          {bare:.2} µs\n\
-         without slices       {direct:.2} µs, {direct_ratio:.2} × (goal 1.5)\n\
-         with default slices  {sliced:.2} µs, {sliced_ratio:.2} × (goal 1.0)\n{}",
-        load.verdict()
-    );
+    samples.remove(0);
+    println!("\n{VIEWERS} viewers, for each delta and viewer");
+    for (name, at) in [
+        ("bare writes", 1),
+        ("without slices (goal 1.5)", 2),
+        ("with default slices (goal 1.0)", 3),
+    ] {
+        let of =
+            |figure: fn(&DeliveryCost) -> f64| median(samples.iter().map(|it| figure(&it[at])));
+        let bare = |it: &[DeliveryCost; 4]| f64::midpoint(it[0].delta_us, it[1].delta_us);
+        let ratio = median(samples.iter().map(|it| it[at].delta_us / bare(it)));
+        println!(
+            "{name:<31} {:>6.2} µs {ratio:>6.2} × {:>6.2} frames; {:.2} cores in use",
+            of(|it| it.delta_us),
+            of(|it| it.n_frames),
+            of(|it| it.cores),
+        );
+    }
+    println!("server: {}", load.verdict());
 }
 
-/// Returns the processor time of bare writes for each delta and viewer, in µs.
-async fn measure_bare_writes() -> f64 {
+async fn measure_bare_writes() -> DeliveryCost {
     let process = Process::start_self(bare_writes::SOCKETS, &VIEWERS.to_string());
     let host = process.url.trim_start_matches("http://");
     let mut viewers = Vec::new();
     for _ in 0..VIEWERS {
         viewers.push(Viewer::connect_bare(host).await);
     }
-    measure_deltas(&process, &viewers).await
+    DeliveryCost::measure(&process, &viewers, 0).await
 }
 
-/// Returns the processor time of this process for each delta and viewer in the middle of the reply that
-/// it delivers next, in µs.
-async fn measure_deltas(process: &Process, viewers: &[Viewer]) -> f64 {
-    let n_before = viewers[0].n_deltas();
-    let n_received = || viewers.iter().map(Viewer::n_deltas).sum::<usize>();
-    wait_for_all(viewers, |it| it.n_deltas() >= n_before + MEASURED_FROM).await;
-    let (cpu_before, received_before) = (process.cpu_time(), n_received());
-    wait_for_all(viewers, |it| it.n_deltas() >= n_before + MEASURED_TO).await;
-    let n_deliveries = n_received() - received_before;
-    process.cpu_time().ms_since(&cpu_before) * 1_000.0 / n_deliveries as f64
+/// The cost of delivering a delta to one viewer.
+struct DeliveryCost {
+    /// Processor time in µs.
+    delta_us: f64,
+    n_frames: f64,
+    /// The processor time of all deliveries in relation to the elapsed time.
+    cores: f64,
+}
+
+impl DeliveryCost {
+    /// Measures the middle of a reply that this process is delivering. `n_before` is the number of
+    /// deltas that each viewer had received before.
+    async fn measure(process: &Process, viewers: &[Viewer], n_before: usize) -> DeliveryCost {
+        let sum = |figure: fn(&Viewer) -> usize| viewers.iter().map(figure).sum::<usize>() as f64;
+        wait_for_all(viewers, |it| it.n_deltas() >= n_before + MEASURED_FROM).await;
+        let (began, cpu_before) = (Instant::now(), process.cpu_time());
+        let (deltas_before, frames_before) = (sum(Viewer::n_deltas), sum(Viewer::n_frames));
+        wait_for_all(viewers, |it| it.n_deltas() >= n_before + MEASURED_TO).await;
+        let (elapsed, cpu_ms) = (began.elapsed(), process.cpu_time().ms_since(&cpu_before));
+        let n_deltas = sum(Viewer::n_deltas) - deltas_before;
+        DeliveryCost {
+            delta_us: cpu_ms * 1_000.0 / n_deltas,
+            n_frames: (sum(Viewer::n_frames) - frames_before) / n_deltas,
+            cores: cpu_ms / elapsed.as_secs_f64() / 1_000.0,
+        }
+    }
 }
 
 async fn wait_for_all(viewers: &[Viewer], is_reached: impl Fn(&Viewer) -> bool) {

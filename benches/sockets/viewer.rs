@@ -28,6 +28,7 @@ const MASKED: u8 = 0x80;
 #[derive(Default)]
 struct Counts {
     deltas: AtomicUsize,
+    frames: AtomicUsize,
     replies: AtomicUsize,
     pings: AtomicUsize,
 }
@@ -45,15 +46,14 @@ impl Viewer {
         let mut socket = TcpStream::connect(host).await.unwrap();
         socket.set_nodelay(true).unwrap();
         let subscribe = json!({"id": 1, "op": "subscribe", "conversation_id": conversation});
-        let (counter, counts) = (FrameCounter::default(), Arc::<Counts>::default());
         let opening = async {
-            upgrade(&mut socket, host, person.cookie()).await;
-            socket.write_all(&text_frame(&subscribe.to_string())).await
+            let counter = upgrade(&mut socket, host, person.cookie()).await;
+            let subscribe = text_frame(&subscribe.to_string());
+            socket.write_all(&subscribe).await.unwrap();
+            read_first_text(&mut socket, counter).await
         };
-        let opened = timeout(ANSWER_TIMEOUT, opening).await;
-        opened.unwrap().unwrap();
-        let counter = timeout(ANSWER_TIMEOUT, read_first_text(&mut socket, counter));
-        let counter = counter.await.unwrap();
+        let counter = timeout(ANSWER_TIMEOUT, opening).await.unwrap();
+        let counts = Arc::<Counts>::default();
         let reading = tokio::spawn(count_frames(socket, counter, counts.clone()));
         Viewer { counts, reading }
     }
@@ -68,6 +68,10 @@ impl Viewer {
 
     pub fn n_deltas(&self) -> usize {
         self.counts.deltas.load(Ordering::Relaxed)
+    }
+
+    pub fn n_frames(&self) -> usize {
+        self.counts.frames.load(Ordering::Relaxed)
     }
 
     pub fn n_replies(&self) -> usize {
@@ -89,21 +93,27 @@ impl Drop for Viewer {
     }
 }
 
-/// Sends the handshake and reads the head of its response, which ends before the first frame.
-async fn upgrade(socket: &mut TcpStream, host: &str, cookie: &str) {
+/// Sends the handshake and reads the head of its response. Returns the counter of what follows it.
+async fn upgrade(socket: &mut TcpStream, host: &str, cookie: &str) -> FrameCounter {
     let request = format!(
         "GET /ws?protocol=2 HTTP/1.1\r\nHost: {host}\r\nOrigin: http://{host}\r\nCookie: {cookie}\r\n\
          Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\n\
          Sec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n\r\n"
     );
     socket.write_all(request.as_bytes()).await.unwrap();
-    let mut head = Vec::new();
-    // Byte by byte, so that no byte of the first frame is read.
-    while !head.ends_with(b"\r\n\r\n") {
-        head.push(socket.read_u8().await.unwrap());
-    }
-    let head = String::from_utf8_lossy(&head);
+    let mut received = Vec::new();
+    let n_head = loop {
+        let n_bytes = socket.read_buf(&mut received).await.unwrap();
+        assert!(n_bytes > 0, "the server closed the socket");
+        if let Some(end) = received.windows(4).position(|it| it == b"\r\n\r\n") {
+            break end + 4;
+        }
+    };
+    let head = String::from_utf8_lossy(&received[..n_head]);
     assert!(head.starts_with("HTTP/1.1 101"), "{head}");
+    let mut counter = FrameCounter::default();
+    counter.add(&received[n_head..], DELTA_MARK);
+    counter
 }
 
 fn text_frame(text: &str) -> Vec<u8> {
@@ -130,6 +140,7 @@ async fn count_frames(mut socket: TcpStream, mut counter: FrameCounter, counts: 
         && n_new > 0
     {
         counts.deltas.store(counter.n_deltas, Ordering::Relaxed);
+        counts.frames.store(counter.n_texts, Ordering::Relaxed);
         counts.replies.store(counter.n_replies, Ordering::Relaxed);
         counts.pings.store(counter.n_pings, Ordering::Relaxed);
         while n_answered < counter.n_pings {
@@ -148,6 +159,7 @@ async fn count_bare_writes(socket: TcpStream, counts: Arc<Counts>) {
     {
         let n_deltas = n_bytes / bare_writes::FRAME_BYTES;
         counts.deltas.store(n_deltas, Ordering::Relaxed);
+        counts.frames.store(n_deltas, Ordering::Relaxed);
     }
 }
 

@@ -48,6 +48,8 @@ async fn only_a_stored_response_writes_and_needs_four_statements_for_it() {
 /// lost responses, renew leases and recover runs.
 fn is_of_request(sql: &str) -> bool {
     let tables = [
+        "\"response_events\"",
+        "\"api_conversations\"",
         "\"responses\"",
         "\"response_items\"",
         "\"api_keys\"",
