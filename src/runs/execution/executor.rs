@@ -298,18 +298,16 @@ async fn commit_end(
         match step {
             Ok(_) => return,
             // The run was canceled, recovered or claimed again, and that step has published its
-            // end; or an earlier attempt of this loop committed and its response was lost; or the
-            // conversation is deleted, and its space must be charged.
-            Err(
-                EngineError::Conflict
-                | EngineError::Rejected(CommandError::AlreadyFinished | CommandError::NotFound),
-            ) => {
-                if let Command::RunEnded { end, .. } = &command
-                    && let Some(sent) = end.sent_prompt()
-                {
-                    store_late_prompt(context, run, lease, (sent.clone(), turn.usage)).await;
-                }
-                return;
+            // end; or an earlier attempt of this loop committed and its response was lost.
+            Err(EngineError::Conflict | EngineError::Rejected(CommandError::AlreadyFinished)) => {
+                return store_late_end(context, run, lease, &command, turn.usage).await;
+            }
+            // A job deletes or has deleted the conversation. What the run cost must still be charged.
+            Err(EngineError::Rejected(CommandError::NotFound)) => {
+                // The only command that can end a run now; rejected if the conversation is gone.
+                let close = Command::SpaceClosed(run::RunCancelReason::Deleted);
+                drop(scheduler::step(context, run.conversation_id, close).await);
+                return store_late_end(context, run, lease, &command, turn.usage).await;
             }
             Err(error) => {
                 tracing::warn!(run.id = %run.id, attempt, %error, "failed to commit the end of run {}: {error}", run.id);
@@ -321,4 +319,19 @@ async fn commit_end(
     }
     // The caller releases the lease, which ends the heartbeat; recovery then ends the row.
     tracing::error!(run.id = %run.id, "failed to finish run {}; recovery will end it", run.id);
+}
+
+/// Stores prompt and cost of a run that `command` could not end, because it has ended otherwise.
+async fn store_late_end(
+    context: &RunServices,
+    run: &run::Model,
+    lease: &RunLease,
+    command: &Command,
+    usage: Option<run::RunUsage>,
+) {
+    if let Command::RunEnded { end, .. } = command
+        && let Some(sent) = end.sent_prompt()
+    {
+        store_late_prompt(context, run, lease, (sent.clone(), usage)).await;
+    }
 }

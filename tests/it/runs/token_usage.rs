@@ -293,6 +293,22 @@ on_both! {
         app.close_without_events().await;
     }
 
+    async fn a_run_that_is_still_running_in_a_hidden_conversation_is_canceled_and_charged(backend) {
+        let app = EngineTest::builder(backend).open().await;
+        let gate = app.upstream.gate();
+        let script = ResponseScript::stream().role().words("One").held_at(&gate);
+        app.upstream.next(script.finish("stop").usage(7, 3).done());
+        app.user.post("Count.").await;
+        app.upstream.wait_for_requests(1).await;
+        app.facts().await.execute("UPDATE conversations SET is_hidden = TRUE").await;
+
+        gate.open();
+
+        poll::until("the reply is charged", async || (app.tokens_used().await == 10).then_some(())).await;
+        assert_eq!(app.only_run().await.status, RunStatus::Canceled);
+        app.close_without_events().await;
+    }
+
     async fn a_space_at_its_limit_fails_the_runs_of_every_conversation(backend) {
         let app = EngineTest::builder(backend).open().await;
         app.change_rules(|it| it.token_limit = 11).await;
