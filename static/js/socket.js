@@ -6,15 +6,17 @@
 //
 // Emits "event" (an event of the server), "snapshot" ({ conversationId, answer }), "state"
 // ("connecting", "open", "waiting"), "refused" (a subscription is not allowed any more; one that is
-// temporarily unavailable is requested again), "ready" (the connection is open again and the spaces are
-// subscribed: data without a `rev` can be read again), "connect_failed" (the connection could not be
-// opened: the caller may check the session), "time" (the clock of the server: { time, sentAt,
-// receivedAt }).
+// temporarily unavailable is requested again), "ready" (the connection is open and the spaces are
+// subscribed, after a time in which events were missed: data without a `rev` must be read again),
+// "connect_failed" (the connection could not be opened: the caller may check the session), "time" (the
+// clock of the server: { time, sentAt, receivedAt }).
 import Emitter from "./base/emitter.js"
 import { backoff } from "./base/timing.js"
 
 const PING_EVERY_MS = 20_000
 const ANSWER_WITHIN_MS = 10_000
+// A page shows nothing while it waits for its first connection.
+const OPEN_WITHIN_MS = 2000
 const PROTOCOL = 2
 
 export default class Socket extends Emitter {
@@ -32,7 +34,8 @@ export default class Socket extends Emitter {
   #pingTimer = null
   #isStarted = false
   #away = false
-  #wasOpen = false
+  // Whether data may have been read, or was known, while no connection was open.
+  #hasGap = false
   state = "closed"
 
   constructor({ url, WebSocket = globalThis.WebSocket }) {
@@ -74,11 +77,13 @@ export default class Socket extends Emitter {
     this.#requestSnapshot(conversationId)
   }
 
-  // Resolves when the spaces are subscribed: data that is read afterwards misses no event. Without a
-  // connection it resolves at once, and "ready" follows later.
+  // Resolves when the spaces are subscribed: data that is read afterwards misses no event. Waits for a
+  // connection that is being opened, but not long; without a connection, "ready" follows later.
   async subscribeSpaces(ids) {
+    if (this.state === "connecting") await this.#connectionAttempt()
     const added = ids.filter((id) => !this.#spaces.has(id))
     for (const id of added) this.#spaces.add(id)
+    if (this.state !== "open") this.#hasGap = true
     await this.#subscribeSpaces(added)
   }
 
@@ -171,6 +176,7 @@ export default class Socket extends Emitter {
     clearInterval(this.#pingTimer)
     const webSocket = this.#webSocket
     this.#webSocket = null
+    if (this.state === "open") this.#hasGap = true
     if (webSocket) {
       webSocket.onopen = webSocket.onmessage = webSocket.onclose = null
       webSocket.close()
@@ -189,12 +195,23 @@ export default class Socket extends Emitter {
 
   async #resubscribeSpaces() {
     const webSocket = this.#webSocket
-    // Before the first list of spaces there is nothing to read again.
-    const isFirst = !this.#wasOpen
-    this.#wasOpen = true
-    if (isFirst && this.#spaces.size === 0) return
+    if (!this.#hasGap) return
     await this.#subscribeSpaces([...this.#spaces])
-    if (webSocket === this.#webSocket) this.emit("ready")
+    if (webSocket !== this.#webSocket) return
+    this.#hasGap = false
+    this.emit("ready")
+  }
+
+  // Resolves when no connection is being opened any more, at the latest after OPEN_WITHIN_MS.
+  #connectionAttempt() {
+    return new Promise((resolve) => {
+      const timer = setTimeout(resolve, OPEN_WITHIN_MS)
+      const remove = this.on("state", () => {
+        clearTimeout(timer)
+        remove()
+        resolve()
+      })
+    })
   }
 
   async #requestSnapshot(conversationId) {

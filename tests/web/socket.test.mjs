@@ -263,6 +263,37 @@ test("a list of spaces resolves when each of them is subscribed", async (t) => {
   assert.deepEqual([before, isHeard], [false, true])
 })
 
+test("a list of spaces waits for a connection that is being opened, and is not read again", async (t) => {
+  const { socket, connection } = connect(t)
+  const events = []
+  socket.on("ready", () => events.push("ready"))
+
+  socket.subscribeSpaces([1]).then(() => events.push("subscribed"))
+  await turn()
+  const before = [...events]
+  connection().open()
+  await turn()
+  connection().answer("subscribe_space")
+  await turn()
+
+  assert.deepEqual([before, events], [[], ["subscribed"]])
+})
+
+test("a list of spaces is read again if the connection opens too late", async (t) => {
+  const { socket, tick, connection } = connect(t)
+  const events = []
+  socket.on("ready", () => events.push("ready"))
+
+  socket.subscribeSpaces([1]).then(() => events.push("not subscribed"))
+  tick(2000)
+  await turn()
+  connection().open()
+  connection().answer("subscribe_space")
+  await turn()
+
+  assert.deepEqual(events, ["not subscribed", "ready"])
+})
+
 test("after a lost connection it is ready when the spaces are subscribed, without those that were removed", async (t) => {
   const { socket, tick, connection } = connect(t)
   let nReady = 0
