@@ -2,7 +2,7 @@
 import assert from "node:assert/strict"
 import test from "node:test"
 import OpenAI from "openai"
-import { MODEL, SILENT, client, collect, create } from "./test_server.mjs"
+import { ENDLESS, MODEL, SILENT, client, collect, create } from "./test_server.mjs"
 
 test("a blocking response is complete and has its text", async () => {
   const response = await create({ input: "Hello!", metadata: { a: "b" } })
@@ -81,7 +81,7 @@ test("a background response is polled until it completes", async () => {
 })
 
 test("a background response is canceled", async () => {
-  const response = await create({ input: "Hello!", background: true })
+  const response = await create({ model: ENDLESS, input: "Hello!", background: true })
 
   const cancelled = await client().responses.cancel(response.id)
 

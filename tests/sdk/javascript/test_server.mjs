@@ -6,6 +6,8 @@ export const MODEL = "demo"
 export const SILENT = "silent"
 // This model refuses every request.
 export const REFUSING = "refusing"
+// This model writes until its response is canceled.
+export const ENDLESS = "endless"
 
 export function client(apiKey = process.env.TROUPE_KEY) {
   return new OpenAI({ baseURL: `${process.env.TROUPE_URL}/v1`, apiKey, maxRetries: 0, timeout: 60_000 })

@@ -5,6 +5,7 @@ import time
 
 import openai
 
+from test_server import ENDLESS
 from test_server import MODEL
 from test_server import SILENT
 from test_server import Check
@@ -85,7 +86,7 @@ class Background(Check):
         self.assertTrue(response.output_text)
 
     def test_a_background_response_is_canceled(self):
-        response = self.create(input="Hello!", background=True)
+        response = self.create(model=ENDLESS, input="Hello!", background=True)
 
         cancelled = self.client.responses.cancel(response.id)
 

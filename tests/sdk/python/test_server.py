@@ -13,6 +13,8 @@ MODEL = "demo"
 SILENT = "silent"
 # This model refuses every request.
 REFUSING = "refusing"
+# This model writes until its response is canceled.
+ENDLESS = "endless"
 
 _ROOT = pathlib.Path(__file__).resolve().parents[3]
 _PLACES = [_ROOT / above / "shared/data/openresponses-openapi.json" for above in ("..", "../..")]
