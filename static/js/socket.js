@@ -26,7 +26,8 @@ export default class Socket extends Emitter {
   #nextId = 1
   #pending = new Map()
   #conversations = new Map()
-  #spaces = new Set()
+  // By id: a promise that resolves when the subscription was first answered.
+  #spaces = new Map()
   // By handle: the conversation and the run whose text arrives under it.
   #streams = new Map()
   #attempt = 0
@@ -34,7 +35,7 @@ export default class Socket extends Emitter {
   #pingTimer = null
   #isStarted = false
   #away = false
-  // Whether data may have been read, or was known, while no connection was open.
+  // Whether events may have been missed since data was read: the next connection must emit "ready".
   #hasGap = false
   state = "closed"
 
@@ -77,14 +78,28 @@ export default class Socket extends Emitter {
     this.#requestSnapshot(conversationId)
   }
 
-  // Resolves when the spaces are subscribed: data that is read afterwards misses no event. Waits for a
-  // connection that is being opened, but not long; without a connection, "ready" follows later.
+  // Resolves when the first connection has opened or failed, at the latest after OPEN_WITHIN_MS. Does not
+  // wait after a gap, because "ready" follows then.
+  async waitForConnection() {
+    if (this.state !== "connecting" || this.#hasGap) return
+    await new Promise((resolve) => {
+      const timer = setTimeout(resolve, OPEN_WITHIN_MS)
+      const remove = this.on("state", () => {
+        clearTimeout(timer)
+        remove()
+        resolve()
+      })
+    })
+  }
+
+  // Resolves when the spaces are subscribed: data that is read afterwards misses no event. Without a
+  // connection it resolves at once, and "ready" follows later.
   async subscribeSpaces(ids) {
-    if (this.state === "connecting") await this.#connectionAttempt()
     const added = ids.filter((id) => !this.#spaces.has(id))
-    for (const id of added) this.#spaces.add(id)
     if (this.state !== "open") this.#hasGap = true
-    await this.#subscribeSpaces(added)
+    const answered = this.#requestSpaces(added)
+    for (const id of added) this.#spaces.set(id, answered)
+    await Promise.all(ids.map((id) => this.#spaces.get(id)))
   }
 
   // The server ends the subscription; it is not renewed.
@@ -189,29 +204,17 @@ export default class Socket extends Emitter {
     this.#streams.clear()
   }
 
-  async #subscribeSpaces(ids) {
+  async #requestSpaces(ids) {
     await Promise.all(ids.map((id) => this.#request("subscribe_space", { space_id: id }).catch(() => {})))
   }
 
   async #resubscribeSpaces() {
     const webSocket = this.#webSocket
     if (!this.#hasGap) return
-    await this.#subscribeSpaces([...this.#spaces])
+    await this.#requestSpaces([...this.#spaces.keys()])
     if (webSocket !== this.#webSocket) return
     this.#hasGap = false
     this.emit("ready")
-  }
-
-  // Resolves when no connection is being opened any more, at the latest after OPEN_WITHIN_MS.
-  #connectionAttempt() {
-    return new Promise((resolve) => {
-      const timer = setTimeout(resolve, OPEN_WITHIN_MS)
-      const remove = this.on("state", () => {
-        clearTimeout(timer)
-        remove()
-        resolve()
-      })
-    })
   }
 
   async #requestSnapshot(conversationId) {

@@ -263,35 +263,86 @@ test("a list of spaces resolves when each of them is subscribed", async (t) => {
   assert.deepEqual([before, isHeard], [false, true])
 })
 
-test("a list of spaces waits for a connection that is being opened, and is not read again", async (t) => {
+test("a caller waits for the first connection, and what it reads then is not read again", async (t) => {
   const { socket, connection } = connect(t)
   const events = []
   socket.on("ready", () => events.push("ready"))
 
-  socket.subscribeSpaces([1]).then(() => events.push("subscribed"))
+  const loaded = socket.waitForConnection().then(() => {
+    events.push(socket.state)
+    return socket.subscribeSpaces([1])
+  })
   await turn()
   const before = [...events]
   connection().open()
   await turn()
   connection().answer("subscribe_space")
-  await turn()
+  await loaded
 
-  assert.deepEqual([before, events], [[], ["subscribed"]])
+  assert.deepEqual([before, events], [[], ["open"]])
 })
 
-test("a list of spaces is read again if the connection opens too late", async (t) => {
+test("data that was read before the connection opened is read again", async (t) => {
   const { socket, tick, connection } = connect(t)
   const events = []
   socket.on("ready", () => events.push("ready"))
 
-  socket.subscribeSpaces([1]).then(() => events.push("not subscribed"))
+  const loaded = socket.waitForConnection().then(() => {
+    events.push(socket.state)
+    return socket.subscribeSpaces([1])
+  })
   tick(2000)
-  await turn()
+  await loaded
   connection().open()
   connection().answer("subscribe_space")
   await turn()
 
-  assert.deepEqual(events, ["not subscribed", "ready"])
+  assert.deepEqual(events, ["connecting", "ready"])
+})
+
+test("a first connection that fails is ready when the next one is open", async (t) => {
+  const { socket, tick, connection } = connect(t)
+  const events = []
+  socket.on("ready", () => events.push("ready"))
+
+  const loaded = socket.waitForConnection().then(() => {
+    events.push(socket.state)
+    return socket.subscribeSpaces([1])
+  })
+  socket.interrupt()
+  await loaded
+  tick(60_000)
+  connection().open()
+  connection().answer("subscribe_space")
+  await turn()
+
+  assert.deepEqual(events, ["waiting", "ready"])
+})
+
+test("after a gap no caller waits for the connection", async (t) => {
+  const { socket, tick, connection } = connect(t)
+  connection().open()
+  socket.interrupt()
+  tick(60_000)
+
+  await socket.waitForConnection()
+
+  assert.equal(socket.state, "connecting")
+})
+
+test("a second caller waits for the subscription of the first one", async (t) => {
+  const { socket, connection } = connect(t)
+  connection().open()
+  let nResolved = 0
+
+  for (let i = 0; i < 2; i += 1) socket.subscribeSpaces([1]).then(() => (nResolved += 1))
+  await turn()
+  const before = nResolved
+  connection().answer("subscribe_space")
+  await turn()
+
+  assert.deepEqual([before, nResolved], [0, 2])
+  assert.equal(connection().sent.filter(({ op }) => op === "subscribe_space").length, 1)
 })
 
 test("after a lost connection it is ready when the spaces are subscribed, without those that were removed", async (t) => {

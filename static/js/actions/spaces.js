@@ -13,6 +13,8 @@ export default class SpaceActions {
   }
 
   async load() {
+    // Otherwise events between the answer and the subscription would be missed.
+    await this.#socket.waitForConnection()
     const { data } = await this.#api.spaces()
     const open = await this.#openSpaceOutside(data)
     if (open) data.push(open)
