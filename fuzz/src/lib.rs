@@ -6,7 +6,6 @@ pub mod charx;
 pub mod chat;
 pub mod lore;
 pub mod macros;
-#[cfg(feature = "markdown")]
 pub mod markdown;
 pub mod png;
 pub mod world;

@@ -12,7 +12,7 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use crate::conversations::conversation;
-use crate::conversations::rendering::markdown::Markdown;
+use crate::conversations::markdown::Markdown;
 use crate::db::string_enum::string_enum;
 
 #[derive(Clone, Debug, PartialEq, DeriveEntityModel)]

@@ -1,14 +1,14 @@
-//! Conversations: timelines and their messages, branches, search, rendering, background jobs,
+//! Conversations: timelines and their messages, branches, search, Markdown, background jobs,
 //! import and export.
 
 pub mod branching;
 pub mod chats;
 pub mod conversation;
 pub mod jobs;
+pub mod markdown;
 pub mod message;
 pub mod newest_messages;
 pub mod read_mark;
-pub mod rendering;
 pub mod root_conversation;
 pub mod search;
 pub mod snippet;

@@ -15,8 +15,8 @@ use sea_orm::{
 };
 use serde::Serialize;
 
+use crate::conversations::markdown::Markdown;
 use crate::conversations::message::{Column, Entity, Model, Visibility};
-use crate::conversations::rendering::markdown::Markdown;
 use crate::conversations::timeline::{TimelinePage, visible};
 use crate::conversations::{message, swipe};
 use crate::db::reading::row_slices;

@@ -14,7 +14,7 @@ use realtime::hub::Hub;
 use tokio::sync::Notify;
 
 use crate::config::Config;
-use crate::conversations::rendering::markdown::Markdown;
+use crate::conversations::markdown::Markdown;
 use crate::conversations::text_quota::TextQuota;
 use crate::db::backend::Backend;
 use crate::db::connect::Db;

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use base::ids::{ConversationId, MessageId};
 use sea_orm::DbErr;
 
-use crate::conversations::rendering::markdown::Markdown;
+use crate::conversations::markdown::Markdown;
 use crate::conversations::timeline::TimelinePage;
 use crate::conversations::timeline_page::{MessageDetails, PageBudget, Stub};
 use crate::conversations::{message, timeline_page};

@@ -9,7 +9,7 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use crate::app::App;
-use crate::conversations::rendering::markdown::Markdown;
+use crate::conversations::markdown::Markdown;
 use crate::conversations::timeline_page::PageBudget;
 use crate::conversations::{message, swipe, timeline_page};
 use crate::db::reading::page::{PageKeys, PageOf, PageQuery};

@@ -2,8 +2,8 @@
 
 use std::time::{Duration, Instant};
 
-use super::{MAX_TIME, Markdown, plain_html};
-use crate::conversations::rendering::markdown_limits::{MAX_INPUT, MAX_OUTPUT};
+use super::{RenderTimeout, Renderer};
+use crate::limits::{MAX_INPUT, MAX_OUTPUT};
 
 fn filled(piece: &str) -> String {
     piece.repeat(MAX_INPUT / piece.len())
@@ -187,14 +187,11 @@ fn expensive_texts_render_quickly_and_stay_small() {
     let mut slowest = (Duration::ZERO, "");
     for (what, text) in expensive_texts() {
         let text = &text[..text.floor_char_boundary(MAX_INPUT)];
-        let markdown = Markdown {
-            // Effectively no timeout, because this test is about the other limits.
-            time_limit: Duration::from_secs(3_600),
-            ..Markdown::new()
-        };
+        // Effectively no timeout, because this test is about the other limits.
+        let renderer = Renderer::with_time_limit(Duration::from_secs(3_600));
         let began = Instant::now();
 
-        let html = markdown.render(text);
+        let html = renderer.render(text).expect("an hour is enough");
 
         slowest = slowest.max((began.elapsed(), what));
         assert!(html.len() <= MAX_OUTPUT, "{what}: {}", html.len());
@@ -207,14 +204,8 @@ fn expensive_texts_render_quickly_and_stay_small() {
 }
 
 #[test]
-fn a_text_that_times_out_is_shown_as_plain_text_and_rendered_the_next_time() {
-    let mut markdown = Markdown {
-        time_limit: Duration::ZERO,
-        ..Markdown::new()
-    };
-    assert_eq!(*markdown.render("*a*"), *plain_html("*a*"));
+fn a_text_that_exceeds_the_time_limit_is_an_error() {
+    let renderer = Renderer::with_time_limit(Duration::ZERO);
 
-    markdown.time_limit = MAX_TIME;
-
-    assert_eq!(markdown.render("*a*").trim_end(), "<p><em>a</em></p>");
+    assert_eq!(renderer.render("*a*"), Err(RenderTimeout));
 }

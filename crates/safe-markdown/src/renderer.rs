@@ -1,82 +1,71 @@
-//! Defines `Markdown`, which renders Markdown from users and models as HTML that is safe to insert
-//! into a page, and caches the HTML in memory.
+//! Defines `Renderer`, which renders Markdown as safe HTML within limits of size, depth and time.
 //!
 //! One library renders, with raw HTML escaped; another removes all but a short list of tags and
-//! attributes. **Invariant:** the result loads nothing by itself, runs no script, and has no class
-//! but ours; links open in a new tab. A text that exceeds a limit is shown as plain text. Rendering
-//! is CPU-bound, up to a few milliseconds for a long text: each text is rendered once, and pages of
-//! texts must not be rendered on an async thread.
+//! attributes. **Invariant:** the result runs no script, loads nothing by itself, and has no class but
+//! ours; links open in a new tab.
 
 use std::collections::{HashMap, HashSet};
 use std::fmt::Write;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use ammonia::{Builder, UrlRelative};
 use comrak::nodes::{AstNode, NodeValue};
 use comrak::{Arena, Options};
-use moka::sync::Cache;
-use sha2::{Digest, Sha256};
 
-use crate::conversations::rendering::markdown_limits::{MAX_OUTPUT, is_within_limits};
-use crate::memory_limited_cache::memory_limited_cache;
+use crate::limits::{MAX_OUTPUT, is_within_limits};
+use crate::plain_text::{escape, plain_html};
 
 /// Maximum depth of the parsed tree; a level of a list counts twice.
 const MAX_TREE_DEPTH: usize = 80;
 /// Maximum time for a text, checked between the steps: ten times what the slowest accepted text
 /// needs, so that texts are still rendered on a busy machine.
 const MAX_TIME: Duration = Duration::from_secs(1);
-/// Maximum size of the cached HTML in bytes.
-const CACHE_BYTES: u64 = 32 * 1024 * 1024;
 /// The class of a link that replaces an image.
 const EXTERNAL_IMAGE: &str = "external-image";
 
-/// A Markdown renderer with a cache.
+/// A Markdown renderer.
 #[derive(Debug)]
-pub struct Markdown {
-    /// Keyed by the hash of the text. Entries live as long as the process or until evicted.
-    cache: Cache<[u8; 32], Arc<str>>,
+pub struct Renderer {
     allowed: Builder<'static>,
     time_limit: Duration,
 }
 
-/// The time limit was exceeded between two steps.
-struct RenderTimeout;
+/// Rendering exceeded the time limit, which is checked between the steps.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("rendering took too long")]
+pub struct RenderTimeout;
 
-impl Default for Markdown {
+impl Default for Renderer {
     fn default() -> Self {
-        Self::new()
+        Self::with_time_limit(MAX_TIME)
     }
 }
 
-impl Markdown {
-    /// Creates a renderer with an empty cache.
-    pub fn new() -> Self {
+impl Renderer {
+    /// Creates a renderer with this time limit for each text; the default is one second.
+    pub fn with_time_limit(time_limit: Duration) -> Self {
         Self {
-            cache: memory_limited_cache(CACHE_BYTES, |_, html: &Arc<str>| html.len() + 64),
             allowed: allow_list(),
-            time_limit: MAX_TIME,
+            time_limit,
         }
     }
 
-    /// Returns `text` as safe HTML.
-    pub fn render(&self, text: &str) -> Arc<str> {
-        let key = Sha256::digest(text).into();
-        let rendered = self.cache.try_get_with(key, || self.render_uncached(text));
-        // A timeout is not cached, because the machine may be less busy the next time.
-        rendered.unwrap_or_else(|_| plain_html(text).into())
-    }
-
-    fn render_uncached(&self, text: &str) -> Result<Arc<str>, RenderTimeout> {
+    /// Returns `text` as safe HTML; as [`plain_html`] if it exceeds a limit of size or depth, or
+    /// makes a library panic.
+    ///
+    /// # Errors
+    /// Returns [`RenderTimeout`] if the text took longer than the time limit, for example on a busy
+    /// machine.
+    pub fn render(&self, text: &str) -> Result<String, RenderTimeout> {
         if !is_within_limits(text) {
-            return Ok(plain_html(text).into());
+            return Ok(plain_html(text));
         }
         let deadline = Instant::now() + self.time_limit;
-        // A text that makes a library panic must not make the conversation unreadable.
+        // A text that makes a library panic must not make its page unreadable.
         let html = catch_unwind(AssertUnwindSafe(|| self.to_safe_html(text, deadline)));
         let html = html.unwrap_or(Ok(None))?;
-        Ok(html.unwrap_or_else(|| plain_html(text)).into())
+        Ok(html.unwrap_or_else(|| plain_html(text)))
     }
 
     /// Renders and sanitizes the text; returns `None` if the result is too deep or too long.
@@ -257,36 +246,14 @@ fn starts_with(url: &str, scheme: &str) -> bool {
         .is_some_and(|it| it.eq_ignore_ascii_case(scheme))
 }
 
-/// Returns the text as typed, line by line.
-fn plain_html(text: &str) -> String {
-    let lines: Vec<String> = text.lines().map(escape).collect();
-    format!("<p>{}</p>", lines.join("<br>\n"))
-}
-
-fn escape(text: &str) -> String {
-    let mut html = String::with_capacity(text.len());
-    for letter in text.chars() {
-        match letter {
-            '&' => html.push_str("&amp;"),
-            '<' => html.push_str("&lt;"),
-            '>' => html.push_str("&gt;"),
-            '"' => html.push_str("&quot;"),
-            '\'' => html.push_str("&#39;"),
-            '\0' => html.push('\u{FFFD}'),
-            _ => html.push(letter),
-        }
-    }
-    html
-}
-
 #[cfg(test)]
-#[path = "markdown_tests.rs"]
+#[path = "renderer_tests.rs"]
 mod tests;
 
 #[cfg(test)]
-#[path = "markdown_bomb_tests.rs"]
+#[path = "renderer_bomb_tests.rs"]
 mod bomb_tests;
 
 #[cfg(test)]
-#[path = "markdown_attack_tests.rs"]
+#[path = "renderer_attack_tests.rs"]
 mod attack_tests;
