@@ -239,14 +239,10 @@ impl BatchContext<'_> {
     ) -> Result<JobBatch, BatchError> {
         let began = Instant::now();
         let live = deletion::list_active_conversations(self.context.db.reader(), space).await?;
-        let closed = Command::SpaceClosed(run::RunCancelReason::Deleted);
         for id in live {
-            match scheduler::step(self.context, id, closed.clone()).await {
-                Ok(_) | Err(EngineError::Conflict | EngineError::Rejected(_)) => {}
-                Err(EngineError::Database(error)) => return Err(error.into()),
-                Err(EngineError::TaskEnded(error)) => return Err(error.into()),
-                Err(_) => {}
-            }
+            scheduler::cancel_for_deletion(self.context, id)
+                .await
+                .map_err(batch_error)?;
         }
         update_cursor(&mut job, |it| it.is_closed = true);
         let (now, backend) = (self.now, self.backend);

@@ -39,10 +39,7 @@ pub async fn execute(context: RunServices, claimed: ClaimedRun, lease: RunLease)
     let turn = AssertUnwindSafe(generate_reply(&context, &run, &lease, state)).catch_unwind();
     let turn = turn.await.unwrap_or_else(|_| {
         let failure = GenerationFailure::internal();
-        ExecutionResult {
-            end: Some(end_from_failure(failure, None, None)),
-            usage: None,
-        }
+        ExecutionResult::failed_before_sending(failure)
     });
     base::fail_point!("exec.before_commit");
     // If a heartbeat no longer finds the run after this point, this commit ended it.
@@ -59,8 +56,21 @@ pub async fn execute(context: RunServices, claimed: ClaimedRun, lease: RunLease)
 struct ExecutionResult {
     /// `None`: the lease was lost, or the run is to be released.
     end: Option<ExecutionEnd>,
+    /// The prompt that was sent, if any.
+    sent: Option<SentPromptRef>,
     /// The cost of its model calls.
     usage: Option<run::RunUsage>,
+}
+
+impl ExecutionResult {
+    /// The run failed before a prompt was sent.
+    fn failed_before_sending(failure: GenerationFailure) -> Self {
+        Self {
+            end: Some(end_from_failure(failure, None, None)),
+            sent: None,
+            usage: None,
+        }
+    }
 }
 
 /// Builds the prompt and generates the reply.
@@ -73,24 +83,17 @@ async fn generate_reply(
     base::fail_point!("exec.after_claim");
     let mut prepared = match preparation::prepare(context, run, state).await {
         Ok(prepared) => prepared,
-        Err(failure) => {
-            return ExecutionResult {
-                end: Some(end_from_failure(failure, None, None)),
-                usage: None,
-            };
-        }
+        Err(failure) => return ExecutionResult::failed_before_sending(failure),
     };
     let (outcome, receipts) = stream_reply(context, run, lease, &mut prepared).await;
     let sent = prepared.sent;
     let usage = run_usage(&outcome);
-    if matches!(outcome, GenerationOutcome::Canceled { .. })
-        && lease.cancel.reason() == CancelReason::LeaseLost
-    {
-        store_late_prompt(context, run, lease, (sent, usage)).await;
-        return ExecutionResult { end: None, usage };
+    let end = execution_end(outcome, lease, sent.clone(), receipts);
+    ExecutionResult {
+        end,
+        sent: Some(sent),
+        usage,
     }
-    let end = execution_end(outcome, lease, sent, receipts);
-    ExecutionResult { end, usage }
 }
 
 fn run_usage(outcome: &GenerationOutcome) -> Option<run::RunUsage> {
@@ -98,34 +101,6 @@ fn run_usage(outcome: &GenerationOutcome) -> Option<run::RunUsage> {
     | GenerationOutcome::Failed { usage, .. }
     | GenerationOutcome::Canceled { usage, .. }) = outcome;
     usage.map(run::RunUsage::from)
-}
-
-/// Stores prompt and cost of a run that was canceled before its executor could report them: a
-/// cancellation ends the run without waiting for the executor.
-async fn store_late_prompt(
-    context: &RunServices,
-    run: &run::Model,
-    lease: &RunLease,
-    (sent, usage): (SentPromptRef, Option<run::RunUsage>),
-) {
-    let late = LatePrompt {
-        run: run.id,
-        conversation: run.conversation_id,
-        space: run.space_id,
-        lease: lease.number,
-        sent,
-        usage,
-        now: context.clock.now(),
-    };
-    for attempt in 1.. {
-        let Err(error) = write_effects::store_late_prompt(&context.db, late.clone()).await else {
-            return;
-        };
-        tracing::warn!(run.id = %run.id, attempt, %error, "failed to store prompt and usage of canceled run {}: {error}", run.id);
-        if !retry_wait::wait_after(attempt).await {
-            return;
-        }
-    }
 }
 
 async fn stream_reply(
@@ -274,6 +249,7 @@ fn end_from_failure(
     }
 }
 
+/// Ends or releases the run, or, if it has already ended otherwise, stores its prompt and cost.
 async fn commit_end(
     context: &RunServices,
     run: &run::Model,
@@ -291,24 +267,25 @@ async fn commit_end(
             lease: lease.number,
             usage: turn.usage,
         },
-        (None, _) => return,
+        (None, _) => return store_late_prompt(context, run, lease, turn.sent, turn.usage).await,
     };
     for attempt in 1.. {
         let step = scheduler::step(context, run.conversation_id, command.clone()).await;
-        match step {
+        let ended_elsewhere = match step {
             Ok(_) => return,
             // The run was canceled, recovered or claimed again, and that step has published its
             // end; or an earlier attempt of this loop committed and its response was lost.
             Err(EngineError::Conflict | EngineError::Rejected(CommandError::AlreadyFinished)) => {
-                return store_late_end(context, run, lease, &command, turn.usage).await;
+                Ok(())
             }
-            // A job deletes or has deleted the conversation. What the run cost must still be charged.
+            // The conversation is being deleted or was deleted: no other command can end the run.
             Err(EngineError::Rejected(CommandError::NotFound)) => {
-                // The only command that can end a run now; rejected if the conversation is gone.
-                let close = Command::SpaceClosed(run::RunCancelReason::Deleted);
-                drop(scheduler::step(context, run.conversation_id, close).await);
-                return store_late_end(context, run, lease, &command, turn.usage).await;
+                scheduler::cancel_for_deletion(context, run.conversation_id).await
             }
+            Err(error) => Err(error),
+        };
+        match ended_elsewhere {
+            Ok(()) => return store_late_prompt(context, run, lease, turn.sent, turn.usage).await,
             Err(error) => {
                 tracing::warn!(run.id = %run.id, attempt, %error, "failed to commit the end of run {}: {error}", run.id);
                 if !retry_wait::wait_after(attempt).await {
@@ -321,17 +298,33 @@ async fn commit_end(
     tracing::error!(run.id = %run.id, "failed to finish run {}; recovery will end it", run.id);
 }
 
-/// Stores prompt and cost of a run that `command` could not end, because it has ended otherwise.
-async fn store_late_end(
+/// Stores prompt and cost of a run that was canceled before its executor could report them: a
+/// cancellation ends the run without waiting for the executor.
+async fn store_late_prompt(
     context: &RunServices,
     run: &run::Model,
     lease: &RunLease,
-    command: &Command,
+    sent: Option<SentPromptRef>,
     usage: Option<run::RunUsage>,
 ) {
-    if let Command::RunEnded { end, .. } = command
-        && let Some(sent) = end.sent_prompt()
-    {
-        store_late_prompt(context, run, lease, (sent.clone(), usage)).await;
+    // Without a prompt, no model was called, so there is no cost.
+    let Some(sent) = sent else { return };
+    let late = LatePrompt {
+        run: run.id,
+        conversation: run.conversation_id,
+        space: run.space_id,
+        lease: lease.number,
+        sent,
+        usage,
+        now: context.clock.now(),
+    };
+    for attempt in 1.. {
+        let Err(error) = write_effects::store_late_prompt(&context.db, late.clone()).await else {
+            return;
+        };
+        tracing::warn!(run.id = %run.id, attempt, %error, "failed to store prompt and usage of canceled run {}: {error}", run.id);
+        if !retry_wait::wait_after(attempt).await {
+            return;
+        }
     }
 }

@@ -34,9 +34,9 @@ pub struct LatePrompt {
 }
 
 /// Stores the prompt of a canceled run and charges its usage once: if the executor ended the run,
-/// both are stored already. Stores nothing for a run that continues elsewhere or was recovered; for
-/// one that was deleted with its conversation, only the usage is charged, and may be charged twice if
-/// the connection to the database is lost at that moment.
+/// both are stored already. Stores nothing for a run that continues elsewhere or was recovered. For
+/// one that was deleted with its conversation, only the usage is charged: once, or twice if the
+/// connection to the database is lost during the commit and the caller tries again.
 ///
 /// # Errors
 /// Returns the database's error when it fails.

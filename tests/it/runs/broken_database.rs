@@ -14,6 +14,7 @@ use troupe::runs::store::run::RunStatus;
 use crate::support::backends::TestBackend;
 use crate::support::engine_test::{EngineTest, TestUser};
 use crate::support::engine_test_builder::{connect, start_node};
+use crate::support::fake_provider::script::ResponseScript;
 use crate::support::postgres_proxy::{CutPoint, PostgresProxy};
 use crate::support::{poll, transitions};
 
@@ -110,6 +111,45 @@ async fn a_commit_that_did_not_reach_the_database_is_repeated() {
         assert_eq!(app.only_run().await.status, RunStatus::Succeeded);
         app.close().await;
     }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_run_of_a_hidden_conversation_whose_cancellation_fails_is_canceled_again() {
+    if no_server() {
+        return;
+    }
+    let app = EngineTest::builder(TestBackend::Postgres)
+        .with_postgres_proxy()
+        .open()
+        .await;
+    let proxy = app
+        .postgres_proxy
+        .as_ref()
+        .expect("the proxy was not started");
+    let gate = app.upstream.gate();
+    let script = ResponseScript::stream().role().words("One").held_at(&gate);
+    app.upstream.next(script.finish("stop").usage(7, 3).done());
+    app.user.post("Count.").await;
+    app.upstream.wait_for_requests(1).await;
+    // As the job that deletes the conversation does.
+    let mut facts = app.facts().await;
+    facts
+        .execute("UPDATE conversations SET is_hidden = TRUE")
+        .await;
+    // The end of the run is rejected and rolled back, so the next COMMIT is that of its
+    // cancellation.
+    proxy.cut_after(0, CutPoint::BeforeCommit);
+
+    gate.open();
+
+    app.until("the reply is charged", async |it| {
+        it.tokens_used().await == 10
+    })
+    .await;
+    assert!(proxy.is_cut(), "no COMMIT was cut");
+    let run = app.only_run().await;
+    assert_eq!(run.status, RunStatus::Canceled, "{run:?}");
+    app.close_without_events().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

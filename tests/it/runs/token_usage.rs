@@ -240,6 +240,21 @@ on_sqlite! {
         assert_eq!(app.counted_once().await, (RunStatus::Canceled, expected));
         app.close_without_events().await;
     }
+
+    async fn a_run_that_was_canceled_while_its_node_closes_is_charged(backend) {
+        let app = EngineTest::builder(backend).open().await;
+        app.upstream.next(ResponseScript::stream().role().words("One").hang());
+        app.user.post("Count.").await;
+        app.events.wait_for_text("One").await;
+        // Its heartbeat has not noticed this yet when the node closes.
+        app.another_node().stop(app.conversation, false).await.unwrap();
+
+        app.engine.drain(Duration::ZERO).await;
+
+        let expected = estimated(app.n_prompt_tokens(0), "One");
+        assert_eq!(app.counted_once().await, (RunStatus::Canceled, expected));
+        app.close_without_events().await;
+    }
 }
 
 on_both! {
