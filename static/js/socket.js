@@ -16,7 +16,7 @@ import { backoff } from "./base/timing.js"
 const PING_EVERY_MS = 20_000
 const ANSWER_WITHIN_MS = 10_000
 // A page shows nothing while it waits for its first connection.
-const OPEN_WITHIN_MS = 2000
+const MAX_CONNECTION_WAIT_MS = 2000
 const PROTOCOL = 2
 
 export default class Socket extends Emitter {
@@ -78,12 +78,13 @@ export default class Socket extends Emitter {
     this.#requestSnapshot(conversationId)
   }
 
-  // Resolves when the first connection has opened or failed, at the latest after OPEN_WITHIN_MS. Does not
-  // wait after a gap, because "ready" follows then.
+  // If a connection is being opened, resolves when it has opened or failed, at the latest after
+  // MAX_CONNECTION_WAIT_MS. Resolves at once in any other state, and after a gap, because "ready" follows
+  // then.
   async waitForConnection() {
     if (this.state !== "connecting" || this.#hasGap) return
     await new Promise((resolve) => {
-      const timer = setTimeout(resolve, OPEN_WITHIN_MS)
+      const timer = setTimeout(resolve, MAX_CONNECTION_WAIT_MS)
       const remove = this.on("state", () => {
         clearTimeout(timer)
         remove()

@@ -263,15 +263,21 @@ test("a list of spaces resolves when each of them is subscribed", async (t) => {
   assert.deepEqual([before, isHeard], [false, true])
 })
 
-test("a caller waits for the first connection, and what it reads then is not read again", async (t) => {
-  const { socket, connection } = connect(t)
+// Loads the spaces as the client does when it starts. `events` contains the state of the socket at the
+// request for the list, and each "ready".
+function loadSpaces(socket) {
   const events = []
   socket.on("ready", () => events.push("ready"))
-
   const loaded = socket.waitForConnection().then(() => {
     events.push(socket.state)
     return socket.subscribeSpaces([1])
   })
+  return { events, loaded }
+}
+
+test("what is read after the first connection has opened is not read again", async (t) => {
+  const { socket, connection } = connect(t)
+  const { events, loaded } = loadSpaces(socket)
   await turn()
   const before = [...events]
   connection().open()
@@ -284,13 +290,7 @@ test("a caller waits for the first connection, and what it reads then is not rea
 
 test("data that was read before the connection opened is read again", async (t) => {
   const { socket, tick, connection } = connect(t)
-  const events = []
-  socket.on("ready", () => events.push("ready"))
-
-  const loaded = socket.waitForConnection().then(() => {
-    events.push(socket.state)
-    return socket.subscribeSpaces([1])
-  })
+  const { events, loaded } = loadSpaces(socket)
   tick(2000)
   await loaded
   connection().open()
@@ -300,15 +300,9 @@ test("data that was read before the connection opened is read again", async (t) 
   assert.deepEqual(events, ["connecting", "ready"])
 })
 
-test("a first connection that fails is ready when the next one is open", async (t) => {
+test("after a first connection that fails, ready follows when the next one is open", async (t) => {
   const { socket, tick, connection } = connect(t)
-  const events = []
-  socket.on("ready", () => events.push("ready"))
-
-  const loaded = socket.waitForConnection().then(() => {
-    events.push(socket.state)
-    return socket.subscribeSpaces([1])
-  })
+  const { events, loaded } = loadSpaces(socket)
   socket.interrupt()
   await loaded
   tick(60_000)

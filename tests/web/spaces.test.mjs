@@ -1,11 +1,11 @@
-// Loading the spaces.
+// Tests in which order the spaces are loaded.
 import assert from "node:assert/strict"
 import test from "node:test"
 import SpaceActions from "../../static/js/actions/spaces.js"
 import Emitter from "../../static/js/base/emitter.js"
 import Store from "../../static/js/store.js"
 
-test("the connection is open before the spaces are read, and they are subscribed before their conversations are", async () => {
+test("spaces are read on an open connection, and subscribed before their conversations are read", async () => {
   const steps = []
   const socket = new Emitter()
   socket.waitForConnection = async () => steps.push("connection")

@@ -13,7 +13,8 @@ export default class SpaceActions {
   }
 
   async load() {
-    // Otherwise events between the answer and the subscription would be missed.
+    // The list is requested on the open connection, so only events of one round trip can fall between
+    // the list and the subscription, not those of the time until the connection opens.
     await this.#socket.waitForConnection()
     const { data } = await this.#api.spaces()
     const open = await this.#openSpaceOutside(data)
