@@ -8,6 +8,9 @@
 
 #[path = "../tests/browser/browser.rs"]
 mod browser;
+#[path = "stream_delay/machine.rs"]
+#[allow(dead_code)]
+mod machine;
 #[path = "../tests/browser/page.rs"]
 #[allow(dead_code)]
 mod page;
@@ -60,7 +63,7 @@ async fn main() {
         ("first visit: kB", worst(&cold, bytes), 200.0),
         (
             "first visit: first contentful paint, ms (median)",
-            median(&cold),
+            median_paint(&cold),
             1_500.0,
         ),
         ("first visit: layout shift", worst(&cold, shifts), 0.1),
@@ -78,7 +81,7 @@ async fn main() {
         ("next visit: kB", worst(&warm, bytes), 200.0),
         (
             "next visit: first contentful paint, ms (median)",
-            median(&warm),
+            median_paint(&warm),
             1_500.0,
         ),
         ("next visit: layout shift", worst(&warm, shifts), 0.1),
@@ -88,9 +91,6 @@ async fn main() {
     }
 }
 
-/// Returns the median of the first contentful paints.
-fn median(loads: &[PageLoad]) -> f64 {
-    let mut times: Vec<_> = loads.iter().map(|it| it.first_paint_ms).collect();
-    times.sort_by(f64::total_cmp);
-    times[times.len() / 2]
+fn median_paint(loads: &[PageLoad]) -> f64 {
+    machine::median(loads.iter().map(|it| it.first_paint_ms))
 }

@@ -7,7 +7,7 @@
 //! 16 KiB and 0.5 % of a core, 10,000 connected within 3 s; at most 1.5 × the bare writes without
 //! slices, and 1.0 × with them.
 //!
-//! A server that uses its whole core joins deltas, which makes them cheaper; so the frames of each
+//! A server that uses its whole core merges deltas, which makes them cheaper; so the frames of each
 //! delta and the cores in use are printed, too.
 //!
 //! Needs 10,100 open files, for which `bin/bench` raises the limit if it may. Nothing is asserted, and
@@ -49,7 +49,7 @@ const ALL_SOCKETS: usize = 10_000;
 const MAX_CONCURRENT_CONNECTS: usize = 64;
 /// Two pings of each socket.
 const IDLE_DURATION: Duration = Duration::from_secs(41);
-/// So few that neither program uses its whole core.
+/// Few enough that neither program uses its whole core.
 const VIEWERS: usize = 400;
 const PACE: Duration = Duration::from_millis(10);
 /// With the rest of its frame about 105 bytes. Contains the mark once.
@@ -117,9 +117,9 @@ impl BenchServer {
         let posted = self.person.post_message(self.conversation, "Go on.", None);
         expect(201, posted.await);
         let cost = DeliveryCost::measure(&self.server, viewers, n_deltas).await;
-        let is_reply_within = |it: &Viewer| it.n_deltas() > n_deltas + DELTAS;
+        let has_whole_reply = |it: &Viewer| it.n_deltas() > n_deltas + DELTAS;
         assert!(
-            !viewers.iter().any(is_reply_within),
+            !viewers.iter().any(has_whole_reply),
             "the reply ended too early"
         );
         wait_for_all(viewers, |it| it.n_replies() == n_replies).await;

@@ -1,12 +1,12 @@
-//! The least that a delivery costs: a program that writes as many bytes as the frame of a delta has to
-//! each of many sockets, at the same pace, and does nothing else.
+//! The lower bound of a delivery's cost: a program that writes the bytes of one delta's frame to each of
+//! many sockets, at the same pace, and does nothing else.
 
 use std::io::Write;
 use std::net::{TcpListener, TcpStream};
 use std::time::{Duration, Instant};
 use std::{env, thread};
 
-/// The number of sockets, set if this process writes.
+/// The variable with the number of sockets. Set only in the process that writes.
 pub const SOCKETS: &str = "BENCH_BARE_WRITES_SOCKETS";
 /// Header and payload of one delta.
 pub const FRAME_BYTES: usize = 105;

@@ -1,5 +1,5 @@
 //! Reads the frames that a server sends at a WebSocket. Looks only for what the benchmark counts, so
-//! that a thousand readers use little processor time.
+//! that thousands of readers use little processor time.
 
 const TEXT: u8 = 0x1;
 const PING: u8 = 0x9;

@@ -1,5 +1,5 @@
 //! Starts the processes of a measurement, measures the machine (its speed, and whether it had other
-//! load), and sums the samples up.
+//! load), and computes medians.
 
 use std::hint::black_box;
 use std::io::{BufRead, BufReader, Read, Write};

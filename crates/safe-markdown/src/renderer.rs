@@ -216,7 +216,7 @@ fn image_replacement<'a>(image: &'a AstNode<'a>) -> String {
             _ => {}
         }
     }
-    let called = escape(if label.trim().is_empty() {
+    let escaped_label = escape(if label.trim().is_empty() {
         &link.url
     } else {
         &label
@@ -229,13 +229,13 @@ fn image_replacement<'a>(image: &'a AstNode<'a>) -> String {
         .iter()
         .any(|it| starts_with(&link.url, it));
     if is_inside_link || !is_external {
-        return called;
+        return escaped_label;
     }
     let mut html = String::new();
     // Writing to a string cannot fail.
     let _ = write!(
         html,
-        "<a class=\"{EXTERNAL_IMAGE}\" href=\"{}\">{called}</a>",
+        "<a class=\"{EXTERNAL_IMAGE}\" href=\"{}\">{escaped_label}</a>",
         escape(&link.url)
     );
     html

@@ -34,7 +34,8 @@ pub async fn insert(tx: &impl ConnectionTrait, row: response::Model) -> Result<(
     row.into_active_model().insert(tx).await.map(|_| ())
 }
 
-/// Inserts a new response that this node runs at once, with its first lease. Returns the row.
+/// Inserts a new response that this node runs at once, with its first lease. Returns the row;
+/// its `heartbeat_at` is not the stored one, which PostgreSQL computes.
 ///
 /// # Errors
 /// As [`insert`].
@@ -55,7 +56,7 @@ pub async fn insert_claimed(
     };
     let stored = row.clone().into_active_model();
     let value_of = |column: Column| match column {
-        // The only value that the database computes.
+        // See `lease_time`.
         Column::HeartbeatAt => Some(backend::lease_time(backend, now)),
         column => stored
             .get(column)
