@@ -77,6 +77,12 @@ row_id! {
     InvitationId;
     /// A background job.
     JobId;
+    /// Something that is remembered about a space.
+    MemoryId;
+    /// A pending task of the memory: to learn from messages.
+    MemoryTaskId;
+    /// An embedding model, with its dimensions.
+    EmbeddingModelId;
     /// The question whether a tool may be called.
     ToolApprovalId;
 }

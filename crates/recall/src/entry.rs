@@ -1,0 +1,215 @@
+//! A memory as a search sees it, and the scope of a search: which memories it may read.
+
+use std::collections::BTreeMap;
+
+use base::ids::{ConversationId, MembershipId, MemoryId};
+
+use crate::terms::{term_hash, terms};
+
+/// A memory with what a search needs.
+#[derive(Clone, Debug, PartialEq)]
+pub struct MemoryEntry {
+    pub id: MemoryId,
+    /// Whose memory it is; `None`: everyone's in the space.
+    pub owner: Option<MembershipId>,
+    /// The only members who may know it; `None`: everyone may.
+    pub audience: Option<Box<[MembershipId]>>,
+    /// Where it was made; `None`: by a person, for the whole space.
+    pub source: Option<MemorySource>,
+    /// From 0 to 1.
+    pub importance: f32,
+    pub is_pinned: bool,
+    /// The tokens of its line in a prompt.
+    pub tokens: i64,
+    /// When it was recalled last, in milliseconds since 1970; 0: never.
+    pub last_recalled_at: i64,
+    pub content: String,
+    /// Its embedding, of length 1; `None` if it has none of the current model.
+    pub vector: Option<Box<[f32]>>,
+    /// The hashes of the terms of `content`.
+    pub terms: Box<[u64]>,
+}
+
+/// The messages from which a memory was made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MemorySource {
+    pub conversation: ConversationId,
+    /// The `seq` of the first and of the last message.
+    pub from_seq: i64,
+    pub to_seq: i64,
+    /// Whether the conversation is a branch.
+    pub is_branch: bool,
+}
+
+impl MemoryEntry {
+    /// Creates a memory of everyone, without source and vector.
+    pub fn new(id: MemoryId, content: &str) -> Self {
+        Self {
+            id,
+            owner: None,
+            audience: None,
+            source: None,
+            importance: 0.5,
+            is_pinned: false,
+            tokens: 0,
+            last_recalled_at: 0,
+            content: content.to_owned(),
+            vector: None,
+            terms: terms(content).iter().map(|it| term_hash(it)).collect(),
+        }
+    }
+
+    /// Returns its approximate size in memory, in bytes.
+    pub fn n_bytes(&self) -> usize {
+        let vector = self.vector.as_ref().map_or(0, |it| size_of_val(&**it));
+        let audience = self.audience.as_ref().map_or(0, |it| size_of_val(&**it));
+        size_of::<Self>() + self.content.len() + size_of_val(&*self.terms) + vector + audience
+    }
+}
+
+/// Which memories of a space a search may read.
+#[derive(Clone, Debug, Default)]
+pub struct RecallScope {
+    /// The member for whom the search is made: the speaker, or the person who searches.
+    pub member: Option<MembershipId>,
+    /// The conversation of the prompt and its ancestors, each with the newest `seq` that belongs to
+    /// it: the fork for an ancestor, `i64::MAX` for the conversation itself. `None`: all
+    /// conversations of the space, branches included.
+    pub lineage: Option<BTreeMap<ConversationId, i64>>,
+    /// The conversation of the prompt and the first `seq` of its history; what was made only from
+    /// messages of the history is left out.
+    pub history: Option<(ConversationId, i64)>,
+}
+
+impl RecallScope {
+    /// Returns whether the search may read this memory.
+    pub fn contains(&self, memory: &MemoryEntry) -> bool {
+        self.may_know(memory) && self.is_in_lineage(memory) && !self.is_in_history(memory)
+    }
+
+    fn may_know(&self, memory: &MemoryEntry) -> bool {
+        let is_own = |owner| Some(owner) == self.member;
+        let is_member =
+            |audience: &[MembershipId]| self.member.is_some_and(|it| audience.contains(&it));
+        memory.owner.is_none_or(is_own) && memory.audience.as_deref().is_none_or(is_member)
+    }
+
+    fn is_in_lineage(&self, memory: &MemoryEntry) -> bool {
+        let (Some(lineage), Some(source)) = (&self.lineage, memory.source) else {
+            return true;
+        };
+        match lineage.get(&source.conversation) {
+            Some(newest) => source.to_seq <= *newest,
+            // Root conversations and threads share their memories.
+            None => !source.is_branch,
+        }
+    }
+
+    fn is_in_history(&self, memory: &MemoryEntry) -> bool {
+        let (Some((conversation, first_seq)), Some(source)) = (self.history, memory.source) else {
+            return false;
+        };
+        source.conversation == conversation && source.from_seq >= first_seq
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use base::ids::{ConversationId, MembershipId, MemoryId};
+
+    use super::{MemoryEntry, MemorySource, RecallScope};
+
+    const ANN: MembershipId = MembershipId(1);
+    const BOB: MembershipId = MembershipId(2);
+    const ROOT: ConversationId = ConversationId(10);
+    const THREAD: ConversationId = ConversationId(11);
+    const BRANCH: ConversationId = ConversationId(12);
+    const OTHER_BRANCH: ConversationId = ConversationId(13);
+
+    fn memory() -> MemoryEntry {
+        MemoryEntry::new(MemoryId(1), "Ann: My dog is called Pixel.")
+    }
+
+    fn made_in(conversation: ConversationId, seqs: (i64, i64)) -> MemoryEntry {
+        let source = MemorySource {
+            conversation,
+            from_seq: seqs.0,
+            to_seq: seqs.1,
+            is_branch: [BRANCH, OTHER_BRANCH].contains(&conversation),
+        };
+        MemoryEntry {
+            source: Some(source),
+            ..memory()
+        }
+    }
+
+    fn scope(member: MembershipId) -> RecallScope {
+        RecallScope {
+            member: Some(member),
+            ..RecallScope::default()
+        }
+    }
+
+    #[test]
+    fn a_member_reads_what_is_everyones_and_its_own() {
+        let own = MemoryEntry {
+            owner: Some(ANN),
+            ..memory()
+        };
+
+        assert!(scope(BOB).contains(&memory()));
+        assert!(scope(ANN).contains(&own));
+        assert!(!scope(BOB).contains(&own));
+        assert!(!RecallScope::default().contains(&own));
+    }
+
+    #[test]
+    fn only_its_audience_reads_a_memory_that_has_one() {
+        let private = MemoryEntry {
+            audience: Some([ANN].into()),
+            ..memory()
+        };
+
+        assert!(scope(ANN).contains(&private));
+        assert!(!scope(BOB).contains(&private));
+        assert!(!RecallScope::default().contains(&private));
+    }
+
+    #[test]
+    fn a_branch_reads_what_was_made_before_its_fork_and_in_itself() {
+        let in_branch = RecallScope {
+            lineage: Some([(ROOT, 5), (BRANCH, i64::MAX)].into()),
+            ..RecallScope::default()
+        };
+
+        assert!(in_branch.contains(&made_in(ROOT, (2, 5))));
+        assert!(!in_branch.contains(&made_in(ROOT, (5, 6))));
+        assert!(in_branch.contains(&made_in(BRANCH, (9, 9))));
+        assert!(in_branch.contains(&made_in(THREAD, (9, 9))));
+        assert!(!in_branch.contains(&made_in(OTHER_BRANCH, (1, 1))));
+    }
+
+    #[test]
+    fn a_root_conversation_does_not_read_what_was_made_in_a_branch() {
+        let in_root = RecallScope {
+            lineage: Some([(ROOT, i64::MAX)].into()),
+            ..RecallScope::default()
+        };
+
+        assert!(in_root.contains(&made_in(ROOT, (9, 9))));
+        assert!(in_root.contains(&made_in(THREAD, (9, 9))));
+        assert!(!in_root.contains(&made_in(BRANCH, (1, 1))));
+    }
+
+    #[test]
+    fn what_the_history_contains_is_left_out() {
+        let in_root = RecallScope {
+            history: Some((ROOT, 4)),
+            ..RecallScope::default()
+        };
+
+        assert!(in_root.contains(&made_in(ROOT, (3, 4))));
+        assert!(!in_root.contains(&made_in(ROOT, (4, 4))));
+        assert!(in_root.contains(&made_in(THREAD, (4, 4))));
+    }
+}

@@ -1,0 +1,20 @@
+//! Searches the memories of a space, and makes memories from messages without a model.
+//!
+#![doc = include_str!("../README.md")]
+//!
+//! | module | contents |
+//! | --- | --- |
+//! | [`entry`] | a memory in the index, and the scope of a search |
+//! | [`index`] | all memories of a space, and how it follows changes |
+//! | [`search`] | scores, rank fusion, threshold and selection |
+//! | [`terms`] | the words of a text by which it is found |
+//! | [`content`] | normalized texts and their hash |
+//! | [`snippet`] | which message becomes a memory as it is |
+
+pub mod content;
+pub mod entry;
+pub mod index;
+pub mod search;
+pub mod snippet;
+mod stop_words;
+pub mod terms;

@@ -1,0 +1,256 @@
+//! Tests scores, fusion, threshold, budget and pinned memories of a search.
+
+use std::cell::Cell;
+
+use base::ids::{MembershipId, MemoryId};
+
+use super::{FoundMemory, QueryText, RecallRules, STOP_CHECK_INTERVAL, dot, search};
+use crate::entry::{MemoryEntry, RecallScope};
+use crate::index::{MemoryChange, MemoryIndex};
+
+fn index(entries: impl IntoIterator<Item = MemoryEntry>) -> MemoryIndex {
+    MemoryIndex::default().with_changes(1, entries.into_iter().map(MemoryChange::Stored))
+}
+
+fn memory(id: i64, content: &str) -> MemoryEntry {
+    MemoryEntry {
+        tokens: 10,
+        ..MemoryEntry::new(MemoryId(id), content)
+    }
+}
+
+fn with_vector(id: i64, content: &str, vector: [f32; 2]) -> MemoryEntry {
+    MemoryEntry {
+        vector: Some(vector.into()),
+        ..memory(id, content)
+    }
+}
+
+fn found(index: &MemoryIndex, text: &str, rules: &RecallRules) -> Vec<FoundMemory> {
+    let query = QueryText { text, vector: None };
+    search(index, &RecallScope::default(), &[query], rules, &|| false)
+}
+
+fn recalled(found: &[FoundMemory]) -> Vec<i64> {
+    let recalled = found.iter().filter(|it| it.rank.is_some());
+    recalled.map(|it| it.memory.id.0).collect()
+}
+
+fn near(found: &[FoundMemory]) -> Vec<i64> {
+    let near = found.iter().filter(|it| it.rank.is_none());
+    near.map(|it| it.memory.id.0).collect()
+}
+
+#[test]
+fn a_memory_with_the_words_of_the_query_is_recalled() {
+    let index = index([
+        memory(1, "Ann: My dog is called Pixel."),
+        memory(2, "Bob: The sea was rough last night."),
+    ]);
+
+    let found = found(&index, "Is your dog called Pixel?", &RecallRules::default());
+
+    assert_eq!(recalled(&found), [1]);
+    assert_eq!(found[0].matched, ["dog", "called", "pixel"]);
+    assert_eq!(found[0].text_score, 1.0);
+    assert_eq!(found[0].vector_score, None);
+}
+
+#[test]
+fn a_rare_word_weighs_more_than_a_common_one() {
+    let common = (10..40).map(|id| memory(id, "Ann: The harbor is quiet."));
+    let index = index(common.chain([memory(1, "Bob: Marigold sails at dawn.")]));
+
+    let found = found(&index, "harbor Marigold", &RecallRules::default());
+
+    assert_eq!(recalled(&found), [1]);
+    assert!(found[0].text_score > 0.8, "{}", found[0].text_score);
+    assert!(near(&found).iter().all(|id| *id >= 10));
+}
+
+#[test]
+fn a_vector_finds_what_shares_no_word_with_the_query() {
+    let index = index([
+        with_vector(1, "Ann: My hound is Pixel.", [1.0, 0.0]),
+        with_vector(2, "Bob: The sea was rough.", [0.0, 1.0]),
+    ]);
+    let query = QueryText {
+        text: "dog",
+        vector: Some(&[0.8, 0.6]),
+    };
+
+    let found = search(
+        &index,
+        &RecallScope::default(),
+        &[query],
+        &RecallRules {
+            threshold: 0.7,
+            ..RecallRules::default()
+        },
+        &|| false,
+    );
+
+    assert_eq!((recalled(&found), near(&found)), (vec![1], vec![2]));
+    assert_eq!(found[0].vector_score, Some(0.8));
+}
+
+#[test]
+fn a_cosine_is_mapped_to_the_range_of_its_model() {
+    let index = index([with_vector(1, "hound", [1.0, 0.0])]);
+    let score = |cosine_range| {
+        let query = QueryText {
+            text: "dog",
+            vector: Some(&[0.6, 0.8]),
+        };
+        let rules = RecallRules {
+            cosine_range,
+            ..RecallRules::default()
+        };
+        let found = search(&index, &RecallScope::default(), &[query], &rules, &|| false);
+        found.first().and_then(|it| it.vector_score)
+    };
+
+    assert_eq!(score((0.0, 1.0)), Some(0.6));
+    assert_eq!(score((0.2, 0.5)), Some(1.0));
+    assert_eq!(score((0.1, 1.1)), Some(0.5));
+}
+
+#[test]
+fn vectors_of_another_model_are_not_compared() {
+    assert_eq!(dot(&[1.0, 0.0], &[1.0, 0.0, 0.0]), None);
+    let nine = [0.1; 9];
+    let product = dot(&nine, &nine).unwrap();
+    assert!((product - 0.09).abs() < 1e-6, "{product}");
+}
+
+#[test]
+fn each_memory_is_scored_by_the_query_that_fits_it_best() {
+    let index = index([
+        memory(1, "Ann: My dog is called Pixel."),
+        memory(2, "Bob: The lighthouse burned down."),
+    ]);
+    let query = |text| QueryText { text, vector: None };
+
+    let found = search(
+        &index,
+        &RecallScope::default(),
+        &[query("my dog"), query("lighthouse")],
+        &RecallRules::default(),
+        &|| false,
+    );
+
+    assert_eq!(recalled(&found), [2, 1]);
+}
+
+#[test]
+fn importance_decides_between_equal_matches() {
+    let important = MemoryEntry {
+        importance: 0.9,
+        ..memory(1, "Ann: A dog.")
+    };
+    let index = index([important, memory(2, "Bob: A dog.")]);
+
+    assert_eq!(
+        recalled(&found(&index, "dog", &RecallRules::default())),
+        [1, 2]
+    );
+}
+
+#[test]
+fn pinned_memories_come_first_whatever_the_query_is() {
+    let pinned = |id, last_recalled_at| MemoryEntry {
+        is_pinned: true,
+        last_recalled_at,
+        ..memory(id, "Ann: We never speak of the war.")
+    };
+    let index = index([
+        pinned(1, 5),
+        pinned(2, 9),
+        pinned(3, 7),
+        memory(4, "Bob: A dog."),
+    ]);
+
+    let found = found(&index, "dog", &RecallRules::default());
+
+    // The third pinned one is not related to the query.
+    assert_eq!(recalled(&found), [2, 3, 4]);
+}
+
+#[test]
+fn what_does_not_fit_into_the_budget_is_skipped_and_not_cut() {
+    let long = MemoryEntry {
+        tokens: 100,
+        importance: 1.0,
+        ..memory(1, "Ann: A dog.")
+    };
+    let index = index([long, memory(2, "Bob: A dog."), memory(3, "Vera: A dog.")]);
+    let rules = |token_budget, top_k| RecallRules {
+        token_budget,
+        top_k,
+        ..RecallRules::default()
+    };
+
+    let over_budget = found(&index, "dog", &rules(25, 5));
+    let over_count = found(&index, "dog", &rules(512, 1));
+
+    assert_eq!(
+        (recalled(&over_budget), near(&over_budget)),
+        (vec![3, 2], vec![1])
+    );
+    assert_eq!(
+        (recalled(&over_count), near(&over_count)),
+        (vec![1], vec![3, 2])
+    );
+    assert_eq!(
+        recalled(&found(&index, "dog", &rules(0, 5))),
+        Vec::<i64>::new()
+    );
+}
+
+#[test]
+fn memories_outside_the_scope_influence_no_score() {
+    let foreign = (10..40).map(|id| MemoryEntry {
+        owner: Some(MembershipId(9)),
+        ..memory(id, "Ann: A dog.")
+    });
+    let own = [memory(1, "Ann: A dog and a cat.")];
+    let alone = found(&index(own.clone()), "dog parrot", &RecallRules::default());
+    let among_others = index(own.into_iter().chain(foreign));
+
+    let found = found(&among_others, "dog parrot", &RecallRules::default());
+
+    assert_eq!(found.len(), 1);
+    assert_eq!(found[0].text_score, alone[0].text_score);
+}
+
+#[test]
+fn a_search_stops_when_it_should() {
+    let n = i64::try_from(2 * STOP_CHECK_INTERVAL).unwrap();
+    let index = index((0..n).map(|id| memory(id, "Ann: A dog.")));
+    let n_checks = Cell::new(0);
+    let query = QueryText {
+        text: "dog",
+        vector: None,
+    };
+
+    let found = search(
+        &index,
+        &RecallScope::default(),
+        &[query],
+        &RecallRules::default(),
+        &|| {
+            n_checks.set(n_checks.get() + 1);
+            n_checks.get() > 3
+        },
+    );
+
+    assert!(found.is_empty());
+    assert_eq!(n_checks.get(), 4);
+}
+
+#[test]
+fn a_query_without_terms_finds_nothing_but_pinned_memories() {
+    let index = index([memory(1, "Ann: A dog.")]);
+
+    assert!(found(&index, "what is it?", &RecallRules::default()).is_empty());
+}
