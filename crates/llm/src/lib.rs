@@ -16,6 +16,7 @@
 //! | [`provider_options`] | options of a provider for its API |
 //! | [`demo`] | the built-in demo model |
 //! | [`model_list`], [`discovery`] | lists models, tests a connection, finds model servers on this machine |
+//! | [`embeddings`] | converts texts to vectors, with a provider's model or the local one |
 //! | [`tokens`] | counts tokens |
 
 pub mod anthropic;
@@ -23,6 +24,7 @@ pub mod delta;
 pub mod demo;
 pub mod dialect;
 pub mod discovery;
+pub mod embeddings;
 pub mod endpoint;
 pub mod error;
 pub mod gemini;
