@@ -51,6 +51,11 @@ pub trait Dialect: fmt::Debug + Send + Sync {
         ("/models", None)
     }
 
+    /// Returns the path of OpenAI's embeddings protocol, below the root, if the provider supports it.
+    fn embeddings_path(&self) -> Option<&'static str> {
+        None
+    }
+
     /// Returns the name of a model in that list, if it is a chat model.
     fn model_name(&self, entry: &Value) -> Option<String> {
         let name = [entry.get("id"), entry.get("name"), Some(entry)];

@@ -1,5 +1,6 @@
 //! Implements `Provider` over HTTP: an endpoint (base URL, key and dialect) sends a request and
-//! returns the response as a stream of deltas. It also fetches documents such as the model list.
+//! returns the response as a stream of deltas. It also makes calls with a short response, such as
+//! the model list.
 
 use std::sync::Arc;
 
@@ -10,7 +11,8 @@ use outbound_http::client::OutboundClient;
 use reqwest::header::{
     ACCEPT, ACCEPT_ENCODING, CONTENT_ENCODING, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue,
 };
-use reqwest::{Response, Url};
+use reqwest::{RequestBuilder, Response, Url};
+use serde::Serialize;
 
 use crate::dialect::{Dialect, Framing};
 use crate::error::LlmError;
@@ -71,6 +73,23 @@ impl Endpoint {
         let mut url = client::endpoint_url(&self.base_url, path);
         url.set_query(query);
         let request = self.client.get(url)?.headers(self.headers()?);
+        self.send(request, max_bytes).await
+    }
+
+    /// Sends a JSON document to a path below the base URL, such as `/embeddings`, and returns the
+    /// response.
+    pub async fn post(
+        &self,
+        path: &str,
+        body: &(impl Serialize + Sync),
+        max_bytes: usize,
+    ) -> Result<Vec<u8>, LlmError> {
+        let url = client::endpoint_url(&self.base_url, path);
+        let request = self.client.post(url)?.headers(self.headers()?);
+        self.send(request.json(body), max_bytes).await
+    }
+
+    async fn send(&self, request: RequestBuilder, max_bytes: usize) -> Result<Vec<u8>, LlmError> {
         let response = request.send().await;
         let response = self.check_response(response).await?;
         let (bytes, is_whole) = read_body(response, max_bytes).await?;

@@ -17,7 +17,7 @@
 //! | [`demo`] | the built-in demo model |
 //! | [`model_list`], [`discovery`] | lists models, tests a connection, finds model servers on this machine |
 //! | [`embeddings`] | converts texts to vectors, with a provider's model or the local one |
-//! | [`tokens`] | counts tokens |
+//! | [`tokens`] | counts tokens, and cuts a text at a number of tokens |
 
 pub mod anthropic;
 pub mod delta;

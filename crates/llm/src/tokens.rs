@@ -1,5 +1,5 @@
-//! Counts the tokens of a text with the o200k vocabulary; for a text over 100 kB, the count is
-//! estimated from samples.
+//! Counts the tokens of a text with the o200k vocabulary, and cuts a text at a number of tokens. For
+//! a text over 100 kB, the count is estimated from samples.
 //!
 //! Other model families count slightly differently; the budget of a prompt has a reserve for this.
 //! Counting is CPU work, about a millisecond for 20 kB: count long texts in a blocking task.
@@ -45,6 +45,46 @@ pub fn count(text: &str) -> i64 {
     }
     let n_tokens = count_exactly(text);
     i64::try_from(n_tokens).expect("a text of 100 kB has fewer tokens than bytes")
+}
+
+/// Returns the longest beginning of a text that has at most `max_tokens` tokens and at most 100 kB,
+/// up to a character or two.
+pub fn cut(text: &str, max_tokens: usize) -> &str {
+    // A token has at least one byte.
+    if text.len() <= max_tokens {
+        return text;
+    }
+    let text = &text[..text.floor_char_boundary(MAX_COUNTED_BYTES)];
+    let vocabulary = Map::new(VOCABULARY).expect("build.rs writes a valid map");
+    let mut remaining = max_tokens;
+    let mut n_bytes = 0;
+    for piece in pieces(text) {
+        let n_tokens = count_in_piece(&vocabulary, piece.as_bytes());
+        if n_tokens > remaining {
+            n_bytes += cut_piece(&vocabulary, piece, remaining);
+            return &text[..n_bytes];
+        }
+        remaining -= n_tokens;
+        n_bytes += piece.len();
+    }
+    text
+}
+
+/// Returns the length of a beginning of a piece that has at most `max_tokens` tokens. A piece may be
+/// long: in languages without spaces it is a whole sentence.
+fn cut_piece(vocabulary: &Map<&[u8]>, piece: &str, max_tokens: usize) -> usize {
+    let (mut fits, mut exceeds) = (0_usize, piece.len());
+    loop {
+        let middle = piece.floor_char_boundary(fits.midpoint(exceeds));
+        if middle <= fits {
+            return fits;
+        }
+        if count_in_piece(vocabulary, &piece.as_bytes()[..middle]) <= max_tokens {
+            fits = middle;
+        } else {
+            exceeds = middle;
+        }
+    }
 }
 
 /// Estimates the count from evenly spaced samples of the text.
@@ -132,7 +172,7 @@ fn count_in_piece(vocabulary: &Map<&[u8]>, piece: &[u8]) -> usize {
 mod tests {
     use proptest::prelude::*;
 
-    use super::{MAX_COUNTED_BYTES, count};
+    use super::{MAX_COUNTED_BYTES, count, cut};
 
     #[track_caller]
     fn assert_counted_like_the_library(text: &str) {
@@ -178,6 +218,23 @@ mod tests {
             count("<|endoftext|>") > 1,
             "text is never read as a control token"
         );
+    }
+
+    #[test]
+    fn a_text_is_cut_at_the_number_of_tokens() {
+        let words = "A keeper lights the lamp. ".repeat(20);
+        let ideographs = "漢字仮名交文章".repeat(20);
+        for text in [words.as_str(), &ideographs, &"x".repeat(500)] {
+            for max_tokens in [0, 1, 7, 50] {
+                let start = cut(text, max_tokens);
+
+                let max = i64::try_from(max_tokens).unwrap();
+                assert!(text.starts_with(start));
+                assert!(count(start) <= max, "{} of {max}", count(start));
+                assert!(count(start) + 3 >= max, "{} of {max}", count(start));
+            }
+            assert_eq!(cut(text, 1_000), text);
+        }
     }
 
     #[test]

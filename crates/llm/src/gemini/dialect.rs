@@ -65,6 +65,10 @@ impl Dialect for Gemini {
         Box::new(GeminiChunkParser::default())
     }
 
+    fn embeddings_path(&self) -> Option<&'static str> {
+        Some("/openai/embeddings")
+    }
+
     fn model_list_path(&self) -> (&'static str, Option<&'static str>) {
         ("/models", Some("pageSize=1000"))
     }

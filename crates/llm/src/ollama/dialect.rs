@@ -54,6 +54,10 @@ impl Dialect for Ollama {
         matches!(capability, Capability::Json | Capability::Schema)
     }
 
+    fn embeddings_path(&self) -> Option<&'static str> {
+        Some("/v1/embeddings")
+    }
+
     fn chunk_parser(&self) -> Box<dyn ChunkParser> {
         Box::new(OllamaLineParser::default())
     }

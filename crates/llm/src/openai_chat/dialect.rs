@@ -51,6 +51,10 @@ impl Dialect for OpenAiChat {
         capability != Capability::Documents || self.variant == ChatVariant::Openai
     }
 
+    fn embeddings_path(&self) -> Option<&'static str> {
+        Some("/embeddings")
+    }
+
     fn chunk_parser(&self) -> Box<dyn ChunkParser> {
         Box::new(ChatChunkParser)
     }
