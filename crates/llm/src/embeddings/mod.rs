@@ -1,4 +1,12 @@
 //! Modules that convert texts to vectors, with the model of a provider or with the local one.
 
 pub mod breaker;
+pub mod client;
+pub mod clients;
+pub mod error;
 pub mod local;
+pub mod options;
+pub mod request;
+#[cfg(test)]
+mod scripted_server;
+mod vector_cache;
