@@ -38,5 +38,7 @@ pub mod request;
 pub mod role_alternation;
 pub mod secret;
 pub mod stream;
+#[cfg(test)]
+mod test_server;
 pub mod tokens;
 pub mod tool;

@@ -12,7 +12,7 @@ use troupe::server::endpoints;
 fn takes_an_address(name: &str) -> bool {
     let last = name.rsplit('_').next().unwrap_or_default();
     let words = ["url", "urls", "uri", "uris", "href", "endpoint", "webhook"];
-    words.contains(&last) || ["callback", "host", "origin"].contains(&name)
+    words.contains(&last) || ["callback", "host"].contains(&name)
 }
 
 /// `PATCH /api/spaces/{space_id} settings.tool_servers.url` and the like: every field of a body and
@@ -142,6 +142,10 @@ pub fn callers() -> BTreeSet<String> {
     files.map(|(path, _)| path).collect()
 }
 
+fn is_only_for_tests(path: &str) -> bool {
+    path.ends_with("_tests.rs") || path.contains("/test_")
+}
+
 fn sources(folder: &str) -> Vec<(String, String)> {
     let mut found = Vec::new();
     let mut folders = vec![Path::new(folder).to_owned()];
@@ -151,7 +155,7 @@ fn sources(folder: &str) -> Vec<(String, String)> {
             let name = path.to_string_lossy().into_owned();
             if path.is_dir() {
                 folders.push(path);
-            } else if name.ends_with(".rs") && !name.ends_with("_tests.rs") {
+            } else if name.ends_with(".rs") && !is_only_for_tests(&name) {
                 let text = fs::read_to_string(&path).expect("the source is readable");
                 found.push((name, text));
             }

@@ -10,7 +10,7 @@ use super::EmbeddingClient;
 use crate::embeddings::breaker::BreakerState;
 use crate::embeddings::error::EmbeddingError;
 use crate::embeddings::options::{CallKind, EmbeddingOptions};
-use crate::embeddings::scripted_server::{Answer, ScriptedServer, list};
+use crate::test_server::{Answer, ScriptedServer, list};
 
 const DEFAULT: EmbeddingOptions = EmbeddingOptions {
     timeout_s: None,

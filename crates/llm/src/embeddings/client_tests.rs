@@ -5,7 +5,7 @@ use serde_json::json;
 use super::EmbeddingClient;
 use crate::embeddings::clients::EmbeddingClients;
 use crate::embeddings::options::{CallKind, EmbeddingOptions};
-use crate::embeddings::scripted_server::{Answer, ScriptedServer, list, vector_of};
+use crate::test_server::{Answer, ScriptedServer, list, vector_of};
 use crate::tokens;
 
 /// Embeds texts with the default options.

@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use super::{EmbeddingClients, MAX_CLIENTS};
 use crate::embeddings::options::{CallKind, EmbeddingOptions};
-use crate::embeddings::scripted_server::{Answer, ScriptedServer, registry};
 use crate::error::LlmError;
 use crate::registry::{ProviderKind, ProviderSpec, RegistryError};
 use crate::secret::Secret;
+use crate::test_server::{Answer, ScriptedServer, registry};
 
 fn spec() -> ProviderSpec {
     ProviderSpec {

@@ -188,7 +188,7 @@ fn sum_weights(sorted_hashes: &[u64]) -> [f64; DIMENSIONS] {
 
 /// Returns the natural logarithm of a count, which is at least 1.
 ///
-/// It uses only operations that IEEE 754 defines exactly: `f64::ln` may differ in its last bit
+/// It uses only operations that IEEE 754 defines exactly: the logarithm of the standard library may differ in its last bit
 /// between platforms.
 fn ln(count: usize) -> f64 {
     const N_TERMS: u32 = 20; // the last one is below 1e-19

@@ -7,6 +7,4 @@ pub mod error;
 pub mod local;
 pub mod options;
 pub mod request;
-#[cfg(test)]
-mod scripted_server;
-mod vector_cache;
+pub mod vector_cache;

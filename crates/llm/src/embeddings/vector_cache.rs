@@ -17,10 +17,10 @@ use sha2::{Digest, Sha256};
 const MAX_VECTORS: u64 = 1_024;
 
 /// The SHA-256 of a text.
-pub(super) type TextHash = [u8; 32];
+pub(crate) type TextHash = [u8; 32];
 
 /// Returns the key of a text.
-pub(super) fn hash_text(text: &str) -> TextHash {
+pub(crate) fn hash_text(text: &str) -> TextHash {
     Sha256::digest(text.as_bytes()).into()
 }
 
