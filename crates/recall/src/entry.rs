@@ -73,7 +73,7 @@ pub struct RecallScope {
     /// The member for whom the search is made: the speaker, or the person who searches.
     pub member: Option<MembershipId>,
     /// The conversation of the prompt and its ancestors, each with the newest `seq` that belongs to
-    /// it: the fork for an ancestor, `i64::MAX` for the conversation itself. `None`: all
+    /// it: the fork for an ancestor, the largest number for the conversation itself. `None`: all
     /// conversations of the space, branches included.
     pub lineage: Option<BTreeMap<ConversationId, i64>>,
     /// The conversation of the prompt and the first `seq` of its history; what was made only from

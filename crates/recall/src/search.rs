@@ -82,52 +82,56 @@ pub fn search(
     rules: &RecallRules,
     should_stop: &dyn Fn() -> bool,
 ) -> Vec<FoundMemory> {
+    let queries: Vec<_> = queries.iter().map(PreparedQuery::new).collect();
     let mut scored: Vec<ScoredMemory<'_>> = Vec::new();
+    // For each query, the terms that each memory contains.
+    let mut sets: Vec<Vec<TermSet>> = vec![Vec::new(); queries.len()];
     for (n, memory) in index.in_scope(scope).enumerate() {
         if n.is_multiple_of(STOP_CHECK_INTERVAL) && should_stop() {
             return Vec::new();
         }
-        scored.push(ScoredMemory::new(memory));
-    }
-    for query in queries {
-        let query = PreparedQuery::new(query);
-        if !query.score(&mut scored, rules.cosine_range, should_stop) {
-            return Vec::new();
+        let vector_scores = queries
+            .iter()
+            .filter_map(|it| it.vector_score(memory, rules.cosine_range));
+        scored.push(ScoredMemory {
+            memory,
+            vector_score: vector_scores.reduce(f32::max),
+            text_score: 0.0,
+            matched: None,
+        });
+        for (query, sets) in queries.iter().zip(&mut sets) {
+            sets.push(query.terms_of(memory));
         }
+    }
+    for (query, sets) in queries.iter().zip(&sets) {
+        query.score_terms(&mut scored, sets);
     }
     select(fuse(&scored), &scored, rules)
 }
 
-/// A memory in scope and its scores so far.
+/// A memory in scope with its scores.
 struct ScoredMemory<'a> {
     memory: &'a Arc<MemoryEntry>,
     vector_score: Option<f32>,
     text_score: f32,
-    matched: Vec<String>,
+    /// The query with the highest text score, and its terms that the memory contains.
+    matched: Option<(&'a PreparedQuery<'a>, TermSet)>,
 }
 
-impl<'a> ScoredMemory<'a> {
-    fn new(memory: &'a Arc<MemoryEntry>) -> Self {
-        Self {
-            memory,
-            vector_score: None,
-            text_score: 0.0,
-            matched: Vec::new(),
-        }
-    }
-
+impl ScoredMemory<'_> {
     fn best_score(&self) -> f32 {
         self.text_score.max(self.vector_score.unwrap_or(0.0))
     }
 
     fn found(&self, rank: Option<usize>, score: f32) -> FoundMemory {
+        let matched = self.matched.map(|(query, set)| query.names(set));
         FoundMemory {
             memory: self.memory.clone(),
             rank,
             score,
             vector_score: self.vector_score,
             text_score: self.text_score,
-            matched: self.matched.clone(),
+            matched: matched.unwrap_or_default(),
         }
     }
 }
@@ -137,8 +141,10 @@ type TermSet = u64;
 
 struct PreparedQuery<'a> {
     terms: Vec<String>,
-    /// The hash of each term, and its bit.
-    bits: HashMap<u64, TermSet>,
+    /// The hash of each term, and its bit. Ascending.
+    bits: Vec<(u64, TermSet)>,
+    /// The last six bits of the hashes: most terms of a memory are in no query, and are skipped.
+    hash_ends: u64,
     vector: Option<&'a [f32]>,
 }
 
@@ -147,47 +153,25 @@ impl<'a> PreparedQuery<'a> {
         let mut terms = terms(query.text);
         terms.truncate(MAX_TERMS);
         let bits = terms.iter().enumerate();
+        let mut bits: Vec<_> = bits.map(|(n, it)| (term_hash(it), 1 << n)).collect();
+        bits.sort_unstable();
         Self {
-            bits: bits.map(|(n, it)| (term_hash(it), 1 << n)).collect(),
+            hash_ends: bits.iter().fold(0, |ends, it| ends | hash_end(it.0)),
+            bits,
             terms,
             vector: query.vector,
         }
     }
 
-    /// Raises the scores of the memories that fit this query better. Returns `false` if it stopped.
-    fn score(
-        &self,
-        scored: &mut [ScoredMemory<'_>],
-        cosine_range: (f32, f32),
-        should_stop: &dyn Fn() -> bool,
-    ) -> bool {
-        let mut sets = Vec::with_capacity(scored.len());
-        for part in scored.chunks_mut(STOP_CHECK_INTERVAL) {
-            if should_stop() {
-                return false;
-            }
-            for it in part {
-                sets.push(self.terms_of(it.memory));
-                if let Some(score) = self.vector_score(it.memory, cosine_range) {
-                    it.vector_score = Some(score.max(it.vector_score.unwrap_or(0.0)));
-                }
-            }
-        }
-        let weights = self.weights(&sets);
-        let total: f32 = weights.iter().sum();
-        for (it, set) in scored.iter_mut().zip(sets).filter(|(_, set)| *set != 0) {
-            let score = weight_of(set, &weights) / total;
-            if score > it.text_score {
-                it.text_score = score;
-                it.matched = self.names(set);
-            }
-        }
-        true
-    }
-
     fn terms_of(&self, memory: &MemoryEntry) -> TermSet {
-        let bits = memory.terms.iter().filter_map(|it| self.bits.get(it));
-        bits.fold(0, |set, bit| set | bit)
+        let possible = memory
+            .terms
+            .iter()
+            .filter(|it| self.hash_ends & hash_end(**it) != 0);
+        possible.fold(0, |set, term| {
+            let found = self.bits.binary_search_by_key(term, |it| it.0);
+            found.map_or(set, |at| set | self.bits[at].1)
+        })
     }
 
     fn vector_score(&self, memory: &MemoryEntry, (low, high): (f32, f32)) -> Option<f32> {
@@ -195,33 +179,58 @@ impl<'a> PreparedQuery<'a> {
         Some(((cosine - low) / (high - low)).clamp(0.0, 1.0))
     }
 
+    /// Raises the text scores of the memories that fit this query better than earlier ones.
+    fn score_terms<'s>(&'s self, scored: &mut [ScoredMemory<'s>], sets: &[TermSet]) {
+        let weights = self.weights(sets);
+        let total: f32 = weights.iter().sum();
+        for (it, set) in scored.iter_mut().zip(sets).filter(|(_, set)| **set != 0) {
+            let score = weight_of(*set, &weights) / total;
+            if score > it.text_score {
+                it.text_score = score;
+                it.matched = Some((self, *set));
+            }
+        }
+    }
+
     /// Returns the inverse document frequency of each term, as BM25 defines it, except for terms
     /// that no memory contains.
     fn weights(&self, sets: &[TermSet]) -> Vec<f32> {
+        let mut n_containing = [0u32; MAX_TERMS];
+        for set in sets {
+            bits_of(*set).for_each(|n| n_containing[n] += 1);
+        }
         let n_memories = sets.len() as f32;
-        let weight = |n: usize| {
-            let n_containing = sets.iter().filter(|set| **set >> n & 1 == 1).count() as f32;
-            if n_containing == 0.0 {
-                return UNKNOWN_TERM_WEIGHT;
-            }
-            (1.0 + (n_memories - n_containing + 0.5) / (n_containing + 0.5)).ln()
+        let weight = |n: &u32| match *n {
+            0 => UNKNOWN_TERM_WEIGHT,
+            n => (1.0 + (n_memories - n as f32 + 0.5) / (n as f32 + 0.5)).ln(),
         };
-        (0..self.terms.len()).map(weight).collect()
+        n_containing[..self.terms.len()]
+            .iter()
+            .map(weight)
+            .collect()
     }
 
     fn names(&self, set: TermSet) -> Vec<String> {
-        let terms = self.terms.iter().enumerate();
-        let contained = terms.filter(|(n, _)| set >> n & 1 == 1);
-        contained.map(|(_, term)| term.clone()).collect()
+        bits_of(set).map(|n| self.terms[n].clone()).collect()
     }
 }
 
+/// Returns the bit that stands for the last six bits of a hash.
+fn hash_end(hash: u64) -> u64 {
+    1 << (hash % 64)
+}
+
+/// Returns the positions of the bits that are set, ascending.
+fn bits_of(mut set: TermSet) -> impl Iterator<Item = usize> {
+    std::iter::from_fn(move || {
+        let lowest = (set != 0).then(|| set.trailing_zeros() as usize)?;
+        set &= set - 1;
+        Some(lowest)
+    })
+}
+
 fn weight_of(set: TermSet, weights: &[f32]) -> f32 {
-    let weights = weights.iter().enumerate();
-    weights
-        .filter(|(n, _)| set >> n & 1 == 1)
-        .map(|(_, it)| it)
-        .sum()
+    bits_of(set).map(|n| weights[n]).sum()
 }
 
 /// Returns the scalar product, which is the cosine of vectors of length 1. Returns `None` if the

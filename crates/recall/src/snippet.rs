@@ -8,7 +8,7 @@ const CHARS: std::ops::RangeInclusive<usize> = 40..=600;
 /// A word this long that mixes letters and digits is taken for a key.
 const MIN_KEY_CHARS: usize = 20;
 /// What announces a secret, in a folded text.
-const SECRET_WORDS: [&str; 8] = [
+const SECRET_WORDS: [&str; 13] = [
     "password",
     "passwort",
     "passphrase",
@@ -16,6 +16,11 @@ const SECRET_WORDS: [&str; 8] = [
     "api_key",
     "secret key",
     "private key",
+    "contraseña",
+    "mot de passe",
+    "пароль",
+    "パスワード",
+    "비밀번호",
     "密码",
 ];
 /// Words that refer to a person, in a folded text of a script with spaces.

@@ -1,0 +1,98 @@
+//! Measures how long a search takes in spaces with 1,000, 10,000 and 100,000 memories, for two queries
+//! with vectors of 256 dimensions, and what an index with these memories costs in memory. Goals: at most
+//! 5 ms with 1,000 memories and 50 ms with 100,000. Nothing is asserted, because results on a busy
+//! machine are not valid.
+
+// A benchmark prints its results and panics on errors.
+#![allow(clippy::print_stdout, clippy::unwrap_used)]
+
+use std::hint::black_box;
+use std::time::{Duration, Instant};
+
+use base::ids::MemoryId;
+use recall::entry::{MemoryEntry, RecallScope};
+use recall::index::{MemoryChange, MemoryIndex};
+use recall::search::{QueryText, RecallRules, search};
+
+const DIMENSIONS: usize = 256;
+const ROUNDS: usize = 21;
+const WORDS: [&str; 24] = [
+    "harbor", "lantern", "keeper", "storm", "captain", "letter", "garden", "violin", "winter",
+    "bridge", "market", "sister", "promise", "silver", "anchor", "island", "candle", "mirror",
+    "raven", "orchard", "castle", "river", "shadow", "song",
+];
+
+fn main() {
+    for n in [1_000, 10_000, 100_000] {
+        let index = index(n);
+        let mut times: Vec<Duration> = (0..ROUNDS).map(|round| measure(&index, round)).collect();
+        times.sort_unstable();
+        println!(
+            "{n:>7} memories: median {:>6.2} ms, slowest {:>6.2} ms, index {:>5.1} MB",
+            times[ROUNDS / 2].as_secs_f64() * 1_000.0,
+            times[ROUNDS - 1].as_secs_f64() * 1_000.0,
+            index.n_bytes() as f64 / 1e6
+        );
+    }
+}
+
+fn measure(index: &MemoryIndex, round: usize) -> Duration {
+    let newest = sentence(7 * round);
+    let recent = (0..4)
+        .map(|n| sentence(7 * round + n))
+        .collect::<Vec<_>>()
+        .join("\n");
+    let vectors = [vector(round), vector(round + 1)];
+    let queries = [
+        QueryText {
+            text: &newest,
+            vector: Some(&vectors[0]),
+        },
+        QueryText {
+            text: &recent,
+            vector: Some(&vectors[1]),
+        },
+    ];
+    let began = Instant::now();
+    black_box(search(
+        index,
+        &RecallScope::default(),
+        &queries,
+        &RecallRules::default(),
+        &|| false,
+    ));
+    began.elapsed()
+}
+
+fn index(n: usize) -> MemoryIndex {
+    let memories = (0..n).map(|n| {
+        MemoryChange::Stored(MemoryEntry {
+            vector: Some(vector(n).into()),
+            tokens: 30,
+            ..MemoryEntry::new(MemoryId(i64::try_from(n).unwrap()), &sentence(n))
+        })
+    });
+    MemoryIndex::default().with_changes(1, memories)
+}
+
+/// A sentence of twelve words, one of which only every thousandth has.
+fn sentence(n: usize) -> String {
+    let words = (0..11).map(|at| WORDS[(n * 31 + at * (n % 13 + 1)) % WORDS.len()]);
+    let words: Vec<&str> = words.collect();
+    format!("Ann: {} name{}", words.join(" "), n % 1_000)
+}
+
+/// A vector of length 1 that depends on `n`.
+fn vector(n: usize) -> Vec<f32> {
+    let mut state = n as u32 ^ 0x9e37_79b9;
+    let numbers = (0..DIMENSIONS).map(|_| {
+        // Xorshift.
+        state ^= state << 13;
+        state ^= state >> 17;
+        state ^= state << 5;
+        state as f32 / u32::MAX as f32 - 0.5
+    });
+    let numbers: Vec<f32> = numbers.collect();
+    let length = numbers.iter().map(|it| it * it).sum::<f32>().sqrt();
+    numbers.iter().map(|it| it / length).collect()
+}
