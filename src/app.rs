@@ -30,6 +30,8 @@ use crate::db::clock_offset;
 use crate::db::connect::{Db, DbOptions};
 use crate::db::sqlite::ownership::Ownership;
 use crate::db::sqlite::{file_lock, file_permissions, ownership};
+use crate::memories::learning::learning_job::LearningJob;
+use crate::memories::learning::message_learning::LearningServices;
 use crate::providers::call_metrics::ProviderMetrics;
 use crate::providers::encryption::SecretCipher;
 use crate::providers::provider_factory::ProviderFactory;
@@ -66,6 +68,8 @@ pub struct App {
     pub engine: RunEngine,
     /// Imports of chats and spaces.
     pub imports: ImportServices,
+    /// Learning from messages.
+    pub learning: LearningJob,
     /// HTTP client for addresses that members give.
     pub web: WebFetcher,
     /// Operations behind `/v1/responses`.
@@ -148,6 +152,16 @@ impl App {
             (tool_runtime.clone(), mcp_tool_cache),
             RunSettings::new(&config),
         ));
+        let learning = LearningJob::new(
+            LearningServices {
+                db: db.clone(),
+                clock: clock.clone(),
+                node: engine.context().node.clone(),
+                heartbeat: config.run_heartbeat,
+                stale_after: config.run_stale_after,
+            },
+            shutdown.clone(),
+        );
         let presence = Presence::start(hub.clone(), &shutdown);
         let typing = Typing::start(hub.clone(), clock.clone(), &shutdown);
         let relay = RunClusterReceiver {
@@ -199,6 +213,7 @@ impl App {
             hub,
             engine,
             imports,
+            learning,
             responses,
             web,
             models,

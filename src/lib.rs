@@ -24,8 +24,9 @@ pub mod providers;
 pub mod spaces;
 // Conversations and messages.
 pub mod conversations;
-// Active lorebooks, rounds, speaker selection.
+// Active lorebooks, memories, rounds, speaker selection.
 pub mod lorebooks;
+pub mod memories;
 pub mod rounds;
 pub mod speakers;
 // Prompts.

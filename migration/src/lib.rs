@@ -48,6 +48,7 @@ mod m20261123_000071_leases_of_jobs;
 mod m20261126_000072_roster_revisions;
 mod m20261126_000073_slots_of_rounds;
 mod m20261127_000074_tokens_of_conversations;
+mod m20261127_000075_memories;
 
 /// The steps, in order.
 pub struct Migrator;
@@ -96,6 +97,7 @@ impl MigratorTrait for Migrator {
             Box::new(m20261126_000072_roster_revisions::Migration),
             Box::new(m20261126_000073_slots_of_rounds::Migration),
             Box::new(m20261127_000074_tokens_of_conversations::Migration),
+            Box::new(m20261127_000075_memories::Migration),
         ]
     }
 }

@@ -1,10 +1,13 @@
 //! Creates branches, conversations that start with copies of another conversation's messages up to
-//! a given message: inserts the row, and copies messages and swipes at once or batch by batch.
+//! a given message: inserts the row, and copies messages and swipes at once or batch by batch. Loads
+//! the ancestors of a branch.
 //!
 //! **Invariant:** the database copies the rows; the number of statements does not depend on the
 //! number of messages, and every database executes the same ones. A copy keeps its position, its
 //! swipes and the active one; `origin_message_id` names the message it was copied from. A branch
 //! that is copied in several batches is hidden until it is complete.
+
+use std::collections::BTreeMap;
 
 use base::clock::Timestamp;
 use base::ids::ConversationId;
@@ -58,6 +61,7 @@ pub async fn insert_branch(
         is_hidden: new.is_hidden,
         text_bytes: new.text_bytes,
         tokens_used: 0,
+        unlearned_from_seq: None,
         ..parent.clone() // settings and variables are copied
     }
     .into_active_model()
@@ -245,4 +249,29 @@ fn insert_select<C: IntoIden + Copy>(
         .select_from(rows)
         .expect("columns and values come from the same list");
     insert
+}
+
+/// Returns the conversation and its ancestors, each with the newest `seq` that belongs to the
+/// conversation: the largest number for itself, the fork for an ancestor. With two queries for each ancestor.
+///
+/// # Errors
+/// Returns an error when the database fails.
+pub async fn load_lineage(
+    db: &impl ConnectionTrait,
+    row: &conversation::Model,
+) -> Result<BTreeMap<ConversationId, i64>, DbErr> {
+    let mut lineage = BTreeMap::from([(row.id, i64::MAX)]);
+    let mut next = row.forked_from_message_id;
+    while let Some(fork) = next {
+        let Some(fork) = message::find(db, fork).await? else {
+            break;
+        };
+        // A damaged row could be its own ancestor.
+        if lineage.insert(fork.conversation_id, fork.seq).is_some() {
+            break;
+        }
+        let parent = conversation::find_visible(db, fork.conversation_id).await?;
+        next = parent.and_then(|it| it.forked_from_message_id);
+    }
+    Ok(lineage)
 }

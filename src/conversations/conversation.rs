@@ -62,6 +62,9 @@ pub struct Model {
     /// The tokens of its runs and copilot candidates. Those of a run are added in the transaction that
     /// ends it, or right afterwards if it was canceled.
     pub tokens_used: i64,
+    /// The first message from which the memory has not learned yet; `None` if no task to learn is
+    /// queued.
+    pub unlearned_from_seq: Option<i64>,
 }
 
 #[derive(Clone, Copy, Debug, EnumIter, DeriveRelation)]
@@ -211,6 +214,7 @@ pub async fn save_counters(
         .value(Column::AutoModeTurns, row.auto_mode_turns)
         .value(Column::TextBytes, row.text_bytes)
         .value(Column::TokensUsed, row.tokens_used)
+        .value(Column::UnlearnedFromSeq, row.unlearned_from_seq)
         .and_where(Expr::col(Column::Id).eq(row.id))
         .returning(number)
         .to_owned();
@@ -355,20 +359,6 @@ pub fn hidden_ids() -> SelectStatement {
         .and_where(Expr::cust("is_hidden"))
         .union(UnionType::All, ids().and_where(imported).to_owned())
         .to_owned()
-}
-
-/// Adds to the size of the texts stored in a conversation.
-pub async fn add_text_bytes(
-    tx: &impl ConnectionTrait,
-    id: ConversationId,
-    bytes: i64,
-) -> Result<(), DbErr> {
-    Entity::update_many()
-        .col_expr(Column::TextBytes, Expr::col(Column::TextBytes).add(bytes))
-        .filter(Column::Id.eq(id))
-        .exec(tx)
-        .await
-        .map(drop)
 }
 
 /// Returns the number of branches and threads of a conversation.

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use base::ids::{ConversationId, UserId};
 use moka::sync::Cache;
+use sea_orm::sea_query::{Expr, ExprTrait};
 use sea_orm::{
     ColumnTrait, ConnectionTrait, DbErr, EntityTrait, JoinType, QueryFilter, QuerySelect,
     RelationTrait,
@@ -114,4 +115,21 @@ async fn find_owner(
         .one(db)
         .await?;
     Ok(owner.flatten())
+}
+
+/// Adds to the size of the texts stored in a conversation.
+pub async fn add_text_bytes(
+    tx: &impl ConnectionTrait,
+    id: ConversationId,
+    bytes: i64,
+) -> Result<(), DbErr> {
+    conversation::Entity::update_many()
+        .col_expr(
+            conversation::Column::TextBytes,
+            Expr::col(conversation::Column::TextBytes).add(bytes),
+        )
+        .filter(conversation::Column::Id.eq(id))
+        .exec(tx)
+        .await
+        .map(drop)
 }

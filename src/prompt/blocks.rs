@@ -1,7 +1,7 @@
 //! Defines `PromptBlock`, a part of a prompt that is ordered, dropped if necessary and shown to
 //! users, and converts blocks to the messages for the model.
 
-use base::ids::MessageId;
+use base::ids::{MemoryId, MessageId};
 use base::prompt_role::PromptRole;
 use llm::request::Message;
 use llm::tool::{AnsweredCall, Attachment, ToolCall};
@@ -26,6 +26,8 @@ pub enum BlockKind {
     AuthorNote,
     /// The Character's Note (depth prompt) of a card.
     DepthPrompt,
+    /// The recalled memories.
+    Memory,
     NewChat,
     History,
     GroupNudge,
@@ -53,6 +55,8 @@ pub enum BlockOrigin {
     },
     /// The activated lore entry with this index.
     Lore(usize),
+    /// These memories.
+    Memories(Vec<MemoryId>),
 }
 
 /// What a message carries besides its text. Always empty for messages of a space.

@@ -67,6 +67,7 @@ fn eviction_order(blocks: &[PromptBlock], examples: ExampleMessagesMode) -> Vec<
     };
     let mut lore: Vec<usize> = of(BlockKind::Lore).collect();
     lore.sort_by_key(|at| blocks[*at].priority);
+    lore.extend(of(BlockKind::Memory));
     let mut lines: Vec<usize> = of(BlockKind::History).collect();
     lines.pop(); // the newest message is kept
     lines.retain(|at| !blocks[*at].is_required);

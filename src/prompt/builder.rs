@@ -18,8 +18,13 @@ use crate::prompt::budget::{ContextOverflow, fit_blocks};
 use crate::prompt::context::PromptContext;
 use crate::prompt::depth_insertion::Injection;
 use crate::prompt::lore::LoreReport;
+use crate::prompt::memory_block::RecordedRecall;
 use crate::prompt::sections::Sections;
 use crate::prompt::{card_texts, depth_insertion, history, lore};
+
+/// The number of messages after the memories, so that the prompt before them stays the same while a
+/// conversation grows.
+const MEMORY_DEPTH: usize = 4;
 
 /// A finished prompt with the details of its construction.
 #[derive(Clone, Debug)]
@@ -42,6 +47,8 @@ pub struct BuiltPrompt {
     pub preset: Preset,
     /// The activated and the dropped lore.
     pub lore: LoreReport,
+    /// Which memories are recalled and why, and what came close.
+    pub recalls: Vec<RecordedRecall>,
     /// The changes to store if the run succeeds.
     pub effects: PromptEffects,
 }
@@ -96,12 +103,23 @@ pub fn build(
         speaker: speaker.unwrap_or_default(),
         preset,
         lore: lore.report(&blocks),
+        recalls: recalls(context, &blocks),
         effects: PromptEffects {
             timed_effects: lore.timed_effects(),
             variables: environment.variables.into_inner().changes,
         },
         blocks,
     })
+}
+
+/// Returns what was recalled. Memories that did not fit have no rank.
+fn recalls(context: &PromptContext, blocks: &[PromptBlock]) -> Vec<RecordedRecall> {
+    let mut recalls = context.memories.found.clone();
+    let is_dropped = |it: &PromptBlock| it.kind == BlockKind::Memory && it.dropped;
+    if blocks.iter().any(is_dropped) {
+        recalls.iter_mut().for_each(|it| it.rank = None);
+    }
+    recalls
 }
 
 impl BuiltPrompt {
@@ -188,7 +206,7 @@ fn applies(entry: &PresetEntry, trigger: GenerationTrigger) -> bool {
 }
 
 /// Returns the blocks inserted among the messages in addition to preset entries: depth prompts of
-/// cards, lore, and the author's note last, where its influence is strongest.
+/// cards, lore, memories, and the author's note last, where its influence is strongest.
 fn depth_injections(sections: &Sections<'_>, note: Vec<PromptBlock>) -> Vec<Injection> {
     let usual = |depth, block| Injection {
         depth,
@@ -210,9 +228,11 @@ fn depth_injections(sections: &Sections<'_>, note: Vec<PromptBlock>) -> Vec<Inje
     });
     let lore = sections.lore.depth_blocks().into_iter();
     let lore = lore.map(|(depth, block)| usual(depth, block));
+    let memories = sections.memories();
+    let memories = memories.map(|it| usual(MEMORY_DEPTH, it));
     let depth = sections.context.note.depth;
     let note = note.into_iter().map(|it| usual(depth, it));
-    cards.chain(lore).chain(note).collect()
+    cards.chain(lore).chain(memories).chain(note).collect()
 }
 
 #[cfg(test)]

@@ -13,7 +13,7 @@ use super::{PromptContext, build};
 use crate::conversations::message::MessageRole;
 use crate::prompt::author_note::AuthorNote;
 use crate::prompt::budget::ContextOverflow;
-use crate::prompt::context::{HistoryLine, LoreInput, PromptMember, PromptUser};
+use crate::prompt::context::{HistoryLine, LoreInput, PromptMember, PromptUser, RecalledMemories};
 use crate::spaces::membership::{MembershipKind, MembershipStatus, Participation};
 use crate::spaces::space::CardHandlingMode;
 
@@ -97,6 +97,7 @@ pub fn solo() -> PromptContext {
         trigger: GenerationTrigger::Normal,
         note: AuthorNote::default(),
         lore: LoreInput::default(),
+        memories: RecalledMemories::default(),
         n_user_turns: 1,
         allows_other_speakers: false,
         impersonation_request: None,

@@ -17,6 +17,7 @@ use tavern::presets::complete_preset::{GenerationTrigger, Preset};
 use crate::conversations::message::MessageRole;
 use crate::prompt::author_note::AuthorNote;
 use crate::prompt::blocks::BlockPayload;
+use crate::prompt::memory_block::{MemoryLine, RecordedRecall};
 use crate::spaces::membership::{MembershipKind, MembershipStatus, Participation};
 use crate::spaces::space::CardHandlingMode;
 
@@ -45,6 +46,8 @@ pub struct PromptContext {
     pub note: AuthorNote,
     /// The lorebooks whose entries may activate.
     pub lore: LoreInput,
+    /// The memories that were recalled for it.
+    pub memories: RecalledMemories,
     /// The number of user messages.
     pub n_user_turns: i64,
     /// A reply is not cut where another member begins to speak.
@@ -130,6 +133,15 @@ pub struct HistoryLine {
     pub payload: BlockPayload,
     /// It must not be dropped; if it does not fit, the prompt is refused.
     pub is_required: bool,
+}
+
+/// What was recalled for a prompt.
+#[derive(Clone, Debug, Default)]
+pub struct RecalledMemories {
+    /// The memories that it contains.
+    pub lines: Vec<MemoryLine>,
+    /// Why these are recalled, best first, and then what came close.
+    pub found: Vec<RecordedRecall>,
 }
 
 /// The lorebooks of a prompt and the state of their scan.

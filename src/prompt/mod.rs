@@ -17,6 +17,7 @@ pub mod greeting;
 pub mod history;
 pub mod loading;
 pub mod lore;
+pub mod memory_block;
 pub mod record;
 pub mod sections;
 pub mod space_variable;

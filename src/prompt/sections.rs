@@ -10,10 +10,11 @@ use tavern::macros::environment::MacroEnvironment;
 use tavern::macros::expansion::expand;
 use tavern::presets::complete_preset::{ExampleMessagesMode, PresetEntry, PromptSlot};
 
-use crate::prompt::blocks::{BlockKind, PromptBlock};
+use crate::prompt::blocks::{BlockKind, BlockOrigin, PromptBlock};
 use crate::prompt::card_texts::{CardTexts, EXAMPLE_MARK};
 use crate::prompt::context::PromptContext;
 use crate::prompt::lore::PromptLore;
+use crate::prompt::memory_block;
 
 /// Builds the blocks of one context. Blank blocks are omitted.
 pub struct Sections<'a> {
@@ -152,6 +153,17 @@ impl Sections<'_> {
             block.joins = n > 0;
         }
         blocks
+    }
+
+    /// Returns the block of the recalled memories. Macros in it are not expanded.
+    pub fn memories(&self) -> Option<PromptBlock> {
+        let lines = &self.context.memories.lines;
+        let text = memory_block::render(lines, self.context.now)?;
+        let ids = lines.iter().map(|it| it.id).collect();
+        Some(PromptBlock {
+            origin: BlockOrigin::Memories(ids),
+            ..PromptBlock::new(BlockKind::Memory, "Memories", PromptRole::System, text)
+        })
     }
 
     /// Returns the texts that end the reply.

@@ -58,6 +58,7 @@ impl RunEngine {
             is_hidden: false,
             text_bytes: 0,
             tokens_used: 0,
+            unlearned_from_seq: None,
         };
         let row: conversation::Model = self
             .context

@@ -21,7 +21,7 @@ use crate::db::backend::Backend;
 use crate::runs::error::EngineError;
 use crate::runs::reading::views;
 use crate::runs::scheduling::command::{Command, CommandError};
-use crate::runs::scheduling::scheduler;
+use crate::runs::scheduling::{scheduler, space_changes};
 use crate::runs::services::RunServices;
 use crate::runs::store::run;
 use crate::spaces::events;
@@ -240,7 +240,7 @@ impl BatchContext<'_> {
         let began = Instant::now();
         let live = deletion::list_active_conversations(self.context.db.reader(), space).await?;
         for id in live {
-            scheduler::cancel_for_deletion(self.context, id)
+            space_changes::cancel_for_deletion(self.context, id)
                 .await
                 .map_err(batch_error)?;
         }

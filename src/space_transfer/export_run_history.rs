@@ -257,7 +257,8 @@ fn run_document(
     let prompt = prompt.map(|it| document::ExportedPrompt {
         record: it
             .record
-            .remap_messages(|id| seqs.get(&id).copied().map(MessageId)),
+            .remap_messages(|id| seqs.get(&id).copied().map(MessageId))
+            .without_memories(),
         created_at: it.created_at,
     });
     document::ExportedRun {

@@ -218,7 +218,7 @@ impl HistoryRows {
         self.authorships.extend(wrote);
         if let Some(prompt) = run.prompt {
             let named = |seq: MessageId| ids.message(Some(seq.0));
-            let mut record = prompt.record.remap_messages(named);
+            let mut record = prompt.record.remap_messages(named).without_memories();
             // Characters have other ids on this server.
             record.cards = None;
             // Lorebook entries have other ids on this server.

@@ -118,6 +118,8 @@ fn new_model(owner: Option<UserId>, now: Timestamp) -> Model {
         settings_version: 0,
         unattributed_tokens: 0,
         roster_rev: 0,
+        memory_version: 0,
+        memory_reset_version: 0,
         token_limit: 0,
         is_hidden: false,
         created_at: now,

@@ -46,6 +46,10 @@ pub struct Model {
     /// Incremented by triggers with each change of an active membership, except of one whose copilot
     /// is on.
     pub roster_rev: i64,
+    /// Increases with each change of a memory. 0: nothing was ever remembered.
+    pub memory_version: i64,
+    /// The `memory_version` at which a memory was last deleted without a trace.
+    pub memory_reset_version: i64,
 }
 
 #[derive(Clone, Copy, Debug, EnumIter, DeriveRelation)]
@@ -104,6 +108,41 @@ pub async fn add_unattributed_tokens(
         )
         .filter(Column::Id.eq(id))
         .exec(db)
+        .await?;
+    Ok(())
+}
+
+/// Increments the version of the memories and returns it. The changed memories get this version. Locks
+/// the space.
+///
+/// # Errors
+/// Returns a database error if the statement fails or the space does not exist.
+pub async fn next_memory_version(tx: &impl ConnectionTrait, id: SpaceId) -> Result<i64, DbErr> {
+    let updated = Entity::update_many()
+        .col_expr(
+            Column::MemoryVersion,
+            Expr::col(Column::MemoryVersion).add(1),
+        )
+        .filter(Column::Id.eq(id))
+        .exec_with_returning(tx)
+        .await?;
+    let gone = || DbErr::RecordNotFound(id.to_string());
+    Ok(updated.first().ok_or_else(gone)?.memory_version)
+}
+
+/// Records that memories disappeared without a trace, so that no node keeps the memories that it has
+/// loaded. Does nothing if nothing was ever remembered.
+///
+/// # Errors
+/// Returns an error when the database fails.
+pub async fn reset_memory_version(tx: &impl ConnectionTrait, id: SpaceId) -> Result<(), DbErr> {
+    let next = || Expr::col(Column::MemoryVersion).add(1);
+    Entity::update_many()
+        .col_expr(Column::MemoryVersion, next())
+        .col_expr(Column::MemoryResetVersion, next())
+        .filter(Column::Id.eq(id))
+        .filter(Column::MemoryVersion.gt(0))
+        .exec(tx)
         .await?;
     Ok(())
 }

@@ -233,5 +233,6 @@ pub fn new_conversation(space: SpaceId, now: Timestamp) -> conversation::Model {
         is_hidden: false,
         text_bytes: 0,
         tokens_used: 0,
+        unlearned_from_seq: None,
     }
 }

@@ -19,7 +19,7 @@ use crate::characters::quota::{QuotaError, QuotaExceeded};
 use crate::conversations::chats::chat_authors::{AuthorName, AuthorTarget};
 use crate::conversations::chats::import_job;
 use crate::conversations::message::{MessageRole, Visibility};
-use crate::conversations::{conversation, message, newest_messages, swipe, timeline};
+use crate::conversations::{conversation, message, newest_messages, swipe, text_quota, timeline};
 use crate::db::connect::Db;
 use crate::spaces::{lifecycle, membership, roster_changes, space};
 
@@ -268,7 +268,7 @@ pub async fn insert_messages(
         .exec_without_returning(tx)
         .await?;
     let n_bytes = i64::try_from(n_bytes).unwrap_or(i64::MAX);
-    conversation::add_text_bytes(tx, conversation, n_bytes).await?;
+    text_quota::add_text_bytes(tx, conversation, n_bytes).await?;
     let ids = ids_after(tx, conversation, after).await?;
     let texts = texts_of
         .into_iter()

@@ -64,6 +64,7 @@ pub async fn hide_conversation(
                 return Ok(None);
             }
             hide(tx, id).await?;
+            space::reset_memory_version(tx, row.space_id).await?;
             let subject = JobSubject {
                 space: row.space_id,
                 conversation: Some(id),

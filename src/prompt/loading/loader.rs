@@ -1,5 +1,5 @@
 //! Loads all inputs of a prompt of a stored conversation: members, cards, preset, author's note,
-//! messages, variables and lorebooks.
+//! messages, variables, lorebooks and memories.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -15,15 +15,19 @@ use tavern::presets::complete_preset::{GenerationTrigger, Preset};
 use crate::characters::card_cache::{CardCache, CharacterCard};
 use crate::conversations::conversation;
 use crate::conversations::message::MessageRole;
+use crate::db::connect::Db;
+use crate::memories::index_cache::MemoryIndexes;
 use crate::presets::resolve;
 use crate::presets::resolve::PresetLayers;
 use crate::prompt::author_note::AuthorNote;
 use crate::prompt::blocks::BlockPayload;
-use crate::prompt::context::{HistoryLine, LoreInput, PromptContext, PromptMember, PromptUser};
+use crate::prompt::context::{
+    HistoryLine, LoreInput, PromptContext, PromptMember, PromptUser, RecalledMemories,
+};
 use crate::prompt::loading::history_cache::HistoryCache;
 use crate::prompt::loading::history_query::HistoryMessage;
 use crate::prompt::loading::lore_loader::LoreLoader;
-use crate::prompt::loading::{history_query, lore_loader};
+use crate::prompt::loading::{history_query, lore_loader, memory_loader};
 use crate::prompt::{author_note, space_variable};
 use crate::providers::provider;
 use crate::spaces::{membership, space};
@@ -57,14 +61,16 @@ pub struct PromptScope {
 pub struct PromptCaches {
     pub histories: HistoryCache,
     pub cards: CardCache,
+    pub memories: MemoryIndexes,
 }
 
 /// Loads the inputs of a prompt. Returns `None` if the conversation does not exist.
 pub async fn load(
-    db: &impl ConnectionTrait,
+    pools: &Db,
     caches: &PromptCaches,
     request: PromptRequest<'_>,
 ) -> Result<Option<PromptContext>, DbErr> {
+    let db = pools.reader();
     let found = conversation::find_with_space(db, request.conversation).await?;
     let Some((conversation, space)) = found else {
         return Ok(None);
@@ -77,17 +83,18 @@ pub async fn load(
         space,
         memberships,
     };
-    let prompt = load_in_scope(db, caches, request, scope).await?;
+    let prompt = load_in_scope(pools, caches, request, scope).await?;
     Ok(Some(prompt))
 }
 
 /// Loads the inputs of a prompt in a conversation that is already loaded.
 pub async fn load_in_scope(
-    db: &impl ConnectionTrait,
+    pools: &Db,
     caches: &PromptCaches,
     request: PromptRequest<'_>,
     scope: PromptScope,
 ) -> Result<PromptContext, DbErr> {
+    let db = pools.reader();
     let PromptScope {
         conversation,
         space,
@@ -151,6 +158,8 @@ pub async fn load_in_scope(
         speaker: find_character(&context, &memberships, &characters),
     };
     context.lore = lore_loader::load(db, &context, loader).await?;
+    context.memories =
+        memory_loader::load(pools, &caches.memories, &context, (&conversation, space)).await;
     Ok(context)
 }
 
@@ -215,6 +224,7 @@ pub(super) fn empty_context(speaking: &SpeakerContext<'_>, preset: Preset) -> Pr
         trigger: speaking.kind,
         note: AuthorNote::default(),
         lore: LoreInput::default(),
+        memories: RecalledMemories::default(),
         n_user_turns: 1,
         allows_other_speakers: false,
         impersonation_request: None,

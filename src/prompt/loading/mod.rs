@@ -5,3 +5,4 @@ pub mod history_cache;
 pub mod history_query;
 pub mod loader;
 pub mod lore_loader;
+pub mod memory_loader;

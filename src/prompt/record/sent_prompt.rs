@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use base::ids::{CharacterId, MessageId};
+use base::ids::{CharacterId, MemoryId, MessageId};
 use base::prompt_role::PromptRole;
 use sea_orm::FromJsonQueryResult;
 use serde::{Deserialize, Serialize};
@@ -12,6 +12,7 @@ use tavern::macros::card_use::CardUse;
 use crate::prompt::blocks::{BlockKind, BlockOrigin, PromptBlock, RecordedText};
 use crate::prompt::builder::BuiltPrompt;
 use crate::prompt::lore::LoreReport;
+use crate::prompt::memory_block::RecordedRecall;
 
 /// The maximum text of a stored block, in bytes.
 const MAX_TEXT_BYTES: usize = 64 * 1024;
@@ -34,6 +35,9 @@ pub struct SentPrompt {
     pub styles: Vec<RecordedBlock>,
     pub pieces: Vec<RecordedPiece>,
     pub lore: LoreReport,
+    /// Which memories were recalled and why, and what came close.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub recalls: Vec<RecordedRecall>,
     pub total_tokens: i64,
     pub limit_tokens: i64,
     pub dropped_messages: usize,
@@ -79,6 +83,9 @@ pub struct RecordedBlock {
     /// The message of a history block, in a record without styles.
     #[serde(rename = "said", default, skip_serializing_if = "Option::is_none")]
     pub source: Option<RecordedText>,
+    /// The memories that are its text.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub memories: Vec<MemoryId>,
 }
 
 /// The current text of a message, and whether it changed after it was sent.
@@ -104,6 +111,7 @@ impl SentPrompt {
             styles,
             pieces,
             lore: built.lore.clone(),
+            recalls: built.recalls.clone(),
             total_tokens: built.total_tokens,
             limit_tokens: built.limit_tokens,
             dropped_messages: built.dropped_messages,
@@ -150,11 +158,31 @@ impl SentPrompt {
         self
     }
 
-    /// Returns the blocks with the current texts of messages; the text of a deleted message is
-    /// empty.
+    /// Returns the memories that are needed to show it.
+    pub fn memories(&self) -> Vec<MemoryId> {
+        let recalled = self.recalls.iter().map(|it| it.memory);
+        let in_blocks = self.pieces.iter().flat_map(|it| match it {
+            RecordedPiece::Block(block) => block.memories.as_slice(),
+            RecordedPiece::Message(_) => &[],
+        });
+        recalled.chain(in_blocks.copied()).collect()
+    }
+
+    /// Removes the memories, which exist only in their space: their block stays, without text.
+    pub fn without_memories(mut self) -> Self {
+        self.recalls.clear();
+        for block in self.blocks_mut() {
+            block.memories.clear();
+        }
+        self
+    }
+
+    /// Returns the blocks with the current texts of messages and memories; what was deleted is
+    /// missing.
     pub fn into_blocks(
         self,
         present: impl Fn(RecordedText) -> Option<TextState>,
+        remembered: impl Fn(&[MemoryId]) -> TextState,
     ) -> Vec<PromptBlock> {
         let is_old = self.cards.is_none();
         let styles = self.styles;
@@ -162,6 +190,10 @@ impl SentPrompt {
         let shown = blocks.filter_map(|it| it.into_block(&styles)).map(|it| {
             let found = it.source.map(&present);
             let (text, is_changed) = match found {
+                None if it.kind == BlockKind::Memory => {
+                    let now = remembered(&it.memories);
+                    (now.text, now.is_changed)
+                }
                 None => (it.text, false),
                 Some(None) => (String::new(), true),
                 Some(Some(now)) => (it.text + &now.text, now.is_changed),
@@ -253,7 +285,12 @@ fn to_piece(block: RecordedBlock, styles: &mut Vec<RecordedBlock>) -> RecordedPi
 fn to_recorded_block(block: &PromptBlock) -> RecordedBlock {
     let (text, source) = match &block.origin {
         BlockOrigin::Message { source, before } => (before.as_str(), Some(*source)),
+        BlockOrigin::Memories(_) => ("", None),
         BlockOrigin::Written | BlockOrigin::Lore(_) => (block.text.as_str(), None),
+    };
+    let memories = match &block.origin {
+        BlockOrigin::Memories(ids) => ids.clone(),
+        _ => Vec::new(),
     };
     let max_bytes = if block.dropped {
         MAX_DROPPED_TEXT_BYTES
@@ -274,6 +311,7 @@ fn to_recorded_block(block: &PromptBlock) -> RecordedBlock {
         // PostgreSQL does not store NUL in JSON.
         text: kept.replace('\0', "") + suffix,
         source,
+        memories,
     }
 }
 
@@ -283,7 +321,7 @@ fn is_false(it: &bool) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use base::ids::MessageId;
+    use base::ids::{MemoryId, MessageId};
     use serde_json::json;
 
     use super::{SentPrompt, TextState};
@@ -298,7 +336,11 @@ mod tests {
 
     fn shown(record: serde_json::Value) -> Vec<(String, i64, String)> {
         let record: SentPrompt = serde_json::from_value(record).expect("a record");
-        let blocks = record.into_blocks(texts).into_iter();
+        let nothing = |_: &[MemoryId]| TextState {
+            text: String::new(),
+            is_changed: false,
+        };
+        let blocks = record.into_blocks(texts, nothing).into_iter();
         blocks
             .map(|it| (it.name.unwrap_or_default(), it.tokens, it.text))
             .collect()

@@ -1,49 +1,83 @@
-//! Loads the stored prompt of a run, with the current texts of the messages that it refers to.
+//! Loads the stored prompt of a run, with the current texts of the messages and memories that it
+//! refers to.
 
 use std::collections::HashMap;
 
-use base::ids::{MessageId, RunId};
+use base::clock::Timestamp;
+use base::ids::{MemoryId, MessageId, RunId, SpaceId};
 use sea_orm::{ColumnTrait, ConnectionTrait, DbErr, EntityTrait, QueryFilter};
 
 use crate::conversations::{message, swipe};
+use crate::memories::memory;
 use crate::prompt::blocks::RecordedText;
+use crate::prompt::memory_block;
+use crate::prompt::memory_block::MemoryLine;
 use crate::prompt::record::run_prompt;
 use crate::prompt::record::sent_prompt::{SentPrompt, TextState};
 
 /// The number of messages in one query.
 const PAGE_SIZE: usize = 1_000;
 
-/// Returns the prompt of a run with its messages, or `None` if none is stored.
+/// Returns the prompt of a run of this space with its texts, or `None` if none is stored.
 pub async fn load_for_run(
     db: &impl ConnectionTrait,
+    space: SpaceId,
     run: RunId,
-) -> Result<Option<(SentPrompt, MessageTexts)>, DbErr> {
+) -> Result<Option<(SentPrompt, RecordedTexts)>, DbErr> {
     let Some(row) = run_prompt::Entity::find_by_id(run).one(db).await? else {
         return Ok(None);
     };
-    let mut texts = MessageTexts::default();
+    let memories = match row.record.memories() {
+        ids if ids.is_empty() => Vec::new(),
+        ids => memory::list_in_space(db, space, ids).await?,
+    };
+    let mut texts = RecordedTexts {
+        messages: HashMap::new(),
+        memories: memories.into_iter().map(|it| (it.id, it)).collect(),
+        sent_at: row.created_at,
+    };
     for piece in row.record.recorded_texts().chunks(PAGE_SIZE) {
-        texts.load_texts(db, piece, row.created_at).await?;
+        texts.load_messages(db, piece).await?;
     }
     Ok(Some((row.record, texts)))
 }
 
-/// The current texts of messages.
-#[derive(Debug, Default)]
-pub struct MessageTexts(HashMap<RecordedText, TextState>);
+/// The current texts of messages and memories.
+#[derive(Debug)]
+pub struct RecordedTexts {
+    messages: HashMap<RecordedText, TextState>,
+    memories: HashMap<MemoryId, memory::Model>,
+    sent_at: Timestamp,
+}
 
-impl MessageTexts {
+impl RecordedTexts {
     /// Returns the current text, or `None` if the message was deleted.
     pub fn get(&self, source: RecordedText) -> Option<TextState> {
-        self.0.get(&source).cloned()
+        self.messages.get(&source).cloned()
     }
 
-    async fn load_texts(
+    /// Returns a memory, unless it was deleted.
+    pub fn memory(&self, id: MemoryId) -> Option<&memory::Model> {
+        self.memories.get(&id)
+    }
+
+    /// Returns the block of these memories, without those that were deleted.
+    pub fn memory_block(&self, ids: &[MemoryId]) -> TextState {
+        let found: Vec<_> = ids.iter().filter_map(|it| self.memory(*it)).collect();
+        let lines: Vec<_> = found.iter().map(|it| MemoryLine::from(*it)).collect();
+        let is_edited = found.iter().any(|it| it.updated_at > self.sent_at);
+        TextState {
+            text: memory_block::render(&lines, self.sent_at).unwrap_or_default(),
+            is_changed: is_edited || found.len() < ids.len(),
+        }
+    }
+
+    async fn load_messages(
         &mut self,
         db: &impl ConnectionTrait,
         all: &[RecordedText],
-        sent_at: base::clock::Timestamp,
     ) -> Result<(), DbErr> {
+        let sent_at = self.sent_at;
         let ids = all.iter().map(|it| it.message);
         let messages = message::Entity::find()
             .filter(message::Column::Id.is_in(ids))
@@ -61,7 +95,7 @@ impl MessageTexts {
                         text: it.content.clone(),
                         is_changed: is_changed(it.edited_at),
                     };
-                    self.0.insert(*source, present);
+                    self.messages.insert(*source, present);
                 }
                 Some(it) => other_swipes.push(it.id),
                 None => {}
@@ -80,7 +114,7 @@ impl MessageTexts {
                 is_changed: is_changed(it.edited_at),
                 text: it.content,
             };
-            self.0.entry(source).or_insert(present);
+            self.messages.entry(source).or_insert(present);
         }
         Ok(())
     }

@@ -63,6 +63,8 @@ fn space(reply_order: ReplyOrder, replies_per_turn: RepliesPerTurn) -> space::Mo
         settings_version: 0,
         unattributed_tokens: 0,
         roster_rev: 0,
+        memory_version: 0,
+        memory_reset_version: 0,
         token_limit: 0,
         is_hidden: false,
         created_at: Timestamp(0),

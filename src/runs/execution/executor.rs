@@ -4,11 +4,13 @@
 //! lease: if the run was canceled, recovered or claimed again meanwhile, the text is dropped.
 
 use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
 
 use agent::agent_loop::AgentLoop;
 use agent::outcome::{GenerationFailure, GenerationOutcome};
 use agent::reasoning::Reasoning;
 use agent::usage::UsageTotal;
+use base::ids::MemoryId;
 use base::message_text;
 use futures::FutureExt;
 use leased_jobs::lease::CancelReason;
@@ -18,6 +20,7 @@ use serde_json::{Value, json};
 use tokio::time::Instant;
 
 use crate::db::retry_wait;
+use crate::memories::memory_store;
 use crate::runs::error::EngineError;
 use crate::runs::execution::agent_host::{RunHost, RunProgress};
 use crate::runs::execution::lease::RunLease;
@@ -26,9 +29,9 @@ use crate::runs::execution::{chunk_sink, preparation};
 use crate::runs::scheduling::command::{
     Command, CommandError, ExecutionEnd, GeneratedText, SentPromptRef,
 };
-use crate::runs::scheduling::scheduler;
 use crate::runs::scheduling::scheduler::ClaimedRun;
 use crate::runs::scheduling::state::schedule_state::ScheduleState;
+use crate::runs::scheduling::{scheduler, space_changes};
 use crate::runs::services::RunServices;
 use crate::runs::store::write_effects::LatePrompt;
 use crate::runs::store::{run, write_effects};
@@ -41,6 +44,7 @@ pub async fn execute(context: RunServices, claimed: ClaimedRun, lease: RunLease)
         let failure = GenerationFailure::internal();
         ExecutionResult::failed_before_sending(failure)
     });
+    let recalled = turn.sent.as_ref().map(|it| it.recalled.clone());
     base::fail_point!("exec.before_commit");
     // If a heartbeat no longer finds the run after this point, this commit ended it.
     commit_end(&context, &run, &lease, turn).await;
@@ -50,6 +54,19 @@ pub async fn execute(context: RunServices, claimed: ClaimedRun, lease: RunLease)
     live.close(run.conversation_id, run.id, lease.number);
     context.leases.release(run.id);
     context.wakeup.notify(); // a permit is free
+    count_recalls(&context, recalled).await;
+}
+
+/// Counts the recall of the memories that were sent. Nothing depends on an exact number.
+async fn count_recalls(context: &RunServices, recalled: Option<Arc<[MemoryId]>>) {
+    let Some(recalled) = recalled.filter(|it| !it.is_empty()) else {
+        return;
+    };
+    let now = context.clock.now();
+    let counted = memory_store::count_recalls(&context.db, recalled.to_vec(), now).await;
+    if let Err(error) = counted {
+        tracing::debug!(%error, "failed to count recalled memories: {error}");
+    }
 }
 
 /// The result of an execution.
@@ -280,7 +297,7 @@ async fn commit_end(
             }
             // The conversation is being deleted or was deleted: no other command can end the run.
             Err(EngineError::Rejected(CommandError::NotFound)) => {
-                scheduler::cancel_for_deletion(context, run.conversation_id).await
+                space_changes::cancel_for_deletion(context, run.conversation_id).await
             }
             Err(error) => Err(error),
         };

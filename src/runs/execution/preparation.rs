@@ -6,7 +6,7 @@ use std::sync::Arc;
 use agent::outcome::{FailureCode, GenerationFailure};
 use agent::tools::tool_settings::SpaceTools;
 use agent::trim::ReplyTrimmer;
-use base::ids::{ConversationId, MembershipId, MessageId, ProviderId};
+use base::ids::{ConversationId, MembershipId, MemoryId, MessageId, ProviderId};
 use llm::provider::Provider;
 use llm::request::Request;
 use llm::tokens;
@@ -85,8 +85,7 @@ pub async fn prepare(
         space: state.space,
         memberships: state.members,
     };
-    let prompt =
-        loader::load_in_scope(context.db.reader(), &context.prompt_caches, request, scope).await;
+    let prompt = loader::load_in_scope(&context.db, &context.prompt_caches, request, scope).await;
     let prompt = prompt.map_err(internal_failure)?;
     let is_character = prompt
         .find_speaker()
@@ -155,7 +154,7 @@ async fn load_prompt(
     context: &RunServices,
     request: PromptRequest<'_>,
 ) -> Result<PromptContext, GenerationFailure> {
-    let prompt = loader::load(context.db.reader(), &context.prompt_caches, request).await;
+    let prompt = loader::load(&context.db, &context.prompt_caches, request).await;
     let prompt = prompt.map_err(internal_failure)?;
     prompt.ok_or_else(|| internal_failure("the conversation does not exist"))
 }
@@ -221,8 +220,7 @@ pub async fn preview(
         kind: GenerationTrigger::Normal,
         now: context.clock.now(),
     };
-    let Some(prompt) = loader::load(context.db.reader(), &context.prompt_caches, request).await?
-    else {
+    let Some(prompt) = loader::load(&context.db, &context.prompt_caches, request).await? else {
         return Ok(None);
     };
     if prompt.find_speaker().is_none() {
@@ -287,7 +285,13 @@ fn sent_prompt(
         stats: figures,
         record: SentPrompt::from_built(&row.model, built).to_json()?,
         effects: Arc::new(built.effects.clone()),
+        recalled: recalled(built),
     })
+}
+
+fn recalled(built: &BuiltPrompt) -> Arc<[MemoryId]> {
+    let recalled = built.recalls.iter().filter(|it| it.rank.is_some());
+    recalled.map(|it| it.memory).collect()
 }
 
 fn internal_failure(cause: impl std::fmt::Display) -> GenerationFailure {

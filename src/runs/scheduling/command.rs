@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use base::ids::{MembershipId, MessageId, RoundId, RunId};
+use base::ids::{MembershipId, MemoryId, MessageId, RoundId, RunId};
 use tavern::macros::variables::VariableChanges;
 
 use crate::conversations::{message, swipe};
@@ -203,6 +203,8 @@ pub struct SentPromptRef {
     pub record: SentPromptJson,
     /// Changes by macros and World Info; stored if the run succeeds.
     pub effects: Arc<PromptEffects>,
+    /// The memories that it contains.
+    pub recalled: Arc<[MemoryId]>,
 }
 
 impl ExecutionEnd {

@@ -327,6 +327,7 @@ fn empty_state(members: Vec<membership::Model>) -> ScheduleState {
             is_hidden: false,
             text_bytes: 0,
             tokens_used: 0,
+            unlearned_from_seq: None,
         },
         space: space::Model {
             id: SpaceId(1),
@@ -348,6 +349,8 @@ fn empty_state(members: Vec<membership::Model>) -> ScheduleState {
             settings_version: 0,
             unattributed_tokens: 0,
             roster_rev: 0,
+            memory_version: 0,
+            memory_reset_version: 0,
             token_limit: 0,
             is_hidden: false,
             created_at: Timestamp(0),

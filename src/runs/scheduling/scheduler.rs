@@ -232,22 +232,6 @@ async fn decide_all(context: &RunServices, due: &[DueRun]) -> Result<DecidedStep
     decided
 }
 
-/// Cancels the runs of a conversation that is being deleted. Succeeds if it has none, or no longer
-/// exists.
-///
-/// # Errors
-/// Returns `Database` or `TaskEnded`; then its runs may still be active.
-pub async fn cancel_for_deletion(
-    context: &RunServices,
-    conversation: ConversationId,
-) -> Result<(), EngineError> {
-    let close = Command::SpaceClosed(run::RunCancelReason::Deleted);
-    match step(context, conversation, close).await {
-        Err(error) if error.is_failure() => Err(error),
-        _ => Ok(()),
-    }
-}
-
 /// Returns when no step of this node holds the conversation's lock.
 pub async fn wait_until_unlocked(context: &RunServices, conversation: ConversationId) {
     context.step_locks.wait_until_unlocked(conversation).await;

@@ -27,6 +27,22 @@ const BATCH: u64 = 100;
 /// How many batches one sweep of the reaper applies; the next sweep continues.
 const MAX_BATCHES: u32 = 50;
 
+/// Cancels the runs of a conversation that is being deleted. Succeeds if it has none, or no longer
+/// exists.
+///
+/// # Errors
+/// Returns `Database` or `TaskEnded`; then its runs may still be active.
+pub async fn cancel_for_deletion(
+    context: &RunServices,
+    conversation: ConversationId,
+) -> Result<(), EngineError> {
+    let close = Command::SpaceClosed(run::RunCancelReason::Deleted);
+    match scheduler::step(context, conversation, close).await {
+        Err(error) if error.is_failure() => Err(error),
+        _ => Ok(()),
+    }
+}
+
 /// Applies a change of this space with `command`: immediately to the conversations with a queued or
 /// running run or an active round, and in the background to all others.
 ///

@@ -103,6 +103,8 @@ impl PlanWriter<'_> {
         if queue_changed {
             written.queue_rev = Some(next_rev(&mut schedule));
         }
+        self.learn_from_new_messages(&mut schedule, &written, before.1)
+            .await?;
         if before != (schedule.conversation.rev, schedule.conversation.last_seq) {
             written.proof =
                 conversation::save_counters(self.tx, &schedule.conversation, self.backend).await?;

@@ -1,5 +1,5 @@
-//! Writes the effects of a run other than its text: the sent prompt, macro variables and timed
-//! lorebook effects. Also stores prompt and usage of a run that was canceled before its executor
+//! Writes the effects of a step other than messages and runs: the sent prompt, macro variables, timed
+//! lorebook effects, and the request to learn from new messages. Also stores prompt and usage of a run that was canceled before its executor
 //! could report them.
 
 use base::clock::Timestamp;
@@ -7,8 +7,11 @@ use base::ids::{ConversationId, RunId, SpaceId};
 use sea_orm::DbErr;
 use serde_json::{Value, json};
 
+use crate::conversations::message::MessageRole;
 use crate::conversations::{conversation, token_usage};
 use crate::db::connect::Db;
+use crate::memories::learning::memory_task;
+use crate::memories::memory_settings::MemorySettings;
 use crate::prompt::builder::PromptEffects;
 use crate::prompt::record::run_prompt;
 use crate::prompt::record::run_prompt::NewRunPrompt;
@@ -16,7 +19,7 @@ use crate::prompt::record::sent_prompt::SentPromptJson;
 use crate::prompt::space_variable;
 use crate::runs::scheduling::command::SentPromptRef;
 use crate::runs::scheduling::state::schedule_state::ScheduleState;
-use crate::runs::store::plan_writer::PlanWriter;
+use crate::runs::store::plan_writer::{PlanWriter, WrittenMessage, WrittenPlan};
 use crate::runs::store::{queue, run};
 
 /// The prompt and usage of a run that was canceled before its executor could report them.
@@ -84,6 +87,45 @@ impl PlanWriter<'_> {
             created_at: self.now,
         };
         run_prompt::store(self.tx, self.backend, prompt).await
+    }
+
+    /// Requests to learn from the messages after `last_seq`, if the space learns. Greetings are texts
+    /// of cards.
+    pub(super) async fn learn_from_new_messages(
+        &self,
+        schedule: &mut ScheduleState,
+        written: &WrittenPlan,
+        last_seq: i64,
+    ) -> Result<(), DbErr> {
+        let is_learned = |it: &&WrittenMessage| {
+            let is_reply = it.row.conversation_run_id.is_some();
+            match it.row.role {
+                MessageRole::User => true,
+                MessageRole::Assistant => is_reply,
+                MessageRole::System => false,
+            }
+        };
+        let mut new = written.messages.iter().filter(|it| it.row.seq > last_seq);
+        let Some(first) = new.find(is_learned) else {
+            return Ok(());
+        };
+        if !MemorySettings::of_space(&schedule.space.settings).learns() {
+            return Ok(());
+        }
+        let (row, seq) = (&mut schedule.conversation, first.row.seq);
+        memory_task::request_learning(self.tx, row, seq, self.now).await
+    }
+
+    /// Requests to learn again from a message whose text has changed, if the space learns.
+    pub(super) async fn learn_from_changed_message(
+        &self,
+        schedule: &ScheduleState,
+        seq: i64,
+    ) -> Result<(), DbErr> {
+        if !MemorySettings::of_space(&schedule.space.settings).learns() {
+            return Ok(());
+        }
+        memory_task::request_relearning(self.tx, &schedule.conversation, seq, self.now).await
     }
 
     /// Stores macro variables and timed lorebook effects. The conversation's row is locked, so it

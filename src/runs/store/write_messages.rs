@@ -4,6 +4,8 @@
 use sea_orm::{ActiveModelTrait, DbErr, EntityTrait, IntoActiveModel};
 
 use crate::conversations::{message, newest_messages, swipe, timeline};
+use crate::memories::message_changes;
+use crate::memories::message_changes::MessageChange;
 use crate::runs::scheduling::command::MessageEdit;
 use crate::runs::scheduling::plan::NewMessage;
 use crate::runs::scheduling::state::command_facts::CommandFacts;
@@ -61,6 +63,8 @@ impl PlanWriter<'_> {
             row.rev = next_rev(schedule);
             let active = row.clone().into_active_model().reset_all();
             message::Entity::update(active).exec(self.tx).await?;
+            let change = MessageChange::Hidden;
+            message_changes::apply(self.tx, schedule.space.id, row.id, change, self.now).await?;
             written.messages.push(WrittenMessage {
                 row,
                 is_new: false,
@@ -146,6 +150,8 @@ impl PlanWriter<'_> {
         };
         let (mut row, n_swipes) = (target.row.clone(), target.n_swipes);
         let was_hidden = row.visibility == message::Visibility::Hidden;
+        let was_normal = row.visibility == message::Visibility::Normal;
+        let version = row.version;
         let shown = (row.content.clone(), row.active_swipe);
         change(&mut row);
         schedule.conversation.text_bytes += n_bytes(row.content.len()) - n_bytes(shown.0.len());
@@ -157,6 +163,12 @@ impl PlanWriter<'_> {
         message::Entity::update(active).exec(self.tx).await?;
         if was_hidden != (row.visibility == message::Visibility::Hidden) {
             self.refresh_newest(schedule).await?;
+        }
+        if let Some(change) = memory_change(was_normal, &row, row.version > version) {
+            message_changes::apply(self.tx, schedule.space.id, row.id, change, self.now).await?;
+            if change == MessageChange::TextChanged {
+                self.learn_from_changed_message(schedule, row.seq).await?;
+            }
         }
         if let Some(target) = schedule.facts.target_mut() {
             target.row = row.clone();
@@ -175,6 +187,21 @@ impl PlanWriter<'_> {
         newest.apply_to(&mut schedule.conversation);
         schedule.last_speaker = newest.last_speaker;
         Ok(())
+    }
+}
+
+/// Returns what a changed message means for the memories that were made from it.
+fn memory_change(
+    was_normal: bool,
+    row: &message::Model,
+    is_text_changed: bool,
+) -> Option<MessageChange> {
+    match (was_normal, row.visibility == message::Visibility::Normal) {
+        // Also of an excluded message: its old text must not come back with it.
+        _ if is_text_changed => Some(MessageChange::TextChanged),
+        (true, false) => Some(MessageChange::Hidden),
+        (false, true) => Some(MessageChange::Restored),
+        _ => None,
     }
 }
 

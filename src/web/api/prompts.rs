@@ -132,7 +132,7 @@ pub async fn show_sent(
     let run = run.ok_or_else(ApiError::not_found)?;
     let at = space_access::load_conversation_access(&app, &caller, run.conversation_id).await?;
     at.require_action(Action::ManageConversation)?;
-    let kept = sent_prompt_loader::load_for_run(db, run.id).await?;
+    let kept = sent_prompt_loader::load_for_run(db, at.space.id, run.id).await?;
     let (record, texts) = kept.ok_or_else(ApiError::not_found)?;
     let figures = PromptTotals {
         total_tokens: record.total_tokens,
@@ -142,7 +142,7 @@ pub async fn show_sent(
     let hidden = hidden_cards(&app, &caller, at.space.id).await?;
     let (model, mut lore) = (record.model.clone(), record.lore.clone());
     let entered = record.cards.clone();
-    let mut blocks = record.into_blocks(|it| texts.get(it));
+    let mut blocks = record.into_blocks(|it| texts.get(it), |ids| texts.memory_block(ids));
     hidden.withhold(&mut blocks, &mut lore, entered.as_deref());
     Ok(Json(prompt_view(model, blocks, lore, figures)))
 }

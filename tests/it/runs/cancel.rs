@@ -140,8 +140,8 @@ on_sqlite! {
         app.wait_until_idle().await;
 
         let db = app.db.reader();
-        let (record, texts) = sent_prompt_loader::load_for_run(db, id).await.unwrap().expect("no prompt was stored");
-        let prompt: Vec<_> = record.into_blocks(|it| texts.get(it)).into_iter().map(|it| it.text).collect();
+        let (record, texts) = sent_prompt_loader::load_for_run(db, app.space, id).await.unwrap().expect("no prompt was stored");
+        let prompt: Vec<_> = record.into_blocks(|it| texts.get(it), |ids| texts.memory_block(ids)).into_iter().map(|it| it.text).collect();
         assert!(prompt.iter().any(|it| it == "Count."), "{prompt:?}");
         let run = app.only_run().await;
         assert_eq!(run.status, RunStatus::Canceled);
@@ -165,7 +165,7 @@ on_sqlite! {
         assert_eq!(run.status, RunStatus::Canceled);
         assert!(app.answers().await.is_empty());
         assert!(run.debug.prompt.is_some());
-        assert!(sent_prompt_loader::load_for_run(app.db.reader(), run.id).await.unwrap().is_some());
+        assert!(sent_prompt_loader::load_for_run(app.db.reader(), app.space, run.id).await.unwrap().is_some());
         app.close().await;
     }
 

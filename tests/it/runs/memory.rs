@@ -102,16 +102,16 @@ on_sqlite! {
         let run = app.only_run().await.id;
         let message = app.messages().await[0].id;
 
-        let (record, texts) = sent_prompt_loader::load_for_run(app.db.reader(), run).await.unwrap().unwrap();
-        let blocks = record.into_blocks(|it| texts.get(it));
+        let (record, texts) = sent_prompt_loader::load_for_run(app.db.reader(), app.space, run).await.unwrap().unwrap();
+        let blocks = record.into_blocks(|it| texts.get(it), |ids| texts.memory_block(ids));
         let said: Vec<_> = blocks.iter().filter(|it| it.kind == BlockKind::History).collect();
         assert_eq!((said.len(), said[0].text.as_str(), said[0].is_changed), (1, "Hi.", false));
         assert!(blocks.iter().any(|it| it.text.contains("1 of Ada")));
 
         let hidden = troupe::conversations::message::Visibility::Hidden;
         app.engine.set_visibility(app.conversation, message, hidden).await.unwrap();
-        let (record, texts) = sent_prompt_loader::load_for_run(app.db.reader(), run).await.unwrap().unwrap();
-        let blocks = record.into_blocks(|it| texts.get(it));
+        let (record, texts) = sent_prompt_loader::load_for_run(app.db.reader(), app.space, run).await.unwrap().unwrap();
+        let blocks = record.into_blocks(|it| texts.get(it), |ids| texts.memory_block(ids));
         let said = blocks.iter().find(|it| it.kind == BlockKind::History).unwrap();
         assert_eq!((said.text.as_str(), said.is_changed), ("", true));
         app.close().await;
@@ -133,7 +133,7 @@ on_sqlite! {
 
         let runs = app.runs().await;
         assert_eq!((count().await, runs.len()), (n_turns - n_deleted, n_turns));
-        let load = async |n: usize| sent_prompt_loader::load_for_run(app.db.reader(), runs[n].id).await.unwrap();
+        let load = async |n: usize| sent_prompt_loader::load_for_run(app.db.reader(), app.space, runs[n].id).await.unwrap();
         assert!(load(n_deleted - 1).await.is_none());
         assert!(load(n_deleted).await.is_some());
         app.close().await;

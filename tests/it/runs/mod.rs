@@ -18,6 +18,7 @@ pub mod heartbeat;
 pub mod history_cache;
 pub mod jobs;
 pub mod last_turn;
+pub mod memories;
 pub mod memory;
 pub mod mentions;
 pub mod order_of_events;

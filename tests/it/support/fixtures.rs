@@ -83,6 +83,7 @@ pub async fn insert_conversation(db: &Db, space: SpaceId, now: Timestamp) -> Con
         is_hidden: false,
         text_bytes: 0,
         tokens_used: 0,
+        unlearned_from_seq: None,
     };
     insert(db, row, |it| it.id = NotSet).await.id
 }
@@ -237,6 +238,8 @@ fn space_row(owner: UserId, now: Timestamp) -> space::Model {
         settings_version: 0,
         unattributed_tokens: 0,
         roster_rev: 0,
+        memory_version: 0,
+        memory_reset_version: 0,
         token_limit: 0,
         is_hidden: false,
         created_at: now,

@@ -1,0 +1,174 @@
+//! Learns from messages in the background, one task after the other: claims what is due, renews its
+//! lease, and purges memories that were deleted long ago.
+
+use std::time::Duration;
+
+use base::clock::Timestamp;
+use base::ids::MemoryTaskId;
+use base::shutdown::Shutdown;
+use leased_jobs::claim_loop::{WakeupSignal, run_claims};
+use leased_jobs::clock_jump_guard::ClockJumpGuard;
+use leased_jobs::heartbeat::run_heartbeat;
+use leased_jobs::job::{Job, JobFailure, JobTiming, NextWork, RenewedLease};
+use leased_jobs::lease::{ActiveLeases, CancelHandle, Lease};
+use leased_jobs::recovery::run_recovery;
+use sea_orm::DbErr;
+
+use crate::memories::learning::memory_task;
+use crate::memories::learning::message_learning::LearningServices;
+use crate::memories::memory_deletion;
+
+/// How often due tasks are claimed. Nobody waits for them.
+const POLL_INTERVAL: Duration = Duration::from_secs(5);
+/// How often deleted memories are purged.
+const PURGE_INTERVAL: Duration = Duration::from_secs(60 * 60);
+/// How long a deleted memory can be restored: 7 days.
+const PURGE_AFTER_MS: i64 = 7 * 24 * 60 * 60 * 1000;
+/// The tasks that are claimed with one query.
+const BATCH: u64 = 16;
+
+/// Learning, as a kind of leased job. Cheap to clone; clones share state.
+#[derive(Clone)]
+pub struct LearningJob {
+    services: LearningServices,
+    leases: ActiveLeases<MemoryTaskId>,
+    shutdown: Shutdown,
+}
+
+impl LearningJob {
+    /// Creates the job.
+    pub fn new(services: LearningServices, shutdown: Shutdown) -> Self {
+        Self {
+            services,
+            leases: ActiveLeases::default(),
+            shutdown,
+        }
+    }
+
+    /// Starts the loops, which run until the node shuts down.
+    pub fn start(&self) {
+        let stop = &self.shutdown.draining;
+        let wakeup = WakeupSignal::default();
+        self.shutdown
+            .spawn(run_claims(self.clone(), wakeup, stop.clone()));
+        self.shutdown
+            .spawn(run_heartbeat(self.clone(), stop.clone()));
+        self.shutdown
+            .spawn(run_recovery(self.clone(), stop.clone()));
+    }
+
+    /// Learns from everything that is due. Returns the number of tasks.
+    ///
+    /// # Errors
+    /// Returns an error when the database fails.
+    pub async fn run_due(&self) -> Result<usize, DbErr> {
+        let services = &self.services;
+        let mut n_done = 0;
+        loop {
+            let (db, now) = (services.db.reader(), services.clock.now());
+            let due = memory_task::list_due(db, now, &services.stale(), BATCH).await?;
+            if due.is_empty() {
+                return Ok(n_done);
+            }
+            for task in due {
+                if self.shutdown.draining.is_cancelled() {
+                    return Ok(n_done);
+                }
+                if let Some(claimed) = services.claim(task).await? {
+                    self.execute(claimed).await?;
+                    n_done += 1;
+                }
+            }
+        }
+    }
+
+    async fn execute(&self, task: memory_task::Model) -> Result<(), DbErr> {
+        let cancel = CancelHandle::child_of(&self.shutdown.draining);
+        let _guard = self
+            .leases
+            .hold(Lease::new(task.id, task.lease, cancel, ()));
+        match self.services.learn(task.clone()).await {
+            Ok(()) => Ok(()),
+            Err(error) => {
+                let (id, attempt) = (task.id, task.attempt);
+                tracing::warn!(task.id = %id, attempt, %error, "failed to learn from messages: {error}");
+                self.services.fail(task, error.to_string()).await
+            }
+        }
+    }
+}
+
+impl Job for LearningJob {
+    type Id = MemoryTaskId;
+    type Data = ();
+    type Error = DbErr;
+
+    fn leases(&self) -> &ActiveLeases<MemoryTaskId> {
+        &self.leases
+    }
+
+    fn timing(&self) -> JobTiming {
+        JobTiming {
+            heartbeat: self.services.heartbeat,
+            stale_after: self.services.stale_after,
+            // The end of the task detects a lost lease.
+            gives_up_stale_leases: false,
+            poll_interval: Some(POLL_INTERVAL),
+            recovery_interval: PURGE_INTERVAL,
+        }
+    }
+
+    fn report(&self, failure: JobFailure<'_, DbErr>) {
+        match failure {
+            JobFailure::Heartbeat(error) | JobFailure::Claim(error) => {
+                tracing::warn!(%error, "failed to claim memory tasks; retrying: {error}");
+            }
+            JobFailure::HeartbeatTimeout => {
+                tracing::warn!("heartbeats of memory tasks timed out; retrying");
+            }
+            JobFailure::Recovery(error) => {
+                tracing::warn!(%error, "failed to purge deleted memories; retrying: {error}");
+            }
+        }
+    }
+
+    async fn renew(&self, held: &[MemoryTaskId]) -> Result<Vec<RenewedLease<MemoryTaskId>>, DbErr> {
+        let (db, now, node) = (
+            &self.services.db,
+            self.services.clock.now(),
+            self.services.node.clone(),
+        );
+        let (held, backend) = (held.to_vec(), db.backend());
+        let renewed = db.write(move |tx| {
+            let (held, node) = (held.clone(), node.clone());
+            Box::pin(async move { memory_task::heartbeat(tx, &node, &held, now, backend).await })
+        });
+        let renewed: Result<Vec<memory_task::Model>, DbErr> = renewed.await;
+        let renewed = renewed?.into_iter().map(|task| RenewedLease {
+            id: task.id,
+            number: task.lease,
+            is_cancel_requested: false,
+        });
+        Ok(renewed.collect())
+    }
+
+    async fn claim(&mut self) -> Result<NextWork, DbErr> {
+        self.run_due().await?;
+        Ok(Box::pin(std::future::pending()))
+    }
+
+    /// Purges deleted memories. The tasks of dead workers are claimed like those that are due.
+    async fn recover(&mut self, _guard: &mut ClockJumpGuard) -> Result<(), DbErr> {
+        let before = Timestamp(self.services.clock.now().0 - PURGE_AFTER_MS);
+        loop {
+            let purged = self
+                .services
+                .db
+                .write(move |tx| Box::pin(async move { memory_deletion::purge(tx, before).await }));
+            let purged: Result<u64, DbErr> = purged.await;
+            if purged? == 0 {
+                return Ok(());
+            }
+        }
+    }
+}

@@ -1,0 +1,145 @@
+//! Deletes memories: those that a person deletes or forgets, and the rows of those that were deleted
+//! long ago.
+//!
+//! A single deleted memory keeps its row for a while; what is forgotten is in no table afterwards.
+
+use base::clock::Timestamp;
+use base::ids::{ConversationId, MembershipId, MemoryId, SpaceId};
+use sea_orm::sea_query::{Expr, ExprTrait};
+use sea_orm::{
+    ColumnTrait, ConnectionTrait, DbErr, EntityTrait, PaginatorTrait, QueryFilter, QuerySelect,
+    Select,
+};
+
+use crate::db::connect::Db;
+use crate::memories::learning::memory_task;
+use crate::memories::memory::{Column, Entity};
+use crate::memories::{memory, memory_source};
+use crate::spaces::space;
+
+/// The maximum number of ids in one statement.
+const MAX_IDS: usize = 1_000;
+
+/// Which memories of a space a person deletes.
+#[derive(Clone, Copy, Debug)]
+pub enum DeletionScope {
+    Memory(MemoryId),
+    /// Those about a member, and its own.
+    Member(MembershipId),
+    Conversation(ConversationId),
+    All,
+}
+
+/// Deletes memories on behalf of a person, with their sources, so that no restored message restores
+/// them. What is forgotten (every scope but one memory) is in no table afterwards, and what was said
+/// in the conversation or space so far is not learned from. Returns the deleted memories.
+///
+/// # Errors
+/// Returns an error when the database fails.
+pub async fn delete(
+    db: &Db,
+    space: SpaceId,
+    scope: DeletionScope,
+    now: Timestamp,
+) -> Result<Vec<MemoryId>, DbErr> {
+    db.write(move |tx| Box::pin(async move { delete_in(tx, space, scope, now).await }))
+        .await
+}
+
+async fn delete_in(
+    tx: &impl ConnectionTrait,
+    space: SpaceId,
+    scope: DeletionScope,
+    now: Timestamp,
+) -> Result<Vec<MemoryId>, DbErr> {
+    // Before the space, like a step that learns.
+    match scope {
+        DeletionScope::All => memory_task::delete_all(tx, space, None).await?,
+        DeletionScope::Conversation(id) => memory_task::delete_all(tx, space, Some(id)).await?,
+        DeletionScope::Memory(_) | DeletionScope::Member(_) => {}
+    }
+    let version = space::next_memory_version(tx, space).await?;
+    let found = select_in_scope(space, scope).all(tx).await?;
+    let ids: Vec<MemoryId> = found.into_iter().map(|it| it.id).collect();
+    if let DeletionScope::Memory(_) = scope {
+        mark_deleted(tx, &ids, version, now).await?;
+        let of_memories = memory_source::Column::MemoryId.is_in(ids.iter().copied());
+        memory_source::Entity::delete_many()
+            .filter(of_memories)
+            .exec(tx)
+            .await?;
+    } else {
+        // The trigger counts the deletion.
+        for part in ids.chunks(MAX_IDS) {
+            Entity::delete_many()
+                .filter(Column::Id.is_in(part.iter().copied()))
+                .exec(tx)
+                .await?;
+        }
+    }
+    Ok(ids)
+}
+
+/// Returns how many memories [`delete`] would delete.
+///
+/// # Errors
+/// Returns an error when the database fails.
+pub async fn count_in_scope(
+    db: &impl ConnectionTrait,
+    space: SpaceId,
+    scope: DeletionScope,
+) -> Result<u64, DbErr> {
+    let stored = select_in_scope(space, scope).filter(Column::DeletedAt.is_null());
+    stored.count(db).await
+}
+
+fn select_in_scope(space: SpaceId, scope: DeletionScope) -> Select<Entity> {
+    // Also those that were deleted and could be restored.
+    let all = Entity::find().filter(Column::SpaceId.eq(space));
+    match scope {
+        DeletionScope::Memory(id) => memory::select_for_space(space).filter(Column::Id.eq(id)),
+        DeletionScope::Member(id) => {
+            let is_own = Column::SpaceMembershipId.eq(id);
+            all.filter(Column::AboutMembershipId.eq(id).or(is_own))
+        }
+        DeletionScope::Conversation(id) => all.filter(Column::ConversationId.eq(id)),
+        DeletionScope::All => all,
+    }
+}
+
+/// Marks memories as deleted.
+pub(super) async fn mark_deleted(
+    tx: &impl ConnectionTrait,
+    ids: &[MemoryId],
+    version: i64,
+    now: Timestamp,
+) -> Result<(), DbErr> {
+    if ids.is_empty() {
+        return Ok(());
+    }
+    Entity::update_many()
+        .col_expr(Column::DeletedAt, Expr::value(now))
+        .col_expr(Column::SpaceVersion, Expr::value(version))
+        .filter(Column::Id.is_in(ids.iter().copied()))
+        .exec(tx)
+        .await
+        .map(drop)
+}
+
+/// Deletes the rows of memories that were deleted before this time, at most a batch of them. Returns
+/// how many.
+///
+/// # Errors
+/// Returns an error when the database fails.
+pub async fn purge(tx: &impl ConnectionTrait, before: Timestamp) -> Result<u64, DbErr> {
+    let expired: Vec<MemoryId> = Entity::find()
+        .select_only()
+        .column(Column::Id)
+        .filter(Column::DeletedAt.lt(before))
+        .limit(MAX_IDS as u64)
+        .into_tuple()
+        .all(tx)
+        .await?;
+    let deleted = Entity::delete_many().filter(Column::Id.is_in(expired));
+    Ok(deleted.exec(tx).await?.rows_affected)
+}

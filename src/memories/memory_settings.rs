@@ -1,0 +1,95 @@
+//! The settings of a space's memory: `settings.memory`.
+
+use recall::search::RecallRules;
+use serde_json::Value;
+
+/// The maximum share of a prompt that memories use, as a divisor of its tokens.
+const MAX_PROMPT_SHARE: i64 = 8;
+
+/// The settings, with defaults for those that are missing.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct MemorySettings {
+    is_enabled: bool,
+    learn: bool,
+    recall: bool,
+    top_k: usize,
+    threshold: f32,
+    token_budget: i64,
+}
+
+impl MemorySettings {
+    /// Reads the settings of a space; invalid values are ignored.
+    pub fn of_space(settings: &Value) -> Self {
+        let memory = &settings["memory"];
+        let flag = |key: &str| memory[key].as_bool().unwrap_or(true);
+        let defaults = RecallRules::default();
+        let top_k = memory["top_k"]
+            .as_u64()
+            .and_then(|it| usize::try_from(it).ok());
+        Self {
+            is_enabled: flag("enabled"),
+            learn: flag("learn"),
+            recall: flag("recall"),
+            top_k: top_k.unwrap_or(defaults.top_k),
+            // The precision of a setting between 0 and 1 does not matter.
+            threshold: memory["threshold"]
+                .as_f64()
+                .map_or(defaults.threshold, |it| it as f32),
+            token_budget: memory["token_budget"]
+                .as_i64()
+                .unwrap_or(defaults.token_budget),
+        }
+    }
+
+    /// Returns whether memories are made from messages.
+    pub fn learns(&self) -> bool {
+        self.is_enabled && self.learn
+    }
+
+    /// Returns whether prompts contain memories.
+    pub fn recalls(&self) -> bool {
+        self.is_enabled && self.recall
+    }
+
+    /// Returns the rules of a search for a prompt of this many tokens.
+    pub fn rules(&self, prompt_tokens: i64, cosine_range: (f32, f32)) -> RecallRules {
+        RecallRules {
+            top_k: self.top_k,
+            threshold: self.threshold,
+            token_budget: self.token_budget.min(prompt_tokens / MAX_PROMPT_SHARE),
+            cosine_range,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::MemorySettings;
+
+    #[test]
+    fn the_memory_is_on_unless_it_is_switched_off() {
+        let of = |memory: Value| {
+            let settings = MemorySettings::of_space(&json!({ "memory": memory }));
+            (settings.learns(), settings.recalls())
+        };
+
+        assert_eq!(of(json!(null)), (true, true));
+        assert_eq!(of(json!({"enabled": false})), (false, false));
+        assert_eq!(of(json!({"learn": false})), (false, true));
+        assert_eq!(of(json!({"recall": false})), (true, false));
+    }
+
+    #[test]
+    fn memories_use_an_eighth_of_a_prompt_at_most() {
+        let settings = MemorySettings::of_space(&json!({"memory": {"top_k": 3, "threshold": 0.5}}));
+
+        let rules = settings.rules(8_000, (0.0, 1.0));
+        assert_eq!(
+            (rules.top_k, rules.threshold, rules.token_budget),
+            (3, 0.5, 512)
+        );
+        assert_eq!(settings.rules(800, (0.0, 1.0)).token_budget, 100);
+    }
+}

@@ -1,0 +1,366 @@
+//! Writes memories: inserts and changes them, and counts their recalls. `memory_deletion.rs` deletes
+//! them.
+//!
+//! **Invariant:** each transaction first takes the next version of the space's memories, which locks
+//! the space, and gives this version to every memory that it changes. So the memories of a space
+//! change one transaction after the other, and an index that has loaded one version finds all later
+//! changes.
+
+use std::collections::HashSet;
+
+use base::clock::Timestamp;
+use base::ids::{ConversationId, MembershipId, MemoryId, MessageId, SpaceId, UserId};
+use llm::embeddings::local;
+use llm::tokens;
+use recall::content;
+use sea_orm::ActiveValue::{NotSet, Set};
+use sea_orm::sea_query::{Expr, ExprTrait};
+use sea_orm::{
+    ActiveModelTrait, ColumnTrait, ConnectionTrait, DbErr, EntityTrait, IntoActiveModel,
+    QueryFilter,
+};
+
+use crate::db::connect::Db;
+use crate::memories::memory::{Column, Entity, MemoryKind, MemoryOrigin, Model};
+use crate::memories::{embedding_model, memory, memory_source, memory_vector};
+use crate::spaces::space;
+
+/// The cosines of the local model that count as scores of 0 and 1.
+pub const LOCAL_COSINE_RANGE: (f32, f32) = (0.05, 0.55);
+/// The tokens of a line in a prompt in addition to its content: its kind and age.
+const LINE_TOKENS: i64 = 12;
+
+/// A memory to store.
+#[derive(Clone, Debug)]
+pub struct NewMemory {
+    pub owner: Option<MembershipId>,
+    pub about: Option<MembershipId>,
+    /// The messages from which it is made.
+    pub source: Option<NewSource>,
+    pub kind: MemoryKind,
+    pub origin: MemoryOrigin,
+    /// One line.
+    pub content: String,
+    pub importance: f64,
+    pub is_pinned: bool,
+    pub created_by: Option<UserId>,
+}
+
+/// The messages of a new memory.
+#[derive(Clone, Debug)]
+pub struct NewSource {
+    pub conversation: ConversationId,
+    pub from_seq: i64,
+    pub to_seq: i64,
+    pub messages: Vec<MessageId>,
+}
+
+/// A memory with its hash and embedding, computed before the transaction.
+#[derive(Clone, Debug)]
+pub struct PreparedMemory {
+    new: NewMemory,
+    content_hash: String,
+    tokens: i64,
+    vector: Vec<u8>,
+}
+
+impl PreparedMemory {
+    /// Computes hash, tokens and embedding.
+    pub fn new(new: NewMemory) -> Self {
+        Self {
+            content_hash: content::content_hash(&new.content),
+            tokens: line_tokens(&new.content),
+            vector: memory_vector::to_bytes(&local::embed(&new.content)),
+            new,
+        }
+    }
+}
+
+fn line_tokens(content: &str) -> i64 {
+    tokens::count(content) + LINE_TOKENS
+}
+
+/// Stores one memory. Returns `None` if it exists already.
+///
+/// # Errors
+/// Returns an error when the database fails or the space does not exist.
+pub async fn insert_one(
+    db: &Db,
+    space: SpaceId,
+    memory: NewMemory,
+    now: Timestamp,
+) -> Result<Option<Model>, DbErr> {
+    let memory = PreparedMemory::new(memory);
+    let stored: Vec<Model> = db
+        .write(move |tx| Box::pin(async move { insert(tx, space, vec![memory], now).await }))
+        .await?;
+    Ok(stored.into_iter().next())
+}
+
+/// Stores the memories that do not exist yet, and returns them.
+///
+/// # Errors
+/// Returns an error when the database fails or the space does not exist.
+pub async fn insert(
+    tx: &impl ConnectionTrait,
+    space: SpaceId,
+    memories: Vec<PreparedMemory>,
+    now: Timestamp,
+) -> Result<Vec<Model>, DbErr> {
+    if memories.is_empty() {
+        return Ok(Vec::new());
+    }
+    let version = space::next_memory_version(tx, space).await?;
+    let mut known = list_known(tx, space, &memories).await?;
+    let model = local_model(tx).await?;
+    let mut stored = Vec::new();
+    for it in memories {
+        if !known.insert((it.content_hash.clone(), it.new.owner)) {
+            continue;
+        }
+        let PreparedMemory {
+            new,
+            content_hash,
+            tokens,
+            vector,
+        } = it;
+        let (source, messages) = match new.source {
+            Some(it) => (Some((it.conversation, it.from_seq, it.to_seq)), it.messages),
+            None => (None, Vec::new()),
+        };
+        let row = Model {
+            id: MemoryId(0), // assigned by the database
+            space_id: space,
+            space_membership_id: new.owner,
+            about_membership_id: new.about,
+            conversation_id: source.map(|it| it.0),
+            source_from_seq: source.map(|it| it.1),
+            source_to_seq: source.map(|it| it.2),
+            kind: new.kind,
+            origin: new.origin,
+            content: new.content,
+            importance: new.importance,
+            content_hash,
+            audience_hash: String::new(),
+            is_pinned: new.is_pinned,
+            token_count: tokens,
+            recall_count: 0,
+            last_recalled_at: None,
+            created_by: new.created_by,
+            edited_by: None,
+            version: 1,
+            space_version: version,
+            created_at: now,
+            updated_at: now,
+            deleted_at: None,
+        };
+        let mut row = row.into_active_model().reset_all();
+        row.id = NotSet;
+        let row = row.insert(tx).await?;
+        insert_vector(tx, &model, row.id, vector, now).await?;
+        insert_sources(tx, row.id, messages).await?;
+        stored.push(row);
+    }
+    Ok(stored)
+}
+
+/// Returns hash and owner of those of these memories that exist.
+async fn list_known(
+    tx: &impl ConnectionTrait,
+    space: SpaceId,
+    memories: &[PreparedMemory],
+) -> Result<HashSet<(String, Option<MembershipId>)>, DbErr> {
+    let hashes = memories.iter().map(|it| it.content_hash.clone());
+    let known = memory::select_for_space(space)
+        .filter(Column::ContentHash.is_in(hashes))
+        .filter(Column::AudienceHash.eq(""))
+        .all(tx)
+        .await?;
+    let known = known.into_iter();
+    Ok(known
+        .map(|it| (it.content_hash, it.space_membership_id))
+        .collect())
+}
+
+/// Returns the memory of this owner with this content, if it exists.
+///
+/// # Errors
+/// Returns an error when the database fails.
+pub async fn find_by_content(
+    db: &impl ConnectionTrait,
+    space: SpaceId,
+    owner: Option<MembershipId>,
+    content: &str,
+) -> Result<Option<Model>, DbErr> {
+    let of_owner = match owner {
+        Some(id) => Column::SpaceMembershipId.eq(id),
+        None => Column::SpaceMembershipId.is_null(),
+    };
+    memory::select_for_space(space)
+        .filter(Column::ContentHash.eq(content::content_hash(content)))
+        .filter(Column::AudienceHash.eq(""))
+        .filter(of_owner)
+        .one(db)
+        .await
+}
+
+/// Returns the row of the local embedding model.
+///
+/// # Errors
+/// Returns an error when the database fails.
+pub async fn local_model(tx: &impl ConnectionTrait) -> Result<embedding_model::Model, DbErr> {
+    let model = embedding_model::NewModel {
+        name: local::MODEL_NAME,
+        base_url_hash: "",
+        dimensions: local::DIMENSIONS,
+        cosine_range: LOCAL_COSINE_RANGE,
+    };
+    embedding_model::find_or_insert(tx, model).await
+}
+
+async fn insert_vector(
+    tx: &impl ConnectionTrait,
+    model: &embedding_model::Model,
+    memory: MemoryId,
+    embedding: Vec<u8>,
+    now: Timestamp,
+) -> Result<(), DbErr> {
+    let row = memory_vector::ActiveModel {
+        memory_id: Set(memory),
+        embedding_model_id: Set(model.id),
+        embedding: Set(embedding),
+        created_at: Set(now),
+    };
+    let insert = memory_vector::Entity::insert(row);
+    insert.exec_without_returning(tx).await.map(drop)
+}
+
+async fn insert_sources(
+    tx: &impl ConnectionTrait,
+    memory: MemoryId,
+    messages: Vec<MessageId>,
+) -> Result<(), DbErr> {
+    if messages.is_empty() {
+        return Ok(());
+    }
+    let rows = messages
+        .into_iter()
+        .map(|message| memory_source::ActiveModel {
+            memory_id: Set(memory),
+            message_id: Set(message),
+        });
+    let insert = memory_source::Entity::insert_many(rows);
+    insert.exec_without_returning(tx).await.map(drop)
+}
+
+/// What a person changes in a memory; `None` keeps the value.
+#[derive(Clone, Debug, Default)]
+pub struct MemoryEdit {
+    /// One line.
+    pub content: Option<String>,
+    pub kind: Option<MemoryKind>,
+    pub importance: Option<f64>,
+    pub is_pinned: Option<bool>,
+    pub about: Option<Option<MembershipId>>,
+}
+
+/// The result of a change.
+#[derive(Clone, Debug)]
+pub enum MemoryUpdate {
+    Updated(Model),
+    /// The memory, which has another version than expected.
+    Stale(Model),
+    /// Another memory of the same owner has this content.
+    Duplicate,
+}
+
+/// Changes a memory if it has the version that the person saw; `by` is the person and that version.
+/// Returns `None` if it does not exist.
+///
+/// # Errors
+/// Returns an error when the database fails.
+pub async fn update(
+    db: &Db,
+    space: SpaceId,
+    id: MemoryId,
+    change: MemoryEdit,
+    by: (UserId, i64),
+    now: Timestamp,
+) -> Result<Option<MemoryUpdate>, DbErr> {
+    db.write(move |tx| Box::pin(async move { update_in(tx, space, id, change, by, now).await }))
+        .await
+}
+
+async fn update_in(
+    tx: &impl ConnectionTrait,
+    space: SpaceId,
+    id: MemoryId,
+    change: MemoryEdit,
+    (by, expected_version): (UserId, i64),
+    now: Timestamp,
+) -> Result<Option<MemoryUpdate>, DbErr> {
+    let version = space::next_memory_version(tx, space).await?;
+    let Some(mut row) = memory::find_in_space(tx, space, id).await? else {
+        return Ok(None);
+    };
+    if row.version != expected_version {
+        return Ok(Some(MemoryUpdate::Stale(row)));
+    }
+    if let Some(content) = change.content.filter(|it| *it != row.content) {
+        let owner = row.space_membership_id;
+        let same = find_by_content(tx, space, owner, &content).await?;
+        if same.is_some_and(|it| it.id != id) {
+            return Ok(Some(MemoryUpdate::Duplicate));
+        }
+        row.content_hash = content::content_hash(&content);
+        row.token_count = line_tokens(&content);
+        row.edited_by = Some(by);
+        replace_vector(tx, id, &content, now).await?;
+        row.content = content;
+    }
+    row.kind = change.kind.unwrap_or(row.kind);
+    row.importance = change.importance.unwrap_or(row.importance);
+    row.is_pinned = change.is_pinned.unwrap_or(row.is_pinned);
+    row.about_membership_id = change.about.unwrap_or(row.about_membership_id);
+    row.version += 1;
+    row.space_version = version;
+    row.updated_at = now;
+    let row = row.into_active_model().reset_all();
+    row.update(tx).await.map(MemoryUpdate::Updated).map(Some)
+}
+
+async fn replace_vector(
+    tx: &impl ConnectionTrait,
+    id: MemoryId,
+    content: &str,
+    now: Timestamp,
+) -> Result<(), DbErr> {
+    let of_memory = memory_vector::Column::MemoryId.eq(id);
+    memory_vector::Entity::delete_many()
+        .filter(of_memory)
+        .exec(tx)
+        .await?;
+    let vector = memory_vector::to_bytes(&local::embed(content));
+    let model = local_model(tx).await?;
+    insert_vector(tx, &model, id, vector, now).await
+}
+
+/// Counts the recall of these memories. The version of the space stays, because what a search finds
+/// stays the same; only the order of pinned memories may be an older one on this node.
+///
+/// # Errors
+/// Returns an error when the database fails.
+pub async fn count_recalls(db: &Db, ids: Vec<MemoryId>, now: Timestamp) -> Result<(), DbErr> {
+    db.write(move |tx| {
+        Box::pin(async move {
+            Entity::update_many()
+                .col_expr(Column::RecallCount, Expr::col(Column::RecallCount).add(1))
+                .col_expr(Column::LastRecalledAt, Expr::value(now))
+                .filter(Column::Id.is_in(ids))
+                .exec(tx)
+                .await
+                .map(drop)
+        })
+    })
+    .await
+}

@@ -1,0 +1,23 @@
+//! What is remembered about a space: memories that are made from messages or written by people, and
+//! found again by their words and vectors.
+//!
+//! A step that appends messages requests to learn from them ([`learning::memory_task`]);
+//! [`learning`] makes memories from them later, outside of any reply. [`prompt_search`] finds the
+//! memories of a prompt in the index that a node keeps for each space ([`index_cache`]).
+//!
+//! **Invariant:** every query names a space, and no result is of another one.
+
+pub mod embedding_model;
+pub mod error;
+pub mod index_cache;
+pub mod index_loader;
+pub mod learning;
+pub mod memory;
+pub mod memory_audience;
+pub mod memory_deletion;
+pub mod memory_settings;
+pub mod memory_source;
+pub mod memory_store;
+pub mod memory_vector;
+pub mod message_changes;
+pub mod prompt_search;

@@ -1,0 +1,113 @@
+//! Recalls the memories for a prompt: searches for the message that it replies to, and for the newest
+//! messages together.
+
+use sea_orm::DbErr;
+
+use crate::conversations::conversation::ConversationKind;
+use crate::conversations::{branching, conversation};
+use crate::db::connect::Db;
+use crate::memories::index_cache::MemoryIndexes;
+use crate::memories::prompt_search::RecallRequest;
+use crate::memories::{memory, prompt_search};
+use crate::prompt::context::{PromptContext, RecalledMemories};
+use crate::prompt::memory_block::{MemoryLine, RecordedRecall};
+use crate::spaces::space;
+
+/// The number of messages before the newest one that are searched for together with it.
+const RECENT_MESSAGES: usize = 3;
+/// The maximum length of a text to search for, in characters.
+const MAX_QUERY_CHARS: usize = 2_000;
+
+/// Returns the memories for a prompt whose history is loaded. Executes no statement if nothing was
+/// ever remembered in the space.
+///
+/// A failure costs the memories, not the prompt.
+pub(super) async fn load(
+    db: &Db,
+    indexes: &MemoryIndexes,
+    context: &PromptContext,
+    (row, space): (&conversation::Model, space::Model),
+) -> RecalledMemories {
+    if space.memory_version == 0 || context.history.is_empty() {
+        return RecalledMemories::default();
+    }
+    let loaded = try_load(db, indexes, context, (row, space)).await;
+    loaded.unwrap_or_else(|error| {
+        tracing::debug!(%error, "no memories were recalled: {error}");
+        RecalledMemories::default()
+    })
+}
+
+async fn try_load(
+    db: &Db,
+    indexes: &MemoryIndexes,
+    context: &PromptContext,
+    (row, space): (&conversation::Model, space::Model),
+) -> Result<RecalledMemories, DbErr> {
+    let lineage = match row.kind {
+        ConversationKind::Branch => branching::load_lineage(db.reader(), row).await?,
+        ConversationKind::Root | ConversationKind::Thread => [(row.id, i64::MAX)].into(),
+    };
+    let limits = context.limits();
+    let space_id = space.id;
+    let request = RecallRequest {
+        space,
+        // People who inspect a prompt must not see the memories of another person, so a text that is
+        // written for a person recalls only those of everyone.
+        member: (!context.is_impersonation()).then_some(context.speaker),
+        lineage: Some(lineage),
+        history: context.history.first().map(|it| (row.id, it.seq)),
+        queries: queries(context),
+        rules: None,
+        prompt_tokens: limits.context_tokens - limits.response_tokens,
+    };
+    let result = prompt_search::recall(db, indexes, request).await;
+    let found: Vec<RecordedRecall> = result.found.iter().map(RecordedRecall::from).collect();
+    let recalled = found.iter().filter(|it| it.rank.is_some());
+    let ids: Vec<_> = recalled.map(|it| it.memory).collect();
+    let rows = match ids.is_empty() {
+        true => Vec::new(),
+        // The rows, because a memory may have been deleted since the version of the index.
+        false => memory::list_in_space(db.reader(), space_id, ids).await?,
+    };
+    Ok(RecalledMemories {
+        lines: rows.iter().map(MemoryLine::from).collect(),
+        found,
+    })
+}
+
+/// Returns the newest message, and the newest messages together with the names of their authors.
+fn queries(context: &PromptContext) -> Vec<String> {
+    let newest = context.history.last().map(|it| it.text.clone());
+    let first = context.history.len().saturating_sub(RECENT_MESSAGES + 1);
+    let recent: Vec<String> = context.history[first..]
+        .iter()
+        .map(|it| format!("{}: {}", it.name, it.text))
+        .collect();
+    let texts = newest.into_iter().chain([recent.join("\n")]);
+    texts.map(newest_chars).collect()
+}
+
+/// Returns the end of a text that is too long: the newest message is there.
+fn newest_chars(text: String) -> String {
+    match text.char_indices().rev().nth(MAX_QUERY_CHARS - 1) {
+        Some((at, _)) => text[at..].to_owned(),
+        None => text,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{MAX_QUERY_CHARS, newest_chars};
+
+    #[test]
+    fn the_end_of_a_long_text_is_searched_for() {
+        let long = "é".repeat(MAX_QUERY_CHARS) + "!";
+
+        let cut = newest_chars(long);
+
+        assert_eq!(cut.chars().count(), MAX_QUERY_CHARS);
+        assert!(cut.ends_with("é!"));
+        assert_eq!(newest_chars("short".to_owned()), "short");
+    }
+}
