@@ -5,15 +5,15 @@ use crate::web::api::admin::{runs as admin_runs, stats as admin_stats, users as 
 use crate::web::api::{
     api_keys, avatars, candidates, card_files, characters, chat_exports, conversation_actions,
     conversations, health, imports, invites, jobs, join, lorebook_entries, lorebook_links,
-    lorebooks, membership_updates, memberships, message_versions, messages, metrics, preset_files,
-    presets, prompts, providers, queue_edit, runs, search, session, setup, space_files,
-    space_invitations, spaces, swipes, tool_approvals, users,
+    lorebooks, membership_updates, memberships, memories, message_versions, messages, metrics,
+    preset_files, presets, prompts, providers, queue_edit, runs, search, session, setup,
+    space_files, space_invitations, spaces, swipes, tool_approvals, users,
 };
 use crate::web::openapi::endpoint::{ApiEndpoint, endpoints};
 
 /// The tags of the API document, in its order, with their descriptions. A handler names its tag in
 /// `tag`.
-pub const TAGS: [(&str, &str); 20] = [
+pub const TAGS: [(&str, &str); 21] = [
     ("setup", "First-time setup: the admin account."),
     ("session", "Sign-in, sign-out, and active sessions."),
     ("users", "User accounts."),
@@ -53,6 +53,7 @@ pub const TAGS: [(&str, &str); 20] = [
         "lorebooks",
         "Lorebooks (World Info), their entries and links.",
     ),
+    ("memories", "What is remembered about a space."),
     (
         "presets",
         "Presets: prompt order, prompt texts, and sampler settings.",
@@ -73,6 +74,7 @@ pub fn all_endpoints() -> Vec<ApiEndpoint> {
         space_endpoints(),
         library_endpoints(),
         lore_endpoints(),
+        memory_endpoints(),
         conversation_endpoints(),
         server_endpoints(),
     ]
@@ -151,6 +153,18 @@ fn library_endpoints() -> Vec<ApiEndpoint> {
         providers::delete,
         providers::test,
         providers::list_models,
+    ]
+}
+
+fn memory_endpoints() -> Vec<ApiEndpoint> {
+    endpoints![
+        memories::list,
+        memories::create,
+        memories::forget,
+        memories::show,
+        memories::update,
+        memories::delete,
+        memories::list_for_run,
     ]
 }
 

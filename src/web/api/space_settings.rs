@@ -34,8 +34,8 @@ pub struct KnownSettings {
     _group_nudge_prompt: Option<String>,
     #[serde(rename = "relax_message_trim")]
     _relax_message_trim: Option<bool>,
-    #[serde(rename = "memory")]
-    _memory: Option<Map<String, Value>>,
+    /// Spaces only.
+    memory: Option<Memory>,
     /// Spaces only: the built-in tools that its characters may call.
     #[serde(rename = "tools")]
     _tools: Option<BuiltinToolSettings>,
@@ -115,6 +115,29 @@ struct WorldInfo {
     _insertion_strategy: Option<InsertionStrategy>,
 }
 
+/// What a space remembers and recalls. All switches are on by default.
+#[derive(Deserialize, ToSchema)]
+#[schema(as = MemorySettings)]
+struct Memory {
+    #[serde(rename = "enabled")]
+    _enabled: Option<bool>,
+    /// Memories are made from messages.
+    #[serde(rename = "learn")]
+    _learn: Option<bool>,
+    /// Prompts contain memories.
+    #[serde(rename = "recall")]
+    _recall: Option<bool>,
+    /// The maximum number of memories in a prompt; 5 by default.
+    #[schema(minimum = 1, maximum = 20)]
+    top_k: Option<i64>,
+    /// The score from which a memory is recalled; 0.6 by default.
+    #[schema(minimum = 0, maximum = 1)]
+    threshold: Option<f64>,
+    /// The maximum number of tokens of all memories in a prompt; 512 by default.
+    #[schema(minimum = 0, maximum = 4_096)]
+    token_budget: Option<i64>,
+}
+
 /// Which lore is inserted first when not all of it fits.
 #[derive(Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
@@ -157,6 +180,17 @@ pub fn parse(settings: Map<String, Value>) -> ApiResult<Value> {
         require_range("world_info.min_activations", least, 0, 1_000)?;
         let furthest = world.min_activations_depth;
         require_range("world_info.min_activations_depth", furthest, 0, 1_000)?;
+    }
+    if let Some(memory) = known.memory {
+        require_range("memory.top_k", memory.top_k, 1, 20)?;
+        require_range("memory.token_budget", memory.token_budget, 0, 4_096)?;
+        if memory
+            .threshold
+            .is_some_and(|it| !(0.0..=1.0).contains(&it))
+        {
+            let message = "Must be between 0 and 1.".to_owned();
+            return Err(invalid_setting("memory.threshold", message));
+        }
     }
     if let Some(preset) = known.preset {
         let invalid =
@@ -292,6 +326,16 @@ mod tests {
                 "settings.tool_servers.0.url",
             ),
             (json!({"memory": true}), 400, "settings.memory"),
+            (
+                json!({"memory": {"top_k": 21}}),
+                422,
+                "settings.memory.top_k",
+            ),
+            (
+                json!({"memory": {"threshold": 1.5}}),
+                422,
+                "settings.memory.threshold",
+            ),
             (json!({"model": "a\nb"}), 422, "settings.model"),
             (json!({"model": " "}), 422, "settings.model"),
             (

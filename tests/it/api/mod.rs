@@ -26,6 +26,7 @@ pub mod lorebooks;
 pub mod member_models;
 pub mod membership_updates;
 pub mod memberships;
+pub mod memories;
 pub mod messages;
 pub mod metrics;
 pub mod openapi;

@@ -54,6 +54,12 @@ pub async fn create(clients: &RoleClients, owner: Role) -> Ids {
     let invite = expect(201, client.post(&path, json!({"role": "guest"})).await);
     ids.insert("invite_id", &invite["id"]);
     ids.insert("token", &invite["token"]);
+    let path = format!("/api/spaces/{}/memories", space["id"]);
+    let memory = json!({"content": "The mill burned down.", "kind": "event"});
+    ids.insert(
+        "memory_id",
+        &expect(201, client.post(&path, memory).await)["id"],
+    );
     let path = format!("/api/spaces/{}/import", space["id"]);
     let line = br#"{"name":"Ada","is_user":false,"mes":"Brought along."}"#;
     let imported = file_uploads::import(client, &path, "evening.jsonl", line).await;

@@ -9,4 +9,5 @@ mod ids;
 mod roles;
 mod table;
 mod table_lore;
+mod table_memories;
 mod table_spaces;

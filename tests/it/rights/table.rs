@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::rights::fixture::Ids;
 use crate::rights::roles::Role;
-use crate::rights::{table_lore, table_spaces};
+use crate::rights::{table_lore, table_memories, table_spaces};
 
 /// One endpoint in one case.
 pub struct Row {
@@ -184,6 +184,7 @@ pub fn rows() -> Vec<Row> {
     rows.extend(table_spaces::presets());
     rows.extend(table_lore::lorebooks());
     rows.extend(table_lore::links());
+    rows.extend(table_memories::memories());
     rows.extend(table_spaces::conversations());
     rows.extend(table_spaces::messages());
     rows

@@ -67,7 +67,10 @@ const GUARDED: &[(&str, &[&str])] = &[
     ("owner_id", &[]),
     ("created_by", &[]),
     ("space_id", &[]),
-    ("conversation_id", &[]),
+    (
+        "conversation_id",
+        &["POST /api/spaces/{space_id}/memories/forget"],
+    ),
     ("space_membership_id", &[]),
     ("conversation_run_id", &[]),
     ("origin_message_id", &[]),

@@ -1,0 +1,46 @@
+//! The rows of the grid for memories.
+
+use serde_json::json;
+
+use crate::rights::table::{Row, inside, managers, members};
+
+pub fn memories() -> Vec<Row> {
+    vec![
+        Row::of("GET /api/spaces/{space_id}/memories", inside(200)),
+        Row::of("POST /api/spaces/{space_id}/memories", members(201)).body(
+            |_, who| json!({"content": format!("{} was here.", who.name()), "kind": "event"}),
+        ),
+        // An admin without a membership writes about another member, which they may, too.
+        Row::of("POST /api/spaces/{space_id}/memories", inside(201))
+            .case("about oneself")
+            .body(|ids, who| {
+                json!({
+                    "content": format!("{} likes rain.", who.name()),
+                    "kind": "preference",
+                    "about_membership_id": ids.of("membership_id:own", who),
+                })
+            }),
+        Row::of(
+            "GET /api/spaces/{space_id}/memories/{memory_id}",
+            inside(200),
+        ),
+        Row::of(
+            "PATCH /api/spaces/{space_id}/memories/{memory_id}",
+            members(200),
+        )
+        .with_space_per_role()
+        .body(|_, _| json!({"pinned": true, "expected_version": 1})),
+        Row::of(
+            "DELETE /api/spaces/{space_id}/memories/{memory_id}",
+            members(204),
+        ),
+        Row::of("POST /api/spaces/{space_id}/memories/forget", managers(200))
+            .with_space_per_role()
+            .body(|_, _| json!({"all": true})),
+        Row::of("POST /api/spaces/{space_id}/memories/forget", inside(200))
+            .case("oneself")
+            .body(|ids, who| json!({"about_membership_id": ids.of("membership_id:own", who)})),
+        // The run of the space has sent nothing.
+        Row::of("GET /api/runs/{run_id}/memories", inside(404)),
+    ]
+}
