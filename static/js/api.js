@@ -150,6 +150,15 @@ export default class Api {
   linkLorebooks = (kind, id, ids) =>
     this.#call("PUT", `/${kind}/${id}/lorebooks`, { body: { lorebook_ids: ids } })
 
+  // Memories
+  // `query`: `q`, `membership_id`, `kind`, `before` (a cursor), `limit`.
+  memories = (spaceId, query) => this.#get(`/spaces/${spaceId}/memories${search(query)}`)
+  createMemory = (spaceId, body) => this.#post(`/spaces/${spaceId}/memories`, body)
+  changeMemory = (spaceId, id, body) => this.#patch(`/spaces/${spaceId}/memories/${id}`, body)
+  deleteMemory = (spaceId, id) => this.#delete(`/spaces/${spaceId}/memories/${id}`)
+  forgetMemories = (spaceId, body) => this.#post(`/spaces/${spaceId}/memories/forget`, body)
+  memoriesOfRun = (id) => this.#get(`/runs/${id}/memories`)
+
   // Providers
   providers = () => this.#get("/providers")
   discoverProviders = () =>

@@ -9,6 +9,7 @@ import InviteActions from "./actions/invites.js"
 import JobActions from "./actions/jobs.js"
 import AuthorNoteActions from "./actions/author_notes.js"
 import LorebookActions from "./actions/lorebooks.js"
+import MemoryActions from "./actions/memories.js"
 import PresetActions from "./actions/presets.js"
 import ConversationActions from "./actions/conversation.js"
 import SessionActions from "./actions/session.js"
@@ -59,6 +60,7 @@ const parts = {
   jobs: new JobActions(tools),
   invites: new InviteActions(tools),
   lorebooks: new LorebookActions(tools),
+  memories: new MemoryActions(tools),
   inviteToken: new InviteToken(storage("sessionStorage")),
   providers: new ProviderActions(tools),
   presets: new PresetActions(tools),

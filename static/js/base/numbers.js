@@ -19,3 +19,9 @@ export function amount(n) {
 export function percent(share) {
   return new Intl.NumberFormat(locale(), { style: "percent" }).format(share)
 }
+
+// With two decimals: "0.70".
+export function hundredths(n) {
+  const digits = { minimumFractionDigits: 2, maximumFractionDigits: 2 }
+  return new Intl.NumberFormat(locale(), digits).format(n)
+}

@@ -10,6 +10,7 @@ import entrance from "./en/sign_in.js"
 import errors from "./en/errors.js"
 import files from "./en/files.js"
 import lore from "./en/lorebooks.js"
+import memories from "./en/memories.js"
 import models from "./en/models.js"
 import panel from "./en/panel.js"
 import prompts from "./en/prompts.js"
@@ -51,6 +52,7 @@ export default {
   ...prompts,
   ...files,
   ...lore,
+  ...memories,
   ...cards,
   ...settings,
   ...presets,

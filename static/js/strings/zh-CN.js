@@ -36,6 +36,11 @@
 // Recursion – 递归
 // Outlet – 锚点
 // Budget – 预算
+// Memory – 记忆
+// Learn – 学习
+// Recall – 召回
+// Forget – 遗忘
+// Pin – 固定
 // Prompt – 提示词
 // Main Prompt – 主要提示词
 // Post-History Instructions – 历史后置指令
@@ -69,6 +74,7 @@ import entrance from "./zh-CN/sign_in.js"
 import errors from "./zh-CN/errors.js"
 import files from "./zh-CN/files.js"
 import lore from "./zh-CN/lorebooks.js"
+import memories from "./zh-CN/memories.js"
 import models from "./zh-CN/models.js"
 import panel from "./zh-CN/panel.js"
 import prompts from "./zh-CN/prompts.js"
@@ -110,6 +116,7 @@ export default {
   ...prompts,
   ...files,
   ...lore,
+  ...memories,
   ...cards,
   ...settings,
   ...presets,

@@ -29,6 +29,8 @@ export default {
   "error.username_taken": "This username is taken, or too similar to one that is.",
   "error.name_taken_here": "Another member has a similar name. Choose another name for this space.",
   "error.card_not_shared": "The owner of this character does not share the whole card.",
+  "error.already_exists": "This already exists.",
+  "error.already_exists.content": "Another memory has this content.",
   "error.already_member": "Already a member of this space.",
   "error.already_decided": "Another member has already decided this.",
   "error.already_finished": "It has already finished.",

@@ -1,6 +1,6 @@
 // Lorebooks: list, editor, test.
 export default {
-  "panel.lore": "Lore & notes",
+  "panel.lore": "Lore",
 
   "lorebook.library": "My lorebooks",
   "lorebook.library_empty": "No lorebooks yet. Create one, or drop a World Info file on this page.",

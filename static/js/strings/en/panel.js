@@ -4,7 +4,7 @@ export default {
   "panel.toggle": "Cast, prompt and settings",
   "panel.close": "Close the panel",
   "panel.cast": "Cast",
-  "panel.runs": "Prompt & runs",
+  "panel.runs": "Prompt",
   "panel.settings": "Settings",
 
   "member.characters": "Characters",

@@ -28,6 +28,8 @@ export default {
   "error.username_taken": "这个用户名已被使用，或与已有的用户名过于相似。",
   "error.name_taken_here": "已有成员的名字与它过于相似。请为这个空间换一个名字。",
   "error.card_not_shared": "该角色的所有者没有分享完整的角色卡。",
+  "error.already_exists": "这已经存在。",
+  "error.already_exists.content": "另一条记忆已有这个内容。",
   "error.already_member": "已经是这个空间的成员。",
   "error.already_decided": "其他成员已作出决定。",
   "error.already_finished": "它已经结束。",

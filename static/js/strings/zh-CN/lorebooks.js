@@ -1,6 +1,6 @@
 // 世界书：列表、编辑、测试。
 export default {
-  "panel.lore": "世界书与注释",
+  "panel.lore": "世界书",
 
   "lorebook.library": "我的世界书",
   "lorebook.library_empty": "还没有世界书。请新建一个，或者把世界书文件拖到这个页面上。",

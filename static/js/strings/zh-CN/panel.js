@@ -4,7 +4,7 @@ export default {
   "panel.toggle": "角色阵容、提示词与设置",
   "panel.close": "关闭面板",
   "panel.cast": "角色阵容",
-  "panel.runs": "提示词与记录",
+  "panel.runs": "提示词",
   "panel.settings": "设置",
 
   "member.characters": "角色",

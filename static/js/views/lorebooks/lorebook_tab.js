@@ -1,4 +1,4 @@
-// The tab "Lore & notes": the linked lorebooks and the user's own lorebooks.
+// The tab "Lore": the author's notes, the linked lorebooks and the user's own lorebooks.
 import { bdi, el, icon, replace } from "../../base/dom.js"
 import { t } from "../../base/i18n.js"
 import { may } from "../../models/members/rights.js"

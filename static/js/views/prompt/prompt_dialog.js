@@ -3,6 +3,8 @@ import { bdi, el, icon } from "../../base/dom.js"
 import { has, t } from "../../base/i18n.js"
 import { sentencesOf } from "../../models/files/import_warnings.js"
 import { openDialog } from "../components/dialog.js"
+import { openSource } from "../memories/memory_source.js"
+import { recalledMemories } from "./recalled_memories.js"
 
 // `load()` returns the prompt document of the API.
 export async function showPrompt({ toasts }, load) {
@@ -13,10 +15,13 @@ export async function showPrompt({ toasts }, load) {
   }
 }
 
-// Shows the prompt of a run. Only the newest prompts of a conversation are stored.
-export async function showPromptOfRun({ conversation, toasts }, runId) {
+// Shows the prompt of a run and its memories. Only the newest prompts of a conversation are stored.
+export async function showPromptOfRun(parts, runId) {
+  const { conversation, toasts } = parts
   try {
-    await open(t("prompt.of_run"), await conversation.promptOfRun(runId))
+    const prompt = await conversation.promptOfRun(runId)
+    const memory = await open(t("prompt.of_run"), prompt, (close) => recalledMemories(parts, runId, close))
+    if (memory) await openSource(parts, memory)
   } catch (error) {
     if (error.status === 404) toasts.show(t("prompt.not_kept"))
     else toasts.error(error)
@@ -35,11 +40,12 @@ export async function showPromptOfMessage(parts, message) {
   }
 }
 
-function open(title, prompt) {
-  return openDialog({ title, wide: true, content: () => contentOf(prompt) })
+// `after(close)` returns what is shown below the blocks.
+function open(title, prompt, after = () => null) {
+  return openDialog({ title, wide: true, content: (close) => contentOf(prompt, after(close)) })
 }
 
-function contentOf(prompt) {
+function contentOf(prompt, after) {
   const {
     model,
     blocks = [],
@@ -61,6 +67,7 @@ function contentOf(prompt) {
     dropped > 0 && el("p", { class: "outcome" }, icon("alert"), t("prompt.dropped", { n: dropped })),
     blocks.length > 0 &&
       el("section", {}, el("h3", { class: "panel__title" }, t("prompt.blocks")), blocks.map(block)),
+    after,
     entries(t("prompt.lore"), lore),
     entries(t("prompt.lore_dropped"), noRoom),
     warnings.length > 0 &&

@@ -1,4 +1,4 @@
-// The tab "Prompt & runs": the prompt for a speaker, and the runs of the conversation.
+// The tab "Prompt": the prompt for a speaker, and the runs of the conversation.
 import { bdi, el, reconcile, replace } from "../../base/dom.js"
 import { t } from "../../base/i18n.js"
 import { fullTime, shortTime } from "../../base/time.js"

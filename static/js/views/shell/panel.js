@@ -1,4 +1,4 @@
-// The right panel with the tabs Cast, Lore & notes, Prompt & runs, and Settings.
+// The right panel with the tabs Cast, Lore, Memory, Prompt, and Settings.
 import { el, replace } from "../../base/dom.js"
 import { t } from "../../base/i18n.js"
 import { button, iconButton } from "../components/button.js"
@@ -9,6 +9,7 @@ import { importModule } from "../on_demand.js"
 const TABS = {
   cast: null,
   lore: () => import("../lorebooks/lorebook_tab.js"),
+  memory: () => import("../memories/memory_tab.js"),
   runs: () => import("../prompt/runs_tab.js"),
   settings: () => import("../spaces/space_settings_tab.js"),
 }

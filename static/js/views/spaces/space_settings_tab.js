@@ -1,9 +1,10 @@
-// The Settings tab: description, replies, auto mode, preset, tools.
+// The Settings tab: description, replies, auto mode, preset, memory, tools.
 import { el, replace } from "../../base/dom.js"
 import { t } from "../../base/i18n.js"
 import { may } from "../../models/members/rights.js"
 import { button, submitButton } from "../components/button.js"
 import { form } from "../components/form.js"
+import { memorySettingsSection } from "../memories/memory_settings_section.js"
 import { presetChoice } from "../presets/preset_choice.js"
 import { confirmDeleteSpace } from "./space_dialogs.js"
 import { fieldsOf, groupsOf } from "./space_fields.js"
@@ -54,6 +55,7 @@ export default class SpaceSettingsTab {
       !isMine && el("p", { class: "field__hint" }, t("space.read_only")),
       node,
       this.#preset(isMine),
+      this.#memory(isMine),
       this.#tools(isMine),
       may(this.#space.my_role, "delete_space") && this.#deletion(),
     )
@@ -86,6 +88,20 @@ export default class SpaceSettingsTab {
       layers: () => ({ space: preset, spacePresetId: preset.preset_id ?? null }),
     })
     return el("section", { class: "panel__section" }, choice)
+  }
+
+  #memory(mayChange) {
+    const save = async (rules) => {
+      await this.#parts.memories.changeSettings(this.#parts.store.openSpace, rules)
+      this.#space = this.#parts.store.openSpace
+      // Keeps the input in the other fields.
+      if (section.isConnected) section.replaceWith(this.#memory(mayChange))
+      // The section is rendered again after saving: restores the focus on its button.
+      if (document.activeElement === document.body)
+        this.#root.querySelector("[data-section=memory] [type=submit]")?.focus()
+    }
+    const section = memorySettingsSection(this.#parts, { settings: this.#space.settings, disabled: !mayChange, save })
+    return section
   }
 
   #tools(mayChange) {

@@ -1,0 +1,76 @@
+// The memories of a space: list, search, add, change, delete and forget them, and those of a run's
+// prompt.
+import { isTextConflict } from "../models/memories/memory.js"
+import { withMemorySettings } from "../models/memories/memory_settings.js"
+
+const PAGE = 30
+// How often a change is sent again because others have changed other fields meanwhile.
+const MAX_ATTEMPTS = 3
+
+export default class MemoryActions {
+  #api
+  #store
+
+  constructor({ api, store }) {
+    this.#api = api
+    this.#store = store
+  }
+
+  // `filter` is `{ q, membership_id, kind }`; `cursor` is that of the previous page.
+  list(spaceId, filter, cursor = null) {
+    return this.#api.memories(spaceId, { ...filter, before: cursor, limit: PAGE })
+  }
+
+  create(spaceId, fields) {
+    return this.#api.createMemory(spaceId, fields)
+  }
+
+  // Returns the changed memory. `memory` is the one that the user has seen. If others have changed other
+  // fields meanwhile, the change is applied to theirs. Throws `edit_conflict` if they have changed the
+  // text as well.
+  async change(memory, changes) {
+    let version = memory.version
+    for (let attempt = 1; ; attempt += 1) {
+      try {
+        return await this.#api.changeMemory(memory.space_id, memory.id, { ...changes, expected_version: version })
+      } catch (error) {
+        const { code, current } = error
+        const isFinal = code !== "edit_conflict" || !current || attempt === MAX_ATTEMPTS
+        if (isFinal || isTextConflict(memory, current, changes)) throw error
+        version = current.version
+      }
+    }
+  }
+
+  remove(memory) {
+    return this.#api.deleteMemory(memory.space_id, memory.id)
+  }
+
+  // Both return a number of memories. `scope` is `{ about_membership_id }`, `{ conversation_id }` or
+  // `{ all: true }`.
+  async countForgotten(spaceId, scope) {
+    return (await this.#api.forgetMemories(spaceId, { ...scope, dry_run: true })).deleted
+  }
+  async forget(spaceId, scope) {
+    return (await this.#api.forgetMemories(spaceId, scope)).deleted
+  }
+
+  // Returns the memories that the prompt of a run contained, and those that came close.
+  async recalledBy(runId) {
+    return (await this.#api.memoriesOfRun(runId)).data
+  }
+
+  // Returns the id of the first source message of a memory, or null if no source is left.
+  async sourceOf({ conversation_id: id, source_from_seq: from, source_to_seq: to }) {
+    const { data } = await this.#api.messages(id, { after: from - 1, limit: 1 })
+    const [message] = data
+    return message && message.seq <= (to ?? from) ? message.id : null
+  }
+
+  // Changes the memory settings of a space.
+  async changeSettings(space, rules) {
+    const settings = withMemorySettings(space.settings, rules)
+    const body = { settings, settings_version: space.settings_version }
+    this.#store.putSpace(await this.#api.changeSpace(space.id, body))
+  }
+}

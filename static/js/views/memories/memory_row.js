@@ -1,0 +1,62 @@
+// One memory of the list, with its actions.
+import { bdi, el, icon, replace } from "../../base/dom.js"
+import { t } from "../../base/i18n.js"
+import { hasSource } from "../../models/memories/memory.js"
+import { iconButton } from "../components/button.js"
+import { paths } from "../../router.js"
+import { historyOf, reasonOf, subjectOf } from "./memory_text.js"
+
+// `acts` are `edit`, `pin`, `remove` and `openSource`; each takes the memory.
+export function createMemoryRow() {
+  return el("li", { class: "memory", tabindex: "-1" })
+}
+
+// Fills a row again only if what it shows has changed; the focus stays on the same action.
+export function fillMemoryRow(node, memory, { store, mayChange, acts }) {
+  const subject = subjectOf(store, memory)
+  const signature = JSON.stringify([memory, subject, mayChange])
+  if (node.dataset.signature === signature) return
+  node.dataset.signature = signature
+  const focused = node.contains(document.activeElement) ? document.activeElement.dataset.act : null
+  const id = `memory-${memory.id}`
+  const reason = reasonOf(memory.because)
+  replace(
+    node,
+    el("p", { class: "memory__content", id, dir: "auto" }, memory.content),
+    el(
+      "p",
+      { class: "memory__facts" },
+      memory.pinned && [el("span", { class: "memory__pinned" }, icon("pin"), t("memory.pinned")), " · "],
+      bdi(subject),
+    ),
+    el("p", { class: "memory__facts" }, historyOf(memory)),
+    reason && el("p", { class: "memory__facts" }, bdi(reason)),
+    buttonsOf(memory, { mayChange, acts, describedBy: id }),
+  )
+  if (focused) node.querySelector(`[data-act="${focused}"]`)?.focus()
+}
+
+function buttonsOf(memory, { mayChange, acts, describedBy }) {
+  const act = (look, label, name) =>
+    iconButton(look, label, { "data-act": name, "aria-describedby": describedBy, click: () => acts[name](memory) })
+  const pinLabel = memory.pinned ? t("memory.unpin") : t("memory.pin")
+  const nodes = [
+    hasSource(memory) && sourceLink(memory, { act: acts.openSource, describedBy }),
+    mayChange && [
+      act("edit", t("memory.edit"), "edit"),
+      act("pin", pinLabel, "pin"),
+      act("trash", t("memory.delete"), "remove"),
+    ],
+  ].filter(Boolean)
+  return nodes.length > 0 && el("div", { class: "memory__buttons" }, nodes)
+}
+
+// The message is looked up when the link is followed; until then it leads to the conversation.
+export function sourceLink(memory, { act, describedBy = null }) {
+  const click = (event) => {
+    event.preventDefault()
+    act(memory)
+  }
+  const props = { class: "memory__source", "data-act": "source", "aria-describedby": describedBy, on: { click } }
+  return el("a", { href: paths.conversation(memory.conversation_id), ...props }, t("memory.source"))
+}

@@ -1,0 +1,56 @@
+// The memory settings of the open space.
+import { el } from "../../base/dom.js"
+import { t } from "../../base/i18n.js"
+import { FLAGS, NUMBERS, numberOf, readMemorySettings } from "../../models/memories/memory_settings.js"
+import { submitButton } from "../components/button.js"
+import { check, field, form, input } from "../components/form.js"
+
+// `save(rules)` stores them.
+export function memorySettingsSection({ toasts }, { settings, disabled = false, save }) {
+  const rules = readMemorySettings(settings)
+  const flags = Object.fromEntries(FLAGS.map((name) => [name, flag(name, rules[name])]))
+  const numbers = Object.fromEntries(Object.keys(NUMBERS).map((name) => [name, number(name, rules[name])]))
+  const submit = async () => {
+    const values = Object.entries(numbers).map(([name, it]) => [name, numberOf(name, it.control.value)])
+    const wrong = values.filter(([, value]) => value === null)
+    for (const [name] of wrong) numbers[name].showError(t("memory_settings.not_allowed", NUMBERS[name]))
+    if (wrong.length > 0) return numbers[wrong[0][0]].control.focus()
+    const chosen = FLAGS.map((name) => [name, flags[name].control.checked])
+    await save(Object.fromEntries([...chosen, ...values]))
+    toasts.show(t("saved"))
+  }
+  const actions = el("div", { class: "form__actions form__actions--start" }, submitButton(t("save")))
+  const node = form({
+    fields: Object.fromEntries(Object.entries(numbers).map(([name, it]) => [`settings.memory.${name}`, it])),
+    submit,
+    children: [...Object.values(flags), ...Object.values(numbers)].map((it) => it.node).concat(actions),
+  })
+  if (disabled) {
+    for (const it of node.querySelectorAll("input")) it.disabled = true
+    actions.remove()
+  }
+  return el(
+    "section",
+    { class: "panel__section", "data-section": "memory" },
+    el("h2", {}, t("memory_settings.title")),
+    el("p", { class: "field__hint" }, t("memory_settings.hint")),
+    node,
+  )
+}
+
+function flag(name, checked) {
+  return check({ label: t(`memory_settings.${name}`), hint: t(`memory_settings.${name}_hint`), checked })
+}
+
+function number(name, value) {
+  const { least, most, step } = NUMBERS[name]
+  const control = input({
+    type: "number",
+    min: String(least),
+    max: String(most),
+    step: String(step),
+    inputmode: "decimal",
+    value: String(value),
+  })
+  return field({ label: t(`memory_settings.${name}`), hint: t(`memory_settings.${name}_hint`), control })
+}
