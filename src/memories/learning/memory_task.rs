@@ -178,8 +178,10 @@ pub async fn delete_all(
         conversations = conversations.filter(conversation::Column::Id.eq(id));
         tasks = tasks.filter(Column::ConversationId.eq(id));
     }
-    conversations.exec(tx).await?;
-    tasks.exec(tx).await.map(drop)
+    // The tasks first: a step that commits in between leaves a task without messages, which is deleted
+    // when it is claimed, and never messages without a task.
+    tasks.exec(tx).await?;
+    conversations.exec(tx).await.map(drop)
 }
 
 /// Returns tasks that are due: queued ones, and those whose worker is dead; the oldest first.
