@@ -32,6 +32,7 @@ use crate::db::sqlite::ownership::Ownership;
 use crate::db::sqlite::{file_lock, file_permissions, ownership};
 use crate::memories::learning::learning_job::LearningJob;
 use crate::memories::learning::message_learning::LearningServices;
+use crate::memories::models::memory_models::MemoryModels;
 use crate::providers::call_metrics::ProviderMetrics;
 use crate::providers::encryption::SecretCipher;
 use crate::providers::provider_factory::ProviderFactory;
@@ -156,6 +157,11 @@ impl App {
             LearningServices {
                 db: db.clone(),
                 clock: clock.clone(),
+                models: MemoryModels::new(
+                    db.clone(),
+                    models.clone(),
+                    engine.context().settings.call_limits,
+                ),
                 node: engine.context().node.clone(),
                 heartbeat: config.run_heartbeat,
                 stale_after: config.run_stale_after,

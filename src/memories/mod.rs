@@ -2,8 +2,9 @@
 //! found again by their words and vectors.
 //!
 //! A step that appends messages requests to learn from them ([`learning::memory_task`]);
-//! [`learning`] makes memories from them later, outside of any reply. [`prompt_search`] finds the
-//! memories of a prompt in the index that a node keeps for each space ([`index_cache`]).
+//! [`learning`] makes memories from them later, outside of any reply, with the model of the space
+//! ([`models`]) if it has one. [`prompt_search`] finds the memories of a prompt in the index that a
+//! node keeps for each space ([`index_cache`]).
 //!
 //! **Invariant:** every query names a space, and no result is of another one.
 
@@ -20,4 +21,5 @@ pub mod memory_source;
 pub mod memory_store;
 pub mod memory_vector;
 pub mod message_changes;
+pub mod models;
 pub mod prompt_search;

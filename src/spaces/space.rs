@@ -35,8 +35,8 @@ pub struct Model {
     pub settings: Json,
     /// Increases when `settings` changes.
     pub settings_version: i64,
-    /// Tokens used by requests under `/v1`, by deleted conversations, and by runs before migration
-    /// 74. Those of other runs are in `conversations.tokens_used`.
+    /// Tokens used by requests under `/v1`, for memories, by deleted conversations, and by runs before
+    /// migration 74. Those of other runs are in `conversations.tokens_used`.
     pub unattributed_tokens: i64,
     /// 0: unlimited.
     pub token_limit: i64,

@@ -25,6 +25,7 @@ use crate::memories::memory::{MemoryKind, MemoryOrigin};
 use crate::memories::memory_settings::MemorySettings;
 use crate::memories::memory_store;
 use crate::memories::memory_store::{NewMemory, NewSource, PreparedMemory};
+use crate::memories::models::memory_models::MemoryModels;
 use crate::spaces::membership::Model as Membership;
 use crate::spaces::{membership, space};
 
@@ -46,6 +47,7 @@ struct LearnedMemory {
 pub struct LearningServices {
     pub db: Db,
     pub clock: Clock,
+    pub models: MemoryModels,
     /// The name of this node, which holds the leases.
     pub node: Arc<str>,
     pub heartbeat: Duration,

@@ -11,6 +11,7 @@ use troupe::memories::learning::memory_task;
 use troupe::memories::learning::message_learning::LearningServices;
 use troupe::memories::memory::MemoryFilter;
 use troupe::memories::memory_deletion::DeletionScope;
+use troupe::memories::models::memory_models::MemoryModels;
 use troupe::memories::{memory, memory_deletion};
 
 use crate::support::backends::on_both;
@@ -21,9 +22,15 @@ const QUESTION: &str = "Do you remember how my dog is called?";
 
 impl EngineTest {
     fn learning_services(&self) -> LearningServices {
+        let context = self.engine.context();
         LearningServices {
             db: self.db.clone(),
             clock: self.clock.clone(),
+            models: MemoryModels::new(
+                self.db.clone(),
+                context.models.clone(),
+                context.settings.call_limits,
+            ),
             node: "node-learning".into(),
             heartbeat: Duration::from_secs(5),
             stale_after: Duration::from_secs(30),

@@ -1,0 +1,301 @@
+//! Calls a model for the memory of a space, in the background: one request, which is answered by one
+//! JSON object.
+//!
+//! **Invariant:** these calls have permits of their own, so no reply waits for one of them.
+//!
+//! **Invariant:** the tokens of a call are counted, however the call ends. No transaction is open
+//! during a call.
+
+use std::sync::Arc;
+
+use agent::call_limits::{CallLimits, CallPermits};
+use agent::model_call;
+use agent::outcome::{FailureCode, GenerationFailure, GenerationOutcome};
+use agent::trim::ReplyTrimmer;
+use agent::usage::UsageTotal;
+use base::ids::{ProviderId, SpaceId};
+use base::prompt_role::PromptRole;
+use dashmap::DashMap;
+use llm::provider::{Capability, Provider};
+use llm::registry::ProviderKind;
+use llm::request::{Message, Request};
+use llm::tool::{OutputFormat, OutputSchema};
+use sea_orm::{DbErr, EntityTrait};
+use serde_json::Value;
+use tokio_util::sync::CancellationToken;
+
+use crate::conversations::token_usage;
+use crate::db::connect::Db;
+use crate::memories::models::json_answer;
+use crate::memories::models::model_setting::MemoryModelSetting;
+use crate::providers::provider_factory::{ProviderError, ProviderFactory};
+use crate::providers::{provider, usable_providers};
+use crate::spaces::space;
+
+/// The calls of one provider that this node makes at the same time: enough that a slow one does not
+/// hold up all spaces, few enough that replies remain the main load of the provider.
+const MAX_CALLS_PER_PROVIDER: usize = 2;
+/// The context window of a provider whose settings have none, in tokens; the same as for prompts.
+const DEFAULT_CONTEXT_TOKENS: i64 = 8_192;
+
+/// Calls models for memories. Cheap to clone; clones share state.
+#[derive(Clone)]
+pub struct MemoryModels {
+    db: Db,
+    providers: ProviderFactory,
+    limits: CallLimits,
+    permits: Arc<DashMap<ProviderId, Arc<CallPermits>>>,
+}
+
+/// A model that a space uses for its memory.
+#[derive(Clone, Debug)]
+pub struct MemoryModel(provider::Model);
+
+/// A request that is answered by a JSON object.
+#[derive(Clone, Debug)]
+pub struct JsonRequest {
+    /// What to do.
+    pub system: String,
+    /// The data, which is no instruction.
+    pub text: String,
+    pub schema_name: &'static str,
+    /// A JSON schema as APIs enforce it: all properties are required, and there are no others.
+    pub schema: Value,
+    pub max_tokens: u32,
+}
+
+/// Why a model returned no object.
+#[derive(Debug, thiserror::Error)]
+pub enum MemoryModelError {
+    #[error(transparent)]
+    Database(#[from] DbErr),
+    /// The provider has an address or a key that cannot be used.
+    #[error(transparent)]
+    Provider(#[from] ProviderError),
+    /// The call failed. Without the provider's message, which may repeat what was sent.
+    #[error("the model call failed: {0}")]
+    Failed(FailureCode),
+    #[error("the answer of the model is no JSON object")]
+    InvalidJson,
+    /// The space has used up its tokens.
+    #[error("the space has reached its token limit")]
+    TokenLimit,
+    /// The caller canceled the request.
+    #[error("the request was canceled")]
+    Canceled,
+}
+
+impl MemoryModel {
+    /// Returns the name of the model.
+    pub fn name(&self) -> &str {
+        &self.0.model
+    }
+
+    /// Returns the size of its context window: request and answer together, in tokens.
+    pub fn context_tokens(&self) -> i64 {
+        let window = self.0.settings["context_tokens"].as_i64();
+        window
+            .filter(|it| *it > 0)
+            .unwrap_or(DEFAULT_CONTEXT_TOKENS)
+    }
+}
+
+impl MemoryModels {
+    /// Creates the caller of a node.
+    pub fn new(db: Db, providers: ProviderFactory, limits: CallLimits) -> Self {
+        Self {
+            db,
+            providers,
+            limits,
+            permits: Arc::default(),
+        }
+    }
+
+    /// Returns the model of a space: the one that its settings name if its provider is enabled,
+    /// otherwise that of the default provider. Returns `None` if there is none, if it is the demo
+    /// model, which understands no text, or if the space has reached its token limit.
+    ///
+    /// # Errors
+    /// Returns an error when the database fails.
+    pub async fn find_model(
+        &self,
+        space: &space::Model,
+        setting: Option<&MemoryModelSetting>,
+    ) -> Result<Option<MemoryModel>, DbErr> {
+        let db = self.db.reader();
+        let own = setting.map(|it| it.provider_id);
+        let model = setting.and_then(|it| it.model.as_deref());
+        let found = usable_providers::find(db, own, model).await?;
+        let Some(found) = found.filter(|it| it.kind != ProviderKind::Demo) else {
+            return Ok(None);
+        };
+        let is_at_limit = token_usage::has_reached_limit(db, space, 0).await?;
+        Ok((!is_at_limit).then_some(MemoryModel(found)))
+    }
+
+    /// Sends the request when a permit is free, adds its tokens to those of the space, and returns
+    /// the object that the model wrote; the caller validates it.
+    ///
+    /// # Errors
+    /// Returns `TokenLimit` if the space has reached its limit or was deleted, `Canceled` if
+    /// `cancel` fired, `InvalidJson`, `Failed` or `Provider` if the model returned no object, and
+    /// `Database` if it could not be asked.
+    pub async fn request_json(
+        &self,
+        model: &MemoryModel,
+        space: SpaceId,
+        request: JsonRequest,
+        cancel: &CancellationToken,
+    ) -> Result<Value, MemoryModelError> {
+        let permits = self.permits_of(model.0.id);
+        let _permit = tokio::select! {
+            () = cancel.cancelled() => return Err(MemoryModelError::Canceled),
+            permit = permits.acquire() => permit,
+        };
+        // After the wait, during which others may have used the last tokens.
+        if self.is_at_limit(space).await? {
+            return Err(MemoryModelError::TokenLimit);
+        }
+        let provider = self.providers.create(&model.0)?;
+        let format = Format::of(provider.as_ref());
+        let answer = self.call(provider.as_ref(), model, space, &request, format, cancel);
+        let answer = match answer.await {
+            Err(CallError::Failed(failure)) if format.may_be_rejected(&failure) => {
+                let provider = provider.as_ref();
+                let again = self.call(provider, model, space, &request, Format::Text, cancel);
+                again.await
+            }
+            answer => answer,
+        };
+        let text = answer.map_err(MemoryModelError::from)?;
+        let object = json_answer::parse_object(&text).map(Value::Object);
+        object.ok_or(MemoryModelError::InvalidJson)
+    }
+
+    fn permits_of(&self, provider: ProviderId) -> Arc<CallPermits> {
+        let new = || Arc::new(CallPermits::new(MAX_CALLS_PER_PROVIDER));
+        self.permits.entry(provider).or_insert_with(new).clone()
+    }
+
+    async fn is_at_limit(&self, id: SpaceId) -> Result<bool, DbErr> {
+        let db = self.db.reader();
+        match space::Entity::find_by_id(id).one(db).await? {
+            Some(space) => token_usage::has_reached_limit(db, &space, 0).await,
+            None => Ok(true),
+        }
+    }
+
+    /// Makes one call and counts its tokens. Returns the answer.
+    async fn call(
+        &self,
+        provider: &dyn Provider,
+        model: &MemoryModel,
+        space: SpaceId,
+        request: &JsonRequest,
+        format: Format,
+        cancel: &CancellationToken,
+    ) -> Result<String, CallError> {
+        let request = format.apply(request, model);
+        let trimmer = ReplyTrimmer::verbatim();
+        // The outcome has the same text.
+        let mut sink = String::new();
+        let outcome =
+            model_call::generate(provider, &request, trimmer, &self.limits, &mut sink, cancel);
+        let (usage, answer) = match outcome.await {
+            GenerationOutcome::Succeeded { text, usage, .. } => (usage, Ok(text)),
+            GenerationOutcome::Failed { failure, usage, .. } => {
+                tracing::debug!(error = failure.message, "a model call for memories failed");
+                (usage, Err(CallError::Failed(failure)))
+            }
+            GenerationOutcome::Canceled { usage, .. } => (usage, Err(CallError::Canceled)),
+        };
+        self.count_tokens(space, usage).await;
+        answer
+    }
+
+    async fn count_tokens(&self, space: SpaceId, usage: Option<UsageTotal>) {
+        let tokens = usage.map_or(0, UsageTotal::total);
+        if tokens == 0 {
+            return;
+        }
+        let counting = self.db.write(move |tx| {
+            Box::pin(async move { space::add_unattributed_tokens(tx, space, tokens).await })
+        });
+        let counted: Result<(), DbErr> = counting.await;
+        if let Err(error) = counted {
+            tracing::warn!(space.id = %space, %error, "failed to count the tokens of a memory request: {error}");
+        }
+    }
+}
+
+/// Why a call returned no text.
+enum CallError {
+    Failed(GenerationFailure),
+    Canceled,
+}
+
+impl From<CallError> for MemoryModelError {
+    fn from(error: CallError) -> Self {
+        match error {
+            CallError::Failed(failure) => Self::Failed(failure.code),
+            CallError::Canceled => Self::Canceled,
+        }
+    }
+}
+
+/// How the API is asked for JSON.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Format {
+    /// By the schema.
+    Schema,
+    /// By a switch; the schema is in the text.
+    Json,
+    /// Only in the text.
+    Text,
+}
+
+impl Format {
+    /// Returns the strictest one that the API supports.
+    fn of(provider: &dyn Provider) -> Self {
+        match provider {
+            it if it.has_capability(Capability::Schema) => Self::Schema,
+            it if it.has_capability(Capability::Json) => Self::Json,
+            _ => Self::Text,
+        }
+    }
+
+    /// Returns whether the call may have failed because the server does not know this format. Some
+    /// servers that are compatible with an API reject it.
+    fn may_be_rejected(self, failure: &GenerationFailure) -> bool {
+        self != Self::Text && failure.code == FailureCode::UpstreamError && !failure.is_retryable
+    }
+
+    fn apply(self, request: &JsonRequest, model: &MemoryModel) -> Request {
+        let mut system = request.system.clone();
+        if self != Self::Schema {
+            system.push_str("\n\nAnswer with one JSON object that matches this JSON schema:\n");
+            system.push_str(&request.schema.to_string());
+        }
+        let schema = || OutputSchema {
+            name: request.schema_name.to_owned(),
+            description: None,
+            schema: request.schema.clone(),
+            strict: Some(true),
+        };
+        Request {
+            model: model.0.model.clone(),
+            messages: vec![
+                Message::new(PromptRole::System, system),
+                Message::new(PromptRole::User, request.text.clone()),
+            ],
+            max_tokens: Some(request.max_tokens),
+            context_tokens: u32::try_from(model.context_tokens()).ok(),
+            format: match self {
+                Self::Schema => OutputFormat::Schema(schema()),
+                Self::Json => OutputFormat::Json,
+                Self::Text => OutputFormat::Text,
+            },
+            ..Request::default()
+        }
+    }
+}
