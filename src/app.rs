@@ -71,6 +71,8 @@ pub struct App {
     pub imports: ImportServices,
     /// Learning from messages.
     pub learning: LearningJob,
+    /// Model calls for memories and summaries.
+    pub memory_models: MemoryModels,
     /// HTTP client for addresses that members give.
     pub web: WebFetcher,
     /// Operations behind `/v1/responses`.
@@ -153,15 +155,16 @@ impl App {
             (tool_runtime.clone(), mcp_tool_cache),
             RunSettings::new(&config),
         ));
+        let memory_models = MemoryModels::new(
+            db.clone(),
+            models.clone(),
+            engine.context().settings.call_limits,
+        );
         let learning = LearningJob::new(
             LearningServices {
                 db: db.clone(),
                 clock: clock.clone(),
-                models: MemoryModels::new(
-                    db.clone(),
-                    models.clone(),
-                    engine.context().settings.call_limits,
-                ),
+                models: memory_models.clone(),
                 node: engine.context().node.clone(),
                 heartbeat: config.run_heartbeat,
                 stale_after: config.run_stale_after,
@@ -220,6 +223,7 @@ impl App {
             engine,
             imports,
             learning,
+            memory_models,
             responses,
             web,
             models,

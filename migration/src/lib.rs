@@ -49,6 +49,8 @@ mod m20261126_000072_roster_revisions;
 mod m20261126_000073_slots_of_rounds;
 mod m20261127_000074_tokens_of_conversations;
 mod m20261127_000075_memories;
+mod m20261127_000076_prompt_starts;
+mod m20261127_000077_conversation_summaries;
 
 /// The steps, in order.
 pub struct Migrator;
@@ -98,6 +100,8 @@ impl MigratorTrait for Migrator {
             Box::new(m20261126_000073_slots_of_rounds::Migration),
             Box::new(m20261127_000074_tokens_of_conversations::Migration),
             Box::new(m20261127_000075_memories::Migration),
+            Box::new(m20261127_000076_prompt_starts::Migration),
+            Box::new(m20261127_000077_conversation_summaries::Migration),
         ]
     }
 }

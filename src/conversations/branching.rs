@@ -62,6 +62,9 @@ pub async fn insert_branch(
         text_bytes: new.text_bytes,
         tokens_used: 0,
         unlearned_from_seq: None,
+        prompt_starts: serde_json::json!([]),
+        summary_from_seq: 1,
+        summary_goal_seq: 0,
         ..parent.clone() // settings and variables are copied
     }
     .into_active_model()

@@ -65,6 +65,14 @@ pub struct Model {
     /// The first message from which the memory has not learned yet; `None` if no task to learn is
     /// queued.
     pub unlearned_from_seq: Option<i64>,
+    /// Where the histories of its prompts begin; `src/prompt/history_window.rs` reads and writes it.
+    #[sea_orm(column_type = "JsonBinary")]
+    pub prompt_starts: Json,
+    /// The first message that summaries may cover: the first one, or the one after those that were
+    /// forgotten.
+    pub summary_from_seq: i64,
+    /// The last message that a run has requested to be summarized.
+    pub summary_goal_seq: i64,
 }
 
 #[derive(Clone, Copy, Debug, EnumIter, DeriveRelation)]
@@ -215,6 +223,7 @@ pub async fn save_counters(
         .value(Column::TextBytes, row.text_bytes)
         .value(Column::TokensUsed, row.tokens_used)
         .value(Column::UnlearnedFromSeq, row.unlearned_from_seq)
+        .value(Column::SummaryGoalSeq, row.summary_goal_seq)
         .and_where(Expr::col(Column::Id).eq(row.id))
         .returning(number)
         .to_owned();
@@ -318,20 +327,6 @@ pub async fn update(
         })
     })
     .await
-}
-
-/// Saves the variables of macros and lorebooks. The row is locked.
-pub async fn set_variables(
-    tx: &impl ConnectionTrait,
-    id: ConversationId,
-    variables: Json,
-) -> Result<(), DbErr> {
-    Entity::update_many()
-        .col_expr(Column::Variables, Expr::value(variables))
-        .filter(Column::Id.eq(id))
-        .exec(tx)
-        .await?;
-    Ok(())
 }
 
 /// Clears the marker after the change was applied. The rows are locked.

@@ -3,6 +3,8 @@
 use sea_orm::DbErr;
 use tokio::task::JoinError;
 
+use crate::memories::models::memory_models::MemoryModelError;
+
 /// An error of the memories of a space.
 #[derive(Debug, thiserror::Error)]
 pub enum MemoryError {
@@ -11,4 +13,12 @@ pub enum MemoryError {
     /// The task that embeds or searches texts panicked.
     #[error("the task ended without a result")]
     TaskEnded(#[from] JoinError),
+    #[error(transparent)]
+    Model(#[from] MemoryModelError),
+    /// The model returned an object without a summary.
+    #[error("the answer of the model contains no summary")]
+    NoSummary,
+    /// Messages were changed again and again while a model summarized them.
+    #[error("the messages changed while they were summarized")]
+    MessagesChanged,
 }

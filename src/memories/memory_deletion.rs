@@ -14,6 +14,7 @@ use sea_orm::{
 use crate::db::connect::Db;
 use crate::memories::learning::memory_task;
 use crate::memories::memory::{Column, Entity};
+use crate::memories::summaries::summary_deletion;
 use crate::memories::{memory, memory_source};
 use crate::spaces::space;
 
@@ -32,7 +33,9 @@ pub enum DeletionScope {
 
 /// Deletes memories on behalf of a person, with their sources, so that no restored message restores
 /// them. What is forgotten (every scope but one memory) is in no table afterwards, and what was said
-/// in the conversation or space so far is not learned from. Returns the deleted memories.
+/// in the conversation or space so far is not learned from. Summaries of what is forgotten are deleted,
+/// too: those of the conversation, of the space, or of each conversation in which the member has
+/// written. Returns the deleted memories.
 ///
 /// # Errors
 /// Returns an error when the database fails.
@@ -54,9 +57,10 @@ async fn delete_in(
 ) -> Result<Vec<MemoryId>, DbErr> {
     // Before the space, like a step that learns.
     match scope {
-        DeletionScope::All => memory_task::delete_all(tx, space, None).await?,
-        DeletionScope::Conversation(id) => memory_task::delete_all(tx, space, Some(id)).await?,
-        DeletionScope::Memory(_) | DeletionScope::Member(_) => {}
+        DeletionScope::All => forget_messages(tx, space, None).await?,
+        DeletionScope::Conversation(id) => forget_messages(tx, space, Some(id)).await?,
+        DeletionScope::Member(id) => summary_deletion::forget_member(tx, id).await?,
+        DeletionScope::Memory(_) => {}
     }
     let version = space::next_memory_version(tx, space).await?;
     let found = select_in_scope(space, scope).all(tx).await?;
@@ -78,6 +82,17 @@ async fn delete_in(
         }
     }
     Ok(ids)
+}
+
+/// Deletes the tasks and summaries of a space, or of one of its conversations. Nothing that was said so
+/// far is learned from or summarized any more.
+async fn forget_messages(
+    tx: &impl ConnectionTrait,
+    space: SpaceId,
+    only: Option<ConversationId>,
+) -> Result<(), DbErr> {
+    memory_task::delete_all(tx, space, only).await?;
+    summary_deletion::forget(tx, space, only).await
 }
 
 /// Returns how many memories [`delete`] would delete.

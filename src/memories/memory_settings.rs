@@ -3,6 +3,8 @@
 use recall::search::RecallRules;
 use serde_json::Value;
 
+use crate::memories::models::model_setting::MemoryModelSetting;
+
 /// The maximum share of a prompt that memories use, as a divisor of its tokens.
 const MAX_PROMPT_SHARE: i64 = 8;
 
@@ -62,11 +64,39 @@ impl MemorySettings {
     }
 }
 
+/// The settings of summaries, with defaults for those that are missing.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SummarySettings {
+    pub is_enabled: bool,
+    /// The maximum number of messages of a part.
+    pub chunk_messages: u64,
+    /// The maximum length of the running summary, in tokens.
+    pub max_tokens: u32,
+    pub model: Option<MemoryModelSetting>,
+}
+
+impl SummarySettings {
+    /// Reads the settings of a space; invalid values are ignored.
+    pub fn of_space(settings: &Value) -> Self {
+        let memory = &settings["memory"];
+        let summaries = &memory["summaries"];
+        let is_on = |it: &Value| it["enabled"].as_bool().unwrap_or(true);
+        let max_tokens = summaries["max_tokens"].as_u64();
+        let max_tokens = max_tokens.and_then(|it| u32::try_from(it).ok());
+        Self {
+            is_enabled: is_on(memory) && is_on(summaries),
+            chunk_messages: summaries["chunk_messages"].as_u64().unwrap_or(30),
+            max_tokens: max_tokens.unwrap_or(600),
+            model: MemoryModelSetting::from_json(&summaries["model"]),
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use serde_json::{Value, json};
 
-    use super::MemorySettings;
+    use super::{MemorySettings, SummarySettings};
 
     #[test]
     fn the_memory_is_on_unless_it_is_switched_off() {
@@ -79,6 +109,17 @@ mod tests {
         assert_eq!(of(json!({"enabled": false})), (false, false));
         assert_eq!(of(json!({"learn": false})), (false, true));
         assert_eq!(of(json!({"recall": false})), (true, false));
+    }
+
+    #[test]
+    fn summaries_are_on_unless_they_or_the_memory_are_turned_off() {
+        let is_enabled =
+            |memory: Value| SummarySettings::of_space(&json!({ "memory": memory })).is_enabled;
+
+        assert!(is_enabled(json!(null)));
+        assert!(is_enabled(json!({"learn": false, "recall": false})));
+        assert!(!is_enabled(json!({"enabled": false})));
+        assert!(!is_enabled(json!({"summaries": {"enabled": false}})));
     }
 
     #[test]

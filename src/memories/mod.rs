@@ -23,3 +23,4 @@ pub mod memory_vector;
 pub mod message_changes;
 pub mod models;
 pub mod prompt_search;
+pub mod summaries;

@@ -1,7 +1,7 @@
 //! Defines `PromptBlock`, a part of a prompt that is ordered, dropped if necessary and shown to
 //! users, and converts blocks to the messages for the model.
 
-use base::ids::{MemoryId, MessageId};
+use base::ids::{MemoryId, MessageId, SummaryId};
 use base::prompt_role::PromptRole;
 use llm::request::Message;
 use llm::tool::{AnsweredCall, Attachment, ToolCall};
@@ -28,6 +28,8 @@ pub enum BlockKind {
     DepthPrompt,
     /// The recalled memories.
     Memory,
+    /// The summary of the messages before the history.
+    Summary,
     NewChat,
     History,
     GroupNudge,
@@ -42,21 +44,34 @@ pub struct RecordedText {
     pub swipe: i64,
 }
 
+/// The versions of the summary from which a block comes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RecordedSummary {
+    /// The one whose text it contains.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub version: Option<SummaryId>,
+    /// The one whose pinned facts it contains.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub facts: Option<SummaryId>,
+}
+
 /// Where a block comes from.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum BlockOrigin {
     /// A card, the preset or a user.
     #[default]
     Written,
-    /// A message; `before` is the prefix added to its text.
+    /// A message; `before` is the prefix added to its text, `seq` its position in the timeline.
     Message {
         source: RecordedText,
+        seq: i64,
         before: String,
     },
     /// The activated lore entry with this index.
     Lore(usize),
     /// These memories.
     Memories(Vec<MemoryId>),
+    Summary(RecordedSummary),
 }
 
 /// What a message carries besides its text. Always empty for messages of a space.

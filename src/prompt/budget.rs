@@ -23,13 +23,15 @@ pub struct ContextOverflow {
     pub over_by: i64,
 }
 
-/// Marks the blocks that do not fit into `limit_tokens` as dropped. Returns the tokens of the rest.
+/// Marks further blocks as dropped, until the rest fits into `limit_tokens`. Returns the tokens of the
+/// rest.
 pub fn fit_blocks(
     blocks: &mut [PromptBlock],
     limit_tokens: i64,
     examples: ExampleMessagesMode,
 ) -> Result<i64, ContextOverflow> {
-    let mut total: i64 = blocks.iter().map(block_cost).sum();
+    let kept = blocks.iter().filter(|it| !it.dropped);
+    let mut total: i64 = kept.map(block_cost).sum();
     for at in eviction_order(blocks, examples) {
         if total <= limit_tokens {
             break;
@@ -63,7 +65,8 @@ fn drop_orphans(blocks: &mut [PromptBlock]) -> i64 {
 fn eviction_order(blocks: &[PromptBlock], examples: ExampleMessagesMode) -> Vec<usize> {
     let of = |kind: BlockKind| {
         let all = blocks.iter().enumerate();
-        all.filter(move |(_, it)| it.kind == kind).map(|(at, _)| at)
+        let kept = all.filter(move |(_, it)| it.kind == kind && !it.dropped);
+        kept.map(|(at, _)| at)
     };
     let mut lore: Vec<usize> = of(BlockKind::Lore).collect();
     lore.sort_by_key(|at| blocks[*at].priority);
@@ -82,7 +85,7 @@ fn eviction_order(blocks: &[PromptBlock], examples: ExampleMessagesMode) -> Vec<
 }
 
 /// Returns the cost of a block, in tokens. An upper bound, because adjacent blocks may be merged.
-fn block_cost(block: &PromptBlock) -> i64 {
+pub fn block_cost(block: &PromptBlock) -> i64 {
     block.tokens + MESSAGE_OVERHEAD
 }
 

@@ -17,10 +17,12 @@ use crate::prompt::blocks::{BlockKind, PromptBlock, to_messages};
 use crate::prompt::budget::{ContextOverflow, fit_blocks};
 use crate::prompt::context::PromptContext;
 use crate::prompt::depth_insertion::Injection;
+use crate::prompt::history::history_fit::{HistoryEffects, fit_history};
+use crate::prompt::history::message_blocks;
 use crate::prompt::lore::LoreReport;
 use crate::prompt::memory_block::RecordedRecall;
 use crate::prompt::sections::Sections;
-use crate::prompt::{card_texts, depth_insertion, history, lore};
+use crate::prompt::{card_texts, depth_insertion, lore};
 
 /// The number of messages after the memories, so that the prompt before them stays the same while a
 /// conversation grows.
@@ -60,6 +62,7 @@ pub struct PromptEffects {
     pub variables: VariableChanges,
     /// Timed effects of the lore.
     pub timed_effects: Option<Value>,
+    pub history: HistoryEffects,
 }
 
 /// Builds the prompt of `context`; `count` returns the number of tokens of a text.
@@ -85,6 +88,7 @@ pub fn build(
     }
     let limits = context.limits();
     let limit_tokens = limits.context_tokens - limits.response_tokens;
+    let history = fit_history(&mut blocks, context, limit_tokens, count);
     let total_tokens = fit_blocks(&mut blocks, limit_tokens, context.preset.examples)?;
     let dropped = blocks
         .iter()
@@ -107,6 +111,7 @@ pub fn build(
         effects: PromptEffects {
             timed_effects: lore.timed_effects(),
             variables: environment.variables.into_inner().changes,
+            history,
         },
         blocks,
     })
@@ -189,7 +194,7 @@ fn ordered_blocks(sections: &Sections<'_>, count: &dyn Fn(&str) -> i64) -> Vec<P
     injections.extend(depth_injections(sections, deep_note));
     before.extend(sections.new_chat());
     before.extend(depth_insertion::insert(
-        history::blocks(context, count),
+        message_blocks::blocks(context, count),
         injections,
     ));
     before.extend(sections.group_nudge());
@@ -254,3 +259,7 @@ mod names_tests;
 #[cfg(test)]
 #[path = "builder_v1_tests.rs"]
 mod chain_tests;
+
+#[cfg(test)]
+#[path = "builder_window_tests.rs"]
+mod window_tests;

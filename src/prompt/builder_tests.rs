@@ -102,6 +102,8 @@ pub fn solo() -> PromptContext {
         allows_other_speakers: false,
         impersonation_request: None,
         instructions: None,
+        history_starts: None,
+        summaries: None,
         history: vec![
             line(1, "Ada", MessageRole::Assistant, "Good day."),
             line(2, "Bob", MessageRole::User, "Who is {{char}}? <BOT>"),

@@ -17,6 +17,8 @@ use tavern::presets::complete_preset::{GenerationTrigger, Preset};
 use crate::conversations::message::MessageRole;
 use crate::prompt::author_note::AuthorNote;
 use crate::prompt::blocks::BlockPayload;
+use crate::prompt::history::history_window::HistoryStart;
+use crate::prompt::history::summary_block::PromptSummaries;
 use crate::prompt::memory_block::{MemoryLine, RecordedRecall};
 use crate::spaces::membership::{MembershipKind, MembershipStatus, Participation};
 use crate::spaces::space::CardHandlingMode;
@@ -58,6 +60,11 @@ pub struct PromptContext {
     pub instructions: Option<String>,
     /// The messages, oldest first, without gaps up to the newest.
     pub history: Vec<HistoryLine>,
+    /// Where the histories of earlier prompts of this conversation begin, the newest first. `None`: the
+    /// history is not stored, so that no start can be kept.
+    pub history_starts: Option<Vec<HistoryStart>>,
+    /// `None`: no messages are summarized.
+    pub summaries: Option<PromptSummaries>,
     /// Variables of macros.
     pub variables: Variables,
     /// The name of the model.

@@ -18,6 +18,7 @@ pub mod history;
 pub mod loading;
 pub mod lore;
 pub mod memory_block;
+pub mod prompt_state;
 pub mod record;
 pub mod sections;
 pub mod space_variable;

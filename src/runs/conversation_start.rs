@@ -59,6 +59,9 @@ impl RunEngine {
             text_bytes: 0,
             tokens_used: 0,
             unlearned_from_seq: None,
+            prompt_starts: serde_json::json!([]),
+            summary_from_seq: 1,
+            summary_goal_seq: 0,
         };
         let row: conversation::Model = self
             .context

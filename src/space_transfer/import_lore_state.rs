@@ -7,7 +7,7 @@ use base::ids::CharacterId;
 use sea_orm::{ConnectionTrait, DbErr};
 use serde_json::{Map, Value};
 
-use crate::conversations::conversation;
+use crate::prompt::prompt_state;
 use crate::space_transfer::import_data::{FileHead, IdMap};
 
 /// The key of an entry consists of the key of its lorebook, a dot, and its own key.
@@ -50,7 +50,7 @@ pub async fn remap(
         let mut variables = it.variables.clone();
         variables["lore"] = Value::Object(remapped(lore, keys, character_ids));
         let conversation = ids.conversations[&it.key];
-        conversation::set_variables(tx, conversation, variables).await?;
+        prompt_state::set_variables(tx, conversation, variables).await?;
     }
     Ok(())
 }

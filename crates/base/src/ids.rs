@@ -81,6 +81,8 @@ row_id! {
     MemoryId;
     /// A pending task of the memory: to learn from messages.
     MemoryTaskId;
+    /// A version of a summary of a conversation.
+    SummaryId;
     /// An embedding model, with its dimensions.
     EmbeddingModelId;
     /// The question whether a tool may be called.

@@ -234,5 +234,8 @@ pub fn new_conversation(space: SpaceId, now: Timestamp) -> conversation::Model {
         text_bytes: 0,
         tokens_used: 0,
         unlearned_from_seq: None,
+        prompt_starts: serde_json::json!([]),
+        summary_from_seq: 1,
+        summary_goal_seq: 0,
     }
 }

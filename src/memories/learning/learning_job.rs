@@ -15,8 +15,10 @@ use leased_jobs::recovery::run_recovery;
 use sea_orm::DbErr;
 
 use crate::memories::learning::memory_task;
+use crate::memories::learning::memory_task::MemoryTaskKind;
 use crate::memories::learning::message_learning::LearningServices;
 use crate::memories::memory_deletion;
+use crate::memories::summaries::summary_task;
 
 /// How often due tasks are claimed. Nobody waits for them.
 const POLL_INTERVAL: Duration = Duration::from_secs(5);
@@ -84,10 +86,15 @@ impl LearningJob {
 
     async fn execute(&self, task: memory_task::Model) -> Result<(), DbErr> {
         let cancel = CancelHandle::child_of(&self.shutdown.draining);
+        let token = cancel.token.clone();
         let _guard = self
             .leases
             .hold(Lease::new(task.id, task.lease, cancel, ()));
-        match self.services.learn(task.clone()).await {
+        let done = match task.kind {
+            MemoryTaskKind::Summarize => summary_task::run(&self.services, &task, &token).await,
+            _ => self.services.learn(task.clone()).await,
+        };
+        match done {
             Ok(()) => Ok(()),
             Err(error) => {
                 let (id, attempt) = (task.id, task.attempt);

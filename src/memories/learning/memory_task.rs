@@ -12,8 +12,8 @@ use base::clock::Timestamp;
 use base::ids::{ConversationId, MemoryTaskId, SpaceId};
 use sea_orm::ActiveValue::{NotSet, Set};
 use sea_orm::entity::prelude::*;
-use sea_orm::sea_query::{Expr, ExprTrait};
-use sea_orm::{Condition, QueryOrder, QuerySelect};
+use sea_orm::sea_query::{Expr, ExprTrait, Query};
+use sea_orm::{Condition, PaginatorTrait, QueryOrder, QuerySelect};
 
 use crate::conversations::conversation;
 use crate::db::backend;
@@ -84,7 +84,7 @@ pub async fn request_learning(
                 false => Timestamp(now.0 + WAIT_MS),
             };
             row.unlearned_from_seq = Some(seq);
-            insert(tx, row, None, run_after, now).await
+            insert(tx, row, MemoryTaskKind::Extract, None, run_after, now).await
         }
         Some(from) => {
             let was_full = n_waiting(from, seq - 1) >= FULL_BATCH;
@@ -109,21 +109,51 @@ pub async fn request_relearning(
     match row.unlearned_from_seq.is_some_and(|from| seq >= from) {
         // The queued task includes it.
         true => Ok(()),
-        false => insert(tx, row, Some(seq), Timestamp(now.0 + WAIT_MS), now).await,
+        false => {
+            let run_after = Timestamp(now.0 + WAIT_MS);
+            insert(tx, row, MemoryTaskKind::Extract, Some(seq), run_after, now).await
+        }
     }
+}
+
+/// Requests a task of this kind for a locked conversation, unless one waits already. One that failed
+/// is replaced.
+///
+/// # Errors
+/// Returns an error when the database fails.
+pub async fn request_once(
+    tx: &impl ConnectionTrait,
+    row: &conversation::Model,
+    kind: MemoryTaskKind,
+    now: Timestamp,
+) -> Result<(), DbErr> {
+    let has_status = |status: MemoryTaskStatus| {
+        Condition::all()
+            .add(Column::ConversationId.eq(row.id))
+            .add(Column::Kind.eq(kind))
+            .add(Column::Status.eq(status))
+    };
+    let waiting = Entity::find().filter(has_status(MemoryTaskStatus::Queued));
+    if waiting.count(tx).await? > 0 {
+        return Ok(());
+    }
+    let failed = Entity::delete_many().filter(has_status(MemoryTaskStatus::Failed));
+    failed.exec(tx).await?;
+    insert(tx, row, kind, None, now, now).await
 }
 
 /// Inserts a task for all messages that are not learned from, or for one.
 async fn insert(
     tx: &impl ConnectionTrait,
     row: &conversation::Model,
+    kind: MemoryTaskKind,
     only_seq: Option<i64>,
     run_after: Timestamp,
     now: Timestamp,
 ) -> Result<(), DbErr> {
     let task = ActiveModel {
         id: NotSet,
-        kind: Set(MemoryTaskKind::Extract),
+        kind: Set(kind),
         space_id: Set(row.space_id),
         conversation_id: Set(Some(row.id)),
         from_seq: Set(only_seq),
@@ -148,6 +178,7 @@ async fn hasten(
     Entity::update_many()
         .col_expr(Column::RunAfter, Expr::value(now))
         .filter(Column::ConversationId.eq(conversation))
+        .filter(Column::Kind.eq(MemoryTaskKind::Extract))
         .filter(Column::Status.eq(MemoryTaskStatus::Queued))
         .filter(Column::FromSeq.is_null())
         .filter(Column::RunAfter.gt(now))
@@ -209,7 +240,24 @@ fn claimable(now: Timestamp, stale: &StaleAfter) -> Condition {
         has_status(MemoryTaskStatus::Running).and(stale.condition(Column::HeartbeatAt, now));
     // A task that ends its process is not tried forever.
     let is_abandoned = is_abandoned.and(Column::Attempt.lt(MAX_ATTEMPTS));
-    Condition::any().add(is_due).add(is_abandoned)
+    Condition::all()
+        .add(Condition::any().add(is_due).add(is_abandoned))
+        .add(is_summarized_by_nobody(now, stale))
+}
+
+/// Selects the tasks that summarize a conversation while no other worker does; all tasks of other
+/// kinds. Two workers would write the same texts.
+fn is_summarized_by_nobody(now: Timestamp, stale: &StaleAfter) -> Condition {
+    let summarized = Query::select()
+        .column(Column::ConversationId)
+        .from(Entity)
+        .and_where(Expr::col(Column::Kind).eq(MemoryTaskKind::Summarize))
+        .and_where(Expr::col(Column::Status).eq(MemoryTaskStatus::Running))
+        .and_where(stale.condition(Column::HeartbeatAt, now).not())
+        .to_owned();
+    Condition::any()
+        .add(Column::Kind.ne(MemoryTaskKind::Summarize))
+        .add(Column::ConversationId.not_in_subquery(summarized))
 }
 
 /// Claims a task for the messages from `from_seq` to `to_seq`. Returns `None` if another worker was
@@ -259,6 +307,17 @@ pub async fn heartbeat(
         .filter(Column::Status.eq(MemoryTaskStatus::Running))
         .exec_with_returning(tx)
         .await
+}
+
+/// Returns whether a worker still holds its task.
+///
+/// # Errors
+/// Returns an error when the database fails.
+pub async fn is_held(tx: &impl ConnectionTrait, task: &Model) -> Result<bool, DbErr> {
+    let held = Entity::find_by_id(task.id)
+        .filter(Column::Lease.eq(task.lease))
+        .filter(Column::Status.eq(MemoryTaskStatus::Running));
+    Ok(held.count(tx).await? > 0)
 }
 
 /// Deletes a task that is done. Returns `false` if it was claimed again; then nothing of it must be

@@ -21,6 +21,7 @@ use crate::db::backend::StaleAfter;
 use crate::db::connect::Db;
 use crate::memories::error::MemoryError;
 use crate::memories::learning::memory_task;
+use crate::memories::learning::memory_task::MemoryTaskKind;
 use crate::memories::memory::{MemoryKind, MemoryOrigin};
 use crate::memories::memory_settings::MemorySettings;
 use crate::memories::memory_store;
@@ -77,13 +78,17 @@ impl LearningServices {
         self.db
             .write(move |tx| {
                 Box::pin(async move {
-                    let seqs = find_messages(tx, &task).await?;
+                    let learns = task.kind == MemoryTaskKind::Extract;
+                    let seqs = match learns {
+                        true => find_messages(tx, &task).await?,
+                        false => Some((0, 0)),
+                    };
                     let range = seqs.unwrap_or((0, 0));
                     let claimed = memory_task::claim(tx, &task, range, &node, now, &stale).await?;
                     let Some(claimed) = claimed else {
                         return Ok(None);
                     };
-                    if task.from_seq.is_none() {
+                    if learns && task.from_seq.is_none() {
                         clear_unlearned(tx, &task).await?;
                     }
                     if seqs.is_none() {

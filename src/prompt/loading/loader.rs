@@ -24,10 +24,11 @@ use crate::prompt::blocks::BlockPayload;
 use crate::prompt::context::{
     HistoryLine, LoreInput, PromptContext, PromptMember, PromptUser, RecalledMemories,
 };
+use crate::prompt::history::history_window;
 use crate::prompt::loading::history_cache::HistoryCache;
 use crate::prompt::loading::history_query::HistoryMessage;
 use crate::prompt::loading::lore_loader::LoreLoader;
-use crate::prompt::loading::{history_query, lore_loader, memory_loader};
+use crate::prompt::loading::{history_query, lore_loader, memory_loader, summary_loader};
 use crate::prompt::{author_note, space_variable};
 use crate::providers::provider;
 use crate::spaces::{membership, space};
@@ -143,6 +144,8 @@ pub async fn load_in_scope(
     context.scenario_override = own_scenario.or(context.scenario_override);
     context.user = to_prompt_user(user_membership);
     context.history = to_history_lines(&history, &memberships);
+    context.history_starts = Some(history_window::parse_starts(&conversation.prompt_starts));
+    context.summaries = summary_loader::load(db, &conversation, &space.settings).await?;
     context.variables = Variables {
         space: space_variable::load_for_space(db, space.id).await?,
         conversation: VariableMap::deserialize(&conversation.variables["macros"])
@@ -230,6 +233,8 @@ pub(super) fn empty_context(speaking: &SpeakerContext<'_>, preset: Preset) -> Pr
         impersonation_request: None,
         instructions: None,
         history: Vec::new(),
+        history_starts: None,
+        summaries: None,
         variables: Variables::default(),
         model: speaking.provider.model.clone(),
         now: speaking.now,

@@ -56,7 +56,7 @@ async fn try_load(
         // written for a person recalls only those of everyone.
         member: (!context.is_impersonation()).then_some(context.speaker),
         lineage: Some(lineage),
-        history: context.history.first().map(|it| (row.id, it.seq)),
+        history: history_start(context).map(|it| (row.id, it)),
         queries: queries(context),
         rules: None,
         prompt_tokens: limits.context_tokens - limits.response_tokens,
@@ -74,6 +74,17 @@ async fn try_load(
         lines: rows.iter().map(MemoryLine::from).collect(),
         found,
     })
+}
+
+/// Returns the `seq` from which on the prompt contains the messages: where the newest prompt of this limit
+/// began. Messages before it are loaded, but the prompt will probably leave them out.
+fn history_start(context: &PromptContext) -> Option<i64> {
+    let first = context.history.first()?.seq;
+    let limits = context.limits();
+    let limit_tokens = limits.context_tokens - limits.response_tokens;
+    let mut stored = context.history_starts.iter().flatten();
+    let newest = stored.find(|it| it.limit_tokens == limit_tokens);
+    Some(newest.map_or(first, |it| it.seq.max(first)))
 }
 
 /// Returns the newest message, and the newest messages together with the names of their authors.

@@ -3,21 +3,19 @@
 
 use std::sync::Arc;
 
-use base::ids::{CharacterId, MemoryId, MessageId};
-use base::prompt_role::PromptRole;
+use base::ids::{CharacterId, MemoryId, MessageId, SummaryId};
 use sea_orm::FromJsonQueryResult;
 use serde::{Deserialize, Serialize};
 use tavern::macros::card_use::CardUse;
 
-use crate::prompt::blocks::{BlockKind, BlockOrigin, PromptBlock, RecordedText};
+use crate::prompt::blocks::{BlockKind, PromptBlock, RecordedText};
 use crate::prompt::builder::BuiltPrompt;
 use crate::prompt::lore::LoreReport;
 use crate::prompt::memory_block::RecordedRecall;
+use crate::prompt::record::recorded_block::{
+    CurrentTexts, RecordedBlock, TextState, current_text, to_recorded_block,
+};
 
-/// The maximum text of a stored block, in bytes.
-const MAX_TEXT_BYTES: usize = 64 * 1024;
-/// The same for a block that was not sent.
-const MAX_DROPPED_TEXT_BYTES: usize = 1024;
 /// The maximum number of stored blocks; far more than a readable prompt has.
 const MAX_PIECES: usize = 5_000;
 /// The maximum number of styles; messages with another style are stored as whole blocks.
@@ -59,41 +57,6 @@ pub enum RecordedPiece {
 /// the index of its style, its tokens, the message and the swipe.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RecordedMessage(usize, i64, MessageId, i64);
-
-/// One block.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct RecordedBlock {
-    pub kind: BlockKind,
-    #[serde(default, skip_serializing_if = "String::is_empty")]
-    pub label: String,
-    pub role: PromptRole,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub name: Option<String>,
-    pub tokens: i64,
-    #[serde(default, skip_serializing_if = "is_false")]
-    pub dropped: bool,
-    #[serde(default, skip_serializing_if = "is_false")]
-    pub joins: bool,
-    /// Whether the text comes from a card.
-    #[serde(default, skip_serializing_if = "CardUse::is_none")]
-    pub card_use: CardUse,
-    /// The text; for a message, the prefix added to it.
-    #[serde(default, skip_serializing_if = "String::is_empty")]
-    pub text: String,
-    /// The message of a history block, in a record without styles.
-    #[serde(rename = "said", default, skip_serializing_if = "Option::is_none")]
-    pub source: Option<RecordedText>,
-    /// The memories that are its text.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub memories: Vec<MemoryId>,
-}
-
-/// The current text of a message, and whether it changed after it was sent.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct TextState {
-    pub text: String,
-    pub is_changed: bool,
-}
 
 impl SentPrompt {
     /// Creates the record of a prompt. Messages that did not fit are counted but not stored.
@@ -168,36 +131,37 @@ impl SentPrompt {
         recalled.chain(in_blocks.copied()).collect()
     }
 
-    /// Removes the memories, which exist only in their space: their block stays, without text.
+    /// Returns the versions of summaries that are needed to show it.
+    pub fn summaries(&self) -> Vec<SummaryId> {
+        let sources = self.pieces.iter().filter_map(|it| match it {
+            RecordedPiece::Block(block) => block.summary,
+            RecordedPiece::Message(_) => None,
+        });
+        sources
+            .flat_map(|it| [it.version, it.facts])
+            .flatten()
+            .collect()
+    }
+
+    /// Removes memories and summaries, which exist only in their space: their blocks stay, without
+    /// text.
     pub fn without_memories(mut self) -> Self {
         self.recalls.clear();
         for block in self.blocks_mut() {
             block.memories.clear();
+            block.summary = None;
         }
         self
     }
 
-    /// Returns the blocks with the current texts of messages and memories; what was deleted is
-    /// missing.
-    pub fn into_blocks(
-        self,
-        present: impl Fn(RecordedText) -> Option<TextState>,
-        remembered: impl Fn(&[MemoryId]) -> TextState,
-    ) -> Vec<PromptBlock> {
+    /// Returns the blocks with the current texts of messages, memories and summaries; what was deleted
+    /// is missing.
+    pub fn into_blocks(self, current: &impl CurrentTexts) -> Vec<PromptBlock> {
         let is_old = self.cards.is_none();
         let styles = self.styles;
         let blocks = self.pieces.into_iter();
         let shown = blocks.filter_map(|it| it.into_block(&styles)).map(|it| {
-            let found = it.source.map(&present);
-            let (text, is_changed) = match found {
-                None if it.kind == BlockKind::Memory => {
-                    let now = remembered(&it.memories);
-                    (now.text, now.is_changed)
-                }
-                None => (it.text, false),
-                Some(None) => (String::new(), true),
-                Some(Some(now)) => (it.text + &now.text, now.is_changed),
-            };
+            let TextState { text, is_changed } = current_text(&it, current);
             let card_use = match is_old && it.kind != BlockKind::History {
                 true => CardUse::Unknown,
                 false => it.card_use,
@@ -282,65 +246,37 @@ fn to_piece(block: RecordedBlock, styles: &mut Vec<RecordedBlock>) -> RecordedPi
     RecordedPiece::Message(RecordedMessage(index, tokens, source.message, source.swipe))
 }
 
-fn to_recorded_block(block: &PromptBlock) -> RecordedBlock {
-    let (text, source) = match &block.origin {
-        BlockOrigin::Message { source, before } => (before.as_str(), Some(*source)),
-        BlockOrigin::Memories(_) => ("", None),
-        BlockOrigin::Written | BlockOrigin::Lore(_) => (block.text.as_str(), None),
-    };
-    let memories = match &block.origin {
-        BlockOrigin::Memories(ids) => ids.clone(),
-        _ => Vec::new(),
-    };
-    let max_bytes = if block.dropped {
-        MAX_DROPPED_TEXT_BYTES
-    } else {
-        MAX_TEXT_BYTES
-    };
-    let kept = &text[..text.floor_char_boundary(max_bytes)];
-    let suffix = if kept.len() < text.len() { "…" } else { "" };
-    RecordedBlock {
-        kind: block.kind,
-        label: block.label.clone(),
-        role: block.role,
-        name: block.name.clone(),
-        tokens: block.tokens,
-        dropped: block.dropped,
-        joins: block.joins,
-        card_use: block.card_use,
-        // PostgreSQL does not store NUL in JSON.
-        text: kept.replace('\0', "") + suffix,
-        source,
-        memories,
-    }
-}
-
-fn is_false(it: &bool) -> bool {
-    !it
-}
-
 #[cfg(test)]
 mod tests {
     use base::ids::{MemoryId, MessageId};
     use serde_json::json;
 
-    use super::{SentPrompt, TextState};
-    use crate::prompt::blocks::RecordedText;
+    use super::{CurrentTexts, SentPrompt, TextState};
+    use crate::prompt::blocks::{RecordedSummary, RecordedText};
 
-    fn texts(it: RecordedText) -> Option<TextState> {
-        (it.message != MessageId(9)).then(|| TextState {
-            text: format!("text {}.{}", it.message.0, it.swipe),
-            is_changed: false,
-        })
+    /// Every message exists except one.
+    struct Texts;
+
+    impl CurrentTexts for Texts {
+        fn message(&self, it: RecordedText) -> Option<TextState> {
+            (it.message != MessageId(9)).then(|| TextState {
+                text: format!("text {}.{}", it.message.0, it.swipe),
+                is_changed: false,
+            })
+        }
+
+        fn memory_block(&self, _: &[MemoryId]) -> TextState {
+            TextState::default()
+        }
+
+        fn summary_block(&self, _: RecordedSummary) -> TextState {
+            TextState::default()
+        }
     }
 
     fn shown(record: serde_json::Value) -> Vec<(String, i64, String)> {
         let record: SentPrompt = serde_json::from_value(record).expect("a record");
-        let nothing = |_: &[MemoryId]| TextState {
-            text: String::new(),
-            is_changed: false,
-        };
-        let blocks = record.into_blocks(texts, nothing).into_iter();
+        let blocks = record.into_blocks(&Texts).into_iter();
         blocks
             .map(|it| (it.name.unwrap_or_default(), it.tokens, it.text))
             .collect()

@@ -1,19 +1,22 @@
-//! Loads the stored prompt of a run, with the current texts of the messages and memories that it
-//! refers to.
+//! Loads the stored prompt of a run, with the current texts of the messages, memories and summaries that
+//! it refers to.
 
 use std::collections::HashMap;
 
 use base::clock::Timestamp;
-use base::ids::{MemoryId, MessageId, RunId, SpaceId};
+use base::ids::{MemoryId, MessageId, RunId, SpaceId, SummaryId};
 use sea_orm::{ColumnTrait, ConnectionTrait, DbErr, EntityTrait, QueryFilter};
 
 use crate::conversations::{message, swipe};
 use crate::memories::memory;
-use crate::prompt::blocks::RecordedText;
+use crate::memories::summaries::summary;
+use crate::prompt::blocks::{RecordedSummary, RecordedText};
+use crate::prompt::history::summary_block;
 use crate::prompt::memory_block;
 use crate::prompt::memory_block::MemoryLine;
+use crate::prompt::record::recorded_block::{CurrentTexts, TextState};
 use crate::prompt::record::run_prompt;
-use crate::prompt::record::sent_prompt::{SentPrompt, TextState};
+use crate::prompt::record::sent_prompt::SentPrompt;
 
 /// The number of messages in one query.
 const PAGE_SIZE: usize = 1_000;
@@ -31,9 +34,14 @@ pub async fn load_for_run(
         ids if ids.is_empty() => Vec::new(),
         ids => memory::list_in_space(db, space, ids).await?,
     };
+    let summaries = match row.record.summaries() {
+        ids if ids.is_empty() => Vec::new(),
+        ids => summary::list(db, row.conversation_id, ids).await?,
+    };
     let mut texts = RecordedTexts {
         messages: HashMap::new(),
         memories: memories.into_iter().map(|it| (it.id, it)).collect(),
+        summaries: summaries.into_iter().map(|it| (it.id, it)).collect(),
         sent_at: row.created_at,
     };
     for piece in row.record.recorded_texts().chunks(PAGE_SIZE) {
@@ -42,27 +50,21 @@ pub async fn load_for_run(
     Ok(Some((row.record, texts)))
 }
 
-/// The current texts of messages and memories.
+/// The current texts of messages, memories and summaries.
 #[derive(Debug)]
 pub struct RecordedTexts {
     messages: HashMap<RecordedText, TextState>,
     memories: HashMap<MemoryId, memory::Model>,
+    summaries: HashMap<SummaryId, summary::Model>,
     sent_at: Timestamp,
 }
 
-impl RecordedTexts {
-    /// Returns the current text, or `None` if the message was deleted.
-    pub fn get(&self, source: RecordedText) -> Option<TextState> {
+impl CurrentTexts for RecordedTexts {
+    fn message(&self, source: RecordedText) -> Option<TextState> {
         self.messages.get(&source).cloned()
     }
 
-    /// Returns a memory, unless it was deleted.
-    pub fn memory(&self, id: MemoryId) -> Option<&memory::Model> {
-        self.memories.get(&id)
-    }
-
-    /// Returns the block of these memories, without those that were deleted.
-    pub fn memory_block(&self, ids: &[MemoryId]) -> TextState {
+    fn memory_block(&self, ids: &[MemoryId]) -> TextState {
         let found: Vec<_> = ids.iter().filter_map(|it| self.memory(*it)).collect();
         let lines: Vec<_> = found.iter().map(|it| MemoryLine::from(*it)).collect();
         let is_edited = found.iter().any(|it| it.updated_at > self.sent_at);
@@ -70,6 +72,24 @@ impl RecordedTexts {
             text: memory_block::render(&lines, self.sent_at).unwrap_or_default(),
             is_changed: is_edited || found.len() < ids.len(),
         }
+    }
+
+    fn summary_block(&self, source: RecordedSummary) -> TextState {
+        let find = |id: Option<SummaryId>| id.and_then(|it| self.summaries.get(&it));
+        let (version, facts) = (find(source.version), find(source.facts));
+        let content = version.map_or("", |it| it.content.as_str());
+        let facts = facts.map(summary::Model::facts).unwrap_or_default();
+        TextState {
+            text: summary_block::render(content, &facts).unwrap_or_default(),
+            is_changed: source.version.is_some() && version.is_none(),
+        }
+    }
+}
+
+impl RecordedTexts {
+    /// Returns a memory, unless it was deleted.
+    pub fn memory(&self, id: MemoryId) -> Option<&memory::Model> {
+        self.memories.get(&id)
     }
 
     async fn load_messages(

@@ -179,7 +179,7 @@ fn insert_greetings(builder: &mut PlanBuilder, greetings: &[Greeting]) {
         if !it.macros.is_empty() {
             builder.push(PlanChange::StoreEffects(Arc::new(PromptEffects {
                 variables: it.macros.clone(),
-                timed_effects: None,
+                ..PromptEffects::default()
             })));
         }
     }

@@ -328,6 +328,9 @@ fn empty_state(members: Vec<membership::Model>) -> ScheduleState {
             text_bytes: 0,
             tokens_used: 0,
             unlearned_from_seq: None,
+            prompt_starts: serde_json::json!([]),
+            summary_from_seq: 1,
+            summary_goal_seq: 0,
         },
         space: space::Model {
             id: SpaceId(1),

@@ -1,6 +1,6 @@
 //! Writes the effects of a step other than messages and runs: the sent prompt, macro variables, timed
-//! lorebook effects, and the request to learn from new messages. Also stores prompt and usage of a run that was canceled before its executor
-//! could report them.
+//! lorebook effects, the start of the history, and what becomes of memories and summaries. Also stores
+//! prompt and usage of a run that was canceled before its executor could report them.
 
 use base::clock::Timestamp;
 use base::ids::{ConversationId, RunId, SpaceId};
@@ -8,15 +8,20 @@ use sea_orm::DbErr;
 use serde_json::{Value, json};
 
 use crate::conversations::message::MessageRole;
-use crate::conversations::{conversation, token_usage};
+use crate::conversations::{conversation, message, token_usage};
 use crate::db::connect::Db;
 use crate::memories::learning::memory_task;
+use crate::memories::learning::memory_task::MemoryTaskKind;
 use crate::memories::memory_settings::MemorySettings;
+use crate::memories::message_changes;
+use crate::memories::message_changes::MessageChange;
+use crate::memories::summaries::summary_changes;
 use crate::prompt::builder::PromptEffects;
+use crate::prompt::history::history_window;
 use crate::prompt::record::run_prompt;
 use crate::prompt::record::run_prompt::NewRunPrompt;
 use crate::prompt::record::sent_prompt::SentPromptJson;
-use crate::prompt::space_variable;
+use crate::prompt::{prompt_state, space_variable};
 use crate::runs::scheduling::command::SentPromptRef;
 use crate::runs::scheduling::state::schedule_state::ScheduleState;
 use crate::runs::store::plan_writer::{PlanWriter, WrittenMessage, WrittenPlan};
@@ -116,19 +121,25 @@ impl PlanWriter<'_> {
         memory_task::request_learning(self.tx, row, seq, self.now).await
     }
 
-    /// Requests to learn again from a message whose text has changed, if the space learns.
-    pub(super) async fn learn_from_changed_message(
+    /// Applies the change of a message to what was made from it: memories and summaries. Requests to
+    /// learn again from a changed text, if the space learns.
+    pub(super) async fn update_memory(
         &self,
         schedule: &ScheduleState,
-        seq: i64,
+        row: &message::Model,
+        change: MessageChange,
     ) -> Result<(), DbErr> {
-        if !MemorySettings::of_space(&schedule.space.settings).learns() {
-            return Ok(());
+        let (tx, now, conversation) = (self.tx, self.now, &schedule.conversation);
+        message_changes::apply(tx, schedule.space.id, row.id, change, now).await?;
+        summary_changes::apply(tx, conversation, row.seq, change, now).await?;
+        let is_changed = change == MessageChange::TextChanged;
+        if is_changed && MemorySettings::of_space(&schedule.space.settings).learns() {
+            memory_task::request_relearning(tx, conversation, row.seq, now).await?;
         }
-        memory_task::request_relearning(self.tx, &schedule.conversation, seq, self.now).await
+        Ok(())
     }
 
-    /// Stores macro variables and timed lorebook effects. The conversation's row is locked, so it
+    /// Stores macro variables, timed lorebook effects and where the history began. The conversation's row is locked, so it
     /// contains what the previous run stored.
     pub(super) async fn store_effects(
         &self,
@@ -145,10 +156,24 @@ impl PlanWriter<'_> {
         if let Some(lore) = &memory.timed_effects {
             variables["lore"] = lore.clone();
         }
-        if variables != schedule.conversation.variables {
-            conversation::set_variables(self.tx, schedule.conversation.id, variables.clone())
-                .await?;
-            schedule.conversation.variables = variables;
+        let row = &mut schedule.conversation;
+        if variables != row.variables {
+            prompt_state::set_variables(self.tx, row.id, variables.clone()).await?;
+            row.variables = variables;
+        }
+        if let Some(new) = memory.history.new_start {
+            let starts = history_window::with_start(&row.prompt_starts, new);
+            prompt_state::set_prompt_starts(self.tx, row.id, starts.clone()).await?;
+            row.prompt_starts = starts;
+        }
+        // Another run may have requested more since the prompt was built.
+        if let Some(goal) = memory
+            .history
+            .summary_goal
+            .filter(|it| *it > row.summary_goal_seq)
+        {
+            row.summary_goal_seq = goal;
+            memory_task::request_once(self.tx, row, MemoryTaskKind::Summarize, self.now).await?;
         }
         space_variable::set(self.tx, schedule.space.id, memory.variables.space.clone()).await
     }

@@ -4,7 +4,6 @@
 use sea_orm::{ActiveModelTrait, DbErr, EntityTrait, IntoActiveModel};
 
 use crate::conversations::{message, newest_messages, swipe, timeline};
-use crate::memories::message_changes;
 use crate::memories::message_changes::MessageChange;
 use crate::runs::scheduling::command::MessageEdit;
 use crate::runs::scheduling::plan::NewMessage;
@@ -64,7 +63,7 @@ impl PlanWriter<'_> {
             let active = row.clone().into_active_model().reset_all();
             message::Entity::update(active).exec(self.tx).await?;
             let change = MessageChange::Hidden;
-            message_changes::apply(self.tx, schedule.space.id, row.id, change, self.now).await?;
+            self.update_memory(schedule, &row, change).await?;
             written.messages.push(WrittenMessage {
                 row,
                 is_new: false,
@@ -165,10 +164,7 @@ impl PlanWriter<'_> {
             self.refresh_newest(schedule).await?;
         }
         if let Some(change) = memory_change(was_normal, &row, row.version > version) {
-            message_changes::apply(self.tx, schedule.space.id, row.id, change, self.now).await?;
-            if change == MessageChange::TextChanged {
-                self.learn_from_changed_message(schedule, row.seq).await?;
-            }
+            self.update_memory(schedule, &row, change).await?;
         }
         if let Some(target) = schedule.facts.target_mut() {
             target.row = row.clone();

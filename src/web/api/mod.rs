@@ -57,6 +57,7 @@ pub mod space_files;
 pub mod space_invitations;
 pub mod space_settings;
 pub mod spaces;
+pub mod summaries;
 pub mod swipes;
 pub mod tool_approvals;
 pub mod users;

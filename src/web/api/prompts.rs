@@ -142,7 +142,7 @@ pub async fn show_sent(
     let hidden = hidden_cards(&app, &caller, at.space.id).await?;
     let (model, mut lore) = (record.model.clone(), record.lore.clone());
     let entered = record.cards.clone();
-    let mut blocks = record.into_blocks(|it| texts.get(it), |ids| texts.memory_block(ids));
+    let mut blocks = record.into_blocks(&texts);
     hidden.withhold(&mut blocks, &mut lore, entered.as_deref());
     Ok(Json(prompt_view(model, blocks, lore, figures)))
 }

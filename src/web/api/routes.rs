@@ -7,7 +7,7 @@ use crate::web::api::{
     conversations, health, imports, invites, jobs, join, lorebook_entries, lorebook_links,
     lorebooks, membership_updates, memberships, memories, message_versions, messages, metrics,
     preset_files, presets, prompts, providers, queue_edit, runs, search, session, setup,
-    space_files, space_invitations, spaces, swipes, tool_approvals, users,
+    space_files, space_invitations, spaces, summaries, swipes, tool_approvals, users,
 };
 use crate::web::openapi::endpoint::{ApiEndpoint, endpoints};
 
@@ -165,6 +165,11 @@ fn memory_endpoints() -> Vec<ApiEndpoint> {
         memories::update,
         memories::delete,
         memories::list_for_run,
+        summaries::list,
+        summaries::request,
+        summaries::show,
+        summaries::update,
+        summaries::restore,
     ]
 }
 

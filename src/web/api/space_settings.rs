@@ -136,6 +136,22 @@ struct Memory {
     /// The maximum number of tokens of all memories in a prompt; 512 by default.
     #[schema(minimum = 0, maximum = 4_096)]
     token_budget: Option<i64>,
+    summaries: Option<SummaryFields>,
+}
+
+/// The summaries of the older messages of conversations.
+#[derive(Deserialize, ToSchema)]
+#[schema(as = SummarySettings)]
+struct SummaryFields {
+    /// On by default.
+    #[serde(rename = "enabled")]
+    _enabled: Option<bool>,
+    /// The maximum number of messages of a part; 30 by default.
+    #[schema(minimum = 10, maximum = 100)]
+    chunk_messages: Option<i64>,
+    /// The maximum length of the running summary; 600 by default.
+    #[schema(minimum = 100, maximum = 2_000)]
+    max_tokens: Option<i64>,
 }
 
 /// Which lore is inserted first when not all of it fits.
@@ -190,6 +206,15 @@ pub fn parse(settings: Map<String, Value>) -> ApiResult<Value> {
         {
             let message = "Must be between 0 and 1.".to_owned();
             return Err(invalid_setting("memory.threshold", message));
+        }
+        if let Some(it) = memory.summaries {
+            require_range(
+                "memory.summaries.chunk_messages",
+                it.chunk_messages,
+                10,
+                100,
+            )?;
+            require_range("memory.summaries.max_tokens", it.max_tokens, 100, 2_000)?;
         }
     }
     if let Some(preset) = known.preset {

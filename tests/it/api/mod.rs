@@ -46,5 +46,6 @@ pub mod space_files;
 pub mod space_history;
 pub mod space_invitations;
 pub mod spaces;
+pub mod summaries;
 pub mod swipes;
 pub mod users;

@@ -60,6 +60,10 @@ pub async fn create(clients: &RoleClients, owner: Role) -> Ids {
         "memory_id",
         &expect(201, client.post(&path, memory).await)["id"],
     );
+    ids.insert(
+        "summary_id",
+        &create_summary(clients, &ids.of("conversation_id", owner)).await,
+    );
     let path = format!("/api/spaces/{}/import", space["id"]);
     let line = br#"{"name":"Ada","is_user":false,"mes":"Brought along."}"#;
     let imported = file_uploads::import(client, &path, "evening.jsonl", line).await;
@@ -160,6 +164,19 @@ async fn create_messages(clients: &RoleClients, owner: Role, ids: &mut Ids) {
     let path = format!("/api/conversations/{}/messages", other["id"]);
     let messages = expect(200, client.get(&path).await);
     ids.insert("message_id:ai", &messages["data"][0]["id"]);
+}
+
+/// Inserts a summary, which otherwise a model writes in the background.
+async fn create_summary(clients: &RoleClients, conversation: &Value) -> Value {
+    let mut facts = DatabaseFacts::open(&clients.app.database).await;
+    facts
+        .execute(&format!(
+            "INSERT INTO conversation_summaries (conversation_id, level, version, from_seq, to_seq, \
+             content, token_count, created_at) VALUES ({conversation}, 1, 1, 1, 2, 'They met.', 3, 0)"
+        ))
+        .await;
+    let newest = "SELECT CAST(max(id) AS TEXT) FROM conversation_summaries";
+    facts.number(newest).await.into()
 }
 
 /// Invites the outsider to the owner's space, and a user that does not exist to another space.

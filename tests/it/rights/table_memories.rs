@@ -40,6 +40,21 @@ pub fn memories() -> Vec<Row> {
         Row::of("POST /api/spaces/{space_id}/memories/forget", inside(200))
             .case("oneself")
             .body(|ids, who| json!({"about_membership_id": ids.of("membership_id:own", who)})),
+        Row::of(
+            "GET /api/conversations/{conversation_id}/summaries",
+            inside(200),
+        ),
+        // The space has only the demo model.
+        Row::of(
+            "POST /api/conversations/{conversation_id}/summaries",
+            members(409),
+        ),
+        Row::of("GET /api/summaries/{summary_id}", inside(200)),
+        // It is in use, so there is nothing to restore.
+        Row::of("POST /api/summaries/{summary_id}/restore", members(200)),
+        Row::of("PATCH /api/summaries/{summary_id}", members(200))
+            .with_space_per_role()
+            .body(|_, _| json!({"pinned_facts": ["It rains."], "expected_version": 1})),
         // The run of the space has sent nothing.
         Row::of("GET /api/runs/{run_id}/memories", inside(404)),
     ]

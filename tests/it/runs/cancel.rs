@@ -141,7 +141,7 @@ on_sqlite! {
 
         let db = app.db.reader();
         let (record, texts) = sent_prompt_loader::load_for_run(db, app.space, id).await.unwrap().expect("no prompt was stored");
-        let prompt: Vec<_> = record.into_blocks(|it| texts.get(it), |ids| texts.memory_block(ids)).into_iter().map(|it| it.text).collect();
+        let prompt: Vec<_> = record.into_blocks(&texts).into_iter().map(|it| it.text).collect();
         assert!(prompt.iter().any(|it| it == "Count."), "{prompt:?}");
         let run = app.only_run().await;
         assert_eq!(run.status, RunStatus::Canceled);

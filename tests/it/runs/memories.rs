@@ -37,7 +37,8 @@ impl EngineTest {
         }
     }
 
-    fn learning(&self) -> LearningJob {
+    /// Returns the job that executes the tasks of the memory.
+    pub fn learning(&self) -> LearningJob {
         LearningJob::new(
             self.learning_services(),
             self.engine.context().shutdown.clone(),

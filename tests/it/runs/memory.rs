@@ -103,7 +103,7 @@ on_sqlite! {
         let message = app.messages().await[0].id;
 
         let (record, texts) = sent_prompt_loader::load_for_run(app.db.reader(), app.space, run).await.unwrap().unwrap();
-        let blocks = record.into_blocks(|it| texts.get(it), |ids| texts.memory_block(ids));
+        let blocks = record.into_blocks(&texts);
         let said: Vec<_> = blocks.iter().filter(|it| it.kind == BlockKind::History).collect();
         assert_eq!((said.len(), said[0].text.as_str(), said[0].is_changed), (1, "Hi.", false));
         assert!(blocks.iter().any(|it| it.text.contains("1 of Ada")));
@@ -111,7 +111,7 @@ on_sqlite! {
         let hidden = troupe::conversations::message::Visibility::Hidden;
         app.engine.set_visibility(app.conversation, message, hidden).await.unwrap();
         let (record, texts) = sent_prompt_loader::load_for_run(app.db.reader(), app.space, run).await.unwrap().unwrap();
-        let blocks = record.into_blocks(|it| texts.get(it), |ids| texts.memory_block(ids));
+        let blocks = record.into_blocks(&texts);
         let said = blocks.iter().find(|it| it.kind == BlockKind::History).unwrap();
         assert_eq!((said.text.as_str(), said.is_changed), ("", true));
         app.close().await;

@@ -38,5 +38,7 @@ pub mod state_cache;
 pub mod statements;
 pub mod step_locks;
 pub mod stored_newest;
+pub mod summaries;
+pub mod summary_edits;
 pub mod superseded;
 pub mod token_usage;

@@ -84,6 +84,9 @@ pub async fn insert_conversation(db: &Db, space: SpaceId, now: Timestamp) -> Con
         text_bytes: 0,
         tokens_used: 0,
         unlearned_from_seq: None,
+        prompt_starts: serde_json::json!([]),
+        summary_from_seq: 1,
+        summary_goal_seq: 0,
     };
     insert(db, row, |it| it.id = NotSet).await.id
 }

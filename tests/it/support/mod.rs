@@ -39,6 +39,7 @@ pub mod short_frames;
 pub mod small_disk;
 pub mod space_content;
 pub mod statements;
+pub mod summary_fixture;
 pub mod test_postgres;
 pub mod test_resolver;
 pub mod test_space;

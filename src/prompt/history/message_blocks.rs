@@ -63,7 +63,11 @@ fn block<'a>(
     PromptBlock {
         name: (is_named && !is_in_text).then(|| line.name.clone()),
         tokens: text_tokens + if is_named { count_name(&line.name) } else { 0 },
-        origin: BlockOrigin::Message { source, before },
+        origin: BlockOrigin::Message {
+            source,
+            seq: line.seq,
+            before,
+        },
         payload: line.payload.clone(),
         is_required: line.is_required,
         ..PromptBlock::new(BlockKind::History, &line.name, role(line.role), text)

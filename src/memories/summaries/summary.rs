@@ -1,0 +1,185 @@
+//! Table `conversation_summaries`: the versions of summaries. Queries them, and defines the document
+//! that people see.
+
+use base::clock::Timestamp;
+use base::ids::{ConversationId, SummaryId, UserId};
+use sea_orm::entity::prelude::*;
+use sea_orm::{QueryOrder, QuerySelect};
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use crate::db::string_enum::string_enum;
+
+/// The newest versions of the running summary that are kept; older ones are deleted.
+pub const MAX_VERSIONS: u64 = 20;
+
+#[derive(Clone, Debug, PartialEq, DeriveEntityModel)]
+#[sea_orm(table_name = "conversation_summaries")]
+pub struct Model {
+    #[sea_orm(primary_key)]
+    pub id: SummaryId,
+    pub conversation_id: ConversationId,
+    pub level: SummaryLevel,
+    /// From 1, for each level and first message.
+    pub version: i64,
+    pub status: SummaryStatus,
+    /// The first and the last message that it covers.
+    pub from_seq: i64,
+    pub to_seq: i64,
+    pub content: String,
+    /// A list of strings. Every prompt of the conversation contains those of the running summary.
+    #[sea_orm(column_type = "JsonBinary")]
+    pub pinned_facts: Json,
+    pub token_count: i64,
+    pub origin: SummaryOrigin,
+    /// The name of the model that wrote it.
+    pub model: Option<String>,
+    /// The person who wrote it.
+    pub created_by: Option<UserId>,
+    /// `false` if a message that it covers was deleted: no prompt contains it.
+    pub is_usable: bool,
+    pub created_at: Timestamp,
+}
+
+#[derive(Clone, Copy, Debug, EnumIter, DeriveRelation)]
+pub enum Relation {}
+
+impl ActiveModelBehavior for ActiveModel {}
+
+/// What a summary covers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, EnumIter, DeriveActiveEnum)]
+#[sea_orm(rs_type = "i64", db_type = "BigInteger")]
+pub enum SummaryLevel {
+    /// Some dozens of messages.
+    Part = 0,
+    /// All messages up to one.
+    Running = 1,
+}
+
+string_enum! {
+    /// Stale: a message that it covers has changed. Superseded: an older version.
+    SummaryStatus { Current, Stale, Superseded }
+    /// Who wrote it.
+    SummaryOrigin { Model, Person }
+}
+
+/// A version of a summary, as people see it.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+#[schema(as = Summary)]
+pub struct SummaryView {
+    pub id: SummaryId,
+    pub conversation_id: ConversationId,
+    /// 0: a part of the messages; 1: everything up to a message.
+    #[schema(minimum = 0, maximum = 1)]
+    pub level: i64,
+    pub version: i64,
+    pub status: SummaryStatus,
+    /// The `seq` of the first and last message that it covers.
+    pub from_seq: i64,
+    pub to_seq: i64,
+    pub content: String,
+    /// Every prompt of the conversation contains those of the running summary.
+    pub pinned_facts: Vec<String>,
+    pub token_count: i64,
+    pub origin: SummaryOrigin,
+    /// The name of the model that wrote it.
+    pub model: Option<String>,
+    pub created_by: Option<UserId>,
+    /// `false` if a message that it covers was deleted: no prompt contains it.
+    pub is_usable: bool,
+    pub created_at: Timestamp,
+}
+
+impl Model {
+    /// Returns the document for people.
+    pub fn view(&self) -> SummaryView {
+        SummaryView {
+            id: self.id,
+            conversation_id: self.conversation_id,
+            level: self.level.to_value(),
+            version: self.version,
+            status: self.status,
+            from_seq: self.from_seq,
+            to_seq: self.to_seq,
+            content: self.content.clone(),
+            pinned_facts: self.facts(),
+            token_count: self.token_count,
+            origin: self.origin,
+            model: self.model.clone(),
+            created_by: self.created_by,
+            is_usable: self.is_usable,
+            created_at: self.created_at,
+        }
+    }
+
+    /// Returns the pinned facts.
+    pub fn facts(&self) -> Vec<String> {
+        serde_json::from_value(self.pinned_facts.clone()).unwrap_or_default()
+    }
+
+    /// Returns whether a model must write it again: a message that it covers was deleted, or one was
+    /// changed and a model wrote it. What a person wrote stays until someone requests a new one.
+    pub fn needs_regeneration(&self) -> bool {
+        let is_stale = self.status == SummaryStatus::Stale;
+        !self.is_usable || (is_stale && self.origin == SummaryOrigin::Model)
+    }
+}
+
+/// Returns a version.
+pub async fn find(db: &impl ConnectionTrait, id: SummaryId) -> Result<Option<Model>, DbErr> {
+    Entity::find_by_id(id).one(db).await
+}
+
+/// Returns those of these versions that exist, unordered.
+pub async fn list(
+    db: &impl ConnectionTrait,
+    conversation: ConversationId,
+    ids: impl IntoIterator<Item = SummaryId>,
+) -> Result<Vec<Model>, DbErr> {
+    Entity::find()
+        .filter(Column::ConversationId.eq(conversation))
+        .filter(Column::Id.is_in(ids))
+        .all(db)
+        .await
+}
+
+/// Returns the running summary in use.
+pub async fn find_running(
+    db: &impl ConnectionTrait,
+    conversation: ConversationId,
+) -> Result<Option<Model>, DbErr> {
+    Entity::find()
+        .filter(Column::ConversationId.eq(conversation))
+        .filter(Column::Level.eq(SummaryLevel::Running))
+        .filter(Column::Status.ne(SummaryStatus::Superseded))
+        .one(db)
+        .await
+}
+
+/// Returns the parts in use, by their first message.
+pub async fn list_parts(
+    db: &impl ConnectionTrait,
+    conversation: ConversationId,
+) -> Result<Vec<Model>, DbErr> {
+    Entity::find()
+        .filter(Column::ConversationId.eq(conversation))
+        .filter(Column::Level.eq(SummaryLevel::Part))
+        .filter(Column::Status.ne(SummaryStatus::Superseded))
+        .order_by_asc(Column::FromSeq)
+        .all(db)
+        .await
+}
+
+/// Returns the versions of the running summary, the newest first: the one in use, then older ones.
+pub async fn list_running(
+    db: &impl ConnectionTrait,
+    conversation: ConversationId,
+) -> Result<Vec<Model>, DbErr> {
+    Entity::find()
+        .filter(Column::ConversationId.eq(conversation))
+        .filter(Column::Level.eq(SummaryLevel::Running))
+        .order_by_desc(Column::Id)
+        .limit(MAX_VERSIONS)
+        .all(db)
+        .await
+}

@@ -1,0 +1,192 @@
+//! Writes versions of summaries. The caller has locked the conversation.
+
+use base::clock::Timestamp;
+use base::ids::{ConversationId, SummaryId, UserId};
+use llm::tokens;
+use sea_orm::ActiveValue::NotSet;
+use sea_orm::sea_query::Expr;
+use sea_orm::{
+    ActiveModelTrait, ColumnTrait, ConnectionTrait, DbErr, EntityTrait, IntoActiveModel,
+    QueryFilter, QuerySelect,
+};
+use serde_json::json;
+
+use crate::conversations::conversation;
+use crate::memories::summaries::summary;
+use crate::memories::summaries::summary::{
+    Column, Entity, MAX_VERSIONS, Model, SummaryLevel, SummaryOrigin, SummaryStatus,
+};
+
+/// A new version.
+#[derive(Clone, Debug)]
+pub struct NewVersion {
+    pub conversation: ConversationId,
+    pub level: SummaryLevel,
+    /// The first and the last message that it covers.
+    pub range: (i64, i64),
+    pub content: String,
+    pub facts: Vec<String>,
+    pub author: SummaryAuthor,
+}
+
+/// Who wrote a version.
+#[derive(Clone, Debug)]
+pub enum SummaryAuthor {
+    /// A model with this name.
+    Model(String),
+    Person(UserId),
+}
+
+/// Stores a version in place of those in use that begin within its range: they are superseded, or
+/// deleted if they may not be used.
+///
+/// # Errors
+/// Returns an error when the database fails.
+pub async fn put_in_use(
+    tx: &impl ConnectionTrait,
+    new: NewVersion,
+    now: Timestamp,
+) -> Result<Model, DbErr> {
+    let of_place = || {
+        Entity::find()
+            .filter(Column::ConversationId.eq(new.conversation))
+            .filter(Column::Level.eq(new.level))
+    };
+    let (from_seq, to_seq) = new.range;
+    let replaced = of_place()
+        .filter(Column::Status.ne(SummaryStatus::Superseded))
+        .filter(Column::FromSeq.between(from_seq, to_seq))
+        .all(tx)
+        .await?;
+    let ids = |is_usable: bool| {
+        let ids = replaced.iter().filter(move |it| it.is_usable == is_usable);
+        ids.map(|it| it.id).collect::<Vec<SummaryId>>()
+    };
+    delete(tx, ids(false)).await?;
+    let superseded = ids(true);
+    if !superseded.is_empty() {
+        Entity::update_many()
+            .col_expr(Column::Status, Expr::value(SummaryStatus::Superseded))
+            .filter(Column::Id.is_in(superseded))
+            .exec(tx)
+            .await?;
+    }
+    let last: Option<Option<i64>> = of_place()
+        .filter(Column::FromSeq.eq(from_seq))
+        .select_only()
+        .expr(Column::Version.max())
+        .into_tuple()
+        .one(tx)
+        .await?;
+    let deleted = replaced.iter().map(|it| it.version).max();
+    let version = last.flatten().max(deleted).unwrap_or(0) + 1;
+    let (origin, model, created_by) = match new.author {
+        SummaryAuthor::Model(name) => (SummaryOrigin::Model, Some(name), None),
+        SummaryAuthor::Person(user) => (SummaryOrigin::Person, None, Some(user)),
+    };
+    let row = Model {
+        id: SummaryId(0), // assigned by the database
+        conversation_id: new.conversation,
+        level: new.level,
+        version,
+        status: SummaryStatus::Current,
+        from_seq,
+        to_seq,
+        token_count: tokens::count(&new.content),
+        content: new.content,
+        pinned_facts: json!(new.facts),
+        origin,
+        model,
+        created_by,
+        is_usable: true,
+        created_at: now,
+    };
+    let mut row = row.into_active_model().reset_all();
+    row.id = NotSet;
+    let row = row.insert(tx).await?;
+    match row.level {
+        SummaryLevel::Running => prune_running(tx, row.conversation_id).await?,
+        SummaryLevel::Part => delete_old_parts(tx, row.conversation_id).await?,
+    }
+    Ok(row)
+}
+
+/// Takes the texts of people out of use that are stale, so that a model writes them again. Prompts
+/// contain them until then.
+///
+/// # Errors
+/// Returns an error when the database fails.
+pub async fn supersede_stale(
+    tx: &impl ConnectionTrait,
+    conversation: ConversationId,
+) -> Result<(), DbErr> {
+    Entity::update_many()
+        .col_expr(Column::Status, Expr::value(SummaryStatus::Superseded))
+        .filter(Column::ConversationId.eq(conversation))
+        .filter(Column::Status.eq(SummaryStatus::Stale))
+        .filter(Column::Origin.eq(SummaryOrigin::Person))
+        .filter(Column::IsUsable.eq(true))
+        .exec(tx)
+        .await
+        .map(drop)
+}
+
+/// Saves up to which message a conversation is summarized.
+///
+/// # Errors
+/// Returns an error when the database fails.
+pub async fn set_summary_goal(
+    tx: &impl ConnectionTrait,
+    id: ConversationId,
+    goal_seq: i64,
+) -> Result<(), DbErr> {
+    conversation::Entity::update_many()
+        .col_expr(conversation::Column::SummaryGoalSeq, Expr::value(goal_seq))
+        .filter(conversation::Column::Id.eq(id))
+        .exec(tx)
+        .await
+        .map(drop)
+}
+
+/// Deletes the oldest versions of the running summary.
+async fn prune_running(
+    tx: &impl ConnectionTrait,
+    conversation: ConversationId,
+) -> Result<(), DbErr> {
+    let kept = summary::list_running(tx, conversation).await?;
+    let Some(oldest) = kept.last().filter(|_| kept.len() as u64 == MAX_VERSIONS) else {
+        return Ok(());
+    };
+    Entity::delete_many()
+        .filter(Column::ConversationId.eq(conversation))
+        .filter(Column::Level.eq(SummaryLevel::Running))
+        .filter(Column::Id.lt(oldest.id))
+        .exec(tx)
+        .await
+        .map(drop)
+}
+
+/// Deletes older versions of parts, which nobody can restore.
+async fn delete_old_parts(
+    tx: &impl ConnectionTrait,
+    conversation: ConversationId,
+) -> Result<(), DbErr> {
+    Entity::delete_many()
+        .filter(Column::ConversationId.eq(conversation))
+        .filter(Column::Level.eq(SummaryLevel::Part))
+        .filter(Column::Status.eq(SummaryStatus::Superseded))
+        .exec(tx)
+        .await
+        .map(drop)
+}
+
+async fn delete(tx: &impl ConnectionTrait, ids: Vec<SummaryId>) -> Result<(), DbErr> {
+    if ids.is_empty() {
+        return Ok(());
+    }
+    Entity::delete_many()
+        .filter(Column::Id.is_in(ids))
+        .exec(tx)
+        .await
+        .map(drop)
+}

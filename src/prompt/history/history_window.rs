@@ -1,0 +1,211 @@
+//! Chooses the message at which the history of a prompt begins, so that the beginning of a prompt
+//! stays equal for many turns while a conversation grows. A model API that caches prompts then reads
+//! only their end.
+//!
+//! The share of the history is what the other blocks of a prompt leave of its limit. A history that
+//! exceeds its share is cut so far that a quarter of the share is free, and the conversation stores
+//! where it begins. Later prompts begin there, too, until the history exceeds its share again.
+//!
+//! If a summary covers the messages up to a suitable one, the history begins after it, so that no
+//! message is in neither. When the history has used 85 % of its share, a summary is requested that
+//! leaves half of it.
+//!
+//! **Invariant:** a stored start is used only if the history from it on fits, and fills at least half
+//! of the share, or an eighth if a summary ends before it. So a prompt with a larger share (another
+//! speaker, a larger limit) does not lose messages that fit.
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+/// A conversation stores at most this many starts: different limits and speakers need different ones.
+const MAX_STARTS: usize = 8;
+/// A history that begins where a summary ends fills at least the share divided by this.
+const LEAST_AFTER_SUMMARY: i64 = 8;
+
+/// A place where the history of prompts with this limit begins.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct HistoryStart {
+    /// The tokens that a prompt may have.
+    pub limit_tokens: i64,
+    /// The `seq` of its first message.
+    pub seq: i64,
+}
+
+/// A message and what it costs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MessageCost {
+    pub seq: i64,
+    pub tokens: i64,
+}
+
+/// Reads the starts that a conversation stores, the newest first; others than these are ignored.
+pub fn parse_starts(stored: &Value) -> Vec<HistoryStart> {
+    Vec::deserialize(stored).unwrap_or_default()
+}
+
+/// Returns the starts to store after a prompt has chosen a new one.
+pub fn with_start(stored: &Value, new: HistoryStart) -> Value {
+    let others = parse_starts(stored).into_iter().filter(|it| *it != new);
+    let starts: Vec<HistoryStart> = std::iter::once(new)
+        .chain(others)
+        .take(MAX_STARTS)
+        .collect();
+    serde_json::json!(starts)
+}
+
+/// Returns the `seq` of the first message of a history, or `None` if all of `messages` fit. `messages`
+/// are ascending and without gaps up to the newest; `stored` are the starts for this limit, the newest
+/// first; `summary_ends` are the last messages that versions of a summary cover, the newest first.
+pub fn choose_start(
+    messages: &[MessageCost],
+    share: i64,
+    stored: &[i64],
+    summary_ends: &[i64],
+) -> Option<i64> {
+    let is_loaded = |seq: i64| messages.first().is_some_and(|it| it.seq <= seq);
+    let is_usable = |seq: &&i64| {
+        let least = match summary_ends.contains(&(**seq - 1)) {
+            true => share / LEAST_AFTER_SUMMARY,
+            false => share / 2,
+        };
+        is_loaded(**seq) && (least..=share).contains(&tokens_from(messages, **seq))
+    };
+    if let Some(seq) = stored.iter().find(is_usable) {
+        return Some(*seq);
+    }
+    if tokens_from(messages, i64::MIN) <= share {
+        return None;
+    }
+    // The summary that leaves the most messages and frees a part of the share.
+    let room = share / LEAST_AFTER_SUMMARY..=share / 8 * 7;
+    let leaves_room = |seq: &i64| is_loaded(*seq) && room.contains(&tokens_from(messages, *seq));
+    let after_summaries = summary_ends.iter().rev().map(|it| it + 1);
+    after_summaries
+        .into_iter()
+        .find(leaves_room)
+        .or_else(|| newest_that_fit(messages, share / 4 * 3))
+}
+
+/// Returns the last message to summarize, if those after `goal_seq`, which no one has requested to be
+/// summarized yet, nearly fill the share: then half of it remains after the next cut.
+pub fn find_goal(messages: &[MessageCost], share: i64, goal_seq: i64) -> Option<i64> {
+    if tokens_from(messages, goal_seq + 1) <= share / 20 * 17 {
+        return None;
+    }
+    let first_kept = newest_that_fit(messages, share / 2)?;
+    let goal = messages
+        .iter()
+        .map(|it| it.seq)
+        .rfind(|it| *it < first_kept);
+    goal.filter(|it| *it > goal_seq)
+}
+
+fn tokens_from(messages: &[MessageCost], seq: i64) -> i64 {
+    let kept = messages.iter().filter(|it| it.seq >= seq);
+    kept.map(|it| it.tokens).sum()
+}
+
+/// Returns the first of the newest messages that together have at most so many tokens; the newest
+/// message if even this does not fit.
+fn newest_that_fit(messages: &[MessageCost], max_tokens: i64) -> Option<i64> {
+    let mut total = 0;
+    let fitting = messages.iter().rev().take_while(|it| {
+        total += it.tokens;
+        total <= max_tokens
+    });
+    let newest = messages.last();
+    fitting.last().or(newest).map(|it| it.seq)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::{
+        HistoryStart, MAX_STARTS, MessageCost, choose_start, find_goal, parse_starts, with_start,
+    };
+
+    /// The messages from 1 to `last`, of ten tokens each.
+    fn messages(last: i64) -> Vec<MessageCost> {
+        let message = |seq| MessageCost { seq, tokens: 10 };
+        (1..=last).map(message).collect()
+    }
+
+    #[test]
+    fn a_history_that_fits_is_whole() {
+        assert_eq!(choose_start(&messages(10), 100, &[], &[]), None);
+        assert_eq!(choose_start(&[], 100, &[], &[]), None);
+    }
+
+    #[test]
+    fn a_history_that_does_not_fit_is_cut_to_three_quarters_of_its_share() {
+        assert_eq!(choose_start(&messages(41), 400, &[], &[]), Some(12));
+    }
+
+    #[test]
+    fn a_stored_start_is_kept_until_the_history_does_not_fit() {
+        assert_eq!(choose_start(&messages(51), 400, &[12], &[]), Some(12));
+        assert_eq!(choose_start(&messages(52), 400, &[12], &[]), Some(23));
+    }
+
+    #[test]
+    fn a_stored_start_that_leaves_half_of_the_share_empty_is_discarded() {
+        assert_eq!(choose_start(&messages(41), 400, &[22], &[]), Some(22));
+        assert_eq!(choose_start(&messages(41), 400, &[23], &[]), Some(12));
+    }
+
+    #[test]
+    fn the_newest_usable_start_is_kept() {
+        assert_eq!(
+            choose_start(&messages(41), 400, &[39, 20, 12], &[]),
+            Some(20)
+        );
+    }
+
+    #[test]
+    fn the_newest_message_is_kept_even_if_it_does_not_fit() {
+        assert_eq!(choose_start(&messages(5), 7, &[], &[]), Some(5));
+        assert_eq!(choose_start(&messages(5), -10, &[], &[]), Some(5));
+    }
+
+    #[test]
+    fn a_history_that_is_cut_begins_where_a_summary_ends() {
+        let start = |ends: &[i64]| choose_start(&messages(41), 400, &[], ends);
+
+        assert_eq!(start(&[20]), Some(21));
+        assert_eq!(start(&[30, 20, 2]), Some(21), "2 would leave no room");
+        assert_eq!(start(&[39]), Some(12), "39 would leave nearly nothing");
+        assert_eq!(choose_start(&messages(41), 400, &[36], &[35]), Some(36));
+        assert_eq!(choose_start(&messages(41), 400, &[36], &[]), Some(12));
+    }
+
+    #[test]
+    fn a_summary_is_requested_once_when_the_share_is_nearly_full() {
+        assert_eq!(find_goal(&messages(34), 400, 0), None);
+        assert_eq!(find_goal(&messages(35), 400, 0), Some(15));
+        assert_eq!(find_goal(&messages(40), 400, 15), None);
+        assert_eq!(find_goal(&messages(50), 400, 15), Some(30));
+        assert_eq!(
+            find_goal(&messages(1), 4, 0),
+            None,
+            "the newest message stays"
+        );
+    }
+
+    #[test]
+    fn the_newest_starts_are_stored_once_each() {
+        let start = |seq| HistoryStart {
+            limit_tokens: 100,
+            seq,
+        };
+        let mut stored = json!({});
+        for seq in (1..=10).chain([5]) {
+            stored = with_start(&stored, start(seq));
+        }
+
+        let starts = parse_starts(&stored);
+        assert_eq!(starts.len(), MAX_STARTS);
+        assert_eq!(starts[..2], [start(5), start(10)]);
+        assert_eq!(starts.iter().filter(|it| it.seq == 5).count(), 1);
+    }
+}

@@ -1,0 +1,128 @@
+//! Defines the stored form of a block: its text, or what it refers to.
+//!
+//! **Invariant:** the texts of messages, memories and summaries are not stored, so that what is deleted
+//! disappears here too.
+
+use base::ids::MemoryId;
+use base::prompt_role::PromptRole;
+use serde::{Deserialize, Serialize};
+use tavern::macros::card_use::CardUse;
+
+use crate::prompt::blocks::{BlockKind, BlockOrigin, PromptBlock, RecordedSummary, RecordedText};
+
+/// The maximum text of a stored block, in bytes.
+const MAX_TEXT_BYTES: usize = 64 * 1024;
+/// The same for a block that was not sent.
+const MAX_DROPPED_TEXT_BYTES: usize = 1024;
+/// One block.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct RecordedBlock {
+    pub kind: BlockKind,
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub label: String,
+    pub role: PromptRole,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    pub tokens: i64,
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub dropped: bool,
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub joins: bool,
+    /// Whether the text comes from a card.
+    #[serde(default, skip_serializing_if = "CardUse::is_none")]
+    pub card_use: CardUse,
+    /// The text; for a message, the prefix added to it.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub text: String,
+    /// The message of a history block, in a record without styles.
+    #[serde(rename = "said", default, skip_serializing_if = "Option::is_none")]
+    pub source: Option<RecordedText>,
+    /// The memories that are its text.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub memories: Vec<MemoryId>,
+    /// The versions of the summary that are its text.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub summary: Option<RecordedSummary>,
+}
+
+/// The current text of a message, and whether it changed after it was sent.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct TextState {
+    pub text: String,
+    pub is_changed: bool,
+}
+
+/// The current texts of what a prompt refers to.
+pub trait CurrentTexts {
+    /// Returns the text of a swipe; `None` if the message was deleted.
+    fn message(&self, source: RecordedText) -> Option<TextState>;
+    /// Returns the block of these memories, without those that were deleted.
+    fn memory_block(&self, ids: &[MemoryId]) -> TextState;
+    /// Returns the block of these versions of a summary, without those that were deleted.
+    fn summary_block(&self, source: RecordedSummary) -> TextState;
+}
+
+/// Returns the text of a block as it is now.
+pub(super) fn current_text(block: &RecordedBlock, current: &impl CurrentTexts) -> TextState {
+    match (block.source, block.kind) {
+        (Some(source), _) => match current.message(source) {
+            Some(now) => TextState {
+                text: block.text.clone() + &now.text,
+                is_changed: now.is_changed,
+            },
+            None => TextState {
+                text: String::new(),
+                is_changed: true,
+            },
+        },
+        (None, BlockKind::Memory) => current.memory_block(&block.memories),
+        (None, BlockKind::Summary) => current.summary_block(block.summary.unwrap_or_default()),
+        (None, _) => TextState {
+            text: block.text.clone(),
+            is_changed: false,
+        },
+    }
+}
+
+/// Converts a block to its stored form.
+pub(super) fn to_recorded_block(block: &PromptBlock) -> RecordedBlock {
+    let (text, source) = match &block.origin {
+        BlockOrigin::Message { source, before, .. } => (before.as_str(), Some(*source)),
+        BlockOrigin::Memories(_) | BlockOrigin::Summary(_) => ("", None),
+        BlockOrigin::Written | BlockOrigin::Lore(_) => (block.text.as_str(), None),
+    };
+    let memories = match &block.origin {
+        BlockOrigin::Memories(ids) => ids.clone(),
+        _ => Vec::new(),
+    };
+    let summary = match block.origin {
+        BlockOrigin::Summary(source) => Some(source),
+        _ => None,
+    };
+    let max_bytes = if block.dropped {
+        MAX_DROPPED_TEXT_BYTES
+    } else {
+        MAX_TEXT_BYTES
+    };
+    let kept = &text[..text.floor_char_boundary(max_bytes)];
+    let suffix = if kept.len() < text.len() { "…" } else { "" };
+    RecordedBlock {
+        kind: block.kind,
+        label: block.label.clone(),
+        role: block.role,
+        name: block.name.clone(),
+        tokens: block.tokens,
+        dropped: block.dropped,
+        joins: block.joins,
+        card_use: block.card_use,
+        // PostgreSQL does not store NUL in JSON.
+        text: kept.replace('\0', "") + suffix,
+        source,
+        memories,
+        summary,
+    }
+}
+
+fn is_false(it: &bool) -> bool {
+    !it
+}
