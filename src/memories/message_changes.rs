@@ -1,11 +1,15 @@
-//! Keeps the memories of a space in line with its messages: what was made from a message alone is
-//! deleted when the message is deleted or its text changes, and restored when the message is.
+//! Keeps the memories of a space in line with its messages: what was made from a message is deleted
+//! when the message is deleted or its text changes, and restored when the message is.
+
+use std::collections::HashSet;
 
 use base::clock::Timestamp;
 use base::ids::{MemoryId, MessageId, SpaceId};
 use sea_orm::sea_query::{Expr, ExprTrait, Query, SelectStatement};
-use sea_orm::{ColumnTrait, ConnectionTrait, DbErr, EntityTrait, QueryFilter};
+use sea_orm::{ColumnTrait, ConnectionTrait, DbErr, EntityTrait, QueryFilter, QuerySelect};
 
+use crate::conversations::message;
+use crate::conversations::message::Visibility;
 use crate::memories::memory::{Column, Entity, Model};
 use crate::memories::{memory_deletion, memory_source, memory_store};
 use crate::spaces::space;
@@ -20,7 +24,9 @@ pub enum MessageChange {
     TextChanged,
 }
 
-/// Applies the change of a message to the memories that were made from it alone.
+/// Applies the change of a message to the memories that were made from it. Those that were made from
+/// further messages, too, are made again: returns the first and the last `seq` of the messages to
+/// learn from.
 ///
 /// # Errors
 /// Returns an error when the database fails.
@@ -30,36 +36,68 @@ pub async fn apply(
     message: MessageId,
     change: MessageChange,
     now: Timestamp,
-) -> Result<(), DbErr> {
+) -> Result<Option<(i64, i64)>, DbErr> {
     let made = Entity::find()
         .filter(Column::SpaceId.eq(space))
         .filter(Column::Id.in_subquery(made_from(message)))
-        .filter(Column::Id.not_in_subquery(made_from_others(message)))
         .all(tx)
         .await?;
     if made.is_empty() {
-        return Ok(());
+        return Ok(None);
     }
+    let shared = list_shared(tx, message).await?;
+    let is_shared = |it: &Model| shared.contains(&it.id);
+    let is_stored = |it: &Model| it.deleted_at.is_none();
     let version = space::next_memory_version(tx, space).await?;
     match change {
         MessageChange::Hidden => {
-            let ids = ids(&made, |it| it.deleted_at.is_none());
-            memory_deletion::mark_deleted(tx, &ids, version, now).await
+            // What people keep stays if something else says it, too.
+            let is_gone = |it: &Model| !(is_shared(it) && it.is_kept_by_people());
+            let gone = ids(&made, |it| is_stored(it) && is_gone(it));
+            memory_deletion::mark_deleted(tx, &gone, version, now).await?;
         }
         MessageChange::TextChanged => {
             let outdated = ids(&made, |it| !it.is_kept_by_people());
-            let is_stored = |it: &Model| it.deleted_at.is_none() && !it.is_kept_by_people();
-            let stored = ids(&made, is_stored);
+            let stored = ids(&made, |it| is_stored(it) && !it.is_kept_by_people());
             memory_deletion::mark_deleted(tx, &stored, version, now).await?;
             // None of them is restored with the message, because its text is another one.
             memory_source::Entity::delete_many()
                 .filter(memory_source::Column::MemoryId.is_in(outdated))
                 .exec(tx)
-                .await
-                .map(drop)
+                .await?;
         }
-        MessageChange::Restored => restore(tx, &made, version).await,
+        MessageChange::Restored => {
+            restore(tx, &made, version).await?;
+            return Ok(None);
+        }
     }
+    let remade = made
+        .iter()
+        .filter(|it| is_shared(it) && is_stored(it) && !it.is_kept_by_people());
+    Ok(seqs_of(remade))
+}
+
+/// Returns the memories of this message that have another source, too.
+async fn list_shared(
+    tx: &impl ConnectionTrait,
+    message: MessageId,
+) -> Result<HashSet<MemoryId>, DbErr> {
+    let shared: Vec<MemoryId> = memory_source::Entity::find()
+        .select_only()
+        .column(memory_source::Column::MemoryId)
+        .filter(memory_source::Column::MessageId.ne(message))
+        .filter(memory_source::Column::MemoryId.in_subquery(made_from(message)))
+        .into_tuple()
+        .all(tx)
+        .await?;
+    Ok(shared.into_iter().collect())
+}
+
+/// Returns the first and the last `seq` of the messages of these memories.
+fn seqs_of<'a>(made: impl Iterator<Item = &'a Model> + Clone) -> Option<(i64, i64)> {
+    let from = made.clone().filter_map(|it| it.source_from_seq).min()?;
+    let to = made.filter_map(|it| it.source_to_seq).max()?;
+    Some((from, to))
 }
 
 /// Selects the memories with this source.
@@ -71,24 +109,17 @@ fn made_from(message: MessageId) -> SelectStatement {
         .to_owned()
 }
 
-/// Selects the memories of this message that have another source, too.
-fn made_from_others(message: MessageId) -> SelectStatement {
-    Query::select()
-        .column(memory_source::Column::MemoryId)
-        .from(memory_source::Entity)
-        .and_where(Expr::col(memory_source::Column::MessageId).ne(message))
-        .and_where(Expr::col(memory_source::Column::MemoryId).in_subquery(made_from(message)))
-        .to_owned()
-}
-
 fn ids(made: &[Model], is_affected: impl Fn(&Model) -> bool) -> Vec<MemoryId> {
     let affected = made.iter().filter(|it| is_affected(it));
     affected.map(|it| it.id).collect()
 }
 
-/// Restores deleted memories whose content was not stored again meanwhile.
+/// Restores deleted memories whose messages are all there, and whose content was not stored again
+/// meanwhile.
 async fn restore(tx: &impl ConnectionTrait, made: &[Model], version: i64) -> Result<(), DbErr> {
-    for row in made.iter().filter(|it| it.deleted_at.is_some()) {
+    let incomplete = list_incomplete(tx, made).await?;
+    let is_restored = |it: &&Model| it.deleted_at.is_some() && !incomplete.contains(&it.id);
+    for row in made.iter().filter(is_restored) {
         let owner = row.space_membership_id;
         let same = memory_store::find_by_content(tx, row.space_id, owner, &row.content).await?;
         if same.is_some() {
@@ -102,4 +133,30 @@ async fn restore(tx: &impl ConnectionTrait, made: &[Model], version: i64) -> Res
             .await?;
     }
     Ok(())
+}
+
+/// Returns those of these memories of which another message is still deleted or excluded.
+async fn list_incomplete(
+    tx: &impl ConnectionTrait,
+    made: &[Model],
+) -> Result<HashSet<MemoryId>, DbErr> {
+    let deleted = made.iter().filter(|it| it.deleted_at.is_some());
+    let is_hidden = Query::select()
+        .column(message::Column::Id)
+        .from(message::Entity)
+        .and_where(
+            Expr::col((message::Entity, message::Column::Id))
+                .equals((memory_source::Entity, memory_source::Column::MessageId)),
+        )
+        .and_where(message::Column::Visibility.ne(Visibility::Normal))
+        .to_owned();
+    let incomplete: Vec<MemoryId> = memory_source::Entity::find()
+        .select_only()
+        .column(memory_source::Column::MemoryId)
+        .filter(memory_source::Column::MemoryId.is_in(deleted.map(|it| it.id)))
+        .filter(Expr::exists(is_hidden))
+        .into_tuple()
+        .all(tx)
+        .await?;
+    Ok(incomplete.into_iter().collect())
 }

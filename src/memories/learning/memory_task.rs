@@ -38,7 +38,7 @@ pub struct Model {
     pub space_id: SpaceId,
     pub conversation_id: Option<ConversationId>,
     /// The first and the last message: set when it is claimed for the first time, or when it is
-    /// inserted for one message.
+    /// inserted for messages of which one has changed.
     pub from_seq: Option<i64>,
     pub to_seq: Option<i64>,
     pub status: MemoryTaskStatus,
@@ -96,22 +96,22 @@ pub async fn request_learning(
     }
 }
 
-/// Requests to learn again from one message whose text has changed.
+/// Requests to learn again from messages, of which one has changed: the first and the last `seq`.
 ///
 /// # Errors
 /// Returns an error when the database fails.
 pub async fn request_relearning(
     tx: &impl ConnectionTrait,
     row: &conversation::Model,
-    seq: i64,
+    seqs: (i64, i64),
     now: Timestamp,
 ) -> Result<(), DbErr> {
-    match row.unlearned_from_seq.is_some_and(|from| seq >= from) {
-        // The queued task includes it.
+    match row.unlearned_from_seq.is_some_and(|from| seqs.0 >= from) {
+        // The queued task includes them.
         true => Ok(()),
         false => {
             let run_after = Timestamp(now.0 + WAIT_MS);
-            insert(tx, row, MemoryTaskKind::Extract, Some(seq), run_after, now).await
+            insert(tx, row, MemoryTaskKind::Extract, Some(seqs), run_after, now).await
         }
     }
 }
@@ -142,12 +142,12 @@ pub async fn request_once(
     insert(tx, row, kind, None, now, now).await
 }
 
-/// Inserts a task for all messages that are not learned from, or for one.
+/// Inserts a task for all messages that are not learned from, or for some of them.
 async fn insert(
     tx: &impl ConnectionTrait,
     row: &conversation::Model,
     kind: MemoryTaskKind,
-    only_seq: Option<i64>,
+    only_seqs: Option<(i64, i64)>,
     run_after: Timestamp,
     now: Timestamp,
 ) -> Result<(), DbErr> {
@@ -156,8 +156,8 @@ async fn insert(
         kind: Set(kind),
         space_id: Set(row.space_id),
         conversation_id: Set(Some(row.id)),
-        from_seq: Set(only_seq),
-        to_seq: Set(only_seq),
+        from_seq: Set(only_seqs.map(|it| it.0)),
+        to_seq: Set(only_seqs.map(|it| it.1)),
         status: Set(MemoryTaskStatus::Queued),
         attempt: Set(0),
         run_after: Set(run_after),

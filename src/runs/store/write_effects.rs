@@ -121,22 +121,29 @@ impl PlanWriter<'_> {
         memory_task::request_learning(self.tx, row, seq, self.now).await
     }
 
-    /// Applies the change of a message to what was made from it: memories and summaries. Requests to
-    /// learn again from a changed text, if the space learns.
+    /// Applies the change of a message to what was made from it: memories and summaries. Returns the
+    /// first and the last message to learn from again.
     pub(super) async fn update_memory(
         &self,
         schedule: &ScheduleState,
         row: &message::Model,
         change: MessageChange,
-    ) -> Result<(), DbErr> {
+    ) -> Result<Option<(i64, i64)>, DbErr> {
         let (tx, now, conversation) = (self.tx, self.now, &schedule.conversation);
-        message_changes::apply(tx, schedule.space.id, row.id, change, now).await?;
         summary_changes::apply(tx, conversation, row.seq, change, now).await?;
-        let is_changed = change == MessageChange::TextChanged;
-        if is_changed && MemorySettings::of_space(&schedule.space.settings).learns() {
-            memory_task::request_relearning(tx, conversation, row.seq, now).await?;
+        message_changes::apply(tx, schedule.space.id, row.id, change, now).await
+    }
+
+    /// Requests to learn again from messages of which one has changed, if the space learns.
+    pub(super) async fn learn_again(
+        &self,
+        schedule: &ScheduleState,
+        seqs: (i64, i64),
+    ) -> Result<(), DbErr> {
+        if !MemorySettings::of_space(&schedule.space.settings).learns() {
+            return Ok(());
         }
-        Ok(())
+        memory_task::request_relearning(self.tx, &schedule.conversation, seqs, self.now).await
     }
 
     /// Stores macro variables, timed lorebook effects and where the history began. The conversation's row is locked, so it

@@ -57,18 +57,22 @@ impl PlanWriter<'_> {
         written: &mut WrittenPlan,
         turn: Vec<message::Model>,
     ) -> Result<(), DbErr> {
+        let mut remade = None;
         for mut row in turn {
             row.visibility = message::Visibility::Hidden;
             row.rev = next_rev(schedule);
             let active = row.clone().into_active_model().reset_all();
             message::Entity::update(active).exec(self.tx).await?;
-            let change = MessageChange::Hidden;
-            self.update_memory(schedule, &row, change).await?;
+            let seqs = self.update_memory(schedule, &row, MessageChange::Hidden).await?;
+            remade = union(remade, seqs);
             written.messages.push(WrittenMessage {
                 row,
                 is_new: false,
                 n_swipes: 0,
             });
+        }
+        if let Some(seqs) = remade {
+            self.learn_again(schedule, seqs).await?;
         }
         if let CommandFacts::Regenerate(Some(facts)) = &schedule.facts {
             schedule.tail.clone_from(&facts.answered);
@@ -164,7 +168,11 @@ impl PlanWriter<'_> {
             self.refresh_newest(schedule).await?;
         }
         if let Some(change) = memory_change(was_normal, &row, row.version > version) {
-            self.update_memory(schedule, &row, change).await?;
+            let remade = self.update_memory(schedule, &row, change).await?;
+            let own = (change == MessageChange::TextChanged).then_some((row.seq, row.seq));
+            if let Some(seqs) = union(own, remade) {
+                self.learn_again(schedule, seqs).await?;
+            }
         }
         if let Some(target) = schedule.facts.target_mut() {
             target.row = row.clone();
@@ -198,6 +206,14 @@ fn memory_change(
         (true, false) => Some(MessageChange::Hidden),
         (false, true) => Some(MessageChange::Restored),
         _ => None,
+    }
+}
+
+/// Returns the range of messages that contains both.
+fn union(one: Option<(i64, i64)>, other: Option<(i64, i64)>) -> Option<(i64, i64)> {
+    match (one, other) {
+        (Some(one), Some(other)) => Some((one.0.min(other.0), one.1.max(other.1))),
+        (one, other) => one.or(other),
     }
 }
 
