@@ -165,6 +165,7 @@ impl App {
                 db: db.clone(),
                 clock: clock.clone(),
                 models: memory_models.clone(),
+                indexes: engine.context().prompt_caches.memories.clone(),
                 node: engine.context().node.clone(),
                 heartbeat: config.run_heartbeat,
                 stale_after: config.run_stale_after,

@@ -21,4 +21,7 @@ pub enum MemoryError {
     /// Messages were changed again and again while a model summarized them.
     #[error("the messages changed while they were summarized")]
     MessagesChanged,
+    /// The node shuts down, or the lease of the task was lost.
+    #[error("the task was canceled")]
+    Canceled,
 }

@@ -66,12 +66,7 @@ async fn delete_in(
     let found = select_in_scope(space, scope).all(tx).await?;
     let ids: Vec<MemoryId> = found.into_iter().map(|it| it.id).collect();
     if let DeletionScope::Memory(_) = scope {
-        mark_deleted(tx, &ids, version, now).await?;
-        let of_memories = memory_source::Column::MemoryId.is_in(ids.iter().copied());
-        memory_source::Entity::delete_many()
-            .filter(of_memories)
-            .exec(tx)
-            .await?;
+        delete_without_undo(tx, &ids, version, now).await?;
     } else {
         // The trigger counts the deletion.
         for part in ids.chunks(MAX_IDS) {
@@ -93,6 +88,45 @@ async fn forget_messages(
 ) -> Result<(), DbErr> {
     memory_task::delete_all(tx, space, only).await?;
     summary_deletion::forget(tx, space, only).await
+}
+
+/// Deletes memories of everyone that newer ones replace, except those that people keep.
+///
+/// # Errors
+/// Returns an error when the database fails.
+pub(super) async fn delete_replaced(
+    tx: &impl ConnectionTrait,
+    space: SpaceId,
+    ids: &[MemoryId],
+    now: Timestamp,
+) -> Result<(), DbErr> {
+    if ids.is_empty() {
+        return Ok(());
+    }
+    let version = space::next_memory_version(tx, space).await?;
+    // After the version, which locks the space: a person may pin one meanwhile.
+    let found = memory::list_in_space(tx, space, ids.iter().copied()).await?;
+    let replaced = found.iter().filter(|it| {
+        let is_everyones = it.space_membership_id.is_none() && it.audience_hash.is_empty();
+        is_everyones && !it.is_kept_by_people()
+    });
+    let replaced: Vec<MemoryId> = replaced.map(|it| it.id).collect();
+    delete_without_undo(tx, &replaced, version, now).await
+}
+
+/// Marks memories as deleted, and deletes their sources, so that no restored message restores them.
+async fn delete_without_undo(
+    tx: &impl ConnectionTrait,
+    ids: &[MemoryId],
+    version: i64,
+    now: Timestamp,
+) -> Result<(), DbErr> {
+    mark_deleted(tx, ids, version, now).await?;
+    memory_source::Entity::delete_many()
+        .filter(memory_source::Column::MemoryId.is_in(ids.iter().copied()))
+        .exec(tx)
+        .await
+        .map(drop)
 }
 
 /// Returns how many memories [`delete`] would delete.

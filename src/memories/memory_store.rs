@@ -74,6 +74,11 @@ impl PreparedMemory {
             new,
         }
     }
+
+    /// Returns the hash of its content.
+    pub fn content_hash(&self) -> &str {
+        &self.content_hash
+    }
 }
 
 fn line_tokens(content: &str) -> i64 {

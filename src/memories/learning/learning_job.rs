@@ -1,19 +1,25 @@
-//! Learns from messages in the background, one task after the other: claims what is due, renews its
-//! lease, and purges memories that were deleted long ago.
+//! Learns from messages in the background: claims what is due, renews its lease, and purges memories
+//! that were deleted long ago.
+//!
+//! A node executes a few tasks at the same time, because a model may need minutes for one, and at most
+//! one of each space, so that a task finds the memories that the one before has stored.
 
+use std::collections::HashSet;
 use std::time::Duration;
 
 use base::clock::Timestamp;
-use base::ids::MemoryTaskId;
+use base::ids::{MemoryTaskId, SpaceId};
 use base::shutdown::Shutdown;
 use leased_jobs::claim_loop::{WakeupSignal, run_claims};
 use leased_jobs::clock_jump_guard::ClockJumpGuard;
 use leased_jobs::heartbeat::run_heartbeat;
 use leased_jobs::job::{Job, JobFailure, JobTiming, NextWork, RenewedLease};
-use leased_jobs::lease::{ActiveLeases, CancelHandle, Lease};
+use leased_jobs::lease::{ActiveLeases, CancelHandle, Lease, LeaseGuard};
 use leased_jobs::recovery::run_recovery;
 use sea_orm::DbErr;
+use tokio::task::JoinHandle;
 
+use crate::memories::error::MemoryError;
 use crate::memories::learning::memory_task;
 use crate::memories::learning::memory_task::MemoryTaskKind;
 use crate::memories::learning::message_learning::LearningServices;
@@ -26,14 +32,20 @@ const POLL_INTERVAL: Duration = Duration::from_secs(5);
 const PURGE_INTERVAL: Duration = Duration::from_secs(60 * 60);
 /// How long a deleted memory can be restored: 7 days.
 const PURGE_AFTER_MS: i64 = 7 * 24 * 60 * 60 * 1000;
-/// The tasks that are claimed with one query.
+/// The tasks that a node executes at the same time: enough that some with slow models do not hold up
+/// the others.
+const MAX_RUNNING: usize = 4;
+/// The due tasks that are read with one query.
 const BATCH: u64 = 16;
 
 /// Learning, as a kind of leased job. Cheap to clone; clones share state.
 #[derive(Clone)]
 pub struct LearningJob {
     services: LearningServices,
-    leases: ActiveLeases<MemoryTaskId>,
+    /// The tasks that this node executes, with their spaces.
+    leases: ActiveLeases<MemoryTaskId, SpaceId>,
+    /// Notified when a task has ended.
+    wakeup: WakeupSignal,
     shutdown: Shutdown,
 }
 
@@ -43,6 +55,7 @@ impl LearningJob {
         Self {
             services,
             leases: ActiveLeases::default(),
+            wakeup: WakeupSignal::default(),
             shutdown,
         }
     }
@@ -50,7 +63,7 @@ impl LearningJob {
     /// Starts the loops, which run until the node shuts down.
     pub fn start(&self) {
         let stop = &self.shutdown.draining;
-        let wakeup = WakeupSignal::default();
+        let wakeup = self.wakeup.clone();
         self.shutdown
             .spawn(run_claims(self.clone(), wakeup, stop.clone()));
         self.shutdown
@@ -59,58 +72,102 @@ impl LearningJob {
             .spawn(run_recovery(self.clone(), stop.clone()));
     }
 
-    /// Learns from everything that is due. Returns the number of tasks.
+    /// Learns from everything that is due, and waits for the end. Returns the number of tasks.
     ///
     /// # Errors
     /// Returns an error when the database fails.
     pub async fn run_due(&self) -> Result<usize, DbErr> {
-        let services = &self.services;
         let mut n_done = 0;
         loop {
-            let (db, now) = (services.db.reader(), services.clock.now());
-            let due = memory_task::list_due(db, now, &services.stale(), BATCH).await?;
-            if due.is_empty() {
+            let started = self.start_due().await?;
+            if started.is_empty() {
                 return Ok(n_done);
             }
-            for task in due {
-                if self.shutdown.draining.is_cancelled() {
-                    return Ok(n_done);
+            for task in started {
+                // A task that panicked is claimed again when its lease expires.
+                let _ = task.await;
+                n_done += 1;
+            }
+        }
+    }
+
+    /// Claims due tasks and starts them, as many as may run. Returns the started ones.
+    async fn start_due(&self) -> Result<Vec<JoinHandle<()>>, DbErr> {
+        let services = &self.services;
+        let mut started = Vec::new();
+        loop {
+            let running = self.leases.list();
+            let is_draining = self.shutdown.draining.is_cancelled();
+            if running.len() >= MAX_RUNNING || is_draining {
+                return Ok(started);
+            }
+            let (db, now) = (services.db.reader(), services.clock.now());
+            let busy = running.into_iter().map(|it| it.data);
+            let due = memory_task::list_due(db, now, &services.stale(), busy, BATCH).await?;
+            if due.is_empty() {
+                return Ok(started);
+            }
+            for task in one_of_each_space(due) {
+                if self.leases.count() >= MAX_RUNNING {
+                    break;
                 }
-                if let Some(claimed) = services.claim(task).await? {
-                    self.execute(claimed).await?;
-                    n_done += 1;
+                if let Some(task) = services.claim(task).await? {
+                    started.push(self.spawn(task));
                 }
             }
         }
     }
 
-    async fn execute(&self, task: memory_task::Model) -> Result<(), DbErr> {
+    fn spawn(&self, task: memory_task::Model) -> JoinHandle<()> {
         let cancel = CancelHandle::child_of(&self.shutdown.draining);
-        let token = cancel.token.clone();
-        let _guard = self
-            .leases
-            .hold(Lease::new(task.id, task.lease, cancel, ()));
+        let lease = Lease::new(task.id, task.lease, cancel.clone(), task.space_id);
+        let guard = self.leases.hold(lease);
+        let job = self.clone();
+        self.shutdown
+            .spawn(async move { job.execute(task, &cancel, guard).await })
+    }
+
+    async fn execute(
+        self,
+        task: memory_task::Model,
+        cancel: &CancelHandle,
+        guard: LeaseGuard<MemoryTaskId, SpaceId>,
+    ) {
+        let (id, attempt) = (task.id, task.attempt);
         let done = match task.kind {
-            MemoryTaskKind::Summarize => summary_task::run(&self.services, &task, &token).await,
-            _ => self.services.learn(task.clone()).await,
+            MemoryTaskKind::Summarize => {
+                summary_task::run(&self.services, &task, &cancel.token).await
+            }
+            _ => self.services.learn(task.clone(), &cancel.token).await,
         };
-        match done {
-            Ok(()) => Ok(()),
+        let ended = match done {
+            // It is claimed again when its lease expires, if it was not already.
+            Ok(()) | Err(MemoryError::Canceled) => Ok(()),
             Err(error) => {
-                let (id, attempt) = (task.id, task.attempt);
-                tracing::warn!(task.id = %id, attempt, %error, "failed to learn from messages: {error}");
+                tracing::warn!(task.id = %id, attempt, %error, "a memory task failed: {error}");
                 self.services.fail(task, error.to_string()).await
             }
+        };
+        if let Err(error) = ended {
+            tracing::warn!(task.id = %id, %error, "failed to end a memory task; its lease will expire: {error}");
         }
+        drop(guard);
+        self.wakeup.notify();
     }
+}
+
+/// Returns the first task of each space.
+fn one_of_each_space(due: Vec<memory_task::Model>) -> impl Iterator<Item = memory_task::Model> {
+    let mut spaces = HashSet::new();
+    due.into_iter().filter(move |it| spaces.insert(it.space_id))
 }
 
 impl Job for LearningJob {
     type Id = MemoryTaskId;
-    type Data = ();
+    type Data = SpaceId;
     type Error = DbErr;
 
-    fn leases(&self) -> &ActiveLeases<MemoryTaskId> {
+    fn leases(&self) -> &ActiveLeases<MemoryTaskId, SpaceId> {
         &self.leases
     }
 
@@ -160,7 +217,7 @@ impl Job for LearningJob {
     }
 
     async fn claim(&mut self) -> Result<NextWork, DbErr> {
-        self.run_due().await?;
+        self.start_due().await?;
         Ok(Box::pin(std::future::pending()))
     }
 

@@ -215,7 +215,8 @@ pub async fn delete_all(
     conversations.exec(tx).await.map(drop)
 }
 
-/// Returns tasks that are due: queued ones, and those whose worker is dead; the oldest first.
+/// Returns tasks that are due: queued ones, and those whose worker is dead; the oldest first. Leaves
+/// out those of the spaces `busy`.
 ///
 /// # Errors
 /// Returns an error when the database fails.
@@ -223,10 +224,12 @@ pub async fn list_due(
     db: &impl ConnectionTrait,
     now: Timestamp,
     stale: &StaleAfter,
+    busy: impl IntoIterator<Item = SpaceId>,
     limit: u64,
 ) -> Result<Vec<Model>, DbErr> {
     Entity::find()
         .filter(claimable(now, stale))
+        .filter(Column::SpaceId.is_not_in(busy))
         .order_by_asc(Column::RunAfter)
         .limit(limit)
         .all(db)

@@ -1,47 +1,34 @@
-//! Learns from the messages of a conversation: claims a task, makes memories from its messages, and
-//! stores them together with the end of the task.
-//!
-//! Without a model, a message that says something about a person becomes a memory as it is.
+//! Learns from the messages of a conversation: claims a task, makes memories from its messages, with
+//! the model of the space if it has one, and stores them together with the end of the task.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use base::clock::Clock;
-use base::ids::{ConversationId, MessageId, SpaceId};
-use llm::demo::model::NOTICE;
-use recall::snippet::snippet;
+use base::ids::ConversationId;
 use sea_orm::sea_query::{Expr, ExprTrait};
 use sea_orm::{
     ColumnTrait, ConnectionTrait, DbErr, EntityTrait, QueryFilter, QueryOrder, QuerySelect,
 };
+use tokio_util::sync::CancellationToken;
 
 use crate::conversations::message::{MessageRole, Visibility};
 use crate::conversations::{conversation, message};
 use crate::db::backend::StaleAfter;
 use crate::db::connect::Db;
 use crate::memories::error::MemoryError;
-use crate::memories::learning::memory_task;
+use crate::memories::index_cache::MemoryIndexes;
+use crate::memories::learning::extraction::{Extraction, NewMessages};
+use crate::memories::learning::learned_memory::{DraftMemory, LearnedMemory};
 use crate::memories::learning::memory_task::MemoryTaskKind;
-use crate::memories::memory::{MemoryKind, MemoryOrigin};
+use crate::memories::learning::{learned_memory, memory_task, snippets};
 use crate::memories::memory_settings::MemorySettings;
-use crate::memories::memory_store;
-use crate::memories::memory_store::{NewMemory, NewSource, PreparedMemory};
 use crate::memories::models::memory_models::MemoryModels;
-use crate::spaces::membership::Model as Membership;
+use crate::memories::models::model_setting::MemoryModelSetting;
 use crate::spaces::{membership, space};
 
 /// So many messages are learned from at once; older ones are left out.
 const MAX_MESSAGES: u64 = 256;
-/// The importance of a message as it was.
-const SNIPPET_IMPORTANCE: f64 = 0.3;
-
-/// A memory that was made from a message of this version.
-#[derive(Clone, Debug)]
-struct LearnedMemory {
-    message: MessageId,
-    message_version: i64,
-    memory: PreparedMemory,
-}
 
 /// What learning needs. Cheap to clone.
 #[derive(Clone)]
@@ -49,6 +36,7 @@ pub struct LearningServices {
     pub db: Db,
     pub clock: Clock,
     pub models: MemoryModels,
+    pub indexes: MemoryIndexes,
     /// The name of this node, which holds the leases.
     pub node: Arc<str>,
     pub heartbeat: Duration,
@@ -104,21 +92,24 @@ impl LearningServices {
     /// Learns from the messages of a claimed task, and ends the task.
     ///
     /// # Errors
-    /// Returns the database's error, or `TaskEnded`; then nothing was stored.
-    pub async fn learn(&self, task: memory_task::Model) -> Result<(), MemoryError> {
-        let memories = self.make_memories(&task).await?;
+    /// Returns the database's error, `TaskEnded`, or `Canceled` if `cancel` fired; then nothing was
+    /// stored.
+    pub async fn learn(
+        &self,
+        task: memory_task::Model,
+        cancel: &CancellationToken,
+    ) -> Result<(), MemoryError> {
+        let memories = match self.read(&task).await? {
+            Some(new) => self.make_memories(new, cancel).await?,
+            None => Vec::new(),
+        };
         let now = self.clock.now();
         self.db
             .write(move |tx| {
-                Box::pin(async move {
-                    let memories = drop_outdated(tx, &task, memories).await?;
-                    if memory_task::finish(tx, &task).await? {
-                        memory_store::insert(tx, task.space_id, memories, now).await?;
-                    }
-                    Ok(())
-                })
+                Box::pin(async move { learned_memory::store(tx, &task, memories, now).await })
             })
-            .await
+            .await?;
+        Ok(())
     }
 
     /// Ends a failed attempt of a task.
@@ -134,32 +125,57 @@ impl LearningServices {
             .await
     }
 
-    async fn make_memories(
-        &self,
-        task: &memory_task::Model,
-    ) -> Result<Vec<LearnedMemory>, MemoryError> {
+    /// Reads the messages of a task. Returns `None` if there are none, or if nothing is learned from
+    /// them any more.
+    async fn read(&self, task: &memory_task::Model) -> Result<Option<NewMessages>, DbErr> {
         let db = self.db.reader();
         let (Some(id), Some(from), Some(to)) = (task.conversation_id, task.from_seq, task.to_seq)
         else {
-            return Ok(Vec::new());
+            return Ok(None);
         };
-        if !learns(db, task.space_id, id).await? {
-            return Ok(Vec::new());
+        let space = space::find_visible(db, task.space_id).await?;
+        let conversation = conversation::find_visible(db, id).await?;
+        let (Some(space), Some(conversation)) = (space, conversation) else {
+            return Ok(None);
+        };
+        if !MemorySettings::of_space(&space.settings).learns() {
+            return Ok(None);
         }
         let messages = load_messages(db, id, (from, to)).await?;
-        let members = membership::list_for_space(db, task.space_id).await?;
-        // Embedding a batch is CPU work, which must not block streams.
-        let work = move || {
-            let learned = messages.iter().filter_map(|it| {
-                Some(LearnedMemory {
-                    message: it.id,
-                    message_version: it.version,
-                    memory: PreparedMemory::new(to_snippet(it, &members)?),
-                })
-            });
-            learned.collect()
+        if messages.is_empty() {
+            return Ok(None);
+        }
+        Ok(Some(NewMessages {
+            members: membership::list_for_space(db, space.id).await?,
+            space,
+            conversation,
+            messages,
+        }))
+    }
+
+    async fn make_memories(
+        &self,
+        new: NewMessages,
+        cancel: &CancellationToken,
+    ) -> Result<Vec<LearnedMemory>, MemoryError> {
+        let setting = MemoryModelSetting::from_json(&new.space.settings["memory"]["model"]);
+        let model = self.models.find_model(&new.space, setting.as_ref()).await?;
+        let drafts = match &model {
+            Some(model) => {
+                let extraction = Extraction {
+                    db: &self.db,
+                    indexes: &self.indexes,
+                    models: &self.models,
+                    model,
+                    cancel,
+                };
+                extraction.make(&new).await?
+            }
+            None => snippets::make(&new.messages, &new.members),
         };
-        Ok(tokio::task::spawn_blocking(work).await?)
+        // Embedding is CPU work, which must not block streams.
+        let prepare = move || drafts.into_iter().map(DraftMemory::prepare).collect();
+        Ok(tokio::task::spawn_blocking(prepare).await?)
     }
 }
 
@@ -200,44 +216,6 @@ async fn clear_unlearned(
         .map(drop)
 }
 
-/// Removes the memories whose messages were edited or deleted after they were read. Locks the
-/// conversation, so that a later change finds what is stored here.
-async fn drop_outdated(
-    tx: &impl ConnectionTrait,
-    task: &memory_task::Model,
-    memories: Vec<LearnedMemory>,
-) -> Result<Vec<PreparedMemory>, DbErr> {
-    if let Some(id) = task.conversation_id {
-        conversation::lock(tx, id).await?;
-    }
-    let ids = memories.iter().map(|it| it.message);
-    let current: Vec<(MessageId, i64)> = message::Entity::find()
-        .select_only()
-        .columns([message::Column::Id, message::Column::Version])
-        .filter(message::Column::Id.is_in(ids))
-        .filter(message::Column::Visibility.eq(Visibility::Normal))
-        .into_tuple()
-        .all(tx)
-        .await?;
-    let is_current = |it: &LearnedMemory| current.contains(&(it.message, it.message_version));
-    let memories = memories.into_iter().filter(is_current);
-    Ok(memories.map(|it| it.memory).collect())
-}
-
-/// Returns whether the space still learns, and the conversation is not being deleted.
-async fn learns(
-    db: &impl ConnectionTrait,
-    space: SpaceId,
-    conversation: ConversationId,
-) -> Result<bool, DbErr> {
-    let space = space::find_visible(db, space).await?;
-    let learns = space.is_some_and(|it| MemorySettings::of_space(&it.settings).learns());
-    Ok(learns
-        && conversation::find_visible(db, conversation)
-            .await?
-            .is_some())
-}
-
 /// Returns the messages of people and the replies of characters in a range, ascending. Greetings are
 /// texts of cards, and are left out.
 async fn load_messages(
@@ -260,30 +238,4 @@ async fn load_messages(
         .await?;
     messages.reverse();
     Ok(messages)
-}
-
-fn to_snippet(message: &message::Model, members: &[Membership]) -> Option<NewMemory> {
-    let author = members
-        .iter()
-        .find(|it| it.id == message.space_membership_id)?;
-    let names = members.iter().map(|it| it.cached_display_name.as_str());
-    // The notice of the demo model, which precedes its first reply, is about nobody.
-    let text = message.content.rsplit(NOTICE).next()?;
-    let content = snippet(&author.cached_display_name, text, names)?;
-    Some(NewMemory {
-        owner: None,
-        about: Some(author.id),
-        source: Some(NewSource {
-            conversation: message.conversation_id,
-            from_seq: message.seq,
-            to_seq: message.seq,
-            messages: vec![message.id],
-        }),
-        kind: MemoryKind::Snippet,
-        origin: MemoryOrigin::Snippet,
-        content,
-        importance: SNIPPET_IMPORTANCE,
-        is_pinned: false,
-        created_by: None,
-    })
 }

@@ -1,6 +1,14 @@
 //! Learns from messages in the background: the queue of tasks, what a task does, and the loop that
 //! claims them.
+//!
+//! A task makes its memories with a model ([`extraction`]) or without one ([`snippets`]).
 
+pub mod extraction;
+pub mod extraction_answer;
+pub mod extraction_request;
+pub mod learned_memory;
 pub mod learning_job;
+pub mod member_names;
 pub mod memory_task;
 pub mod message_learning;
+pub mod snippets;

@@ -17,7 +17,7 @@ use crate::memories::error::MemoryError;
 use crate::memories::learning::memory_task;
 use crate::memories::learning::message_learning::LearningServices;
 use crate::memories::memory_settings::SummarySettings;
-use crate::memories::models::memory_models::{JsonRequest, MemoryModel};
+use crate::memories::models::memory_models::{JsonRequest, MemoryModel, MemoryModelError};
 use crate::memories::summaries::summary;
 use crate::memories::summaries::summary::SummaryLevel;
 use crate::memories::summaries::summary_plan::{SummaryState, SummaryStep, next_step};
@@ -220,11 +220,14 @@ async fn ask(
     request: JsonRequest,
     cancel: &CancellationToken,
 ) -> Result<String, MemoryError> {
-    let answer = services
+    let call = services
         .models
-        .request_json(&work.model, work.space.id, request, cancel)
-        .await?;
-    parse_summary(&answer).ok_or(MemoryError::NoSummary)
+        .request_json(&work.model, work.space.id, request, cancel);
+    match call.await {
+        Ok(answer) => parse_summary(&answer).ok_or(MemoryError::NoSummary),
+        Err(MemoryModelError::Canceled) => Err(MemoryError::Canceled),
+        Err(error) => Err(error.into()),
+    }
 }
 
 /// Returns the messages of a part, ascending, and the `seq` of its last one.

@@ -21,7 +21,8 @@ const FACT: &str = "My dog is called Pixel, and he loves the old lighthouse.";
 const QUESTION: &str = "Do you remember how my dog is called?";
 
 impl EngineTest {
-    fn learning_services(&self) -> LearningServices {
+    /// Returns what a worker needs.
+    pub fn learning_services(&self) -> LearningServices {
         let context = self.engine.context();
         LearningServices {
             db: self.db.clone(),
@@ -31,6 +32,7 @@ impl EngineTest {
                 context.models.clone(),
                 context.settings.call_limits,
             ),
+            indexes: context.prompt_caches.memories.clone(),
             node: "node-learning".into(),
             heartbeat: Duration::from_secs(5),
             stale_after: Duration::from_secs(30),
@@ -46,7 +48,7 @@ impl EngineTest {
     }
 
     /// Learns from everything that was said. Returns the number of tasks.
-    async fn learn(&self) -> usize {
+    pub async fn learn(&self) -> usize {
         self.clock.advance_ms(30_000);
         self.learning()
             .run_due()
@@ -54,7 +56,8 @@ impl EngineTest {
             .expect("the database answers")
     }
 
-    async fn memories(&self) -> Vec<String> {
+    /// Returns the contents of all memories of everyone and of characters, in alphabetical order.
+    pub async fn memories(&self) -> Vec<String> {
         let page = PageQuery {
             limit: 100,
             after: None,
@@ -264,7 +267,7 @@ on_both! {
         app.settle().await;
         app.clock.advance_ms(30_000);
         let services = app.learning_services();
-        let due = memory_task::list_due(app.db.reader(), app.clock.now(), &services.stale(), 16).await.unwrap();
+        let due = memory_task::list_due(app.db.reader(), app.clock.now(), &services.stale(), [], 16).await.unwrap();
         services.claim(due[0].clone()).await.unwrap().expect("the task was not claimed");
         app.user.post(FACT).await;
         app.settle().await;

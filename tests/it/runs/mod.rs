@@ -20,6 +20,8 @@ pub mod jobs;
 pub mod last_turn;
 pub mod memories;
 pub mod memory;
+pub mod memory_extraction;
+pub mod memory_requests;
 pub mod mentions;
 pub mod order_of_events;
 pub mod policies;

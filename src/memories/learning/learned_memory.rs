@@ -1,0 +1,119 @@
+//! Memories that were made from messages, on the way into the database.
+//!
+//! **Invariant:** a memory is stored only if each of its messages is still as it was read.
+
+use base::clock::Timestamp;
+use base::ids::{MemoryId, MessageId};
+use sea_orm::{ColumnTrait, ConnectionTrait, DbErr, EntityTrait, QueryFilter, QuerySelect};
+
+use crate::conversations::message::Visibility;
+use crate::conversations::{conversation, message};
+use crate::memories::learning::memory_task;
+use crate::memories::memory_store::{NewMemory, NewSource, PreparedMemory};
+use crate::memories::{memory_deletion, memory_store};
+
+/// A memory that was made from messages, without hash and embedding.
+#[derive(Clone, Debug)]
+pub struct DraftMemory {
+    memory: NewMemory,
+    /// The messages and their versions.
+    sources: Vec<(MessageId, i64)>,
+    /// The memory that it replaces.
+    replaces: Option<MemoryId>,
+}
+
+/// The same, ready to be stored.
+#[derive(Clone, Debug)]
+pub struct LearnedMemory {
+    memory: PreparedMemory,
+    sources: Vec<(MessageId, i64)>,
+    replaces: Option<MemoryId>,
+}
+
+impl DraftMemory {
+    /// Creates a memory from messages of one conversation. Returns `None` without messages.
+    pub fn from_messages<'a>(
+        memory: NewMemory,
+        messages: impl IntoIterator<Item = &'a message::Model>,
+        replaces: Option<MemoryId>,
+    ) -> Option<Self> {
+        let messages: Vec<&message::Model> = messages.into_iter().collect();
+        let seqs = || messages.iter().map(|it| it.seq);
+        let source = NewSource {
+            conversation: messages.first()?.conversation_id,
+            from_seq: seqs().min()?,
+            to_seq: seqs().max()?,
+            messages: messages.iter().map(|it| it.id).collect(),
+        };
+        Some(Self {
+            memory: NewMemory {
+                source: Some(source),
+                ..memory
+            },
+            sources: messages.iter().map(|it| (it.id, it.version)).collect(),
+            replaces,
+        })
+    }
+
+    /// Computes hash and embedding, which is CPU work.
+    pub fn prepare(self) -> LearnedMemory {
+        LearnedMemory {
+            memory: PreparedMemory::new(self.memory),
+            sources: self.sources,
+            replaces: self.replaces,
+        }
+    }
+}
+
+/// Ends a task and stores its memories, unless another worker has claimed it.
+///
+/// # Errors
+/// Returns an error when the database fails.
+pub async fn store(
+    tx: &impl ConnectionTrait,
+    task: &memory_task::Model,
+    memories: Vec<LearnedMemory>,
+    now: Timestamp,
+) -> Result<(), DbErr> {
+    let memories = drop_outdated(tx, task, memories).await?;
+    if !memory_task::finish(tx, task).await? {
+        return Ok(());
+    }
+    let replacements: Vec<(String, MemoryId)> = memories
+        .iter()
+        .filter_map(|it| Some((it.memory.content_hash().to_owned(), it.replaces?)))
+        .collect();
+    let memories = memories.into_iter().map(|it| it.memory).collect();
+    let stored = memory_store::insert(tx, task.space_id, memories, now).await?;
+    // A memory that existed already replaces nothing; it may even be the one to be replaced.
+    let is_stored = |hash: &str| stored.iter().any(|it| it.content_hash == hash);
+    let replaced = replacements.iter().filter(|(hash, _)| is_stored(hash));
+    let replaced: Vec<MemoryId> = replaced.map(|(_, id)| *id).collect();
+    memory_deletion::delete_replaced(tx, task.space_id, &replaced, now).await
+}
+
+/// Removes the memories of which a message was edited or deleted after it was read. Locks the
+/// conversation, so that a later change finds what is stored here.
+async fn drop_outdated(
+    tx: &impl ConnectionTrait,
+    task: &memory_task::Model,
+    memories: Vec<LearnedMemory>,
+) -> Result<Vec<LearnedMemory>, DbErr> {
+    if let Some(id) = task.conversation_id {
+        conversation::lock(tx, id).await?;
+    }
+    let sources = memories.iter().flat_map(|it| &it.sources);
+    let mut ids: Vec<MessageId> = sources.map(|(id, _)| *id).collect();
+    ids.sort_unstable();
+    ids.dedup();
+    let current: Vec<(MessageId, i64)> = message::Entity::find()
+        .select_only()
+        .columns([message::Column::Id, message::Column::Version])
+        .filter(message::Column::Id.is_in(ids))
+        .filter(message::Column::Visibility.eq(Visibility::Normal))
+        .into_tuple()
+        .all(tx)
+        .await?;
+    let is_current = |it: &LearnedMemory| it.sources.iter().all(|it| current.contains(it));
+    Ok(memories.into_iter().filter(is_current).collect())
+}
