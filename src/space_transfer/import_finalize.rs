@@ -25,6 +25,7 @@ use crate::conversations::chats::import_writer::ChatImportError;
 use crate::conversations::jobs::deletion;
 use crate::conversations::{conversation, message};
 use crate::db::connect::Db;
+use crate::memories::models::model_setting;
 use crate::presets::preset;
 use crate::space_transfer::import_data::{FileHead, IdMap, invalid_file, object_or_empty};
 use crate::space_transfer::{asset_transfer, document, import_lore_state, lorebook_transfer};
@@ -84,10 +85,7 @@ pub async fn finish(db: &Db, result: SpaceImportResult) -> Result<SpaceId, ChatI
             let row = space::ActiveModel {
                 id: Set(result.space_id),
                 owner_id: Set(Some(result.owner.id)),
-                settings: Set(tool_settings::with_approval(with_preset_id(
-                    &result.head.space.settings,
-                    &preset_ids,
-                ))),
+                settings: Set(imported_settings(&result.head.space.settings, &preset_ids)),
                 ..Default::default()
             };
             let space = row.update(tx).await?;
@@ -144,6 +142,12 @@ async fn create_presets(
         ids.insert(it.key, row.insert(tx).await?.id);
     }
     Ok(ids)
+}
+
+/// Returns the settings of the space, without what is valid only on the server of the file.
+fn imported_settings(settings: &Value, presets: &HashMap<i64, PresetId>) -> Value {
+    let settings = tool_settings::with_approval(with_preset_id(settings, presets));
+    model_setting::without_models(settings)
 }
 
 /// Replaces the preset id of the file in the settings by the new one.

@@ -2,21 +2,22 @@
 import assert from "node:assert/strict"
 import test from "node:test"
 import MemoryActions from "../../static/js/actions/memories.js"
-import { numberOf, readMemorySettings, withMemorySettings } from "../../static/js/models/memories/memory_settings.js"
+import { modelOf, numberOf, readMemorySettings, withMemorySettings } from "../../static/js/models/memories/memory_settings.js"
 
 test("missing and malformed rules are the defaults", () => {
   const rules = readMemorySettings({ memory: { top_k: 3, learn: false, recall: null, threshold: "0.9", model: {} } })
 
-  assert.deepEqual(rules, { enabled: true, learn: false, recall: true, top_k: 3, threshold: 0.6, token_budget: 512 })
+  const usual = { enabled: true, recall: true, threshold: 0.6, token_budget: 512, model: null }
+  assert.deepEqual(rules, { ...usual, learn: false, top_k: 3 })
   assert.equal(readMemorySettings(undefined).enabled, true)
 })
 
 test("only values that differ from the defaults are stored, next to unknown ones and other settings", () => {
-  const settings = { scenario_override: "sea", memory: { top_k: 3, model: { model: "m" } } }
+  const settings = { scenario_override: "sea", memory: { top_k: 3, embedding: { model: "m" } } }
 
   const written = withMemorySettings(settings, { ...readMemorySettings(settings), top_k: 5, threshold: 0.4 })
 
-  assert.deepEqual(written, { scenario_override: "sea", memory: { model: { model: "m" }, threshold: 0.4 } })
+  assert.deepEqual(written, { scenario_override: "sea", memory: { embedding: { model: "m" }, threshold: 0.4 } })
   assert.deepEqual(withMemorySettings({ a: 1, memory: { learn: false } }, readMemorySettings({})), { a: 1 })
 })
 
@@ -30,6 +31,16 @@ test("a number outside of its range is not allowed, an empty field is the defaul
     [0.6, 0, 0.55, 1, null, null],
   )
   assert.deepEqual([numberOf("token_budget", "4096"), numberOf("token_budget", "4097")], [4096, null])
+})
+
+test("a model is stored with its provider, and the default model is not stored", () => {
+  const stored = (model) => withMemorySettings({}, { ...readMemorySettings({}), model })
+
+  assert.deepEqual(stored(modelOf("3", " small ")), { memory: { model: { provider_id: 3, model: "small" } } })
+  assert.deepEqual(stored(modelOf("3", " ")), { memory: { model: { provider_id: 3 } } })
+  assert.deepEqual(stored(modelOf("", "small")), {})
+  assert.deepEqual(readMemorySettings(stored(modelOf("3", ""))).model, { provider_id: 3 })
+  assert.deepEqual(readMemorySettings({ memory: { model: { provider_id: 3, model: null } } }).model, { provider_id: 3 })
 })
 
 test("changed settings are sent with the version that the user has seen", async () => {

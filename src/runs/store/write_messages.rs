@@ -63,7 +63,9 @@ impl PlanWriter<'_> {
             row.rev = next_rev(schedule);
             let active = row.clone().into_active_model().reset_all();
             message::Entity::update(active).exec(self.tx).await?;
-            let seqs = self.update_memory(schedule, &row, MessageChange::Hidden).await?;
+            let seqs = self
+                .update_memory(schedule, &row, MessageChange::Hidden)
+                .await?;
             remade = union(remade, seqs);
             written.messages.push(WrittenMessage {
                 row,

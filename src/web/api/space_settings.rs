@@ -2,13 +2,14 @@
 //! valid values; unknown fields are kept for clients that use them.
 
 use agent::tools::tool_settings::{BuiltinToolSettings, MAX_SERVERS, McpServerSettings};
-use base::display_name;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 use tavern::presets::partial_preset::{PartialPreset, ValidationError};
 use utoipa::ToSchema;
 
 use crate::accounts::name_schemas::TitleSchema;
+use crate::web::api::memory_fields::MemoryFields;
+use crate::web::api::setting_checks::{invalid_setting, require_model_name, require_range};
 use crate::web::error::{ApiError, ApiResult};
 use crate::web::extract::deserialize;
 
@@ -35,7 +36,7 @@ pub struct KnownSettings {
     #[serde(rename = "relax_message_trim")]
     _relax_message_trim: Option<bool>,
     /// Spaces only.
-    memory: Option<Memory>,
+    memory: Option<MemoryFields>,
     /// Spaces only: the built-in tools that its characters may call.
     #[serde(rename = "tools")]
     _tools: Option<BuiltinToolSettings>,
@@ -115,45 +116,6 @@ struct WorldInfo {
     _insertion_strategy: Option<InsertionStrategy>,
 }
 
-/// What a space remembers and recalls. All switches are on by default.
-#[derive(Deserialize, ToSchema)]
-#[schema(as = MemorySettings)]
-struct Memory {
-    #[serde(rename = "enabled")]
-    _enabled: Option<bool>,
-    /// Memories are made from messages.
-    #[serde(rename = "learn")]
-    _learn: Option<bool>,
-    /// Prompts contain memories.
-    #[serde(rename = "recall")]
-    _recall: Option<bool>,
-    /// The maximum number of memories in a prompt; 5 by default.
-    #[schema(minimum = 1, maximum = 20)]
-    top_k: Option<i64>,
-    /// The score from which a memory is recalled; 0.6 by default.
-    #[schema(minimum = 0, maximum = 1)]
-    threshold: Option<f64>,
-    /// The maximum number of tokens of all memories in a prompt; 512 by default.
-    #[schema(minimum = 0, maximum = 4_096)]
-    token_budget: Option<i64>,
-    summaries: Option<SummaryFields>,
-}
-
-/// The summaries of the older messages of conversations.
-#[derive(Deserialize, ToSchema)]
-#[schema(as = SummarySettings)]
-struct SummaryFields {
-    /// On by default.
-    #[serde(rename = "enabled")]
-    _enabled: Option<bool>,
-    /// The maximum number of messages of a part; 30 by default.
-    #[schema(minimum = 10, maximum = 100)]
-    chunk_messages: Option<i64>,
-    /// The maximum length of the running summary; 600 by default.
-    #[schema(minimum = 100, maximum = 2_000)]
-    max_tokens: Option<i64>,
-}
-
 /// Which lore is inserted first when not all of it fits.
 #[derive(Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
@@ -178,8 +140,7 @@ pub fn parse(settings: Map<String, Value>) -> ApiResult<Value> {
         .map_err(ApiError::from)
         .map_err(with_settings_prefix)?;
     if let Some(model) = known.model {
-        display_name::parse(&model, 200)
-            .map_err(|error| invalid_setting("model", error.to_string()))?;
+        require_model_name("model", &model)?;
     }
     if let Some(note) = known.author_note {
         require_range("author_note.depth", note.depth, 0, 10_000)?;
@@ -198,24 +159,7 @@ pub fn parse(settings: Map<String, Value>) -> ApiResult<Value> {
         require_range("world_info.min_activations_depth", furthest, 0, 1_000)?;
     }
     if let Some(memory) = known.memory {
-        require_range("memory.top_k", memory.top_k, 1, 20)?;
-        require_range("memory.token_budget", memory.token_budget, 0, 4_096)?;
-        if memory
-            .threshold
-            .is_some_and(|it| !(0.0..=1.0).contains(&it))
-        {
-            let message = "Must be between 0 and 1.".to_owned();
-            return Err(invalid_setting("memory.threshold", message));
-        }
-        if let Some(it) = memory.summaries {
-            require_range(
-                "memory.summaries.chunk_messages",
-                it.chunk_messages,
-                10,
-                100,
-            )?;
-            require_range("memory.summaries.max_tokens", it.max_tokens, 100, 2_000)?;
-        }
+        memory.validate()?;
     }
     if let Some(preset) = known.preset {
         let invalid =
@@ -245,20 +189,6 @@ fn with_settings_prefix(error: ApiError) -> ApiError {
         None => "settings".to_owned(),
     };
     error.with_param(param)
-}
-
-fn require_range(name: &str, value: Option<i64>, least: i64, most: i64) -> ApiResult<()> {
-    match value.is_none_or(|it| (least..=most).contains(&it)) {
-        true => Ok(()),
-        false => Err(invalid_setting(
-            name,
-            format!("Must be between {least} and {most}."),
-        )),
-    }
-}
-
-fn invalid_setting(name: &str, message: String) -> ApiError {
-    ApiError::invalid_value(&format!("settings.{name}"), message)
 }
 
 #[cfg(test)]
@@ -360,6 +290,16 @@ mod tests {
                 json!({"memory": {"threshold": 1.5}}),
                 422,
                 "settings.memory.threshold",
+            ),
+            (
+                json!({"memory": {"model": {"model": "a"}}}),
+                400,
+                "settings.memory.model",
+            ),
+            (
+                json!({"memory": {"model": {"provider_id": 1, "model": " "}}}),
+                422,
+                "settings.memory.model.model",
             ),
             (json!({"model": "a\nb"}), 422, "settings.model"),
             (json!({"model": " "}), 422, "settings.model"),

@@ -12,6 +12,8 @@ use crate::app::App;
 use crate::conversations::chats::import_job;
 use crate::conversations::{conversation, root_conversation, token_usage};
 use crate::db::reading::page::{PageOf, PageQuery};
+use crate::memories::models::model_setting::MemoryModelSetting;
+use crate::providers::provider;
 use crate::runs::conversation_start::NewConversation;
 use crate::runs::store::run::RunCancelReason;
 use crate::spaces::lifecycle::{SpaceRules, SpaceUpdateError};
@@ -94,6 +96,7 @@ pub async fn create(
     }
     let rules = body.validate()?;
     presets::require_usable_in_settings(&app, &caller, &rules).await?;
+    require_memory_models(&app, &rules, &Value::Null).await?;
     let view = create_space(&app, &caller.user, rules).await?;
     Ok(HttpResponse::Created().json(view))
 }
@@ -181,6 +184,7 @@ pub async fn update(
     let version = body.settings_version;
     let rules = body.validate()?;
     presets::require_usable_in_settings(&app, &caller, &rules).await?;
+    require_memory_models(&app, &rules, &at.space.settings).await?;
     let changed = lifecycle::update(&app.db, at.space.id, rules, version).await;
     let changed = match changed {
         Ok(changed) => changed,
@@ -216,6 +220,28 @@ fn authorize_update(at: &SpaceAccess, body: &UpdateSpace) -> ApiResult<()> {
         Some(space::SpaceStatus::Active) => Ok(()),
         _ => at.require_write(Action::Configure),
     }
+}
+
+/// Checks that the providers of the memory's models exist. One that was deleted since it was chosen is
+/// accepted, so that other settings can be changed.
+async fn require_memory_models(app: &App, rules: &SpaceRules, present: &Value) -> ApiResult<()> {
+    let Some(settings) = &rules.settings else {
+        return Ok(());
+    };
+    for path in ["/memory/model", "/memory/summaries/model"] {
+        let chosen = |it: &Value| it.pointer(path).and_then(MemoryModelSetting::from_json);
+        let Some(model) = chosen(settings) else {
+            continue;
+        };
+        let is_present = chosen(present).is_some_and(|it| it.provider_id == model.provider_id);
+        let found = provider::find(app.db.reader(), model.provider_id);
+        if !is_present && found.await?.is_none() {
+            let param = format!("settings{}.provider_id", path.replace('/', "."));
+            let message = "This provider does not exist.";
+            return Err(ApiError::invalid_value(&param, message));
+        }
+    }
+    Ok(())
 }
 
 /// 409 with the current document.

@@ -1,4 +1,4 @@
-//! Tests of memberships with their own provider and model.
+//! Tests of memberships with their own provider and model, and of the model of a space's memory.
 
 use serde_json::{Value, json};
 
@@ -64,6 +64,32 @@ on_sqlite! {
         assert_eq!(requested_model(&admin, conversation, &usual).await, "usual");
         let refused = admin.patch(&membership, json!({"settings": {"model": "a\nb"}})).await;
         assert_eq!(refusal(&refused), (422, "invalid_value".to_owned()));
+        app.close().await;
+    }
+    async fn a_space_names_an_existing_provider_for_its_memory(backend) {
+        let app = TestApp::start(backend).await;
+        let admin = app.admin().await;
+        let upstream = FakeProvider::start().await;
+        let chosen = provider(&admin, &upstream, "small", false).await;
+        let space = admin.create_space("Room", json!({})).await;
+        let path = format!("/api/spaces/{}", id(&space));
+        let memory = |provider: i64| json!({"memory": {"model": {"provider_id": provider, "model": "tiny"}}});
+
+        let stored = expect(200, admin.patch(&path, json!({"settings": memory(chosen)})).await);
+        let unknown = admin.patch(&path, json!({"settings": memory(chosen + 1)})).await;
+        let new = json!({"name": "Other", "settings": memory(chosen + 1)});
+        let in_new = admin.post("/api/spaces", new).await;
+
+        assert_eq!(stored["settings"], memory(chosen));
+        for refused in [unknown, in_new] {
+            assert_eq!(refusal(&refused), (422, "invalid_value".to_owned()));
+            assert_eq!(refused.1["error"]["param"], "settings.memory.model.provider_id");
+        }
+        // A provider that was deleted since must not prevent other changes.
+        expect(204, admin.delete(&format!("/api/providers/{chosen}")).await);
+        let mut others = memory(chosen);
+        others["scenario_override"] = json!("The sea.");
+        expect(200, admin.patch(&path, json!({"settings": others})).await);
         app.close().await;
     }
 }

@@ -157,12 +157,14 @@ on_sqlite! {
         let it = SummaryFixture::open(backend).await;
         let path = format!("/api/spaces/{}", id(&it.space));
         for (summaries, expected) in [
-            (json!({"enabled": true, "chunk_messages": 10, "max_tokens": 2_000}), 200),
+            (json!({"enabled": true, "chunk_messages": 10, "max_tokens": 2_000, "model": null}), 200),
             (json!({"chunk_messages": 9}), 422),
             (json!({"chunk_messages": 101}), 422),
             (json!({"max_tokens": 99}), 422),
             (json!({"max_tokens": 2_001}), 422),
             (json!({"enabled": "yes"}), 400),
+            (json!({"model": {"model": "small"}}), 400),
+            (json!({"model": {"provider_id": 999_999}}), 422),
         ] {
             let body = json!({"settings": {"memory": {"summaries": summaries}}});
             let (status, answer) = it.owner.patch(&path, body).await;

@@ -9,6 +9,8 @@ export const NUMBERS = {
 const USUAL = {
   ...Object.fromEntries(FLAGS.map((name) => [name, true])),
   ...Object.fromEntries(Object.entries(NUMBERS).map(([name, it]) => [name, it.usual])),
+  // The default model.
+  model: null,
 }
 
 // Returns the rules of these settings; missing values are the defaults.
@@ -16,7 +18,7 @@ export function readMemorySettings(settings) {
   const stated = Object.entries(settings?.memory ?? {}).filter(
     ([name, value]) => name in USUAL && typeof value === typeof USUAL[name],
   )
-  return { ...USUAL, ...Object.fromEntries(stated) }
+  return { ...USUAL, ...Object.fromEntries(stated), model: readModel(settings?.memory?.model) }
 }
 
 // Returns the settings with other rules. Only values that differ from the defaults are stored; unknown
@@ -36,4 +38,17 @@ export function numberOf(name, text) {
   const number = Number(text)
   const isAllowed = number >= least && number <= most && (step < 1 || Number.isInteger(number))
   return isAllowed ? number : null
+}
+
+// Returns the model of these fields, or null for the default model. An empty name is the model of the
+// provider.
+export function modelOf(providerId, name) {
+  if (providerId === "") return null
+  const model = name.trim()
+  return { provider_id: Number(providerId), ...(model === "" ? {} : { model }) }
+}
+
+function readModel(stored) {
+  if (!Number.isInteger(stored?.provider_id)) return null
+  return modelOf(String(stored.provider_id), typeof stored.model === "string" ? stored.model : "")
 }

@@ -4,10 +4,12 @@ import { t } from "../../base/i18n.js"
 import { FLAGS, NUMBERS, numberOf, readMemorySettings } from "../../models/memories/memory_settings.js"
 import { submitButton } from "../components/button.js"
 import { check, field, form, input } from "../components/form.js"
+import { memoryModelFields } from "./memory_model_fields.js"
 
 // `save(rules)` stores them.
-export function memorySettingsSection({ toasts }, { settings, disabled = false, save }) {
+export function memorySettingsSection(parts, { settings, disabled = false, save }) {
   const rules = readMemorySettings(settings)
+  const model = memoryModelFields(parts, rules.model)
   const flags = Object.fromEntries(FLAGS.map((name) => [name, flag(name, rules[name])]))
   const numbers = Object.fromEntries(Object.keys(NUMBERS).map((name) => [name, number(name, rules[name])]))
   const submit = async () => {
@@ -16,17 +18,23 @@ export function memorySettingsSection({ toasts }, { settings, disabled = false, 
     for (const [name] of wrong) numbers[name].showError(t("memory_settings.not_allowed", NUMBERS[name]))
     if (wrong.length > 0) return numbers[wrong[0][0]].control.focus()
     const chosen = FLAGS.map((name) => [name, flags[name].control.checked])
-    await save(Object.fromEntries([...chosen, ...values]))
-    toasts.show(t("saved"))
+    await save({ ...Object.fromEntries([...chosen, ...values]), model: model.read() })
+    parts.toasts.show(t("saved"))
   }
   const actions = el("div", { class: "form__actions form__actions--start" }, submitButton(t("save")))
   const node = form({
-    fields: Object.fromEntries(Object.entries(numbers).map(([name, it]) => [`settings.memory.${name}`, it])),
+    fields: {
+      ...Object.fromEntries(Object.entries(numbers).map(([name, it]) => [`settings.memory.${name}`, it])),
+      "settings.memory.model.provider_id": model.provider,
+      "settings.memory.model.model": model.name,
+    },
     submit,
-    children: [...Object.values(flags), ...Object.values(numbers)].map((it) => it.node).concat(actions),
+    children: [...Object.values(flags), model.provider, model.name, ...Object.values(numbers)]
+      .map((it) => it.node)
+      .concat(actions),
   })
   if (disabled) {
-    for (const it of node.querySelectorAll("input")) it.disabled = true
+    for (const it of node.querySelectorAll("input, select")) it.disabled = true
     actions.remove()
   }
   return el(
