@@ -159,6 +159,12 @@ export default class Api {
   forgetMemories = (spaceId, body) => this.#post(`/spaces/${spaceId}/memories/forget`, body)
   memoriesOfRun = (id) => this.#get(`/runs/${id}/memories`)
 
+  // Summaries
+  summaries = (conversationId) => this.#get(`/conversations/${conversationId}/summaries`)
+  summarize = (conversationId) => this.#post(`/conversations/${conversationId}/summaries`)
+  changeSummary = (id, body) => this.#patch(`/summaries/${id}`, body)
+  restoreSummary = (id) => this.#post(`/summaries/${id}/restore`)
+
   // Providers
   providers = () => this.#get("/providers")
   discoverProviders = () =>

@@ -14,6 +14,7 @@ import PresetActions from "./actions/presets.js"
 import ConversationActions from "./actions/conversation.js"
 import SessionActions from "./actions/session.js"
 import SpaceActions from "./actions/spaces.js"
+import SummaryActions from "./actions/summaries.js"
 import Api from "./api.js"
 import { afterFirstScreen, backoff } from "./base/timing.js"
 import { storage } from "./base/storage.js"
@@ -61,6 +62,7 @@ const parts = {
   invites: new InviteActions(tools),
   lorebooks: new LorebookActions(tools),
   memories: new MemoryActions(tools),
+  summaries: new SummaryActions(tools),
   inviteToken: new InviteToken(storage("sessionStorage")),
   providers: new ProviderActions(tools),
   presets: new PresetActions(tools),
