@@ -17,6 +17,7 @@ import prompts from "./en/prompts.js"
 import presets from "./en/presets.js"
 import settings from "./en/settings.js"
 import spaces from "./en/spaces.js"
+import summaries from "./en/summaries.js"
 import talk from "./en/conversation.js"
 import tools from "./en/tools.js"
 import warnings from "./en/warnings.js"
@@ -53,6 +54,7 @@ export default {
   ...files,
   ...lore,
   ...memories,
+  ...summaries,
   ...cards,
   ...settings,
   ...presets,

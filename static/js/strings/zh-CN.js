@@ -41,6 +41,7 @@
 // Recall – 召回
 // Forget – 遗忘
 // Pin – 固定
+// Summary – 总结
 // Prompt – 提示词
 // Main Prompt – 主要提示词
 // Post-History Instructions – 历史后置指令
@@ -81,6 +82,7 @@ import prompts from "./zh-CN/prompts.js"
 import presets from "./zh-CN/presets.js"
 import settings from "./zh-CN/settings.js"
 import spaces from "./zh-CN/spaces.js"
+import summaries from "./zh-CN/summaries.js"
 import talk from "./zh-CN/conversation.js"
 import tools from "./zh-CN/tools.js"
 import warnings from "./zh-CN/warnings.js"
@@ -117,6 +119,7 @@ export default {
   ...files,
   ...lore,
   ...memories,
+  ...summaries,
   ...cards,
   ...settings,
   ...presets,

@@ -62,6 +62,7 @@ export const openInviteDialog = dialogOnDemand(() => import("./members/invite_di
 export const showPromptOfMessage = dialogOnDemand(prompts, "showPromptOfMessage")
 export const connectModel = dialogOnDemand(providers, "connectModel")
 export const changeModel = dialogOnDemand(providers, "changeModel")
+export const openSummariesDialog = dialogOnDemand(() => import("./summaries/summaries_dialog.js"), "openSummariesDialog")
 export const openRoundDialog = dialogOnDemand(() => import("./queue/round_dialog.js"), "openRoundDialog")
 
 // Resolves with the importers of dropped files, or null if their module cannot be loaded.

@@ -7,7 +7,7 @@ import { iconButton } from "../components/button.js"
 import Composer from "./composer.js"
 import { exportItems } from "../files/export_items.js"
 import { sidebarButton } from "../components/empty_state.js"
-import { openInviteDialog } from "../on_demand.js"
+import { openInviteDialog, openSummariesDialog } from "../on_demand.js"
 import { menuButton } from "../components/menu.js"
 import { conversationName } from "./conversation_name.js"
 import PresenceList from "./presence_list.js"
@@ -161,6 +161,11 @@ export default class ConversationView {
         icon: "person",
         run: () => openInviteDialog(this.#parts, space),
       })
+    items.push({
+      label: t("summary.title"),
+      icon: "list",
+      run: () => openSummariesDialog(this.#parts, conversation),
+    })
     items.push({
       label: t("space.settings"),
       icon: "gear",
