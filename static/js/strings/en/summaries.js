@@ -1,4 +1,4 @@
-// Summaries of a conversation: the dialog.
+// Summaries of a conversation: the dialog and the settings of a space.
 export default {
   "summary.title": "Summaries",
   "summary.hint": "The current summary is added to the prompt when the messages that it covers do not fit into it.",
@@ -34,4 +34,16 @@ export default {
   "summary.restore": "Restore",
   "summary.restored": "The version was restored.",
   "summary.parts": "Parts",
+
+  "summary_settings.title": "Summaries",
+  "summary_settings.hint": "Older messages of each conversation are summarized by a model, so that prompts can contain what happened before.",
+  "summary_settings.enabled": "Enable summaries",
+  "summary_settings.enabled_hint": "Off: no summaries are made or added to prompts. Existing ones are kept.",
+  "summary_settings.chunk_messages": "Update every N messages",
+  "summary_settings.chunk_messages_hint": "Number of messages in each part, from 10 to 100.",
+  "summary_settings.max_tokens": "API response length (tokens)",
+  "summary_settings.max_tokens_hint": "Maximum length of the current summary, from 100 to 2,000.",
+  "summary_settings.model_hint": "The model that writes the summaries. Connected models are listed in the settings.",
+  "summary_settings.unknown_provider": "Another provider",
+  "summary_settings.not_allowed": "Must be a whole number between {least} and {most}.",
 }

@@ -1,4 +1,4 @@
-// 对话的总结：对话框。
+// 对话的总结：对话框和空间的设置。
 export default {
   "summary.title": "总结",
   "summary.hint": "当总结涵盖的消息放不进提示词时，当前总结会加入提示词。",
@@ -34,4 +34,16 @@ export default {
   "summary.restore": "恢复",
   "summary.restored": "已恢复这个版本。",
   "summary.parts": "各部分",
+
+  "summary_settings.title": "总结",
+  "summary_settings.hint": "每个对话中较早的消息由模型总结，提示词因此可以包含之前发生的事。",
+  "summary_settings.enabled": "启用总结",
+  "summary_settings.enabled_hint": "关闭后不再生成总结，也不加入提示词。已有的总结会保留。",
+  "summary_settings.chunk_messages": "每隔多少条消息更新",
+  "summary_settings.chunk_messages_hint": "每个部分的消息数，10 到 100。",
+  "summary_settings.max_tokens": "API 响应长度（Token 数）",
+  "summary_settings.max_tokens_hint": "当前总结的最大长度，100 到 2000。",
+  "summary_settings.model_hint": "写总结的模型。已连接的模型列在设置中。",
+  "summary_settings.unknown_provider": "其他模型服务",
+  "summary_settings.not_allowed": "必须是{least}到{most}之间的整数。",
 }

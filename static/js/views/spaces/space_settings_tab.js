@@ -1,4 +1,5 @@
-// The Settings tab: description, replies, auto mode, preset, memory, tools.
+// The Settings tab: description, replies, auto mode, preset, memory, summaries,
+// tools.
 import { el, replace } from "../../base/dom.js"
 import { t } from "../../base/i18n.js"
 import { may } from "../../models/members/rights.js"
@@ -6,6 +7,7 @@ import { button, submitButton } from "../components/button.js"
 import { form } from "../components/form.js"
 import { memorySettingsSection } from "../memories/memory_settings_section.js"
 import { presetChoice } from "../presets/preset_choice.js"
+import { summarySettingsSection } from "../summaries/summary_settings_section.js"
 import { confirmDeleteSpace } from "./space_dialogs.js"
 import { fieldsOf, groupsOf } from "./space_fields.js"
 import { toolsSection } from "./tools_section.js"
@@ -56,6 +58,7 @@ export default class SpaceSettingsTab {
       node,
       this.#preset(isMine),
       this.#memory(isMine),
+      this.#summaries(isMine),
       this.#tools(isMine),
       may(this.#space.my_role, "delete_space") && this.#deletion(),
     )
@@ -101,6 +104,20 @@ export default class SpaceSettingsTab {
         this.#root.querySelector("[data-section=memory] [type=submit]")?.focus()
     }
     const section = memorySettingsSection(this.#parts, { settings: this.#space.settings, disabled: !mayChange, save })
+    return section
+  }
+
+  #summaries(mayChange) {
+    const save = async (rules) => {
+      await this.#parts.summaries.changeSettings(this.#parts.store.openSpace, rules)
+      this.#space = this.#parts.store.openSpace
+      // Keeps the input in the other fields.
+      if (section.isConnected) section.replaceWith(this.#summaries(mayChange))
+      // The section is rendered again after saving: restores the focus on its button.
+      if (document.activeElement === document.body)
+        this.#root.querySelector("[data-section=summaries] [type=submit]")?.focus()
+    }
+    const section = summarySettingsSection(this.#parts, { settings: this.#space.settings, disabled: !mayChange, save })
     return section
   }
 
