@@ -45,6 +45,7 @@ mod sending;
 mod several_users;
 mod space_files;
 mod streaming;
+mod summaries;
 mod test_server;
 // Shared with the other test binaries; none of them uses all of it.
 #[allow(dead_code, unused_imports)]
