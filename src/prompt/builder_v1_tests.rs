@@ -1,5 +1,6 @@
 //! Tests of prompts for `/v1` requests: instructions, tool calls and required messages.
 
+use llm::request::Message;
 use llm::tool::{AnsweredCall, ToolCall};
 
 use super::build;
@@ -70,6 +71,21 @@ fn a_call_without_text_is_sent_with_its_result() {
     assert_eq!((call.calls.len(), call.name.as_deref()), (1, None));
     assert_eq!(answer.answers.as_ref().map(|it| it.id.as_str()), Some("a"));
     assert_eq!(newest.content, "So?");
+}
+
+#[test]
+fn no_block_is_inserted_between_a_call_and_its_result() {
+    for (depth, n_following) in [(0, 0), (1, 1), (2, 3), (3, 3)] {
+        let mut context = with_a_call();
+        context.note.text = "It is noon.".into();
+        context.note.depth = depth;
+
+        let built = build(&context, &count).unwrap();
+
+        let at = |it: &Message| it.content.contains("It is noon.");
+        let note = built.messages.iter().position(at).expect("a note");
+        assert_eq!(built.messages.len() - 1 - note, n_following, "{depth}");
+    }
 }
 
 #[test]

@@ -17,16 +17,21 @@ pub struct Injection {
 
 /// Inserts all blocks at their depths. At one depth they are sorted by order, then by role
 /// (assistant, user, system), then stably. Blocks with equal order and role become one message.
+///
+/// A block whose depth is between a tool call and its results comes before the call, because APIs
+/// require the results directly after it.
 pub fn insert(lines: Vec<PromptBlock>, mut injections: Vec<Injection>) -> Vec<PromptBlock> {
     let n_lines = lines.len();
-    let depth = |it: &Injection| it.depth.min(n_lines);
-    injections.sort_by_key(|it| (std::cmp::Reverse(depth(it)), it.order, rank(it.block.role)));
+    for it in &mut injections {
+        it.depth = depth_outside_calls(&lines, it.depth);
+    }
+    injections.sort_by_key(|it| (std::cmp::Reverse(it.depth), it.order, rank(it.block.role)));
     let mut waiting = injections.into_iter().peekable();
     let mut blocks = Vec::with_capacity(n_lines);
     let mut lines = lines.into_iter();
     for n_following in (0..=n_lines).rev() {
         let mut before = None;
-        while let Some(it) = waiting.next_if(|it| it.depth.min(n_lines) == n_following) {
+        while let Some(it) = waiting.next_if(|it| it.depth == n_following) {
             let key = (it.order, it.block.role);
             let joins = before == Some(key);
             before = Some(key);
@@ -35,6 +40,17 @@ pub fn insert(lines: Vec<PromptBlock>, mut injections: Vec<Injection>) -> Vec<Pr
         blocks.extend(lines.next());
     }
     blocks
+}
+
+/// Returns the nearest depth, at least this one if there are so many lines, at which no result of a
+/// tool call follows.
+fn depth_outside_calls(lines: &[PromptBlock], depth: usize) -> usize {
+    let mut before = lines.len() - depth.min(lines.len());
+    let is_result = |it: &PromptBlock| it.payload.answers.is_some();
+    while before > 0 && lines.get(before).is_some_and(is_result) {
+        before -= 1;
+    }
+    lines.len() - before
 }
 
 fn rank(role: PromptRole) -> u8 {
