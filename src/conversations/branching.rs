@@ -254,8 +254,9 @@ fn insert_select<C: IntoIden + Copy>(
     insert
 }
 
-/// Returns the conversation and its ancestors, each with the newest `seq` that belongs to the
-/// conversation: the largest number for itself, the fork for an ancestor. With two queries for each ancestor.
+/// Returns the conversation and, if it is a branch, its ancestors, each with the newest `seq` that
+/// belongs to the conversation: the largest number for itself, the fork for an ancestor. With two
+/// queries for each ancestor.
 ///
 /// # Errors
 /// Returns an error when the database fails.
@@ -264,7 +265,8 @@ pub async fn load_lineage(
     row: &conversation::Model,
 ) -> Result<BTreeMap<ConversationId, i64>, DbErr> {
     let mut lineage = BTreeMap::from([(row.id, i64::MAX)]);
-    let mut next = row.forked_from_message_id;
+    let is_branch = row.kind == conversation::ConversationKind::Branch;
+    let mut next = row.forked_from_message_id.filter(|_| is_branch);
     while let Some(fork) = next {
         let Some(fork) = message::find(db, fork).await? else {
             break;

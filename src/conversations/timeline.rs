@@ -112,6 +112,18 @@ pub async fn visible_since(
     since.order_by_asc(Column::Seq).all(db).await
 }
 
+/// Returns the newest messages that are not hidden, in order.
+pub async fn list_newest(
+    db: &impl ConnectionTrait,
+    id: ConversationId,
+    limit: u64,
+) -> Result<Vec<Model>, DbErr> {
+    let newest = visible(id).order_by_desc(Column::Seq).limit(limit);
+    let mut messages = newest.all(db).await?;
+    messages.reverse();
+    Ok(messages)
+}
+
 /// Returns whether a branch starts from any of these messages.
 pub async fn has_fork_point(
     db: &impl ConnectionTrait,

@@ -23,6 +23,8 @@ pub enum ObjectType {
     ResponseInputTokens,
     #[serde(rename = "conversation.deleted")]
     ConversationDeleted,
+    #[serde(rename = "memory.query")]
+    MemoryQuery,
 }
 
 /// A page of a list.

@@ -3,7 +3,6 @@
 
 use sea_orm::DbErr;
 
-use crate::conversations::conversation::ConversationKind;
 use crate::conversations::{branching, conversation};
 use crate::db::connect::Db;
 use crate::memories::index_cache::MemoryIndexes;
@@ -44,10 +43,7 @@ async fn try_load(
     context: &PromptContext,
     (row, space): (&conversation::Model, space::Model),
 ) -> Result<RecalledMemories, DbErr> {
-    let lineage = match row.kind {
-        ConversationKind::Branch => branching::load_lineage(db.reader(), row).await?,
-        ConversationKind::Root | ConversationKind::Thread => [(row.id, i64::MAX)].into(),
-    };
+    let lineage = branching::load_lineage(db.reader(), row).await?;
     let limits = context.limits();
     let space_id = space.id;
     let request = RecallRequest {
@@ -99,8 +95,8 @@ fn queries(context: &PromptContext) -> Vec<String> {
     texts.map(newest_chars).collect()
 }
 
-/// Returns the end of a text that is too long: the newest message is there.
-fn newest_chars(text: String) -> String {
+/// Returns the end of a text that is too long to search for: the newest message is there.
+pub fn newest_chars(text: String) -> String {
     match text.char_indices().rev().nth(MAX_QUERY_CHARS - 1) {
         Some((at, _)) => text[at..].to_owned(),
         None => text,

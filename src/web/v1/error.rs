@@ -73,11 +73,6 @@ impl V1Error {
         )
     }
 
-    /// 501: known to the API but not implemented.
-    pub fn not_implemented() -> Self {
-        Self::new(501, "not_implemented", "This endpoint is not implemented.")
-    }
-
     /// Returns the `error` object of the response body.
     pub fn body(&self) -> Value {
         json!({

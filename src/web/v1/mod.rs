@@ -10,6 +10,7 @@ pub mod api_key_auth;
 pub mod compact;
 pub mod conversations;
 pub mod error;
+pub mod memory_query;
 pub mod models;
 pub mod pagination;
 pub mod parsing;

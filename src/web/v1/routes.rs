@@ -8,7 +8,7 @@ use actix_web::web::{ServiceConfig, delete, get, post};
 use actix_web::{HttpResponse, Resource, web};
 
 use crate::web::v1::error::{V1Error, V1Result};
-use crate::web::v1::{compact, conversations, models, responses, ws_upgrade};
+use crate::web::v1::{compact, conversations, memory_query, models, responses, ws_upgrade};
 
 /// Mounts all routes.
 pub fn mount(config: &mut ServiceConfig) {
@@ -29,7 +29,7 @@ pub fn mount(config: &mut ServiceConfig) {
         .service(at("/responses/{id}/input_items").route(get().to(responses::input_items)))
         .service(at("/models").route(get().to(models::list)))
         .service(at("/models/{id:.+}").route(get().to(models::show)))
-        .service(at("/memory/query").route(post().to(not_implemented)));
+        .service(at("/memory/query").route(post().to(memory_query::query)));
     mount_conversations(config);
     config.default_service(web::to(not_found));
 }
@@ -62,10 +62,6 @@ fn at(path: &str) -> Resource {
 
 async fn method_not_allowed() -> V1Result<HttpResponse> {
     Err(responses::method_not_allowed())
-}
-
-async fn not_implemented() -> V1Result<HttpResponse> {
-    Err(V1Error::not_implemented())
 }
 
 async fn not_found() -> V1Result<HttpResponse> {

@@ -14,6 +14,7 @@ pub mod limits;
 mod logprobs;
 pub mod mcp;
 pub mod memory;
+mod memory_query;
 pub mod persona_models;
 pub mod process_kill;
 pub mod requests;

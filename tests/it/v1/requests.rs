@@ -29,7 +29,6 @@ on_sqlite! {
         assert_eq!(raw(Method::POST, "/nothing", "{}").await, (404, "not_found".into()));
         assert_eq!(raw(Method::PUT, "/responses", "{}").await, (405, "method_not_allowed".into()));
         assert_eq!(raw(Method::GET, "/responses", "").await, (405, "method_not_allowed".into()));
-        assert_eq!(raw(Method::POST, "/memory/query", "{}").await, (501, "not_implemented".into()));
         fixture.close().await;
     }
 

@@ -9,6 +9,7 @@ pub mod conversation_bodies;
 pub mod create_response;
 pub mod error;
 pub mod items;
+pub mod memory_query;
 pub mod object_reader;
 pub mod parameters;
 pub mod server_rules;
