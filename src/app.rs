@@ -191,7 +191,7 @@ impl App {
             base,
             models.clone(),
             tools,
-            engine.context().prompt_caches.cards.clone(),
+            engine.context().prompt_caches.clone(),
             node,
             &config,
         ));

@@ -16,9 +16,9 @@ use leased_jobs::concurrency_limit::ConcurrencyLimit;
 use leased_jobs::lease::{ActiveLeases, CancelHandle, Lease, LeaseGuard};
 use tokio::sync::{Semaphore, watch};
 
-use crate::characters::card_cache::CardCache;
 use crate::config::Config;
 use crate::db::connect::Db;
+use crate::prompt::loading::loader::PromptCaches;
 use crate::providers::provider_factory::ProviderFactory;
 use crate::responses::provider_calls::ProviderQueues;
 
@@ -57,8 +57,8 @@ pub struct ResponseServices {
     /// Limits concurrent creations, so that a burst of requests does not take all database
     /// connections from the spaces.
     pub creation_permits: Arc<Semaphore>,
-    /// The cards of characters, for the prompts of persona models.
-    pub cards: CardCache,
+    /// The cards and memories of spaces, for the prompts of persona models.
+    pub prompt_caches: PromptCaches,
     /// The tool lists of MCP servers.
     pub mcp_tools: McpToolCache,
     /// The server-side tools.
@@ -107,12 +107,12 @@ impl ResponseServices {
         (db, clock, shutdown): (Db, Clock, Shutdown),
         models: ProviderFactory,
         (tool_runtime, mcp_tools): (ToolRuntime, McpToolCache),
-        cards: CardCache,
+        prompt_caches: PromptCaches,
         node: Arc<str>,
         config: &Config,
     ) -> Self {
         Self {
-            cards,
+            prompt_caches,
             mcp_tools,
             db,
             clock,

@@ -11,15 +11,15 @@ use sea_orm::{ConnectionTrait, DbErr};
 use serde_json::Value;
 use tavern::presets::complete_preset::GenerationTrigger;
 
-use crate::characters::card_cache::CardCache;
 use crate::characters::character;
 use crate::conversations::message::MessageRole;
+use crate::db::connect::Db;
 use crate::presets::resolve;
 use crate::presets::resolve::PresetLayers;
 use crate::prompt::context::{HistoryLine, PromptContext, PromptMember, PromptUser};
-use crate::prompt::loading::loader::SpeakerContext;
+use crate::prompt::loading::loader::{PromptCaches, SpeakerContext};
 use crate::prompt::loading::lore_loader::LoreLoader;
-use crate::prompt::loading::{loader, lore_loader};
+use crate::prompt::loading::{loader, lore_loader, memory_loader};
 use crate::providers::provider;
 use crate::spaces::membership::{MembershipKind, MembershipStatus, Participation};
 use crate::spaces::{membership, space};
@@ -93,22 +93,24 @@ pub async fn for_character(
     Ok(context)
 }
 
-/// Loads the inputs for a speaker of a space; `user` is the membership of the prompt's user.
+/// Loads the inputs for a speaker of a space; `user` is the membership of the prompt's user. What was
+/// learned in branches is not recalled.
 ///
 /// # Errors
 /// Returns an error when the database fails.
 pub async fn for_space(
-    db: &impl ConnectionTrait,
-    cards: &CardCache,
+    pools: &Db,
+    caches: &PromptCaches,
     speaker: MembershipId,
     space: &space::Model,
     memberships: &[membership::Model],
     user: &membership::Model,
     history: ExternalHistory<'_>,
 ) -> Result<PromptContext, DbErr> {
+    let db = pools.reader();
     let speaking = speaker_context(&history, speaker);
     let (mut context, characters) =
-        loader::space_settings(db, cards, &speaking, space, memberships).await?;
+        loader::space_settings(db, &caches.cards, &speaking, space, memberships).await?;
     context.note = loader::author_note_of(&Value::Null, speaker, space, memberships);
     context.user = loader::to_prompt_user(Some(user));
     apply_history(&mut context, history);
@@ -121,6 +123,7 @@ pub async fn for_space(
         speaker: loader::find_character(&context, memberships, &characters),
     };
     context.lore = lore_loader::load(db, &context, loader).await?;
+    context.memories = memory_loader::load(pools, &caches.memories, &context, space, None).await;
     Ok(context)
 }
 

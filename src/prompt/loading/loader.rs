@@ -161,8 +161,9 @@ pub async fn load_in_scope(
         speaker: find_character(&context, &memberships, &characters),
     };
     context.lore = lore_loader::load(db, &context, loader).await?;
+    let indexes = &caches.memories;
     context.memories =
-        memory_loader::load(pools, &caches.memories, &context, (&conversation, space)).await;
+        memory_loader::load(pools, indexes, &context, &space, Some(&conversation)).await;
     Ok(context)
 }
 

@@ -1,6 +1,8 @@
 //! Recalls the memories for a prompt: searches for the message that it replies to, and for the newest
 //! messages together.
 
+use std::collections::BTreeMap;
+
 use sea_orm::DbErr;
 
 use crate::conversations::{branching, conversation};
@@ -17,20 +19,21 @@ const RECENT_MESSAGES: usize = 3;
 /// The maximum length of a text to search for, in characters.
 const MAX_QUERY_CHARS: usize = 2_000;
 
-/// Returns the memories for a prompt whose history is loaded. Executes no statement if nothing was
-/// ever remembered in the space.
+/// Returns the memories for a prompt whose history is loaded; `conversation` is `None` if the history
+/// is that of a request. Executes no statement if nothing was ever remembered in the space.
 ///
 /// A failure costs the memories, not the prompt.
 pub(super) async fn load(
     db: &Db,
     indexes: &MemoryIndexes,
     context: &PromptContext,
-    (row, space): (&conversation::Model, space::Model),
+    space: &space::Model,
+    conversation: Option<&conversation::Model>,
 ) -> RecalledMemories {
     if space.memory_version == 0 || context.history.is_empty() {
         return RecalledMemories::default();
     }
-    let loaded = try_load(db, indexes, context, (row, space)).await;
+    let loaded = try_load(db, indexes, context, space.clone(), conversation).await;
     loaded.unwrap_or_else(|error| {
         tracing::debug!(%error, "no memories were recalled: {error}");
         RecalledMemories::default()
@@ -41,9 +44,14 @@ async fn try_load(
     db: &Db,
     indexes: &MemoryIndexes,
     context: &PromptContext,
-    (row, space): (&conversation::Model, space::Model),
+    space: space::Model,
+    conversation: Option<&conversation::Model>,
 ) -> Result<RecalledMemories, DbErr> {
-    let lineage = branching::load_lineage(db.reader(), row).await?;
+    let lineage = match conversation {
+        Some(row) => branching::load_lineage(db.reader(), row).await?,
+        // No branch is an ancestor of a request.
+        None => BTreeMap::new(),
+    };
     let limits = context.limits();
     let space_id = space.id;
     let request = RecallRequest {
@@ -52,7 +60,9 @@ async fn try_load(
         // written for a person recalls only those of everyone.
         member: (!context.is_impersonation()).then_some(context.speaker),
         lineage: Some(lineage),
-        history: history_start(context).map(|it| (row.id, it)),
+        history: conversation
+            .zip(history_start(context))
+            .map(|(row, it)| (row.id, it)),
         queries: queries(context),
         rules: None,
         prompt_tokens: limits.context_tokens - limits.response_tokens,

@@ -57,8 +57,8 @@ pub async fn build_request(
             memberships,
             membership,
         } => {
-            let cards = &services.cards;
-            external_history::for_space(db, cards, speaker, space, memberships, membership, chain)
+            let (db, caches) = (&services.db, &services.prompt_caches);
+            external_history::for_space(db, caches, speaker, space, memberships, membership, chain)
                 .await?
         }
     };
