@@ -10,7 +10,7 @@ use sea_orm::{ConnectionTrait, DbErr, FromQueryResult};
 
 use crate::conversations::conversation;
 use crate::conversations::conversation::ConversationKind;
-use crate::memories::memory::{Column, Entity};
+use crate::memories::memory::{Column, Entity, MemoryOrigin};
 use crate::memories::{memory_audience, memory_vector};
 
 /// Which memories of a space to load.
@@ -27,6 +27,7 @@ pub struct IndexQuery {
 struct IndexRow {
     id: MemoryId,
     space_membership_id: Option<MembershipId>,
+    origin: MemoryOrigin,
     conversation_id: Option<ConversationId>,
     source_from_seq: Option<i64>,
     source_to_seq: Option<i64>,
@@ -96,6 +97,7 @@ fn select(query: IndexQuery) -> SelectStatement {
     let columns = [
         Column::Id,
         Column::SpaceMembershipId,
+        Column::Origin,
         Column::ConversationId,
         Column::SourceFromSeq,
         Column::SourceToSeq,
@@ -138,7 +140,12 @@ impl IndexRow {
         let source = || {
             Some(MemorySource {
                 conversation: self.conversation_id?,
-                from_seq: self.source_from_seq?,
+                from_seq: match self.origin {
+                    // What a call remembered is not in the text of its message, so it is recalled
+                    // although the history contains the message.
+                    MemoryOrigin::Tool => 0,
+                    _ => self.source_from_seq?,
+                },
                 to_seq: self.source_to_seq?,
                 is_branch: self.conversation_kind == Some(ConversationKind::Branch),
             })

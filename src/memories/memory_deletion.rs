@@ -114,6 +114,29 @@ pub(super) async fn delete_replaced(
     delete_without_undo(tx, &replaced, version, now).await
 }
 
+/// Deletes those of these memories that belong to this member and are not pinned.
+///
+/// # Errors
+/// Returns an error when the database fails.
+pub async fn delete_own(
+    tx: &impl ConnectionTrait,
+    space: SpaceId,
+    owner: MembershipId,
+    ids: Vec<MemoryId>,
+    now: Timestamp,
+) -> Result<(), DbErr> {
+    if ids.is_empty() {
+        return Ok(());
+    }
+    let version = space::next_memory_version(tx, space).await?;
+    let own = memory::select_for_space(space)
+        .filter(Column::Id.is_in(ids))
+        .filter(Column::SpaceMembershipId.eq(owner))
+        .filter(Column::IsPinned.eq(false));
+    let own: Vec<MemoryId> = own.all(tx).await?.into_iter().map(|it| it.id).collect();
+    delete_without_undo(tx, &own, version, now).await
+}
+
 /// Marks memories as deleted, and deletes their sources, so that no restored message restores them.
 async fn delete_without_undo(
     tx: &impl ConnectionTrait,

@@ -79,6 +79,12 @@ impl PreparedMemory {
     pub fn content_hash(&self) -> &str {
         &self.content_hash
     }
+
+    /// Returns the memory with the messages from which it is made.
+    pub fn with_source(mut self, source: NewSource) -> Self {
+        self.new.source = Some(source);
+        self
+    }
 }
 
 fn line_tokens(content: &str) -> i64 {

@@ -4,7 +4,8 @@
 //! A step that appends messages requests to learn from them ([`learning::memory_task`]);
 //! [`learning`] makes memories from them later, outside of any reply, with the model of the space
 //! ([`models`]) if it has one. [`prompt_search`] finds the memories of a prompt in the index that a
-//! node keeps for each space ([`index_cache`]).
+//! node keeps for each space ([`index_cache`]). Characters search and change them by the tool in
+//! [`tool`]. [`summaries`] stand for the older messages of long conversations.
 //!
 //! **Invariant:** every query names a space, and no result is of another one.
 
@@ -24,3 +25,4 @@ pub mod message_changes;
 pub mod models;
 pub mod prompt_search;
 pub mod summaries;
+pub mod tool;

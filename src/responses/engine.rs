@@ -174,7 +174,8 @@ impl ResponseEngine {
         let db = self.services.db.reader();
         let target = preparation::find_target(&self.services, user, &request.model).await?;
         let registry = &self.services.tool_runtime.registry;
-        request.stored.tools.require_tools(registry)?;
+        let tools = &request.stored.tools;
+        tools.require_tools(registry, target.is_space())?;
         if let Some(previous) = request
             .previous_response_id
             .as_ref()

@@ -135,6 +135,7 @@ async fn prepare_for_provider(
         calls: services.provider_queues.calls_of(row.id),
         trim: ReplyTrimmer::verbatim(),
         speaker_metadata: None,
+        memory: None,
     };
     Ok(PreparedResponse {
         conversation_position: None,
@@ -149,6 +150,13 @@ async fn prepare_for_provider(
 pub enum ModelTarget {
     Provider(Box<provider::Model>),
     Persona(PersonaModel),
+}
+
+impl ModelTarget {
+    /// Returns whether the characters of a space answer.
+    pub fn is_space(&self) -> bool {
+        matches!(self, Self::Persona(PersonaModel::Space { .. }))
+    }
 }
 
 /// Resolves a model name for a user.

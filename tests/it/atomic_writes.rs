@@ -1,6 +1,8 @@
 //! Tests of atomic writes: message numbers are assigned under the conversation's lock, a message is
 //! stored with its queued run, and a writer locks before it reads. Each incorrect order must fail.
 
+use std::sync::Arc;
+
 use base::clock::Timestamp;
 use base::ids::{ConversationId, MembershipId};
 use futures::future::join_all;
@@ -163,6 +165,7 @@ fn generated_text(text: &str) -> GeneratedText {
         usage: None,
         metadata: serde_json::json!({}),
         prompt: None,
+        memory_changes: Arc::default(),
     }
 }
 

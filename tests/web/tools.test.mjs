@@ -7,7 +7,7 @@ import { serversOf, toolCallsOf, usesOf, withTools } from "../../static/js/model
 test("tools that are not allowed are not stored, and other settings are kept", () => {
   const settings = { preset: { top_p: 1 }, tools: { dice: "allowed" }, tool_servers: [{ label: "a" }] }
 
-  assert.deepEqual(usesOf(settings), { dice: "allowed", time: "off", web_fetch: "off" })
+  assert.deepEqual(usesOf(settings), { dice: "allowed", time: "off", web_fetch: "off", memory: "off" })
   assert.deepEqual(withTools(settings, { uses: { dice: "off", time: "allowed" }, servers: [] }), {
     preset: { top_p: 1 },
     tools: { time: "allowed" },

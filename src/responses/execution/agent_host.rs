@@ -19,7 +19,8 @@ use responses_api::response::ResponseUsage;
 use tokio_util::sync::CancellationToken;
 
 use crate::responses::execution::response_sink::ResponseSink;
-use crate::responses::execution::tool_config::ToolConfig;
+use crate::responses::execution::speaker_call::SpeakerCall;
+use crate::responses::execution::tool_config::{MEMORY_TOOL, ToolConfig};
 use crate::responses::execution::tool_dispatch::CallBudget;
 use crate::responses::execution::{tool_dispatch, usage};
 
@@ -30,6 +31,8 @@ pub struct ResponseHost<'a> {
     sink: ResponseSink<'a>,
     tools: &'a ToolConfig,
     registry: &'a ToolRegistry,
+    /// What the present speaker remembers.
+    memory: Option<Arc<dyn ServerTool>>,
     cancel: &'a CancellationToken,
     known_call_ids: HashSet<String>,
     call_budget: CallBudget,
@@ -48,6 +51,7 @@ impl<'a> ResponseHost<'a> {
             sink,
             tools,
             registry,
+            memory: None,
             cancel,
             known_call_ids: HashSet::new(),
             call_budget: CallBudget {
@@ -57,11 +61,12 @@ impl<'a> ResponseHost<'a> {
         }
     }
 
-    /// Records the ids of the tool calls in a speaker's first request, so that no later call gets
-    /// one of them.
-    pub fn record_call_ids(&mut self, request: &Request) {
-        let calls = request.messages.iter().flat_map(|it| &it.calls);
+    /// Begins the calls of a speaker. Records the ids of the tool calls in its first request, so that
+    /// no later call gets one of them.
+    pub fn begin_speaker(&mut self, call: &SpeakerCall) {
+        let calls = call.request.messages.iter().flat_map(|it| &it.calls);
         self.known_call_ids.extend(calls.map(|it| it.id.clone()));
+        self.memory.clone_from(&call.memory);
     }
 }
 
@@ -104,7 +109,10 @@ impl AgentHost for ResponseHost<'_> {
     }
 
     fn find_tool(&self, name: &str) -> Option<Arc<dyn ServerTool>> {
-        self.registry.find(name).cloned()
+        match name {
+            MEMORY_TOOL => self.memory.clone(),
+            name => self.registry.find(name).cloned(),
+        }
     }
 
     async fn checkpoint(&mut self, request: &mut Request) -> Result<(), GenerationFailure> {

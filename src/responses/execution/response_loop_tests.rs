@@ -146,6 +146,7 @@ async fn run_task(calls: &[&'static str], total: Duration, stop: CancelHandle) -
             calls: Arc::new(ProviderCalls::new(1, 0)),
             trim: ReplyTrimmer::verbatim(),
             speaker_metadata: None,
+            memory: None,
         },
         speakers: None,
         tools: ToolConfig {

@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 
+use agent::tools::tool::ServerTool;
 use agent::trim::ReplyTrimmer;
 use llm::provider::Provider;
 use llm::request::Request;
@@ -22,4 +23,6 @@ pub struct SpeakerCall {
     pub trim: ReplyTrimmer,
     /// The metadata of its items; `None` for a plain model.
     pub speaker_metadata: Option<Value>,
+    /// What the speaker remembers, if the request declares this tool.
+    pub memory: Option<Arc<dyn ServerTool>>,
 }

@@ -68,7 +68,7 @@ pub async fn run_speakers(
         if let Some(metadata) = &call.speaker_metadata {
             queue.push(EngineEvent::SpeakerChanged(metadata.clone()));
         }
-        host.record_call_ids(&call.request);
+        host.begin_speaker(&call);
         let agent_loop = AgentLoop {
             host: &mut host,
             provider: call.provider.as_ref(),

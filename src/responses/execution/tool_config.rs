@@ -13,6 +13,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::responses::error::ResponseEngineError;
 
+/// The name of the memory, a tool that belongs to a speaker.
+pub const MEMORY_TOOL: &str = "memory";
+
 /// The tools that a request declares.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
@@ -88,14 +91,21 @@ pub struct ServerToolRef {
 }
 
 impl ToolConfig {
-    /// Checks that all declared server-side tools exist.
+    /// Checks that all declared server-side tools exist. Only the speakers of a space have a memory.
     ///
     /// # Errors
     /// Returns `UnknownTool` with the first one that does not.
-    pub fn require_tools(&self, registry: &ToolRegistry) -> Result<(), ResponseEngineError> {
+    pub fn require_tools(
+        &self,
+        registry: &ToolRegistry,
+        has_memory: bool,
+    ) -> Result<(), ResponseEngineError> {
         let is_missing = |it: &DeclaredTool| {
-            let name = server_tools::called_tool(&it.tool.name);
-            it.kind == ToolKind::Server && registry.find(name).is_none()
+            let is_there = match server_tools::called_tool(&it.tool.name) {
+                MEMORY_TOOL => has_memory,
+                name => registry.find(name).is_some(),
+            };
+            it.kind == ToolKind::Server && !is_there
         };
         match self.tools.iter().position(is_missing) {
             None => Ok(()),
@@ -103,6 +113,14 @@ impl ToolConfig {
                 "tools[{at}].type"
             ))),
         }
+    }
+
+    /// Returns whether the memory of the speakers is declared.
+    pub fn declares_memory(&self) -> bool {
+        let is_memory = |it: &DeclaredTool| {
+            it.kind == ToolKind::Server && server_tools::called_tool(&it.tool.name) == MEMORY_TOOL
+        };
+        self.tools.iter().any(is_memory)
     }
 
     /// Returns the tool of this name, if it may be called.

@@ -2,8 +2,10 @@
 //! model calls in order; each prompt contains the texts of the earlier speakers. Also charges the
 //! used tokens to the space.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
 
+use agent::tools::tool::ServerTool;
 use base::ids::MembershipId;
 use base::prompt_role::PromptRole;
 use llm::request::Message;
@@ -13,6 +15,7 @@ use serde_json::{Value, json};
 use tavern::seeded_random::SeededRandom;
 
 use crate::characters::character;
+use crate::memories::tool::memory_tool::MemoryTool;
 use crate::prompt::loading::external_history;
 use crate::providers::{provider, usable_providers};
 use crate::responses::error::ResponseEngineError;
@@ -117,6 +120,27 @@ impl SpeakerQueue {
             calls: parts.provider_queues.calls_of(row.id),
             trim,
             speaker_metadata: Some(self.speaker_metadata(&choice)),
+            memory: self.memory(choice.id),
+        }))
+    }
+
+    /// Returns what a speaker of a space remembers, if the request declares the tool. A response
+    /// leaves no trace in a space, so it can only be searched.
+    fn memory(&self, speaker: MembershipId) -> Option<Arc<dyn ServerTool>> {
+        let PersonaModel::Space { space, .. } = &self.persona_model else {
+            return None;
+        };
+        if !self.request.tools.declares_memory() {
+            return None;
+        }
+        Some(Arc::new(MemoryTool {
+            db: self.services.db.clone(),
+            indexes: self.services.prompt_caches.memories.clone(),
+            space: (**space).clone(),
+            speaker,
+            lineage: BTreeMap::new(),
+            members: Vec::new(),
+            changes: None,
         }))
     }
 

@@ -14,7 +14,7 @@ use agent::outcome::{CallEnd, GenerationFailure, GenerationOutcome, ModelOutput}
 use agent::reasoning::Reasoning;
 use agent::sink::Sink;
 use agent::tools::parse_arguments;
-use agent::tools::tool::{ServerTool, ToolResult};
+use agent::tools::tool::ServerTool;
 use agent::usage::UsageTotal;
 use agent::{model_call, usage};
 use async_trait::async_trait;
@@ -185,7 +185,12 @@ impl AgentHost for RunHost<'_> {
 
     fn emit(&mut self, event: AgentEvent<'_, RunCall>) {
         if let AgentEvent::CallEnded(dispatched, result) = event {
-            let record = tool_call_record(dispatched, result);
+            let offer = self.find_offer(&dispatched.call.name);
+            let recorded = |it: &String| match offer {
+                Some(offer) => offer.tool.recorded_output(it),
+                None => it.clone(),
+            };
+            let record = tool_call_record(dispatched, &result.as_ref().map(recorded));
             self.progress.tool_call_records.push(record);
         }
     }
@@ -250,7 +255,10 @@ impl Sink for RunHost<'_> {
     }
 }
 
-fn tool_call_record(dispatched: &DispatchedCall<RunCall>, result: &ToolResult) -> Value {
+fn tool_call_record(
+    dispatched: &DispatchedCall<RunCall>,
+    result: &Result<String, &String>,
+) -> Value {
     let kept = |text: &str| text[..text.floor_char_boundary(MAX_RECORD_BYTES)].to_owned();
     let call = &dispatched.call;
     let (tool, approved_by) = match &dispatched.disposition {

@@ -105,7 +105,10 @@ async fn generate_reply(
     let (outcome, receipts) = stream_reply(context, run, lease, &mut prepared).await;
     let sent = prepared.sent;
     let usage = run_usage(&outcome);
-    let end = execution_end(outcome, lease, sent.clone(), receipts);
+    let mut end = execution_end(outcome, lease, sent.clone(), receipts);
+    if let Some(ExecutionEnd::Succeeded(written)) = &mut end {
+        written.memory_changes = prepared.memory_changes.list();
+    }
     ExecutionResult {
         end,
         sent: Some(sent),
@@ -247,6 +250,7 @@ fn generated_text(
         usage: usage.map(run::RunUsage::from),
         metadata,
         prompt: Some(sent),
+        memory_changes: Arc::default(),
     }
 }
 

@@ -4,7 +4,6 @@
 use std::sync::Arc;
 
 use agent::outcome::{FailureCode, GenerationFailure};
-use agent::tools::tool_settings::SpaceTools;
 use agent::trim::ReplyTrimmer;
 use base::ids::{ConversationId, MembershipId, MemoryId, MessageId, ProviderId};
 use llm::provider::Provider;
@@ -13,7 +12,9 @@ use llm::tokens;
 use sea_orm::DbErr;
 use tavern::presets::complete_preset::GenerationTrigger;
 
-use crate::conversations::message;
+use crate::conversations::{branching, message};
+use crate::memories::tool::memory_tool::MemoryTool;
+use crate::memories::tool::pending_changes::PendingChanges;
 use crate::prompt::budget::ContextOverflow;
 use crate::prompt::builder;
 use crate::prompt::builder::BuiltPrompt;
@@ -24,7 +25,7 @@ use crate::prompt::record::sent_prompt::SentPrompt;
 use crate::providers::{provider, usable_providers};
 use crate::runs::error::ConversationReadError;
 use crate::runs::execution::tool_offers;
-use crate::runs::execution::tool_offers::ToolOffer;
+use crate::runs::execution::tool_offers::{MEMORY_TOOL, ToolOffer};
 use crate::runs::scheduling::command::SentPromptRef;
 use crate::runs::scheduling::state::command_facts::{CommandFacts, no_provider};
 use crate::runs::scheduling::state::schedule_state::ScheduleState;
@@ -49,6 +50,8 @@ pub struct PreparedRun {
     pub sent: SentPromptRef,
     /// The tools that the speaker may call.
     pub offers: Vec<ToolOffer>,
+    /// What these tools remember and forget if the run succeeds.
+    pub memory_changes: PendingChanges,
 }
 
 /// Prepares a claimed run from the state that its claim loaded.
@@ -78,13 +81,18 @@ pub async fn prepare(
         kind: prompt_trigger(run),
         now: context.clock.now(),
     };
-    let allowed = SpaceTools::from_settings(&state.space.settings);
+    let allowed = tool_offers::allowed_in(&state.space);
     let owner = state.space.owner_id;
     let scope = PromptScope {
         conversation: state.conversation,
         space: state.space,
         memberships: state.members,
     };
+    let memory = match allowed.allows_builtin(MEMORY_TOOL) {
+        true => Some(memory_tool(context, &scope, request.speaker).await),
+        false => None,
+    };
+    let memory = memory.transpose().map_err(internal_failure)?;
     let prompt = loader::load_in_scope(&context.db, &context.prompt_caches, request, scope).await;
     let prompt = prompt.map_err(internal_failure)?;
     let is_character = prompt
@@ -94,11 +102,34 @@ pub async fn prepare(
     let mut prepared = prepare_with_provider(context, &row, prompt, seed).await?;
     // A copilot, which writes for a user, calls no tools.
     if is_character && !allowed.is_empty() {
-        prepared.offers = tool_offers::list_for_space(context, allowed, owner).await;
+        let mut registry = context.tool_runtime.registry.clone();
+        if let Some(tool) = memory {
+            prepared.memory_changes = tool.changes.clone().unwrap_or_default();
+            registry = registry.with(MEMORY_TOOL, Arc::new(tool));
+        }
+        prepared.offers = tool_offers::list_for_space(context, &registry, allowed, owner).await;
         let tools = prepared.offers.iter().map(|it| it.declaration.clone());
         prepared.request.tools = tools.collect();
     }
     Ok(prepared)
+}
+
+/// Creates the memory of a speaker, whose changes are collected.
+async fn memory_tool(
+    context: &RunServices,
+    scope: &PromptScope,
+    speaker: MembershipId,
+) -> Result<MemoryTool, DbErr> {
+    let db = &context.db;
+    Ok(MemoryTool {
+        db: db.clone(),
+        indexes: context.prompt_caches.memories.clone(),
+        space: scope.space.clone(),
+        speaker,
+        lineage: branching::load_lineage(db.reader(), &scope.conversation).await?,
+        members: MemoryTool::names_of(&scope.memberships),
+        changes: Some(PendingChanges::default()),
+    })
 }
 
 /// Prepares a text without a run: what this user might write now, following `instruction`.
@@ -197,6 +228,7 @@ async fn prepare_with_provider(
         provider_id: row.id,
         trim: ReplyTrimmer::new(&own, &others),
         offers: Vec::new(),
+        memory_changes: PendingChanges::default(),
     })
 }
 

@@ -7,16 +7,22 @@ use agent::tools::mcp::remote_server::{Credentials, McpServer};
 use agent::tools::mcp::sessions::{McpSessions, RemoteTool};
 use agent::tools::mcp::tool_info::McpTool;
 use agent::tools::mcp::tool_names::model_facing_name;
+use agent::tools::registry::ToolRegistry;
 use agent::tools::tool::ServerTool;
 use agent::tools::tool_settings::{McpServerSettings, SpaceTools, ToolPermission};
 use base::ids::UserId;
 use futures::future::join_all;
 use llm::tool::Tool;
 
+use crate::memories::memory_settings::MemorySettings;
 use crate::runs::services::RunServices;
+use crate::spaces::space;
 
 /// Maximum number of tools in one request, the limit of common APIs.
 const MAX_TOOLS: usize = 128;
+
+/// The name of the memory in the settings of a space.
+pub const MEMORY_TOOL: &str = "memory";
 
 /// A tool that the model may call.
 pub struct ToolOffer {
@@ -28,13 +34,25 @@ pub struct ToolOffer {
     pub needs_approval: bool,
 }
 
-/// Returns the tools that the characters of a space may call.
+/// Returns the tools that the settings of a space allow. Where nothing is learned and recalled, its
+/// characters have no memory.
+pub fn allowed_in(space: &space::Model) -> SpaceTools {
+    let mut allowed = SpaceTools::from_settings(&space.settings);
+    let memory = MemorySettings::of_space(&space.settings);
+    if !memory.learns() && !memory.recalls() {
+        allowed.remove_builtin(MEMORY_TOOL);
+    }
+    allowed
+}
+
+/// Returns the tools that the characters of a space may call. `builtin` has the tools of this server.
 pub async fn list_for_space(
     context: &RunServices,
+    builtin: &ToolRegistry,
     allowed: SpaceTools,
     owner: Option<UserId>,
 ) -> Vec<ToolOffer> {
-    let mut offers = builtin_offers(context, &allowed);
+    let mut offers = builtin_offers(builtin, &allowed);
     if let Some(owner) = owner.filter(|_| !allowed.servers.is_empty()) {
         offers.extend(server_offers(context, owner, &allowed.servers).await);
     }
@@ -42,9 +60,9 @@ pub async fn list_for_space(
     offers
 }
 
-fn builtin_offers(context: &RunServices, allowed: &SpaceTools) -> Vec<ToolOffer> {
+fn builtin_offers(builtin: &ToolRegistry, allowed: &SpaceTools) -> Vec<ToolOffer> {
     let offer = |(name, may): &(&'static str, ToolPermission)| {
-        let tool = context.tool_runtime.registry.find(name)?.clone();
+        let tool = builtin.find(name)?.clone();
         Some(ToolOffer {
             declaration: tool.declaration(),
             tool,

@@ -7,6 +7,7 @@ use base::ids::{MembershipId, MemoryId, MessageId, RoundId, RunId};
 use tavern::macros::variables::VariableChanges;
 
 use crate::conversations::{message, swipe};
+use crate::memories::tool::pending_changes::RequestedChange;
 use crate::prompt::builder::PromptEffects;
 use crate::prompt::record::sent_prompt::SentPromptJson;
 use crate::runs::store::run;
@@ -192,6 +193,8 @@ pub struct GeneratedText {
     /// What a reader should know about the text: `truncated`, `finish_reason`, `stopped`.
     pub metadata: serde_json::Value,
     pub prompt: Option<SentPromptRef>,
+    /// What the run remembered and forgot; empty for a text that was stopped.
+    pub memory_changes: Arc<[RequestedChange]>,
 }
 
 /// The prompt of a run after it was sent.

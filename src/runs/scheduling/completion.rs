@@ -151,6 +151,7 @@ pub fn run_ended(
         }
     }
     store_prompt(builder, id, end);
+    change_memories(builder, id, end);
     Ok(())
 }
 
@@ -182,6 +183,14 @@ fn store_prompt(builder: &mut PlanBuilder, run: RunId, end: &ExecutionEnd) {
     builder.push(PlanChange::StorePrompt(run, sent.record.clone()));
     if builder.has_succeeded(run) {
         builder.push(PlanChange::StoreEffects(sent.effects.clone()));
+    }
+}
+
+/// Stores what the run remembered and forgot, if it succeeded.
+fn change_memories(builder: &mut PlanBuilder, run: RunId, end: &ExecutionEnd) {
+    let changes = end.text().map(|it| &it.memory_changes);
+    if let Some(changes) = changes.filter(|it| !it.is_empty() && builder.has_succeeded(run)) {
+        builder.push(PlanChange::ChangeMemories(changes.clone()));
     }
 }
 

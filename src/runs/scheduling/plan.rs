@@ -6,6 +6,7 @@ use base::clock::Timestamp;
 use base::ids::{ConversationId, MembershipId, MessageId, RoundId, RunId};
 
 use crate::conversations::{message, swipe};
+use crate::memories::tool::pending_changes::RequestedChange;
 use crate::prompt::builder::PromptEffects;
 use crate::prompt::record::sent_prompt::SentPromptJson;
 use crate::rounds::{round, slot};
@@ -82,6 +83,8 @@ pub enum PlanChange {
     StorePrompt(RunId, SentPromptJson),
     /// Stores macro variables and timed effects of the lorebooks.
     StoreEffects(Arc<PromptEffects>),
+    /// Stores what a run remembered and forgot; its reply is the message of this plan.
+    ChangeMemories(Arc<[RequestedChange]>),
 }
 
 /// A round to start.

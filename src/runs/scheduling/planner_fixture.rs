@@ -2,6 +2,7 @@
 //! does. Panics if a plan cannot be applied.
 
 use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
 
 use base::clock::Timestamp;
 use base::ids::{ConversationId, MembershipId, MessageId, RoundId, RunId, SpaceId};
@@ -265,6 +266,7 @@ pub fn generated_text(text: &str) -> GeneratedText {
         usage: None,
         metadata: json!({}),
         prompt: None,
+        memory_changes: Arc::default(),
     }
 }
 

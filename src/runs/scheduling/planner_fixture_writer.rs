@@ -28,7 +28,9 @@ impl PlannerFixture {
             PlanChange::HideMessages(turn) => self.hide_messages(&turn),
             PlanChange::AddSwipe(text) => self.add_swipe(text),
             PlanChange::ShowSwipe(swipe) => self.show_swipe(swipe),
-            PlanChange::StorePrompt(..) | PlanChange::StoreEffects(_) => {}
+            PlanChange::StorePrompt(..)
+            | PlanChange::StoreEffects(_)
+            | PlanChange::ChangeMemories(_) => {}
             PlanChange::SpendCopilotStep(member) => self.spend_copilot_step(member),
             PlanChange::AutoModeTurns(n) => self.state.conversation.auto_mode_turns = n,
             PlanChange::ClaimRun(run) => self.claim(&run),
@@ -221,6 +223,7 @@ impl PlannerFixture {
             PlanChange::ReleaseRun(run) => format!("hand back {}", self.speaker(run)),
             PlanChange::StorePrompt(..) => "keep what was sent".to_owned(),
             PlanChange::StoreEffects(_) => "remember".to_owned(),
+            PlanChange::ChangeMemories(_) => "change memories".to_owned(),
             PlanChange::SpendCopilotStep(member) => format!("a step of {}", self.name(*member)),
             PlanChange::AutoModeTurns(n) => format!("auto mode spoke {n} times"),
         }

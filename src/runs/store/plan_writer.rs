@@ -4,6 +4,8 @@
 //! **Invariant:** each durable event takes the next `rev` of the conversation, in the order in
 //! which the events are announced; the conversation's row is written once, at the end.
 
+use std::sync::Arc;
+
 use base::clock::Timestamp;
 use base::ids::MessageId;
 use sea_orm::{DatabaseTransaction, DbErr};
@@ -11,6 +13,7 @@ use sea_orm::{DatabaseTransaction, DbErr};
 use crate::conversations::{conversation, message};
 use crate::db::backend::{Backend, StaleAfter};
 use crate::db::commit_verification::CommitProof;
+use crate::memories::tool::pending_changes::RequestedChange;
 use crate::prompt::record::run_prompt;
 use crate::runs::error::EngineError;
 use crate::runs::scheduling::plan::{EnqueueRun, MessageRef, Plan, PlanChange};
@@ -49,6 +52,8 @@ pub struct WrittenPlan {
     pub proof: Option<CommitProof>,
     /// The pending write of the active round's row; `None` if the row is up to date.
     pub pending_round_write: Option<RoundWrite>,
+    /// What a run remembered and forgot, which is written last.
+    pub pending_memory_changes: Option<Arc<[RequestedChange]>>,
 }
 
 /// How the row of the active round must be written, if it has changed.
@@ -105,6 +110,7 @@ impl PlanWriter<'_> {
         }
         self.learn_from_new_messages(&mut schedule, &written, before.1)
             .await?;
+        self.change_memories(&schedule, &mut written).await?;
         if before != (schedule.conversation.rev, schedule.conversation.last_seq) {
             written.proof =
                 conversation::save_counters(self.tx, &schedule.conversation, self.backend).await?;
@@ -133,6 +139,7 @@ impl PlanWriter<'_> {
                 self.store_prompt(schedule, run, &record).await?
             }
             PlanChange::StoreEffects(memory) => self.store_effects(schedule, &memory).await?,
+            PlanChange::ChangeMemories(changes) => written.pending_memory_changes = Some(changes),
             PlanChange::SpendCopilotStep(membership) => {
                 let spent = membership::spend_copilot_step(self.tx, membership).await?;
                 let mut members = schedule.members.iter_mut();

@@ -1,6 +1,7 @@
 //! Writes the effects of a step other than messages and runs: the sent prompt, macro variables, timed
-//! lorebook effects, the start of the history, and what becomes of memories and summaries. Also stores
-//! prompt and usage of a run that was canceled before its executor could report them.
+//! lorebook effects, the start of the history, what a run remembered, and what becomes of memories and
+//! summaries of changed messages. Also stores prompt and usage of a run that was canceled before its
+//! executor could report them.
 
 use base::clock::Timestamp;
 use base::ids::{ConversationId, RunId, SpaceId};
@@ -16,6 +17,8 @@ use crate::memories::memory_settings::MemorySettings;
 use crate::memories::message_changes;
 use crate::memories::message_changes::MessageChange;
 use crate::memories::summaries::summary_changes;
+use crate::memories::memory_store::NewSource;
+use crate::memories::tool::pending_changes;
 use crate::prompt::builder::PromptEffects;
 use crate::prompt::history::history_window;
 use crate::prompt::record::run_prompt;
@@ -146,7 +149,32 @@ impl PlanWriter<'_> {
         memory_task::request_relearning(self.tx, &schedule.conversation, seqs, self.now).await
     }
 
-    /// Stores macro variables, timed lorebook effects and where the history began. The conversation's row is locked, so it
+    /// Stores what a run remembered and forgot, as learned from its reply. Called after everything
+    /// else, because it locks the space: a deletion of all memories of a space first locks its tasks
+    /// and then the space.
+    pub(super) async fn change_memories(
+        &self,
+        schedule: &ScheduleState,
+        written: &mut WrittenPlan,
+    ) -> Result<(), DbErr> {
+        let Some(changes) = written.pending_memory_changes.take() else {
+            return Ok(());
+        };
+        let Some(reply) = written.messages.last().map(|it| &it.row) else {
+            return Ok(());
+        };
+        let source = NewSource {
+            conversation: reply.conversation_id,
+            from_seq: reply.seq,
+            to_seq: reply.seq,
+            messages: vec![reply.id],
+        };
+        let (space, speaker) = (schedule.space.id, reply.space_membership_id);
+        pending_changes::apply(self.tx, space, speaker, &changes, &source, self.now).await
+    }
+
+    /// Stores macro variables, timed lorebook effects and where the history began. The conversation's
+    /// row is locked, so it
     /// contains what the previous run stored.
     pub(super) async fn store_effects(
         &self,

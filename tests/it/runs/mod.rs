@@ -22,6 +22,7 @@ pub mod memories;
 pub mod memory;
 pub mod memory_extraction;
 pub mod memory_requests;
+pub mod memory_tool;
 pub mod mentions;
 pub mod order_of_events;
 pub mod policies;

@@ -20,6 +20,7 @@ pub mod process_kill;
 pub mod requests;
 pub mod simple_client;
 pub mod sockets;
+mod space_memories;
 pub mod space_models;
 pub mod stateless;
 mod statements;

@@ -9,16 +9,18 @@ use llm::tool::Tool;
 
 use crate::tools::builtin::dice::DiceTool;
 use crate::tools::builtin::time::TimeTool;
-use crate::tools::builtin::{dice, time, web_fetch};
+use crate::tools::builtin::{dice, memory, time, web_fetch};
 use crate::tools::tool::ServerTool;
 
-/// Returns the declaration of a built-in tool by its name in the settings. Some of the tools are
-/// available only if the settings enable them.
+/// Returns the declaration of a built-in tool by its name, for a request that is not part of a
+/// conversation. Some of the tools are available only if the settings enable them, and the memory
+/// only to the characters of a space.
 pub fn declaration(name: &str) -> Option<Tool> {
     match name {
         "time" => Some(time::declaration()),
         "dice" => Some(dice::declaration()),
         "web_fetch" => Some(web_fetch::declaration()),
+        "memory" => Some(memory::search_declaration()),
         _ => None,
     }
 }

@@ -28,6 +28,8 @@ pub struct BuiltinToolSettings {
     pub time: Option<ToolPermission>,
     pub dice: Option<ToolPermission>,
     pub web_fetch: Option<ToolPermission>,
+    /// Search, add and forget memories of the character.
+    pub memory: Option<ToolPermission>,
 }
 
 /// An MCP server whose tools characters may call. Credentials are not part of the settings, because
@@ -89,6 +91,7 @@ impl SpaceTools {
             ("time", builtin_settings.time),
             ("dice", builtin_settings.dice),
             ("web_fetch", builtin_settings.web_fetch),
+            ("memory", builtin_settings.memory),
         ];
         let servers = settings["tool_servers"].as_array();
         let servers = servers.map_or(&[][..], Vec::as_slice).iter();
@@ -100,6 +103,16 @@ impl SpaceTools {
                 .collect(),
             servers: servers.take(MAX_SERVERS).collect(),
         }
+    }
+
+    /// Removes a built-in tool.
+    pub fn remove_builtin(&mut self, name: &str) {
+        self.builtin.retain(|it| it.0 != name);
+    }
+
+    /// Returns whether a built-in tool is allowed.
+    pub fn allows_builtin(&self, name: &str) -> bool {
+        self.builtin.iter().any(|it| it.0 == name)
     }
 
     /// Returns whether no tools are allowed.

@@ -1,7 +1,7 @@
 // Tools of characters: which ones a space allows, and the calls that a message records.
 import { t } from "../../base/i18n.js"
 
-export const TOOLS = ["dice", "time", "web_fetch"]
+export const TOOLS = ["dice", "time", "web_fetch", "memory"]
 export const USES = ["off", "allowed", "with_approval"]
 
 // Returns the translated name of a built-in tool; other tools keep the name of their server.

@@ -1,5 +1,7 @@
-//! Tools that are part of the server: dice, the current time, and the text of a web page.
+//! Tools that are part of the server: dice, the current time, the text of a web page, and the
+//! declaration of the memory, which the application implements.
 
 pub mod dice;
+pub mod memory;
 pub mod time;
 pub mod web_fetch;

@@ -1,0 +1,6 @@
+//! The tool `troupe:memory`, with which a character searches and changes what it remembers: the
+//! actions of a call, the tool, and the changes of a run, which are written with its reply.
+
+pub mod memory_action;
+pub mod memory_tool;
+pub mod pending_changes;
