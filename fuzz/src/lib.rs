@@ -7,5 +7,6 @@ pub mod chat;
 pub mod lore;
 pub mod macros;
 pub mod markdown;
+pub mod memories;
 pub mod png;
 pub mod world;

@@ -9,11 +9,13 @@
 //! | [`search`] | scores, rank fusion, threshold and selection |
 //! | [`terms`] | the words of a text by which it is found |
 //! | [`content`] | normalized texts and their hash |
+//! | [`memory_line`] | a memory as a line of a file |
 //! | [`snippet`] | which message becomes a memory as it is |
 
 pub mod content;
 pub mod entry;
 pub mod index;
+pub mod memory_line;
 pub mod search;
 pub mod snippet;
 mod stop_words;
