@@ -1,4 +1,4 @@
-//! Why memories could not be made or found.
+//! Why memories could not be made, found, imported or exported.
 
 use sea_orm::DbErr;
 use tokio::task::JoinError;
@@ -24,4 +24,6 @@ pub enum MemoryError {
     /// The node shuts down, or the lease of the task was lost.
     #[error("the task was canceled")]
     Canceled,
+    #[error("the file of memories could not be read or written")]
+    Io(#[from] std::io::Error),
 }

@@ -5,9 +5,9 @@
 
 use base::clock::Timestamp;
 use base::ids::{ConversationId, MembershipId, MemoryId, SpaceId, UserId};
-use sea_orm::Condition;
 use sea_orm::entity::prelude::*;
 use sea_orm::sea_query::Query;
+use sea_orm::{Condition, QueryOrder, QuerySelect};
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -172,6 +172,22 @@ pub async fn list_for_space(
 ) -> Result<PageOf<Model>, DbErr> {
     let found = select_matching(space, filter);
     page.load_newest_first(found, Column::Id, db).await
+}
+
+/// Returns the ids of all memories of a space that match a filter, the oldest first.
+///
+/// # Errors
+/// Returns an error when the database fails.
+pub async fn list_ids(
+    db: &impl ConnectionTrait,
+    space: SpaceId,
+    filter: &MemoryFilter,
+) -> Result<Vec<MemoryId>, DbErr> {
+    let ids = select_matching(space, filter)
+        .select_only()
+        .column(Column::Id)
+        .order_by_asc(Column::Id);
+    ids.into_tuple().all(db).await
 }
 
 /// Returns those of these memories of a space that match a filter, unordered.

@@ -7,6 +7,9 @@ use crate::memories::models::model_setting::MemoryModelSetting;
 
 /// The maximum share of a prompt that memories use, as a divisor of its tokens.
 const MAX_PROMPT_SHARE: i64 = 8;
+/// The maximum number of memories of a space, unless its settings state a smaller one. A node keeps the
+/// memories of a space in memory.
+pub const MAX_MEMORIES: u64 = 100_000;
 
 /// The settings, with defaults for those that are missing.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -17,6 +20,7 @@ pub struct MemorySettings {
     top_k: usize,
     threshold: f32,
     token_budget: i64,
+    max_memories: u64,
 }
 
 impl MemorySettings {
@@ -40,7 +44,16 @@ impl MemorySettings {
             token_budget: memory["token_budget"]
                 .as_i64()
                 .unwrap_or(defaults.token_budget),
+            max_memories: memory["max_memories"]
+                .as_u64()
+                .filter(|it| (1..=MAX_MEMORIES).contains(it))
+                .unwrap_or(MAX_MEMORIES),
         }
+    }
+
+    /// Returns the number of memories beyond which the least valuable are deleted.
+    pub fn max_memories(&self) -> u64 {
+        self.max_memories
     }
 
     /// Returns whether memories are made from messages.
@@ -120,6 +133,19 @@ mod tests {
         assert!(is_enabled(json!({"learn": false, "recall": false})));
         assert!(!is_enabled(json!({"enabled": false})));
         assert!(!is_enabled(json!({"summaries": {"enabled": false}})));
+    }
+
+    #[test]
+    fn an_invalid_maximum_is_ignored() {
+        let of = |max: Value| {
+            let settings = json!({"memory": {"max_memories": max}});
+            MemorySettings::of_space(&settings).max_memories()
+        };
+
+        assert_eq!(of(json!(7)), 7);
+        for invalid in [json!(null), json!(0), json!(-1), json!(100_001), json!("7")] {
+            assert_eq!(of(invalid), 100_000);
+        }
     }
 
     #[test]

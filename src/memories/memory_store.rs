@@ -62,6 +62,8 @@ pub struct PreparedMemory {
     content_hash: String,
     tokens: i64,
     vector: Vec<u8>,
+    /// `None`: when it is stored.
+    created_at: Option<Timestamp>,
 }
 
 impl PreparedMemory {
@@ -71,6 +73,7 @@ impl PreparedMemory {
             content_hash: content::content_hash(&new.content),
             tokens: line_tokens(&new.content),
             vector: memory_vector::to_bytes(&local::embed(&new.content)),
+            created_at: None,
             new,
         }
     }
@@ -84,6 +87,16 @@ impl PreparedMemory {
     pub fn with_source(mut self, source: NewSource) -> Self {
         self.new.source = Some(source);
         self
+    }
+
+    /// Sets when it was created, because it is older than its row.
+    pub fn with_created_at(self, created_at: Option<Timestamp>) -> Self {
+        Self { created_at, ..self }
+    }
+
+    /// Returns the hash and owner by which [`insert`] recognizes a memory that exists.
+    pub fn key(&self) -> (String, Option<MembershipId>) {
+        (self.content_hash.clone(), self.new.owner)
     }
 }
 
@@ -126,7 +139,7 @@ pub async fn insert(
     let model = local_model(tx).await?;
     let mut stored = Vec::new();
     for it in memories {
-        if !known.insert((it.content_hash.clone(), it.new.owner)) {
+        if !known.insert(it.key()) {
             continue;
         }
         let PreparedMemory {
@@ -134,6 +147,7 @@ pub async fn insert(
             content_hash,
             tokens,
             vector,
+            created_at,
         } = it;
         let (source, messages) = match new.source {
             Some(it) => (Some((it.conversation, it.from_seq, it.to_seq)), it.messages),
@@ -161,7 +175,7 @@ pub async fn insert(
             edited_by: None,
             version: 1,
             space_version: version,
-            created_at: now,
+            created_at: created_at.unwrap_or(now),
             updated_at: now,
             deleted_at: None,
         };

@@ -24,5 +24,7 @@ pub mod memory_vector;
 pub mod message_changes;
 pub mod models;
 pub mod prompt_search;
+pub mod pruning;
 pub mod summaries;
 pub mod tool;
+pub mod transfer;

@@ -1,5 +1,5 @@
-//! Learns from messages in the background: claims what is due, renews its lease, and purges memories
-//! that were deleted long ago.
+//! Learns from messages in the background: claims what is due, renews its lease, deletes the memories
+//! beyond the maximum of each space, and purges those that were deleted long ago.
 //!
 //! A node executes a few tasks at the same time, because a model may need minutes for one, and at most
 //! one of each space, so that a task finds the memories that the one before has stored.
@@ -24,11 +24,12 @@ use crate::memories::learning::memory_task;
 use crate::memories::learning::memory_task::MemoryTaskKind;
 use crate::memories::learning::message_learning::LearningServices;
 use crate::memories::memory_deletion;
+use crate::memories::pruning::maximum;
 use crate::memories::summaries::summary_task;
 
 /// How often due tasks are claimed. Nobody waits for them.
 const POLL_INTERVAL: Duration = Duration::from_secs(5);
-/// How often deleted memories are purged.
+/// How often memories are purged.
 const PURGE_INTERVAL: Duration = Duration::from_secs(60 * 60);
 /// How long a deleted memory can be restored: 7 days.
 const PURGE_AFTER_MS: i64 = 7 * 24 * 60 * 60 * 1000;
@@ -114,6 +115,25 @@ impl LearningJob {
                 if let Some(task) = services.claim(task).await? {
                     started.push(self.spawn(task));
                 }
+            }
+        }
+    }
+
+    /// Deletes the memories beyond the maximum of each space, and purges those that were deleted long
+    /// ago.
+    ///
+    /// # Errors
+    /// Returns an error when the database fails.
+    pub async fn purge(&self) -> Result<(), DbErr> {
+        let (db, now) = (&self.services.db, self.services.clock.now());
+        maximum::enforce_all(db, now).await?;
+        let before = Timestamp(now.0 - PURGE_AFTER_MS);
+        loop {
+            let purged = db
+                .write(move |tx| Box::pin(async move { memory_deletion::purge(tx, before).await }));
+            let purged: Result<u64, DbErr> = purged.await;
+            if purged? == 0 {
+                return Ok(());
             }
         }
     }
@@ -221,18 +241,8 @@ impl Job for LearningJob {
         Ok(Box::pin(std::future::pending()))
     }
 
-    /// Purges deleted memories. The tasks of dead workers are claimed like those that are due.
+    /// Purges memories. The tasks of dead workers are claimed like those that are due.
     async fn recover(&mut self, _guard: &mut ClockJumpGuard) -> Result<(), DbErr> {
-        let before = Timestamp(self.services.clock.now().0 - PURGE_AFTER_MS);
-        loop {
-            let purged = self
-                .services
-                .db
-                .write(move |tx| Box::pin(async move { memory_deletion::purge(tx, before).await }));
-            let purged: Result<u64, DbErr> = purged.await;
-            if purged? == 0 {
-                return Ok(());
-            }
-        }
+        self.purge().await
     }
 }

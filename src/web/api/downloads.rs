@@ -1,4 +1,4 @@
-//! Download headers of all exports, and for the exports of cards and spaces: permits that limit
+//! Download headers of all exports, and for those of cards, spaces and memories: permits that limit
 //! concurrent exports, and file responses.
 
 use std::fs::File;
@@ -18,6 +18,9 @@ use crate::web::error::{ApiError, ApiResult};
 /// The number of cards and of spaces that are exported concurrently.
 static CARD_PERMITS: Semaphore = Semaphore::const_new(2);
 static SPACE_PERMITS: Semaphore = Semaphore::const_new(4);
+/// The number of exports and imports of memories at the same time. Each reads or writes without a
+/// pause.
+static MEMORY_PERMITS: Semaphore = Semaphore::const_new(2);
 
 /// How long an export waits for a permit.
 const PERMIT_TIMEOUT: Duration = Duration::from_secs(120);
@@ -39,6 +42,14 @@ pub async fn acquire_card_permit() -> ApiResult<SemaphorePermit<'static>> {
 /// As [`acquire_card_permit`].
 pub async fn acquire_space_permit() -> ApiResult<SemaphorePermit<'static>> {
     acquire_permit(&SPACE_PERMITS).await
+}
+
+/// Waits for a permit to export or import memories. Release it before the file is sent.
+///
+/// # Errors
+/// As [`acquire_card_permit`].
+pub async fn acquire_memory_permit() -> ApiResult<SemaphorePermit<'static>> {
+    acquire_permit(&MEMORY_PERMITS).await
 }
 
 async fn acquire_permit(permits: &'static Semaphore) -> ApiResult<SemaphorePermit<'static>> {

@@ -29,6 +29,9 @@ pub struct MemoryFields {
     /// The maximum number of tokens of all memories in a prompt; 512 by default.
     #[schema(minimum = 0, maximum = 4_096)]
     token_budget: Option<i64>,
+    /// The number of memories beyond which the least valuable are deleted; 100,000 by default.
+    #[schema(minimum = 1, maximum = 100_000)]
+    max_memories: Option<i64>,
     /// The model that makes memories from messages; null: that of the default provider.
     model: Option<ModelChoice>,
     summaries: Option<SummaryFields>,
@@ -70,6 +73,7 @@ impl MemoryFields {
     pub fn validate(self) -> ApiResult<()> {
         require_range("memory.top_k", self.top_k, 1, 20)?;
         require_range("memory.token_budget", self.token_budget, 0, 4_096)?;
+        require_range("memory.max_memories", self.max_memories, 1, 100_000)?;
         if self.threshold.is_some_and(|it| !(0.0..=1.0).contains(&it)) {
             let message = "Must be between 0 and 1.".to_owned();
             return Err(invalid_setting("memory.threshold", message));

@@ -282,6 +282,11 @@ mod tests {
             ),
             (json!({"memory": true}), 400, "settings.memory"),
             (
+                json!({"memory": {"max_memories": 0}}),
+                422,
+                "settings.memory.max_memories",
+            ),
+            (
                 json!({"memory": {"top_k": 21}}),
                 422,
                 "settings.memory.top_k",

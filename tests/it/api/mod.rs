@@ -27,6 +27,8 @@ pub mod member_models;
 pub mod membership_updates;
 pub mod memberships;
 pub mod memories;
+pub mod memory_pruning;
+pub mod memory_transfer;
 pub mod messages;
 pub mod metrics;
 pub mod openapi;

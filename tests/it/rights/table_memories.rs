@@ -55,6 +55,10 @@ pub fn memories() -> Vec<Row> {
         Row::of("PATCH /api/summaries/{summary_id}", members(200))
             .with_space_per_role()
             .body(|_, _| json!({"pinned_facts": ["It rains."], "expected_version": 1})),
+        Row::of("POST /api/spaces/{space_id}/memories/prune", managers(200))
+            .body(|_, _| json!({"keep": 0})),
+        Row::of("GET /api/spaces/{space_id}/memories/export", members(200)),
+        Row::of("POST /api/spaces/{space_id}/memories/import", managers(415)),
         // The run of the space has sent nothing.
         Row::of("GET /api/runs/{run_id}/memories", inside(404)),
     ]

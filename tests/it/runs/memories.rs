@@ -200,6 +200,30 @@ on_both! {
         app.close_without_events().await;
     }
 
+    async fn a_space_keeps_its_maximum_of_memories(backend) {
+        let app = EngineTest::builder(backend).open().await;
+        app.change_rules(|it| it.settings = serde_json::json!({"memory": {"max_memories": 2}})).await;
+        for n in 1..=4 {
+            app.user.post(&format!("{FACT} This is the story number {n} about him.")).await;
+            app.settle().await;
+        }
+        app.learn().await;
+        assert_eq!(app.memories().await.len(), 4);
+        let said = app.messages().await[0].id;
+        let mut facts = app.facts().await;
+        facts.execute("UPDATE memories SET importance = 0.95 WHERE content LIKE '%number 4%'").await;
+
+        app.learning().purge().await.unwrap();
+
+        let kept = app.memories().await;
+        assert!(kept.len() == 2 && kept[0].contains("number 3") && kept[1].contains("number 4"), "{kept:?}");
+        // Restoring a message does not bring its memory back.
+        app.engine.set_visibility(app.conversation, said, Visibility::Hidden).await.unwrap();
+        app.engine.set_visibility(app.conversation, said, Visibility::Normal).await.unwrap();
+        assert_eq!(app.memories().await, kept);
+        app.close_without_events().await;
+    }
+
     async fn what_is_forgotten_is_in_no_table_and_no_prompt_record(backend) {
         let app = EngineTest::builder(backend).open().await;
         app.user.post(FACT).await;

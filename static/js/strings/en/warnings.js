@@ -70,6 +70,16 @@ export default {
   "warning.chat_line_too_long": "This line is longer than a message can be.",
   "warning.chat_line_without_message": "This line contains no message.",
   "warning.chat_line_blank": "This message has no text.",
+  "warning.memory_line_broken": "This line is not a JSON object.",
+  "warning.memory_line_too_long": "This line is too long for a memory.",
+  "warning.memory_line_content": "The content must have 1 to 2,000 characters.",
+  "warning.memory_line_field": "A field of this line has an invalid value.",
+  "warning.memory_line_audience": "Only some members may know this memory.",
+  "warning.memory_about_unknown": "No member of this space has the name of the person it is about; it was imported without the name.",
+  "warning.memory_duplicate": "This memory exists already.",
+  "warning.memory_owner_unknown": "No member of this space has the name of the owner.",
+  "warning.memory_owner_other": "The memory belongs to another person.",
+  "warning.memory_too_many": "A file can contain at most 100,000 memories.",
   "warning.lore_key_no_pattern":
     "“{entry}” of “{book}” is not activated: its keyword {key} is not a valid regular expression, or is too large.",
   "warning.lore_key_too_many":
