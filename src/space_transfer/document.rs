@@ -1,7 +1,8 @@
 //! Defines the format of a space's export file: a zip with a manifest, documents, and the messages
 //! and run history of each conversation as JSON lines.
 //!
-//! Older files may lack the entries that were added later: the space variables, and the history.
+//! Older files may lack the entries that were added later: the space variables, the history, and the
+//! memories.
 //!
 //! **Invariant:** the file contains nothing that grants access or causes costs: no keys, passwords,
 //! invites or provider addresses. A deleted message is an empty entry that keeps its number.
@@ -35,6 +36,7 @@ pub const LOREBOOKS: &str = "lorebooks.json";
 pub const LOREBOOK_LINKS: &str = "lorebook_links.json";
 pub const ASSETS: &str = "assets.json";
 pub const CONVERSATIONS: &str = "conversations.json";
+pub const MEMORIES: &str = "memories.jsonl";
 
 /// Returns the entry with the messages of a conversation.
 pub fn messages_entry(conversation: i64) -> String {

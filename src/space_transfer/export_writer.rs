@@ -1,5 +1,5 @@
-//! Exports a space: writes its documents, messages, run history and assets into a zip on disk, one
-//! page at a time.
+//! Exports a space: writes its documents, messages, run history, memories and assets into a zip on disk,
+//! one page at a time.
 //!
 //! **Invariant:** memory holds only one card, a page of messages or a piece of an asset.
 
@@ -8,7 +8,7 @@ use std::fs::File;
 use std::io::{Seek, Write};
 
 use base::clock::Timestamp;
-use base::ids::{AssetId, CharacterId};
+use base::ids::{AssetId, CharacterId, MembershipId, SpaceId};
 use base::shutdown::Shutdown;
 use sea_orm::{
     ColumnTrait, ConnectionTrait, DbErr, EntityTrait, QueryFilter, QueryOrder, QuerySelect,
@@ -25,6 +25,9 @@ use crate::conversations::chats::chat_export;
 use crate::conversations::chats::chat_export::load_swipes;
 use crate::conversations::timeline_page::Stub;
 use crate::conversations::{conversation, message, timeline_page};
+use crate::db::connect::Db;
+use crate::memories::error::MemoryError;
+use crate::memories::transfer::memory_export;
 use crate::prompt::record::hidden_cards::HiddenCards;
 use crate::prompt::space_variable;
 use crate::space_transfer::export_run_history::{HistoryCursor, WrittenTexts};
@@ -52,6 +55,8 @@ pub enum ExportError {
     Zip(#[from] zip::result::ZipError),
     #[error("a document could not be written")]
     Json(#[from] serde_json::Error),
+    #[error(transparent)]
+    Memories(#[from] MemoryError),
     #[error("the space is too large for an export file")]
     TooLarge,
 }
@@ -69,16 +74,16 @@ pub struct ExportedFile {
     pub n_bytes: u64,
 }
 
-/// Exports what a caller may see of a space into an anonymous temporary file.
+/// Exports what a caller with this membership may see of a space into an anonymous temporary file.
 ///
 /// # Errors
 /// Returns `TooLarge` if an import would refuse the file; another variant if the database or the
 /// disk fails.
 pub async fn export_space(
-    db: &impl ConnectionTrait,
+    db: &Db,
     shutdown: &Shutdown,
     space: &space::Model,
-    visible: VisibleLorebooks,
+    (visible, viewer): (VisibleLorebooks, Option<MembershipId>),
     limits: TransferLimits,
     now: Timestamp,
 ) -> Result<ExportedFile, ExportError> {
@@ -88,7 +93,10 @@ pub async fn export_space(
         .main()
         .spawn_blocking(move || write_file(events, limits));
     let writer = ExportWriter { send };
-    let sent = write_contents(db, &writer, space, visible, now).await;
+    let mut sent = write_contents(db.reader(), &writer, space, visible, now).await;
+    if sent.is_ok() {
+        sent = write_memories(db, &writer, space.id, viewer).await;
+    }
     drop(writer);
     let written = writing
         .await
@@ -237,6 +245,19 @@ async fn write_contents(
         .write_list(document::ASSETS, &listed, limits::MAX_ASSETS)
         .await?;
     write_assets(db, writer, &listed).await
+}
+
+/// Writes the memories that a member may see, in one consistent read.
+async fn write_memories(
+    db: &Db,
+    writer: &ExportWriter,
+    space: SpaceId,
+    viewer: Option<MembershipId>,
+) -> Result<(), ExportError> {
+    let entry = ExportEvent::Entry(document::MEMORIES.to_owned());
+    writer.send_event(entry).await?;
+    let send = writer.send.clone();
+    Ok(memory_export::send_lines(db, space, viewer, (send, ExportEvent::Bytes)).await?)
 }
 
 /// Writes the cards one at a time, because each may be large.

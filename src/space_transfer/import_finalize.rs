@@ -15,6 +15,7 @@ use sea_orm::{
 };
 use serde_json::{Value, json};
 use tavern::cards::card::Card;
+use tavern::chats::batches::LineReport;
 use tavern::presets::partial_preset::PartialPreset;
 
 use crate::accounts::{user, username_password};
@@ -44,6 +45,8 @@ pub struct SpaceImportResult {
     pub ids: Arc<IdMap>,
     pub assets: Arc<asset_transfer::SpooledAssets>,
     pub n_messages: i64,
+    /// The memories that were not imported.
+    pub report: LineReport,
     pub now: Timestamp,
 }
 
@@ -93,6 +96,7 @@ pub async fn finish(db: &Db, result: SpaceImportResult) -> Result<SpaceId, ChatI
             import.status = Set(import_job::ImportStatus::Succeeded);
             import.hidden_space_id = Set(None);
             import.space_id = Set(Some(space.id));
+            import.report = Set(json!({ "report": result.report }));
             import.finished_at = Set(Some(result.now));
             import.update(tx).await?;
             Ok(space.id)
@@ -160,6 +164,16 @@ fn with_preset_id(settings: &Value, presets: &HashMap<i64, PresetId>) -> Value {
     settings
 }
 
+/// Returns the key of the membership that the new owner gets: the first one with the same username.
+pub fn find_membership_of(owner: &user::Model, head: &FileHead) -> Option<i64> {
+    let is_of_owner = |it: &&document::ExportedMembership| {
+        let name = it.username.as_deref();
+        let name = name.map(username_password::normalize_username);
+        it.kind == MembershipKind::Human && name.as_ref() == Some(&owner.username_key)
+    };
+    head.memberships.iter().find(is_of_owner).map(|it| it.key)
+}
+
 /// Assigns the characters to their memberships. Of the users only the new owner is added: to their
 /// old membership, if there is one with the same username, otherwise to a new one.
 async fn update_memberships(
@@ -171,6 +185,7 @@ async fn update_memberships(
 ) -> Result<(), ChatImportError> {
     let mut has_owner = false;
     let mut used_characters = HashSet::new();
+    let of_owner = find_membership_of(&result.owner, &result.head);
     for membership in &result.head.memberships {
         let mut row = membership::ActiveModel {
             id: Set(result.ids.memberships[&membership.key]),
@@ -181,10 +196,6 @@ async fn update_memberships(
         let card = membership
             .character
             .and_then(|key| character_ids.get(&key).copied());
-        let name = membership
-            .username
-            .as_deref()
-            .map(username_password::normalize_username);
         if let (MembershipKind::Character, Some(card)) = (membership.kind, card)
             && used_characters.insert(card)
         {
@@ -192,7 +203,7 @@ async fn update_memberships(
             row.avatar_hash = Set(pictures.get(&card).cloned());
             row.status = Set(membership.status);
         } else if membership.kind == MembershipKind::Human
-            && name.as_ref() == Some(&result.owner.username_key)
+            && Some(membership.key) == of_owner
             && !has_owner
         {
             has_owner = true;

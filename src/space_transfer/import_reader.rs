@@ -1,5 +1,5 @@
 //! Reads the export file of a space and passes its content to a callback: the documents, then the
-//! messages and run history in batches, then the assets.
+//! messages, run history and memories in batches, then the assets.
 //!
 //! **Invariant:** an untrusted file uses no more resources than the limits allow. Bytes are counted
 //! while they are unpacked, whatever the zip declares; no entry is extracted to a path, and names
@@ -13,6 +13,8 @@ use tavern::chats::line_reader::{LineReader, RawLine};
 use tavern::macros::variables;
 use zip::ZipArchive;
 
+use crate::memories::transfer::line_reader;
+use crate::memories::transfer::line_reader::NumberedLine;
 use crate::space_transfer::document::Manifest;
 use crate::space_transfer::import_data::FileHead;
 use crate::space_transfer::limits::TransferLimits;
@@ -43,6 +45,8 @@ pub enum ImportEvent {
     Messages(i64, Vec<document::ExportedMessage>),
     /// History of the conversation with this key. Follows all messages.
     History(i64, Vec<document::ExportedHistory>),
+    /// Lines of memories. Follow all history.
+    Memories(Vec<NumberedLine>),
     /// One more asset was checked.
     AssetChecked,
     /// All assets.
@@ -85,6 +89,9 @@ pub fn read(
         if !archive.read_history(*key, on_event)? {
             return Ok(());
         }
+    }
+    if !archive.read_memories(on_event)? {
+        return Ok(());
     }
     archive.read_assets(listed, on_event)
 }
@@ -226,6 +233,30 @@ impl OpenArchive {
                 on_event(ImportEvent::History(key, batch))
             }),
         }
+    }
+
+    /// Passes on the memories; missing in older files. An invalid line is not an error. Returns `false`
+    /// if the receiver is gone.
+    fn read_memories(
+        &mut self,
+        on_event: &mut dyn FnMut(ImportEvent) -> bool,
+    ) -> Result<bool, ReadError> {
+        let name = document::MEMORIES;
+        if self.zip.index_for_name(name).is_none() {
+            return Ok(true);
+        }
+        let entry = self.zip.by_name(name).map_err(|_| invalid(name))?;
+        let allowed = self.n_bytes_left;
+        let file = BufReader::new(entry.take(allowed + 1));
+        let read = line_reader::read(file, &mut |batch| on_event(ImportEvent::Memories(batch)));
+        let Some(n_read) = read.map_err(|_| invalid(name))? else {
+            return Ok(false);
+        };
+        if n_read > allowed {
+            return Err(ReadError::TooLarge);
+        }
+        self.n_bytes_left -= n_read;
+        Ok(true)
     }
 
     /// Passes on the lines of an entry in batches. Returns `false` if the receiver is gone.

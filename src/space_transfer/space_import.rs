@@ -12,6 +12,9 @@ use crate::accounts::user;
 use crate::conversations::chats::import_leases::ImportServices;
 use crate::conversations::chats::import_writer::ChatImportError;
 use crate::conversations::chats::{chat_import, import_job};
+use crate::memories::error::MemoryError;
+use crate::memories::transfer::member_names::MemberNames;
+use crate::memories::transfer::memory_import::MemoryImporter;
 use crate::space_transfer::import_data::{FileHead, IdMap};
 use crate::space_transfer::import_finalize::SpaceImportResult;
 use crate::space_transfer::import_reader::ImportEvent;
@@ -21,6 +24,7 @@ use crate::space_transfer::limits::TransferLimits;
 use crate::space_transfer::{
     asset_transfer, document, import_finalize, import_reader, import_rows, import_run_history,
 };
+use crate::spaces::membership;
 
 /// Batches that may wait to be written; when it is full, the reader waits.
 const MAX_BUFFERED_BATCHES: usize = 2;
@@ -59,6 +63,7 @@ struct CreatedSpace {
     n_messages: i64,
     /// For the conversation with this key, whose history is being imported.
     round_ids: (i64, RoundIds),
+    memories: MemoryImporter,
     assets: Option<asset_transfer::SpooledAssets>,
 }
 
@@ -89,7 +94,10 @@ async fn import_file(
                 let now = tools.clock.now();
                 let ids =
                     import_rows::create_contents(&tools.db, hidden, Arc::clone(&head), now).await?;
+                let names = member_names(tools, hidden, &import.owner, (&head, &ids)).await?;
+                let owner = import.owner.id;
                 created = Some(CreatedSpace {
+                    memories: MemoryImporter::new(tools.db.clone(), hidden, names, owner),
                     head,
                     ids: Arc::new(ids),
                     last_seqs: HashMap::new(),
@@ -103,6 +111,11 @@ async fn import_file(
             }
             (ImportEvent::History(key, batch), Some(there)) => {
                 write_history(tools, import.job.id, hidden, there, key, batch).await?;
+            }
+            (ImportEvent::Memories(lines), Some(there)) => {
+                save_progress(tools, import.job.id, there.n_messages).await?;
+                let written = there.memories.write_batch(lines, tools.clock.now());
+                written.await.map_err(memory_error)?;
             }
             (ImportEvent::AssetChecked, Some(there)) => {
                 save_progress(tools, import.job.id, there.n_messages).await?
@@ -124,9 +137,32 @@ async fn import_file(
         ids: there.ids,
         assets: Arc::new(there.assets.ok_or(ChatImportError::Canceled)?),
         n_messages: there.n_messages,
+        report: there.memories.into_report().into_line_report(),
         now: tools.clock.now(),
     };
     import_finalize::finish(&tools.db, result).await
+}
+
+/// Returns the imported members by their names. Memories of people who are not in the new space have no
+/// place in it.
+async fn member_names(
+    tools: &ImportServices,
+    hidden: SpaceId,
+    owner: &user::Model,
+    (head, ids): (&FileHead, &IdMap),
+) -> Result<MemberNames, ChatImportError> {
+    let members = membership::list_for_space(tools.db.reader(), hidden).await?;
+    let own = import_finalize::find_membership_of(owner, head);
+    let own = own.and_then(|key| ids.memberships.get(&key).copied());
+    Ok(MemberNames::new(&members, own))
+}
+
+fn memory_error(error: MemoryError) -> ChatImportError {
+    match error {
+        MemoryError::Database(error) => ChatImportError::Db(error),
+        MemoryError::Io(error) => ChatImportError::Io(error),
+        MemoryError::TaskEnded(error) => ChatImportError::Io(std::io::Error::other(error)),
+    }
 }
 
 /// Saves the progress, and checks whether the import was canceled.

@@ -22,8 +22,8 @@ use crate::web::extract::upload::{PendingUpload, UploadForm};
 
 /// Exports a space: rules, memberships, cards with images, lorebooks, presets, and all
 /// conversations with branches, swipes and dates. It contains no keys, passwords, invites, deleted
-/// data, or lorebooks that the caller may not read. Macro variables and ended runs are included;
-/// queued and running runs are not.
+/// data, or lorebooks and memories that the caller may not read. Macro variables and ended runs are
+/// included; queued and running runs are not.
 #[utoipa::path(
     get,
     path = "/api/spaces/{space_id}/export",
@@ -54,7 +54,8 @@ pub async fn export(
         true => VisibleLorebooks::Admin,
         false => VisibleLorebooks::User(caller.id()),
     };
-    let (db, limits) = (app.db.reader(), transfer_limits(&app));
+    let reader = (reader, at.membership.as_ref().map(|it| it.id));
+    let (db, limits) = (&app.db, transfer_limits(&app));
     let turn = downloads::acquire_space_permit().await?;
     let packed =
         export_writer::export_space(db, &app.shutdown, &at.space, reader, limits, now).await;
@@ -86,8 +87,8 @@ fn export_error(app: &App, error: ExportError) -> ApiError {
 /// Imports a space file as a space of the caller.
 ///
 /// The response is sent when the upload is complete; `GET /api/imports/{import_id}` shows the
-/// progress. Other people's memberships are inactive and keep their names; cards, lorebooks and
-/// presets are added to the caller's library.
+/// progress. Other people's memberships are inactive and keep their names; their own memories are not
+/// imported, which the report says. Cards, lorebooks and presets are added to the caller's library.
 #[utoipa::path(
     post,
     path = "/api/spaces/import",
