@@ -157,6 +157,9 @@ export default class Api {
   changeMemory = (spaceId, id, body) => this.#patch(`/spaces/${spaceId}/memories/${id}`, body)
   deleteMemory = (spaceId, id) => this.#delete(`/spaces/${spaceId}/memories/${id}`)
   forgetMemories = (spaceId, body) => this.#post(`/spaces/${spaceId}/memories/forget`, body)
+  pruneMemories = (spaceId, body) => this.#post(`/spaces/${spaceId}/memories/prune`, body)
+  importMemories = (spaceId, file) => this.#upload(`/spaces/${spaceId}/memories/import`, file)
+  memoriesExportPath = (spaceId) => `/api/spaces/${spaceId}/memories/export`
   memoriesOfRun = (id) => this.#get(`/runs/${id}/memories`)
 
   // Summaries

@@ -7,7 +7,7 @@ import { modelOf, numberOf, readMemorySettings, withMemorySettings } from "../..
 test("missing and malformed rules are the defaults", () => {
   const rules = readMemorySettings({ memory: { top_k: 3, learn: false, recall: null, threshold: "0.9", model: {} } })
 
-  const usual = { enabled: true, recall: true, threshold: 0.6, token_budget: 512, model: null }
+  const usual = { enabled: true, recall: true, threshold: 0.6, token_budget: 512, max_memories: 100000, model: null }
   assert.deepEqual(rules, { ...usual, learn: false, top_k: 3 })
   assert.equal(readMemorySettings(undefined).enabled, true)
 })

@@ -1,5 +1,5 @@
-// The memories of a space: list, search, add, change, delete and forget them, and those of a run's
-// prompt.
+// The memories of a space: list, search, add, change, delete, forget, prune, import and export them, and
+// those of a run's prompt.
 import { isTextConflict } from "../models/memories/memory.js"
 import { withMemorySettings } from "../models/memories/memory_settings.js"
 
@@ -53,6 +53,22 @@ export default class MemoryActions {
   }
   async forget(spaceId, scope) {
     return (await this.#api.forgetMemories(spaceId, scope)).deleted
+  }
+
+  // Both return a number of memories. `rules` are those of the API.
+  async countPruned(spaceId, rules) {
+    return (await this.#api.pruneMemories(spaceId, { ...rules, dry_run: true })).deleted
+  }
+  async prune(spaceId, rules) {
+    return (await this.#api.pruneMemories(spaceId, { ...rules, dry_run: false })).deleted
+  }
+
+  // Returns the report.
+  importFile(spaceId, file) {
+    return this.#api.importMemories(spaceId, file)
+  }
+  exportPath(spaceId) {
+    return this.#api.memoriesExportPath(spaceId)
   }
 
   // Returns the memories that the prompt of a run contained, and those that came close.

@@ -63,6 +63,8 @@ export const showPromptOfMessage = dialogOnDemand(prompts, "showPromptOfMessage"
 export const connectModel = dialogOnDemand(providers, "connectModel")
 export const changeModel = dialogOnDemand(providers, "changeModel")
 export const openSummariesDialog = dialogOnDemand(() => import("./summaries/summaries_dialog.js"), "openSummariesDialog")
+export const openMemoryImport = dialogOnDemand(() => import("./memories/memory_import.js"), "openMemoryImport")
+export const openPruneDialog = dialogOnDemand(() => import("./memories/prune_dialog.js"), "openPruneDialog")
 export const openRoundDialog = dialogOnDemand(() => import("./queue/round_dialog.js"), "openRoundDialog")
 
 // Resolves with the importers of dropped files, or null if their module cannot be loaded.

@@ -22,3 +22,8 @@ export function forgettable(space, member, { memberIds, conversationId }) {
   const others = memberIds.filter((id) => id !== member?.id).map((id) => ({ about_membership_id: id }))
   return [...mine, ...others, { conversation_id: conversationId }, { all: true }]
 }
+
+// Returns whether the user may prune the memories of a space and import others.
+export function mayReplaceAll(space) {
+  return space.status !== "archived" && may(space.my_role, "forget")
+}

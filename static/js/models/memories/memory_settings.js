@@ -4,6 +4,7 @@ export const NUMBERS = {
   top_k: { usual: 5, least: 1, most: 20, step: 1 },
   threshold: { usual: 0.6, least: 0, most: 1, step: 0.05 },
   token_budget: { usual: 512, least: 0, most: 4096, step: 1 },
+  max_memories: { usual: 100000, least: 1, most: 100000, step: 1 },
 }
 
 const USUAL = {

@@ -1,7 +1,7 @@
 // Menu items for export and import of conversations and spaces.
-import { el } from "../../base/dom.js"
 import { t } from "../../base/i18n.js"
 import { may } from "../../models/members/rights.js"
+import { saveFile } from "../components/file_choice.js"
 import { openChatImportDialog } from "../on_demand.js"
 
 // Longer than any export takes.
@@ -14,7 +14,7 @@ export function exportItems(conversation, role) {
   const item = (format) => ({
     label: t(`chats.export_${format}`),
     icon: "down",
-    run: () => fetchFile(`/api/conversations/${conversation.id}/export?format=${format}`),
+    run: () => saveFile(`/api/conversations/${conversation.id}/export?format=${format}`),
   })
   return [item("jsonl"), item("txt")]
 }
@@ -38,19 +38,11 @@ async function fetchSpace({ files, toasts }, space) {
   try {
     const { name, blob } = await files.exportSpace(space.id)
     const href = URL.createObjectURL(blob)
-    fetchFile(href, name)
+    saveFile(href, name)
     setTimeout(() => URL.revokeObjectURL(href), KEPT_MS)
   } catch (error) {
     toasts.error(error)
   } finally {
     close()
   }
-}
-
-// Starts a download of the browser.
-function fetchFile(href, name = "") {
-  const link = el("a", { href, download: name })
-  document.body.append(link)
-  link.click()
-  link.remove()
 }

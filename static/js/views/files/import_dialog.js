@@ -6,6 +6,7 @@ import { may } from "../../models/members/rights.js"
 import { paths } from "../../router.js"
 import { button } from "../components/button.js"
 import { openDialog } from "../components/dialog.js"
+import { chooseFile } from "../components/file_choice.js"
 import { field, select } from "../components/form.js"
 import { progress } from "./import_progress.js"
 
@@ -60,21 +61,6 @@ async function arrive({ spaces, router, toasts }, { conversation_id: id, space_i
   await spaces.load().catch((error) => toasts.error(error))
   const to = id ?? spaces.firstOf(spaceId)
   if (to) router.go(paths.conversation(to))
-}
-
-// Opens the browser's file dialog. Resolves to null if it is canceled.
-function chooseFile(accept) {
-  const control = el("input", { type: "file", accept, hidden: true })
-  document.body.append(control)
-  return new Promise((resolve) => {
-    const end = () => {
-      control.remove()
-      resolve(control.files[0] ?? null)
-    }
-    control.addEventListener("change", end)
-    control.addEventListener("cancel", end)
-    control.click()
-  })
 }
 
 class ChatImport {

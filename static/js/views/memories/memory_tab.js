@@ -1,11 +1,14 @@
 // The tab "Memory": what is remembered in the open space, with search, filters and changes.
 import { el, reconcile, replace } from "../../base/dom.js"
 import { t } from "../../base/i18n.js"
+import { may } from "../../models/members/rights.js"
 import MemoryList from "../../models/memories/memory_list.js"
-import { aboutChoices, forgettable, mayChangeAbout } from "../../models/memories/memory_rights.js"
+import { aboutChoices, forgettable, mayChangeAbout, mayReplaceAll } from "../../models/memories/memory_rights.js"
 import { readMemorySettings } from "../../models/memories/memory_settings.js"
 import { button, iconButton } from "../components/button.js"
 import { confirm } from "../components/dialog.js"
+import { saveFile } from "../components/file_choice.js"
+import { openMemoryImport, openPruneDialog } from "../on_demand.js"
 import { openForgetDialog } from "./forget_dialog.js"
 import { openEditMemoryDialog, openNewMemoryDialog } from "./memory_dialog.js"
 import MemoryFilters from "./memory_filters.js"
@@ -89,6 +92,9 @@ export default class MemoryTab {
     const ways = [
       this.#mayAdd(space) && ["add", t("memory.add"), { icon: "plus", click: () => this.#add() }],
       this.#forgettable(space).length > 0 && ["forget", t("memory.forget"), { click: () => this.#forget() }],
+      mayReplaceAll(space) && ["prune", t("memory.prune"), { click: () => this.#prune() }],
+      mayReplaceAll(space) && ["import", t("memory.import"), { icon: "up", click: () => this.#import() }],
+      may(space.my_role, "files") && ["export", t("memory.export"), { icon: "down", click: () => this.#export() }],
     ].filter(Boolean)
     reconcile(this.#buttons, ways, {
       key: ([name]) => name,
@@ -211,5 +217,20 @@ export default class MemoryTab {
     if (n === undefined) return
     this.#parts.toasts.show(t("memory.forgotten", { n }))
     await this.#load()
+  }
+
+  async #prune() {
+    const n = await openPruneDialog(this.#parts)
+    if (n === undefined) return
+    this.#parts.toasts.show(t("memory.pruned", { n }))
+    await this.#load()
+  }
+
+  async #import() {
+    if (await openMemoryImport(this.#parts)) await this.#load()
+  }
+
+  #export() {
+    saveFile(this.#parts.memories.exportPath(this.#spaceId))
   }
 }

@@ -21,7 +21,7 @@ export function historyOf({ origin, created_at, edited, recall_count: n, last_re
   const at = shortTime(Date.parse(created_at))
   const wasRecalled = n > 0 && last
   const recalled = wasRecalled ? t("memory.recalled", { n, at: shortTime(Date.parse(last)) }) : t("memory.never_recalled")
-  const known = origin === "person" ? t("memory.added", { at }) : t("memory.learned", { at })
+  const known = ["person", "imported"].includes(origin) ? t("memory.added", { at }) : t("memory.learned", { at })
   return [known, edited && t("memory.edited"), recalled].filter(Boolean).join(" · ")
 }
 
