@@ -34,6 +34,7 @@ class PruneForm {
     this.#close = close
     this.#spaceId = parts.store.openSpace.id
     this.#fields = Object.fromEntries(Object.entries(PRUNE_NUMBERS).map(([name, it]) => [name, numberField(name, it)]))
+    this.#fields.older_than_days.control.setAttribute("autofocus", "")
     const showCount = debounce(() => this.#showCount(), PAUSE_MS)
     for (const { control } of Object.values(this.#fields))
       control.addEventListener("input", () => {
