@@ -10,7 +10,6 @@ use std::collections::HashSet;
 
 use base::clock::Timestamp;
 use base::ids::{ConversationId, MembershipId, MemoryId, MessageId, SpaceId, UserId};
-use llm::embeddings::local;
 use llm::tokens;
 use recall::content;
 use sea_orm::ActiveValue::{NotSet, Set};
@@ -25,8 +24,6 @@ use crate::memories::memory::{Column, Entity, MemoryKind, MemoryOrigin, Model};
 use crate::memories::{embedding_model, memory, memory_source, memory_vector};
 use crate::spaces::space;
 
-/// The cosines of the local model that count as scores of 0 and 1.
-pub const LOCAL_COSINE_RANGE: (f32, f32) = (0.05, 0.55);
 /// The tokens of a line in a prompt in addition to its content: its kind and age.
 const LINE_TOKENS: i64 = 12;
 
@@ -72,7 +69,7 @@ impl PreparedMemory {
         Self {
             content_hash: content::content_hash(&new.content),
             tokens: line_tokens(&new.content),
-            vector: memory_vector::to_bytes(&local::embed(&new.content)),
+            vector: memory_vector::to_bytes(&local_embedding::embed(&new.content)),
             created_at: None,
             new,
         }
@@ -235,10 +232,10 @@ pub async fn find_by_content(
 /// Returns an error when the database fails.
 pub async fn local_model(tx: &impl ConnectionTrait) -> Result<embedding_model::Model, DbErr> {
     let model = embedding_model::NewModel {
-        name: local::MODEL_NAME,
+        name: local_embedding::MODEL_NAME,
         base_url_hash: "",
-        dimensions: local::DIMENSIONS,
-        cosine_range: LOCAL_COSINE_RANGE,
+        dimensions: local_embedding::DIMENSIONS,
+        cosine_range: local_embedding::COSINE_RANGE,
     };
     embedding_model::find_or_insert(tx, model).await
 }
@@ -365,7 +362,7 @@ async fn replace_vector(
         .filter(of_memory)
         .exec(tx)
         .await?;
-    let vector = memory_vector::to_bytes(&local::embed(content));
+    let vector = memory_vector::to_bytes(&local_embedding::embed(content));
     let model = local_model(tx).await?;
     insert_vector(tx, &model, id, vector, now).await
 }

@@ -7,7 +7,6 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use base::ids::{ConversationId, MembershipId};
-use llm::embeddings::local;
 use recall::entry::RecallScope;
 use recall::index::MemoryIndex;
 use recall::search::{FoundMemory, QueryText, RecallRules, search};
@@ -17,7 +16,6 @@ use crate::db::connect::Db;
 use crate::memories::error::MemoryError;
 use crate::memories::index_cache::MemoryIndexes;
 use crate::memories::memory_settings::MemorySettings;
-use crate::memories::memory_store::LOCAL_COSINE_RANGE;
 use crate::spaces::space;
 
 /// A prompt does not wait longer for its memories.
@@ -100,7 +98,11 @@ fn search_index(
         lineage: request.lineage.clone(),
         history: request.history,
     };
-    let vectors: Vec<Vec<f32>> = request.queries.iter().map(|it| local::embed(it)).collect();
+    let vectors: Vec<Vec<f32>> = request
+        .queries
+        .iter()
+        .map(|it| local_embedding::embed(it))
+        .collect();
     let queries: Vec<QueryText<'_>> = request
         .queries
         .iter()
@@ -110,7 +112,7 @@ fn search_index(
             vector: Some(vector),
         })
         .collect();
-    let of_space = || settings.rules(request.prompt_tokens, LOCAL_COSINE_RANGE);
+    let of_space = || settings.rules(request.prompt_tokens, local_embedding::COSINE_RANGE);
     let rules = request.rules.unwrap_or_else(of_space);
     search(index, &scope, &queries, &rules, should_stop)
 }

@@ -16,7 +16,7 @@
 //! | [`provider_options`] | options of a provider for its API |
 //! | [`demo`] | the built-in demo model |
 //! | [`model_list`], [`discovery`] | lists models, tests a connection, finds model servers on this machine |
-//! | [`embeddings`] | converts texts to vectors, with a provider's model or the local one |
+//! | [`embeddings`] | converts texts to vectors with a provider's model |
 //! | [`tokens`] | counts tokens, and cuts a text at a number of tokens |
 
 pub mod anthropic;

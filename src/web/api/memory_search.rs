@@ -9,7 +9,6 @@ use recall::search::{FoundMemory, RecallRules};
 use crate::app::App;
 use crate::db::reading::page::PageOf;
 use crate::memories::memory::MemoryFilter;
-use crate::memories::memory_store::LOCAL_COSINE_RANGE;
 use crate::memories::prompt_search::RecallRequest;
 use crate::memories::{memory, prompt_search};
 use crate::web::api::memory_bodies::{ListedMemory, because};
@@ -47,7 +46,7 @@ pub async fn search(
             top_k: usize::MAX,
             threshold: SEARCH_THRESHOLD,
             token_budget: i64::MAX,
-            cosine_range: LOCAL_COSINE_RANGE,
+            cosine_range: local_embedding::COSINE_RANGE,
         }),
         prompt_tokens: i64::MAX,
         space: at.space,

@@ -5,6 +5,8 @@
 //! vectors are compared with new ones. Sums are in `f64` and in a fixed order, and no function of
 //! the platform's mathematical library is called. A golden test fixes twenty vectors; a
 //! change of one requires another name of the model.
+//!
+#![doc = include_str!("../README.md")]
 
 use std::borrow::Cow;
 use std::f64::consts::LN_2;
@@ -18,6 +20,9 @@ pub const MODEL_NAME: &str = "troupe-ngram-256";
 
 /// The number of components of a vector.
 pub const DIMENSIONS: usize = 256;
+
+/// The cosines of two texts that count as scores of 0 and 1.
+pub const COSINE_RANGE: (f32, f32) = (0.05, 0.55);
 
 /// The marks before and after a word. Neither can be part of a word.
 const WORD_START: char = '<';
@@ -216,5 +221,5 @@ fn normalize(sums: &[f64; DIMENSIONS]) -> Vec<f32> {
 }
 
 #[cfg(test)]
-#[path = "local_tests.rs"]
+#[path = "local_embedding_tests.rs"]
 mod tests;
