@@ -7,7 +7,7 @@
 //! | [`entry`] | a memory in the index, and the scope of a search |
 //! | [`index`] | all memories of a space, and how it follows changes |
 //! | [`search`] | scores, rank fusion, threshold and selection |
-//! | [`terms`] | the words of a text by which it is found |
+//! | [`terms`] | the words of a text by which it is found, whatever their form |
 //! | [`content`] | normalized texts and their hash |
 //! | [`memory_line`] | a memory as a line of a file |
 //! | [`snippet`] | which message becomes a memory as it is |
@@ -18,5 +18,6 @@ pub mod index;
 pub mod memory_line;
 pub mod search;
 pub mod snippet;
+mod stemming;
 mod stop_words;
 pub mod terms;

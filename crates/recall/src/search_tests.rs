@@ -57,6 +57,20 @@ fn a_memory_with_the_words_of_the_query_is_recalled() {
 }
 
 #[test]
+fn a_memory_with_another_form_of_a_word_is_recalled() {
+    let index = index([
+        memory(1, "Ann: My two dogs are in the bakery."),
+        memory(2, "Bob: The sea was rough last night."),
+    ]);
+
+    let found = found(&index, "Ann's dog", &RecallRules::default());
+
+    assert_eq!(recalled(&found), [1]);
+    assert_eq!(found[0].matched, ["ann", "dog"]);
+    assert_eq!(found[0].text_score, 1.0);
+}
+
+#[test]
 fn a_rare_word_weighs_more_than_a_common_one() {
     let common = (10..40).map(|id| memory(id, "Ann: The harbor is quiet."));
     let index = index(common.chain([memory(1, "Bob: Marigold sails at dawn.")]));

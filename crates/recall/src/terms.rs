@@ -7,12 +7,13 @@ use unicode_script::{Script, UnicodeScript};
 use unicode_segmentation::UnicodeSegmentation;
 
 use crate::content::folded;
+use crate::stemming::{stem, without_possessive};
 use crate::stop_words::is_stop_word;
 
 /// Returns the distinct terms of a text, in the order of their first occurrence, without stop words
-/// and without single letters.
+/// and without single letters. Of several forms of a word, the first one.
 pub fn terms(text: &str) -> Vec<String> {
-    let folded = folded(text);
+    let folded = folded(text).replace('’', "'");
     let mut found = DistinctTerms::default();
     let mut run = String::new();
     let mut run_end = 0;
@@ -25,18 +26,22 @@ pub fn terms(text: &str) -> Vec<String> {
         if is_dense {
             run.push_str(word);
             run_end = at + word.len();
-        } else if word.chars().nth(1).is_some() {
+            continue;
+        }
+        let word = without_possessive(word);
+        if word.chars().nth(1).is_some() {
             found.add(word);
         }
     }
     found.add_pairs(&run);
-    found.0
+    found.terms
 }
 
-/// Returns the hash of a term. It is not stable between versions of the program.
+/// Returns the hash of a term, which all forms of an English word have in common. It is not stable
+/// between versions of the program.
 pub fn term_hash(term: &str) -> u64 {
     let mut hasher = DefaultHasher::new();
-    term.hash(&mut hasher);
+    stem(term).hash(&mut hasher);
     hasher.finish()
 }
 
@@ -57,12 +62,20 @@ fn is_dense(c: char) -> bool {
 }
 
 #[derive(Default)]
-struct DistinctTerms(Vec<String>);
+struct DistinctTerms {
+    terms: Vec<String>,
+    hashes: Vec<u64>,
+}
 
 impl DistinctTerms {
     fn add(&mut self, term: &str) {
-        if !is_stop_word(term) && !self.0.iter().any(|it| it == term) {
-            self.0.push(term.to_owned());
+        if is_stop_word(term) {
+            return;
+        }
+        let hash = term_hash(term);
+        if !self.hashes.contains(&hash) {
+            self.hashes.push(hash);
+            self.terms.push(term.to_owned());
         }
     }
 
@@ -80,7 +93,7 @@ impl DistinctTerms {
 
 #[cfg(test)]
 mod tests {
-    use super::terms;
+    use super::{term_hash, terms};
 
     #[test]
     fn words_are_folded_and_occur_once() {
@@ -89,6 +102,15 @@ mod tests {
             ["lighthouse", "keeper"]
         );
         assert_eq!(terms("Straße STRASSE"), ["strasse"]);
+    }
+
+    #[test]
+    fn the_forms_of_a_word_are_one_term() {
+        assert_eq!(
+            terms("Ann’s ships and the ship of Ann, shipped"),
+            ["ann", "ships"]
+        );
+        assert_eq!(term_hash("ships"), term_hash("ship"));
     }
 
     #[test]
