@@ -19,7 +19,7 @@ const MAX_PINNED: usize = 2;
 const MAX_NEAR_MISSES: usize = 10;
 /// The terms of a query that are used; each is a bit of a [`TermSet`].
 const MAX_TERMS: usize = 64;
-/// The weight of a term that no memory contains, for example "name" in "the name of my dog". It shows
+/// The weight of a term that no memory contains, for example "breed" in "the breed of my dog". It shows
 /// only weakly that the query is about something else.
 const UNKNOWN_TERM_WEIGHT: f32 = 0.4;
 /// The memories that are scored between two checks whether the search must stop.
