@@ -260,9 +260,9 @@ fn dot(a: &[f32], b: &[f32]) -> Option<f32> {
 /// Returns the positions and fused scores of the best memories of both rankings, best first.
 fn fuse(scored: &[ScoredMemory<'_>]) -> Vec<(usize, f32)> {
     let mut fused: HashMap<usize, f32> = HashMap::new();
-    let by_text = |at: usize| Some(scored[at].text_score);
-    let by_vector = |at: usize| scored[at].vector_score;
-    for ranking in [best(scored.len(), by_text), best(scored.len(), by_vector)] {
+    let by_text = |it: &ScoredMemory<'_>| (it.text_score, it.vector_score.unwrap_or(0.0));
+    let by_vector = |it: &ScoredMemory<'_>| (it.vector_score.unwrap_or(0.0), it.text_score);
+    for ranking in [best(scored, by_text), best(scored, by_vector)] {
         for (rank, at) in (1u8..).zip(ranking) {
             *fused.entry(at).or_default() += 1.0 / (RANK_CONSTANT + f32::from(rank));
         }
@@ -275,11 +275,19 @@ fn fuse(scored: &[ScoredMemory<'_>]) -> Vec<(usize, f32)> {
     fused
 }
 
-/// Returns the positions of the memories with the highest scores above 0; of equal ones the newer.
-fn best(n_memories: usize, score: impl Fn(usize) -> Option<f32>) -> Vec<usize> {
-    let positive = (0..n_memories).filter_map(|at| Some((at, score(at).filter(|it| *it > 0.0)?)));
-    let mut found: Vec<(usize, f32)> = positive.collect();
-    let order = |a: &(usize, f32), b: &(usize, f32)| descending(a.1, b.1).then(b.0.cmp(&a.0));
+/// Returns the positions of the memories with the highest first scores above 0. Of equal ones, the
+/// second scores decide: many memories contain only the same name. Then the newer one is first.
+fn best(
+    scored: &[ScoredMemory<'_>],
+    scores: impl Fn(&ScoredMemory<'_>) -> (f32, f32),
+) -> Vec<usize> {
+    type Ranked = (usize, (f32, f32));
+    let all = scored.iter().map(scores).enumerate();
+    let mut found: Vec<Ranked> = all.filter(|(_, scores)| scores.0 > 0.0).collect();
+    let order = |(at, a): &Ranked, (other, b): &Ranked| {
+        let by_score = descending(a.0, b.0).then_with(|| descending(a.1, b.1));
+        by_score.then_with(|| other.cmp(at))
+    };
     if found.len() > MAX_CANDIDATES {
         found.select_nth_unstable_by(MAX_CANDIDATES, order);
         found.truncate(MAX_CANDIDATES);

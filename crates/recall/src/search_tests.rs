@@ -157,6 +157,28 @@ fn each_memory_is_scored_by_the_query_that_fits_it_best() {
 }
 
 #[test]
+fn of_memories_with_the_same_words_the_one_with_the_nearer_vector_is_first() {
+    let index = index([
+        with_vector(1, "Bob: I run for mayor.", [0.8, 0.6]),
+        with_vector(2, "Bob: I sold my van.", [0.6, 0.8]),
+    ]);
+    let query = QueryText {
+        text: "Bob",
+        vector: Some(&[1.0, 0.0]),
+    };
+
+    let found = search(
+        &index,
+        &RecallScope::default(),
+        &[query],
+        &RecallRules::default(),
+        &|| false,
+    );
+
+    assert_eq!(recalled(&found), [1, 2]);
+}
+
+#[test]
 fn importance_decides_between_equal_matches() {
     let important = MemoryEntry {
         importance: 0.9,
