@@ -161,7 +161,8 @@ fn memory_error(error: MemoryError) -> ChatImportError {
     match error {
         MemoryError::Database(error) => ChatImportError::Db(error),
         MemoryError::Io(error) => ChatImportError::Io(error),
-        MemoryError::TaskEnded(error) => ChatImportError::Io(std::io::Error::other(error)),
+        // Only tasks that embed texts run during an import, and no model.
+        other => ChatImportError::Io(std::io::Error::other(other)),
     }
 }
 

@@ -5,7 +5,6 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use base::ids::ConversationId;
-use llm::embeddings::local;
 use recall::entry::{MemoryEntry, RecallScope};
 use recall::search::{QueryText, RecallRules, search};
 use sea_orm::DbErr;
@@ -21,7 +20,6 @@ use crate::memories::learning::extraction_request::RequestBudget;
 use crate::memories::learning::learned_memory::DraftMemory;
 use crate::memories::learning::member_names::MemberNames;
 use crate::memories::learning::snippets;
-use crate::memories::memory_store::LOCAL_COSINE_RANGE;
 use crate::memories::models::memory_models::{MemoryModel, MemoryModelError, MemoryModels};
 use crate::spaces::membership::Model as Membership;
 use crate::spaces::space;
@@ -158,11 +156,12 @@ impl Extraction<'_> {
             top_k: MAX_EXISTING,
             threshold: 0.0,
             token_budget: budget.memories,
-            cosine_range: LOCAL_COSINE_RANGE,
+            cosine_range: local_embedding::COSINE_RANGE,
         };
         // Embedding and searching is CPU work, which must not block streams.
         let work = move || {
-            let vectors: Vec<Vec<f32>> = texts.iter().map(|it| local::embed(it)).collect();
+            let vectors: Vec<Vec<f32>> =
+                texts.iter().map(|it| local_embedding::embed(it)).collect();
             let queries = texts.iter().zip(&vectors).map(|(text, vector)| QueryText {
                 text,
                 vector: Some(vector),

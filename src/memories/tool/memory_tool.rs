@@ -21,7 +21,7 @@ use crate::db::connect::Db;
 use crate::memories::index_cache::MemoryIndexes;
 use crate::memories::memory::{MemoryKind, MemoryOrigin};
 use crate::memories::memory_settings::MemorySettings;
-use crate::memories::memory_store::{LOCAL_COSINE_RANGE, NewMemory, PreparedMemory};
+use crate::memories::memory_store::{NewMemory, PreparedMemory};
 use crate::memories::prompt_search::RecallRequest;
 use crate::memories::tool::memory_action::{MemoryAction, RememberedFact};
 use crate::memories::tool::pending_changes::{PendingChanges, RequestedChange};
@@ -92,7 +92,7 @@ impl MemoryTool {
                 top_k: kind.map_or(top_k, |_| MAX_CANDIDATES),
                 threshold: SEARCH_THRESHOLD,
                 token_budget: i64::MAX,
-                cosine_range: LOCAL_COSINE_RANGE,
+                cosine_range: local_embedding::COSINE_RANGE,
             }),
             prompt_tokens: i64::MAX,
         };

@@ -20,7 +20,6 @@ use crate::conversations::{branching, timeline};
 use crate::db::backend::DbError;
 use crate::memories::memory::{MemoryFilter, MemoryKind};
 use crate::memories::memory_settings::MemorySettings;
-use crate::memories::memory_store::LOCAL_COSINE_RANGE;
 use crate::memories::prompt_search::RecallRequest;
 use crate::memories::{memory, prompt_search};
 use crate::prompt::loading::memory_loader;
@@ -168,7 +167,7 @@ async fn try_recall(
             // The precision of a number between 0 and 1 does not matter.
             threshold: search.threshold as f32,
             token_budget: i64::MAX,
-            cosine_range: LOCAL_COSINE_RANGE,
+            cosine_range: local_embedding::COSINE_RANGE,
         }),
         prompt_tokens: i64::MAX,
     };
