@@ -35,26 +35,33 @@ pub struct NewModel<'a> {
     pub cosine_range: (f32, f32),
 }
 
+/// Returns the row of a model, if it exists.
+///
+/// # Errors
+/// Returns an error when the database fails.
+pub async fn find(db: &impl ConnectionTrait, model: NewModel<'_>) -> Result<Option<Model>, DbErr> {
+    let dimensions = i64::try_from(model.dimensions).unwrap_or(i64::MAX);
+    Entity::find()
+        .filter(Column::Name.eq(model.name))
+        .filter(Column::BaseUrlHash.eq(model.base_url_hash))
+        .filter(Column::Dimensions.eq(dimensions))
+        .one(db)
+        .await
+}
+
 /// Returns the row of a model, which is inserted if it does not exist.
 ///
 /// # Errors
 /// Returns an error when the database fails.
 pub async fn find_or_insert(tx: &impl ConnectionTrait, new: NewModel<'_>) -> Result<Model, DbErr> {
-    let dimensions = i64::try_from(new.dimensions).unwrap_or(i64::MAX);
-    let found = || {
-        Entity::find()
-            .filter(Column::Name.eq(new.name))
-            .filter(Column::BaseUrlHash.eq(new.base_url_hash))
-            .filter(Column::Dimensions.eq(dimensions))
-    };
-    if let Some(row) = found().one(tx).await? {
+    if let Some(row) = find(tx, new).await? {
         return Ok(row);
     }
     let row = ActiveModel {
         id: NotSet,
         name: Set(new.name.to_owned()),
         base_url_hash: Set(new.base_url_hash.to_owned()),
-        dimensions: Set(dimensions),
+        dimensions: Set(i64::try_from(new.dimensions).unwrap_or(i64::MAX)),
         score_low: Set(f64::from(new.cosine_range.0)),
         score_high: Set(f64::from(new.cosine_range.1)),
     };
@@ -63,6 +70,6 @@ pub async fn find_or_insert(tx: &impl ConnectionTrait, new: NewModel<'_>) -> Res
         .on_conflict(OnConflict::new().do_nothing().to_owned())
         .exec_without_returning(tx)
         .await?;
-    let row = found().one(tx).await?;
+    let row = find(tx, new).await?;
     row.ok_or_else(|| DbErr::RecordNotFound("the embedding model".to_owned()))
 }

@@ -14,7 +14,8 @@ use tokio::sync::Mutex;
 use crate::db::connect::Db;
 use crate::memories::error::MemoryError;
 use crate::memories::index_loader::IndexQuery;
-use crate::memories::{index_loader, memory_store};
+use crate::memories::memory_store::LOCAL_MODEL;
+use crate::memories::{embedding_model, index_loader};
 use crate::memory_limited_cache::memory_limited_cache;
 use crate::spaces::space;
 
@@ -63,11 +64,12 @@ impl MemoryIndexes {
         let known = self.indexes.get(&space.id);
         // A row that was deleted without a trace is in no difference.
         let known = known.filter(|it| it.version() >= space.memory_reset_version);
-        let model = memory_store::local_model(db.reader()).await?;
+        // Before the first memory there is no model; its row cannot be inserted while reading.
+        let model = embedding_model::find(db.reader(), LOCAL_MODEL).await?;
         let query = IndexQuery {
             space: space.id,
             after_version: known.as_ref().map(|it| it.version()),
-            model: model.id,
+            model: model.map(|it| it.id),
         };
         let loaded = index_loader::load(db.reader(), query).await?;
         let (known, version) = (known.unwrap_or_default(), space.memory_version);

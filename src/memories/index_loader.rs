@@ -19,8 +19,8 @@ pub struct IndexQuery {
     pub space: SpaceId,
     /// Only memories that changed after this version; `None`: all that are not deleted.
     pub after_version: Option<i64>,
-    /// The model whose vectors are loaded.
-    pub model: EmbeddingModelId,
+    /// The model whose vectors are loaded; `None`: there are no vectors.
+    pub model: Option<EmbeddingModelId>,
 }
 
 #[derive(FromQueryResult)]

@@ -20,6 +20,7 @@ use sea_orm::{
 };
 
 use crate::db::connect::Db;
+use crate::memories::embedding_model::NewModel;
 use crate::memories::memory::{Column, Entity, MemoryKind, MemoryOrigin, Model};
 use crate::memories::{embedding_model, memory, memory_source, memory_vector};
 use crate::spaces::space;
@@ -133,7 +134,7 @@ pub async fn insert(
     }
     let version = space::next_memory_version(tx, space).await?;
     let mut known = list_known(tx, space, &memories).await?;
-    let model = local_model(tx).await?;
+    let model = embedding_model::find_or_insert(tx, LOCAL_MODEL).await?;
     let mut stored = Vec::new();
     for it in memories {
         if !known.insert(it.key()) {
@@ -226,19 +227,13 @@ pub async fn find_by_content(
         .await
 }
 
-/// Returns the row of the local embedding model.
-///
-/// # Errors
-/// Returns an error when the database fails.
-pub async fn local_model(tx: &impl ConnectionTrait) -> Result<embedding_model::Model, DbErr> {
-    let model = embedding_model::NewModel {
-        name: local_embedding::MODEL_NAME,
-        base_url_hash: "",
-        dimensions: local_embedding::DIMENSIONS,
-        cosine_range: local_embedding::COSINE_RANGE,
-    };
-    embedding_model::find_or_insert(tx, model).await
-}
+/// The local embedding model.
+pub const LOCAL_MODEL: NewModel<'static> = NewModel {
+    name: local_embedding::MODEL_NAME,
+    base_url_hash: "",
+    dimensions: local_embedding::DIMENSIONS,
+    cosine_range: local_embedding::COSINE_RANGE,
+};
 
 async fn insert_vector(
     tx: &impl ConnectionTrait,
@@ -363,7 +358,7 @@ async fn replace_vector(
         .exec(tx)
         .await?;
     let vector = memory_vector::to_bytes(&local_embedding::embed(content));
-    let model = local_model(tx).await?;
+    let model = embedding_model::find_or_insert(tx, LOCAL_MODEL).await?;
     insert_vector(tx, &model, id, vector, now).await
 }
 

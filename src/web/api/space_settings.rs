@@ -299,7 +299,7 @@ mod tests {
             (
                 json!({"memory": {"model": {"model": "a"}}}),
                 400,
-                "settings.memory.model",
+                "settings.memory.model.provider_id",
             ),
             (
                 json!({"memory": {"model": {"provider_id": 1, "model": " "}}}),

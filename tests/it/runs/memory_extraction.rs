@@ -180,9 +180,9 @@ on_both! {
     async fn what_is_made_after_the_lease_was_lost_is_not_stored(backend) {
         let app = EngineTest::builder(backend).open().await;
         app.with_fact().await;
-        let late = answer(&[made("The dog is called Pixel.", &[1])]);
+        let (late, cancel) = (answer(&[made("The dog is called Pixel.", &[1])]), CancellationToken::new());
 
-        let ended = app.learn_while(late, &CancellationToken::new(), async || {
+        let ended = app.learn_while(late, &cancel, async || {
             app.facts().await.execute("UPDATE memory_tasks SET status = 'queued', lease = lease + 1").await;
         });
 
@@ -200,7 +200,8 @@ on_both! {
         let said = app.messages().await[0].id;
         let script = answer(&[made("Pixel is a dog.", &[1]), made("Both spoke.", &[1, 2]), made("Ada said hello.", &[2])]);
 
-        let ended = app.learn_while(script, &CancellationToken::new(), async || {
+        let cancel = CancellationToken::new();
+        let ended = app.learn_while(script, &cancel, async || {
             app.engine.set_visibility(app.conversation, said, Visibility::Hidden).await.unwrap();
         });
 
