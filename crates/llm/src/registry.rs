@@ -80,6 +80,12 @@ impl ProviderKind {
         }
     }
 
+    /// Returns whether models of this kind can embed texts.
+    pub fn has_embeddings(self) -> bool {
+        let dialect = self.dialect(ProviderOptions::default());
+        dialect.is_some_and(|it| it.embeddings_path().is_some())
+    }
+
     /// Returns the API of this kind; the demo model has none, because it needs no network.
     fn dialect(self, options: ProviderOptions) -> Option<Arc<dyn Dialect>> {
         let chat = |flavor, tuning| {
@@ -186,6 +192,18 @@ mod tests {
             options: ProviderOptions::default(),
         };
         registry.provider(&spec).map(|it| it.kind())
+    }
+
+    #[test]
+    fn only_some_kinds_have_embeddings() {
+        let kinds = [
+            ProviderKind::OpenaiCompatible,
+            ProviderKind::Openai,
+            ProviderKind::Gemini,
+            ProviderKind::Ollama,
+        ];
+        assert!(kinds.iter().all(|it| it.has_embeddings()));
+        assert!(!ProviderKind::Demo.has_embeddings() && !ProviderKind::Anthropic.has_embeddings());
     }
 
     #[test]

@@ -90,6 +90,16 @@ impl EmbeddingClient {
         self.breaker.state()
     }
 
+    /// Returns how long nothing is sent because of earlier failures; `None` if requests are sent. Zero
+    /// means that the next request is a probe, or that one is under way.
+    pub fn breaker_open_for(&self) -> Option<Duration> {
+        match self.breaker.state() {
+            BreakerState::Closed => None,
+            BreakerState::Open { until } => Some(until.saturating_duration_since(Instant::now())),
+            BreakerState::Probing => Some(Duration::ZERO),
+        }
+    }
+
     /// Returns the vectors of texts, in their order and with the length 1. Each distinct text is
     /// sent once, in requests of at most 64, unless its vector is cached.
     ///

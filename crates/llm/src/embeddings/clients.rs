@@ -32,6 +32,18 @@ struct ClientKey {
     has_cache: bool,
 }
 
+impl ClientKey {
+    fn new(spec: &ProviderSpec, has_cache: bool) -> Self {
+        Self {
+            model: spec.model.clone(),
+            kind: spec.kind,
+            base_url: spec.base_url.clone(),
+            api_key: spec.api_key.clone(),
+            has_cache,
+        }
+    }
+}
+
 impl EmbeddingClients {
     /// Returns clients that call the providers of this registry.
     pub fn new(registry: ProviderRegistry) -> Self {
@@ -53,24 +65,43 @@ impl EmbeddingClients {
         spec: &ProviderSpec,
         has_cache: bool,
     ) -> Result<Arc<EmbeddingClient>, RegistryError> {
-        let key = ClientKey {
-            model: spec.model.clone(),
-            kind: spec.kind,
-            base_url: spec.base_url.clone(),
-            api_key: spec.api_key.clone(),
-            has_cache,
-        };
+        let key = ClientKey::new(spec, has_cache);
         let mut clients = self.clients.lock();
         if let Some(at) = clients.iter().position(|(known, _)| *known == key) {
             clients[..=at].rotate_right(1);
             return Ok(Arc::clone(&clients[0].1));
         }
-        let endpoint = self.registry.endpoint(spec)?;
-        let client = EmbeddingClient::new(endpoint, spec.model.clone(), has_cache)?;
-        let client = Arc::new(client);
+        let client = Arc::new(self.create(spec, has_cache)?);
         clients.truncate(MAX_CLIENTS - 1);
         clients.insert(0, (key, Arc::clone(&client)));
         Ok(client)
+    }
+
+    /// Returns the client for the model of these settings, if it was used lately. Other clients stay
+    /// as they are.
+    pub fn find(&self, spec: &ProviderSpec, has_cache: bool) -> Option<Arc<EmbeddingClient>> {
+        let key = ClientKey::new(spec, has_cache);
+        let clients = self.clients.lock();
+        let found = clients.iter().find(|(known, _)| *known == key);
+        found.map(|(_, it)| Arc::clone(it))
+    }
+
+    /// Creates a client that nobody else uses, for example to test settings: its circuit breaker is
+    /// closed, and its outcomes affect no other client.
+    ///
+    /// # Errors
+    /// As [`EmbeddingClients::client`].
+    pub fn create(
+        &self,
+        spec: &ProviderSpec,
+        has_cache: bool,
+    ) -> Result<EmbeddingClient, RegistryError> {
+        let endpoint = self.registry.endpoint(spec)?;
+        Ok(EmbeddingClient::new(
+            endpoint,
+            spec.model.clone(),
+            has_cache,
+        )?)
     }
 
     /// Returns the clients, for example for metrics of their circuit breakers.
