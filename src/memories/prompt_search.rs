@@ -110,6 +110,7 @@ fn search_index(
         .map(|(text, vector)| QueryText {
             text,
             vector: Some(vector),
+            second: None,
         })
         .collect();
     let of_space = || settings.rules(request.prompt_tokens, local_embedding::COSINE_RANGE);

@@ -1,7 +1,7 @@
 //! Measures how long a search takes in spaces with 1,000, 10,000 and 100,000 memories, for two queries
-//! with vectors of 256 dimensions, and what an index with these memories costs in memory. Goals: at most
-//! 5 ms with 1,000 memories and 50 ms with 100,000. Nothing is asserted, because results on a busy
-//! machine are not valid.
+//! with vectors of 256 dimensions, without and with second vectors of 1,536, and what an index with these
+//! memories costs in memory. Goals without second vectors: at most 5 ms with 1,000 memories and 50 ms with
+//! 100,000. Nothing is asserted, because results on a busy machine are not valid.
 
 // A benchmark prints its results and panics on errors.
 #![allow(clippy::print_stdout, clippy::unwrap_used)]
@@ -12,9 +12,11 @@ use std::time::{Duration, Instant};
 use base::ids::MemoryId;
 use recall::entry::{MemoryEntry, RecallScope};
 use recall::index::{MemoryChange, MemoryIndex};
-use recall::search::{QueryText, RecallRules, search};
+use recall::quantized_vector::QuantizedVector;
+use recall::search::{QueryText, RecallRules, SecondVector, search};
 
 const DIMENSIONS: usize = 256;
+const SECOND_DIMENSIONS: usize = 1_536;
 const ROUNDS: usize = 21;
 const WORDS: [&str; 24] = [
     "harbor", "lantern", "keeper", "storm", "captain", "letter", "garden", "violin", "winter",
@@ -23,12 +25,14 @@ const WORDS: [&str; 24] = [
 ];
 
 fn main() {
-    for n in [1_000, 10_000, 100_000] {
-        let index = index(n);
-        let mut times: Vec<Duration> = (0..ROUNDS).map(|round| measure(&index, round)).collect();
+    let sizes = [1_000, 10_000, 100_000].into_iter();
+    for (n, has_second) in sizes.flat_map(|n| [(n, false), (n, true)]) {
+        let index = index(n, has_second);
+        let measure = |round| measure(&index, round, has_second);
+        let mut times: Vec<Duration> = (0..ROUNDS).map(measure).collect();
         times.sort_unstable();
         println!(
-            "{n:>7} memories: median {:>6.2} ms, slowest {:>6.2} ms, index {:>5.1} MB",
+            "{n:>7} memories, second vectors: {has_second:>5}: median {:>6.2} ms, slowest {:>6.2} ms, index {:>5.1} MB",
             times[ROUNDS / 2].as_secs_f64() * 1_000.0,
             times[ROUNDS - 1].as_secs_f64() * 1_000.0,
             index.n_bytes() as f64 / 1e6
@@ -36,21 +40,30 @@ fn main() {
     }
 }
 
-fn measure(index: &MemoryIndex, round: usize) -> Duration {
+fn measure(index: &MemoryIndex, round: usize, has_second: bool) -> Duration {
     let newest = sentence(7 * round);
     let recent = (0..4)
         .map(|n| sentence(7 * round + n))
         .collect::<Vec<_>>()
         .join("\n");
-    let vectors = [vector(round), vector(round + 1)];
+    let vectors = [round, round + 1].map(|n| vector(n, DIMENSIONS));
+    let quantized = [round, round + 1].map(second_vector);
+    let second = |at: usize| {
+        has_second.then(|| SecondVector {
+            vector: &quantized[at],
+            cosine_range: (0.0, 1.0),
+        })
+    };
     let queries = [
         QueryText {
             text: &newest,
             vector: Some(&vectors[0]),
+            second: second(0),
         },
         QueryText {
             text: &recent,
             vector: Some(&vectors[1]),
+            second: second(1),
         },
     ];
     let began = Instant::now();
@@ -64,10 +77,11 @@ fn measure(index: &MemoryIndex, round: usize) -> Duration {
     began.elapsed()
 }
 
-fn index(n: usize) -> MemoryIndex {
+fn index(n: usize, has_second: bool) -> MemoryIndex {
     let memories = (0..n).map(|n| {
         MemoryChange::Stored(MemoryEntry {
-            vector: Some(vector(n).into()),
+            vector: Some(vector(n, DIMENSIONS).into()),
+            second_vector: has_second.then(|| second_vector(n)),
             tokens: 30,
             ..MemoryEntry::new(MemoryId(i64::try_from(n).unwrap()), &sentence(n))
         })
@@ -82,10 +96,14 @@ fn sentence(n: usize) -> String {
     format!("Ann: {} name{}", words.join(" "), n % 1_000)
 }
 
+fn second_vector(n: usize) -> QuantizedVector {
+    QuantizedVector::new(&vector(n, SECOND_DIMENSIONS))
+}
+
 /// A vector of length 1 that depends on `n`.
-fn vector(n: usize) -> Vec<f32> {
+fn vector(n: usize, dimensions: usize) -> Vec<f32> {
     let mut state = n as u32 ^ 0x9e37_79b9;
-    let numbers = (0..DIMENSIONS).map(|_| {
+    let numbers = (0..dimensions).map(|_| {
         // Xorshift.
         state ^= state << 13;
         state ^= state >> 17;

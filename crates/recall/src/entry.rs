@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use base::ids::{ConversationId, MembershipId, MemoryId};
 
+use crate::quantized_vector::QuantizedVector;
 use crate::terms::{term_hash, terms};
 
 /// A memory with what a search needs.
@@ -24,8 +25,10 @@ pub struct MemoryEntry {
     /// When it was recalled last, in milliseconds since 1970; 0: never.
     pub last_recalled_at: i64,
     pub content: String,
-    /// Its embedding, of length 1; `None` if it has none of the current model.
+    /// Its embedding by the model that every memory has, of length 1.
     pub vector: Option<Box<[f32]>>,
+    /// Its embedding by another model, of length 1, if it has one yet.
+    pub second_vector: Option<QuantizedVector>,
     /// The hashes of the terms of `content`.
     pub terms: Box<[u64]>,
 }
@@ -42,7 +45,7 @@ pub struct MemorySource {
 }
 
 impl MemoryEntry {
-    /// Creates a memory of everyone, without source and vector.
+    /// Creates a memory of everyone, without source and vectors.
     pub fn new(id: MemoryId, content: &str) -> Self {
         Self {
             id,
@@ -55,6 +58,7 @@ impl MemoryEntry {
             last_recalled_at: 0,
             content: content.to_owned(),
             vector: None,
+            second_vector: None,
             terms: terms(content).iter().map(|it| term_hash(it)).collect(),
         }
     }
@@ -62,8 +66,10 @@ impl MemoryEntry {
     /// Returns its approximate size in memory, in bytes.
     pub fn n_bytes(&self) -> usize {
         let vector = self.vector.as_ref().map_or(0, |it| size_of_val(&**it));
+        let second = self.second_vector.as_ref().map_or(0, |it| it.n_bytes());
         let audience = self.audience.as_ref().map_or(0, |it| size_of_val(&**it));
-        size_of::<Self>() + self.content.len() + size_of_val(&*self.terms) + vector + audience
+        let lists = size_of_val(&*self.terms) + vector + second + audience;
+        size_of::<Self>() + self.content.len() + lists
     }
 }
 

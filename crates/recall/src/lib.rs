@@ -6,6 +6,7 @@
 //! | --- | --- |
 //! | [`entry`] | a memory in the index, and the scope of a search |
 //! | [`index`] | all memories of a space, and how it follows changes |
+//! | [`quantized_vector`] | a vector with one byte for each component |
 //! | [`search`] | scores, rank fusion, threshold and selection |
 //! | [`terms`] | the words of a text by which it is found, whatever their form |
 //! | [`content`] | normalized texts and their hash |
@@ -16,6 +17,7 @@ pub mod content;
 pub mod entry;
 pub mod index;
 pub mod memory_line;
+pub mod quantized_vector;
 pub mod search;
 pub mod snippet;
 mod stemming;

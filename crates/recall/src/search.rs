@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use crate::entry::{MemoryEntry, RecallScope};
 use crate::index::MemoryIndex;
+use crate::quantized_vector::QuantizedVector;
 use crate::terms::{term_hash, terms};
 
 /// The best memories of each ranking that are fused.
@@ -31,6 +32,17 @@ pub struct QueryText<'a> {
     pub text: &'a str,
     /// Of length 1; compared only with vectors of as many dimensions.
     pub vector: Option<&'a [f32]>,
+    /// Compared with the memories that have a vector of its model, too; the others are compared by
+    /// the first vector.
+    pub second: Option<SecondVector<'a>>,
+}
+
+/// The vector of a query by another embedding model.
+#[derive(Clone, Copy, Debug)]
+pub struct SecondVector<'a> {
+    pub vector: &'a QuantizedVector,
+    /// The cosines of this model that count as a vector score of 0 and of 1.
+    pub cosine_range: (f32, f32),
 }
 
 /// What a search recalls.
@@ -42,7 +54,8 @@ pub struct RecallRules {
     pub threshold: f32,
     /// The maximum number of tokens.
     pub token_budget: i64,
-    /// The cosines that count as a vector score of 0 and of 1, which depend on the embedding model.
+    /// The cosines of the first vectors that count as a vector score of 0 and of 1, which depend on the
+    /// embedding model.
     pub cosine_range: (f32, f32),
 }
 
@@ -146,6 +159,7 @@ struct PreparedQuery<'a> {
     /// The last six bits of the hashes: most terms of a memory are in no query, and are skipped.
     hash_ends: u64,
     vector: Option<&'a [f32]>,
+    second: Option<SecondVector<'a>>,
 }
 
 impl<'a> PreparedQuery<'a> {
@@ -160,6 +174,7 @@ impl<'a> PreparedQuery<'a> {
             bits,
             terms,
             vector: query.vector,
+            second: query.second,
         }
     }
 
@@ -174,9 +189,19 @@ impl<'a> PreparedQuery<'a> {
         })
     }
 
-    fn vector_score(&self, memory: &MemoryEntry, (low, high): (f32, f32)) -> Option<f32> {
+    /// Returns the score by the second vectors, or by the first ones if either has no second one.
+    fn vector_score(&self, memory: &MemoryEntry, cosine_range: (f32, f32)) -> Option<f32> {
+        if let Some(score) = self.second_score(memory) {
+            return Some(score);
+        }
         let cosine = dot(self.vector?, memory.vector.as_deref()?)?;
-        Some(((cosine - low) / (high - low)).clamp(0.0, 1.0))
+        Some(to_score(cosine, cosine_range))
+    }
+
+    fn second_score(&self, memory: &MemoryEntry) -> Option<f32> {
+        let second = self.second?;
+        let cosine = second.vector.dot(memory.second_vector.as_ref()?)?;
+        Some(to_score(cosine, second.cosine_range))
     }
 
     /// Raises the text scores of the memories that fit this query better than earlier ones.
@@ -213,6 +238,10 @@ impl<'a> PreparedQuery<'a> {
     fn names(&self, set: TermSet) -> Vec<String> {
         bits_of(set).map(|n| self.terms[n].clone()).collect()
     }
+}
+
+fn to_score(cosine: f32, (low, high): (f32, f32)) -> f32 {
+    ((cosine - low) / (high - low)).clamp(0.0, 1.0)
 }
 
 /// Returns the bit that stands for the last six bits of a hash.

@@ -4,9 +4,10 @@ use std::cell::Cell;
 
 use base::ids::{MembershipId, MemoryId};
 
-use super::{FoundMemory, QueryText, RecallRules, STOP_CHECK_INTERVAL, dot, search};
+use super::{FoundMemory, QueryText, RecallRules, STOP_CHECK_INTERVAL, SecondVector, dot, search};
 use crate::entry::{MemoryEntry, RecallScope};
 use crate::index::{MemoryChange, MemoryIndex};
+use crate::quantized_vector::QuantizedVector;
 
 fn index(entries: impl IntoIterator<Item = MemoryEntry>) -> MemoryIndex {
     MemoryIndex::default().with_changes(1, entries.into_iter().map(MemoryChange::Stored))
@@ -27,7 +28,11 @@ fn with_vector(id: i64, content: &str, vector: [f32; 2]) -> MemoryEntry {
 }
 
 fn found(index: &MemoryIndex, text: &str, rules: &RecallRules) -> Vec<FoundMemory> {
-    let query = QueryText { text, vector: None };
+    let query = QueryText {
+        text,
+        vector: None,
+        second: None,
+    };
     search(index, &RecallScope::default(), &[query], rules, &|| false)
 }
 
@@ -91,6 +96,7 @@ fn a_vector_finds_what_shares_no_word_with_the_query() {
     let query = QueryText {
         text: "dog",
         vector: Some(&[0.8, 0.6]),
+        second: None,
     };
 
     let found = search(
@@ -115,6 +121,7 @@ fn a_cosine_is_mapped_to_the_range_of_its_model() {
         let query = QueryText {
             text: "dog",
             vector: Some(&[0.6, 0.8]),
+            second: None,
         };
         let rules = RecallRules {
             cosine_range,
@@ -138,12 +145,52 @@ fn vectors_of_another_model_are_not_compared() {
 }
 
 #[test]
+fn second_vectors_are_compared_where_both_sides_have_one() {
+    let with_second = |id, vector: &[f32]| MemoryEntry {
+        second_vector: Some(QuantizedVector::new(vector)),
+        ..with_vector(id, "hound", [0.0, 1.0])
+    };
+    let index = index([
+        with_second(1, &[1.0, 0.0, 0.0]),
+        // Of a model with other dimensions.
+        with_second(2, &[1.0, 0.0]),
+        with_vector(3, "hound", [0.8, 0.6]),
+    ]);
+    let vector = QuantizedVector::new(&[0.5, 0.5, 0.5]);
+    let score = |id: i64, second| {
+        let query = QueryText {
+            text: "dog",
+            vector: Some(&[1.0, 0.0]),
+            second,
+        };
+        let rules = RecallRules::default();
+        let found = search(&index, &RecallScope::default(), &[query], &rules, &|| false);
+        let found = found.into_iter().find(|it| it.memory.id.0 == id);
+        found.and_then(|it| it.vector_score)
+    };
+    let second = SecondVector {
+        vector: &vector,
+        cosine_range: (0.0, 0.5),
+    };
+
+    let first = score(1, Some(second)).unwrap();
+    assert!((first - 1.0).abs() < 0.02, "{first}");
+    assert_eq!(score(2, Some(second)), None);
+    assert_eq!(score(3, Some(second)), Some(0.8));
+    assert_eq!((score(1, None), score(3, None)), (None, Some(0.8)));
+}
+
+#[test]
 fn each_memory_is_scored_by_the_query_that_fits_it_best() {
     let index = index([
         memory(1, "Ann: My dog is called Pixel."),
         memory(2, "Bob: The lighthouse burned down."),
     ]);
-    let query = |text| QueryText { text, vector: None };
+    let query = |text| QueryText {
+        text,
+        vector: None,
+        second: None,
+    };
 
     let found = search(
         &index,
@@ -267,6 +314,7 @@ fn a_search_stops_when_it_should() {
     let query = QueryText {
         text: "dog",
         vector: None,
+        second: None,
     };
 
     let found = search(
