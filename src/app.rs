@@ -30,6 +30,8 @@ use crate::db::clock_offset;
 use crate::db::connect::{Db, DbOptions};
 use crate::db::sqlite::ownership::Ownership;
 use crate::db::sqlite::{file_lock, file_permissions, ownership};
+use crate::memories::embedding::embedding_job::EmbeddingJob;
+use crate::memories::embedding::memory_embedding::MemoryEmbedder;
 use crate::memories::learning::learning_job::LearningJob;
 use crate::memories::learning::message_learning::LearningServices;
 use crate::memories::models::memory_models::MemoryModels;
@@ -73,6 +75,8 @@ pub struct App {
     pub learning: LearningJob,
     /// Model calls for memories and summaries.
     pub memory_models: MemoryModels,
+    /// Makes the vectors of memories.
+    pub embedding: EmbeddingJob,
     /// HTTP client for addresses that members give.
     pub web: WebFetcher,
     /// Operations behind `/v1/responses`.
@@ -128,11 +132,7 @@ impl App {
         clock_offset::measure(&db, &clock).await;
         seed_providers(&config, &db, &sealer, &clock).await?;
 
-        let models = ProviderFactory {
-            registry: ProviderRegistry::new(egress, TYPING_SPEED),
-            cipher: sealer,
-            metrics: ProviderMetrics::default(),
-        };
+        let models = ProviderFactory::new(ProviderRegistry::new(egress, TYPING_SPEED), sealer);
         let hub = Hub::with_bus(cluster::create_bus(&config));
         let shutdown = Shutdown::new();
         let heartbeat = config.run_heartbeat;
@@ -171,6 +171,16 @@ impl App {
                 stale_after: config.run_stale_after,
             },
             shutdown.clone(),
+        );
+        let embedding = EmbeddingJob::new(
+            MemoryEmbedder {
+                db: db.clone(),
+                clock: clock.clone(),
+                models: models.clone(),
+                shutdown: shutdown.clone(),
+            },
+            engine.context().node.clone(),
+            (config.run_heartbeat, config.run_stale_after),
         );
         let presence = Presence::start(hub.clone(), &shutdown);
         let typing = Typing::start(hub.clone(), clock.clone(), &shutdown);
@@ -225,6 +235,7 @@ impl App {
             imports,
             learning,
             memory_models,
+            embedding,
             responses,
             web,
             models,

@@ -51,6 +51,7 @@ mod m20261127_000074_tokens_of_conversations;
 mod m20261127_000075_memories;
 mod m20261127_000076_prompt_starts;
 mod m20261127_000077_conversation_summaries;
+mod m20261127_000078_embedding_models_of_spaces;
 
 /// The steps, in order.
 pub struct Migrator;
@@ -102,6 +103,7 @@ impl MigratorTrait for Migrator {
             Box::new(m20261127_000075_memories::Migration),
             Box::new(m20261127_000076_prompt_starts::Migration),
             Box::new(m20261127_000077_conversation_summaries::Migration),
+            Box::new(m20261127_000078_embedding_models_of_spaces::Migration),
         ]
     }
 }

@@ -26,6 +26,14 @@ pub enum Relation {}
 
 impl ActiveModelBehavior for ActiveModel {}
 
+impl Model {
+    /// Returns the cosines that count as scores of 0 and 1.
+    pub fn cosine_range(&self) -> (f32, f32) {
+        // The precision of a limit between two similarities does not matter.
+        (self.score_low as f32, self.score_high as f32)
+    }
+}
+
 /// A model by what identifies it, with its range of cosines.
 #[derive(Clone, Copy, Debug)]
 pub struct NewModel<'a> {
@@ -39,7 +47,7 @@ pub struct NewModel<'a> {
 ///
 /// # Errors
 /// Returns an error when the database fails.
-pub async fn find(db: &impl ConnectionTrait, model: NewModel<'_>) -> Result<Option<Model>, DbErr> {
+pub async fn find_by_name(db: &impl ConnectionTrait, model: NewModel<'_>) -> Result<Option<Model>, DbErr> {
     let dimensions = i64::try_from(model.dimensions).unwrap_or(i64::MAX);
     Entity::find()
         .filter(Column::Name.eq(model.name))
@@ -47,6 +55,22 @@ pub async fn find(db: &impl ConnectionTrait, model: NewModel<'_>) -> Result<Opti
         .filter(Column::Dimensions.eq(dimensions))
         .one(db)
         .await
+}
+
+/// Returns a row.
+///
+/// # Errors
+/// Returns an error when the database fails.
+pub async fn find(db: &impl ConnectionTrait, id: EmbeddingModelId) -> Result<Option<Model>, DbErr> {
+    Entity::find_by_id(id).one(db).await
+}
+
+/// Returns all rows, of which an installation has few.
+///
+/// # Errors
+/// Returns an error when the database fails.
+pub async fn list(db: &impl ConnectionTrait) -> Result<Vec<Model>, DbErr> {
+    Entity::find().all(db).await
 }
 
 /// Returns the row of a model, which is inserted if it does not exist.

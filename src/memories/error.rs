@@ -26,4 +26,7 @@ pub enum MemoryError {
     Canceled,
     #[error("the file of memories could not be read or written")]
     Io(#[from] std::io::Error),
+    /// A prompt does not wait longer.
+    #[error("the memories took too long")]
+    TimedOut,
 }

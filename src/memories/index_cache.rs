@@ -3,15 +3,19 @@
 //! **Invariant:** an index is used only if it has at least the version that the row of the space has. A newer
 //! version is loaded as the difference, unless a memory was deleted without a trace since; so a
 //! change on any node is effective as soon as it is committed.
+//!
+//! **Invariant:** an index says of which provider's model its second vectors are. When the model of a
+//! space changes, all its memories are loaded again.
 
 use std::sync::Arc;
 
-use base::ids::SpaceId;
+use base::ids::{EmbeddingModelId, SpaceId};
 use moka::sync::Cache;
 use recall::index::MemoryIndex;
 use tokio::sync::Mutex;
 
 use crate::db::connect::Db;
+use crate::memories::embedding::query_embedding::QueryEmbedder;
 use crate::memories::error::MemoryError;
 use crate::memories::index_loader::IndexQuery;
 use crate::memories::memory_store::LOCAL_MODEL;
@@ -24,26 +28,35 @@ const MAX_BYTES: u64 = 256 * 1024 * 1024;
 /// Loads of different spaces rarely wait for each other.
 const N_LOCKS: usize = 64;
 
+/// The memories of a space.
+#[derive(Clone, Debug, Default)]
+pub struct SpaceIndex {
+    pub memories: MemoryIndex,
+    /// The model of the second vectors; `None`: there are none.
+    pub second_model: Option<EmbeddingModelId>,
+}
+
 /// The indexes of a node. Cheap to clone; clones share state.
 #[derive(Clone)]
 pub struct MemoryIndexes {
-    indexes: Cache<SpaceId, Arc<MemoryIndex>>,
+    /// Embeds what is searched for in the indexes.
+    pub queries: QueryEmbedder,
+    indexes: Cache<SpaceId, Arc<SpaceIndex>>,
     /// Held while a space is loaded, so that concurrent searches load it once.
     loading: Arc<[Mutex<()>; N_LOCKS]>,
 }
 
-impl Default for MemoryIndexes {
+impl MemoryIndexes {
     /// Creates an empty cache.
-    fn default() -> Self {
-        let n_bytes = |_: &SpaceId, index: &Arc<MemoryIndex>| index.n_bytes();
+    pub fn new(queries: QueryEmbedder) -> Self {
+        let n_bytes = |_: &SpaceId, index: &Arc<SpaceIndex>| index.memories.n_bytes();
         Self {
+            queries,
             indexes: memory_limited_cache(MAX_BYTES, n_bytes),
             loading: Arc::new(std::array::from_fn(|_| Mutex::default())),
         }
     }
-}
 
-impl MemoryIndexes {
     /// Returns the index of a space as of the version in its row.
     ///
     /// # Errors
@@ -52,7 +65,7 @@ impl MemoryIndexes {
         &self,
         db: &Db,
         space: &space::Model,
-    ) -> Result<Arc<MemoryIndex>, MemoryError> {
+    ) -> Result<Arc<SpaceIndex>, MemoryError> {
         if let Some(index) = self.find_current(space) {
             return Ok(index);
         }
@@ -63,25 +76,30 @@ impl MemoryIndexes {
         }
         let known = self.indexes.get(&space.id);
         // A row that was deleted without a trace is in no difference.
-        let known = known.filter(|it| it.version() >= space.memory_reset_version);
+        let known = known.filter(|it| it.memories.version() >= space.memory_reset_version);
+        let known = known.filter(|it| it.second_model == space.embedding_model_id);
         // Before the first memory there is no model; its row cannot be inserted while reading.
-        let model = embedding_model::find(db.reader(), LOCAL_MODEL).await?;
+        let model = embedding_model::find_by_name(db.reader(), LOCAL_MODEL).await?;
         let query = IndexQuery {
             space: space.id,
-            after_version: known.as_ref().map(|it| it.version()),
+            after_version: known.as_ref().map(|it| it.memories.version()),
             model: model.map(|it| it.id),
+            second_model: space.embedding_model_id,
         };
         let loaded = index_loader::load(db.reader(), query).await?;
         let (known, version) = (known.unwrap_or_default(), space.memory_version);
-        let build = move || known.with_changes(version, loaded.into_changes());
+        let build = move || SpaceIndex {
+            memories: known.memories.with_changes(version, loaded.into_changes()),
+            second_model: query.second_model,
+        };
         let index = Arc::new(tokio::task::spawn_blocking(build).await?);
         self.indexes.insert(space.id, index.clone());
         Ok(index)
     }
 
-    fn find_current(&self, space: &space::Model) -> Option<Arc<MemoryIndex>> {
+    fn find_current(&self, space: &space::Model) -> Option<Arc<SpaceIndex>> {
         let index = self.indexes.get(&space.id);
         // A newer one has what was stored since the row of the space was read.
-        index.filter(|it| it.version() >= space.memory_version)
+        index.filter(|it| it.memories.version() >= space.memory_version)
     }
 }

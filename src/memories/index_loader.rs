@@ -5,11 +5,13 @@ use std::collections::HashMap;
 use base::ids::{ConversationId, EmbeddingModelId, MembershipId, MemoryId, SpaceId};
 use recall::entry::{MemoryEntry, MemorySource};
 use recall::index::MemoryChange;
+use recall::quantized_vector::QuantizedVector;
 use sea_orm::sea_query::{Expr, ExprTrait, Query, SelectStatement, SimpleExpr};
 use sea_orm::{ConnectionTrait, DbErr, FromQueryResult};
 
 use crate::conversations::conversation;
 use crate::conversations::conversation::ConversationKind;
+use crate::memories::embedding::vector_store;
 use crate::memories::memory::{Column, Entity, MemoryOrigin};
 use crate::memories::{memory_audience, memory_vector};
 
@@ -19,8 +21,10 @@ pub struct IndexQuery {
     pub space: SpaceId,
     /// Only memories that changed after this version; `None`: all that are not deleted.
     pub after_version: Option<i64>,
-    /// The model whose vectors are loaded; `None`: there are no vectors.
+    /// The model whose vectors every memory has; `None`: there are no vectors.
     pub model: Option<EmbeddingModelId>,
+    /// The provider's model of the space.
+    pub second_model: Option<EmbeddingModelId>,
 }
 
 #[derive(FromQueryResult)]
@@ -46,6 +50,7 @@ struct IndexRow {
 pub struct LoadedMemories {
     rows: Vec<IndexRow>,
     audiences: HashMap<MemoryId, Vec<MembershipId>>,
+    second_vectors: HashMap<MemoryId, QuantizedVector>,
 }
 
 /// Loads the changes of the memories of a space.
@@ -63,7 +68,17 @@ pub async fn load(db: &impl ConnectionTrait, query: IndexQuery) -> Result<Loaded
         true => memory_audience::load_for_space(db, query.space).await?,
         false => HashMap::new(),
     };
-    Ok(LoadedMemories { rows, audiences })
+    let second_vectors = match query.second_model {
+        Some(model) => {
+            vector_store::load_quantized(db, query.space, model, query.after_version).await?
+        }
+        None => HashMap::new(),
+    };
+    Ok(LoadedMemories {
+        rows,
+        audiences,
+        second_vectors,
+    })
 }
 
 impl LoadedMemories {
@@ -73,7 +88,11 @@ impl LoadedMemories {
             true => MemoryChange::Removed(row.id),
             false => {
                 let audience = self.audiences.remove(&row.id);
-                MemoryChange::Stored(row.into_entry(audience))
+                let second_vector = self.second_vectors.remove(&row.id);
+                MemoryChange::Stored(MemoryEntry {
+                    second_vector,
+                    ..row.into_entry(audience)
+                })
             }
         });
         changes.collect()

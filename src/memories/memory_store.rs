@@ -20,6 +20,7 @@ use sea_orm::{
 };
 
 use crate::db::connect::Db;
+use crate::memories::embedding::embedding_task;
 use crate::memories::embedding_model::NewModel;
 use crate::memories::memory::{Column, Entity, MemoryKind, MemoryOrigin, Model};
 use crate::memories::{embedding_model, memory, memory_source, memory_vector};
@@ -132,7 +133,8 @@ pub async fn insert(
     if memories.is_empty() {
         return Ok(Vec::new());
     }
-    let version = space::next_memory_version(tx, space).await?;
+    let locked = space::begin_memory_change(tx, space).await?;
+    let version = locked.memory_version;
     let mut known = list_known(tx, space, &memories).await?;
     let model = embedding_model::find_or_insert(tx, LOCAL_MODEL).await?;
     let mut stored = Vec::new();
@@ -183,6 +185,9 @@ pub async fn insert(
         insert_vector(tx, &model, row.id, vector, now).await?;
         insert_sources(tx, row.id, messages).await?;
         stored.push(row);
+    }
+    if !stored.is_empty() {
+        embedding_task::request(tx, &locked, now).await?;
     }
     Ok(stored)
 }
@@ -316,7 +321,7 @@ async fn update_in(
     (by, expected_version): (UserId, i64),
     now: Timestamp,
 ) -> Result<Option<MemoryUpdate>, DbErr> {
-    let version = space::next_memory_version(tx, space).await?;
+    let locked = space::begin_memory_change(tx, space).await?;
     let Some(mut row) = memory::find_in_space(tx, space, id).await? else {
         return Ok(None);
     };
@@ -332,7 +337,8 @@ async fn update_in(
         row.content_hash = content::content_hash(&content);
         row.token_count = line_tokens(&content);
         row.edited_by = Some(by);
-        replace_vector(tx, id, &content, now).await?;
+        replace_vectors(tx, id, &content, now).await?;
+        embedding_task::request(tx, &locked, now).await?;
         row.content = content;
     }
     row.kind = change.kind.unwrap_or(row.kind);
@@ -340,13 +346,14 @@ async fn update_in(
     row.is_pinned = change.is_pinned.unwrap_or(row.is_pinned);
     row.about_membership_id = change.about.unwrap_or(row.about_membership_id);
     row.version += 1;
-    row.space_version = version;
+    row.space_version = locked.memory_version;
     row.updated_at = now;
     let row = row.into_active_model().reset_all();
     row.update(tx).await.map(MemoryUpdate::Updated).map(Some)
 }
 
-async fn replace_vector(
+/// Replaces the vectors of a memory by the local one of another content.
+async fn replace_vectors(
     tx: &impl ConnectionTrait,
     id: MemoryId,
     content: &str,

@@ -10,6 +10,7 @@ use sea_orm::{ColumnTrait, ConnectionTrait, DbErr, EntityTrait, QueryFilter, Que
 
 use crate::conversations::message;
 use crate::conversations::message::Visibility;
+use crate::memories::embedding::embedding_task;
 use crate::memories::memory::{Column, Entity, Model};
 use crate::memories::{memory_deletion, memory_source, memory_store};
 use crate::spaces::space;
@@ -48,7 +49,8 @@ pub async fn apply(
     let shared = list_shared(tx, message).await?;
     let is_shared = |it: &Model| shared.contains(&it.id);
     let is_stored = |it: &Model| it.deleted_at.is_none();
-    let version = space::next_memory_version(tx, space).await?;
+    let locked = space::begin_memory_change(tx, space).await?;
+    let version = locked.memory_version;
     match change {
         MessageChange::Hidden => {
             // What people keep stays if something else says it, too.
@@ -68,6 +70,8 @@ pub async fn apply(
         }
         MessageChange::Restored => {
             restore(tx, &made, version).await?;
+            // The model of the space may have changed while they were deleted.
+            embedding_task::request(tx, &locked, now).await?;
             return Ok(None);
         }
     }

@@ -5,10 +5,12 @@
 //! [`learning`] makes memories from them later, outside of any reply, with the model of the space
 //! ([`models`]) if it has one. [`prompt_search`] finds the memories of a prompt in the index that a
 //! node keeps for each space ([`index_cache`]). Characters search and change them by the tool in
-//! [`tool`]. [`summaries`] stand for the older messages of long conversations.
+//! [`tool`]. [`summaries`] stand for the older messages of long conversations. A provider's model may embed the memories as
+//! well ([`embedding`]).
 //!
 //! **Invariant:** every query names a space, and no result is of another one.
 
+pub mod embedding;
 pub mod embedding_model;
 pub mod error;
 pub mod index_cache;

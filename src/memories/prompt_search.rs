@@ -1,5 +1,5 @@
 //! Finds the memories for a prompt, within a time limit. A failure costs the memories, never the
-//! prompt.
+//! prompt; if only the provider's model fails, they are found by words and local vectors.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -8,18 +8,20 @@ use std::time::Duration;
 
 use base::ids::{ConversationId, MembershipId};
 use recall::entry::RecallScope;
-use recall::index::MemoryIndex;
 use recall::search::{FoundMemory, QueryText, RecallRules, search};
 use tokio::time::timeout;
 
 use crate::db::connect::Db;
+use crate::memories::embedding::query_embedding::QueryVectors;
 use crate::memories::error::MemoryError;
-use crate::memories::index_cache::MemoryIndexes;
+use crate::memories::index_cache::{MemoryIndexes, SpaceIndex};
 use crate::memories::memory_settings::MemorySettings;
 use crate::spaces::space;
 
-/// A prompt does not wait longer for its memories.
+/// A prompt does not wait longer for the index or the search.
 const TIMEOUT: Duration = Duration::from_millis(250);
+/// A prompt does not wait longer for its memories if a provider embeds what is searched for.
+const TIMEOUT_WITH_PROVIDER: Duration = Duration::from_secs(2);
 
 /// What to search for, and for whom.
 #[derive(Clone, Debug)]
@@ -44,8 +46,10 @@ pub struct RecallRequest {
 pub struct RecallResult {
     /// What is recalled, best first, and then what came close.
     pub found: Vec<FoundMemory>,
-    /// Whether it failed or took too long.
+    /// Whether it or a part of it failed or took too long.
     pub is_degraded: bool,
+    /// Whether nothing was searched at all.
+    pub has_failed: bool,
 }
 
 /// Searches the memories of a space, if its settings allow. Executes no statement if nothing was ever
@@ -57,26 +61,13 @@ pub async fn recall(db: &Db, indexes: &MemoryIndexes, request: RecallRequest) ->
     if !is_allowed || request.space.memory_version == 0 {
         return RecallResult::default();
     }
-    let stop = StopOnDrop::default();
-    let is_stopped = stop.0.clone();
-    let (db, indexes) = (db.clone(), indexes.clone());
-    // A task, because a large space that takes longer must be there for the next prompt.
-    let searching = tokio::spawn(async move {
-        let index = indexes.load(&db, &request.space).await?;
-        let work = move || {
-            let should_stop = || is_stopped.load(Ordering::Relaxed);
-            search_index(&index, &request, &settings, &should_stop)
-        };
-        Ok::<_, MemoryError>(tokio::task::spawn_blocking(work).await?)
-    });
-    let error = match timeout(TIMEOUT, searching).await {
-        Ok(Ok(Ok(found))) => {
-            return RecallResult {
-                found,
-                is_degraded: false,
-            };
-        }
-        Ok(Ok(Err(error))) => error.to_string(),
+    let limit = match request.space.embedding_model_id {
+        Some(_) => TIMEOUT_WITH_PROVIDER,
+        None => TIMEOUT,
+    };
+    let searched = timeout(limit, search_space(db, indexes, request, settings)).await;
+    let error = match searched {
+        Ok(Ok(result)) => return result,
         Ok(Err(error)) => error.to_string(),
         Err(error) => error.to_string(),
     };
@@ -84,13 +75,59 @@ pub async fn recall(db: &Db, indexes: &MemoryIndexes, request: RecallRequest) ->
     RecallResult {
         found: Vec::new(),
         is_degraded: true,
+        has_failed: true,
     }
 }
 
+/// Loads the index and embeds the queries at the same time, and searches.
+async fn search_space(
+    db: &Db,
+    indexes: &MemoryIndexes,
+    request: RecallRequest,
+    settings: MemorySettings,
+) -> Result<RecallResult, MemoryError> {
+    let embedding = indexes.queries.embed(db, &request.space, &request.queries);
+    // A failure of the index does not wait for the provider.
+    let (index, embedded) = tokio::try_join!(load_index(db, indexes, &request.space), async {
+        Ok(embedding.await)
+    })?;
+    let is_degraded = embedded.is_err();
+    let vectors = embedded.unwrap_or_else(|error| {
+        tracing::debug!(%error, "memories are compared by local vectors: {error}");
+        None
+    });
+    let stop = StopOnDrop::default();
+    let is_stopped = stop.0.clone();
+    let work = move || {
+        let should_stop = || is_stopped.load(Ordering::Relaxed);
+        search_index(&index, &request, &settings, vectors.as_ref(), &should_stop)
+    };
+    let searching = timeout(TIMEOUT, tokio::task::spawn_blocking(work));
+    let found = searching.await.map_err(|_| MemoryError::TimedOut)??;
+    Ok(RecallResult {
+        found,
+        is_degraded,
+        has_failed: false,
+    })
+}
+
+async fn load_index(
+    db: &Db,
+    indexes: &MemoryIndexes,
+    space: &space::Model,
+) -> Result<Arc<SpaceIndex>, MemoryError> {
+    let (db, indexes, space) = (db.clone(), indexes.clone(), space.clone());
+    // A task, because a large space that takes longer must be there for the next prompt.
+    let loading = tokio::spawn(async move { indexes.load(&db, &space).await });
+    let loaded = timeout(TIMEOUT, loading).await;
+    loaded.map_err(|_| MemoryError::TimedOut)??
+}
+
 fn search_index(
-    index: &MemoryIndex,
+    index: &SpaceIndex,
     request: &RecallRequest,
     settings: &MemorySettings,
+    second: Option<&QueryVectors>,
     should_stop: &dyn Fn() -> bool,
 ) -> Vec<FoundMemory> {
     let scope = RecallScope {
@@ -98,6 +135,8 @@ fn search_index(
         lineage: request.lineage.clone(),
         history: request.history,
     };
+    // The index may be newer than the row of the space that the request has.
+    let second = second.filter(|it| Some(it.model) == index.second_model);
     let vectors: Vec<Vec<f32>> = request
         .queries
         .iter()
@@ -107,15 +146,16 @@ fn search_index(
         .queries
         .iter()
         .zip(&vectors)
-        .map(|(text, vector)| QueryText {
+        .enumerate()
+        .map(|(at, (text, vector))| QueryText {
             text,
             vector: Some(vector),
-            second: None,
+            second: second.and_then(|it| it.at(at)),
         })
         .collect();
     let of_space = || settings.rules(request.prompt_tokens, local_embedding::COSINE_RANGE);
     let rules = request.rules.unwrap_or_else(of_space);
-    search(index, &scope, &queries, &rules, should_stop)
+    search(&index.memories, &scope, &queries, &rules, should_stop)
 }
 
 /// Stops a search whose result nobody waits for.

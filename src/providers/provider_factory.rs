@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 
+use llm::embeddings::clients::EmbeddingClients;
 use llm::provider::Provider;
 use llm::registry::{ProviderRegistry, RegistryError};
 
@@ -17,6 +18,8 @@ pub struct ProviderFactory {
     pub cipher: SecretCipher,
     /// Counts the calls of the built providers.
     pub metrics: ProviderMetrics,
+    /// The embedding clients of this node, with their caches and circuit breakers.
+    pub embeddings: Arc<EmbeddingClients>,
 }
 
 /// Why no provider can be built from a row.
@@ -29,6 +32,16 @@ pub enum ProviderError {
 }
 
 impl ProviderFactory {
+    /// Creates a factory without any calls counted.
+    pub fn new(registry: ProviderRegistry, cipher: SecretCipher) -> Self {
+        Self {
+            embeddings: Arc::new(EmbeddingClients::new(registry.clone())),
+            registry,
+            cipher,
+            metrics: ProviderMetrics::default(),
+        }
+    }
+
     /// Builds the provider of a row.
     ///
     /// # Errors

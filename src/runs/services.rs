@@ -18,6 +18,7 @@ use crate::conversations::markdown::Markdown;
 use crate::conversations::text_quota::TextQuota;
 use crate::db::backend::Backend;
 use crate::db::connect::Db;
+use crate::memories::embedding::query_embedding::QueryEmbedder;
 use crate::prompt::loading::loader::PromptCaches;
 use crate::providers::provider_factory::ProviderFactory;
 use crate::runs::active_jobs::ActiveJobs;
@@ -115,6 +116,10 @@ impl RunServices {
         (tool_runtime, mcp_tools): (ToolRuntime, McpToolCache),
         settings: RunSettings,
     ) -> Self {
+        let queries = QueryEmbedder {
+            models: models.clone(),
+            shutdown: shutdown.clone(),
+        };
         Self {
             live_streams: LiveStreams::new(hub.clone()),
             db,
@@ -135,7 +140,7 @@ impl RunServices {
             settings,
             step_locks: StepLocks::default(),
             states: StateCache::default(),
-            prompt_caches: PromptCaches::default(),
+            prompt_caches: PromptCaches::new(queries),
             jobs: ActiveJobs::default(),
             quota: TextQuota::new(settings.stored_bytes),
         }

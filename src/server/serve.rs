@@ -114,6 +114,7 @@ pub async fn listen(app: App) -> anyhow::Result<BoundServer> {
     app.responses.start().await?;
     app.imports.start();
     app.learning.start();
+    app.embedding.start();
     let (db, clock, shutdown) = (app.db.clone(), app.clock.clone(), app.shutdown.clone());
     app.shutdown
         .spawn(probe::run_write_probe(db.clone(), shutdown.clone()));

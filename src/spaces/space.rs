@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use base::clock::Timestamp;
-use base::ids::{ConversationId, SpaceId, UserId};
+use base::ids::{ConversationId, EmbeddingModelId, SpaceId, UserId};
 use sea_orm::entity::prelude::*;
 use sea_orm::sea_query::{Expr, ExprTrait, LockType};
 use sea_orm::{QueryOrder, QuerySelect};
@@ -50,6 +50,9 @@ pub struct Model {
     pub memory_version: i64,
     /// The `memory_version` at which a memory was last deleted without a trace.
     pub memory_reset_version: i64,
+    /// The embedding model of a provider to which the vectors of its memories belong, in addition to
+    /// the local model. `None`: they have only local vectors.
+    pub embedding_model_id: Option<EmbeddingModelId>,
 }
 
 #[derive(Clone, Copy, Debug, EnumIter, DeriveRelation)]
@@ -118,6 +121,14 @@ pub async fn add_unattributed_tokens(
 /// # Errors
 /// Returns a database error if the statement fails or the space does not exist.
 pub async fn next_memory_version(tx: &impl ConnectionTrait, id: SpaceId) -> Result<i64, DbErr> {
+    Ok(begin_memory_change(tx, id).await?.memory_version)
+}
+
+/// Like [`next_memory_version`], but returns the space with this version.
+///
+/// # Errors
+/// Returns a database error if the statement fails or the space does not exist.
+pub async fn begin_memory_change(tx: &impl ConnectionTrait, id: SpaceId) -> Result<Model, DbErr> {
     let updated = Entity::update_many()
         .col_expr(
             Column::MemoryVersion,
@@ -127,7 +138,7 @@ pub async fn next_memory_version(tx: &impl ConnectionTrait, id: SpaceId) -> Resu
         .exec_with_returning(tx)
         .await?;
     let gone = || DbErr::RecordNotFound(id.to_string());
-    Ok(updated.first().ok_or_else(gone)?.memory_version)
+    updated.into_iter().next().ok_or_else(gone)
 }
 
 /// Records that memories disappeared without a trace, so that no node keeps the memories that it has
@@ -145,6 +156,24 @@ pub async fn reset_memory_version(tx: &impl ConnectionTrait, id: SpaceId) -> Res
         .exec(tx)
         .await?;
     Ok(())
+}
+
+/// Changes the embedding model to which the vectors of the space's memories belong, so that every node
+/// loads the memories again.
+///
+/// # Errors
+/// Returns an error when the database fails.
+pub async fn set_embedding_model(
+    tx: &impl ConnectionTrait,
+    id: SpaceId,
+    model: Option<EmbeddingModelId>,
+) -> Result<(), DbErr> {
+    Entity::update_many()
+        .col_expr(Column::EmbeddingModelId, Expr::value(model))
+        .filter(Column::Id.eq(id))
+        .exec(tx)
+        .await?;
+    reset_memory_version(tx, id).await
 }
 
 /// A space with its settings.

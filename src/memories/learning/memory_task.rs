@@ -64,6 +64,9 @@ string_enum! {
     MemoryTaskStatus { Queued, Running, Failed }
 }
 
+/// The tasks of a space that make vectors, whose queue is in `embedding/embedding_task.rs`.
+pub const EMBEDDING_KINDS: [MemoryTaskKind; 2] = [MemoryTaskKind::Embed, MemoryTaskKind::Refresh];
+
 /// Requests to learn from the messages of a locked conversation from `seq` on. The caller saves the
 /// row of the conversation, which has all messages counted.
 ///
@@ -187,7 +190,8 @@ async fn hasten(
     Ok(())
 }
 
-/// Deletes the tasks of a space, or of one of its conversations, and requests no learning from what was
+/// Deletes the tasks of a space, or of one of its conversations, except those that make vectors, because
+/// their rows are locked after the space. Requests no learning from what was
 /// said so far.
 ///
 /// # Errors
@@ -204,7 +208,9 @@ pub async fn delete_all(
         )
         .filter(conversation::Column::SpaceId.eq(space))
         .filter(conversation::Column::UnlearnedFromSeq.is_not_null());
-    let mut tasks = Entity::delete_many().filter(Column::SpaceId.eq(space));
+    let mut tasks = Entity::delete_many()
+        .filter(Column::SpaceId.eq(space))
+        .filter(Column::Kind.is_not_in(EMBEDDING_KINDS));
     if let Some(id) = only {
         conversations = conversations.filter(conversation::Column::Id.eq(id));
         tasks = tasks.filter(Column::ConversationId.eq(id));
@@ -215,8 +221,8 @@ pub async fn delete_all(
     conversations.exec(tx).await.map(drop)
 }
 
-/// Returns tasks that are due: queued ones, and those whose worker is dead; the oldest first. Leaves
-/// out those of the spaces `busy`.
+/// Returns tasks that are due, except those that make vectors: queued ones, and those whose worker is
+/// dead; the oldest first. Leaves out those of the spaces `busy`.
 ///
 /// # Errors
 /// Returns an error when the database fails.
@@ -244,6 +250,7 @@ fn claimable(now: Timestamp, stale: &StaleAfter) -> Condition {
     // A task that ends its process is not tried forever.
     let is_abandoned = is_abandoned.and(Column::Attempt.lt(MAX_ATTEMPTS));
     Condition::all()
+        .add(Column::Kind.is_not_in(EMBEDDING_KINDS))
         .add(Condition::any().add(is_due).add(is_abandoned))
         .add(is_summarized_by_nobody(now, stale))
 }

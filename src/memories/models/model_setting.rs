@@ -27,9 +27,14 @@ impl MemoryModelSetting {
 /// Returns the settings of a space without its models: a file from another server names providers of
 /// that server.
 pub fn without_models(mut settings: Value) -> Value {
-    let memory = settings.get_mut("memory").and_then(Value::as_object_mut);
-    if let Some(memory) = memory {
-        memory.remove("model");
+    for (of, names) in [
+        ("/memory", ["model", "embedding"].as_slice()),
+        ("/memory/summaries", ["model"].as_slice()),
+    ] {
+        let found = settings.pointer_mut(of).and_then(Value::as_object_mut);
+        if let Some(found) = found {
+            names.iter().for_each(|it| drop(found.remove(*it)));
+        }
     }
     settings
 }
@@ -60,13 +65,17 @@ mod tests {
             assert_eq!(of(invalid), None);
         }
     }
+
     #[test]
     fn other_settings_are_kept_without_the_models() {
-        let settings = json!({"a": 1, "memory": {"top_k": 3, "model": {"provider_id": 3}}});
+        let model = json!({"provider_id": 3, "model": "small"});
+        let summaries = json!({"model": model, "max_tokens": 300});
+        let memory = json!({"top_k": 3, "model": model, "embedding": model, "summaries": summaries});
 
-        let without = without_models(settings);
+        let without = without_models(json!({"a": 1, "memory": memory}));
 
-        assert_eq!(without, json!({"a": 1, "memory": {"top_k": 3}}));
+        let kept = json!({"top_k": 3, "summaries": {"max_tokens": 300}});
+        assert_eq!(without, json!({"a": 1, "memory": kept}));
         assert_eq!(without_models(json!({})), json!({}));
     }
 }

@@ -16,6 +16,7 @@ use crate::characters::card_cache::{CardCache, CharacterCard};
 use crate::conversations::conversation;
 use crate::conversations::message::MessageRole;
 use crate::db::connect::Db;
+use crate::memories::embedding::query_embedding::QueryEmbedder;
 use crate::memories::index_cache::MemoryIndexes;
 use crate::presets::resolve;
 use crate::presets::resolve::PresetLayers;
@@ -58,11 +59,22 @@ pub struct PromptScope {
 }
 
 /// What a node remembers for its next prompts. Cheap to clone; clones share state.
-#[derive(Clone, Default)]
+#[derive(Clone)]
 pub struct PromptCaches {
     pub histories: HistoryCache,
     pub cards: CardCache,
     pub memories: MemoryIndexes,
+}
+
+impl PromptCaches {
+    /// Creates empty caches.
+    pub fn new(queries: QueryEmbedder) -> Self {
+        Self {
+            histories: HistoryCache::default(),
+            cards: CardCache::default(),
+            memories: MemoryIndexes::new(queries),
+        }
+    }
 }
 
 /// Loads the inputs of a prompt. Returns `None` if the conversation does not exist.

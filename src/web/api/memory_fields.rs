@@ -32,6 +32,9 @@ pub struct MemoryFields {
     /// The number of memories beyond which the least valuable are deleted; 100,000 by default.
     #[schema(minimum = 1, maximum = 100_000)]
     max_memories: Option<i64>,
+    /// The embedding model of a provider by which memories are found, in addition to the local one.
+    /// Null: the one in the settings of the default provider, if there is one.
+    embedding: Option<EmbeddingSetting>,
     /// The model that makes memories from messages; null: that of the default provider.
     model: Option<ModelChoice>,
     summaries: Option<SummaryFields>,
@@ -52,6 +55,15 @@ struct SummaryFields {
     max_tokens: Option<i64>,
     /// The model that writes them; null: that of the default provider.
     model: Option<ModelChoice>,
+}
+
+/// An embedding model of a provider.
+#[derive(Deserialize, ToSchema)]
+struct EmbeddingSetting {
+    #[schema(minimum = 1)]
+    provider_id: i64,
+    #[schema(value_type = TitleSchema)]
+    model: String,
 }
 
 /// A provider, and a model of it.
@@ -77,6 +89,11 @@ impl MemoryFields {
         if self.threshold.is_some_and(|it| !(0.0..=1.0).contains(&it)) {
             let message = "Must be between 0 and 1.".to_owned();
             return Err(invalid_setting("memory.threshold", message));
+        }
+        if let Some(it) = self.embedding {
+            let provider = Some(it.provider_id);
+            require_range("memory.embedding.provider_id", provider, 1, i64::MAX)?;
+            require_model_name("memory.embedding.model", &it.model)?;
         }
         require_model("memory.model", self.model)?;
         if let Some(it) = self.summaries {

@@ -53,7 +53,7 @@ pub async fn search(
     };
     let indexes = &app.engine.context().prompt_caches.memories;
     let result = prompt_search::recall(&app.db, indexes, request).await;
-    if result.is_degraded {
+    if result.has_failed {
         let message = "The memories are being loaded. Try again in a moment.";
         return Err(ApiError::new(503, "unavailable", message));
     }

@@ -34,6 +34,7 @@ pub mod memberships;
 pub mod memories;
 pub mod memory_bodies;
 pub mod memory_checks;
+pub mod memory_embedding;
 pub mod memory_fields;
 pub mod memory_pruning;
 pub mod memory_search;

@@ -1,17 +1,20 @@
 //! Validates the `settings` object of a model provider: known fields must have valid values;
 //! unknown fields are kept for clients that use them.
 
+use base::display_name;
 use llm::provider_options::ReasoningEffort;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 use utoipa::ToSchema;
 
+use crate::accounts::name_schemas::TitleSchema;
 use crate::web::error::{ApiError, ApiResult};
 use crate::web::extract::deserialize;
 
 /// Large enough for any list of stop sequences, in bytes.
 const MAX_BYTES: usize = 64 * 1024;
 const MAX_KEEP_ALIVE_CHARS: usize = 20;
+const MAX_MODEL_CHARS: usize = 200;
 
 /// The known settings of a provider: defaults for its models, which a preset can override, and two
 /// options of its API.
@@ -48,6 +51,22 @@ pub struct KnownProviderSettings {
     /// How long Ollama keeps the model in memory after a call: `10m`, `-1`.
     #[schema(max_length = 20, pattern = r"^-?[0-9][0-9a-z.]*$")]
     keep_alive: Option<String>,
+    /// The model that embeds the memories of spaces without a choice of their own, if this is the
+    /// default provider.
+    #[schema(value_type = Option<TitleSchema>)]
+    embedding_model: Option<String>,
+    /// Sent to the embedding model, and expected in its response.
+    #[schema(minimum = 1, maximum = 16_384)]
+    embedding_dimensions: Option<i64>,
+    /// The time limit of a request for embeddings. 0: the provider is not called for them.
+    #[schema(minimum = 0, maximum = 600)]
+    embedding_timeout_s: Option<f64>,
+    /// How often a failed request for embeddings is repeated. 0: never.
+    #[schema(minimum = 0, maximum = 10)]
+    embedding_max_retries: Option<i64>,
+    /// Whether the vectors of the last 1,024 texts are kept in memory; true by default.
+    #[serde(rename = "embedding_cache")]
+    _embedding_cache: Option<bool>,
 }
 
 /// Validates the `settings` object of a provider.
@@ -67,6 +86,13 @@ pub fn parse(settings: Map<String, Value>) -> ApiResult<Value> {
         ("context_tokens", known.context_tokens, 64, 10_000_000),
         ("max_tokens", known.max_tokens, 1, 1_000_000),
         ("top_k", known.top_k, 0, 100_000),
+        (
+            "embedding_dimensions",
+            known.embedding_dimensions,
+            1,
+            16_384,
+        ),
+        ("embedding_max_retries", known.embedding_max_retries, 0, 10),
     ] {
         let fits = value.is_none_or(|it| (least..=most).contains(&it));
         require_range(name, fits, &least, &most)?;
@@ -80,9 +106,15 @@ pub fn parse(settings: Map<String, Value>) -> ApiResult<Value> {
         ("frequency_penalty", known.frequency_penalty, -2.0, 2.0),
         ("presence_penalty", known.presence_penalty, -2.0, 2.0),
         ("repetition_penalty", known.repetition_penalty, 0.0, 10.0),
+        ("embedding_timeout_s", known.embedding_timeout_s, 0.0, 600.0),
     ] {
         let fits = value.is_none_or(|it| (least..=most).contains(&it));
         require_range(name, fits, &least, &most)?;
+    }
+    if let Some(model) = known.embedding_model {
+        display_name::parse(&model, MAX_MODEL_CHARS).map_err(|error| {
+            ApiError::invalid_value("settings.embedding_model", error.to_string())
+        })?;
     }
     match known.keep_alive.is_none_or(|it| is_duration(&it)) {
         true => Ok(settings),
@@ -143,6 +175,7 @@ mod tests {
             json!({ "temperature": 0.7, "top_k": 40, "frequency_penalty": -2.0, "something_new": [1] }),
             json!({ "reasoning": "off", "keep_alive": "1h30m", "context_tokens": null }),
             json!({ "keep_alive": "-1" }),
+            json!({ "embedding_model": "m", "embedding_timeout_s": 0, "embedding_max_retries": 0 }),
         ] {
             assert_eq!(validate(&settings), Ok(settings));
         }
@@ -164,6 +197,11 @@ mod tests {
             ("keep_alive", json!("10 m"), 422),
             ("keep_alive", json!(7), 400),
             ("stop", json!("a"), 400),
+            ("embedding_model", json!(" "), 422),
+            ("embedding_dimensions", json!(0), 422),
+            ("embedding_timeout_s", json!(-1), 422),
+            ("embedding_max_retries", json!(11), 422),
+            ("embedding_cache", json!("no"), 400),
         ] {
             let refused = validate(&json!({ (field): value }));
 

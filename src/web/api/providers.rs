@@ -80,6 +80,7 @@ pub async fn create(
         settings: wanted.settings.unwrap_or_else(|| json!({})),
     };
     let made = provider::create(&app.db, &app.models.cipher, new, app.clock.now()).await?;
+    app.embedding.request_for_changed_spaces().await?;
     Ok(HttpResponse::Created().json(made.view()))
 }
 
@@ -109,6 +110,7 @@ pub async fn update(
     }
     let changed = provider::update(&app.db, &app.models.cipher, id, change).await?;
     let changed = changed.ok_or_else(ApiError::not_found)?;
+    app.embedding.request_for_changed_spaces().await?;
     Ok(Json(ProviderDetail {
         view: changed.provider.view(),
         api_key_cleared: changed.key_cleared,
@@ -124,7 +126,10 @@ pub async fn update(
 )]
 pub async fn delete(app: Data<App>, _: Admin, id: Path<ProviderId>) -> ApiResult<HttpResponse> {
     match provider::delete(&app.db, id.into_inner()).await? {
-        true => Ok(HttpResponse::NoContent().finish()),
+        true => {
+            app.embedding.request_for_changed_spaces().await?;
+            Ok(HttpResponse::NoContent().finish())
+        }
         false => Err(ApiError::not_found()),
     }
 }

@@ -306,6 +306,21 @@ mod tests {
                 422,
                 "settings.memory.model.model",
             ),
+            (
+                json!({"memory": {"embedding": {"provider_id": 0, "model": "m"}}}),
+                422,
+                "settings.memory.embedding.provider_id",
+            ),
+            (
+                json!({"memory": {"embedding": {"provider_id": 1, "model": " "}}}),
+                422,
+                "settings.memory.embedding.model",
+            ),
+            (
+                json!({"memory": {"embedding": {"provider_id": 1}}}),
+                400,
+                "settings.memory.embedding.model",
+            ),
             (json!({"model": "a\nb"}), 422, "settings.model"),
             (json!({"model": " "}), 422, "settings.model"),
             (

@@ -22,7 +22,7 @@ use crate::spaces::{events, lifecycle, membership, space};
 use crate::web::api::engine_error::api_error;
 use crate::web::api::jobs::JobStarted;
 use crate::web::api::space_bodies::{CreateSpace, UPDATE_ONLY_FIELDS, UpdateSpace};
-use crate::web::api::{account_input, jobs, membership_announcements, presets};
+use crate::web::api::{account_input, jobs, membership_announcements, memory_embedding, presets};
 use crate::web::error::{ApiError, ApiResult};
 use crate::web::extract::authentication::CurrentUser;
 use crate::web::extract::json_body::JsonBody;
@@ -97,6 +97,7 @@ pub async fn create(
     let rules = body.validate()?;
     presets::require_usable_in_settings(&app, &caller, &rules).await?;
     require_memory_models(&app, &rules, &Value::Null).await?;
+    memory_embedding::require_usable_in_settings(&app, &rules, None).await?;
     let view = create_space(&app, &caller.user, rules).await?;
     Ok(HttpResponse::Created().json(view))
 }
@@ -185,6 +186,7 @@ pub async fn update(
     let rules = body.validate()?;
     presets::require_usable_in_settings(&app, &caller, &rules).await?;
     require_memory_models(&app, &rules, &at.space.settings).await?;
+    memory_embedding::require_usable_in_settings(&app, &rules, Some(&at.space)).await?;
     let changed = lifecycle::update(&app.db, at.space.id, rules, version).await;
     let changed = match changed {
         Ok(changed) => changed,
@@ -206,6 +208,7 @@ pub async fn update(
         let result = app.engine.settings_changed(changed.id).await;
         result.map_err(api_error)?;
     }
+    memory_embedding::apply_settings(&app, &at.space, &changed).await?;
     announce(&app, &changed).await?;
     Ok(Json(space_view(&app, &changed, Some(at.access)).await?))
 }

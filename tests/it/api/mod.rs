@@ -29,6 +29,7 @@ pub mod memberships;
 pub mod memories;
 pub mod memory_pruning;
 pub mod memory_transfer;
+pub mod memory_embeddings;
 pub mod messages;
 pub mod metrics;
 pub mod openapi;

@@ -59,6 +59,13 @@ pub fn memories() -> Vec<Row> {
             .body(|_, _| json!({"keep": 0})),
         Row::of("GET /api/spaces/{space_id}/memories/export", members(200)),
         Row::of("POST /api/spaces/{space_id}/memories/import", managers(415)),
+        Row::of("GET /api/spaces/{space_id}/memories/state", inside(200)),
+        // There is no such provider.
+        Row::of(
+            "POST /api/spaces/{space_id}/memories/test_embedding",
+            managers(422),
+        )
+        .body(|_, _| json!({"provider_id": 999_999, "model": "m"})),
         // The run of the space has sent nothing.
         Row::of("GET /api/runs/{run_id}/memories", inside(404)),
     ]

@@ -10,7 +10,6 @@ use base::shutdown::Shutdown;
 use realtime::hub::Hub;
 use realtime::topic::Topic;
 use troupe::db::connect::{Db, DbOptions};
-use troupe::providers::call_metrics::ProviderMetrics;
 use troupe::providers::encryption::SecretCipher;
 use troupe::providers::provider_factory::ProviderFactory;
 use troupe::runs::engine::RunEngine;
@@ -167,11 +166,10 @@ pub async fn connect(url: &str) -> Db {
 }
 
 fn models() -> ProviderFactory {
-    ProviderFactory {
-        registry: model_call::registry(),
-        cipher: SecretCipher::new("a secret of tests"),
-        metrics: ProviderMetrics::default(),
-    }
+    ProviderFactory::new(
+        model_call::registry(),
+        SecretCipher::new("a secret of tests"),
+    )
 }
 
 /// Builds a node on these connections, with an engine that is not started.

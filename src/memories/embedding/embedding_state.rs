@@ -1,0 +1,79 @@
+//! The state of the vectors of a space: which model it uses, how many memories have a vector of it, and
+//! whether its provider is called.
+
+use std::time::Duration;
+
+use base::ids::ProviderId;
+use llm::embeddings::local;
+use sea_orm::DbErr;
+
+use crate::db::connect::Db;
+use crate::memories::embedding::embedding_task::TaskCounts;
+use crate::memories::embedding::model_choice::EmbeddingChoice;
+use crate::memories::embedding::{embedding_task, vector_store};
+use crate::memories::embedding_model;
+use crate::providers::provider_factory::ProviderFactory;
+use crate::spaces::space;
+
+/// The state of a space, as this node sees it.
+#[derive(Clone, Debug)]
+pub struct EmbeddingState {
+    /// `None`: the local model.
+    pub provider: Option<ProviderId>,
+    pub model: String,
+    /// Unknown until the first vector of a provider's model is stored.
+    pub dimensions: Option<i64>,
+    /// How many memories have a vector of this model.
+    pub embedded: u64,
+    pub total: u64,
+    /// How long the provider is not called because of failures.
+    pub breaker_open_for: Option<Duration>,
+    /// Whether the settings forbid to call the provider.
+    pub is_paused: bool,
+    pub tasks: TaskCounts,
+}
+
+/// Loads the state of a space.
+///
+/// # Errors
+/// Returns an error when the database fails.
+pub async fn load(
+    db: &Db,
+    models: &ProviderFactory,
+    space: &space::Model,
+) -> Result<EmbeddingState, DbErr> {
+    let reader = db.reader();
+    let tasks = embedding_task::count_for_space(reader, space.id).await?;
+    let Some(choice) = EmbeddingChoice::load(reader, &space.settings).await? else {
+        let (total, _) = vector_store::count(reader, space.id, None).await?;
+        return Ok(EmbeddingState {
+            provider: None,
+            model: local::MODEL_NAME.to_owned(),
+            dimensions: i64::try_from(local::DIMENSIONS).ok(),
+            embedded: total,
+            total,
+            breaker_open_for: None,
+            is_paused: false,
+            tasks,
+        });
+    };
+    let row = match space.embedding_model_id {
+        Some(id) => embedding_model::find(reader, id).await?,
+        None => None,
+    };
+    let row = row.filter(|it| choice.fits(it));
+    let of_model = row.as_ref().map(|it| it.id);
+    let (total, embedded) = vector_store::count(reader, space.id, of_model).await?;
+    let client = choice.known_client(models);
+    let open_for = client.and_then(|it| it.breaker_open_for());
+    Ok(EmbeddingState {
+        provider: Some(choice.provider.id),
+        dimensions: row.map(|it| it.dimensions),
+        embedded,
+        total,
+        breaker_open_for: open_for,
+        is_paused: choice.is_paused(),
+        tasks,
+        model: choice.model,
+    })
+}
