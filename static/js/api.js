@@ -160,6 +160,9 @@ export default class Api {
   pruneMemories = (spaceId, body) => this.#post(`/spaces/${spaceId}/memories/prune`, body)
   importMemories = (spaceId, file) => this.#upload(`/spaces/${spaceId}/memories/import`, file)
   memoriesExportPath = (spaceId) => `/api/spaces/${spaceId}/memories/export`
+  memoryState = (spaceId) => this.#get(`/spaces/${spaceId}/memories/state`)
+  testEmbedding = (spaceId, body) =>
+    this.#call("POST", `/spaces/${spaceId}/memories/test_embedding`, { body, timeoutMs: PROVIDER_TIMEOUT_MS })
   memoriesOfRun = (id) => this.#get(`/runs/${id}/memories`)
 
   // Summaries

@@ -7,18 +7,30 @@ import { modelOf, numberOf, readMemorySettings, withMemorySettings } from "../..
 test("missing and malformed rules are the defaults", () => {
   const rules = readMemorySettings({ memory: { top_k: 3, learn: false, recall: null, threshold: "0.9", model: {} } })
 
-  const usual = { enabled: true, recall: true, threshold: 0.6, token_budget: 512, max_memories: 100000, model: null }
+  const usual = { enabled: true, recall: true, threshold: 0.6, token_budget: 512, max_memories: 100000, model: null, embedding: null }
   assert.deepEqual(rules, { ...usual, learn: false, top_k: 3 })
   assert.equal(readMemorySettings(undefined).enabled, true)
 })
 
 test("only values that differ from the defaults are stored, next to unknown ones and other settings", () => {
-  const settings = { scenario_override: "sea", memory: { top_k: 3, embedding: { model: "m" } } }
+  const settings = { scenario_override: "sea", memory: { top_k: 3, future: { model: "m" } } }
 
   const written = withMemorySettings(settings, { ...readMemorySettings(settings), top_k: 5, threshold: 0.4 })
 
-  assert.deepEqual(written, { scenario_override: "sea", memory: { embedding: { model: "m" }, threshold: 0.4 } })
+  assert.deepEqual(written, { scenario_override: "sea", memory: { future: { model: "m" }, threshold: 0.4 } })
   assert.deepEqual(withMemorySettings({ a: 1, memory: { learn: false } }, readMemorySettings({})), { a: 1 })
+})
+
+test("an embedding model is stored until the default is chosen again", () => {
+  const embedding = { provider_id: 3, model: "m" }
+  const usual = readMemorySettings({})
+
+  const written = withMemorySettings({}, { ...usual, embedding })
+
+  assert.deepEqual(written, { memory: { embedding } })
+  assert.deepEqual(readMemorySettings(written).embedding, embedding)
+  assert.deepEqual(withMemorySettings(written, usual), {})
+  assert.equal(readMemorySettings({ memory: { embedding: { provider_id: 3 } } }).embedding, null)
 })
 
 test("a number outside of its range is not allowed, an empty field is the default", () => {

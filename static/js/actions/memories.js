@@ -83,6 +83,16 @@ export default class MemoryActions {
     return message && message.seq <= (to ?? from) ? message.id : null
   }
 
+  // Returns how many memories are embedded, and what is still to do.
+  state(spaceId) {
+    return this.#api.memoryState(spaceId)
+  }
+
+  // Tests `{ provider_id, model }`; returns `{ dimensions }`.
+  testEmbedding(spaceId, choice) {
+    return this.#api.testEmbedding(spaceId, choice)
+  }
+
   // Changes the memory settings of a space.
   async changeSettings(space, rules) {
     const settings = withMemorySettings(space.settings, rules)

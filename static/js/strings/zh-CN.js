@@ -40,6 +40,7 @@
 // Learn – 学习
 // Recall – 召回
 // Forget – 遗忘
+// Embed – 嵌入
 // Pin – 固定
 // Summary – 总结
 // Prompt – 提示词

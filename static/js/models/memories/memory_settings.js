@@ -12,14 +12,20 @@ const USUAL = {
   ...Object.fromEntries(Object.entries(NUMBERS).map(([name, it]) => [name, it.usual])),
   // The default model.
   model: null,
+  // The embedding model: `{ provider_id, model }`, or null for that of the default provider.
+  embedding: null,
 }
 
 // Returns the rules of these settings; missing values are the defaults.
 export function readMemorySettings(settings) {
   const stated = Object.entries(settings?.memory ?? {}).filter(
-    ([name, value]) => name in USUAL && typeof value === typeof USUAL[name],
+    ([name, value]) => (name === "embedding" ? isModel(value) : name in USUAL && typeof value === typeof USUAL[name]),
   )
   return { ...USUAL, ...Object.fromEntries(stated), model: readModel(settings?.memory?.model) }
+}
+
+function isModel(value) {
+  return typeof value?.provider_id === "number" && typeof value.model === "string"
 }
 
 // Returns the settings with other rules. Only values that differ from the defaults are stored; unknown

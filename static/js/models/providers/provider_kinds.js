@@ -14,6 +14,13 @@ export const KINDS = [
   },
 ]
 
+// Only these have embeddings.
+const EMBEDDING_KINDS = ["openai_compatible", "ollama", "openai", "gemini"]
+
+export function canEmbed({ kind, disabled }) {
+  return EMBEDDING_KINDS.includes(kind) && !disabled
+}
+
 export function kindOf(kind) {
   return KINDS.find((it) => it.kind === kind) ?? KINDS[0]
 }

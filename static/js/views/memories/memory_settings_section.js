@@ -4,12 +4,15 @@ import { t } from "../../base/i18n.js"
 import { FLAGS, NUMBERS, numberOf, readMemorySettings } from "../../models/memories/memory_settings.js"
 import { submitButton } from "../components/button.js"
 import { check, field, form, input } from "../components/form.js"
+import EmbeddingChoice from "./embedding_choice.js"
 import { memoryModelFields } from "./memory_model_fields.js"
 
 // `save(rules)` stores them.
 export function memorySettingsSection(parts, { settings, disabled = false, save }) {
+  const { toasts } = parts
   const rules = readMemorySettings(settings)
   const model = memoryModelFields(parts, rules.model)
+  const embedding = new EmbeddingChoice(parts, rules.embedding, { disabled })
   const flags = Object.fromEntries(FLAGS.map((name) => [name, flag(name, rules[name])]))
   const numbers = Object.fromEntries(Object.keys(NUMBERS).map((name) => [name, number(name, rules[name])]))
   const submit = async () => {
@@ -17,9 +20,10 @@ export function memorySettingsSection(parts, { settings, disabled = false, save 
     const wrong = values.filter(([, value]) => value === null)
     for (const [name] of wrong) numbers[name].showError(t("memory_settings.not_allowed", NUMBERS[name]))
     if (wrong.length > 0) return numbers[wrong[0][0]].control.focus()
+    if (!embedding.requireModel()) return
     const chosen = FLAGS.map((name) => [name, flags[name].control.checked])
-    await save({ ...Object.fromEntries([...chosen, ...values]), model: model.read() })
-    parts.toasts.show(t("saved"))
+    await save({ ...Object.fromEntries([...chosen, ...values]), model: model.read(), embedding: embedding.value })
+    toasts.show(t("saved"))
   }
   const actions = el("div", { class: "form__actions form__actions--start" }, submitButton(t("save")))
   const node = form({
@@ -27,11 +31,14 @@ export function memorySettingsSection(parts, { settings, disabled = false, save 
       ...Object.fromEntries(Object.entries(numbers).map(([name, it]) => [`settings.memory.${name}`, it])),
       "settings.memory.model.provider_id": model.provider,
       "settings.memory.model.model": model.name,
+      ...embedding.fields,
     },
     submit,
-    children: [...Object.values(flags), model.provider, model.name, ...Object.values(numbers)]
-      .map((it) => it.node)
-      .concat(actions),
+    children: [
+      ...[...Object.values(flags), model.provider, model.name, ...Object.values(numbers)].map((it) => it.node),
+      ...embedding.nodes,
+      actions,
+    ],
   })
   if (disabled) {
     for (const it of node.querySelectorAll("input, select")) it.disabled = true
