@@ -2,7 +2,7 @@
 import assert from "node:assert/strict"
 import test from "node:test"
 import MemoryActions from "../../static/js/actions/memories.js"
-import { modelOf, numberOf, readMemorySettings, withMemorySettings } from "../../static/js/models/memories/memory_settings.js"
+import { numberOf, readMemorySettings, withMemorySettings } from "../../static/js/models/memories/memory_settings.js"
 
 test("missing and malformed rules are the defaults", () => {
   const rules = readMemorySettings({ memory: { top_k: 3, learn: false, recall: null, threshold: "0.9", model: {} } })
@@ -48,11 +48,12 @@ test("a number outside of its range is not allowed, an empty field is the defaul
 test("a model is stored with its provider, and the default model is not stored", () => {
   const stored = (model) => withMemorySettings({}, { ...readMemorySettings({}), model })
 
-  assert.deepEqual(stored(modelOf("3", " small ")), { memory: { model: { provider_id: 3, model: "small" } } })
-  assert.deepEqual(stored(modelOf("3", " ")), { memory: { model: { provider_id: 3 } } })
-  assert.deepEqual(stored(modelOf("", "small")), {})
-  assert.deepEqual(readMemorySettings(stored(modelOf("3", ""))).model, { provider_id: 3 })
-  assert.deepEqual(readMemorySettings({ memory: { model: { provider_id: 3, model: null } } }).model, { provider_id: 3 })
+  assert.deepEqual(stored({ provider_id: 3, model: "small" }), { memory: { model: { provider_id: 3, model: "small" } } })
+  assert.deepEqual(stored(null), {})
+  for (const model of [null, " ", undefined]) {
+    const read = readMemorySettings({ memory: { model: { provider_id: 3, model } } })
+    assert.deepEqual(read.model, { provider_id: 3 })
+  }
 })
 
 test("changed settings are sent with the version that the user has seen", async () => {

@@ -186,7 +186,7 @@ pub async fn update(
     tag = "memories",
     responses(
         (status = 200, body = SummaryView),
-        (status = 409, description = "`not_restorable`: it is the summary of a part.")
+        (status = 422, description = "`invalid_value`: it is the summary of a part.")
     )
 )]
 pub async fn restore(
@@ -198,7 +198,7 @@ pub async fn restore(
     at.require_write(Action::ManageConversation)?;
     if row.level == SummaryLevel::Part {
         let message = "Only versions of the running summary can be restored.";
-        return Err(ApiError::new(409, "not_restorable", message));
+        return Err(ApiError::invalid_value("summary_id", message));
     }
     let (conversation, now) = (at.conversation.id, app.clock.now());
     let restored = summary_edit::restore(&app.db, row.id, conversation, caller.id(), now).await?;

@@ -110,7 +110,7 @@ on_both! {
         assert_eq!(it.list().await[0], new);
         let part = it.list().await.pop().expect("a part");
         let path = format!("/api/summaries/{}/restore", part["id"]);
-        assert_eq!(refusal(&it.owner.post(&path, Value::Null).await), refused(409, "not_restorable"));
+        assert_eq!(refusal(&it.owner.post(&path, Value::Null).await), refused(422, "invalid_value"));
         it.app.close().await;
     }
 }

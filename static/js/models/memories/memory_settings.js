@@ -47,15 +47,9 @@ export function numberOf(name, text) {
   return isAllowed ? number : null
 }
 
-// Returns the model of these fields, or null for the default model. An empty name is the model of the
-// provider.
-export function modelOf(providerId, name) {
-  if (providerId === "") return null
-  const model = name.trim()
-  return { provider_id: Number(providerId), ...(model === "" ? {} : { model }) }
-}
-
+// A stored model without a name is the one in the settings of the provider.
 function readModel(stored) {
   if (!Number.isInteger(stored?.provider_id)) return null
-  return modelOf(String(stored.provider_id), typeof stored.model === "string" ? stored.model : "")
+  const model = typeof stored.model === "string" ? stored.model.trim() : ""
+  return { provider_id: stored.provider_id, ...(model === "" ? {} : { model }) }
 }

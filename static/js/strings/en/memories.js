@@ -111,7 +111,6 @@ export default {
   "memory_settings.learn_hint": "New messages become memories.",
   "memory_settings.recall": "Recall in prompts",
   "memory_settings.recall_hint": "Memories that fit the newest messages are added to the prompt.",
-  "memory_settings.model": "Model",
   "memory_settings.model_hint": "It makes memories from new messages. With the demo model, messages about people are stored as they are.",
   "memory_settings.top_k": "Max Entries",
   "memory_settings.top_k_hint": "Maximum number of memories in a prompt, from 1 to 20.",
@@ -137,6 +136,7 @@ export default {
   "memory_settings.embedding_error": "Last error: {error}",
 
   "prompt.kind_memory": "Memory",
+  "prompt.kind_summary": "Summary",
   "prompt.recalled": "Recalled memories",
   "prompt.recalled_none": "No memory was recalled.",
   "prompt.recalled_close": "Close, but not recalled",

@@ -19,6 +19,7 @@ export default {
 
   "member.model": "Model",
   "member.model_usual": "Default model",
+  "member.model_unknown": "Another provider",
   "member.model_of": "{name}: {model}",
   "member.model_hint": "Connected models are listed in the settings.",
   "member.model_own": "Other model of this provider",

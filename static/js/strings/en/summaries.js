@@ -44,6 +44,5 @@ export default {
   "summary_settings.max_tokens": "API response length (tokens)",
   "summary_settings.max_tokens_hint": "Maximum length of the current summary, from 100 to 2,000.",
   "summary_settings.model_hint": "The model that writes the summaries. Connected models are listed in the settings.",
-  "summary_settings.unknown_provider": "Another provider",
   "summary_settings.not_allowed": "Must be a whole number between {least} and {most}.",
 }

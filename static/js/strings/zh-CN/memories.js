@@ -108,7 +108,6 @@ export default {
   "memory_settings.learn_hint": "新消息会成为记忆。",
   "memory_settings.recall": "在提示词中召回",
   "memory_settings.recall_hint": "与最新消息相关的记忆会加入提示词。",
-  "memory_settings.model": "模型",
   "memory_settings.model_hint": "由它从新消息中提取记忆。使用演示模型时，有关人物的消息会原样保存。",
   "memory_settings.top_k": "最大条目数",
   "memory_settings.top_k_hint": "提示词中记忆的最大数量，1 到 20。",
@@ -133,6 +132,7 @@ export default {
   "memory_settings.embedding_error": "最近的错误：{error}",
 
   "prompt.kind_memory": "记忆",
+  "prompt.kind_summary": "总结",
   "prompt.recalled": "召回的记忆",
   "prompt.recalled_none": "没有召回记忆。",
   "prompt.recalled_close": "相近但未召回",

@@ -16,6 +16,7 @@ export default {
 
   "member.model": "模型",
   "member.model_usual": "默认模型",
+  "member.model_unknown": "其他模型服务",
   "member.model_of": "{name}：{model}",
   "member.model_hint": "已连接的模型列在设置中。",
   "member.model_own": "该服务的另一个模型",

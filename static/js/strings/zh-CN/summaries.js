@@ -44,6 +44,5 @@ export default {
   "summary_settings.max_tokens": "API 响应长度（Token 数）",
   "summary_settings.max_tokens_hint": "当前总结的最大长度，100 到 2000。",
   "summary_settings.model_hint": "写总结的模型。已连接的模型列在设置中。",
-  "summary_settings.unknown_provider": "其他模型服务",
   "summary_settings.not_allowed": "必须是{least}到{most}之间的整数。",
 }

@@ -4,14 +4,14 @@ import { t } from "../../base/i18n.js"
 import { FLAGS, NUMBERS, numberOf, readMemorySettings } from "../../models/memories/memory_settings.js"
 import { submitButton } from "../components/button.js"
 import { check, field, form, input } from "../components/form.js"
+import { modelChoice } from "../components/model_choice.js"
 import EmbeddingChoice from "./embedding_choice.js"
-import { memoryModelFields } from "./memory_model_fields.js"
 
 // `save(rules)` stores them.
 export function memorySettingsSection(parts, { settings, disabled = false, save }) {
   const { toasts } = parts
   const rules = readMemorySettings(settings)
-  const model = memoryModelFields(parts, rules.model)
+  const model = modelChoice(parts, { chosen: rules.model, hint: t("memory_settings.model_hint") })
   const embedding = new EmbeddingChoice(parts, rules.embedding, { disabled })
   const flags = Object.fromEntries(FLAGS.map((name) => [name, flag(name, rules[name])]))
   const numbers = Object.fromEntries(Object.keys(NUMBERS).map((name) => [name, number(name, rules[name])]))
@@ -22,20 +22,22 @@ export function memorySettingsSection(parts, { settings, disabled = false, save 
     if (wrong.length > 0) return numbers[wrong[0][0]].control.focus()
     if (!embedding.requireModel()) return
     const chosen = FLAGS.map((name) => [name, flags[name].control.checked])
-    await save({ ...Object.fromEntries([...chosen, ...values]), model: model.read(), embedding: embedding.value })
+    await save({ ...Object.fromEntries([...chosen, ...values]), model: model.value(), embedding: embedding.value })
     toasts.show(t("saved"))
   }
   const actions = el("div", { class: "form__actions form__actions--start" }, submitButton(t("save")))
   const node = form({
     fields: {
       ...Object.fromEntries(Object.entries(numbers).map(([name, it]) => [`settings.memory.${name}`, it])),
-      "settings.memory.model.provider_id": model.provider,
-      "settings.memory.model.model": model.name,
+      "settings.memory.model": model.field,
+      "settings.memory.model.provider_id": model.field,
+      "settings.memory.model.model": model.field,
       ...embedding.fields,
     },
     submit,
     children: [
-      ...[...Object.values(flags), model.provider, model.name, ...Object.values(numbers)].map((it) => it.node),
+      ...[...Object.values(flags), ...Object.values(numbers)].map((it) => it.node),
+      ...model.nodes,
       ...embedding.nodes,
       actions,
     ],

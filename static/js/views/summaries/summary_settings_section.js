@@ -4,7 +4,7 @@ import { t } from "../../base/i18n.js"
 import { NUMBERS, numberOf, readSummarySettings } from "../../models/summaries/summary_settings.js"
 import { submitButton } from "../components/button.js"
 import { check, field, form, input } from "../components/form.js"
-import { summaryModel } from "./summary_model.js"
+import { modelChoice } from "../components/model_choice.js"
 
 // `save(rules)` stores them.
 export function summarySettingsSection(parts, { settings, disabled = false, save }) {
@@ -15,7 +15,7 @@ export function summarySettingsSection(parts, { settings, disabled = false, save
     checked: rules.enabled,
   })
   const numbers = Object.fromEntries(Object.keys(NUMBERS).map((name) => [name, number(name, rules[name])]))
-  const model = summaryModel(parts, rules.model)
+  const model = modelChoice(parts, { chosen: rules.model, hint: t("summary_settings.model_hint") })
   const submit = async () => {
     const values = Object.entries(numbers).map(([name, it]) => [name, numberOf(name, it.control.value)])
     const wrong = values.filter(([, value]) => value === null)

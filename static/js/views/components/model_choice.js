@@ -1,19 +1,20 @@
-// The model that writes the summaries of a space: the default one, or another one.
+// The choice of a model for the memory of a space: the default one, or another one.
 import { el, replace } from "../../base/dom.js"
 import { t } from "../../base/i18n.js"
-import { field } from "../components/form.js"
-import { modelNameField, providerSelect } from "../components/model_fields.js"
+import { field } from "./form.js"
+import { modelNameField, providerSelect } from "./model_fields.js"
 
-// `chosen` is `{ provider_id, model }`, or null for the default model. `value()` returns the same.
-export function summaryModel(parts, chosen) {
+// `chosen` is `{ provider_id, model }`, or null for the default model. `value()` returns the same; `hint`
+// says what the model does.
+export function modelChoice(parts, { chosen, hint }) {
   const providers = knownProviders(parts.store.providers, chosen)
   const control = providerSelect(providers, chosen?.provider_id ?? null)
-  const provider = field({ label: t("member.model"), hint: t("summary_settings.model_hint"), control })
+  const provider = field({ label: t("member.model"), hint, control })
   const place = el("div", {})
   let name = null
   const showName = () => {
     const own = providers.find((it) => String(it.id) === control.value)
-    const isChosen = own && own.id === chosen?.provider_id && own.model !== chosen.model
+    const isChosen = own && own.id === chosen?.provider_id && chosen.model && own.model !== chosen.model
     name = own ? modelNameField(parts, { provider: own, value: isChosen ? chosen.model : "" }) : null
     replace(place, name?.node)
     place.hidden = name === null
@@ -34,5 +35,5 @@ export function summaryModel(parts, chosen) {
 function knownProviders(providers, chosen) {
   if (!chosen || providers.some((it) => it.id === chosen.provider_id)) return providers
   const { provider_id: id, model } = chosen
-  return [...providers, { id, name: t("summary_settings.unknown_provider"), model, disabled: false }]
+  return [...providers, { id, name: t("member.model_unknown"), model, disabled: false }]
 }
