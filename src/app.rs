@@ -35,7 +35,6 @@ use crate::memories::embedding::memory_embedding::MemoryEmbedder;
 use crate::memories::learning::learning_job::LearningJob;
 use crate::memories::learning::message_learning::LearningServices;
 use crate::memories::models::memory_models::MemoryModels;
-use crate::providers::call_metrics::ProviderMetrics;
 use crate::providers::encryption::SecretCipher;
 use crate::providers::provider_factory::ProviderFactory;
 use crate::providers::{builtin_providers, encryption};

@@ -47,7 +47,10 @@ pub struct NewModel<'a> {
 ///
 /// # Errors
 /// Returns an error when the database fails.
-pub async fn find_by_name(db: &impl ConnectionTrait, model: NewModel<'_>) -> Result<Option<Model>, DbErr> {
+pub async fn find_by_name(
+    db: &impl ConnectionTrait,
+    model: NewModel<'_>,
+) -> Result<Option<Model>, DbErr> {
     let dimensions = i64::try_from(model.dimensions).unwrap_or(i64::MAX);
     Entity::find()
         .filter(Column::Name.eq(model.name))
@@ -78,7 +81,7 @@ pub async fn list(db: &impl ConnectionTrait) -> Result<Vec<Model>, DbErr> {
 /// # Errors
 /// Returns an error when the database fails.
 pub async fn find_or_insert(tx: &impl ConnectionTrait, new: NewModel<'_>) -> Result<Model, DbErr> {
-    if let Some(row) = find(tx, new).await? {
+    if let Some(row) = find_by_name(tx, new).await? {
         return Ok(row);
     }
     let row = ActiveModel {
@@ -94,6 +97,6 @@ pub async fn find_or_insert(tx: &impl ConnectionTrait, new: NewModel<'_>) -> Res
         .on_conflict(OnConflict::new().do_nothing().to_owned())
         .exec_without_returning(tx)
         .await?;
-    let row = find(tx, new).await?;
+    let row = find_by_name(tx, new).await?;
     row.ok_or_else(|| DbErr::RecordNotFound("the embedding model".to_owned()))
 }

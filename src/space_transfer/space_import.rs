@@ -13,8 +13,8 @@ use crate::conversations::chats::import_leases::ImportServices;
 use crate::conversations::chats::import_writer::ChatImportError;
 use crate::conversations::chats::{chat_import, import_job};
 use crate::memories::error::MemoryError;
-use crate::memories::transfer::member_names::MemberNames;
 use crate::memories::transfer::memory_import::MemoryImporter;
+use crate::memories::transfer::named_members::NamedMembers;
 use crate::space_transfer::import_data::{FileHead, IdMap};
 use crate::space_transfer::import_finalize::SpaceImportResult;
 use crate::space_transfer::import_reader::ImportEvent;
@@ -150,11 +150,11 @@ async fn member_names(
     hidden: SpaceId,
     owner: &user::Model,
     (head, ids): (&FileHead, &IdMap),
-) -> Result<MemberNames, ChatImportError> {
+) -> Result<NamedMembers, ChatImportError> {
     let members = membership::list_for_space(tools.db.reader(), hidden).await?;
     let own = import_finalize::find_membership_of(owner, head);
     let own = own.and_then(|key| ids.memberships.get(&key).copied());
-    Ok(MemberNames::new(&members, own))
+    Ok(NamedMembers::new(&members, own))
 }
 
 fn memory_error(error: MemoryError) -> ChatImportError {

@@ -212,6 +212,7 @@ fn of_memories_with_the_same_words_the_one_with_the_nearer_vector_is_first() {
     let query = QueryText {
         text: "Bob",
         vector: Some(&[1.0, 0.0]),
+        second: None,
     };
 
     let found = search(

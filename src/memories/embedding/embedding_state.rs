@@ -4,7 +4,6 @@
 use std::time::Duration;
 
 use base::ids::ProviderId;
-use llm::embeddings::local;
 use sea_orm::DbErr;
 
 use crate::db::connect::Db;
@@ -48,8 +47,8 @@ pub async fn load(
         let (total, _) = vector_store::count(reader, space.id, None).await?;
         return Ok(EmbeddingState {
             provider: None,
-            model: local::MODEL_NAME.to_owned(),
-            dimensions: i64::try_from(local::DIMENSIONS).ok(),
+            model: local_embedding::MODEL_NAME.to_owned(),
+            dimensions: i64::try_from(local_embedding::DIMENSIONS).ok(),
             embedded: total,
             total,
             breaker_open_for: None,

@@ -94,7 +94,7 @@ impl MemoryEmbedder {
         for _ in 0..MAX_BATCHES {
             // The settings may change between two batches.
             let Some(space) = space::find_visible(self.db.reader(), task.space_id).await? else {
-                return self.drop(task).await;
+                return self.delete_task(task).await;
             };
             let choice = EmbeddingChoice::load(self.db.reader(), &space.settings).await?;
             let Some(choice) = choice else {
@@ -259,7 +259,7 @@ impl MemoryEmbedder {
     }
 
     /// Deletes the task of a space that is being deleted.
-    async fn drop(&self, task: &memory_task::Model) -> Result<TaskEnd, EmbeddingTaskError> {
+    async fn delete_task(&self, task: &memory_task::Model) -> Result<TaskEnd, EmbeddingTaskError> {
         let task = task.clone();
         let work = self
             .db

@@ -17,7 +17,8 @@ use crate::memories::embedding::embedding_task;
 use crate::memories::embedding::model_choice::EmbeddingChoice;
 use crate::memories::learning::memory_task;
 use crate::memories::memory::{Column, Entity};
-use crate::memories::{embedding_model, memory, memory_store, memory_vector};
+use crate::memories::memory_store::LOCAL_MODEL;
+use crate::memories::{embedding_model, memory, memory_vector};
 use crate::spaces::space;
 
 /// The cosines of a provider's model that count as scores of 0 and 1.
@@ -197,7 +198,9 @@ pub async fn store(
     }
     if space.embedding_model_id != Some(model.id) {
         space::set_embedding_model(tx, space.id, Some(model.id)).await?;
-        embedding_task::require_cleanup(tx, task).await?;
+        if space.embedding_model_id.is_some() {
+            embedding_task::require_cleanup(tx, task).await?;
+        }
     }
     Ok(Some(model))
 }
@@ -273,7 +276,8 @@ pub async fn finish(
 pub async fn delete_unused(tx: &impl ConnectionTrait, space: SpaceId) -> Result<u64, DbErr> {
     let used = space::find_visible(tx, space).await?;
     let used = used.and_then(|it| it.embedding_model_id);
-    let kept = [Some(memory_store::local_model(tx).await?.id), used];
+    let local = embedding_model::find_or_insert(tx, LOCAL_MODEL).await?;
+    let kept = [Some(local.id), used];
     let is_unused = memory_vector::Column::EmbeddingModelId.is_not_in(kept.into_iter().flatten());
     let ids: Vec<(MemoryId, EmbeddingModelId)> = select_vectors(space, None)
         .select_only()

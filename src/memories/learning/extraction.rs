@@ -165,9 +165,11 @@ impl Extraction<'_> {
             let queries = texts.iter().zip(&vectors).map(|(text, vector)| QueryText {
                 text,
                 vector: Some(vector),
+                // Nobody waits for a better order: these memories only help to recognize known ones.
+                second: None,
             });
             let queries: Vec<QueryText<'_>> = queries.collect();
-            let found = search(&index, &scope, &queries, &rules, &|| false).into_iter();
+            let found = search(&index.memories, &scope, &queries, &rules, &|| false).into_iter();
             let found = found.filter(|it| it.rank.is_some()).map(|it| it.memory);
             found.collect()
         };

@@ -70,7 +70,8 @@ mod tests {
     fn other_settings_are_kept_without_the_models() {
         let model = json!({"provider_id": 3, "model": "small"});
         let summaries = json!({"model": model, "max_tokens": 300});
-        let memory = json!({"top_k": 3, "model": model, "embedding": model, "summaries": summaries});
+        let memory =
+            json!({"top_k": 3, "model": model, "embedding": model, "summaries": summaries});
 
         let without = without_models(json!({"a": 1, "memory": memory}));
 

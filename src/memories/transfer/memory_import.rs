@@ -23,7 +23,7 @@ use crate::memories::memory_store::{NewMemory, PreparedMemory};
 use crate::memories::transfer::import_report::{LineOutcome, MemoryImportReport};
 use crate::memories::transfer::line_reader;
 use crate::memories::transfer::line_reader::NumberedLine;
-use crate::memories::transfer::member_names::{MemberNames, OwnerError};
+use crate::memories::transfer::named_members::{NamedMembers, OwnerError};
 
 /// The importance of a memory whose line states none.
 const DEFAULT_IMPORTANCE: f64 = 0.5;
@@ -34,7 +34,7 @@ const MAX_BUFFERED_BATCHES: usize = 2;
 pub struct MemoryImporter {
     db: Db,
     space: SpaceId,
-    names: Arc<MemberNames>,
+    names: Arc<NamedMembers>,
     created_by: UserId,
     n_lines: u64,
     report: MemoryImportReport,
@@ -50,7 +50,7 @@ struct PreparedLine {
 
 impl MemoryImporter {
     /// Creates an importer on behalf of a user.
-    pub fn new(db: Db, space: SpaceId, names: MemberNames, created_by: UserId) -> Self {
+    pub fn new(db: Db, space: SpaceId, names: NamedMembers, created_by: UserId) -> Self {
         Self {
             db,
             space,
@@ -135,7 +135,7 @@ fn outcome_of(line: &PreparedLine, stored: &mut Vec<Model>) -> LineOutcome {
 /// imported, and why.
 fn prepare(
     line: NumberedLine,
-    names: &MemberNames,
+    names: &NamedMembers,
     created_by: UserId,
     now: Timestamp,
 ) -> Result<PreparedLine, (u64, LineOutcome)> {

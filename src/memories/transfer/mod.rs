@@ -3,6 +3,6 @@
 
 pub mod import_report;
 pub mod line_reader;
-pub mod member_names;
 pub mod memory_export;
 pub mod memory_import;
+pub mod named_members;

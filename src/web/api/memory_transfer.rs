@@ -8,8 +8,8 @@ use crate::app::App;
 use crate::memories::error::MemoryError;
 use crate::memories::pruning::maximum;
 use crate::memories::transfer::import_report::MemoryImportReport;
-use crate::memories::transfer::member_names::MemberNames;
 use crate::memories::transfer::memory_import::MemoryImporter;
+use crate::memories::transfer::named_members::NamedMembers;
 use crate::memories::transfer::{memory_export, memory_import};
 use crate::spaces::membership;
 use crate::spaces::permissions::Action;
@@ -87,7 +87,7 @@ pub async fn import(
     let file = upload.save(MAX_FILE_BYTES).await?.file;
     let _turn = downloads::acquire_memory_permit().await?;
     let members = membership::list_for_space(app.db.reader(), at.space.id).await?;
-    let names = MemberNames::new(&members, at.membership.as_ref().map(|it| it.id));
+    let names = NamedMembers::new(&members, at.membership.as_ref().map(|it| it.id));
     let importer = MemoryImporter::new(app.db.clone(), at.space.id, names, caller.id());
     let report = memory_import::import_file(importer, file, &app.clock, &app.shutdown).await;
     let report = report.map_err(memory_error)?;

@@ -53,7 +53,12 @@ impl EngineTest {
     }
 
     /// Stores a memory and returns its id.
-    async fn store_memory(&self, content: &str, origin: MemoryOrigin, is_pinned: bool) -> MemoryId {
+    async fn store_everyones_memory(
+        &self,
+        content: &str,
+        origin: MemoryOrigin,
+        is_pinned: bool,
+    ) -> MemoryId {
         let memory = NewMemory {
             owner: None,
             about: None,
@@ -137,10 +142,10 @@ on_both! {
     async fn a_newer_memory_replaces_an_older_one_unless_a_person_keeps_it(backend) {
         let app = EngineTest::builder(backend).open().await;
         let old = ["The dog is called Rex.", "The dog is called Max.", "The dog is called Bo.", "The dog is called Sam."];
-        app.store_memory(old[0], MemoryOrigin::Extracted, false).await;
-        app.store_memory(old[1], MemoryOrigin::Extracted, true).await;
-        app.store_memory(old[2], MemoryOrigin::Person, false).await;
-        let edited = app.store_memory("The dog is called Comet.", MemoryOrigin::Extracted, false).await;
+        app.store_everyones_memory(old[0], MemoryOrigin::Extracted, false).await;
+        app.store_everyones_memory(old[1], MemoryOrigin::Extracted, true).await;
+        app.store_everyones_memory(old[2], MemoryOrigin::Person, false).await;
+        let edited = app.store_everyones_memory("The dog is called Comet.", MemoryOrigin::Extracted, false).await;
         let eve = troupe::accounts::user::Entity::find().one(app.db.reader()).await.unwrap().unwrap().id;
         let edit = MemoryEdit { content: Some(old[3].to_owned()), ..MemoryEdit::default() };
         memory_store::update(&app.db, app.space, edited, edit, (eve, 1), app.clock.now()).await.unwrap();
@@ -165,7 +170,7 @@ on_both! {
 
     async fn a_memory_that_is_stated_again_replaces_nothing(backend) {
         let app = EngineTest::builder(backend).open().await;
-        app.store_memory("The dog is called Pixel.", MemoryOrigin::Extracted, false).await;
+        app.store_everyones_memory("The dog is called Pixel.", MemoryOrigin::Extracted, false).await;
         app.with_fact().await;
         let mut same = made("the dog is called pixel.", &[1]);
         same["replaces"] = json!(1);

@@ -6,6 +6,7 @@ pub mod app;
 pub mod backends;
 pub mod client_model;
 pub mod database_facts;
+pub mod embedding_fixture;
 pub mod embeddings_server;
 pub mod engine_test;
 pub mod engine_test_builder;

@@ -11,7 +11,7 @@ use crate::spaces::membership::{MembershipKind, MembershipStatus, Model as Membe
 
 /// The members of a space by their names, regardless of case.
 #[derive(Debug)]
-pub struct MemberNames {
+pub struct NamedMembers {
     /// Of several members with a name, the one that is meant most likely.
     members: HashMap<String, NamedMember>,
 }
@@ -31,7 +31,7 @@ pub enum OwnerError {
     AnotherPerson,
 }
 
-impl MemberNames {
+impl NamedMembers {
     /// Takes the names of the members of a space; `own` is the member that imports.
     pub fn new(members: &[Membership], own: Option<MembershipId>) -> Self {
         let mut by_name: HashMap<String, NamedMember> = HashMap::new();
