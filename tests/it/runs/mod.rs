@@ -18,6 +18,7 @@ pub mod heartbeat;
 pub mod history_cache;
 pub mod jobs;
 pub mod last_turn;
+pub mod long_conversations;
 pub mod memories;
 pub mod memory;
 pub mod memory_embeddings;

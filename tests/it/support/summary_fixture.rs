@@ -17,6 +17,9 @@ use crate::support::fake_provider::script::{HoldPoint, ResponseScript};
 /// Exchanges that exceed the window of [`open_summaries`] once.
 pub const LONG: usize = 24;
 
+/// The summary of messages of which the scripted model keeps no word.
+const NOTHING: &str = "Nothing";
+
 /// A conversation in a window of about 20 exchanges, without memories.
 pub async fn open_summaries(backend: TestBackend) -> EngineTest {
     let app = EngineTest::builder(backend)
@@ -45,19 +48,22 @@ pub fn answer(body: &Value, gate: Option<&HoldPoint>) -> ResponseScript {
             .collect()
     };
     let first_word = |it: String| it.split(' ').next().unwrap_or_default().to_owned();
-    let summary = if system.starts_with("You summarize") {
+    let summary: Vec<String> = if system.starts_with("You summarize") {
         let texts = words(&input["messages"], "text")
             .into_iter()
             .map(first_word);
-        texts
-            .filter(|it| it.starts_with('W'))
-            .collect::<Vec<_>>()
-            .join(" ")
+        texts.filter(|it| it.starts_with('W')).collect()
     } else if system.starts_with("You maintain") {
-        let parts = words(&input["parts"], "text").join(" ");
-        format!("{} {parts}", input["summary"].as_str().unwrap_or_default())
+        let mut parts = words(&input["parts"], "text");
+        parts.retain(|it| it != NOTHING);
+        parts.insert(0, input["summary"].as_str().unwrap_or_default().to_owned());
+        parts
     } else {
         return ResponseScript::say("Indeed, the sea was rough, and the wind came from the north.");
+    };
+    let summary = match summary.join(" ").trim() {
+        "" => NOTHING.to_owned(),
+        text => text.to_owned(),
     };
     let script = ResponseScript::stream()
         .role()
