@@ -257,7 +257,7 @@ async fn write_memories(
     let entry = ExportEvent::Entry(document::MEMORIES.to_owned());
     writer.send_event(entry).await?;
     let send = writer.send.clone();
-    Ok(memory_export::send_lines(db, space, viewer, (send, ExportEvent::Bytes)).await?)
+    Ok(memory_export::send_lines(db, space, viewer, send, ExportEvent::Bytes).await?)
 }
 
 /// Writes the cards one at a time, because each may be large.

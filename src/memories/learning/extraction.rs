@@ -82,7 +82,7 @@ impl Extraction<'_> {
                 Err(error) => {
                     tracing::warn!(
                         space.id = %new.space.id, conversation.id = %new.conversation.id,
-                        llm.model = self.model.name(), %error,
+                        llm.model = self.model.model_name(), %error,
                         "failed to extract memories with a model; storing snippets instead: {error}"
                     );
                     is_available = matches!(error, MemoryModelError::InvalidJson);

@@ -87,7 +87,7 @@ pub enum MemoryModelError {
 
 impl MemoryModel {
     /// Returns the name of the model.
-    pub fn name(&self) -> &str {
+    pub fn model_name(&self) -> &str {
         &self.0.model
     }
 

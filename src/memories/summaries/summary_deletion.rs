@@ -51,7 +51,7 @@ async fn forget_selected(tx: &impl ConnectionTrait, ids: SelectStatement) -> Res
         )
         .col_expr(
             conversation::Column::SummaryGoalSeq,
-            Expr::col(conversation::Column::LastSeq).into(),
+            Expr::col(conversation::Column::LastSeq),
         )
         .filter(conversation::Column::Id.in_subquery(ids.clone()))
         .exec(tx)

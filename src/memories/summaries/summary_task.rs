@@ -201,7 +201,7 @@ impl Work {
             range,
             content,
             facts: facts.map(summary::Model::facts).unwrap_or_default(),
-            author: SummaryAuthor::Model(self.model.name().to_owned()),
+            author: SummaryAuthor::Model(self.model.model_name().to_owned()),
         }
     }
 }

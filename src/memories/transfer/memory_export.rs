@@ -104,7 +104,8 @@ pub async fn send_lines<T: Send + 'static>(
     db: &Db,
     space: SpaceId,
     viewer: Option<MembershipId>,
-    (send, event): (mpsc::Sender<T>, fn(Vec<u8>) -> T),
+    send: mpsc::Sender<T>,
+    event: fn(Vec<u8>) -> T,
 ) -> Result<(), MemoryError> {
     db.read(move |tx| {
         Box::pin(async move {
