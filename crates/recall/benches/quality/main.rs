@@ -126,6 +126,7 @@ fn recalled(index: &MemoryIndex, question: &Question, method: &Method) -> Vec<Me
         .map(|(text, vector)| QueryText {
             text: if method.uses_words { text } else { "" },
             vector: method.uses_vectors.then_some(vector),
+            second: None,
         })
         .collect();
     let of_prompts = RecallRules {
