@@ -74,7 +74,7 @@ pub struct App {
     pub learning: LearningJob,
     /// Model calls for memories and summaries.
     pub memory_models: MemoryModels,
-    /// Makes the vectors of memories.
+    /// Embeds memories.
     pub embedding: EmbeddingJob,
     /// HTTP client for addresses that members give.
     pub web: WebFetcher,

@@ -255,7 +255,7 @@ fn insert_select<C: IntoIden + Copy>(
 }
 
 /// Returns the conversation and, if it is a branch, its ancestors, each with the newest `seq` that
-/// belongs to the conversation: the largest number for itself, the fork for an ancestor. With two
+/// belongs to the conversation: the largest number for itself, the fork for an ancestor. Executes two
 /// queries for each ancestor.
 ///
 /// # Errors

@@ -65,11 +65,11 @@ pub struct Model {
     /// The first message from which the memory has not learned yet; `None` if no task to learn is
     /// queued.
     pub unlearned_from_seq: Option<i64>,
-    /// Where the histories of its prompts begin; `src/prompt/history_window.rs` reads and writes it.
+    /// Where the histories of its prompts begin; `src/prompt/history/history_window.rs` reads and writes it.
     #[sea_orm(column_type = "JsonBinary")]
     pub prompt_starts: Json,
-    /// The first message that summaries may cover: the first one, or the one after those that were
-    /// forgotten.
+    /// The first message that summaries may cover: the first message of the conversation, or the one
+    /// after the forgotten messages.
     pub summary_from_seq: i64,
     /// The last message that a run has requested to be summarized.
     pub summary_goal_seq: i64,

@@ -29,7 +29,7 @@ impl ActiveModelBehavior for ActiveModel {}
 impl Model {
     /// Returns the cosines that count as scores of 0 and 1.
     pub fn cosine_range(&self) -> (f32, f32) {
-        // The precision of a limit between two similarities does not matter.
+        // The limits do not need the precision of `f64`.
         (self.score_low as f32, self.score_high as f32)
     }
 }

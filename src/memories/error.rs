@@ -1,4 +1,4 @@
-//! Why memories could not be made, found, imported or exported.
+//! Errors of learning, searching, importing and exporting memories.
 
 use sea_orm::DbErr;
 use tokio::task::JoinError;
@@ -16,9 +16,9 @@ pub enum MemoryError {
     #[error(transparent)]
     Model(#[from] MemoryModelError),
     /// The model returned an object without a summary.
-    #[error("the answer of the model contains no summary")]
+    #[error("the model's answer contains no summary")]
     NoSummary,
-    /// Messages were changed again and again while a model summarized them.
+    /// Messages kept changing while a model summarized them.
     #[error("the messages changed while they were summarized")]
     MessagesChanged,
     /// The node shuts down, or the lease of the task was lost.
@@ -26,7 +26,7 @@ pub enum MemoryError {
     Canceled,
     #[error("the file of memories could not be read or written")]
     Io(#[from] std::io::Error),
-    /// A prompt does not wait longer.
-    #[error("the memories took too long")]
+    /// The time limit of a search was exceeded.
+    #[error("the search of the memories timed out")]
     TimedOut,
 }

@@ -4,8 +4,8 @@
 //! version is loaded as the difference, unless a memory was deleted without a trace since; so a
 //! change on any node is effective as soon as it is committed.
 //!
-//! **Invariant:** an index says of which provider's model its second vectors are. When the model of a
-//! space changes, all its memories are loaded again.
+//! **Invariant:** an index names the provider's model of its second vectors. When the model of a space
+//! changes, all its memories are loaded again.
 
 use std::sync::Arc;
 
@@ -39,7 +39,7 @@ pub struct SpaceIndex {
 /// The indexes of a node. Cheap to clone; clones share state.
 #[derive(Clone)]
 pub struct MemoryIndexes {
-    /// Embeds what is searched for in the indexes.
+    /// Embeds queries for searches in the indexes.
     pub queries: QueryEmbedder,
     indexes: Cache<SpaceId, Arc<SpaceIndex>>,
     /// Held while a space is loaded, so that concurrent searches load it once.

@@ -160,8 +160,8 @@ impl IndexRow {
             Some(MemorySource {
                 conversation: self.conversation_id?,
                 from_seq: match self.origin {
-                    // What a call remembered is not in the text of its message, so it is recalled
-                    // although the history contains the message.
+                    // A memory that a tool call added is not in the text of its message, so it is
+                    // recalled even if the history contains the message.
                     MemoryOrigin::Tool => 0,
                     _ => self.source_from_seq?,
                 },

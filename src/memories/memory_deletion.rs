@@ -79,8 +79,8 @@ async fn delete_in(
     Ok(ids)
 }
 
-/// Deletes the tasks and summaries of a space, or of one of its conversations. Nothing that was said so
-/// far is learned from or summarized any more.
+/// Deletes the tasks and summaries of a space, or of one of its conversations. What was said so far is no
+/// longer learned from or summarized.
 async fn forget_messages(
     tx: &impl ConnectionTrait,
     space: SpaceId,
@@ -104,7 +104,7 @@ pub(super) async fn delete_replaced(
         return Ok(());
     }
     let version = space::next_memory_version(tx, space).await?;
-    // After the version, which locks the space: a person may pin one meanwhile.
+    // After the version, which locks the space, because a person may have pinned one in between.
     let found = memory::list_in_space(tx, space, ids.iter().copied()).await?;
     let replaced = found.iter().filter(|it| {
         let is_everyones = it.space_membership_id.is_none() && it.audience_hash.is_empty();
@@ -114,7 +114,7 @@ pub(super) async fn delete_replaced(
     delete_without_undo(tx, &replaced, version, now).await
 }
 
-/// Deletes those of these memories that belong to this member and are not pinned.
+/// Deletes the given memories that belong to this member and are not pinned.
 ///
 /// # Errors
 /// Returns an error when the database fails.

@@ -7,8 +7,8 @@ use crate::memories::models::model_setting::MemoryModelSetting;
 
 /// The maximum share of a prompt that memories use, as a divisor of its tokens.
 const MAX_PROMPT_SHARE: i64 = 8;
-/// The maximum number of memories of a space, unless its settings state a smaller one. A node keeps the
-/// memories of a space in memory.
+/// The maximum number of memories of a space, unless its settings state a smaller one. A node keeps all
+/// memories of a space in main memory.
 pub const MAX_MEMORIES: u64 = 100_000;
 
 /// The settings, with defaults for those that are missing.
@@ -51,7 +51,7 @@ impl MemorySettings {
         }
     }
 
-    /// Returns the number of memories beyond which the least valuable are deleted.
+    /// Returns the maximum number of memories, beyond which the least valuable ones are deleted.
     pub fn max_memories(&self) -> u64 {
         self.max_memories
     }

@@ -61,7 +61,7 @@ pub struct PreparedMemory {
     content_hash: String,
     tokens: i64,
     vector: Vec<u8>,
-    /// `None`: when it is stored.
+    /// `None`: the time at which it is stored.
     created_at: Option<Timestamp>,
 }
 
@@ -88,12 +88,12 @@ impl PreparedMemory {
         self
     }
 
-    /// Sets when it was created, because it is older than its row.
+    /// Sets the time of creation of a memory that is older than its row.
     pub fn with_created_at(self, created_at: Option<Timestamp>) -> Self {
         Self { created_at, ..self }
     }
 
-    /// Returns the hash and owner by which [`insert`] recognizes a memory that exists.
+    /// Returns the hash and owner by which [`insert`] recognizes an existing memory.
     pub fn key(&self) -> (String, Option<MembershipId>) {
         (self.content_hash.clone(), self.new.owner)
     }
@@ -103,7 +103,7 @@ fn line_tokens(content: &str) -> i64 {
     tokens::count(content) + LINE_TOKENS
 }
 
-/// Stores one memory. Returns `None` if it exists already.
+/// Stores one memory. Returns `None` if it already exists.
 ///
 /// # Errors
 /// Returns an error when the database fails or the space does not exist.
@@ -352,7 +352,7 @@ async fn update_in(
     row.update(tx).await.map(MemoryUpdate::Updated).map(Some)
 }
 
-/// Replaces the vectors of a memory by the local one of another content.
+/// Replaces the vectors of a memory by the local vector of its new content.
 async fn replace_vectors(
     tx: &impl ConnectionTrait,
     id: MemoryId,

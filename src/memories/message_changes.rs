@@ -25,9 +25,9 @@ pub enum MessageChange {
     TextChanged,
 }
 
-/// Applies the change of a message to the memories that were made from it. Those that were made from
-/// further messages, too, are made again: returns the first and the last `seq` of the messages to
-/// learn from.
+/// Applies the change of a message to the memories that were made from it. If a deleted memory
+/// also has other messages as sources, these are learned from again: returns the first and the last
+/// `seq` of the messages to learn from.
 ///
 /// # Errors
 /// Returns an error when the database fails.
@@ -53,7 +53,7 @@ pub async fn apply(
     let version = locked.memory_version;
     match change {
         MessageChange::Hidden => {
-            // What people keep stays if something else says it, too.
+            // A memory that people keep stays if it has another source.
             let is_gone = |it: &Model| !(is_shared(it) && it.is_kept_by_people());
             let gone = ids(&made, |it| is_stored(it) && is_gone(it));
             memory_deletion::mark_deleted(tx, &gone, version, now).await?;
@@ -70,7 +70,7 @@ pub async fn apply(
         }
         MessageChange::Restored => {
             restore(tx, &made, version).await?;
-            // The model of the space may have changed while they were deleted.
+            // The embedding model of the space may have changed while they were deleted.
             embedding_task::request(tx, &locked, now).await?;
             return Ok(None);
         }
@@ -81,7 +81,7 @@ pub async fn apply(
     Ok(seqs_of(remade))
 }
 
-/// Returns the memories of this message that have another source, too.
+/// Returns the memories of this message that also have another source.
 async fn list_shared(
     tx: &impl ConnectionTrait,
     message: MessageId,
@@ -118,8 +118,8 @@ fn ids(made: &[Model], is_affected: impl Fn(&Model) -> bool) -> Vec<MemoryId> {
     affected.map(|it| it.id).collect()
 }
 
-/// Restores deleted memories whose messages are all there, and whose content was not stored again
-/// meanwhile.
+/// Restores deleted memories if none of their messages is deleted or excluded, and if their content was
+/// not stored again in the meantime.
 async fn restore(tx: &impl ConnectionTrait, made: &[Model], version: i64) -> Result<(), DbErr> {
     let incomplete = list_incomplete(tx, made).await?;
     let is_restored = |it: &&Model| it.deleted_at.is_some() && !incomplete.contains(&it.id);
@@ -139,7 +139,7 @@ async fn restore(tx: &impl ConnectionTrait, made: &[Model], version: i64) -> Res
     Ok(())
 }
 
-/// Returns those of these memories of which another message is still deleted or excluded.
+/// Returns the given memories of which another message is still deleted or excluded.
 async fn list_incomplete(
     tx: &impl ConnectionTrait,
     made: &[Model],

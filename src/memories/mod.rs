@@ -5,8 +5,8 @@
 //! [`learning`] makes memories from them later, outside of any reply, with the model of the space
 //! ([`models`]) if it has one. [`prompt_search`] finds the memories of a prompt in the index that a
 //! node keeps for each space ([`index_cache`]). Characters search and change them by the tool in
-//! [`tool`]. [`summaries`] stand for the older messages of long conversations. A provider's model may embed the memories as
-//! well ([`embedding`]).
+//! [`tool`]. A provider's model may embed the memories in addition to the local one ([`embedding`]).
+//! [`summaries`] replace the older messages of long conversations in prompts.
 //!
 //! **Invariant:** every query names a space, and no result is of another one.
 

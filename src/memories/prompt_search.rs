@@ -1,5 +1,5 @@
-//! Finds the memories for a prompt, within a time limit. A failure costs the memories, never the
-//! prompt; if only the provider's model fails, they are found by words and local vectors.
+//! Finds the memories for a prompt, within a time limit. A failure leaves the memories out and
+//! never fails the prompt; if only the provider's model fails, they are found by words and local vectors.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -18,9 +18,9 @@ use crate::memories::index_cache::{MemoryIndexes, SpaceIndex};
 use crate::memories::memory_settings::MemorySettings;
 use crate::spaces::space;
 
-/// A prompt does not wait longer for the index or the search.
+/// How long a prompt waits for the index or the search.
 const TIMEOUT: Duration = Duration::from_millis(250);
-/// A prompt does not wait longer for its memories if a provider embeds what is searched for.
+/// How long a prompt waits for its memories if a provider embeds the queries.
 const TIMEOUT_WITH_PROVIDER: Duration = Duration::from_secs(2);
 
 /// What to search for, and for whom.
@@ -46,7 +46,7 @@ pub struct RecallRequest {
 pub struct RecallResult {
     /// What is recalled, best first, and then what came close.
     pub found: Vec<FoundMemory>,
-    /// Whether it or a part of it failed or took too long.
+    /// Whether the search or a part of it failed or timed out.
     pub is_degraded: bool,
     /// Whether nothing was searched at all.
     pub has_failed: bool,
@@ -117,7 +117,7 @@ async fn load_index(
     space: &space::Model,
 ) -> Result<Arc<SpaceIndex>, MemoryError> {
     let (db, indexes, space) = (db.clone(), indexes.clone(), space.clone());
-    // A task, because a large space that takes longer must be there for the next prompt.
+    // A task, so that the index of a large space is ready for the next prompt if this one times out.
     let loading = tokio::spawn(async move { indexes.load(&db, &space).await });
     let loaded = timeout(TIMEOUT, loading).await;
     loaded.map_err(|_| MemoryError::TimedOut)??

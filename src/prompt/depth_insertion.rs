@@ -42,7 +42,7 @@ pub fn insert(lines: Vec<PromptBlock>, mut injections: Vec<Injection>) -> Vec<Pr
     blocks
 }
 
-/// Returns the nearest depth, at least this one if there are so many lines, at which no result of a
+/// Returns the nearest depth, at least this one if there are that many lines, at which no result of a
 /// tool call follows.
 fn depth_outside_calls(lines: &[PromptBlock], depth: usize) -> usize {
     let mut before = lines.len() - depth.min(lines.len());

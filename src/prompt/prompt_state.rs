@@ -1,4 +1,4 @@
-//! Saves what the prompts of a conversation leave for later ones: variables, and where their histories
+//! Saves the state that the prompts of a conversation share: variables, and where their histories
 //! begin.
 
 use base::ids::ConversationId;

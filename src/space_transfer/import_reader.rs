@@ -45,7 +45,7 @@ pub enum ImportEvent {
     Messages(i64, Vec<document::ExportedMessage>),
     /// History of the conversation with this key. Follows all messages.
     History(i64, Vec<document::ExportedHistory>),
-    /// Lines of memories. Follow all history.
+    /// Lines of memories, after the whole history.
     Memories(Vec<NumberedLine>),
     /// One more asset was checked.
     AssetChecked,
@@ -235,7 +235,7 @@ impl OpenArchive {
         }
     }
 
-    /// Passes on the memories; missing in older files. An invalid line is not an error. Returns `false`
+    /// Sends the lines of memories, which older files do not have. An invalid line is not an error. Returns `false`
     /// if the receiver is gone.
     fn read_memories(
         &mut self,

@@ -143,8 +143,8 @@ async fn import_file(
     import_finalize::finish(&tools.db, result).await
 }
 
-/// Returns the imported members by their names. Memories of people who are not in the new space have no
-/// place in it.
+/// Returns the imported members by their names. Memories of people who are not in the new space are not
+/// imported.
 async fn member_names(
     tools: &ImportServices,
     hidden: SpaceId,

@@ -50,8 +50,8 @@ pub struct Model {
     pub memory_version: i64,
     /// The `memory_version` at which a memory was last deleted without a trace.
     pub memory_reset_version: i64,
-    /// The embedding model of a provider to which the vectors of its memories belong, in addition to
-    /// the local model. `None`: they have only local vectors.
+    /// The provider's embedding model that the vectors of its memories come from, in addition to the
+    /// local model. `None`: they have only local vectors.
     pub embedding_model_id: Option<EmbeddingModelId>,
 }
 
@@ -158,8 +158,7 @@ pub async fn reset_memory_version(tx: &impl ConnectionTrait, id: SpaceId) -> Res
     Ok(())
 }
 
-/// Changes the embedding model to which the vectors of the space's memories belong, so that every node
-/// loads the memories again.
+/// Changes the embedding model of the space's vectors, so that every node loads the memories again.
 ///
 /// # Errors
 /// Returns an error when the database fails.

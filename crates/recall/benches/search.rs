@@ -1,7 +1,7 @@
 //! Measures how long a search takes in spaces with 1,000, 10,000 and 100,000 memories, for two queries
-//! with vectors of 256 dimensions, without and with second vectors of 1,536, and what an index with these
-//! memories costs in memory. Goals without second vectors: at most 5 ms with 1,000 memories and 50 ms with
-//! 100,000. Nothing is asserted, because results on a busy machine are not valid.
+//! with vectors of 256 dimensions, without and with second vectors of 1,536, and how much memory an index of
+//! them needs. Targets without second vectors: at most 5 ms with 1,000 memories and 50 ms with
+//! 100,000. Nothing is asserted, because the results vary with the load of the machine.
 
 // A benchmark prints its results and panics on errors.
 #![allow(clippy::print_stdout, clippy::unwrap_used)]

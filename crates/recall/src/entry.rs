@@ -25,9 +25,9 @@ pub struct MemoryEntry {
     /// When it was recalled last, in milliseconds since 1970; 0: never.
     pub last_recalled_at: i64,
     pub content: String,
-    /// Its embedding by the model that every memory has, of length 1.
+    /// Its embedding by the local model, of length 1.
     pub vector: Option<Box<[f32]>>,
-    /// Its embedding by another model, of length 1, if it has one yet.
+    /// Its embedding by another model, of length 1; `None` until it is computed.
     pub second_vector: Option<QuantizedVector>,
     /// The hashes of the terms of `content`.
     pub terms: Box<[u64]>,

@@ -1,4 +1,4 @@
-//! Searches the memories of a space, and makes memories from messages without a model.
+//! Searches the memories of a space, and turns messages into memories without a model.
 //!
 #![doc = include_str!("../README.md")]
 //!
@@ -8,7 +8,7 @@
 //! | [`index`] | all memories of a space, and how it follows changes |
 //! | [`quantized_vector`] | a vector with one byte for each component |
 //! | [`search`] | scores, rank fusion, threshold and selection |
-//! | [`terms`] | the words of a text by which it is found, whatever their form |
+//! | [`terms`] | the words by which a text is found, regardless of their inflection |
 //! | [`content`] | normalized texts and their hash |
 //! | [`memory_line`] | a memory as a line of a file |
 //! | [`snippet`] | which message becomes a memory as it is |

@@ -1,7 +1,6 @@
-//! A line of a file of memories (JSON Lines): reads and writes it. No I/O.
+//! Parses and writes one line of a memory file (JSON Lines). No I/O.
 //!
-//! **Invariant:** a line that is read is a valid memory, and is read again unchanged after it was
-//! written.
+//! **Invariant:** a parsed line is a valid memory; writing and parsing it again does not change it.
 
 use base::clock::Timestamp;
 use serde::de::DeserializeOwned;
@@ -11,7 +10,7 @@ use serde_json::{Map, Value};
 use crate::content;
 
 /// The maximum length of a line, in bytes. A content of [`content::MAX_CONTENT_CHARS`] needs at most 12
-/// bytes for each character if all of them are escaped; the rest is for names.
+/// bytes for each character if all of them are escaped; the other bytes are for names.
 pub const MAX_LINE_BYTES: usize = 64 * 1024;
 
 /// A memory as a line. `K` is the kind of a memory. In a file, only the content is required.
@@ -22,9 +21,9 @@ pub struct ExportedMemory<K> {
     pub kind: Option<K>,
     /// From 0 to 1.
     pub importance: Option<f64>,
-    /// The name of the member whose memory it is; `None`: everyone's in the space.
+    /// The name of the member who owns it; `None`: it belongs to everyone in the space.
     pub owner: Option<String>,
-    /// The name of the member whom it is about.
+    /// The name of the member it is about.
     pub about: Option<String>,
     pub created_at: Option<Timestamp>,
     pub pinned: Option<bool>,
@@ -42,12 +41,12 @@ pub enum MemoryLineError {
     /// The field has an invalid value.
     #[error("`{0}` has an invalid value.")]
     InvalidField(&'static str),
-    /// An import would show it to everyone.
+    /// The memory is limited to an audience; an import would show it to everyone.
     #[error("Only some members may know this memory.")]
     HasAudience,
 }
 
-/// Reads a line. Unknown fields are ignored.
+/// Parses a line. Unknown fields are ignored.
 ///
 /// # Errors
 /// Returns why the line is not a memory.

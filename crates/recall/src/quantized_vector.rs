@@ -14,9 +14,9 @@ impl QuantizedVector {
         const LARGEST: f32 = 127.0;
         let largest = vector.iter().fold(0.0f32, |most, it| most.max(it.abs()));
         let factor = largest / LARGEST;
-        // A vector of zeros has no direction, and stays one of zeros.
+        // A zero vector has no direction and remains zero.
         let divisor = if factor > 0.0 { factor } else { 1.0 };
-        // The conversion saturates, so that no component gets another sign.
+        // The conversion saturates, so no component changes its sign.
         let codes = vector.iter().map(|it| (it / divisor).round() as i8);
         Self {
             codes: codes.collect(),
@@ -34,13 +34,13 @@ impl QuantizedVector {
         self.codes.len()
     }
 
-    /// Returns the scalar product, which is about the cosine of vectors of length 1. Returns `None` if
-    /// the vectors have different dimensions, because they are of different models.
+    /// Returns the dot product, which approximates the cosine for vectors of length 1. Returns `None` if
+    /// the vectors have different dimensions, because they come from different models.
     pub fn dot(&self, other: &Self) -> Option<f32> {
         if self.codes.len() != other.codes.len() {
             return None;
         }
-        // So many products of two codes fit into 32 bits.
+        // The sum of this many products of two codes fits into 32 bits.
         const PART: usize = 65_536;
         let parts = self.codes.chunks(PART).zip(other.codes.chunks(PART));
         let sum: i64 = parts.map(|(a, b)| i64::from(dot_codes(a, b))).sum();

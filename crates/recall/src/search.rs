@@ -20,8 +20,8 @@ const MAX_PINNED: usize = 2;
 const MAX_NEAR_MISSES: usize = 10;
 /// The terms of a query that are used; each is a bit of a [`TermSet`].
 const MAX_TERMS: usize = 64;
-/// The weight of a term that no memory contains, for example "breed" in "the breed of my dog". It shows
-/// only weakly that the query is about something else.
+/// The weight of a term that no memory contains, for example "breed" in "the breed of my dog". It is
+/// only weak evidence that the query is about something else.
 const UNKNOWN_TERM_WEIGHT: f32 = 0.4;
 /// The memories that are scored between two checks whether the search must stop.
 const STOP_CHECK_INTERVAL: usize = 4_096;
@@ -32,8 +32,8 @@ pub struct QueryText<'a> {
     pub text: &'a str,
     /// Of length 1; compared only with vectors of as many dimensions.
     pub vector: Option<&'a [f32]>,
-    /// Compared with the memories that have a vector of its model, too; the others are compared by
-    /// the first vector.
+    /// Compared with the memories that have a second vector of the same model; the other memories are
+    /// compared by the first vector.
     pub second: Option<SecondVector<'a>>,
 }
 
@@ -189,7 +189,7 @@ impl<'a> PreparedQuery<'a> {
         })
     }
 
-    /// Returns the score by the second vectors, or by the first ones if either has no second one.
+    /// Returns the score by the second vectors, or by the first ones if one of the two is missing.
     fn vector_score(&self, memory: &MemoryEntry, cosine_range: (f32, f32)) -> Option<f32> {
         if let Some(score) = self.second_score(memory) {
             return Some(score);
@@ -304,8 +304,9 @@ fn fuse(scored: &[ScoredMemory<'_>]) -> Vec<(usize, f32)> {
     fused
 }
 
-/// Returns the positions of the memories with the highest first scores above 0. Of equal ones, the
-/// second scores decide: many memories contain only the same name. Then the newer one is first.
+/// Returns the positions of the memories with the highest first scores above 0. Ties are broken by
+/// the second score, because many memories contain only the same name, and then by age: the newer one
+/// is first.
 fn best(
     scored: &[ScoredMemory<'_>],
     scores: impl Fn(&ScoredMemory<'_>) -> (f32, f32),

@@ -1,9 +1,9 @@
 //! Reduces a word to its stem, so that "dogs" is found by "dog" and "Ann's" by "Ann". Only common English
-//! endings are removed, because each further rule also makes words equal that are not.
+//! endings are removed, because each further rule would also conflate words that are unrelated.
 
 use std::borrow::Cow;
 
-/// The letters that a stem keeps at least.
+/// The minimum number of letters of a stem.
 const MIN_STEM_CHARS: usize = 3;
 
 /// Returns a folded word without the ending of an English possessive.
@@ -11,7 +11,7 @@ pub fn without_possessive(word: &str) -> &str {
     word.strip_suffix("'s").unwrap_or(word)
 }
 
-/// Returns the stem of a folded word without possessive. It need not be a word.
+/// Returns the stem of a folded word without a possessive ending. It need not be a valid word.
 pub fn stem(word: &str) -> Cow<'_, str> {
     if !word.bytes().all(|it| it.is_ascii_lowercase()) {
         return word.into();

@@ -1,4 +1,4 @@
-//! Words by which nothing is found, because they are too common or because they only form a question:
+//! Words that a search ignores, because they are too common or because they only form a question:
 //! "do you still know what my dog is called?" is a question about a dog. English, German, French,
 //! Spanish, Russian, Chinese and Japanese.
 
@@ -7,7 +7,7 @@ pub fn is_stop_word(word: &str) -> bool {
     STOP_WORDS.binary_search(&word).is_ok()
 }
 
-/// Sorted. A word that is a noun in another one of the languages is missing, for example "kind".
+/// Sorted. A word that is a noun in another of these languages is left out, for example "kind".
 #[rustfmt::skip]
 const STOP_WORDS: &[&str] = &[
     "a", "aber", "about", "after", "again", "al", "all", "als", "also", "always", "am", "an", "and",

@@ -11,7 +11,7 @@ use crate::stemming::{stem, without_possessive};
 use crate::stop_words::is_stop_word;
 
 /// Returns the distinct terms of a text, in the order of their first occurrence, without stop words
-/// and without single letters. Of several forms of a word, the first one.
+/// and without single letters. If a word occurs in several forms, the first one is returned.
 pub fn terms(text: &str) -> Vec<String> {
     let folded = folded(text).replace('’', "'");
     let mut found = DistinctTerms::default();
@@ -37,7 +37,7 @@ pub fn terms(text: &str) -> Vec<String> {
     found.terms
 }
 
-/// Returns the hash of a term, which all forms of an English word have in common. It is not stable
+/// Returns the hash of a term; all forms of an English word have the same hash. It is not stable
 /// between versions of the program.
 pub fn term_hash(term: &str) -> u64 {
     let mut hasher = DefaultHasher::new();

@@ -1,5 +1,5 @@
-//! Makes the vectors of memories in the background, one space after the other: claims what is due, and
-//! renews its lease. Finds the spaces whose model has changed.
+//! Embeds memories in the background, one space after the other: claims due tasks and renews their
+//! leases. Finds the spaces whose model has changed.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -29,11 +29,11 @@ use crate::spaces::space;
 /// How often due tasks are claimed. Until then memories are found by their local vectors.
 const POLL_INTERVAL: Duration = Duration::from_secs(5);
 /// How often the models of all spaces are compared with their vectors. A change requests this at once;
-/// only a crash in between leaves it to the next time.
+/// the interval matters only after a crash in between.
 const CHECK_INTERVAL: Duration = Duration::from_secs(60 * 60);
-/// The tasks that are claimed with one query.
+/// How many tasks one query claims.
 const BATCH: u64 = 16;
-/// The spaces that are checked with one query.
+/// How many spaces one query checks.
 const PAGE: u64 = 1_000;
 
 /// Embedding, as a kind of leased job. Cheap to clone; clones share state.
@@ -71,7 +71,7 @@ impl EmbeddingJob {
         shutdown.spawn(run_recovery(self.clone(), stop.clone()));
     }
 
-    /// Makes all vectors that are due. Returns the number of tasks.
+    /// Executes all due tasks. Returns their number.
     ///
     /// # Errors
     /// Returns an error when the database fails.
@@ -106,8 +106,8 @@ impl EmbeddingJob {
         Ok(())
     }
 
-    /// Requests vectors for all spaces whose model is another one than that of their vectors, and tries
-    /// again what has failed. Called when the settings of a provider have changed.
+    /// Requests vectors for all spaces whose model differs from that of their vectors, and retries what
+    /// has failed. Called when the settings of a provider have changed.
     ///
     /// # Errors
     /// Returns an error when the database fails.
@@ -221,7 +221,7 @@ impl EmbeddingJob {
     }
 }
 
-/// Returns id, settings and model of the next spaces in which something was remembered.
+/// Returns id, settings and model of the next spaces that have ever had a memory.
 async fn list_spaces(
     db: &impl ConnectionTrait,
     last: SpaceId,

@@ -1,5 +1,5 @@
-//! The state of the vectors of a space: which model it uses, how many memories have a vector of it, and
-//! whether its provider is called.
+//! The state of the vectors of a space: which model it uses, how many memories this model has
+//! embedded, and whether its provider is called.
 
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ use crate::memories::embedding_model;
 use crate::providers::provider_factory::ProviderFactory;
 use crate::spaces::space;
 
-/// The state of a space, as this node sees it.
+/// The state of a space, as known to this node.
 #[derive(Clone, Debug)]
 pub struct EmbeddingState {
     /// `None`: the local model.
@@ -25,9 +25,9 @@ pub struct EmbeddingState {
     /// How many memories have a vector of this model.
     pub embedded: u64,
     pub total: u64,
-    /// How long the provider is not called because of failures.
+    /// How long the provider will not be called because of failures.
     pub breaker_open_for: Option<Duration>,
-    /// Whether the settings forbid to call the provider.
+    /// Whether the settings switch calls of the provider off.
     pub is_paused: bool,
     pub tasks: TaskCounts,
 }

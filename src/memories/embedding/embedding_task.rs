@@ -1,9 +1,9 @@
-//! The tasks of table `memory_tasks` that make vectors: one for each space whose memories may have no
+//! The embedding tasks of table `memory_tasks`: one for each space that may have memories without a
 //! vector of its provider's model. Inserts, claims and ends them.
 //!
-//! A task `embed` makes missing vectors; `refresh` also deletes those of models that the space no
-//! longer uses. A task is never given up: it is tried again every ten minutes at most, and deleted when
-//! nothing is missing.
+//! A task `embed` adds missing vectors; `refresh` also deletes those of models that the space no
+//! longer uses. A task is retried without a limit, after at most ten minutes, and deleted when no
+//! vector is missing.
 //!
 //! **Invariant:** locks are taken in the order space, task.
 
@@ -45,8 +45,8 @@ pub async fn request(
     insert(tx, MemoryTaskKind::Embed, [space.id], now).await
 }
 
-/// Requests to make the vectors of these spaces anew where necessary, at once. A worker that is busy
-/// with one of them notices it before it ends.
+/// Requests that the memories of these spaces are embedded again where necessary, at once. A worker
+/// that executes a task of one of them notices it before the task ends.
 ///
 /// # Errors
 /// Returns an error when the database fails.
@@ -114,7 +114,7 @@ async fn insert(
         .map(drop)
 }
 
-/// Returns tasks that are due: queued ones, and those whose worker is dead; the oldest first.
+/// Returns due tasks, the oldest first: queued ones, and those whose lease has expired.
 ///
 /// # Errors
 /// Returns an error when the database fails.
@@ -200,8 +200,8 @@ pub async fn require_cleanup(tx: &impl ConnectionTrait, task: &Model) -> Result<
         .map(drop)
 }
 
-/// Deletes a task that is done. Returns `false` if it was requested again, got more to do or was claimed
-/// by another worker meanwhile.
+/// Deletes a completed task. Returns `false` if it was requested again, extended or claimed by another
+/// worker in the meantime.
 ///
 /// # Errors
 /// Returns an error when the database fails.
@@ -215,7 +215,7 @@ pub async fn finish(tx: &impl ConnectionTrait, task: &Model) -> Result<bool, DbE
     Ok(deleted.rows_affected == 1)
 }
 
-/// Returns a claimed task to the queue without a failure, behind the others that are due.
+/// Returns a claimed task to the queue, behind the other due tasks, without counting a failure.
 ///
 /// # Errors
 /// Returns an error when the database fails.
@@ -231,8 +231,8 @@ pub async fn release(tx: &impl ConnectionTrait, task: &Model, now: Timestamp) ->
         .map(drop)
 }
 
-/// Ends an attempt that failed: the task is tried again later, or at once if it was requested again
-/// meanwhile.
+/// Ends an attempt that failed: the task is retried later, or at once if it was requested again
+/// in the meantime.
 ///
 /// # Errors
 /// Returns an error when the database fails.
@@ -266,9 +266,9 @@ fn retry_delay_ms(attempt: i64) -> i64 {
 pub struct TaskCounts {
     /// Queued ones and running ones, of every kind.
     pub queued: u64,
-    /// Those that are not tried again.
+    /// Those that are not retried.
     pub failed: u64,
-    /// Why the last attempt to make vectors failed.
+    /// Why the last attempt to embed memories failed.
     pub embedding_error: Option<String>,
 }
 
@@ -280,7 +280,7 @@ pub async fn count_for_space(
     db: &impl ConnectionTrait,
     space: SpaceId,
 ) -> Result<TaskCounts, DbErr> {
-    // A space has few: one for each conversation in which something was said lately.
+    // A space has few tasks: one for each conversation with new messages.
     let tasks = Entity::find()
         .filter(Column::SpaceId.eq(space))
         .all(db)

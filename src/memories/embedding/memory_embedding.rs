@@ -1,5 +1,5 @@
-//! Makes the vectors of the memories of one space: requests them from the provider in batches, the
-//! newest memories first, and stores each batch.
+//! Embeds the memories of one space: requests their vectors from the provider in batches, the newest
+//! memories first, and stores each batch.
 
 use std::sync::Arc;
 
@@ -20,13 +20,13 @@ use crate::memories::{embedding_model, memory_vector};
 use crate::providers::provider_factory::{ProviderError, ProviderFactory};
 use crate::spaces::space;
 
-/// The texts of one request.
+/// The maximum number of texts in one request.
 const BATCH: u64 = 64;
-/// So many batches are made before the task returns to the queue, so that a large space does not delay
-/// the others.
+/// The maximum number of batches before the task returns to the queue, so that a large space does not
+/// delay the others.
 const MAX_BATCHES: usize = 16;
 
-/// Why the vectors of a space could not be made. Each text is a sentence for users.
+/// Why the memories of a space could not be embedded. Each text is a sentence for users.
 #[derive(Debug, thiserror::Error)]
 pub enum EmbeddingTaskError {
     #[error(transparent)]
@@ -65,11 +65,11 @@ impl EmbeddingTaskError {
 pub enum TaskEnd {
     /// It was deleted, or another worker has it.
     Ended,
-    /// There is more to do.
+    /// Vectors are still missing.
     Continues,
 }
 
-/// What making vectors needs. Cheap to clone.
+/// Embeds the memories of spaces. Cheap to clone.
 #[derive(Clone)]
 pub struct MemoryEmbedder {
     pub db: Db,
@@ -85,10 +85,10 @@ struct EmbeddedBatch {
 }
 
 impl MemoryEmbedder {
-    /// Makes what is missing for a claimed task, and ends it if nothing is missing any more.
+    /// Adds the missing vectors for a claimed task, and ends the task when none is missing.
     ///
     /// # Errors
-    /// Returns the database's error or that of the provider. What was stored before it stays.
+    /// Returns the error of the database or of the provider. Vectors stored before the error are kept.
     pub async fn run(&self, task: &memory_task::Model) -> Result<TaskEnd, EmbeddingTaskError> {
         let mut before = None;
         for _ in 0..MAX_BATCHES {
@@ -104,7 +104,7 @@ impl MemoryEmbedder {
             let missing = self.list_missing(task, model, before).await?;
             if missing.is_empty() {
                 if before.take().is_some() {
-                    // Newer memories may have been stored meanwhile.
+                    // Newer memories may have been stored in the meantime.
                     continue;
                 }
                 return self.delete_and_finish(task, space.embedding_model_id).await;
@@ -117,7 +117,7 @@ impl MemoryEmbedder {
                 return Ok(TaskEnd::Ended);
             };
             if Some(stored.id) != model {
-                // The first vectors of this model: it lacks those of all other memories.
+                // These are the first vectors of this model; all other memories lack one.
                 before = None;
             }
         }
@@ -147,7 +147,7 @@ impl MemoryEmbedder {
         vector_store::list_unembedded(db, task.space_id, model, before, BATCH).await
     }
 
-    /// Requests the vectors of a batch. Returns `None` if the node shuts down meanwhile.
+    /// Requests the vectors of a batch. Returns `None` if the node shuts down before the response.
     async fn embed(
         &self,
         choice: &EmbeddingChoice,
@@ -214,7 +214,7 @@ impl MemoryEmbedder {
             let done: Result<(), DbErr> = work.await;
             done?;
         }
-        // Its vectors are deleted with the next claim, which knows that they must be.
+        // The next claim deletes its vectors.
         match space.embedding_model_id {
             Some(_) => Ok(TaskEnd::Continues),
             None => self.delete_and_finish(task, None).await,

@@ -1,5 +1,5 @@
-//! Chooses the embedding model of a space: the one in its settings, else the one in the settings of the
-//! default provider, else only the local model.
+//! Chooses the embedding model of a space: the one in its settings, otherwise the one in the settings
+//! of the default provider, otherwise only the local model.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -22,7 +22,7 @@ pub struct EmbeddingChoice {
     pub model: String,
 }
 
-/// The providers of the installation, to choose the models of several spaces.
+/// The providers of the installation, loaded once to choose the models of several spaces.
 #[derive(Clone, Debug)]
 pub struct EmbeddingProviders(Vec<provider::Model>);
 
@@ -92,7 +92,7 @@ impl EmbeddingChoice {
         }
     }
 
-    /// Returns the hash of the address, by which models with the same name are distinguished. The kind
+    /// Returns the hash of the address, which distinguishes models with the same name. The kind
     /// determines the path below the address.
     pub fn base_url_hash(&self) -> String {
         let given = self.provider.base_url.as_deref().map(str::trim);
@@ -103,7 +103,7 @@ impl EmbeddingChoice {
         hex::encode(Sha256::digest(identity.as_bytes()))
     }
 
-    /// Returns whether vectors of this row are vectors of this model.
+    /// Returns whether the vectors of this row come from this model.
     pub fn fits(&self, row: &embedding_model::Model) -> bool {
         let dimensions = usize::try_from(row.dimensions).ok();
         row.name == self.model
@@ -113,7 +113,7 @@ impl EmbeddingChoice {
                 .is_none_or(|it| Some(it) == dimensions)
     }
 
-    /// Returns whether the provider must not be called at present.
+    /// Returns whether the provider must not be called now.
     pub fn is_paused(&self) -> bool {
         self.provider.disabled || self.timeout_s() == Some(0.0)
     }
@@ -123,7 +123,7 @@ impl EmbeddingChoice {
         let timeout_s = self.timeout_s().unwrap_or(f64::INFINITY);
         EmbeddingOptions {
             timeout_s: Some(timeout_s.min(limit.as_secs_f64())),
-            // A person waits for the reply.
+            // The reply of a run waits for the query.
             max_retries: Some(0),
             stored_dimensions: usize::try_from(row.dimensions).ok(),
             ..self.write_options()
@@ -131,7 +131,7 @@ impl EmbeddingChoice {
     }
 
     /// Returns the options for texts that are stored. The dimensions are not compared with those of
-    /// stored vectors, because other ones are those of another model.
+    /// stored vectors, because different dimensions mean another model.
     pub fn write_options(&self) -> EmbeddingOptions {
         let max_retries = self.provider.settings["embedding_max_retries"].as_u64();
         EmbeddingOptions {
@@ -151,13 +151,13 @@ impl EmbeddingChoice {
         Ok(models.embeddings.client(&spec, self.has_cache())?)
     }
 
-    /// Returns the client if it was used lately; see [`EmbeddingChoice::client`].
+    /// Returns the client if it was used recently; see [`EmbeddingChoice::client`].
     pub fn known_client(&self, models: &ProviderFactory) -> Option<Arc<EmbeddingClient>> {
         let spec = self.at_model().spec(&models.cipher).ok()?;
         models.embeddings.find(&spec, self.has_cache())
     }
 
-    /// Returns a client that nobody else uses.
+    /// Returns a client that is not shared.
     ///
     /// # Errors
     /// As [`EmbeddingChoice::client`].

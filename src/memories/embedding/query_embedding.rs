@@ -1,4 +1,4 @@
-//! Embeds what is searched for by the provider's model of a space, within a time limit.
+//! Embeds queries with the provider's model of a space, within a time limit.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -22,11 +22,11 @@ use crate::spaces::space;
 /// The time limit of a request. Together with the search it stays within the 2 s for which a prompt
 /// waits at most.
 const READ_LIMIT: Duration = Duration::from_millis(1_750);
-/// After failures one request tests whether the provider works again; nothing waits longer for it. It
-/// goes on in the background.
+/// How long a query waits for the request that tests, after failures, whether the provider works again.
+/// The request itself continues in the background.
 const PROBE_WAIT: Duration = Duration::from_millis(250);
 
-/// What embedding queries needs. Cheap to clone.
+/// Embeds queries. Cheap to clone.
 #[derive(Clone)]
 pub struct QueryEmbedder {
     pub models: ProviderFactory,
@@ -41,7 +41,7 @@ pub struct QueryVectors {
     cosine_range: (f32, f32),
 }
 
-/// Why the provider returned no vectors of a query.
+/// Why the provider returned no vectors for a query.
 #[derive(Debug, thiserror::Error)]
 pub enum QueryError {
     #[error(transparent)]
@@ -70,7 +70,7 @@ impl QueryVectors {
 impl QueryEmbedder {
     /// Returns the vectors of these texts. `None`: the memories of the space have no vectors of the
     /// model that it uses, or the provider must not be called. Executes no statement if they never had
-    /// any, and sends nothing while the provider is not called because of earlier failures.
+    /// any, and sends nothing while the circuit breaker of the provider is open.
     ///
     /// # Errors
     /// Returns why the provider returned no vectors in time.
@@ -88,7 +88,7 @@ impl QueryEmbedder {
             return Ok(None);
         };
         let row = embedding_model::find(db.reader(), id).await?;
-        // The memories are embedded anew in the background.
+        // The memories are embedded again in the background.
         let Some(row) = row.filter(|it| choice.fits(it)) else {
             return Ok(None);
         };
@@ -110,8 +110,8 @@ impl QueryEmbedder {
         let options = choice.read_options(READ_LIMIT, row);
         let is_closed = client.breaker_open_for().is_none();
         let texts = texts.to_vec();
-        // A task of the main runtime, which owns the connections. It ends by its own time limit, which
-        // the circuit breaker must see.
+        // A task of the main runtime, which owns the connections. It is not canceled, so that the circuit
+        // breaker also counts its time limit.
         let call = self.shutdown.spawn(async move {
             let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
             client.embed(&texts, CallKind::Read, &options).await

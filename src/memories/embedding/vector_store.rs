@@ -23,8 +23,8 @@ use crate::spaces::space;
 
 /// The cosines of a provider's model that count as scores of 0 and 1.
 const COSINE_RANGE: (f32, f32) = (0.0, 1.0);
-/// Vectors are loaded in pages, because those of a large space need several times as much memory before
-/// they are quantized.
+/// The rows of a page. Vectors are loaded in pages, because they need several times as much memory
+/// before they are quantized.
 const PAGE: u64 = 2_000;
 /// The maximum number of rows that one statement deletes.
 const MAX_DELETED: u64 = 1_000;
@@ -37,7 +37,7 @@ pub struct UnembeddedMemory {
     pub content_hash: String,
 }
 
-/// A vector of a memory whose content had this hash.
+/// The vector of a memory, and the hash of the content it was computed from.
 #[derive(Clone, Debug)]
 pub struct NewVector {
     pub memory: MemoryId,
@@ -158,10 +158,10 @@ fn select_vectors(space: SpaceId, after_version: Option<i64>) -> Select<memory_v
         .filter(memory_vector::Column::MemoryId.in_subquery(of_space))
 }
 
-/// Stores vectors of a model with so many dimensions for a held task, except those of memories whose
-/// content has changed since. The space uses this model from now on.
+/// Stores vectors of a model with this number of dimensions for a held task, except those of memories
+/// whose content has changed since. The space uses this model from now on.
 ///
-/// Returns the row of the model; `None` if the task is no longer held: then nothing was stored.
+/// Returns the row of the model; `None` if the task is no longer held and nothing was stored.
 ///
 /// # Errors
 /// Returns an error when the database fails.
@@ -242,7 +242,7 @@ async fn insert(
 }
 
 /// Ends a held task if the space uses this model (`None`: only the local one) and no vector is missing.
-/// Returns `false` if there is more to do.
+/// Returns `false` if vectors are still missing.
 ///
 /// # Errors
 /// Returns an error when the database fails.
@@ -251,7 +251,7 @@ pub async fn finish(
     task: &memory_task::Model,
     model: Option<EmbeddingModelId>,
 ) -> Result<bool, DbErr> {
-    // A memory that is stored meanwhile waits for this lock, and requests another task.
+    // A transaction that stores a memory waits for this lock, and then requests another task.
     let Some(space) = space::lock(tx, task.space_id).await? else {
         return embedding_task::finish(tx, task).await;
     };
@@ -268,8 +268,8 @@ pub async fn finish(
     embedding_task::finish(tx, task).await
 }
 
-/// Deletes some of the vectors of a space that are neither of the local model nor of the model that the
-/// space uses. Returns how many.
+/// Deletes a batch of the vectors of a space that come neither from the local model nor from the model
+/// that the space uses. Returns their number.
 ///
 /// # Errors
 /// Returns an error when the database fails.

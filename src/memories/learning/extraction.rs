@@ -1,5 +1,5 @@
 //! Learns with a model: sends new messages together with the nearest existing memories, and reads the
-//! memories in the answer. What the model cannot read becomes snippets.
+//! memories in the answer. If the model returns no usable answer, the messages become snippets.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -24,16 +24,16 @@ use crate::memories::models::memory_models::{MemoryModel, MemoryModelError, Memo
 use crate::spaces::membership::Model as Membership;
 use crate::spaces::space;
 
-/// The existing memories in a request.
+/// The maximum number of existing memories in a request.
 const MAX_EXISTING: usize = 20;
-/// The newest messages for which existing memories are searched.
+/// How many of the newest messages are searched for existing memories.
 const MAX_QUERIES: usize = 10;
-/// The length of a text to search for, in bytes.
+/// The maximum length of a query, in bytes.
 const MAX_QUERY_BYTES: usize = 4_000;
-/// An answer in another form is requested once more.
+/// The maximum number of requests: if the answer has another form, it is requested once more.
 const MAX_ANSWERS: usize = 2;
 
-/// The messages of a task, and where they were written.
+/// The messages of a task, and their conversation.
 pub struct NewMessages {
     pub space: space::Model,
     pub conversation: conversation::Model,
@@ -43,7 +43,7 @@ pub struct NewMessages {
     pub members: Vec<Membership>,
 }
 
-/// Makes memories with one model.
+/// Extracts memories with one model.
 pub struct Extraction<'a> {
     pub db: &'a Db,
     pub indexes: &'a MemoryIndexes,
@@ -53,8 +53,8 @@ pub struct Extraction<'a> {
 }
 
 impl Extraction<'_> {
-    /// Returns the memories that the model makes from the messages. Without its answer they become
-    /// snippets; after a failed call the model is not called again.
+    /// Returns the memories that the model extracts from the messages. Without its answer the messages
+    /// become snippets; after a failed call the model is not called again.
     ///
     /// # Errors
     /// Returns the database's error, `TaskEnded`, or `Canceled`.
@@ -165,7 +165,7 @@ impl Extraction<'_> {
             let queries = texts.iter().zip(&vectors).map(|(text, vector)| QueryText {
                 text,
                 vector: Some(vector),
-                // Nobody waits for a better order: these memories only help to recognize known ones.
+                // Local vectors are sufficient: these memories only help the model to recognize known facts.
                 second: None,
             });
             let queries: Vec<QueryText<'_>> = queries.collect();

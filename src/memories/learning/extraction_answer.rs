@@ -1,5 +1,5 @@
-//! Reads the memories in a model's answer. What the answer names is looked up: members by their
-//! names, messages and memories by the numbers in the request.
+//! Reads the memories in a model's answer. Members are looked up by their names, messages and
+//! memories by their numbers in the request.
 
 use std::sync::Arc;
 
@@ -31,7 +31,7 @@ pub struct AnswerContext<'a> {
 
 impl AnswerContext<'_> {
     /// Returns the memories of an answer; those that must not be stored are left out. Returns `None`
-    /// if the answer has another form.
+    /// if the answer does not have the requested form.
     pub fn read(&self, answer: &Value) -> Option<Vec<DraftMemory>> {
         let items = answer["memories"].as_array()?.iter();
         let drafts = items.filter_map(|it| self.read_memory(it));
@@ -81,8 +81,8 @@ impl AnswerContext<'_> {
         }
     }
 
-    /// Returns the memory with this number. What is said in a branch replaces only what was made
-    /// there, because elsewhere it was not said.
+    /// Returns the memory with this number. A message of a branch replaces only memories that
+    /// were learned in that branch, because other conversations do not contain the message.
     fn find_replaced(&self, number: &Value) -> Option<MemoryId> {
         let memory = self.memories.get(index(number)?)?;
         let is_made_here = || {
@@ -94,7 +94,7 @@ impl AnswerContext<'_> {
     }
 }
 
-/// Returns the position of a number that begins at 1.
+/// Returns the zero-based position of a number that is counted from 1.
 fn index(number: &Value) -> Option<usize> {
     usize::try_from(number.as_u64()?).ok()?.checked_sub(1)
 }

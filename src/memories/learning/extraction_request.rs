@@ -1,8 +1,8 @@
-//! The request by which a model makes memories from messages: instructions, the messages and the
+//! The request by which a model extracts memories from messages: instructions, the messages and the
 //! nearest existing memories, and the form of the answer.
 //!
 //! **Invariant:** texts of people are data. Each is a string in a line of JSON between two tags, and
-//! `<` is escaped in it, so no text can contain a tag, begin a line or pass for an instruction.
+//! `<` is escaped in it, so no text can contain a tag or begin a line outside its string.
 
 use std::sync::Arc;
 
@@ -14,16 +14,16 @@ use crate::memories::learning::member_names::MemberNames;
 use crate::memories::learning::snippets;
 use crate::memories::models::memory_models::{JsonRequest, MemoryModel};
 
-/// The maximum number of memories that one request makes.
+/// The maximum number of memories that one answer may contain.
 pub const MAX_MEMORIES: usize = 10;
-/// The maximum number of messages in one request, so that ten memories are enough for it.
+/// The maximum number of messages in one request, so that ten memories are enough for them.
 const MAX_MESSAGES: usize = 40;
 /// More than ten memories of usual length, in tokens.
 const MAX_ANSWER_TOKENS: i64 = 2_048;
-/// The most tokens of messages and of existing memories in one request.
+/// The maximum number of tokens of messages and of existing memories in one request.
 const MAX_MESSAGE_TOKENS: i64 = 8_000;
 const MAX_MEMORY_TOKENS: i64 = 2_000;
-/// The bytes of a token, at least: three for a character of Chinese, four for English.
+/// The minimum number of bytes of a token: three for a Chinese character, four for English text.
 const TOKEN_BYTES: usize = 3;
 
 const INSTRUCTIONS: &str = "You maintain the long-term memory of a chat. From its new messages, \
@@ -40,12 +40,12 @@ Return at most 10 memories, or an empty list. For each one:
 the language of the messages.
 - kind: relation, preference, event or snippet.
 - importance: from 0 (small talk) to 1 (changes everything).
-- about: the name of the member whom it is about, or null.
+- about: the name of the member it is about, or null.
 - owner: the name of the member who alone knows it, or null if everyone may know it.
 - replaces: the number of the existing memory that it corrects or makes outdated, or null.
 - sources: the numbers of the messages that say it.
 
-Leave out greetings, guesses, what an existing memory says already, and all passwords, keys and other \
+Leave out greetings, guesses, what an existing memory already says, and all passwords, keys and other \
 credentials.";
 
 /// The tokens that a request may use, which depend on the context window of the model.
@@ -71,12 +71,12 @@ impl RequestBudget {
         Self::of_window(model.context_tokens())
     }
 
-    /// Returns the bytes of messages in one request.
+    /// Returns the maximum number of bytes of messages in one request.
     fn message_bytes(self) -> usize {
         usize::try_from(self.messages).unwrap_or_default() * TOKEN_BYTES
     }
 
-    /// Divides messages into those of one request each.
+    /// Divides messages into batches, one for each request.
     pub fn batches(self, messages: &[message::Model]) -> Vec<&[message::Model]> {
         let mut batches = Vec::new();
         let (mut first, mut n_bytes) = (0, 0);

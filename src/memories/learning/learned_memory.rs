@@ -1,6 +1,6 @@
-//! Memories that were made from messages, on the way into the database.
+//! Memories that were made from messages, before they are stored.
 //!
-//! **Invariant:** a memory is stored only if each of its messages is still as it was read.
+//! **Invariant:** a memory is stored only if none of its messages has changed since it was read.
 
 use base::clock::Timestamp;
 use base::ids::{MemoryId, MessageId};
@@ -22,7 +22,7 @@ pub struct DraftMemory {
     replaces: Option<MemoryId>,
 }
 
-/// The same, ready to be stored.
+/// A learned memory with its hash and embedding, ready to be stored.
 #[derive(Clone, Debug)]
 pub struct LearnedMemory {
     memory: PreparedMemory,
@@ -85,7 +85,7 @@ pub async fn store(
         .collect();
     let memories = memories.into_iter().map(|it| it.memory).collect();
     let stored = memory_store::insert(tx, task.space_id, memories, now).await?;
-    // A memory that existed already replaces nothing; it may even be the one to be replaced.
+    // A memory that already existed replaces nothing; it may be the same memory that is named.
     let is_stored = |hash: &str| stored.iter().any(|it| it.content_hash == hash);
     let replaced = replacements.iter().filter(|(hash, _)| is_stored(hash));
     let replaced: Vec<MemoryId> = replaced.map(|(_, id)| *id).collect();
@@ -93,7 +93,7 @@ pub async fn store(
 }
 
 /// Removes the memories of which a message was edited or deleted after it was read. Locks the
-/// conversation, so that a later change finds what is stored here.
+/// conversation, so that a later change of a message finds the memories stored here.
 async fn drop_outdated(
     tx: &impl ConnectionTrait,
     task: &memory_task::Model,

@@ -1,8 +1,8 @@
-//! Learns from messages in the background: claims what is due, renews its lease, deletes the memories
-//! beyond the maximum of each space, and purges those that were deleted long ago.
+//! Learns from messages in the background: claims due tasks, renews their leases, deletes the memories
+//! beyond the maximum of each space, and purges memories that were deleted long ago.
 //!
 //! A node executes a few tasks at the same time, because a model may need minutes for one, and at most
-//! one of each space, so that a task finds the memories that the one before has stored.
+//! one of each space, so that a task finds the memories that the previous one has stored.
 
 use std::collections::HashSet;
 use std::time::Duration;
@@ -33,10 +33,10 @@ const POLL_INTERVAL: Duration = Duration::from_secs(5);
 const PURGE_INTERVAL: Duration = Duration::from_secs(60 * 60);
 /// How long a deleted memory can be restored: 7 days.
 const PURGE_AFTER_MS: i64 = 7 * 24 * 60 * 60 * 1000;
-/// The tasks that a node executes at the same time: enough that some with slow models do not hold up
+/// How many tasks a node executes at the same time: enough that tasks with slow models do not delay
 /// the others.
 const MAX_RUNNING: usize = 4;
-/// The due tasks that are read with one query.
+/// How many due tasks one query reads.
 const BATCH: u64 = 16;
 
 /// Learning, as a kind of leased job. Cheap to clone; clones share state.
@@ -73,7 +73,7 @@ impl LearningJob {
             .spawn(run_recovery(self.clone(), stop.clone()));
     }
 
-    /// Learns from everything that is due, and waits for the end. Returns the number of tasks.
+    /// Executes all due tasks and waits until they have ended. Returns their number.
     ///
     /// # Errors
     /// Returns an error when the database fails.
@@ -92,7 +92,7 @@ impl LearningJob {
         }
     }
 
-    /// Claims due tasks and starts them, as many as may run. Returns the started ones.
+    /// Claims due tasks and starts as many as may run. Returns the started ones.
     async fn start_due(&self) -> Result<Vec<JoinHandle<()>>, DbErr> {
         let services = &self.services;
         let mut started = Vec::new();
@@ -161,7 +161,7 @@ impl LearningJob {
             _ => self.services.learn(task.clone(), &cancel.token).await,
         };
         let ended = match done {
-            // It is claimed again when its lease expires, if it was not already.
+            // It is claimed again when its lease expires, unless another worker already has it.
             Ok(()) | Err(MemoryError::Canceled) => Ok(()),
             Err(error) => {
                 tracing::warn!(task.id = %id, attempt, %error, "a memory task failed: {error}");
@@ -241,7 +241,7 @@ impl Job for LearningJob {
         Ok(Box::pin(std::future::pending()))
     }
 
-    /// Purges memories. The tasks of dead workers are claimed like those that are due.
+    /// Purges memories. Tasks with an expired lease need no recovery: they are claimed as due.
     async fn recover(&mut self, _guard: &mut ClockJumpGuard) -> Result<(), DbErr> {
         self.purge().await
     }

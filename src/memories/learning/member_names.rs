@@ -7,7 +7,7 @@ use recall::content;
 
 use crate::spaces::membership::{MembershipStatus, Model};
 
-/// The names that a request lists: enough for every table, and few tokens.
+/// The maximum number of names in a request: enough for usual spaces, and few tokens.
 const MAX_LISTED: usize = 100;
 
 /// The members of a space by their names and aliases, regardless of case.
@@ -19,8 +19,8 @@ pub struct MemberNames {
 }
 
 impl MemberNames {
-    /// Reads the names. Of equal ones, that of a member who is there counts before that of a former
-    /// one, and a name before an alias.
+    /// Reads the names. If names are equal, a present member has priority over a former one, and a name
+    /// over an alias.
     pub fn new(members: &[Model]) -> Self {
         let mut names = Self::default();
         let is_active = |it: &&Model| it.status == MembershipStatus::Active;
@@ -51,7 +51,7 @@ impl MemberNames {
         self.by_id.get(&id).map(String::as_str)
     }
 
-    /// Returns the names of those who are there.
+    /// Returns the names of the present members.
     pub fn listed(&self) -> &[String] {
         &self.listed
     }

@@ -38,7 +38,7 @@ pub struct Model {
     pub space_id: SpaceId,
     pub conversation_id: Option<ConversationId>,
     /// The first and the last message: set when it is claimed for the first time, or when it is
-    /// inserted for messages of which one has changed.
+    /// inserted because one of these messages has changed.
     pub from_seq: Option<i64>,
     pub to_seq: Option<i64>,
     pub status: MemoryTaskStatus,
@@ -64,7 +64,7 @@ string_enum! {
     MemoryTaskStatus { Queued, Running, Failed }
 }
 
-/// The tasks of a space that make vectors, whose queue is in `embedding/embedding_task.rs`.
+/// The kinds of embedding tasks, whose queue is in `embedding/embedding_task.rs`.
 pub const EMBEDDING_KINDS: [MemoryTaskKind; 2] = [MemoryTaskKind::Embed, MemoryTaskKind::Refresh];
 
 /// Requests to learn from the messages of a locked conversation from `seq` on. The caller saves the
@@ -99,7 +99,7 @@ pub async fn request_learning(
     }
 }
 
-/// Requests to learn again from messages, of which one has changed: the first and the last `seq`.
+/// Requests to learn again from the messages of this range of `seq`, because one of them has changed.
 ///
 /// # Errors
 /// Returns an error when the database fails.
@@ -119,7 +119,7 @@ pub async fn request_relearning(
     }
 }
 
-/// Requests a task of this kind for a locked conversation, unless one waits already. One that failed
+/// Requests a task of this kind for a locked conversation, unless one is already queued. A failed task
 /// is replaced.
 ///
 /// # Errors
@@ -190,9 +190,8 @@ async fn hasten(
     Ok(())
 }
 
-/// Deletes the tasks of a space, or of one of its conversations, except those that make vectors, because
-/// their rows are locked after the space. Requests no learning from what was
-/// said so far.
+/// Deletes the tasks of a space, or of one of its conversations, except embedding tasks, because their rows
+/// are locked after the space. What was said so far is no longer learned from.
 ///
 /// # Errors
 /// Returns an error when the database fails.
@@ -221,8 +220,8 @@ pub async fn delete_all(
     conversations.exec(tx).await.map(drop)
 }
 
-/// Returns tasks that are due, except those that make vectors: queued ones, and those whose worker is
-/// dead; the oldest first. Leaves out those of the spaces `busy`.
+/// Returns due tasks except embedding tasks, the oldest first: queued ones, and those whose lease has
+/// expired. Leaves out those of the spaces `busy`.
 ///
 /// # Errors
 /// Returns an error when the database fails.
@@ -255,8 +254,8 @@ fn claimable(now: Timestamp, stale: &StaleAfter) -> Condition {
         .add(is_summarized_by_nobody(now, stale))
 }
 
-/// Selects the tasks that summarize a conversation while no other worker does; all tasks of other
-/// kinds. Two workers would write the same texts.
+/// Selects all tasks except summary tasks of conversations that another worker is summarizing, because
+/// both would write the same texts.
 fn is_summarized_by_nobody(now: Timestamp, stale: &StaleAfter) -> Condition {
     let summarized = Query::select()
         .column(Column::ConversationId)

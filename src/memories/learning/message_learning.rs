@@ -1,5 +1,5 @@
 //! Learns from the messages of a conversation: claims a task, makes memories from its messages, with
-//! the model of the space if it has one, and stores them together with the end of the task.
+//! the model of the space if it has one, and stores them in the transaction that ends the task.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -125,8 +125,8 @@ impl LearningServices {
             .await
     }
 
-    /// Reads the messages of a task. Returns `None` if there are none, or if nothing is learned from
-    /// them any more.
+    /// Reads the messages of a task. Returns `None` if there are none, or if they are no longer
+    /// learned from.
     async fn read(&self, task: &memory_task::Model) -> Result<Option<NewMessages>, DbErr> {
         let db = self.db.reader();
         let (Some(id), Some(from), Some(to)) = (task.conversation_id, task.from_seq, task.to_seq)

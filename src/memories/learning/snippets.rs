@@ -9,17 +9,17 @@ use crate::memories::memory::{MemoryKind, MemoryOrigin};
 use crate::memories::memory_store::NewMemory;
 use crate::spaces::membership::Model as Membership;
 
-/// The importance of a message as it was.
+/// The importance of a snippet.
 const IMPORTANCE: f64 = 0.3;
 
-/// Returns the memories that these messages become as they are.
+/// Returns the snippets of these messages.
 pub fn make(messages: &[message::Model], members: &[Membership]) -> Vec<DraftMemory> {
     let made = messages.iter().filter_map(|it| to_snippet(it, members));
     made.collect()
 }
 
 /// Returns the text of a message without the notice of the demo model, which precedes its first reply
-/// and is about nobody.
+/// and says nothing about a person.
 pub fn text_of(message: &message::Model) -> &str {
     let text = message.content.rsplit(NOTICE).next();
     text.unwrap_or(&message.content)

@@ -3,7 +3,7 @@
 
 use serde_json::{Map, Value};
 
-/// Returns the object in this text, which begins at the first brace and ends at the last one.
+/// Returns the object in this text, from the first opening brace to the last closing one.
 pub fn parse_object(text: &str) -> Option<Map<String, Value>> {
     let (from, to) = (text.find('{')?, text.rfind('}')?);
     serde_json::from_str(text.get(from..=to)?).ok()

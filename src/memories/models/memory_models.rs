@@ -1,5 +1,5 @@
-//! Calls a model for the memory of a space, in the background: one request, which is answered by one
-//! JSON object.
+//! Calls a model for the memory of a space, in the background: one request, answered by one JSON
+//! object.
 //!
 //! **Invariant:** these calls have permits of their own, so no reply waits for one of them.
 //!
@@ -32,8 +32,8 @@ use crate::providers::provider_factory::{ProviderError, ProviderFactory};
 use crate::providers::{provider, usable_providers};
 use crate::spaces::space;
 
-/// The calls of one provider that this node makes at the same time: enough that a slow one does not
-/// hold up all spaces, few enough that replies remain the main load of the provider.
+/// How many calls of one provider this node makes at the same time: enough that a slow call does not
+/// delay all spaces, few enough that replies remain the main load of the provider.
 const MAX_CALLS_PER_PROVIDER: usize = 2;
 /// The context window of a provider whose settings have none, in tokens; the same as for prompts.
 const DEFAULT_CONTEXT_TOKENS: i64 = 8_192;
@@ -54,12 +54,12 @@ pub struct MemoryModel(provider::Model);
 /// A request that is answered by a JSON object.
 #[derive(Clone, Debug)]
 pub struct JsonRequest {
-    /// What to do.
+    /// The instructions.
     pub system: String,
-    /// The data, which is no instruction.
+    /// The data, which contains no instructions.
     pub text: String,
     pub schema_name: &'static str,
-    /// A JSON schema as APIs enforce it: all properties are required, and there are no others.
+    /// A JSON schema that APIs can enforce: all properties are required, and no others are allowed.
     pub schema: Value,
     pub max_tokens: u32,
 }
@@ -69,15 +69,15 @@ pub struct JsonRequest {
 pub enum MemoryModelError {
     #[error(transparent)]
     Database(#[from] DbErr),
-    /// The provider has an address or a key that cannot be used.
+    /// The address or the key of the provider cannot be used.
     #[error(transparent)]
     Provider(#[from] ProviderError),
-    /// The call failed. Without the provider's message, which may repeat what was sent.
+    /// The call failed. The provider's message is left out, because it may repeat what was sent.
     #[error("the model call failed: {0}")]
     Failed(FailureCode),
-    #[error("the answer of the model is no JSON object")]
+    #[error("the model's answer is not a JSON object")]
     InvalidJson,
-    /// The space has used up its tokens.
+    /// The space has reached its token limit.
     #[error("the space has reached its token limit")]
     TokenLimit,
     /// The caller canceled the request.
@@ -113,7 +113,7 @@ impl MemoryModels {
 
     /// Returns the model of a space: the one that its settings name if its provider is enabled,
     /// otherwise that of the default provider. Returns `None` if there is none, if it is the demo
-    /// model, which understands no text, or if the space has reached its token limit.
+    /// model, which cannot follow instructions, or if the space has reached its token limit.
     ///
     /// # Errors
     /// Returns an error when the database fails.
@@ -133,13 +133,13 @@ impl MemoryModels {
         Ok((!is_at_limit).then_some(MemoryModel(found)))
     }
 
-    /// Sends the request when a permit is free, adds its tokens to those of the space, and returns
-    /// the object that the model wrote; the caller validates it.
+    /// Waits for a permit, sends the request, counts its tokens for the space, and returns the object
+    /// that the model wrote; the caller validates it.
     ///
     /// # Errors
     /// Returns `TokenLimit` if the space has reached its limit or was deleted, `Canceled` if
     /// `cancel` fired, `InvalidJson`, `Failed` or `Provider` if the model returned no object, and
-    /// `Database` if it could not be asked.
+    /// `Database` when the database fails.
     pub async fn request_json(
         &self,
         model: &MemoryModel,
@@ -152,7 +152,7 @@ impl MemoryModels {
             () = cancel.cancelled() => return Err(MemoryModelError::Canceled),
             permit = permits.acquire() => permit,
         };
-        // After the wait, during which others may have used the last tokens.
+        // Checked after the wait, because other calls may have used the last tokens.
         if self.is_at_limit(space).await? {
             return Err(MemoryModelError::TokenLimit);
         }
@@ -248,14 +248,14 @@ impl From<CallError> for MemoryModelError {
 enum Format {
     /// By the schema.
     Schema,
-    /// By a switch; the schema is in the text.
+    /// By a JSON mode; the schema is in the prompt.
     Json,
-    /// Only in the text.
+    /// Only by the prompt.
     Text,
 }
 
 impl Format {
-    /// Returns the strictest one that the API supports.
+    /// Returns the strictest format that the API supports.
     fn of(provider: &dyn Provider) -> Self {
         match provider {
             it if it.has_capability(Capability::Schema) => Self::Schema,

@@ -24,8 +24,8 @@ impl MemoryModelSetting {
     }
 }
 
-/// Returns the settings of a space without its models: a file from another server names providers of
-/// that server.
+/// Returns the settings of a space without its models: a file from another installation names providers
+/// of that installation.
 pub fn without_models(mut settings: Value) -> Value {
     for (of, names) in [
         ("/memory", ["model", "embedding"].as_slice()),

@@ -13,7 +13,7 @@ use crate::memories::pruning::pruner;
 use crate::memories::pruning::pruner::PruneRules;
 use crate::spaces::space;
 
-/// The spaces whose settings are loaded with one statement.
+/// How many spaces one statement loads.
 const MAX_SPACES: usize = 500;
 
 /// Deletes the memories beyond the maximum of a space with these settings. Returns how many.
@@ -31,7 +31,7 @@ pub async fn enforce(
         keep: Some(MemorySettings::of_space(settings).max_memories()),
         keep_importance: pruner::KEPT_IMPORTANCE,
     };
-    // Most spaces are within their maximum, and need no transaction.
+    // Most spaces are within their maximum and need no transaction.
     match pruner::count(db, space, rules).await? {
         0 => Ok(0),
         _ => pruner::prune(db, space, rules, now).await,

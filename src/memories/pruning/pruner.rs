@@ -1,5 +1,5 @@
-//! Selects the least valuable memories of a space, and deletes them: the least important first, of these
-//! the ones that were not recalled for the longest time.
+//! Selects the least valuable memories of a space, and deletes them: the least important first; if
+//! the importance is equal, those that were not recalled for the longest time.
 //!
 //! **Invariant:** a pinned memory, and one above the importance that is kept, is never selected.
 
@@ -16,17 +16,17 @@ use crate::memories::memory::{Column, Entity};
 use crate::memories::{memory, memory_source};
 use crate::spaces::space;
 
-/// Memories above this importance are kept unless a person chooses otherwise.
+/// Memories above this importance are kept, unless a person chooses another limit.
 pub const KEPT_IMPORTANCE: f64 = 0.9;
 
 /// Which memories are pruned.
 #[derive(Clone, Copy, Debug)]
 pub struct PruneRules {
-    /// Only memories that were created before.
+    /// Only memories that were created before this time.
     pub created_before: Option<Timestamp>,
-    /// So many memories of the space remain, at least.
+    /// The number of memories of the space that remain.
     pub keep: Option<u64>,
-    /// Only memories that are not more important.
+    /// Only memories of at most this importance.
     pub keep_importance: f64,
 }
 
@@ -93,7 +93,7 @@ async fn prune_in(
         .await?
         .rows_affected;
     if deleted > 0 {
-        // The locked space gave this version to no other memory.
+        // Only these memories have this version, because the space is locked.
         let of_version = Query::select()
             .column(Column::Id)
             .from(Entity)

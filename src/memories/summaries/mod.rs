@@ -1,9 +1,9 @@
-//! Rolling summaries of conversations: what stands in a prompt for the messages before its history.
+//! Rolling summaries of conversations, which replace the messages before the history in a prompt.
 //!
-//! A part ([`summary::SummaryLevel::Part`]) summarizes up to some dozens of messages; the running
+//! A part ([`summary::SummaryLevel::Part`]) summarizes up to a few dozen messages; the running
 //! summary covers all messages up to its last part, and is continued when parts are added. A run whose
 //! history nearly fills its share of the prompt requests them ([`summary_task`]); [`summary_plan`] is
-//! the pure core that decides what is missing, and a background task asks a model for it.
+//! the pure core that decides what is missing, and a background task requests it from a model.
 //!
 //! **Invariant:** each change is a new version. The version in use is the one that is not superseded;
 //! at most one is in use for a level and a first message.

@@ -50,14 +50,14 @@ impl ActiveModelBehavior for ActiveModel {}
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, EnumIter, DeriveActiveEnum)]
 #[sea_orm(rs_type = "i64", db_type = "BigInteger")]
 pub enum SummaryLevel {
-    /// Some dozens of messages.
+    /// A few dozen messages.
     Part = 0,
-    /// All messages up to one.
+    /// All messages up to a certain one.
     Running = 1,
 }
 
 string_enum! {
-    /// Stale: a message that it covers has changed. Superseded: an older version.
+    /// Stale: a message that it covers has changed. Superseded: a newer version is in use.
     SummaryStatus { Current, Stale, Superseded }
     /// Who wrote it.
     SummaryOrigin { Model, Person }
@@ -130,7 +130,7 @@ pub async fn find(db: &impl ConnectionTrait, id: SummaryId) -> Result<Option<Mod
     Entity::find_by_id(id).one(db).await
 }
 
-/// Returns those of these versions that exist, unordered.
+/// Returns the versions with these ids that exist, unordered.
 pub async fn list(
     db: &impl ConnectionTrait,
     conversation: ConversationId,

@@ -16,7 +16,7 @@ use crate::memories::summaries::summary::{Column, Entity, SummaryStatus};
 /// statement if the conversation has never been summarized.
 ///
 /// The text of a deleted message is in no prompt afterwards: older versions that cover it are deleted,
-/// and the version in use is not used until a model has written it again. The text of a changed message
+/// and the version in use is left out of prompts until a model has written it again. The text of a changed message
 /// stays in use until then.
 ///
 /// # Errors

@@ -1,4 +1,4 @@
-//! Deletes the summaries of what people forget. What was said before is not summarized any more.
+//! Deletes the summaries of messages that people forget. These messages are no longer summarized.
 
 use base::ids::{ConversationId, MembershipId, SpaceId};
 use sea_orm::sea_query::{Expr, ExprTrait, Query, SelectStatement};
@@ -7,8 +7,8 @@ use sea_orm::{ColumnTrait, ConnectionTrait, DbErr, EntityTrait, QueryFilter};
 use crate::conversations::{conversation, message};
 use crate::memories::summaries::summary::{Column, Entity};
 
-/// Deletes the summaries of a space, or of one of its conversations. What was said so far is not
-/// summarized any more.
+/// Deletes the summaries of a space, or of one of its conversations. What was said so far is no
+/// longer summarized.
 ///
 /// # Errors
 /// Returns an error when the database fails.
@@ -29,7 +29,7 @@ pub async fn forget(
 }
 
 /// Deletes the summaries of the conversations in which a member has written. What was said there so far
-/// is not summarized any more.
+/// is no longer summarized.
 ///
 /// # Errors
 /// Returns an error when the database fails.
@@ -43,7 +43,7 @@ pub async fn forget_member(tx: &impl ConnectionTrait, member: MembershipId) -> R
 }
 
 async fn forget_selected(tx: &impl ConnectionTrait, ids: SelectStatement) -> Result<(), DbErr> {
-    // The conversations first: this locks them, so that no model's text is stored in between.
+    // This locks the conversations first, so that no text of a model is stored in between.
     conversation::Entity::update_many()
         .col_expr(
             conversation::Column::SummaryFromSeq,

@@ -19,11 +19,11 @@ use crate::memories::summaries::summary_store::{
     NewVersion, SummaryAuthor, put_in_use, set_summary_goal, supersede_stale,
 };
 
-/// A summary that a person requests leaves out the newest messages: they are in the prompt anyway, and
+/// How many of the newest messages a requested summary leaves out: they are in the prompt anyway, and
 /// people still change them.
 const NEWEST_MESSAGES: u64 = 20;
 
-/// A person's change of a summary; what is `None` stays.
+/// A person's change of a summary; a field that is `None` does not change.
 #[derive(Clone, Debug, Default)]
 pub struct SummaryEdit {
     pub content: Option<String>,
@@ -35,11 +35,11 @@ pub struct SummaryEdit {
 pub enum SummaryUpdate {
     /// The new version, which is in use.
     Updated(Model),
-    /// Another version is in use than the one that the person saw.
+    /// The version in use is not the one that the person saw.
     Stale(Model),
 }
 
-/// Stores a person's text as a new version. Returns `None` if the version does not exist any more, or
+/// Stores a person's text as a new version. Returns `None` if the version no longer exists, or if
 /// no version is in use in its place.
 ///
 /// # Errors
@@ -90,8 +90,8 @@ async fn find_in_use(tx: &impl ConnectionTrait, of: &Model) -> Result<Option<Mod
 }
 
 /// Stores the text and the facts of an older version of the running summary as a new version, and
-/// requests to continue it. Returns the version itself if it is in use, and `None` if it was deleted
-/// meanwhile.
+/// requests to continue it. Returns the version itself if it is in use, and `None` if it was deleted in
+/// the meantime.
 ///
 /// # Errors
 /// Returns an error when the database fails.
@@ -127,8 +127,8 @@ pub async fn restore(
     .await
 }
 
-/// Requests to summarize all messages but the newest ones, and to write again what is stale, also what
-/// a person wrote. Returns `false` if nothing is missing.
+/// Requests to summarize all messages but the newest ones, and to regenerate stale summaries, including
+/// those that a person wrote. Returns `false` if nothing is missing.
 ///
 /// # Errors
 /// Returns an error when the database fails.

@@ -1,21 +1,22 @@
-//! Decides what a model must write next, so that the summaries of a conversation cover its messages up
+//! Decides which text a model must write next, so that the summaries of a conversation cover its messages up
 //! to a goal. No I/O.
 
 use base::ids::SummaryId;
 
 use crate::memories::summaries::summary;
 
-/// A running summary takes up at most this many parts at a time, so that a request stays short.
+/// The maximum number of parts that are merged into a running summary at a time, so that a request
+/// stays short.
 const MAX_PARTS: usize = 10;
 
-/// What is missing.
+/// The next text to write.
 #[derive(Clone, Debug, PartialEq)]
 pub enum SummaryStep {
-    /// A part that begins at the first of these messages, and ends at the last one or before.
+    /// A part that begins at the first of these messages and ends at or before the last one.
     WritePart { from_seq: i64, to_seq: i64 },
     /// The running summary: written from these parts, or continued with them.
     WriteRunning {
-        /// The version in use; `None`: without one.
+        /// The version in use, if there is one.
         previous: Option<SummaryId>,
         parts: Vec<SummaryId>,
     },

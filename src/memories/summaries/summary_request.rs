@@ -1,17 +1,18 @@
 //! Writes the requests for summaries to a model, and reads its answers. No I/O.
 //!
-//! **Invariant:** the text of messages and summaries is data: it stands in JSON strings, which no text
-//! can end, and the system prompt says that it contains no instructions.
+//! **Invariant:** the text of messages and summaries is data: it is in JSON strings, which no text
+//! can terminate, and the system prompt says that it contains no instructions.
 
 use serde_json::{Value, json};
 
 use crate::memories::models::memory_models::JsonRequest;
 
-/// The maximum length of the text of a summary, in characters. A person's text may be this long, too.
+/// The maximum length of the text of a summary, in characters, also of a person's text.
 pub const MAX_CONTENT_CHARS: usize = 8_000;
 /// The maximum length of a part, in tokens.
 const MAX_PART_TOKENS: u32 = 200;
-/// A model that writes more than it should is cut here and not in the middle of its JSON object.
+/// The token limit of an answer is this many times the requested length, so that a text
+/// that is too long does not end in the middle of its JSON object.
 const TOKENS_FACTOR: u32 = 3;
 /// The maximum length of a message in a request, in characters.
 const MAX_MESSAGE_CHARS: usize = 16_000;
@@ -28,7 +29,7 @@ pub struct NamedText {
     pub text: String,
 }
 
-/// A part that a running summary takes up.
+/// A part to merge into a running summary.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PartText {
     /// The `seq` of its first and last message.
@@ -96,7 +97,7 @@ fn build_request(system: String, input: Value, max_tokens: u32) -> JsonRequest {
     }
 }
 
-/// Returns the summary in an answer, or `None` if there is no text.
+/// Returns the summary in an answer; `None` if it has no text.
 pub fn parse_summary(answer: &Value) -> Option<String> {
     let text = answer["summary"].as_str()?.trim();
     (!text.is_empty()).then(|| first_chars(text, MAX_CONTENT_CHARS).to_owned())

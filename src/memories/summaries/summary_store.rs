@@ -37,7 +37,7 @@ pub enum SummaryAuthor {
     Person(UserId),
 }
 
-/// Stores a version in place of those in use that begin within its range: they are superseded, or
+/// Stores a version that replaces those in use that begin within its range: they are superseded, or
 /// deleted if they may not be used.
 ///
 /// # Errors
@@ -111,8 +111,8 @@ pub async fn put_in_use(
     Ok(row)
 }
 
-/// Takes the texts of people out of use that are stale, so that a model writes them again. Prompts
-/// contain them until then.
+/// Supersedes the stale texts of people, so that a model writes them again. Prompts contain them until
+/// then.
 ///
 /// # Errors
 /// Returns an error when the database fails.
@@ -131,7 +131,7 @@ pub async fn supersede_stale(
         .map(drop)
 }
 
-/// Saves up to which message a conversation is summarized.
+/// Stores the last message up to which a conversation is to be summarized.
 ///
 /// # Errors
 /// Returns an error when the database fails.
@@ -166,7 +166,7 @@ async fn prune_running(
         .map(drop)
 }
 
-/// Deletes older versions of parts, which nobody can restore.
+/// Deletes older versions of parts, which cannot be restored.
 async fn delete_old_parts(
     tx: &impl ConnectionTrait,
     conversation: ConversationId,

@@ -1,9 +1,8 @@
-//! Summarizes conversations in the background: writes what is missing, one step after the other, with a
-//! model.
+//! Summarizes conversations in the background: a model writes the missing texts, one step after the
+//! other.
 //!
 //! **Invariant:** a step is stored under the lock of the conversation, only if the task is still held
-//! and what the model read is still the same. A text that was made from other messages is dropped, and
-//! the step is taken again.
+//! and its input has not changed. Otherwise the text is dropped, and the step is repeated.
 
 use base::ids::{ConversationId, MessageId, SpaceId, SummaryId};
 use sea_orm::{
@@ -27,10 +26,11 @@ use crate::memories::summaries::summary_request::{
 use crate::memories::summaries::summary_store::{NewVersion, SummaryAuthor, put_in_use};
 use crate::spaces::{membership, space};
 
-/// The messages of a part have at most so many tokens together, unless it is a single one: a request
+/// The maximum number of tokens of the messages of a part, unless it is a single message: a request
 /// must fit into small context windows.
 const MAX_PART_INPUT_TOKENS: i64 = 4_000;
-/// A step whose messages change so often during the call fails, and is tried again later.
+/// How often a step is repeated because its input changed during the call; then it fails and is
+/// retried later.
 const MAX_DROPPED_TEXTS: usize = 5;
 
 /// A conversation to summarize.
@@ -44,12 +44,12 @@ struct Work {
     step: SummaryStep,
 }
 
-/// What a model read for a step.
+/// The input of a step, by which a change of it is detected.
 #[derive(Clone)]
 enum StepInput {
     /// These versions of messages.
     Messages(Vec<(MessageId, i64)>),
-    /// The running summary in use, and whether it is usable; and parts.
+    /// The running summary in use, whether it may be used, and the parts.
     Summaries(Option<(SummaryId, bool)>, Vec<SummaryId>),
 }
 
@@ -60,10 +60,10 @@ struct WrittenStep {
     input: StepInput,
 }
 
-/// Writes what is missing, and ends the task.
+/// Writes the missing texts and ends the task.
 ///
 /// # Errors
-/// Returns the error of the database or of the model. What was written until then is stored.
+/// Returns the error of the database or of the model. The steps before the error are stored.
 pub async fn run(
     services: &LearningServices,
     task: &memory_task::Model,
@@ -140,7 +140,7 @@ fn plan(
     })
 }
 
-/// Asks the model for the text of a step.
+/// Requests the text of a step from the model.
 async fn write_step(
     services: &LearningServices,
     work: &Work,
@@ -312,14 +312,14 @@ async fn store(
         .await
 }
 
-/// Returns whether what the model read is still the same.
+/// Returns whether the input of the step is unchanged.
 async fn is_current(
     tx: &impl ConnectionTrait,
     row: &conversation::Model,
     written: &WrittenStep,
 ) -> Result<bool, DbErr> {
     let (from_seq, to_seq) = written.version.range;
-    // Otherwise the conversation was forgotten.
+    // Otherwise the messages were forgotten in the meantime.
     if from_seq < row.summary_from_seq {
         return Ok(false);
     }

@@ -10,14 +10,14 @@ use serde_json::Value;
 
 use crate::memories::memory::MemoryKind;
 
-/// The memories that a search returns if the call does not say how many.
+/// The number of memories that a search returns if the call states none.
 const DEFAULT_RESULTS: u64 = 5;
-/// The importance of a memory if the call does not say it.
+/// The importance of a memory if the call states none.
 const DEFAULT_IMPORTANCE: f64 = 0.5;
-/// The maximum length of a text to search for, in characters.
+/// The maximum length of a query, in characters.
 const MAX_QUERY_CHARS: usize = 2_000;
 
-/// What a call does.
+/// The action of a call.
 #[derive(Clone, Debug, PartialEq)]
 pub enum MemoryAction {
     Search {

@@ -28,10 +28,10 @@ use crate::memories::tool::pending_changes::{PendingChanges, RequestedChange};
 use crate::memories::{memory, prompt_search};
 use crate::spaces::{membership, space};
 
-/// The minimum score of what a search finds. A model that searches can judge what it reads, so this
-/// is lower than for a prompt.
+/// The minimum score of a search result. A model that searches can judge the results, so this is lower
+/// than for a prompt.
 const SEARCH_THRESHOLD: f32 = 0.2;
-/// The candidates of a search whose results are filtered by kind.
+/// The number of candidates of a search whose results are then filtered by kind.
 const MAX_CANDIDATES: usize = 40;
 
 /// The tool for one speaker.
@@ -42,7 +42,7 @@ pub struct MemoryTool {
     pub speaker: MembershipId,
     /// The conversation and its ancestors, as in [`RecallRequest`]; empty: no branch.
     pub lineage: BTreeMap<ConversationId, i64>,
-    /// The ids and names of the members, whom a new memory can be about.
+    /// The ids and names of the members that a new memory can be about.
     pub members: Vec<(MembershipId, String)>,
     /// Where changes are collected; `None`: the speaker may only search.
     pub changes: Option<PendingChanges>,
@@ -52,7 +52,7 @@ pub struct MemoryTool {
 #[derive(Serialize)]
 struct SearchResults {
     memories: Vec<SearchResult>,
-    /// Present if the memories could not be searched.
+    /// Why the memories could not be searched.
     #[serde(skip_serializing_if = "Option::is_none")]
     note: Option<&'static str>,
 }
@@ -63,7 +63,7 @@ struct SearchResult {
     kind: MemoryKind,
     content: String,
     importance: f64,
-    /// From 0 to 1, with two digits.
+    /// From 0 to 1, with two decimal places.
     score: f32,
     /// Whether it belongs to the speaker, who may then forget it.
     own: bool,
@@ -110,12 +110,12 @@ impl MemoryTool {
             memories,
             note: found
                 .is_degraded
-                .then_some("The memory cannot be searched now."),
+                .then_some("The memories cannot be searched now."),
         };
         serde_json::to_string(&results).map_err(|error| unavailable(&error))
     }
 
-    /// Returns the stored memories of these, best first.
+    /// Returns those of these memories that are still stored, best first.
     async fn list(
         &self,
         scores: HashMap<MemoryId, f32>,
@@ -126,7 +126,7 @@ impl MemoryTool {
             return Ok(Vec::new());
         }
         let ids = scores.keys().copied();
-        // The rows, because a memory may have been deleted since the version of the index.
+        // From the rows, because a memory may have been deleted since the version of the index.
         let rows = memory::list_in_space(self.db.reader(), self.space.id, ids).await?;
         let of_kind = rows
             .into_iter()
@@ -180,7 +180,7 @@ impl MemoryTool {
     async fn forget(&self, changes: &PendingChanges, id: MemoryId) -> ToolResult {
         let found = memory::find_in_space(self.db.reader(), self.space.id, id).await;
         let found = found.map_err(|error| unavailable(&error))?;
-        // A memory of another member is not distinguished from one that does not exist.
+        // The error does not reveal whether a memory of another member exists.
         let own = found.filter(|it| it.space_membership_id == Some(self.speaker));
         match own {
             None => Err("You have no memory of your own with this id.".to_owned()),
@@ -216,7 +216,7 @@ impl ServerTool for MemoryTool {
         }
     }
 
-    /// Leaves out the texts, which must not outlive their memories in another table.
+    /// Leaves out the texts, so that no other table contains the text of a deleted memory.
     fn recorded_output(&self, output: &str) -> String {
         let Ok(mut output) = serde_json::from_str::<Value>(output) else {
             return String::new();

@@ -1,4 +1,4 @@
-//! The tool `troupe:memory`, with which a character searches and changes what it remembers: the
+//! The tool `troupe:memory`, with which a character searches and changes its memories: the
 //! actions of a call, the tool, and the changes of a run, which are written with its reply.
 
 pub mod memory_action;

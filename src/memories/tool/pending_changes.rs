@@ -34,7 +34,7 @@ impl PendingChanges {
         let mut changes = self.0.lock();
         if changes.len() >= MAX_CHANGES {
             return Err(format!(
-                "At most {MAX_CHANGES} changes of the memory in one reply."
+                "At most {MAX_CHANGES} changes of memories are allowed in one reply."
             ));
         }
         changes.push(change);
@@ -48,7 +48,7 @@ impl PendingChanges {
 }
 
 /// Writes the changes that the run of `speaker` requested; `source` is its reply. A memory that was
-/// changed meanwhile is forgotten only if it still may be.
+/// changed in the meantime is deleted only if the speaker may still delete it.
 ///
 /// # Errors
 /// Returns an error when the database fails.

@@ -1,4 +1,4 @@
-//! The report of an import of memories: how many were stored, and which lines were not, with the reason.
+//! The report of an import of memories: how many were stored, and which lines were skipped, with the reason.
 
 use recall::memory_line::MemoryLineError;
 use serde::Serialize;
@@ -15,11 +15,11 @@ const MAX_LISTED: usize = 100;
 pub struct MemoryImportReport {
     /// Memories that were stored.
     pub n_imported: u64,
-    /// Memories that exist already.
+    /// Memories that already exist.
     pub n_duplicates: u64,
-    /// Lines that contain no memory which the caller may import.
+    /// Lines that were skipped: they are invalid, or the caller may not import their memory.
     pub n_skipped: u64,
-    /// Memories that were stored without the member whom they are about, because it is unknown here.
+    /// Memories that were stored without the member they are about, who is unknown here.
     pub n_unlinked: u64,
     /// The first hundred duplicates and the first hundred other lines with a problem.
     pub lines: Vec<LineProblem>,
@@ -27,11 +27,11 @@ pub struct MemoryImportReport {
     n_listed_duplicates: usize,
 }
 
-/// What is reported about a line.
+/// The outcome of a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LineOutcome {
     Imported,
-    /// It was imported without the member whom it is about.
+    /// It was imported without the member it is about.
     Unlinked,
     Duplicate,
     Invalid(MemoryLineError),
@@ -50,7 +50,7 @@ impl LineOutcome {
                 return Some(ImportWarning::new("memory_about_unknown", sentence));
             }
             Self::Duplicate => {
-                let sentence = "This memory exists already.";
+                let sentence = "This memory already exists.";
                 return Some(ImportWarning::new("memory_duplicate", sentence));
             }
             Self::UnknownOwner => {
@@ -79,7 +79,7 @@ impl LineOutcome {
 }
 
 impl MemoryImportReport {
-    /// Counts a line. The lines are recorded in their order.
+    /// Counts a line. Call it in the order of the lines.
     pub fn record(&mut self, line: u64, outcome: LineOutcome) {
         let is_duplicate = outcome == LineOutcome::Duplicate;
         let is_skipped = !matches!(outcome, LineOutcome::Imported | LineOutcome::Unlinked);
@@ -108,7 +108,7 @@ impl MemoryImportReport {
         });
     }
 
-    /// Returns the report as a part of the import of a space.
+    /// Returns the report in the form of the report of a space import.
     pub fn into_line_report(self) -> LineReport {
         LineReport {
             n_skipped: self.n_skipped + self.n_duplicates,

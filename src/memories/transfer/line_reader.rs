@@ -18,7 +18,7 @@ pub struct NumberedLine {
     pub memory: Result<ExportedMemory<MemoryKind>, MemoryLineError>,
 }
 
-/// Passes the lines on in batches, to the end of the file or until `on_batch` returns `false`. Returns
+/// Calls `on_batch` with batches of lines until the file ends or it returns `false`. Returns
 /// the number of bytes that were read, or `None` if `on_batch` returned `false`.
 ///
 /// # Errors

@@ -1,7 +1,7 @@
 //! Writes the memories that a member may see as JSON Lines.
 //!
-//! **Invariant:** names and memories are read from one state of the database, and only one chunk of them
-//! is in memory. A memory that only some members may know is in no file.
+//! **Invariant:** names and memories are read from one snapshot of the database, and only one chunk of them
+//! is in main memory. A memory that only some members may know is in no file.
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -95,8 +95,8 @@ impl MemoryExporter {
     }
 }
 
-/// Sends what this member may see to a channel, as events with lines; `None` sees what is everyone's or
-/// of a character.
+/// Sends what this member may see to a channel, as events with lines; `None` sees the memories of
+/// everyone and of characters.
 ///
 /// # Errors
 /// Returns the database's error, or `Io` if the receiver is gone.
@@ -111,7 +111,7 @@ pub async fn send_lines<T: Send + 'static>(
         Box::pin(async move {
             let mut exporter = MemoryExporter::start(tx, space, viewer).await?;
             while let Some(lines) = exporter.next_chunk(tx).await? {
-                let gone = |_| std::io::Error::other("the receiver ended");
+                let gone = |_| std::io::Error::other("the receiver was dropped");
                 send.send(event(lines)).await.map_err(gone)?;
             }
             Ok(())

@@ -1,7 +1,6 @@
 //! Stores the memories of a file, one batch of lines after the other.
 //!
-//! **Invariant:** a line that is no memory, or that the importer may not store, does not affect the
-//! others.
+//! **Invariant:** an invalid line, or one that the importer may not store, does not affect the other lines.
 
 use std::fs::File;
 use std::io::BufReader;
@@ -27,7 +26,7 @@ use crate::memories::transfer::named_members::{NamedMembers, OwnerError};
 
 /// The importance of a memory whose line states none.
 const DEFAULT_IMPORTANCE: f64 = 0.5;
-/// Batches that may wait to be stored; when it is full, the reader waits.
+/// How many batches may wait to be stored; when the channel is full, the reader waits.
 const MAX_BUFFERED_BATCHES: usize = 2;
 
 /// Stores memories in a space.
@@ -61,7 +60,7 @@ impl MemoryImporter {
         }
     }
 
-    /// Returns what was done so far.
+    /// Returns the report of the lines so far.
     pub fn into_report(self) -> MemoryImportReport {
         self.report
     }
@@ -132,7 +131,7 @@ fn outcome_of(line: &PreparedLine, stored: &mut Vec<Model>) -> LineOutcome {
 }
 
 /// Resolves the names of a line, and computes its embedding. Returns the number of a line that is not
-/// imported, and why.
+/// imported, and the reason.
 fn prepare(
     line: NumberedLine,
     names: &NamedMembers,
@@ -171,7 +170,7 @@ fn prepare(
     })
 }
 
-/// Imports a whole file. What was stored before an error stays.
+/// Imports a whole file. What was stored before an error is kept.
 ///
 /// # Errors
 /// Returns the database's error, `Io` if the file cannot be read, or `TaskEnded`.

@@ -1,5 +1,5 @@
-//! Writes the memories of a space as JSON Lines, and stores those of such a file. Members are named, so
-//! that a file can be imported elsewhere.
+//! Exports the memories of a space as JSON Lines, and imports such a file. Members are identified by
+//! their names, so that a file can be imported into another space.
 
 pub mod import_report;
 pub mod line_reader;

@@ -12,7 +12,7 @@ use crate::spaces::membership::{MembershipKind, MembershipStatus, Model as Membe
 /// The members of a space by their names, regardless of case.
 #[derive(Debug)]
 pub struct NamedMembers {
-    /// Of several members with a name, the one that is meant most likely.
+    /// The member with this name; of several ones, the one with the highest rank.
     members: HashMap<String, NamedMember>,
 }
 
@@ -32,7 +32,7 @@ pub enum OwnerError {
 }
 
 impl NamedMembers {
-    /// Takes the names of the members of a space; `own` is the member that imports.
+    /// Reads the names of the members of a space; `own` is the member that imports.
     pub fn new(members: &[Membership], own: Option<MembershipId>) -> Self {
         let mut by_name: HashMap<String, NamedMember> = HashMap::new();
         for it in members {
@@ -51,7 +51,7 @@ impl NamedMembers {
         Self { members: by_name }
     }
 
-    /// Returns the member with this name, whose memory is to be stored.
+    /// Returns the member with this name as the owner of a memory.
     ///
     /// # Errors
     /// Returns `Unknown` if there is none, and `AnotherPerson` if it is another person.
@@ -70,7 +70,7 @@ impl NamedMembers {
 }
 
 impl NamedMember {
-    /// Of members with the same name, the one with the highest rank is meant.
+    /// Returns the rank of a member. Of members with the same name, the highest rank is chosen.
     fn rank(self) -> (bool, bool) {
         (self.can_own, self.is_active)
     }

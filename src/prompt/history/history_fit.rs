@@ -1,5 +1,5 @@
 //! Fits the stored history of a prompt into its share: drops the messages before its start, inserts the
-//! summary that stands for them, and requests a new one before the share is full.
+//! summary that replaces them, and requests a new one before the share is full.
 
 use base::prompt_role::PromptRole;
 use tavern::presets::complete_preset::ExampleMessagesMode;
@@ -11,7 +11,7 @@ use crate::prompt::history::history_window::{HistoryStart, MessageCost, choose_s
 use crate::prompt::history::summary_block;
 use crate::prompt::history::summary_block::PromptSummaries;
 
-/// The part of the history's share that a summary may use at most, as a divisor.
+/// A summary uses at most the share of the history divided by this.
 const SUMMARY_SHARE: i64 = 4;
 
 /// What the run stores if it succeeds.
@@ -27,8 +27,8 @@ pub struct HistoryEffects {
 /// is cut, unless the preset keeps them; inserts the block of the summary. Does nothing for a history
 /// that is not stored.
 ///
-/// Examples do not return while the history is cut, because each one that is dropped again while the
-/// history grows would change the beginning of the prompt.
+/// Example messages stay out while the history is cut: to drop them one by one while the history grows
+/// would change the beginning of the prompt each time.
 pub fn fit_history(
     blocks: &mut Vec<PromptBlock>,
     context: &PromptContext,
@@ -87,7 +87,7 @@ fn message_cost(block: &PromptBlock) -> Option<MessageCost> {
     }
 }
 
-/// Returns the block of the summary: the facts, and the text of a version if the history is cut.
+/// Returns the block of the summary: the pinned facts, and the text of a version if the history is cut.
 fn summary(
     summaries: &PromptSummaries,
     start: Option<i64>,

@@ -1,14 +1,14 @@
 //! Chooses the message at which the history of a prompt begins, so that the beginning of a prompt
-//! stays equal for many turns while a conversation grows. A model API that caches prompts then reads
-//! only their end.
+//! does not change for many turns while a conversation grows. A model API with a prompt cache then
+//! processes only its end.
 //!
-//! The share of the history is what the other blocks of a prompt leave of its limit. A history that
-//! exceeds its share is cut so far that a quarter of the share is free, and the conversation stores
+//! The share of the history is the limit of the prompt without the tokens of the other blocks. A
+//! history that exceeds its share is cut until a quarter of the share is free, and the conversation stores
 //! where it begins. Later prompts begin there, too, until the history exceeds its share again.
 //!
-//! If a summary covers the messages up to a suitable one, the history begins after it, so that no
-//! message is in neither. When the history has used 85 % of its share, a summary is requested that
-//! leaves half of it.
+//! If a summary covers the messages up to a suitable one, the history begins after it, so that each
+//! message is in one of them. When the history uses 85 % of its share, a summary of the older messages
+//! is requested, so that the next cut leaves half of the share.
 //!
 //! **Invariant:** a stored start is used only if the history from it on fits, and fills at least half
 //! of the share, or an eighth if a summary ends before it. So a prompt with a larger share (another
@@ -19,26 +19,26 @@ use serde_json::Value;
 
 /// A conversation stores at most this many starts: different limits and speakers need different ones.
 const MAX_STARTS: usize = 8;
-/// A history that begins where a summary ends fills at least the share divided by this.
+/// A history that begins where a summary ends uses at least the share divided by this.
 const LEAST_AFTER_SUMMARY: i64 = 8;
 
-/// A place where the history of prompts with this limit begins.
+/// Where the history of prompts with this limit begins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HistoryStart {
-    /// The tokens that a prompt may have.
+    /// The maximum number of tokens of a prompt.
     pub limit_tokens: i64,
     /// The `seq` of its first message.
     pub seq: i64,
 }
 
-/// A message and what it costs.
+/// A message and its number of tokens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MessageCost {
     pub seq: i64,
     pub tokens: i64,
 }
 
-/// Reads the starts that a conversation stores, the newest first; others than these are ignored.
+/// Reads the starts that a conversation stores, the newest first; invalid values are ignored.
 pub fn parse_starts(stored: &Value) -> Vec<HistoryStart> {
     Vec::deserialize(stored).unwrap_or_default()
 }
@@ -86,8 +86,8 @@ pub fn choose_start(
         .or_else(|| newest_that_fit(messages, share / 4 * 3))
 }
 
-/// Returns the last message to summarize, if those after `goal_seq`, which no one has requested to be
-/// summarized yet, nearly fill the share: then half of it remains after the next cut.
+/// Returns the last message to summarize if the messages after `goal_seq`, whose summary was not
+/// requested yet, nearly fill the share. The next cut then leaves half of the share.
 pub fn find_goal(messages: &[MessageCost], share: i64, goal_seq: i64) -> Option<i64> {
     if tokens_from(messages, goal_seq + 1) <= share / 20 * 17 {
         return None;
@@ -105,8 +105,8 @@ fn tokens_from(messages: &[MessageCost], seq: i64) -> i64 {
     kept.map(|it| it.tokens).sum()
 }
 
-/// Returns the first of the newest messages that together have at most so many tokens; the newest
-/// message if even this does not fit.
+/// Returns the first of the newest messages that together have at most this many tokens; the newest
+/// message if even that one exceeds the limit.
 fn newest_that_fit(messages: &[MessageCost], max_tokens: i64) -> Option<i64> {
     let mut total = 0;
     let fitting = messages.iter().rev().take_while(|it| {

@@ -1,5 +1,5 @@
-//! The history of a prompt: the blocks of its messages, where it begins, and the summary that stands
-//! for the messages before.
+//! The history of a prompt: the blocks of its messages, where it begins, and the summary that replaces
+//! the messages before.
 
 pub mod history_fit;
 pub mod history_window;

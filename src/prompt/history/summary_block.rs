@@ -16,12 +16,12 @@ const END: &str = "[End of summary]";
 /// The summaries that a prompt may contain.
 #[derive(Clone, Debug, Default)]
 pub struct PromptSummaries {
-    /// Versions of the running summary of which each continues the next one, the newest first: the one
-    /// in use, and those that cover fewer messages. Without those that may not be used.
+    /// Usable versions of the running summary, the newest first: the one in use, and earlier ones that
+    /// cover fewer messages. Each continues the next one of the list.
     pub versions: Vec<SummaryText>,
     /// The pinned facts of the version in use.
     pub facts: Vec<String>,
-    /// That version.
+    /// The version with these facts.
     pub facts_of: Option<SummaryId>,
     /// The last message that a run has requested to be summarized.
     pub goal_seq: i64,
@@ -47,7 +47,7 @@ impl From<&summary::Model> for SummaryText {
 }
 
 /// Returns the version for a history that begins at `start`: of those that cover all messages before
-/// it, the one that covers the fewest, so that the text stays equal while the summary is continued.
+/// it, the one that covers the fewest, so that the text does not change while the summary is continued.
 /// Without such a version, the newest one.
 pub fn choose(versions: &[SummaryText], start: i64) -> Option<&SummaryText> {
     let covering = versions.iter().rev().find(|it| it.to_seq + 1 >= start);
@@ -75,8 +75,8 @@ pub fn render(content: &str, facts: &[String]) -> Option<String> {
 }
 
 impl PromptSummaries {
-    /// Like [`render`], but drops the first sentences of the version until the block has at most so
-    /// many tokens. Facts are never dropped.
+    /// Like [`render`], but drops the first sentences of the version until the block has at most
+    /// this many tokens. Facts are never dropped.
     pub fn render_within(
         &self,
         version: Option<&SummaryText>,

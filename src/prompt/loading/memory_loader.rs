@@ -82,8 +82,8 @@ async fn try_load(
     })
 }
 
-/// Returns the `seq` from which on the prompt contains the messages: where the newest prompt of this limit
-/// began. Messages before it are loaded, but the prompt will probably leave them out.
+/// Returns the `seq` of the first message that the prompt will contain: where the newest prompt with
+/// this limit began. Messages before it are loaded, but the prompt will probably leave them out.
 fn history_start(context: &PromptContext) -> Option<i64> {
     let first = context.history.first()?.seq;
     let limits = context.limits();
@@ -105,7 +105,7 @@ fn queries(context: &PromptContext) -> Vec<String> {
     texts.map(newest_chars).collect()
 }
 
-/// Returns the end of a text that is too long to search for: the newest message is there.
+/// Returns the end of a text that is too long for a query, because the newest message is at the end.
 pub fn newest_chars(text: String) -> String {
     match text.char_indices().rev().nth(MAX_QUERY_CHARS - 1) {
         Some((at, _)) => text[at..].to_owned(),

@@ -1,7 +1,7 @@
 //! Defines the stored form of a block: its text, or what it refers to.
 //!
-//! **Invariant:** the texts of messages, memories and summaries are not stored, so that what is deleted
-//! disappears here too.
+//! **Invariant:** the texts of messages, memories and summaries are not stored, so that no record
+//! contains a deleted text.
 
 use base::ids::MemoryId;
 use base::prompt_role::PromptRole;

@@ -31,7 +31,7 @@ pub struct ResponseHost<'a> {
     sink: ResponseSink<'a>,
     tools: &'a ToolConfig,
     registry: &'a ToolRegistry,
-    /// What the present speaker remembers.
+    /// The memory tool of the current speaker.
     memory: Option<Arc<dyn ServerTool>>,
     cancel: &'a CancellationToken,
     known_call_ids: HashSet<String>,

@@ -23,6 +23,6 @@ pub struct SpeakerCall {
     pub trim: ReplyTrimmer,
     /// The metadata of its items; `None` for a plain model.
     pub speaker_metadata: Option<Value>,
-    /// What the speaker remembers, if the request declares this tool.
+    /// The memory tool of the speaker, if the request declares it.
     pub memory: Option<Arc<dyn ServerTool>>,
 }

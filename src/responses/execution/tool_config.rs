@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::responses::error::ResponseEngineError;
 
-/// The name of the memory, a tool that belongs to a speaker.
+/// The name of the memory tool, which belongs to a speaker.
 pub const MEMORY_TOOL: &str = "memory";
 
 /// The tools that a request declares.
@@ -91,7 +91,8 @@ pub struct ServerToolRef {
 }
 
 impl ToolConfig {
-    /// Checks that all declared server-side tools exist. Only the speakers of a space have a memory.
+    /// Checks that all declared server-side tools exist. Only the speakers of a space have the
+    /// memory tool.
     ///
     /// # Errors
     /// Returns `UnknownTool` with the first one that does not.
@@ -115,7 +116,7 @@ impl ToolConfig {
         }
     }
 
-    /// Returns whether the memory of the speakers is declared.
+    /// Returns whether the memory tool is declared.
     pub fn declares_memory(&self) -> bool {
         let is_memory = |it: &DeclaredTool| {
             it.kind == ToolKind::Server && server_tools::called_tool(&it.tool.name) == MEMORY_TOOL

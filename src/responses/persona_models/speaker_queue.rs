@@ -124,8 +124,8 @@ impl SpeakerQueue {
         }))
     }
 
-    /// Returns what a speaker of a space remembers, if the request declares the tool. A response
-    /// leaves no trace in a space, so it can only be searched.
+    /// Returns the memory tool of a speaker, if the request declares it. A response does not change
+    /// the space, so the tool can only search.
     fn memory(&self, speaker: MembershipId) -> Option<Arc<dyn ServerTool>> {
         let PersonaModel::Space { space, .. } = &self.persona_model else {
             return None;

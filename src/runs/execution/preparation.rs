@@ -50,7 +50,7 @@ pub struct PreparedRun {
     pub sent: SentPromptRef,
     /// The tools that the speaker may call.
     pub offers: Vec<ToolOffer>,
-    /// What these tools remember and forget if the run succeeds.
+    /// The changes of memories that these tools request, written if the run succeeds.
     pub memory_changes: PendingChanges,
 }
 
@@ -114,7 +114,7 @@ pub async fn prepare(
     Ok(prepared)
 }
 
-/// Creates the memory of a speaker, whose changes are collected.
+/// Creates the memory tool of a speaker, and the list of its changes.
 async fn memory_tool(
     context: &RunServices,
     scope: &PromptScope,

@@ -21,7 +21,7 @@ use crate::spaces::space;
 /// Maximum number of tools in one request, the limit of common APIs.
 const MAX_TOOLS: usize = 128;
 
-/// The name of the memory in the settings of a space.
+/// The name of the memory tool in the settings of a space.
 pub const MEMORY_TOOL: &str = "memory";
 
 /// A tool that the model may call.
@@ -34,8 +34,8 @@ pub struct ToolOffer {
     pub needs_approval: bool,
 }
 
-/// Returns the tools that the settings of a space allow. Where nothing is learned and recalled, its
-/// characters have no memory.
+/// Returns the tools that the settings of a space allow. If the space neither learns nor
+/// recalls, the memory tool is not among them.
 pub fn allowed_in(space: &space::Model) -> SpaceTools {
     let mut allowed = SpaceTools::from_settings(&space.settings);
     let memory = MemorySettings::of_space(&space.settings);

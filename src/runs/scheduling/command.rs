@@ -193,7 +193,7 @@ pub struct GeneratedText {
     /// What a reader should know about the text: `truncated`, `finish_reason`, `stopped`.
     pub metadata: serde_json::Value,
     pub prompt: Option<SentPromptRef>,
-    /// What the run remembered and forgot; empty for a text that was stopped.
+    /// The changes of memories that the run requested; empty for a text that was stopped.
     pub memory_changes: Arc<[RequestedChange]>,
 }
 

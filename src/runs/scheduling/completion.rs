@@ -186,7 +186,7 @@ fn store_prompt(builder: &mut PlanBuilder, run: RunId, end: &ExecutionEnd) {
     }
 }
 
-/// Stores what the run remembered and forgot, if it succeeded.
+/// Stores the changes of memories that the run requested, if it succeeded.
 fn change_memories(builder: &mut PlanBuilder, run: RunId, end: &ExecutionEnd) {
     let changes = end.text().map(|it| &it.memory_changes);
     if let Some(changes) = changes.filter(|it| !it.is_empty() && builder.has_succeeded(run)) {

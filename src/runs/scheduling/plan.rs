@@ -83,7 +83,7 @@ pub enum PlanChange {
     StorePrompt(RunId, SentPromptJson),
     /// Stores macro variables and timed effects of the lorebooks.
     StoreEffects(Arc<PromptEffects>),
-    /// Stores what a run remembered and forgot; its reply is the message of this plan.
+    /// Stores the changes of memories that a run requested; its reply is the message of this plan.
     ChangeMemories(Arc<[RequestedChange]>),
 }
 

@@ -52,7 +52,7 @@ pub struct WrittenPlan {
     pub proof: Option<CommitProof>,
     /// The pending write of the active round's row; `None` if the row is up to date.
     pub pending_round_write: Option<RoundWrite>,
-    /// What a run remembered and forgot, which is written last.
+    /// The changes of memories that a run requested, which are written last.
     pub pending_memory_changes: Option<Arc<[RequestedChange]>>,
 }
 

@@ -1,6 +1,6 @@
 //! Writes the effects of a step other than messages and runs: the sent prompt, macro variables, timed
-//! lorebook effects, the start of the history, what a run remembered, and what becomes of memories and
-//! summaries of changed messages. Also stores prompt and usage of a run that was canceled before its
+//! lorebook effects, the start of the history, the changes of memories that a run requested, and the effects
+//! of changed messages on memories and summaries. Also stores prompt and usage of a run that was canceled before its
 //! executor could report them.
 
 use base::clock::Timestamp;
@@ -124,7 +124,7 @@ impl PlanWriter<'_> {
         memory_task::request_learning(self.tx, row, seq, self.now).await
     }
 
-    /// Applies the change of a message to what was made from it: memories and summaries. Returns the
+    /// Applies the change of a message to the memories and summaries that were made from it. Returns the
     /// first and the last message to learn from again.
     pub(super) async fn update_memory(
         &self,
@@ -149,8 +149,8 @@ impl PlanWriter<'_> {
         memory_task::request_relearning(self.tx, &schedule.conversation, seqs, self.now).await
     }
 
-    /// Stores what a run remembered and forgot, as learned from its reply. Called after everything
-    /// else, because it locks the space: a deletion of all memories of a space first locks its tasks
+    /// Stores the changes of memories that a run requested, with its reply as their source. Called
+    /// last, because it locks the space: a deletion of all memories of a space locks its tasks first
     /// and then the space.
     pub(super) async fn change_memories(
         &self,
@@ -174,8 +174,7 @@ impl PlanWriter<'_> {
     }
 
     /// Stores macro variables, timed lorebook effects and where the history began. The conversation's
-    /// row is locked, so it
-    /// contains what the previous run stored.
+    /// row is locked, so it contains what the previous run stored.
     pub(super) async fn store_effects(
         &self,
         schedule: &mut ScheduleState,

@@ -25,12 +25,12 @@ use crate::web::extract::authentication::CurrentUser;
 use crate::web::extract::json_body::JsonBody;
 use crate::web::extract::space_access;
 
-/// What a test embeds.
+/// The text that a test embeds.
 const TEST_TEXT: &str = "The lighthouse keeper likes the sea.";
 /// The maximum length of a model name, in characters.
 const MAX_MODEL_CHARS: usize = 200;
 
-/// What the server still does for the memories of a space.
+/// The background work on the memories of a space.
 #[derive(Serialize, ToSchema)]
 #[schema(as = MemoryState)]
 pub struct MemoryStateView {
@@ -50,7 +50,7 @@ struct EmbeddingStateView {
     /// How many memories have a vector of this model. The others are found by their local vectors.
     embedded: u64,
     total: u64,
-    /// When the provider is called again after failures, as this node sees it.
+    /// When this node calls the provider again after failures.
     breaker_until: Option<Timestamp>,
     /// Whether prompts recall memories by words and local vectors only, because the provider failed or
     /// is switched off.
@@ -59,13 +59,13 @@ struct EmbeddingStateView {
     error: Option<String>,
 }
 
-/// What is done in the background.
+/// Tasks in the background.
 #[derive(Serialize, ToSchema)]
 #[schema(as = MemoryTasks)]
 struct MemoryTasksView {
-    /// Tasks that wait or run.
+    /// Queued and running tasks.
     queued: u64,
-    /// Tasks that are not tried again.
+    /// Tasks that are not retried.
     failed: u64,
 }
 
@@ -154,7 +154,7 @@ pub async fn test_embedding(
     let choice = find_choice(&app, provider_id, model, "provider_id").await?;
     let client = choice.new_client(&app.models)?;
     let options = EmbeddingOptions {
-        // The person sees the first failure.
+        // No retry: the person sees the first failure.
         max_retries: Some(0),
         ..choice.write_options()
     };
@@ -187,7 +187,7 @@ async fn find_choice(
 }
 
 /// Checks that the provider of a space's embedding model exists and has embeddings, if the settings
-/// differ from the present ones.
+/// differ from the stored ones.
 ///
 /// # Errors
 /// Returns 422 `invalid_value`.
@@ -200,7 +200,7 @@ pub async fn require_usable_in_settings(
         return Ok(());
     };
     let chosen = embedding_of(settings);
-    // A provider that was deleted since must not make other changes impossible.
+    // A provider that was deleted since must not prevent other changes.
     if present.is_some_and(|it| embedding_of(&it.settings) == chosen) {
         return Ok(());
     }

@@ -1,4 +1,4 @@
-//! The settings of a space's memory: `settings.memory`, as they are validated.
+//! The settings of a space's memory (`settings.memory`) and their validation.
 
 use base::ids::ProviderId;
 use serde::Deserialize;

@@ -17,18 +17,18 @@ use crate::web::extract::json_body::JsonBody;
 use crate::web::extract::space_access;
 
 const DAY_MS: i64 = 24 * 60 * 60 * 1_000;
-/// A hundred years.
+/// One hundred years.
 const MAX_DAYS: i64 = 36_500;
 
-/// Which memories to delete: those to which everything that is given applies.
+/// Which memories to delete: those that match all given rules.
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 #[schema(as = PruneMemories)]
 pub struct PruneBody {
-    /// Only memories that were created more than so many days ago.
+    /// Only memories that were created more than this many days ago.
     #[schema(nullable = false, minimum = 0, maximum = 36_500)]
     pub older_than_days: Option<i64>,
-    /// So many memories of the space remain; the least valuable ones beyond are deleted.
+    /// The number of memories of the space that remain; the least valuable ones beyond it are deleted.
     #[schema(nullable = false, minimum = 0)]
     pub keep: Option<i64>,
     /// More important memories are kept; 0.9 by default.
@@ -39,8 +39,8 @@ pub struct PruneBody {
     pub dry_run: Option<bool>,
 }
 
-/// Deletes the least valuable memories, or counts them: the least important first, of these the ones that
-/// were not recalled for the longest time. Pinned memories are kept.
+/// Deletes the least valuable memories, or counts them: the least important first; if the importance is
+/// equal, those that were not recalled for the longest time. Pinned memories are kept.
 #[utoipa::path(
     post,
     path = "/api/spaces/{space_id}/memories/prune",

@@ -61,7 +61,7 @@ pub async fn export(
 /// Imports memories from JSON Lines, as an export writes them. Only `content` is required.
 ///
 /// A line that cannot be imported does not affect the others; the report says why. `owner` must be the
-/// name of a character or of the caller, or missing: everyone's. If no member has the name in `about`, the
+/// name of a character or of the caller, or missing, then the memory is everyone's. If no member has the name in `about`, the
 /// memory is imported without it. Memories beyond the maximum of the space are deleted afterwards, the
 /// least valuable first.
 #[utoipa::path(

@@ -51,8 +51,8 @@ pub struct KnownProviderSettings {
     /// How long Ollama keeps the model in memory after a call: `10m`, `-1`.
     #[schema(max_length = 20, pattern = r"^-?[0-9][0-9a-z.]*$")]
     keep_alive: Option<String>,
-    /// The model that embeds the memories of spaces without a choice of their own, if this is the
-    /// default provider.
+    /// The model that embeds the memories of spaces whose settings name none, if this is the default
+    /// provider.
     #[schema(value_type = Option<TitleSchema>)]
     embedding_model: Option<String>,
     /// Sent to the embedding model, and expected in its response.

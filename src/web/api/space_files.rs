@@ -88,7 +88,7 @@ fn export_error(app: &App, error: ExportError) -> ApiError {
 ///
 /// The response is sent when the upload is complete; `GET /api/imports/{import_id}` shows the
 /// progress. Other people's memberships are inactive and keep their names; their own memories are not
-/// imported, which the report says. Cards, lorebooks and presets are added to the caller's library.
+/// imported and are listed in the report. Cards, lorebooks and presets are added to the caller's library.
 #[utoipa::path(
     post,
     path = "/api/spaces/import",

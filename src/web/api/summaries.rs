@@ -39,14 +39,14 @@ pub struct SummaryList {
 #[derive(Serialize, ToSchema)]
 pub struct SummaryRequested {}
 
-/// A change of a summary; what is missing stays.
+/// A change of a summary; a missing field does not change.
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 #[schema(as = SummaryChange)]
 pub struct UpdateSummary {
     #[schema(min_length = 1, max_length = 8_000)]
     pub content: Option<String>,
-    /// Only of the running summary. Each has at most 300 characters; line breaks become spaces.
+    /// Only for the running summary. Each fact has at most 300 characters; line breaks become spaces.
     #[schema(max_items = 20)]
     pub pinned_facts: Option<Vec<String>>,
     /// The version that the person saw.
@@ -74,8 +74,8 @@ pub async fn list(
     Ok(Json(SummaryList { data }))
 }
 
-/// Requests to summarize all messages but the newest ones, and to write again what is out of date. A
-/// model does so in the background.
+/// Requests to summarize all messages but the newest ones, and to regenerate the texts that are out of
+/// date. A model writes them in the background.
 #[utoipa::path(
     post,
     path = "/api/conversations/{conversation_id}/summaries",
@@ -110,7 +110,7 @@ pub async fn request(
     match summary_edit::request_now(&app.db, at.conversation.id, now).await? {
         true => Ok(HttpResponse::Accepted().json(SummaryRequested {})),
         false => {
-            let message = "All messages but the newest ones are summarized.";
+            let message = "All messages but the newest ones are already summarized.";
             Err(ApiError::new(409, "nothing_to_summarize", message))
         }
     }
@@ -158,7 +158,7 @@ pub async fn update(
     let body = body.read().await?;
     let facts = body.pinned_facts.as_deref().map(parse_facts).transpose()?;
     if facts.is_some() && row.level == SummaryLevel::Part {
-        let message = "Only the running summary has pinned facts.";
+        let message = "Only the running summary can have pinned facts.";
         return Err(ApiError::invalid_value("pinned_facts", message));
     }
     let change = SummaryEdit {

@@ -1,5 +1,5 @@
 //! Handler of `POST /v1/memory/query`: returns the newest messages of a conversation of a space, and
-//! what a prompt would recall there for a text.
+//! the memories that a prompt there would recall for a text.
 //!
 //! The memories fail open: if they cannot be searched in time, the answer has none and says so.
 
@@ -62,7 +62,7 @@ struct LongTermMemory {
     score: f32,
 }
 
-/// Returns the newest messages of a conversation, and what is recalled for a text.
+/// Returns the newest messages of a conversation, and the memories that are recalled for a text.
 ///
 /// # Errors
 /// Returns 400 for an invalid search, and 404 if the caller may not see the conversation.
@@ -164,7 +164,7 @@ async fn try_recall(
         queries: vec![memory_loader::newest_chars(text)],
         rules: Some(RecallRules {
             top_k: search.top_k,
-            // The precision of a number between 0 and 1 does not matter.
+            // A score does not need the precision of `f64`.
             threshold: search.threshold as f32,
             token_budget: i64::MAX,
             cosine_range: local_embedding::COSINE_RANGE,
@@ -186,7 +186,7 @@ async fn try_recall(
         ..MemoryFilter::default()
     };
     let ids = recalled.iter().map(|it| it.memory.id);
-    // The rows, because a memory may have been deleted since the version of the index.
+    // From the rows, because a memory may have been deleted since the version of the index.
     let rows = memory::list_matching(db, at.space.id, &filter, ids).await?;
     let mut rows: HashMap<MemoryId, memory::Model> =
         rows.into_iter().map(|it| (it.id, it)).collect();

@@ -83,7 +83,7 @@ export default class MemoryActions {
     return message && message.seq <= (to ?? from) ? message.id : null
   }
 
-  // Returns how many memories are embedded, and what is still to do.
+  // Returns how many memories are embedded, and the state of the background tasks.
   state(spaceId) {
     return this.#api.memoryState(spaceId)
   }

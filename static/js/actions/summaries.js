@@ -1,8 +1,8 @@
-// The summaries of a conversation: list, make, change and restore them, and their settings.
+// The summaries of a conversation: list, request, change and restore them, and their settings.
 import { conflictsOf } from "../models/summaries/summary.js"
 import { withSummarySettings } from "../models/summaries/summary_settings.js"
 
-// How often a change is sent again because others have changed other fields meanwhile.
+// How often a change is sent again because others have changed other fields in the meantime.
 const MAX_ATTEMPTS = 3
 
 export default class SummaryActions {
@@ -18,7 +18,7 @@ export default class SummaryActions {
     return (await this.#api.summaries(conversationId)).data
   }
 
-  // Requests the summaries that are missing or out of date; they are made in the background.
+  // Requests the summaries that are missing or out of date; they are written in the background.
   summarize(conversationId) {
     return this.#api.summarize(conversationId)
   }
@@ -45,7 +45,7 @@ export default class SummaryActions {
     return this.#api.restoreSummary(version.id)
   }
 
-  // Changes the rules for summaries of a space.
+  // Changes the settings of summaries of a space.
   async changeSettings(space, rules) {
     const settings = withSummarySettings(space.settings, rules)
     const body = { settings, settings_version: space.settings_version }

@@ -1,5 +1,5 @@
-//! Tests that a conversation of thousands of messages still knows its beginning, in prompts whose own
-//! beginning stays equal.
+//! Tests that the prompts of a conversation of thousands of messages still contain a fact from its
+//! first messages, and that their beginning does not change.
 
 use base::clock::Timestamp;
 use base::ids::{ConversationId, MembershipId};
@@ -19,7 +19,7 @@ const FACT_SEQ: i64 = 50;
 /// The turns whose prompts are compared.
 const TURNS: usize = 12;
 
-/// Writes so many messages without the engine. Only one of them begins with a `W`, which is what the
+/// Writes this many messages without the engine. Only one of them begins with a `W`, which is what the
 /// scripted model keeps of a message.
 async fn write_messages(app: &EngineTest, n_messages: i64) {
     let (id, author, now) = (app.conversation, app.user.membership, app.clock.now());

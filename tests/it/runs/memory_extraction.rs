@@ -89,8 +89,8 @@ impl EngineTest {
         claimed.expect("the task is due")
     }
 
-    /// Learns from a claimed task while `meanwhile` happens: after the request to the model, and
-    /// before its answer.
+    /// Learns from a claimed task; `meanwhile` happens between the request to the model and its
+    /// answer.
     async fn learn_while(
         &self,
         script: ResponseScript,

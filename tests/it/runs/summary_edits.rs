@@ -34,7 +34,7 @@ on_both! {
 
         app.edit_covered("W1 ", "Wreck and storm.").await;
         app.summarize().await;
-        // The part was regenerated, and the summary takes up its new text.
+        // The part was regenerated, and its new text is merged into the summary.
         app.edit_summary(with_content("Ann sold the ship.")).await;
 
         app.edit_covered("W2 ", "Wait and see.").await;

@@ -88,7 +88,7 @@ impl EmbeddingFixture {
         expect(200, self.owner.get(&path).await)
     }
 
-    /// Runs what is due, and waits until nothing is left to do.
+    /// Executes the due tasks, and waits until no vector is missing.
     pub async fn embed_all(&self) -> Value {
         self.run_due().await;
         poll::until("all memories are embedded", async || {
@@ -103,7 +103,7 @@ impl EmbeddingFixture {
         done.expect("the database answers");
     }
 
-    /// Runs what is due, and waits until the attempt has failed.
+    /// Executes the due tasks, and waits until the attempt has failed.
     pub async fn fail_to_embed(&self) -> Value {
         self.run_due().await;
         poll::until("an attempt fails", async || {

@@ -1,4 +1,4 @@
-//! A server of embeddings that behaves as a test wants. Its vectors depend on what a text is about: dogs,
+//! An embeddings server whose behavior a test chooses. Its vectors depend on what a text is about: dogs,
 //! the sea, or anything else.
 
 use std::sync::{Arc, Mutex, PoisonError};
@@ -82,7 +82,7 @@ impl EmbeddingsServer {
             .collect()
     }
 
-    /// Waits until there were so many requests.
+    /// Waits until this many requests have arrived.
     pub async fn wait_for_requests(&self, n: usize) {
         poll::until("the requests for embeddings", async || {
             (self.n_requests() >= n).then_some(())
@@ -95,7 +95,7 @@ impl EmbeddingsServer {
         self.shared.change(|it| it.n_closed)
     }
 
-    /// Waits until the client has closed so many connections without an answer.
+    /// Waits until the client has closed this many connections without an answer.
     pub async fn wait_for_closed(&self, n: usize) {
         poll::until("the client closes the connection", async || {
             (self.n_closed() >= n).then_some(())

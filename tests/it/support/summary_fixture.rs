@@ -86,7 +86,7 @@ impl EngineTest {
         self.settle().await;
     }
 
-    /// Says so many sentences, and summarizes whenever it is requested.
+    /// Says this many sentences, and summarizes whenever a summary is requested.
     pub async fn talk(&self, n_exchanges: usize) {
         let first = self.messages().await.len() / 2;
         for n in first..first + n_exchanges {

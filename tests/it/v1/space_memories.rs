@@ -1,4 +1,4 @@
-//! Tests of what the speakers of a space remember in responses: in their prompts, and by the tool
+//! Tests of the memories of a space's speakers in responses: in their prompts, and by the tool
 //! `troupe:memory`.
 
 use base::ids::{ConversationId, SpaceId};

@@ -14,7 +14,7 @@ use crate::tools::tool::ServerTool;
 
 /// Returns the declaration of a built-in tool by its name, for a request that is not part of a
 /// conversation. Some of the tools are available only if the settings enable them, and the memory
-/// only to the characters of a space.
+/// tool only to the characters of a space.
 pub fn declaration(name: &str) -> Option<Tool> {
     match name {
         "time" => Some(time::declaration()),

@@ -22,8 +22,8 @@ pub trait ServerTool: Send + Sync {
     /// Executes one call. Unknown arguments are ignored.
     async fn run(&self, arguments: &ToolArguments, progress: &(dyn Fn(&str) + Sync)) -> ToolResult;
 
-    /// Returns what of an output is stored with a message and shown to people: all of it, unless it
-    /// must not be stored.
+    /// Returns the part of an output that is stored with a message and shown to people: all of
+    /// it, unless it must not be stored.
     fn recorded_output(&self, output: &str) -> String {
         output.to_owned()
     }

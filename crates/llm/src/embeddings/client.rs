@@ -90,8 +90,8 @@ impl EmbeddingClient {
         self.breaker.state()
     }
 
-    /// Returns how long nothing is sent because of earlier failures; `None` if requests are sent. Zero
-    /// means that the next request is a probe, or that one is under way.
+    /// Returns how long no request is sent because of earlier failures; `None` if requests are sent.
+    /// Zero means that the next request is a probe, or that a probe is in progress.
     pub fn breaker_open_for(&self) -> Option<Duration> {
         match self.breaker.state() {
             BreakerState::Closed => None,

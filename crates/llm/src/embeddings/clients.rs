@@ -77,8 +77,8 @@ impl EmbeddingClients {
         Ok(client)
     }
 
-    /// Returns the client for the model of these settings, if it was used lately. Other clients stay
-    /// as they are.
+    /// Returns the client for the model of these settings, if it was used recently. Other clients are
+    /// not affected.
     pub fn find(&self, spec: &ProviderSpec, has_cache: bool) -> Option<Arc<EmbeddingClient>> {
         let key = ClientKey::new(spec, has_cache);
         let clients = self.clients.lock();
@@ -86,7 +86,7 @@ impl EmbeddingClients {
         found.map(|(_, it)| Arc::clone(it))
     }
 
-    /// Creates a client that nobody else uses, for example to test settings: its circuit breaker is
+    /// Creates a client that is not shared, for example to test settings: its circuit breaker is
     /// closed, and its outcomes affect no other client.
     ///
     /// # Errors

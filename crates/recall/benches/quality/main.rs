@@ -1,9 +1,9 @@
 //! Measures which memories a search finds: asks the questions of `questions.tsv` in a space with the
-//! memories of `facts.tsv`, and counts the questions with a right memory among the first five. Each
+//! memories of `facts.tsv`, and counts the questions with a correct memory among the first five. Each
 //! question is searched for by two texts, as in a prompt. Every second question is held out: a change
-//! of the search may be based on the other ones only.
+//! of the search may be based only on the other half.
 //!
-//! With the argument `--misses`, also prints the questions without a right memory in a prompt, except
+//! With the argument `--misses`, also prints the questions without a correct memory in a prompt, except
 //! those that are held out. The figures do not depend on the machine. Nothing is asserted.
 
 // A benchmark prints its results and panics on errors.
@@ -19,7 +19,7 @@ use recall::search::{QueryText, RecallRules, search};
 const FACTS: &str = include_str!("facts.tsv");
 const QUESTIONS: &str = include_str!("questions.tsv");
 
-/// The groups of questions. Those of the last one have no right memory: a search should recall none.
+/// The groups of questions. Those of the last group have no correct memory: a search should recall none.
 const GROUPS: [&str; 4] = ["reworded", "paraphrased", "follow_up", "no_answer"];
 
 /// How memories are searched: whether by words, by vectors, and with the threshold of prompts.
@@ -57,7 +57,7 @@ struct Question {
 }
 
 impl Question {
-    /// Returns whether one of its right memories was recalled; for a question without one, whether any
+    /// Returns whether one of its correct memories was recalled; for a question without one, whether any
     /// memory was.
     fn is_met_by(&self, recalled: &[MemoryId]) -> bool {
         match self.right.is_empty() {
@@ -91,7 +91,7 @@ fn main() {
     }
 }
 
-/// Returns the number of questions that are met, for each method, and the mean number of memories that
+/// Returns the number of questions with a hit, for each method, and the mean number of memories that
 /// the last method recalls.
 fn figures(index: &MemoryIndex, asked: &[&Question]) -> String {
     let mut line = String::new();

@@ -1,5 +1,5 @@
-//! Parses and validates the body of `POST /v1/memory/query`: a search in the newest messages of a
-//! conversation of a space, and in the memories of that space.
+//! Parses and validates the body of `POST /v1/memory/query`, which requests the newest messages of a
+//! conversation of a space and searches the memories of that space.
 
 use base::ids::ConversationId;
 use serde::Deserialize;
@@ -22,15 +22,15 @@ const MAX_TURNS: i64 = 20;
 /// The maximum number of memories: as many as the settings of a space allow for a prompt.
 const MAX_MEMORIES: i64 = 20;
 
-/// Where to search.
+/// What to return.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum MemorySpan {
-    /// In the newest messages.
+    /// The newest messages.
     Short,
-    /// In the memories.
+    /// Memories.
     Long,
-    /// In both.
+    /// Both.
     Mixed,
 }
 
@@ -78,14 +78,14 @@ impl MemorySearch {
     }
 }
 
-/// Returns the conversation: its id as a number, or as a text of digits.
+/// Returns the conversation, whose id is a number or a string of digits.
 fn conversation(body: &ObjectReader<'_>) -> Option<ConversationId> {
     match body.get("conversation_id") {
         None => {
             body.missing("conversation_id", "This parameter is required.");
             None
         }
-        // Conversations of the API, whose ids are other texts, have no memories.
+        // API conversations, whose ids are other strings, have no memories.
         Some(Value::String(id)) => id.parse().ok(),
         Some(id) if id.is_i64() => id.as_i64().map(ConversationId),
         Some(_) => {

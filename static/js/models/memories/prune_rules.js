@@ -5,8 +5,8 @@ export const PRUNE_NUMBERS = {
   keep_importance: { usual: 0.9, least: 0, most: 1, step: 0.05 },
 }
 
-// Returns the rules as a body of the API, or null if a field has an invalid value. An empty field is no
-// rule, and for the importance the default of the server.
+// Returns the rules as a body of the API, or null if a field has an invalid value. An empty field sets no
+// limit; for the importance it means the default of the server.
 export function pruneRules(texts) {
   const stated = Object.entries(texts).filter(([, text]) => text.trim() !== "")
   const numbers = stated.map(([name, text]) => [name, Number(text)])

@@ -14,7 +14,7 @@ export const KINDS = [
   },
 ]
 
-// Only these have embeddings.
+// Only these kinds have an API for embeddings.
 const EMBEDDING_KINDS = ["openai_compatible", "ollama", "openai", "gemini"]
 
 export function canEmbed({ kind, disabled }) {

@@ -1,4 +1,4 @@
-// The rules for summaries of a space: reads them from the settings and writes them back.
+// The settings of the summaries of a space: reads and writes them.
 export const NUMBERS = {
   chunk_messages: { usual: 30, least: 10, most: 100 },
   max_tokens: { usual: 600, least: 100, most: 2000 },
@@ -11,13 +11,13 @@ const USUAL = {
   ...Object.fromEntries(Object.entries(NUMBERS).map(([name, it]) => [name, it.usual])),
 }
 
-// Returns the rules; missing and malformed values are the defaults.
+// Returns the settings of summaries; missing and malformed values become the defaults.
 export function readSummarySettings(settings) {
   const stated = Object.entries(settings?.memory?.summaries ?? {}).filter(([name, value]) => isValid(name, value))
   return { ...USUAL, ...Object.fromEntries(stated) }
 }
 
-// Returns the settings with other rules. Only values that differ from the defaults are stored; unknown
+// Returns the settings of the space with other settings of summaries. Only values that differ from the defaults are stored; unknown
 // ones are kept.
 export function withSummarySettings(settings, rules) {
   const { memory, ...others } = settings ?? {}

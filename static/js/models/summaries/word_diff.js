@@ -1,4 +1,4 @@
-// The difference of two texts, word by word: a longest common subsequence.
+// The difference between two texts, word by word: a longest common subsequence.
 
 // A table of this size has 8 MB and is filled within tens of milliseconds. It is sufficient for two
 // texts of 2,000 words that have nothing in common.
@@ -9,8 +9,8 @@ const CHARACTER = /[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}\p{Scrip
 // A word, a character or a punctuation mark, with the white space after it; white space at the start.
 const TOKEN = new RegExp(`(?:${CHARACTER}|(?:(?!${CHARACTER})[\\p{L}\\p{M}\\p{N}])+|\\S|^)\\s*`, "gu")
 
-// Returns `{ kind, text }` of each part, in order; `kind` is "same", "removed" or "added". Without the
-// removed parts it is the text `after`. Differences of white space only are not reported. If the texts
+// Returns `{ kind, text }` of each part, in order; `kind` is "same", "removed" or "added". The parts that
+// are not removed form the text `after`. Differences in white space only are not reported. If the texts
 // differ in too many words, the whole differing part is reported as removed and added.
 export function wordDiff(before, after, maxCells = MAX_CELLS) {
   const [old, now] = [tokensOf(before), tokensOf(after)]

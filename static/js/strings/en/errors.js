@@ -25,7 +25,7 @@ export default {
   "error.nothing_to_regenerate": "The newest message was not written by an AI.",
   "error.nothing_to_summarize": "There is nothing to summarize yet.",
   "error.memory_off": "Summaries are turned off in the settings of this space.",
-  "error.no_model": "No model is connected that can write summaries.",
+  "error.no_model": "No connected model can write summaries.",
   "error.nothing_paused": "Nothing is paused.",
   "error.stale_settings": "Another member has just changed these settings. Check them and save again.",
   "error.stale_round": "The round has changed in the meantime. Check its current state, then change it and save again.",

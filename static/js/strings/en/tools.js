@@ -24,7 +24,7 @@ export default {
   "tool.web_fetch": "Web pages",
   "tool.web_fetch_hint": "Reads a web page, if this server allows it.",
   "tool.memory": "Memory",
-  "tool.memory_hint": "Searches the memories of the space, and adds and forgets memories of the character.",
+  "tool.memory_hint": "Searches the memories of the space, and adds or deletes memories of the character.",
 
   "tool_use.off": "Not allowed",
   "tool_use.allowed": "Allowed",

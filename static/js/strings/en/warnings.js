@@ -75,9 +75,9 @@ export default {
   "warning.memory_line_content": "The content must have 1 to 2,000 characters.",
   "warning.memory_line_field": "A field of this line has an invalid value.",
   "warning.memory_line_audience": "Only some members may know this memory.",
-  "warning.memory_about_unknown": "No member of this space has the name of the person it is about; it was imported without the name.",
-  "warning.memory_duplicate": "This memory exists already.",
-  "warning.memory_owner_unknown": "No member of this space has the name of the owner.",
+  "warning.memory_about_unknown": "No member of this space has the name in “about”; the memory was imported without it.",
+  "warning.memory_duplicate": "This memory already exists.",
+  "warning.memory_owner_unknown": "No member of this space has the name in “owner”.",
   "warning.memory_owner_other": "The memory belongs to another person.",
   "warning.memory_too_many": "A file can contain at most 100,000 memories.",
   "warning.lore_key_no_pattern":

@@ -80,7 +80,7 @@ export default {
 
   "memory.prune": "清理…",
   "memory.prune_title": "删除价值较低的记忆",
-  "memory.prune_hint": "优先删除最不重要以及长时间未召回的记忆。已固定的记忆会保留。",
+  "memory.prune_hint": "优先删除最不重要的记忆；重要性相同时，先删除最久未召回的。已固定的记忆会保留。",
   "memory.prune_older_than_days": "早于（天）",
   "memory.prune_older_than_days_hint": "只删除在此之前创建的记忆。留空则不限时间。",
   "memory.prune_keep": "保留的记忆数",

@@ -1,7 +1,7 @@
 // 对话的总结：对话框和空间的设置。
 export default {
   "summary.title": "总结",
-  "summary.hint": "当总结涵盖的消息放不进提示词时，当前总结会加入提示词。",
+  "summary.hint": "当总结涵盖的消息放不进提示词时，由当前总结代替这些消息。",
   "summary.is_off": "这个空间的设置中已关闭总结。",
   "summary.refresh": "刷新",
   "summary.empty": "还没有总结：每{n}条消息在其后又有 20 条新消息时，会在后台总结。",

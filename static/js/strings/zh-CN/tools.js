@@ -24,7 +24,7 @@ export default {
   "tool.web_fetch": "网页",
   "tool.web_fetch_hint": "读取网页（前提是这台服务器允许）。",
   "tool.memory": "记忆",
-  "tool.memory_hint": "搜索空间的记忆，并添加或忘记角色自己的记忆。",
+  "tool.memory_hint": "搜索空间的记忆，并添加或删除角色自己的记忆。",
 
   "tool_use.off": "不允许",
   "tool_use.allowed": "允许",

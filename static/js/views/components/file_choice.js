@@ -1,4 +1,4 @@
-// The browser's dialogs for a file to read and for a file to save.
+// The browser's file dialogs: chooses a file to read, and saves a download.
 import { el } from "../../base/dom.js"
 
 // Opens the browser's file dialog. Resolves to null if it is canceled.

@@ -101,7 +101,7 @@ export default class EmbeddingChoice {
     replace(this.#outcome, el("p", { class: `outcome outcome--${kind}` }, icon(name), el("span", {}, text)))
   }
 
-  // The settings can be changed without the state.
+  // An error is ignored: the settings can be changed without the state.
   async #showState() {
     const state = await this.#parts.memories.state(this.#spaceId).catch(() => null)
     if (state) this.#state.textContent = stateTexts(state.embedding).join(" ")

@@ -49,7 +49,7 @@ function reportOf({ n_imported: n, n_duplicates: nDuplicates, n_skipped: nSkippe
 }
 
 function affectedLines(lines) {
-  // A file that is imported again has many duplicates; the other lines need a look first.
+  // A file that is imported again has many duplicates, so the other lines are listed first.
   const isDuplicate = ({ code }) => code === "memory_duplicate"
   const shown = [...lines.filter((it) => !isDuplicate(it)), ...lines.filter(isDuplicate)].slice(0, SHOWN_LINES)
   const items = shown.map((it) => el("li", {}, t("chats.line", { n: it.line, reason: sentenceOf(it, it.reason) })))

@@ -1,4 +1,4 @@
-// The form of the running summary: its text and its pinned facts. If the summary has changed meanwhile,
+// The form of the running summary: its text and its pinned facts. If the summary has changed in the meantime,
 // both texts are shown and the user chooses one.
 import { el } from "../../base/dom.js"
 import { t } from "../../base/i18n.js"

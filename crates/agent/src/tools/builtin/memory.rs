@@ -1,5 +1,5 @@
-//! The declarations of the built-in tool `troupe:memory`, which searches and changes what a character
-//! remembers. The application runs it, because its memories are in the database.
+//! The declarations of the built-in tool `troupe:memory`, which searches and changes the memories of a
+//! character. The application implements it, because memories are stored in the database.
 
 use llm::tool::Tool;
 use serde_json::{Map, Value, json};
@@ -19,7 +19,7 @@ pub fn declaration() -> Tool {
         },
         "about": {
             "type": "string",
-            "description": "For remember: the name of the member whom it is about.",
+            "description": "For remember: the name of the member it is about.",
         },
         "importance": {
             "type": "number", "minimum": 0, "maximum": 1,
@@ -68,7 +68,7 @@ fn search_properties(actions: &[&str]) -> Map<String, Value> {
         "kind": { "type": "string", "enum": KINDS, "description": kind },
         "top_k": {
             "type": "integer", "minimum": 1, "maximum": MAX_RESULTS,
-            "description": "For search: at most so many memories. Left out: 5.",
+            "description": "For search: the maximum number of memories. Left out: 5.",
         },
     });
     match properties {

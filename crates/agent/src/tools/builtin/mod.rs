@@ -1,5 +1,5 @@
 //! Tools that are part of the server: dice, the current time, the text of a web page, and the
-//! declaration of the memory, which the application implements.
+//! declaration of the memory tool, which the application implements.
 
 pub mod dice;
 pub mod memory;
