@@ -73,6 +73,7 @@ fn summaries() -> TableCreateStatement {
         .col(text_null("model"))
         .col(big_integer_null("created_by"))
         .col(boolean("is_usable").default(true).take())
+        .col(boolean("is_regeneration_requested").default(false).take())
         .col(instant("created_at"))
         .foreign_key(&mut refers(
             SUMMARIES,

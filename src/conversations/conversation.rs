@@ -223,6 +223,7 @@ pub async fn save_counters(
         .value(Column::TextBytes, row.text_bytes)
         .value(Column::TokensUsed, row.tokens_used)
         .value(Column::UnlearnedFromSeq, row.unlearned_from_seq)
+        .value(Column::SummaryFromSeq, row.summary_from_seq)
         .value(Column::SummaryGoalSeq, row.summary_goal_seq)
         .and_where(Expr::col(Column::Id).eq(row.id))
         .returning(number)

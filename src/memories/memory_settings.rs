@@ -1,5 +1,7 @@
 //! The settings of a space's memory: `settings.memory`.
 
+use std::ops::RangeInclusive;
+
 use recall::search::RecallRules;
 use serde_json::Value;
 
@@ -82,7 +84,7 @@ impl MemorySettings {
 pub struct SummarySettings {
     pub is_enabled: bool,
     /// The maximum number of messages of a part.
-    pub chunk_messages: u64,
+    pub chunk_messages: u32,
     /// The maximum length of the running summary, in tokens.
     pub max_tokens: u32,
     pub model: Option<MemoryModelSetting>,
@@ -94,12 +96,16 @@ impl SummarySettings {
         let memory = &settings["memory"];
         let summaries = &memory["summaries"];
         let is_on = |it: &Value| it["enabled"].as_bool().unwrap_or(true);
-        let max_tokens = summaries["max_tokens"].as_u64();
-        let max_tokens = max_tokens.and_then(|it| u32::try_from(it).ok());
+        let within = |key: &str, range: RangeInclusive<u32>| {
+            let number = summaries[key]
+                .as_u64()
+                .and_then(|it| u32::try_from(it).ok());
+            number.filter(|it| range.contains(it))
+        };
         Self {
             is_enabled: is_on(memory) && is_on(summaries),
-            chunk_messages: summaries["chunk_messages"].as_u64().unwrap_or(30),
-            max_tokens: max_tokens.unwrap_or(600),
+            chunk_messages: within("chunk_messages", 10..=100).unwrap_or(30),
+            max_tokens: within("max_tokens", 100..=2_000).unwrap_or(600),
             model: MemoryModelSetting::from_json(&summaries["model"]),
         }
     }
@@ -133,6 +139,30 @@ mod tests {
         assert!(is_enabled(json!({"learn": false, "recall": false})));
         assert!(!is_enabled(json!({"enabled": false})));
         assert!(!is_enabled(json!({"summaries": {"enabled": false}})));
+    }
+
+    #[test]
+    fn settings_of_summaries_outside_their_range_are_ignored() {
+        let of = |summaries: Value| {
+            let settings = json!({"memory": {"summaries": summaries}});
+            let settings = SummarySettings::of_space(&settings);
+            (settings.chunk_messages, settings.max_tokens)
+        };
+
+        assert_eq!(
+            of(json!({"chunk_messages": 10, "max_tokens": 2_000})),
+            (10, 2_000)
+        );
+        for (chunk, max) in [
+            (json!(9), json!(99)),
+            (json!(u64::MAX), json!(2_001)),
+            (json!("x"), json!(null)),
+        ] {
+            assert_eq!(
+                of(json!({"chunk_messages": chunk, "max_tokens": max})),
+                (30, 600)
+            );
+        }
     }
 
     #[test]

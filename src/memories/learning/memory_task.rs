@@ -109,14 +109,19 @@ pub async fn request_relearning(
     seqs: (i64, i64),
     now: Timestamp,
 ) -> Result<(), DbErr> {
-    match row.unlearned_from_seq.is_some_and(|from| seqs.0 >= from) {
-        // The queued task includes them.
-        true => Ok(()),
-        false => {
-            let run_after = Timestamp(now.0 + WAIT_MS);
-            insert(tx, row, MemoryTaskKind::Extract, Some(seqs), run_after, now).await
-        }
+    // A queued task may include them already, for example while someone looks through swipes.
+    let includes = Entity::find()
+        .filter(Column::ConversationId.eq(row.id))
+        .filter(Column::Kind.eq(MemoryTaskKind::Extract))
+        .filter(Column::Status.eq(MemoryTaskStatus::Queued))
+        .filter(Column::FromSeq.lte(seqs.0))
+        .filter(Column::ToSeq.gte(seqs.1));
+    let is_unlearned = row.unlearned_from_seq.is_some_and(|from| seqs.0 >= from);
+    if is_unlearned || includes.count(tx).await? > 0 {
+        return Ok(());
     }
+    let run_after = Timestamp(now.0 + WAIT_MS);
+    insert(tx, row, MemoryTaskKind::Extract, Some(seqs), run_after, now).await
 }
 
 /// Requests a task of this kind for a locked conversation, unless one is already queued. A failed task
@@ -327,6 +332,23 @@ pub async fn is_held(tx: &impl ConnectionTrait, task: &Model) -> Result<bool, Db
         .filter(Column::Lease.eq(task.lease))
         .filter(Column::Status.eq(MemoryTaskStatus::Running));
     Ok(held.count(tx).await? > 0)
+}
+
+/// Returns a claimed task to the queue without a failure.
+///
+/// # Errors
+/// Returns an error when the database fails.
+pub async fn release(tx: &impl ConnectionTrait, task: &Model, now: Timestamp) -> Result<(), DbErr> {
+    Entity::update_many()
+        .col_expr(Column::Status, Expr::value(MemoryTaskStatus::Queued))
+        .col_expr(Column::Attempt, Expr::value(0))
+        .col_expr(Column::RunAfter, Expr::value(now))
+        .filter(Column::Id.eq(task.id))
+        .filter(Column::Lease.eq(task.lease))
+        .filter(Column::Status.eq(MemoryTaskStatus::Running))
+        .exec(tx)
+        .await
+        .map(drop)
 }
 
 /// Deletes a task that is done. Returns `false` if it was claimed again; then nothing of it must be

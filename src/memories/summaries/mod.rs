@@ -12,6 +12,7 @@ pub mod summary;
 pub mod summary_changes;
 pub mod summary_deletion;
 pub mod summary_edit;
+pub mod summary_input;
 pub mod summary_plan;
 pub mod summary_request;
 pub mod summary_store;

@@ -38,6 +38,8 @@ pub struct Model {
     pub created_by: Option<UserId>,
     /// `false` if a message that it covers was deleted: no prompt contains it.
     pub is_usable: bool,
+    /// A person has requested that a model writes it again. Prompts contain it until then.
+    pub is_regeneration_requested: bool,
     pub created_at: Timestamp,
 }
 
@@ -117,11 +119,12 @@ impl Model {
         serde_json::from_value(self.pinned_facts.clone()).unwrap_or_default()
     }
 
-    /// Returns whether a model must write it again: a message that it covers was deleted, or one was
-    /// changed and a model wrote it. What a person wrote stays until someone requests a new one.
+    /// Returns whether a model must write it again: a message that it covers was deleted, or was changed
+    /// and a model wrote it. What a person wrote stays until someone requests a new one.
     pub fn needs_regeneration(&self) -> bool {
         let is_stale = self.status == SummaryStatus::Stale;
-        !self.is_usable || (is_stale && self.origin == SummaryOrigin::Model)
+        let is_of_model = self.origin == SummaryOrigin::Model;
+        !self.is_usable || self.is_regeneration_requested || (is_stale && is_of_model)
     }
 }
 

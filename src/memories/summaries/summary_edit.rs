@@ -16,7 +16,7 @@ use crate::memories::summaries::summary;
 use crate::memories::summaries::summary::{Model, SummaryLevel, SummaryStatus};
 use crate::memories::summaries::summary_plan::{SummaryState, next_step};
 use crate::memories::summaries::summary_store::{
-    NewVersion, SummaryAuthor, put_in_use, set_summary_goal, supersede_stale,
+    NewVersion, SummaryAuthor, put_in_use, request_regeneration, set_facts, set_summary_goal,
 };
 
 /// How many of the newest messages a requested summary leaves out: they are in the prompt anyway, and
@@ -62,17 +62,23 @@ pub async fn edit(
             if in_use.id != of.id || in_use.version != expected_version {
                 return Ok(Some(SummaryUpdate::Stale(in_use)));
             }
+            let Some(content) = change.content else {
+                // The text is not theirs: it may be out of date, or contain a deleted message.
+                let facts = change.facts.unwrap_or_else(|| in_use.facts());
+                let changed = set_facts(tx, in_use, &facts).await?;
+                return Ok(Some(SummaryUpdate::Updated(changed)));
+            };
             let new = NewVersion {
                 conversation: in_use.conversation_id,
                 level: in_use.level,
                 range: (in_use.from_seq, in_use.to_seq),
-                facts: change.facts.unwrap_or_else(|| in_use.facts()),
-                content: change.content.unwrap_or(in_use.content),
-                author: SummaryAuthor::Person(by),
+                content,
+                facts: change.facts,
+                author: SummaryAuthor::Person(Some(by)),
+                status: SummaryStatus::Current,
             };
-            Ok(Some(SummaryUpdate::Updated(
-                put_in_use(tx, new, now).await?,
-            )))
+            let updated = put_in_use(tx, new, now).await?;
+            Ok(Some(SummaryUpdate::Updated(updated)))
         })
     })
     .await
@@ -115,9 +121,10 @@ pub async fn restore(
                 conversation,
                 level: SummaryLevel::Running,
                 range: (of.from_seq, of.to_seq),
-                facts: of.facts(),
+                facts: Some(of.facts()),
                 content: of.content,
-                author: SummaryAuthor::Person(by),
+                author: SummaryAuthor::Person(Some(by)),
+                status: SummaryStatus::Current,
             };
             let restored = put_in_use(tx, new, now).await?;
             memory_task::request_once(tx, &row, MemoryTaskKind::Summarize, now).await?;
@@ -142,7 +149,7 @@ pub async fn request_now(
             let Some(mut row) = conversation::lock(tx, conversation).await? else {
                 return Ok(false);
             };
-            supersede_stale(tx, conversation).await?;
+            request_regeneration(tx, conversation).await?;
             let goal = find_goal(tx, conversation).await?;
             row.summary_goal_seq = row.summary_goal_seq.max(goal.unwrap_or(0));
             let parts = summary::list_parts(tx, conversation).await?;

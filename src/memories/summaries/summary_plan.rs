@@ -4,6 +4,7 @@
 use base::ids::SummaryId;
 
 use crate::memories::summaries::summary;
+use crate::memories::summaries::summary::SummaryOrigin;
 
 /// The maximum number of parts that are merged into a running summary at a time, so that a request
 /// stays short.
@@ -37,26 +38,42 @@ pub struct SummaryState<'a> {
 pub fn next_step(state: SummaryState<'_>) -> Option<SummaryStep> {
     let valid = state.parts.iter().filter(|it| !it.needs_regeneration());
     let valid: Vec<&summary::Model> = valid.collect();
-    let running = state.running.filter(|it| it.is_usable);
-    let is_corrected = |it: &summary::Model| {
-        running.is_some_and(|running| it.id > running.id && it.to_seq <= running.to_seq)
-    };
-    let corrected: Vec<_> = valid.iter().filter(|it| is_corrected(it)).collect();
+    let corrected = list_corrected(state.running, &valid);
     let gap = find_gap(state, &valid);
     if let Some((from_seq, to_seq)) = gap.filter(|_| corrected.len() < MAX_PARTS) {
         return Some(SummaryStep::WritePart { from_seq, to_seq });
     }
+    // Without a part that corrects it, a text that must be regenerated is written from all parts.
+    let running = state
+        .running
+        .filter(|it| !it.needs_regeneration() || !corrected.is_empty());
     let covered = running.map_or(state.from_seq - 1, |it| it.to_seq);
-    let new: Vec<_> = valid.iter().filter(|it| it.to_seq > covered).collect();
     let parts = match corrected.is_empty() {
-        true => new,
+        true => valid
+            .iter()
+            .filter(|it| it.to_seq > covered)
+            .map(|it| it.id)
+            .collect(),
         false => corrected,
     };
-    let parts: Vec<SummaryId> = parts.iter().map(|it| it.id).take(MAX_PARTS).collect();
+    let parts: Vec<SummaryId> = parts.into_iter().take(MAX_PARTS).collect();
     (!parts.is_empty()).then(|| SummaryStep::WriteRunning {
         previous: running.map(|it| it.id),
         parts,
     })
+}
+
+/// Returns the parts that were written after the running summary and replace what it says. A model
+/// corrects only the text of a model.
+fn list_corrected(running: Option<&summary::Model>, valid: &[&summary::Model]) -> Vec<SummaryId> {
+    let Some(running) = running else {
+        return Vec::new();
+    };
+    let is_correctable = running.is_usable && running.origin == SummaryOrigin::Model;
+    let corrected = valid
+        .iter()
+        .filter(|it| is_correctable && it.id > running.id && it.to_seq <= running.to_seq);
+    corrected.map(|it| it.id).collect()
 }
 
 /// Returns the first messages that no valid part covers: up to the goal, and within the messages of
@@ -100,6 +117,7 @@ mod tests {
             model: None,
             created_by: None,
             is_usable: true,
+            is_regeneration_requested: false,
             created_at: Timestamp(0),
         }
     }
@@ -183,14 +201,29 @@ mod tests {
     }
 
     #[test]
-    fn a_stale_text_of_a_person_stays() {
+    fn a_stale_text_of_a_person_stays_until_it_is_requested() {
         let mut parts = [part(1, 1, 30)];
         let mut whole = running(2, 30);
-        for it in [&mut parts[0], &mut whole] {
-            (it.status, it.origin) = (SummaryStatus::Stale, SummaryOrigin::Person);
-        }
+        (whole.status, whole.origin) = (SummaryStatus::Stale, SummaryOrigin::Person);
 
         assert_eq!(next(30, &parts, Some(&whole)), None);
+        parts[0] = part(3, 1, 30);
+        assert_eq!(
+            next(30, &parts, Some(&whole)),
+            None,
+            "a model's part corrects no person"
+        );
+        whole.is_regeneration_requested = true;
+        assert_eq!(next(30, &parts, Some(&whole)), write_running(None, &[3]));
+    }
+
+    #[test]
+    fn a_stale_text_of_a_model_without_a_corrected_part_is_written_from_all_parts() {
+        let parts = [part(1, 1, 30), part(2, 31, 60)];
+        let mut whole = running(3, 60);
+        whole.status = SummaryStatus::Stale;
+
+        assert_eq!(next(60, &parts, Some(&whole)), write_running(None, &[1, 2]));
     }
 
     #[test]

@@ -25,8 +25,10 @@ pub struct NewVersion {
     /// The first and the last message that it covers.
     pub range: (i64, i64),
     pub content: String,
-    pub facts: Vec<String>,
+    /// `None`: those of the version that it replaces.
+    pub facts: Option<Vec<String>>,
     pub author: SummaryAuthor,
+    pub status: SummaryStatus,
 }
 
 /// Who wrote a version.
@@ -34,7 +36,8 @@ pub struct NewVersion {
 pub enum SummaryAuthor {
     /// A model with this name.
     Model(String),
-    Person(UserId),
+    /// `None`: their account was deleted since.
+    Person(Option<UserId>),
 }
 
 /// Stores a version that replaces those in use that begin within its range: they are superseded, or
@@ -58,6 +61,8 @@ pub async fn put_in_use(
         .filter(Column::FromSeq.between(from_seq, to_seq))
         .all(tx)
         .await?;
+    let carried = || replaced.first().map(Model::facts).unwrap_or_default();
+    let facts = new.facts.clone().unwrap_or_else(carried);
     let ids = |is_usable: bool| {
         let ids = replaced.iter().filter(move |it| it.is_usable == is_usable);
         ids.map(|it| it.id).collect::<Vec<SummaryId>>()
@@ -82,23 +87,24 @@ pub async fn put_in_use(
     let version = last.flatten().max(deleted).unwrap_or(0) + 1;
     let (origin, model, created_by) = match new.author {
         SummaryAuthor::Model(name) => (SummaryOrigin::Model, Some(name), None),
-        SummaryAuthor::Person(user) => (SummaryOrigin::Person, None, Some(user)),
+        SummaryAuthor::Person(user) => (SummaryOrigin::Person, None, user),
     };
     let row = Model {
         id: SummaryId(0), // assigned by the database
         conversation_id: new.conversation,
         level: new.level,
         version,
-        status: SummaryStatus::Current,
+        status: new.status,
         from_seq,
         to_seq,
         token_count: tokens::count(&new.content),
         content: new.content,
-        pinned_facts: json!(new.facts),
+        pinned_facts: json!(facts),
         origin,
         model,
         created_by,
         is_usable: true,
+        is_regeneration_requested: false,
         created_at: now,
     };
     let mut row = row.into_active_model().reset_all();
@@ -111,24 +117,42 @@ pub async fn put_in_use(
     Ok(row)
 }
 
-/// Supersedes the stale texts of people, so that a model writes them again. Prompts contain them until
-/// then.
+/// Requests that a model regenerates the stale texts of people. Prompts contain them until then.
 ///
 /// # Errors
 /// Returns an error when the database fails.
-pub async fn supersede_stale(
+pub async fn request_regeneration(
     tx: &impl ConnectionTrait,
     conversation: ConversationId,
 ) -> Result<(), DbErr> {
     Entity::update_many()
-        .col_expr(Column::Status, Expr::value(SummaryStatus::Superseded))
+        .col_expr(Column::IsRegenerationRequested, Expr::value(true))
         .filter(Column::ConversationId.eq(conversation))
         .filter(Column::Status.eq(SummaryStatus::Stale))
         .filter(Column::Origin.eq(SummaryOrigin::Person))
-        .filter(Column::IsUsable.eq(true))
         .exec(tx)
         .await
         .map(drop)
+}
+
+/// Replaces the pinned facts of a version and increments its `version`. Its text and status stay.
+///
+/// # Errors
+/// Returns an error when the database fails.
+pub async fn set_facts(
+    tx: &impl ConnectionTrait,
+    mut row: Model,
+    facts: &[String],
+) -> Result<Model, DbErr> {
+    row.pinned_facts = json!(facts);
+    row.version += 1;
+    Entity::update_many()
+        .col_expr(Column::PinnedFacts, Expr::value(row.pinned_facts.clone()))
+        .col_expr(Column::Version, Expr::value(row.version))
+        .filter(Column::Id.eq(row.id))
+        .exec(tx)
+        .await?;
+    Ok(row)
 }
 
 /// Stores the last message up to which a conversation is to be summarized.

@@ -4,7 +4,7 @@
 //! **Invariant:** a step is stored under the lock of the conversation, only if the task is still held
 //! and its input has not changed. Otherwise the text is dropped, and the step is repeated.
 
-use base::ids::{ConversationId, MessageId, SpaceId, SummaryId};
+use base::ids::{ConversationId, MessageId, SummaryId};
 use sea_orm::{
     ColumnTrait, ConnectionTrait, DbErr, EntityTrait, QueryFilter, QueryOrder, QuerySelect,
 };
@@ -18,17 +18,20 @@ use crate::memories::learning::message_learning::LearningServices;
 use crate::memories::memory_settings::SummarySettings;
 use crate::memories::models::memory_models::{JsonRequest, MemoryModel, MemoryModelError};
 use crate::memories::summaries::summary;
-use crate::memories::summaries::summary::SummaryLevel;
+use crate::memories::summaries::summary::{SummaryLevel, SummaryStatus};
+use crate::memories::summaries::summary_input::{load_messages, with_names};
 use crate::memories::summaries::summary_plan::{SummaryState, SummaryStep, next_step};
 use crate::memories::summaries::summary_request::{
-    NamedText, PartText, build_part_request, build_running_request, parse_summary,
+    PartText, build_part_request, build_running_request, parse_summary,
 };
 use crate::memories::summaries::summary_store::{NewVersion, SummaryAuthor, put_in_use};
-use crate::spaces::{membership, space};
+use crate::spaces::space;
 
-/// The maximum number of tokens of the messages of a part, unless it is a single message: a request
-/// must fit into small context windows.
-const MAX_PART_INPUT_TOKENS: i64 = 4_000;
+/// The maximum number of tokens of the messages or parts in one request; fewer for a model with a small
+/// context window. A part has at least one message, which is cut if necessary.
+const MAX_INPUT_TOKENS: i64 = 4_000;
+/// After so many stored texts, other tasks come first.
+const MAX_STEPS: usize = 16;
 /// How often a step is repeated because its input changed during the call; then it fails and is
 /// retried later.
 const MAX_DROPPED_TEXTS: usize = 5;
@@ -50,7 +53,7 @@ enum StepInput {
     /// These versions of messages.
     Messages(Vec<(MessageId, i64)>),
     /// The running summary in use, whether it may be used, and the parts.
-    Summaries(Option<(SummaryId, bool)>, Vec<SummaryId>),
+    Summaries(Option<RunningState>, Vec<SummaryId>),
 }
 
 /// A text to store.
@@ -69,14 +72,17 @@ pub async fn run(
     task: &memory_task::Model,
     cancel: &CancellationToken,
 ) -> Result<(), MemoryError> {
-    let mut n_dropped = 0;
+    let (mut n_dropped, mut n_stored) = (0, 0);
     loop {
+        if n_stored == MAX_STEPS {
+            return release(services, task).await;
+        }
         let Some(work) = find_work(services, task).await? else {
             return finish(services, task).await;
         };
         let written = write_step(services, &work, cancel).await?;
         match store(services, task, written).await? {
-            StepEnd::Stored => n_dropped = 0,
+            StepEnd::Stored => (n_dropped, n_stored) = (0, n_stored + 1),
             StepEnd::TaskLost => return Ok(()),
             StepEnd::InputChanged if n_dropped == MAX_DROPPED_TEXTS => {
                 return Err(MemoryError::MessagesChanged);
@@ -100,7 +106,7 @@ async fn find_work(
         return Ok(None);
     };
     let settings = SummarySettings::of_space(&space.settings);
-    if row.is_hidden || !settings.is_enabled {
+    if row.is_hidden || space.is_hidden || !settings.is_enabled {
         return Ok(None);
     }
     let (parts, running) = load_state(db, id).await?;
@@ -151,12 +157,14 @@ async fn write_step(
         SummaryStep::WritePart { from_seq, to_seq } => {
             let limit = work.settings.chunk_messages;
             let range = (*from_seq, *to_seq);
-            let (messages, to_seq) = load_messages(db, work.row.id, range, limit).await?;
+            let limits = (u64::from(limit), work.max_input_tokens());
+            let (messages, to_seq) = load_messages(db, work.row.id, range, limits).await?;
             let content = match messages.is_empty() {
                 // All of them are hidden.
                 true => String::new(),
                 false => {
-                    let texts = with_names(db, work.space.id, &messages).await?;
+                    let texts =
+                        with_names(db, work.space.id, &messages, work.max_input_tokens()).await?;
                     let request = build_part_request(&texts);
                     ask(services, work, request, cancel).await?
                 }
@@ -169,8 +177,8 @@ async fn write_step(
         SummaryStep::WriteRunning { previous, parts } => {
             let previous_row = work.running.as_ref().filter(|_| previous.is_some());
             let covered = previous_row.map_or(work.row.summary_from_seq - 1, |it| it.to_seq);
-            let taken = work.parts.iter().filter(|it| parts.contains(&it.id));
-            let texts: Vec<PartText> = taken.map(|it| to_part_text(it, covered)).collect();
+            let taken = work.parts_that_fit(parts, covered);
+            let texts: Vec<PartText> = taken.iter().map(|it| to_part_text(it, covered)).collect();
             let to_seq = texts.iter().map(|it| it.range.1).max().unwrap_or(covered);
             let before = previous_row.map(|it| it.content.as_str());
             let content = match texts.iter().all(|it| it.content.is_empty()) {
@@ -183,25 +191,56 @@ async fn write_step(
             let range = (work.row.summary_from_seq, to_seq.max(covered));
             Ok(WrittenStep {
                 version: work.new_version(SummaryLevel::Running, range, content),
-                input: StepInput::Summaries(version_of(work.running.as_ref()), parts.clone()),
+                input: StepInput::Summaries(
+                    version_of(work.running.as_ref()),
+                    taken.iter().map(|it| it.id).collect(),
+                ),
             })
         }
     }
 }
 
 impl Work {
+    /// Returns the tokens of messages or parts that fit into a request, next to instructions, the summary
+    /// so far and the answer.
+    fn max_input_tokens(&self) -> i64 {
+        MAX_INPUT_TOKENS.min(self.model.context_tokens() / 8 * 3)
+    }
+
+    /// Returns the first of these parts that fit into a request, at least one. Parts that correct the
+    /// summary are few, and are taken together.
+    fn parts_that_fit(&self, ids: &[SummaryId], covered: i64) -> Vec<&summary::Model> {
+        let mut total = 0;
+        let chosen = self.parts.iter().filter(|it| ids.contains(&it.id));
+        let fitting = chosen.enumerate().take_while(|(at, it)| {
+            total += it.token_count;
+            *at == 0 || it.to_seq <= covered || total <= self.max_input_tokens()
+        });
+        fitting.map(|(_, it)| it).collect()
+    }
+
+    /// The model's text of a part or of the running summary. A stale text of a person that it continues
+    /// stays theirs, and stale.
     fn new_version(&self, level: SummaryLevel, range: (i64, i64), content: String) -> NewVersion {
-        let facts = self
-            .running
-            .as_ref()
-            .filter(|_| level == SummaryLevel::Running);
+        let running = self.running.as_ref().filter(|it| {
+            let is_stale = it.status == SummaryStatus::Stale;
+            is_stale && level == SummaryLevel::Running && !it.needs_regeneration()
+        });
+        let (author, status) = match running {
+            Some(it) => (SummaryAuthor::Person(it.created_by), SummaryStatus::Stale),
+            None => {
+                let name = self.model.model_name().to_owned();
+                (SummaryAuthor::Model(name), SummaryStatus::Current)
+            }
+        };
         NewVersion {
             conversation: self.row.id,
             level,
             range,
             content,
-            facts: facts.map(summary::Model::facts).unwrap_or_default(),
-            author: SummaryAuthor::Model(self.model.model_name().to_owned()),
+            facts: None,
+            author,
+            status,
         }
     }
 }
@@ -228,50 +267,6 @@ async fn ask(
         Err(MemoryModelError::Canceled) => Err(MemoryError::Canceled),
         Err(error) => Err(error.into()),
     }
-}
-
-/// Returns the messages of a part, ascending, and the `seq` of its last one.
-async fn load_messages(
-    db: &impl ConnectionTrait,
-    id: ConversationId,
-    (from_seq, to_seq): (i64, i64),
-    limit: u64,
-) -> Result<(Vec<message::Model>, i64), DbErr> {
-    let mut messages = message::Entity::find()
-        .filter(message::Column::ConversationId.eq(id))
-        .filter(message::Column::Seq.between(from_seq, to_seq))
-        .filter(message::Column::Visibility.eq(Visibility::Normal))
-        .order_by_asc(message::Column::Seq)
-        .limit(limit)
-        .all(db)
-        .await?;
-    let mut total = 0;
-    let fitting = messages.iter().take_while(|it| {
-        total += it.token_count;
-        total <= MAX_PART_INPUT_TOKENS
-    });
-    let n_fitting = fitting.count().max(1);
-    let is_cut = n_fitting < messages.len() || messages.len() as u64 == limit;
-    messages.truncate(n_fitting);
-    let last = messages.last().map(|it| it.seq);
-    Ok((messages, last.filter(|_| is_cut).unwrap_or(to_seq)))
-}
-
-async fn with_names(
-    db: &impl ConnectionTrait,
-    space: SpaceId,
-    messages: &[message::Model],
-) -> Result<Vec<NamedText>, DbErr> {
-    let members = membership::list_for_space(db, space).await?;
-    let name_of = |id| {
-        let member = members.iter().find(|it| it.id == id);
-        member.map_or_else(String::new, |it| it.cached_display_name.clone())
-    };
-    let texts = messages.iter().map(|it| NamedText {
-        name: name_of(it.space_membership_id),
-        text: it.content.clone(),
-    });
-    Ok(texts.collect())
 }
 
 /// How a step ended.
@@ -347,8 +342,11 @@ async fn is_current(
     }
 }
 
-fn version_of(running: Option<&summary::Model>) -> Option<(SummaryId, bool)> {
-    running.map(|it| (it.id, it.is_usable))
+/// A version, whether it is usable, and whether a new one is requested.
+type RunningState = (SummaryId, bool, bool);
+
+fn version_of(running: Option<&summary::Model>) -> Option<RunningState> {
+    running.map(|it| (it.id, it.is_usable, it.is_regeneration_requested))
 }
 
 async fn finish(services: &LearningServices, task: &memory_task::Model) -> Result<(), MemoryError> {
@@ -358,5 +356,18 @@ async fn finish(services: &LearningServices, task: &memory_task::Model) -> Resul
         .write(move |tx| Box::pin(async move { memory_task::finish(tx, &task).await }))
         .await
         .map(drop)
+        .map_err(MemoryError::from)
+}
+
+/// Returns the task to the queue: what is missing is written later, by any node.
+async fn release(
+    services: &LearningServices,
+    task: &memory_task::Model,
+) -> Result<(), MemoryError> {
+    let (task, now) = (task.clone(), services.clock.now());
+    services
+        .db
+        .write(move |tx| Box::pin(async move { memory_task::release(tx, &task, now).await }))
+        .await
         .map_err(MemoryError::from)
 }

@@ -5,7 +5,7 @@ use base::prompt_role::PromptRole;
 use tavern::presets::complete_preset::ExampleMessagesMode;
 
 use crate::prompt::blocks::{BlockKind, BlockOrigin, PromptBlock, RecordedSummary};
-use crate::prompt::budget::{MESSAGE_OVERHEAD, block_cost};
+use crate::prompt::budget::block_cost;
 use crate::prompt::context::PromptContext;
 use crate::prompt::history::history_window::{HistoryStart, MessageCost, choose_start, find_goal};
 use crate::prompt::history::summary_block;
@@ -13,6 +13,10 @@ use crate::prompt::history::summary_block::PromptSummaries;
 
 /// A summary uses at most the share of the history divided by this.
 const SUMMARY_SHARE: i64 = 4;
+
+/// The least share of the history, as a divisor of the limit: lore and examples that leave less are
+/// dropped for it.
+const MIN_SHARE: i64 = 4;
 
 /// What the run stores if it succeeds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -45,11 +49,8 @@ pub fn fit_history(
     let max_summary = (limit_tokens - others) / SUMMARY_SHARE;
     let none = PromptSummaries::default();
     let summaries = context.summaries.as_ref().unwrap_or(&none);
-    let versions = summaries.versions.iter().map(Some).chain([None]);
-    let blocks_of_versions =
-        versions.filter_map(|it| summaries.render_within(it, max_summary, count));
-    let longest = blocks_of_versions.map(|it| count(&it) + MESSAGE_OVERHEAD);
-    let share = limit_tokens - others - longest.max().unwrap_or(0);
+    let share = limit_tokens - others - summaries.largest_block(max_summary, count);
+    let share = share.max(limit_tokens / MIN_SHARE);
     let messages: Vec<MessageCost> = blocks.iter().filter_map(message_cost).collect();
     let of_limit = stored.iter().filter(|it| it.limit_tokens == limit_tokens);
     let of_limit: Vec<i64> = of_limit.map(|it| it.seq).collect();

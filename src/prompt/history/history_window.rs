@@ -21,6 +21,10 @@ use serde_json::Value;
 const MAX_STARTS: usize = 8;
 /// A history that begins where a summary ends uses at least the share divided by this.
 const LEAST_AFTER_SUMMARY: i64 = 8;
+/// A history with fewer tokens is not summarized: a summary needs as much.
+const MIN_SUMMARIZED_SHARE: i64 = 256;
+/// Fewer messages are not summarized, so that long messages do not cause a summary with each reply.
+const MIN_SUMMARIZED_MESSAGES: i64 = 6;
 
 /// Where the history of prompts with this limit begins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -89,7 +93,7 @@ pub fn choose_start(
 /// Returns the last message to summarize if the messages after `goal_seq`, whose summary was not
 /// requested yet, nearly fill the share. The next cut then leaves half of the share.
 pub fn find_goal(messages: &[MessageCost], share: i64, goal_seq: i64) -> Option<i64> {
-    if tokens_from(messages, goal_seq + 1) <= share / 20 * 17 {
+    if share < MIN_SUMMARIZED_SHARE || tokens_from(messages, goal_seq + 1) <= share / 20 * 17 {
         return None;
     }
     let first_kept = newest_that_fit(messages, share / 2)?;
@@ -97,7 +101,7 @@ pub fn find_goal(messages: &[MessageCost], share: i64, goal_seq: i64) -> Option<
         .iter()
         .map(|it| it.seq)
         .rfind(|it| *it < first_kept);
-    goal.filter(|it| *it > goal_seq)
+    goal.filter(|it| *it >= goal_seq + MIN_SUMMARIZED_MESSAGES)
 }
 
 fn tokens_from(messages: &[MessageCost], seq: i64) -> i64 {

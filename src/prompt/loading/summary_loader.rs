@@ -75,6 +75,7 @@ mod tests {
             model: None,
             created_by: None,
             is_usable: true,
+            is_regeneration_requested: false,
             created_at: Timestamp(0),
         }
     }

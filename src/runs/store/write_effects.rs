@@ -30,6 +30,10 @@ use crate::runs::scheduling::state::schedule_state::ScheduleState;
 use crate::runs::store::plan_writer::{PlanWriter, WrittenMessage, WrittenPlan};
 use crate::runs::store::{queue, run};
 
+/// The first summary of a conversation covers at most this many messages, unless a person requested it:
+/// an imported conversation may have many thousands, and each thirty cost a model call.
+const MAX_FIRST_MESSAGES: i64 = 1_000;
+
 /// The prompt and usage of a run that was canceled before its executor could report them.
 #[derive(Clone)]
 pub struct LatePrompt {
@@ -201,11 +205,11 @@ impl PlanWriter<'_> {
             row.prompt_starts = starts;
         }
         // Another run may have requested more since the prompt was built.
-        if let Some(goal) = memory
-            .history
-            .summary_goal
-            .filter(|it| *it > row.summary_goal_seq)
-        {
+        let goal = memory.history.summary_goal;
+        if let Some(goal) = goal.filter(|it| *it > row.summary_goal_seq) {
+            if row.summary_goal_seq == 0 {
+                row.summary_from_seq = (goal - MAX_FIRST_MESSAGES + 1).max(row.summary_from_seq);
+            }
             row.summary_goal_seq = goal;
             memory_task::request_once(self.tx, row, MemoryTaskKind::Summarize, self.now).await?;
         }

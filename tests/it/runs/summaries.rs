@@ -97,6 +97,20 @@ on_both! {
         app.close_without_events().await;
     }
 
+    async fn a_long_backlog_lets_other_tasks_come_first(backend) {
+        let app = open_summaries(backend).await;
+        app.talk(LONG).await;
+        let n_before = app.upstream.n_requests();
+
+        let n = app.talk_without_summaries(6 * LONG).await;
+
+        assert!(app.summarize().await > 1, "one turn wrote everything");
+        let n_calls = app.upstream.n_requests() - n_before - n;
+        assert!(n_calls > 16, "{n_calls}");
+        assert_eq!(app.parts().await.last().map(|it| it.1), Some(app.in_use().await.to_seq));
+        app.close_without_events().await;
+    }
+
     async fn two_nodes_write_each_part_once(backend) {
         let app = open_summaries(backend).await;
         for n in 0..LONG {

@@ -1,5 +1,6 @@
 //! Tests that people keep control of summaries: edit, restore and forget them.
 
+use troupe::conversations::message::Visibility;
 use troupe::memories::memory_deletion;
 use troupe::memories::memory_deletion::DeletionScope;
 use troupe::memories::summaries::summary::{SummaryOrigin, SummaryStatus};
@@ -30,23 +31,44 @@ on_both! {
     async fn a_stale_text_of_a_person_is_regenerated_only_on_request(backend) {
         let app = open_summaries(backend).await;
         app.talk(LONG).await;
-        app.edit_summary(with_content("Ann owns the ship.")).await;
-
-        app.edit_covered("W1 ", "Wreck and storm.").await;
-        app.summarize().await;
-        // The part was regenerated, and its new text is merged into the summary.
-        app.edit_summary(with_content("Ann sold the ship.")).await;
-
+        let change = SummaryEdit { content: Some("Ann sold the ship.".to_owned()), facts: Some(vec!["Vera is a spy.".to_owned()]) };
+        app.edit_summary(change).await;
         app.edit_covered("W2 ", "Wait and see.").await;
+
+        app.summarize().await;
         let stale = app.in_use().await;
         assert_eq!((stale.status, stale.content.as_str()), (SummaryStatus::Stale, "Ann sold the ship."));
+        app.talk(LONG).await;
+        let continued = app.in_use().await;
+        assert_eq!((continued.status, continued.origin), (SummaryStatus::Stale, SummaryOrigin::Person));
+        assert!(continued.to_seq > stale.to_seq && continued.content.starts_with("Ann sold the ship."), "{continued:?}");
 
         assert!(summary_edit::request_now(&app.db, app.conversation, app.clock.now()).await.unwrap());
         app.summarize().await;
 
         let after = app.in_use().await;
-        assert_eq!(after.origin, SummaryOrigin::Model);
+        assert_eq!((after.origin, after.status), (SummaryOrigin::Model, SummaryStatus::Current));
         assert!(has_word(&after.content, "Wait") && !after.content.contains("Ann sold"), "{}", after.content);
+        assert_eq!(after.facts(), ["Vera is a spy."]);
+        app.close_without_events().await;
+    }
+
+    async fn facts_that_are_pinned_after_a_deletion_do_not_bring_the_text_back(backend) {
+        let app = open_summaries(backend).await;
+        app.talk(LONG).await;
+        let deleted = app.message_of("W1 ").await;
+        app.engine.set_visibility(app.conversation, deleted.id, Visibility::Hidden).await.unwrap();
+
+        let facts = SummaryEdit { content: None, facts: Some(vec!["Vera is a spy.".to_owned()]) };
+        let edited = app.edit_summary(facts).await;
+
+        assert!(!edited.is_usable);
+        let prompt = app.prompt().await;
+        assert!(!has_word(&prompt, "W1") && prompt.contains("- Vera is a spy."), "{prompt}");
+        app.summarize().await;
+        let after = app.in_use().await;
+        assert!(after.is_usable && !has_word(&after.content, "W1") && has_word(&after.content, "W2"));
+        assert_eq!(after.facts(), ["Vera is a spy."]);
         app.close_without_events().await;
     }
 

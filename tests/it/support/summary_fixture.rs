@@ -86,6 +86,15 @@ impl EngineTest {
         self.settle().await;
     }
 
+    /// Says this many sentences without summaries. Returns the number of replies.
+    pub async fn talk_without_summaries(&self, n_exchanges: usize) -> usize {
+        let first = self.messages().await.len() / 2;
+        for n in first..first + n_exchanges {
+            self.say(n).await;
+        }
+        n_exchanges
+    }
+
     /// Says this many sentences, and summarizes whenever a summary is requested.
     pub async fn talk(&self, n_exchanges: usize) {
         let first = self.messages().await.len() / 2;
