@@ -236,6 +236,8 @@ impl Call<'_> {
         }
         match &result {
             Ok(_) => permit.succeed(),
+            // It says nothing about requests with other texts.
+            Err(error) if error.is_refusal() => drop(permit),
             Err(error) => permit.fail(error.is_timeout(), Instant::now()),
         }
         result

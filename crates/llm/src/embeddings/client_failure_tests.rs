@@ -334,3 +334,16 @@ async fn a_batch_that_fails_fails_the_call() {
 
     assert!(result.is_err());
 }
+
+#[tokio::test]
+async fn a_refused_text_does_not_open_the_breaker() {
+    let server = ScriptedServer::start(|_| Answer::Status(413)).await;
+    let client = server.client(true);
+
+    for _ in 0..4 {
+        let error = write(&client, DEFAULT).await;
+        assert!(error.is_some_and(|it| it.is_refusal()));
+    }
+
+    assert_eq!(client.breaker_state(), BreakerState::Closed);
+}

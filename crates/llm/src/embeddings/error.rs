@@ -55,6 +55,25 @@ impl EmbeddingError {
         matches!(self, Self::TimedOut { .. })
     }
 
+    /// Returns whether the provider refused this request and may accept others, for example because a
+    /// text is longer than the input of the model.
+    pub fn is_refusal(&self) -> bool {
+        let Self::Call(error) = self else {
+            return false;
+        };
+        match error {
+            LlmError::ContextOverflow { .. } => true,
+            // 401, 402, 403, 404, 405 and 407 are the answer to each request.
+            LlmError::Status { status, .. } => {
+                matches!(status, 400 | 406 | 410..=499) && !error.is_retryable()
+            }
+            LlmError::Unreachable { .. }
+            | LlmError::Disconnected { .. }
+            | LlmError::Upstream { .. }
+            | LlmError::Unusable { .. } => false,
+        }
+    }
+
     /// Returns whether the same request may succeed a moment later. After a timeout it would not
     /// be sent, because the breaker is open.
     pub(super) fn is_retryable(&self) -> bool {
