@@ -19,9 +19,9 @@ use sea_orm::{
 use serde_json::Value;
 
 use crate::db::backend::StaleAfter;
-use crate::memories::embedding::embedding_task;
 use crate::memories::embedding::memory_embedding::{MemoryEmbedder, TaskEnd};
 use crate::memories::embedding::model_choice::EmbeddingProviders;
+use crate::memories::embedding::{embedding_task, vector_store};
 use crate::memories::embedding_model;
 use crate::memories::learning::memory_task;
 use crate::spaces::space;
@@ -35,6 +35,21 @@ const CHECK_INTERVAL: Duration = Duration::from_secs(60 * 60);
 const BATCH: u64 = 16;
 /// How many spaces one query checks.
 const PAGE: u64 = 1_000;
+
+/// Whether vectors are requested for a space that has some of its present model.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum MissingVectors {
+    /// If some are missing, because the provider was not called or refused some.
+    Requested,
+    /// Never: all memories would be read, and what the provider refuses would be sent each time.
+    Ignored,
+}
+
+impl MissingVectors {
+    fn are_requested(self) -> bool {
+        self == Self::Requested
+    }
+}
 
 /// Embedding, as a kind of leased job. Cheap to clone; clones share state.
 #[derive(Clone)]
@@ -106,8 +121,9 @@ impl EmbeddingJob {
         Ok(())
     }
 
-    /// Requests vectors for all spaces whose model differs from that of their vectors, and retries what
-    /// has failed. Called when the settings of a provider have changed.
+    /// Requests vectors for all spaces whose model is another one than that of their vectors, and for
+    /// those with missing vectors, and tries again what has failed. Called when the settings of a provider
+    /// have changed.
     ///
     /// # Errors
     /// Returns an error when the database fails.
@@ -119,12 +135,12 @@ impl EmbeddingJob {
             .write(move |tx| Box::pin(async move { embedding_task::hasten_all(tx, now).await }));
         let hastened: Result<(), DbErr> = hastened.await;
         hastened?;
-        self.request_for_outdated().await?;
+        self.request_for_outdated(MissingVectors::Requested).await?;
         self.wakeup.notify();
         Ok(())
     }
 
-    async fn request_for_outdated(&self) -> Result<(), DbErr> {
+    async fn request_for_outdated(&self, missing: MissingVectors) -> Result<(), DbErr> {
         let db = self.embedder.db.reader();
         let providers = EmbeddingProviders::load(db).await?;
         let models = embedding_model::list(db).await?;
@@ -137,20 +153,24 @@ impl EmbeddingJob {
                 return Ok(());
             };
             last = *id;
-            let is_outdated = |(_, settings, used): &(_, Value, Option<EmbeddingModelId>)| match (
-                providers.choose(settings),
-                used,
-            ) {
-                (None, used) => used.is_some(),
-                (Some(_), None) => true,
-                (Some(choice), Some(used)) => {
-                    let row = models.get(used);
-                    !row.is_some_and(|it| choice.fits(it))
+            let mut outdated = Vec::new();
+            for (id, settings, used) in page {
+                let choice = providers.choose(&settings);
+                let Some(choice) = choice else {
+                    outdated.extend(used.map(|_| id));
+                    continue;
+                };
+                let row = used.and_then(|it| models.get(&it));
+                let is_outdated = match row.filter(|it| choice.fits(it)) {
+                    _ if choice.is_paused() => false,
+                    None => true,
+                    Some(row) => missing.are_requested() && has_unembedded(db, id, row.id).await?,
+                };
+                if is_outdated {
+                    outdated.push(id);
                 }
-            };
-            let outdated = page.into_iter().filter(is_outdated);
-            self.request_again(outdated.map(|it| it.0).collect())
-                .await?;
+            }
+            self.request_again(outdated).await?;
         }
     }
 
@@ -221,7 +241,16 @@ impl EmbeddingJob {
     }
 }
 
-/// Returns id, settings and model of the next spaces that have ever had a memory.
+async fn has_unembedded(
+    db: &impl ConnectionTrait,
+    space: SpaceId,
+    model: EmbeddingModelId,
+) -> Result<bool, DbErr> {
+    let missing = vector_store::list_unembedded(db, space, Some(model), None, 1).await?;
+    Ok(!missing.is_empty())
+}
+
+/// Returns id, settings and model of the next spaces in which something was remembered.
 async fn list_spaces(
     db: &impl ConnectionTrait,
     last: SpaceId,
@@ -301,6 +330,6 @@ impl Job for EmbeddingJob {
     /// Finds the spaces whose model changed while no node noticed it. The tasks of dead workers are
     /// claimed like those that are due.
     async fn recover(&mut self, _guard: &mut ClockJumpGuard) -> Result<(), DbErr> {
-        self.request_for_outdated().await
+        self.request_for_outdated(MissingVectors::Ignored).await
     }
 }

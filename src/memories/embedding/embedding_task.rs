@@ -1,9 +1,9 @@
 //! The embedding tasks of table `memory_tasks`: one for each space that may have memories without a
 //! vector of its provider's model. Inserts, claims and ends them.
 //!
-//! A task `embed` adds missing vectors; `refresh` also deletes those of models that the space no
-//! longer uses. A task is retried without a limit, after at most ten minutes, and deleted when no
-//! vector is missing.
+//! A task `embed` makes missing vectors; `refresh` also deletes those of models that the space no
+//! longer uses. A task is never given up: it is tried again every ten minutes at most, and deleted when
+//! nothing is missing except what the provider refuses, or when the provider must not be called.
 //!
 //! **Invariant:** locks are taken in the order space, task.
 
@@ -30,7 +30,7 @@ const RETRY_DELAY_MS: i64 = 10_000;
 const MAX_RETRY_DELAY_MS: i64 = 10 * 60 * 1_000;
 
 /// Requests vectors for memories that were stored in this transaction, which has locked the space.
-/// Does nothing if the space uses only the local model.
+/// Does nothing if the space uses only the local model, or if its provider must not be called.
 ///
 /// # Errors
 /// Returns an error when the database fails.
@@ -39,7 +39,8 @@ pub async fn request(
     space: &space::Model,
     now: Timestamp,
 ) -> Result<(), DbErr> {
-    if EmbeddingChoice::load(tx, &space.settings).await?.is_none() {
+    let choice = EmbeddingChoice::load(tx, &space.settings).await?;
+    if choice.is_none_or(|it| it.is_paused()) {
         return Ok(());
     }
     insert(tx, MemoryTaskKind::Embed, [space.id], now).await

@@ -1,64 +1,30 @@
 //! Embeds the memories of one space: requests their vectors from the provider in batches, the newest
 //! memories first, and stores each batch.
 
-use std::sync::Arc;
+use std::collections::HashSet;
 
 use base::clock::Clock;
 use base::ids::{EmbeddingModelId, MemoryId};
 use base::shutdown::Shutdown;
-use llm::embeddings::error::EmbeddingError;
-use llm::embeddings::options::CallKind;
-use llm::error::LlmError;
 use sea_orm::DbErr;
 
 use crate::db::connect::Db;
+use crate::memories::embedding::embedded_batch::{EmbeddedBatch, RefusedMemory};
 use crate::memories::embedding::model_choice::EmbeddingChoice;
-use crate::memories::embedding::vector_store::{NewVector, UnembeddedMemory};
-use crate::memories::embedding::{embedding_task, vector_store};
+use crate::memories::embedding::task_error::EmbeddingTaskError;
+use crate::memories::embedding::task_finish::FinishCondition;
+use crate::memories::embedding::vector_store::UnembeddedMemory;
+use crate::memories::embedding::{embedded_batch, embedding_task, task_finish, vector_store};
+use crate::memories::embedding_model;
 use crate::memories::learning::memory_task;
-use crate::memories::{embedding_model, memory_vector};
-use crate::providers::provider_factory::{ProviderError, ProviderFactory};
+use crate::providers::provider_factory::ProviderFactory;
 use crate::spaces::space;
 
 /// The maximum number of texts in one request.
 const BATCH: u64 = 64;
-/// The maximum number of batches before the task returns to the queue, so that a large space does not
-/// delay the others.
+/// So many batches are stored before the task returns to the queue, so that a large space does not delay
+/// the others.
 const MAX_BATCHES: usize = 16;
-
-/// Why the memories of a space could not be embedded. Each text is a sentence for users.
-#[derive(Debug, thiserror::Error)]
-pub enum EmbeddingTaskError {
-    #[error(transparent)]
-    Database(#[from] DbErr),
-    #[error("The provider is disabled.")]
-    ProviderDisabled,
-    #[error(transparent)]
-    Provider(#[from] ProviderError),
-    #[error(transparent)]
-    Embedding(#[from] EmbeddingError),
-}
-
-impl EmbeddingTaskError {
-    /// Returns the text for logs and members. The provider's own message is left out, because it may
-    /// repeat the content of a memory.
-    pub fn to_public_text(&self) -> String {
-        match self {
-            Self::Embedding(EmbeddingError::Call(error)) => match error {
-                LlmError::Status { status, .. } => {
-                    format!("The provider returned the HTTP status {status}.")
-                }
-                LlmError::ContextOverflow { .. } | LlmError::Upstream { .. } => {
-                    "The provider returned an error.".to_owned()
-                }
-                LlmError::Unreachable { .. }
-                | LlmError::Disconnected { .. }
-                | LlmError::Unusable { .. } => error.to_string(),
-            },
-            other => other.to_string(),
-        }
-    }
-}
 
 /// How a task ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -78,10 +44,16 @@ pub struct MemoryEmbedder {
     pub shutdown: Shutdown,
 }
 
-/// The vectors of a batch and their dimensions.
-struct EmbeddedBatch {
-    vectors: Vec<NewVector>,
-    dimensions: usize,
+/// How far one attempt has come.
+#[derive(Default)]
+struct Progress {
+    /// Older memories are next; `None`: begin with the newest one.
+    before: Option<MemoryId>,
+    /// Whether something was sent since the newest memory.
+    has_sent: bool,
+    n_stored: usize,
+    /// What the provider refused. It is not sent again in this attempt.
+    refused: HashSet<RefusedMemory>,
 }
 
 impl MemoryEmbedder {
@@ -90,8 +62,10 @@ impl MemoryEmbedder {
     /// # Errors
     /// Returns the error of the database or of the provider. Vectors stored before the error are kept.
     pub async fn run(&self, task: &memory_task::Model) -> Result<TaskEnd, EmbeddingTaskError> {
-        let mut before = None;
-        for _ in 0..MAX_BATCHES {
+        let mut progress = Progress::default();
+        // Batches of which nothing was stored do not count: the next attempt would send them again, and
+        // come no further.
+        while progress.n_stored < MAX_BATCHES {
             // The settings may change between two batches.
             let Some(space) = space::find_visible(self.db.reader(), task.space_id).await? else {
                 return self.delete_task(task).await;
@@ -100,25 +74,41 @@ impl MemoryEmbedder {
             let Some(choice) = choice else {
                 return self.use_local_model(task, &space).await;
             };
+            if choice.is_paused() {
+                return self.delete_and_finish(task, FinishCondition::Paused).await;
+            }
             let model = self.find_model(&space, &choice).await?;
-            let missing = self.list_missing(task, model, before).await?;
-            if missing.is_empty() {
-                if before.take().is_some() {
-                    // Newer memories may have been stored in the meantime.
+            let listed = self.list_missing(task, model, progress.before).await?;
+            let Some(last) = listed.last() else {
+                if progress.begin_again() {
+                    // Newer memories may have been stored meanwhile.
                     continue;
                 }
-                return self.delete_and_finish(task, space.embedding_model_id).await;
+                let condition = FinishCondition::NothingMissing {
+                    used: space.embedding_model_id,
+                    model,
+                    refused: progress.refused,
+                };
+                return self.delete_and_finish(task, condition).await;
+            };
+            progress.before = Some(last.id);
+            let missing = progress.without_refused(listed);
+            if missing.is_empty() {
+                continue;
             }
-            before = missing.last().map(|it| it.id);
             let Some(batch) = self.embed(&choice, missing).await? else {
                 return Ok(TaskEnd::Continues);
             };
+            progress.note(&batch);
+            if batch.vectors.is_empty() {
+                continue;
+            }
             let Some(stored) = self.store(task, choice, batch).await? else {
                 return Ok(TaskEnd::Ended);
             };
             if Some(stored.id) != model {
-                // These are the first vectors of this model; all other memories lack one.
-                before = None;
+                // The first vectors of this model: it lacks those of all other memories.
+                progress.before = None;
             }
         }
         Ok(TaskEnd::Continues)
@@ -153,28 +143,11 @@ impl MemoryEmbedder {
         choice: &EmbeddingChoice,
         missing: Vec<UnembeddedMemory>,
     ) -> Result<Option<EmbeddedBatch>, EmbeddingTaskError> {
-        if choice.provider.disabled {
-            return Err(EmbeddingTaskError::ProviderDisabled);
+        let request = embedded_batch::embed(choice, &self.models, missing);
+        tokio::select! {
+            embedded = request => Ok(Some(embedded?)),
+            () = self.shutdown.draining.cancelled() => Ok(None),
         }
-        let client = choice.client(&self.models)?;
-        let texts: Vec<&str> = missing.iter().map(|it| it.content.as_str()).collect();
-        let options = choice.write_options();
-        let embedding = client.embed(&texts, CallKind::Write, &options);
-        let vectors: Vec<Arc<[f32]>> = tokio::select! {
-            embedded = embedding => embedded?,
-            () = self.shutdown.draining.cancelled() => return Ok(None),
-        };
-        let dimensions = vectors.first().map_or(0, |it| it.len());
-        let vectors = missing.into_iter().zip(&vectors);
-        let vectors = vectors.map(|(memory, vector)| NewVector {
-            memory: memory.id,
-            content_hash: memory.content_hash,
-            embedding: memory_vector::to_bytes(vector),
-        });
-        Ok(Some(EmbeddedBatch {
-            vectors: vectors.collect(),
-            dimensions,
-        }))
     }
 
     async fn store(
@@ -186,6 +159,7 @@ impl MemoryEmbedder {
         let EmbeddedBatch {
             vectors,
             dimensions,
+            refused: _,
         } = batch;
         let (task, now) = (task.clone(), self.clock.now());
         self.db
@@ -217,19 +191,22 @@ impl MemoryEmbedder {
         // The next claim deletes its vectors.
         match space.embedding_model_id {
             Some(_) => Ok(TaskEnd::Continues),
-            None => self.delete_and_finish(task, None).await,
+            None => {
+                self.delete_and_finish(task, FinishCondition::OnlyLocal)
+                    .await
+            }
         }
     }
 
     async fn delete_and_finish(
         &self,
         task: &memory_task::Model,
-        model: Option<EmbeddingModelId>,
+        condition: FinishCondition,
     ) -> Result<TaskEnd, EmbeddingTaskError> {
         if task.kind == memory_task::MemoryTaskKind::Refresh {
             self.delete_unused(task).await?;
         }
-        self.finish(task, model).await
+        self.finish(task, condition).await
     }
 
     async fn delete_unused(&self, task: &memory_task::Model) -> Result<(), DbErr> {
@@ -248,12 +225,12 @@ impl MemoryEmbedder {
     async fn finish(
         &self,
         task: &memory_task::Model,
-        model: Option<EmbeddingModelId>,
+        condition: FinishCondition,
     ) -> Result<TaskEnd, EmbeddingTaskError> {
         let task = task.clone();
-        let work = self
-            .db
-            .write(move |tx| Box::pin(async move { vector_store::finish(tx, &task, model).await }));
+        let work = self.db.write(move |tx| {
+            Box::pin(async move { task_finish::finish(tx, &task, condition).await })
+        });
         let is_finished: Result<bool, DbErr> = work.await;
         Ok(task_end(is_finished?))
     }
@@ -269,31 +246,30 @@ impl MemoryEmbedder {
     }
 }
 
+impl Progress {
+    /// Returns to the newest memory. Returns `false` if nothing was sent since the last time.
+    fn begin_again(&mut self) -> bool {
+        self.before = None;
+        std::mem::take(&mut self.has_sent)
+    }
+
+    fn without_refused(&self, listed: Vec<UnembeddedMemory>) -> Vec<UnembeddedMemory> {
+        let is_new = |it: &UnembeddedMemory| !self.refused.contains(&RefusedMemory::of(it));
+        listed.into_iter().filter(is_new).collect()
+    }
+
+    fn note(&mut self, batch: &EmbeddedBatch) {
+        self.has_sent = true;
+        self.refused.extend(batch.refused.iter().cloned());
+        if !batch.vectors.is_empty() {
+            self.n_stored += 1;
+        }
+    }
+}
+
 fn task_end(is_finished: bool) -> TaskEnd {
     match is_finished {
         true => TaskEnd::Ended,
         false => TaskEnd::Continues,
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use llm::embeddings::error::EmbeddingError;
-    use llm::error::LlmError;
-
-    use super::EmbeddingTaskError;
-
-    #[test]
-    fn the_message_of_a_provider_is_not_shown() {
-        let error = LlmError::Status {
-            status: 400,
-            message: "planted".to_owned(),
-            retry_after: None,
-        };
-        let error = EmbeddingTaskError::Embedding(EmbeddingError::Call(error));
-
-        let text = error.to_public_text();
-
-        assert_eq!(text, "The provider returned the HTTP status 400.");
     }
 }

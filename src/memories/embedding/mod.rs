@@ -10,10 +10,13 @@
 //!
 //! **Invariant:** a provider is never called within a transaction or while a lock is held.
 
+pub mod embedded_batch;
 pub mod embedding_job;
 pub mod embedding_state;
 pub mod embedding_task;
 pub mod memory_embedding;
 pub mod model_choice;
 pub mod query_embedding;
+pub mod task_error;
+pub mod task_finish;
 pub mod vector_store;

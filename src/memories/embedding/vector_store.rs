@@ -241,35 +241,8 @@ async fn insert(
         .map(drop)
 }
 
-/// Ends a held task if the space uses this model (`None`: only the local one) and no vector is missing.
-/// Returns `false` if vectors are still missing.
-///
-/// # Errors
-/// Returns an error when the database fails.
-pub async fn finish(
-    tx: &impl ConnectionTrait,
-    task: &memory_task::Model,
-    model: Option<EmbeddingModelId>,
-) -> Result<bool, DbErr> {
-    // A transaction that stores a memory waits for this lock, and then requests another task.
-    let Some(space) = space::lock(tx, task.space_id).await? else {
-        return embedding_task::finish(tx, task).await;
-    };
-    if space.embedding_model_id != model {
-        return Ok(false);
-    }
-    if let Some(model) = model
-        && !list_unembedded(tx, space.id, Some(model), None, 1)
-            .await?
-            .is_empty()
-    {
-        return Ok(false);
-    }
-    embedding_task::finish(tx, task).await
-}
-
-/// Deletes a batch of the vectors of a space that come neither from the local model nor from the model
-/// that the space uses. Returns their number.
+/// Deletes some of the vectors of a space that are neither of the local model nor of the model that the
+/// space uses. Returns how many.
 ///
 /// # Errors
 /// Returns an error when the database fails.

@@ -94,21 +94,61 @@ on_sqlite! {
         }
     }
 
-    async fn a_time_limit_of_zero_means_that_the_provider_is_not_called(backend) {
+    async fn a_paused_provider_is_not_called_until_its_settings_change(backend) {
+        for (paused, resumed) in [
+            (json!({"settings": {"embedding_timeout_s": 0}}), json!({"settings": {}})),
+            (json!({"disabled": true}), json!({"disabled": false})),
+        ] {
+            let it = EmbeddingFixture::open(backend).await;
+            it.remember(HOUND).await;
+            it.embed_all().await;
+            let n_before = it.server.n_requests();
+
+            it.change_provider(paused).await;
+            it.remember(OCEAN).await;
+            let state = it.state().await;
+
+            assert_eq!(state["tasks"]["queued"], 0, "a task was requested");
+            assert_eq!((&state["embedding"]["degraded"], &state["embedding"]["embedded"]), (&json!(true), &json!(1)));
+            assert_eq!(it.search("hound").await, [HOUND]);
+            assert_eq!(it.server.n_requests(), n_before);
+            it.change_provider(resumed).await;
+            assert_eq!(it.embed_all().await["embedding"]["embedded"], 2);
+            it.app.close().await;
+        }
+    }
+
+    async fn a_task_ends_without_a_request_if_its_provider_is_paused_meanwhile(backend) {
         let it = EmbeddingFixture::open(backend).await;
+        it.server.answer(EmbeddingAnswer::Status(500));
         it.remember(HOUND).await;
-        it.embed_all().await;
+        it.fail_to_embed().await;
         let n_before = it.server.n_requests();
 
-        it.change_provider(json!({"settings": {"embedding_timeout_s": 0}})).await;
-        it.remember(OCEAN).await;
+        it.change_provider(json!({"disabled": true})).await;
+        let state = it.embed_all().await;
+
+        assert_eq!((&state["embedding"]["embedded"], &state["embedding"]["error"]), (&json!(0), &Value::Null));
+        assert_eq!(it.server.n_requests(), n_before);
+        it.server.answer(EmbeddingAnswer::Vectors);
+        it.change_provider(json!({"disabled": false})).await;
+        it.choose("wide").await;
+        assert_eq!(it.embed_all().await["embedding"]["embedded"], 1);
+        it.app.close().await;
+    }
+
+    async fn a_provider_that_refuses_every_text_is_tried_again_later(backend) {
+        let it = EmbeddingFixture::open(backend).await;
+        it.server.answer(EmbeddingAnswer::Status(400));
+        it.remember(HOUND).await;
+
         let state = it.fail_to_embed().await;
 
-        assert_eq!((&state["embedding"]["degraded"], &state["embedding"]["embedded"]), (&json!(true), &json!(1)));
-        assert_eq!(it.search("hound").await, [HOUND]);
-        assert_eq!(it.server.n_requests(), n_before);
-        it.change_provider(json!({"settings": {}})).await;
-        assert_eq!(it.embed_all().await["embedding"]["embedded"], 2);
+        assert_eq!(state["tasks"]["queued"], 1);
+        assert_eq!(it.server.n_requests(), 2, "the memory, and a short text");
+        it.server.answer(EmbeddingAnswer::Vectors);
+        it.app.app.clock.advance_ms(10_000);
+        assert_eq!(it.embed_all().await["embedding"]["embedded"], 1);
         it.app.close().await;
     }
 

@@ -119,6 +119,46 @@ on_both! {
         it.app.close().await;
     }
 
+    async fn a_memory_that_the_provider_refuses_does_not_block_the_others(backend) {
+        let it = EmbeddingFixture::open(backend).await;
+        it.change_settings(json!({})).await;
+        let long = |subject: &str| format!("{subject} {}", "and so on ".repeat(100).trim());
+        it.remember(HOUND).await;
+        for subject in ["harbor", "lantern", "bridge"] {
+            it.remember(&long(subject)).await;
+        }
+        it.remember(OCEAN).await;
+        it.server.answer(EmbeddingAnswer::RefuseLonger(200));
+
+        it.choose("narrow").await;
+        let state = it.embed_all().await;
+
+        let embedding = &state["embedding"];
+        assert_eq!((&embedding["embedded"], &embedding["total"]), (&json!(2), &json!(5)));
+        assert_eq!((&embedding["degraded"], &embedding["error"]), (&json!(false), &Value::Null));
+        assert_eq!(it.search("dog").await, [HOUND]);
+        assert_eq!(it.search("lantern").await, [long("lantern")]);
+        it.server.answer(EmbeddingAnswer::Vectors);
+        it.change_provider(json!({"settings": {}})).await;
+        assert_eq!(it.embed_all().await["embedding"]["embedded"], 5);
+        it.app.close().await;
+    }
+
+    async fn memories_are_complete_when_only_refused_ones_are_left(backend) {
+        let it = EmbeddingFixture::open(backend).await;
+        it.server.answer(EmbeddingAnswer::RefuseLonger(HOUND.len()));
+        let long = "and so on ".repeat(10);
+        it.remember(&long).await;
+        let state = it.embed_all().await;
+        assert_eq!((&state["embedding"]["embedded"], &state["embedding"]["error"]), (&json!(0), &Value::Null));
+
+        it.remember(HOUND).await;
+
+        assert_eq!(it.embed_all().await["embedding"]["embedded"], 1);
+        assert_eq!(it.search("dog").await, [HOUND]);
+        it.app.close().await;
+    }
+
     async fn a_space_without_a_choice_uses_the_model_of_the_default_provider(backend) {
         let it = EmbeddingFixture::open(backend).await;
         it.change_settings(json!({})).await;

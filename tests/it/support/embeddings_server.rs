@@ -22,6 +22,8 @@ pub enum EmbeddingAnswer {
     /// One vector less than requested.
     TooFew,
     Status(u16),
+    /// The status 400 if a text has more bytes than this.
+    RefuseLonger(usize),
     /// Nothing: the connection stays open until the client closes it.
     Hang,
 }
@@ -134,6 +136,8 @@ impl Shared {
                     200
                 }
                 EmbeddingAnswer::Status(status) => status,
+                EmbeddingAnswer::RefuseLonger(limit) if has_longer(&request, limit) => 400,
+                EmbeddingAnswer::RefuseLonger(_) => 200,
                 EmbeddingAnswer::Hang => {
                     let n_read = socket.read(&mut [0; 1]).await;
                     assert!(matches!(n_read, Ok(0) | Err(_)), "nothing more was sent");
@@ -174,6 +178,11 @@ async fn read_request(socket: &mut BufReader<TcpStream>) -> Option<Value> {
     let mut body = vec![0; length.trim().parse().ok()?];
     socket.read_exact(&mut body).await.ok()?;
     serde_json::from_slice(&body).ok()
+}
+
+fn has_longer(request: &Value, limit: usize) -> bool {
+    let mut texts = request["input"].as_array().expect("a list").iter();
+    texts.any(|it| it.as_str().expect("a text").len() > limit)
 }
 
 /// Returns the items of the response. The model `wide` has one dimension more than others.
