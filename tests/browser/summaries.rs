@@ -18,7 +18,8 @@ async fn summarized_space(test_server: &TestServer) -> SpaceFixture {
     let columns =
         json!({"reply_order": "manual", "settings": {"memory": {"summaries": summaries}}});
     let test_space = test_server.create_space(columns, &["Mina"]).await;
-    test_server.upstream.reply_with(SUMMARY);
+    let answer = json!({ "summary": SUMMARY });
+    test_server.upstream.reply_with(&answer.to_string());
     for i in 0..40 {
         test_space
             .post(&format!("Line {i} is about the tide."))

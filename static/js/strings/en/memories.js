@@ -131,6 +131,7 @@ export default {
   "memory_settings.embedding_test": "Test",
   "memory_settings.embedding_works": { one: "It works: {n} dimension.", other: "It works: {n} dimensions." },
   "memory_settings.embedding_state": "{model}: {n} of {m} embedded.",
+  "memory_settings.embedding_local": "Local embedding",
   "memory_settings.embedding_breaker": "The provider failed. It is called again at {at}.",
   "memory_settings.embedding_paused": "The provider is turned off.",
   "memory_settings.embedding_error": "Last error: {error}",

@@ -127,6 +127,7 @@ export default {
   "memory_settings.embedding_test": "测试",
   "memory_settings.embedding_works": { other: "可用：{n}维。" },
   "memory_settings.embedding_state": "{model}：已嵌入{n}/{m}。",
+  "memory_settings.embedding_local": "本地嵌入",
   "memory_settings.embedding_breaker": "模型服务出错，将于{at}再次调用。",
   "memory_settings.embedding_paused": "模型服务已关闭。",
   "memory_settings.embedding_error": "最近的错误：{error}",

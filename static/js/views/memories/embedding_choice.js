@@ -108,9 +108,10 @@ export default class EmbeddingChoice {
   }
 }
 
-function stateTexts({ model, embedded, total, breaker_until: until, degraded, error }) {
+function stateTexts({ provider_id: providerId, model, embedded, total, breaker_until: until, degraded, error }) {
+  const name = providerId === null ? t("memory_settings.embedding_local") : model
   return [
-    t("memory_settings.embedding_state", { model, n: embedded, m: total }),
+    t("memory_settings.embedding_state", { model: name, n: embedded, m: total }),
     until !== null && t("memory_settings.embedding_breaker", { at: shortTime(until) }),
     degraded && until === null && t("memory_settings.embedding_paused"),
     error !== null && t("memory_settings.embedding_error", { error }),
