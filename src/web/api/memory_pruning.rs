@@ -26,16 +26,15 @@ const MAX_DAYS: i64 = 36_500;
 #[schema(as = PruneMemories)]
 pub struct PruneBody {
     /// Only memories that were created more than this many days ago.
-    #[schema(nullable = false, minimum = 0, maximum = 36_500)]
+    #[schema(minimum = 0, maximum = 36_500)]
     pub older_than_days: Option<i64>,
     /// The number of memories of the space that remain; the least valuable ones beyond it are deleted.
-    #[schema(nullable = false, minimum = 0)]
+    #[schema(minimum = 0)]
     pub keep: Option<i64>,
     /// More important memories are kept; 0.9 by default.
-    #[schema(nullable = false, minimum = 0, maximum = 1)]
+    #[schema(minimum = 0, maximum = 1)]
     pub keep_importance: Option<f64>,
     /// Only counts; true by default.
-    #[schema(nullable = false)]
     pub dry_run: Option<bool>,
 }
 
