@@ -130,13 +130,16 @@ impl EngineTest {
     pub async fn prompt_texts(&self) -> Vec<String> {
         let n = self.messages().await.len();
         self.say(n).await;
-        let sent = (0..self.upstream.n_requests()).map(|i| self.upstream.body(i));
+        // The newest first: the server keeps only the last requests.
+        let mut sent = (0..self.upstream.n_requests())
+            .rev()
+            .map(|i| self.upstream.body(i));
         let is_reply = |it: &Value| {
             !it["messages"][1]["content"]
                 .as_str()
                 .is_some_and(|it| it.starts_with('{'))
         };
-        let last = sent.filter(is_reply).last().expect("a prompt");
+        let last = sent.find(is_reply).expect("a prompt");
         let texts = last["messages"].as_array().expect("a list").iter();
         texts
             .map(|it| it["content"].as_str().expect("a text").to_owned())
