@@ -12,9 +12,9 @@ use sea_orm::{
 };
 
 use crate::db::connect::Db;
-use crate::memories::learning::memory_task;
 use crate::memories::memory::{Column, Entity};
 use crate::memories::summaries::summary_deletion;
+use crate::memories::tasks::task_deletion;
 use crate::memories::{memory, memory_source};
 use crate::spaces::space;
 
@@ -86,7 +86,7 @@ async fn forget_messages(
     space: SpaceId,
     only: Option<ConversationId>,
 ) -> Result<(), DbErr> {
-    memory_task::delete_all(tx, space, only).await?;
+    task_deletion::delete_all(tx, space, only).await?;
     summary_deletion::forget(tx, space, only).await
 }
 

@@ -20,9 +20,9 @@ use sea_orm::{
 };
 
 use crate::db::connect::Db;
-use crate::memories::embedding::embedding_task;
 use crate::memories::embedding_model::NewModel;
 use crate::memories::memory::{Column, Entity, MemoryKind, MemoryOrigin, Model};
+use crate::memories::tasks::embedding_task;
 use crate::memories::{embedding_model, memory, memory_source, memory_vector};
 use crate::spaces::space;
 

@@ -10,8 +10,8 @@ use sea_orm::{ColumnTrait, ConnectionTrait, DbErr, EntityTrait, QueryFilter, Que
 
 use crate::conversations::message;
 use crate::conversations::message::Visibility;
-use crate::memories::embedding::embedding_task;
 use crate::memories::memory::{Column, Entity, Model};
+use crate::memories::tasks::embedding_task;
 use crate::memories::{memory_deletion, memory_source, memory_store};
 use crate::spaces::space;
 

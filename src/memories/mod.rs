@@ -1,9 +1,9 @@
 //! What is remembered about a space: memories that are made from messages or written by people, and
 //! found again by their words and vectors.
 //!
-//! A step that appends messages requests to learn from them ([`learning::memory_task`]);
-//! [`learning`] makes memories from them later, outside of any reply, with the model of the space
-//! ([`models`]) if it has one. [`prompt_search`] finds the memories of a prompt in the index that a
+//! A step that appends messages requests to learn from them ([`tasks`]); [`learning`] makes memories
+//! from them later, outside of any reply, with the model of the space ([`models`]) if it has one.
+//! [`prompt_search`] finds the memories of a prompt in the index that a
 //! node keeps for each space ([`index_cache`]). Characters search and change them by the tool in
 //! [`tool`]. A provider's model may embed the memories in addition to the local one ([`embedding`]).
 //! [`summaries`] replace the older messages of long conversations in prompts.
@@ -28,5 +28,6 @@ pub mod models;
 pub mod prompt_search;
 pub mod pruning;
 pub mod summaries;
+pub mod tasks;
 pub mod tool;
 pub mod transfer;

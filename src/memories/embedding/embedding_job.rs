@@ -21,9 +21,10 @@ use serde_json::Value;
 use crate::db::backend::StaleAfter;
 use crate::memories::embedding::memory_embedding::{MemoryEmbedder, TaskEnd};
 use crate::memories::embedding::model_choice::EmbeddingProviders;
-use crate::memories::embedding::{embedding_task, vector_store};
+use crate::memories::embedding::vector_store;
 use crate::memories::embedding_model;
-use crate::memories::learning::memory_task;
+use crate::memories::tasks::task_queue::TaskQueue;
+use crate::memories::tasks::{embedding_task, memory_task, task_queue};
 use crate::spaces::space;
 
 /// How often due tasks are claimed. Until then memories are found by their local vectors.
@@ -95,7 +96,8 @@ impl EmbeddingJob {
         let mut n_done = 0;
         loop {
             let (db, now) = (embedder.db.reader(), embedder.clock.now());
-            let due = embedding_task::list_due(db, now, &self.stale(), BATCH).await?;
+            let (queue, stale) = (TaskQueue::Embedding, self.stale());
+            let due = task_queue::list_due(db, queue, now, &stale, [], BATCH).await?;
             if due.is_empty() {
                 return Ok(n_done);
             }
@@ -199,7 +201,9 @@ impl EmbeddingJob {
         self.embedder
             .db
             .write(move |tx| {
-                Box::pin(async move { embedding_task::claim(tx, &task, &node, now, &stale).await })
+                Box::pin(
+                    async move { task_queue::claim(tx, &task, None, &node, now, &stale).await },
+                )
             })
             .await
     }
@@ -232,8 +236,8 @@ impl EmbeddingJob {
             .write(move |tx| {
                 Box::pin(async move {
                     match error {
-                        Some(error) => embedding_task::fail(tx, &task, &error, now).await,
-                        None => embedding_task::release(tx, &task, now).await,
+                        Some(error) => task_queue::fail(tx, &task, &error, now).await,
+                        None => task_queue::release(tx, &task, now).await,
                     }
                 })
             })
@@ -308,18 +312,7 @@ impl Job for EmbeddingJob {
 
     async fn renew(&self, held: &[MemoryTaskId]) -> Result<Vec<RenewedLease<MemoryTaskId>>, DbErr> {
         let (db, now) = (&self.embedder.db, self.embedder.clock.now());
-        let (held, node, backend) = (held.to_vec(), self.node.clone(), db.backend());
-        let renewed = db.write(move |tx| {
-            let (held, node) = (held.clone(), node.clone());
-            Box::pin(async move { memory_task::heartbeat(tx, &node, &held, now, backend).await })
-        });
-        let renewed: Result<Vec<memory_task::Model>, DbErr> = renewed.await;
-        let renewed = renewed?.into_iter().map(|task| RenewedLease {
-            id: task.id,
-            number: task.lease,
-            is_cancel_requested: false,
-        });
-        Ok(renewed.collect())
+        task_queue::renew(db, &self.node, held, now).await
     }
 
     async fn claim(&mut self) -> Result<NextWork, DbErr> {

@@ -7,10 +7,11 @@ use base::ids::ProviderId;
 use sea_orm::DbErr;
 
 use crate::db::connect::Db;
-use crate::memories::embedding::embedding_task::TaskCounts;
 use crate::memories::embedding::model_choice::EmbeddingChoice;
-use crate::memories::embedding::{embedding_task, vector_store};
+use crate::memories::embedding::vector_store;
 use crate::memories::embedding_model;
+use crate::memories::tasks::task_queue;
+use crate::memories::tasks::task_queue::TaskCounts;
 use crate::providers::provider_factory::ProviderFactory;
 use crate::spaces::space;
 
@@ -42,7 +43,7 @@ pub async fn load(
     space: &space::Model,
 ) -> Result<EmbeddingState, DbErr> {
     let reader = db.reader();
-    let tasks = embedding_task::count_for_space(reader, space.id).await?;
+    let tasks = task_queue::count_for_space(reader, space.id).await?;
     let Some(choice) = EmbeddingChoice::load(reader, &space.settings).await? else {
         let (total, _) = vector_store::count(reader, space.id, None).await?;
         return Ok(EmbeddingState {

@@ -14,9 +14,9 @@ use crate::memories::embedding::model_choice::EmbeddingChoice;
 use crate::memories::embedding::task_error::EmbeddingTaskError;
 use crate::memories::embedding::task_finish::FinishCondition;
 use crate::memories::embedding::vector_store::UnembeddedMemory;
-use crate::memories::embedding::{embedded_batch, embedding_task, task_finish, vector_store};
+use crate::memories::embedding::{embedded_batch, task_finish, vector_store};
 use crate::memories::embedding_model;
-use crate::memories::learning::memory_task;
+use crate::memories::tasks::{embedding_task, memory_task, task_queue};
 use crate::providers::provider_factory::ProviderFactory;
 use crate::spaces::space;
 
@@ -240,7 +240,7 @@ impl MemoryEmbedder {
         let task = task.clone();
         let work = self
             .db
-            .write(move |tx| Box::pin(async move { embedding_task::finish(tx, &task).await }));
+            .write(move |tx| Box::pin(async move { task_queue::finish(tx, &task).await }));
         let is_finished: Result<bool, DbErr> = work.await;
         Ok(task_end(is_finished?))
     }

@@ -2,7 +2,7 @@
 //!
 //! A space uses the model of its settings or of the default provider ([`model_choice`]). A memory is
 //! stored with its local vector; its vector of the provider's model is added later by a task
-//! ([`embedding_task`], [`embedding_job`]), and until then it is found by its words and its local
+//! ([`embedding_job`]), and until then it is found by its words and its local
 //! vector. [`query_embedding`] embeds the queries of a prompt.
 //!
 //! **Invariant:** vectors of different models are never compared. The row of a space names the model of
@@ -13,7 +13,6 @@
 pub mod embedded_batch;
 pub mod embedding_job;
 pub mod embedding_state;
-pub mod embedding_task;
 pub mod memory_embedding;
 pub mod model_choice;
 pub mod query_embedding;

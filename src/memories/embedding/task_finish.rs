@@ -7,8 +7,8 @@ use sea_orm::{ConnectionTrait, DbErr};
 
 use crate::memories::embedding::embedded_batch::RefusedMemory;
 use crate::memories::embedding::model_choice::EmbeddingChoice;
-use crate::memories::embedding::{embedding_task, vector_store};
-use crate::memories::learning::memory_task;
+use crate::memories::embedding::vector_store;
+use crate::memories::tasks::{memory_task, task_queue};
 use crate::spaces::space;
 
 /// What must still be the case when a task ends.
@@ -40,7 +40,7 @@ pub async fn finish(
 ) -> Result<bool, DbErr> {
     // A memory that is stored meanwhile waits for this lock, and requests another task.
     let Some(space) = space::lock(tx, task.space_id).await? else {
-        return embedding_task::finish(tx, task).await;
+        return task_queue::finish(tx, task).await;
     };
     let is_fulfilled = match condition {
         FinishCondition::OnlyLocal => space.embedding_model_id.is_none(),
@@ -57,7 +57,7 @@ pub async fn finish(
     if !is_fulfilled {
         return Ok(false);
     }
-    embedding_task::finish(tx, task).await
+    task_queue::finish(tx, task).await
 }
 
 /// Returns whether a memory that was not refused has no vector.

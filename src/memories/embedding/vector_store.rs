@@ -13,11 +13,10 @@ use sea_orm::{
     QueryFilter, QueryOrder, QuerySelect, Select,
 };
 
-use crate::memories::embedding::embedding_task;
 use crate::memories::embedding::model_choice::EmbeddingChoice;
-use crate::memories::learning::memory_task;
 use crate::memories::memory::{Column, Entity};
 use crate::memories::memory_store::LOCAL_MODEL;
+use crate::memories::tasks::{embedding_task, memory_task, task_queue};
 use crate::memories::{embedding_model, memory, memory_vector};
 use crate::spaces::space;
 
@@ -173,7 +172,7 @@ pub async fn store(
     now: Timestamp,
 ) -> Result<Option<embedding_model::Model>, DbErr> {
     let space = space::begin_memory_change(tx, task.space_id).await?;
-    if !embedding_task::is_held(tx, task).await? {
+    if !task_queue::is_held(tx, task).await? {
         return Ok(None);
     }
     let hash = choice.base_url_hash();

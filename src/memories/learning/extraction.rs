@@ -31,7 +31,7 @@ const MAX_QUERIES: usize = 10;
 /// The maximum length of a query, in bytes.
 const MAX_QUERY_BYTES: usize = 4_000;
 /// The maximum number of requests: if the answer has another form, it is requested once more.
-const MAX_ANSWERS: usize = 2;
+const MAX_REQUESTS: usize = 2;
 
 /// The messages of a task, and their conversation.
 pub struct NewMessages {
@@ -100,7 +100,7 @@ impl Extraction<'_> {
         budget: RequestBudget,
     ) -> Result<Vec<DraftMemory>, MemoryModelError> {
         let request = budget.request(context.messages, context.memories, context.names);
-        for _ in 0..MAX_ANSWERS {
+        for _ in 0..MAX_REQUESTS {
             let (space, request) = (new.space.id, request.clone());
             let answer = self
                 .models

@@ -8,8 +8,8 @@ use sea_orm::{ColumnTrait, ConnectionTrait, DbErr, EntityTrait, QueryFilter, Que
 
 use crate::conversations::message::Visibility;
 use crate::conversations::{conversation, message};
-use crate::memories::learning::memory_task;
 use crate::memories::memory_store::{NewMemory, NewSource, PreparedMemory};
+use crate::memories::tasks::{memory_task, task_queue};
 use crate::memories::{memory_deletion, memory_store};
 
 /// A memory that was made from messages, without hash and embedding.
@@ -76,7 +76,7 @@ pub async fn store(
     now: Timestamp,
 ) -> Result<(), DbErr> {
     let memories = drop_outdated(tx, task, memories).await?;
-    if !memory_task::finish(tx, task).await? {
+    if !task_queue::finish(tx, task).await? {
         return Ok(());
     }
     let replacements: Vec<(String, MemoryId)> = memories

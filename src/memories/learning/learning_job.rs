@@ -20,12 +20,13 @@ use sea_orm::DbErr;
 use tokio::task::JoinHandle;
 
 use crate::memories::error::MemoryError;
-use crate::memories::learning::memory_task;
-use crate::memories::learning::memory_task::MemoryTaskKind;
 use crate::memories::learning::message_learning::LearningServices;
 use crate::memories::memory_deletion;
 use crate::memories::pruning::maximum;
 use crate::memories::summaries::summary_task;
+use crate::memories::tasks::memory_task::MemoryTaskKind;
+use crate::memories::tasks::task_queue::TaskQueue;
+use crate::memories::tasks::{memory_task, task_queue};
 
 /// How often due tasks are claimed. Nobody waits for them.
 const POLL_INTERVAL: Duration = Duration::from_secs(5);
@@ -104,7 +105,8 @@ impl LearningJob {
             }
             let (db, now) = (services.db.reader(), services.clock.now());
             let busy = running.into_iter().map(|it| it.data);
-            let due = memory_task::list_due(db, now, &services.stale(), busy, BATCH).await?;
+            let (queue, stale) = (TaskQueue::Learning, services.stale());
+            let due = task_queue::list_due(db, queue, now, &stale, busy, BATCH).await?;
             if due.is_empty() {
                 return Ok(started);
             }
@@ -217,23 +219,8 @@ impl Job for LearningJob {
     }
 
     async fn renew(&self, held: &[MemoryTaskId]) -> Result<Vec<RenewedLease<MemoryTaskId>>, DbErr> {
-        let (db, now, node) = (
-            &self.services.db,
-            self.services.clock.now(),
-            self.services.node.clone(),
-        );
-        let (held, backend) = (held.to_vec(), db.backend());
-        let renewed = db.write(move |tx| {
-            let (held, node) = (held.clone(), node.clone());
-            Box::pin(async move { memory_task::heartbeat(tx, &node, &held, now, backend).await })
-        });
-        let renewed: Result<Vec<memory_task::Model>, DbErr> = renewed.await;
-        let renewed = renewed?.into_iter().map(|task| RenewedLease {
-            id: task.id,
-            number: task.lease,
-            is_cancel_requested: false,
-        });
-        Ok(renewed.collect())
+        let services = &self.services;
+        task_queue::renew(&services.db, &services.node, held, services.clock.now()).await
     }
 
     async fn claim(&mut self) -> Result<NextWork, DbErr> {

@@ -20,11 +20,12 @@ use crate::memories::error::MemoryError;
 use crate::memories::index_cache::MemoryIndexes;
 use crate::memories::learning::extraction::{Extraction, NewMessages};
 use crate::memories::learning::learned_memory::{DraftMemory, LearnedMemory};
-use crate::memories::learning::memory_task::MemoryTaskKind;
-use crate::memories::learning::{learned_memory, memory_task, snippets};
+use crate::memories::learning::{learned_memory, snippets};
 use crate::memories::memory_settings::MemorySettings;
 use crate::memories::models::memory_models::MemoryModels;
 use crate::memories::models::model_setting::MemoryModelSetting;
+use crate::memories::tasks::memory_task::MemoryTaskKind;
+use crate::memories::tasks::{memory_task, task_queue};
 use crate::spaces::{membership, space};
 
 /// So many messages are learned from at once; older ones are left out.
@@ -69,18 +70,17 @@ impl LearningServices {
                     let learns = task.kind == MemoryTaskKind::Extract;
                     let seqs = match learns {
                         true => find_messages(tx, &task).await?,
-                        false => Some((0, 0)),
+                        false => None,
                     };
-                    let range = seqs.unwrap_or((0, 0));
-                    let claimed = memory_task::claim(tx, &task, range, &node, now, &stale).await?;
+                    let claimed = task_queue::claim(tx, &task, seqs, &node, now, &stale).await?;
                     let Some(claimed) = claimed else {
                         return Ok(None);
                     };
                     if learns && task.from_seq.is_none() {
                         clear_unlearned(tx, &task).await?;
                     }
-                    if seqs.is_none() {
-                        memory_task::finish(tx, &claimed).await?;
+                    if learns && seqs.is_none() {
+                        task_queue::finish(tx, &claimed).await?;
                         return Ok(None);
                     }
                     Ok(Some(claimed))
@@ -120,7 +120,7 @@ impl LearningServices {
         let now = self.clock.now();
         self.db
             .write(move |tx| {
-                Box::pin(async move { memory_task::fail(tx, &task, &error, now).await })
+                Box::pin(async move { task_queue::fail(tx, &task, &error, now).await })
             })
             .await
     }

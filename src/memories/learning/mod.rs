@@ -1,5 +1,4 @@
-//! Learns from messages in the background: the queue of tasks, what a task does, and the loop that
-//! claims them.
+//! Learns from messages in the background: what a task does, and the loop that claims the tasks.
 //!
 //! A task makes its memories with a model ([`extraction`]) or without one ([`snippets`]).
 
@@ -9,6 +8,5 @@ pub mod extraction_request;
 pub mod learned_memory;
 pub mod learning_job;
 pub mod member_names;
-pub mod memory_task;
 pub mod message_learning;
 pub mod snippets;

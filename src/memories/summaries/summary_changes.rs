@@ -7,10 +7,9 @@ use sea_orm::sea_query::Expr;
 use sea_orm::{ColumnTrait, ConnectionTrait, DbErr, EntityTrait, QueryFilter, UpdateMany};
 
 use crate::conversations::conversation;
-use crate::memories::learning::memory_task;
-use crate::memories::learning::memory_task::MemoryTaskKind;
 use crate::memories::message_changes::MessageChange;
 use crate::memories::summaries::summary::{Column, Entity, SummaryStatus};
+use crate::memories::tasks::summarizing_task;
 
 /// Applies the change of a message to the summaries that cover it, and requests new ones. Executes no
 /// statement if the conversation has never been summarized.
@@ -46,7 +45,7 @@ pub async fn apply(
     if in_use.exec(tx).await?.rows_affected == 0 {
         return Ok(());
     }
-    memory_task::request_once(tx, row, MemoryTaskKind::Summarize, now).await
+    summarizing_task::request(tx, row, now).await
 }
 
 fn covering(

@@ -10,14 +10,13 @@ use sea_orm::{
 use crate::conversations::message::Visibility;
 use crate::conversations::{conversation, message};
 use crate::db::connect::Db;
-use crate::memories::learning::memory_task;
-use crate::memories::learning::memory_task::MemoryTaskKind;
 use crate::memories::summaries::summary;
 use crate::memories::summaries::summary::{Model, SummaryLevel, SummaryStatus};
 use crate::memories::summaries::summary_plan::{SummaryState, next_step};
 use crate::memories::summaries::summary_store::{
     NewVersion, SummaryAuthor, put_in_use, request_regeneration, set_facts, set_summary_goal,
 };
+use crate::memories::tasks::summarizing_task;
 
 /// How many of the newest messages a requested summary leaves out: they are in the prompt anyway, and
 /// people still change them.
@@ -127,7 +126,7 @@ pub async fn restore(
                 status: SummaryStatus::Current,
             };
             let restored = put_in_use(tx, new, now).await?;
-            memory_task::request_once(tx, &row, MemoryTaskKind::Summarize, now).await?;
+            summarizing_task::request(tx, &row, now).await?;
             Ok(Some(restored))
         })
     })
@@ -164,7 +163,7 @@ pub async fn request_now(
                 return Ok(false);
             }
             set_summary_goal(tx, row.id, row.summary_goal_seq).await?;
-            memory_task::request_once(tx, &row, MemoryTaskKind::Summarize, now).await?;
+            summarizing_task::request(tx, &row, now).await?;
             Ok(true)
         })
     })

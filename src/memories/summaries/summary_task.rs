@@ -13,7 +13,6 @@ use tokio_util::sync::CancellationToken;
 use crate::conversations::message::Visibility;
 use crate::conversations::{conversation, message};
 use crate::memories::error::MemoryError;
-use crate::memories::learning::memory_task;
 use crate::memories::learning::message_learning::LearningServices;
 use crate::memories::memory_settings::SummarySettings;
 use crate::memories::models::memory_models::{JsonRequest, MemoryModel, MemoryModelError};
@@ -25,6 +24,7 @@ use crate::memories::summaries::summary_request::{
     PartText, build_part_request, build_running_request, parse_summary,
 };
 use crate::memories::summaries::summary_store::{NewVersion, SummaryAuthor, put_in_use};
+use crate::memories::tasks::{memory_task, task_queue};
 use crate::spaces::space;
 
 /// The maximum number of tokens of the messages or parts in one request; fewer for a model with a small
@@ -290,7 +290,7 @@ async fn store(
             Box::pin(async move {
                 let id = written.version.conversation;
                 let row = conversation::lock(tx, id).await?.filter(|it| !it.is_hidden);
-                if !memory_task::is_held(tx, &task).await? {
+                if !task_queue::is_held(tx, &task).await? {
                     return Ok(StepEnd::TaskLost);
                 }
                 let is_current = match row {
@@ -353,7 +353,7 @@ async fn finish(services: &LearningServices, task: &memory_task::Model) -> Resul
     let task = task.clone();
     services
         .db
-        .write(move |tx| Box::pin(async move { memory_task::finish(tx, &task).await }))
+        .write(move |tx| Box::pin(async move { task_queue::finish(tx, &task).await }))
         .await
         .map(drop)
         .map_err(MemoryError::from)
@@ -367,7 +367,7 @@ async fn release(
     let (task, now) = (task.clone(), services.clock.now());
     services
         .db
-        .write(move |tx| Box::pin(async move { memory_task::release(tx, &task, now).await }))
+        .write(move |tx| Box::pin(async move { task_queue::release(tx, &task, now).await }))
         .await
         .map_err(MemoryError::from)
 }

@@ -11,13 +11,12 @@ use serde_json::{Value, json};
 use crate::conversations::message::MessageRole;
 use crate::conversations::{conversation, message, token_usage};
 use crate::db::connect::Db;
-use crate::memories::learning::memory_task;
-use crate::memories::learning::memory_task::MemoryTaskKind;
 use crate::memories::memory_settings::MemorySettings;
 use crate::memories::memory_store::NewSource;
 use crate::memories::message_changes;
 use crate::memories::message_changes::MessageChange;
 use crate::memories::summaries::summary_changes;
+use crate::memories::tasks::{learning_task, summarizing_task};
 use crate::memories::tool::pending_changes;
 use crate::prompt::builder::PromptEffects;
 use crate::prompt::history::history_window;
@@ -125,7 +124,7 @@ impl PlanWriter<'_> {
             return Ok(());
         }
         let (row, seq) = (&mut schedule.conversation, first.row.seq);
-        memory_task::request_learning(self.tx, row, seq, self.now).await
+        learning_task::request_learning(self.tx, row, seq, self.now).await
     }
 
     /// Applies the change of a message to the memories and summaries that were made from it. Returns the
@@ -150,7 +149,7 @@ impl PlanWriter<'_> {
         if !MemorySettings::of_space(&schedule.space.settings).learns() {
             return Ok(());
         }
-        memory_task::request_relearning(self.tx, &schedule.conversation, seqs, self.now).await
+        learning_task::request_learning_again(self.tx, &schedule.conversation, seqs, self.now).await
     }
 
     /// Stores the changes of memories that a run requested, with its reply as their source. Called
@@ -211,7 +210,7 @@ impl PlanWriter<'_> {
                 row.summary_from_seq = (goal - MAX_FIRST_MESSAGES + 1).max(row.summary_from_seq);
             }
             row.summary_goal_seq = goal;
-            memory_task::request_once(self.tx, row, MemoryTaskKind::Summarize, self.now).await?;
+            summarizing_task::request(self.tx, row, self.now).await?;
         }
         space_variable::set(self.tx, schedule.space.id, memory.variables.space.clone()).await
     }

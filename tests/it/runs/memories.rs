@@ -7,11 +7,12 @@ use base::ids::ConversationId;
 use troupe::conversations::message::Visibility;
 use troupe::db::reading::page::PageQuery;
 use troupe::memories::learning::learning_job::LearningJob;
-use troupe::memories::learning::memory_task;
 use troupe::memories::learning::message_learning::LearningServices;
 use troupe::memories::memory::MemoryFilter;
 use troupe::memories::memory_deletion::DeletionScope;
 use troupe::memories::models::memory_models::MemoryModels;
+use troupe::memories::tasks::task_queue;
+use troupe::memories::tasks::task_queue::TaskQueue;
 use troupe::memories::{memory, memory_deletion};
 
 use crate::support::backends::on_both;
@@ -291,7 +292,7 @@ on_both! {
         app.settle().await;
         app.clock.advance_ms(30_000);
         let services = app.learning_services();
-        let due = memory_task::list_due(app.db.reader(), app.clock.now(), &services.stale(), [], 16).await.unwrap();
+        let due = task_queue::list_due(app.db.reader(), TaskQueue::Learning, app.clock.now(), &services.stale(), [], 16).await.unwrap();
         services.claim(due[0].clone()).await.unwrap().expect("the task was not claimed");
         app.user.post(FACT).await;
         app.settle().await;

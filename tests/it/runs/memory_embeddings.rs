@@ -7,12 +7,12 @@ use llm::registry::ProviderKind;
 use serde_json::json;
 use troupe::db::backend::StaleAfter;
 use troupe::memories::embedding::embedding_job::EmbeddingJob;
-use troupe::memories::embedding::embedding_task;
 use troupe::memories::embedding::memory_embedding::MemoryEmbedder;
-use troupe::memories::learning::memory_task;
 use troupe::memories::memory::{MemoryKind, MemoryOrigin};
 use troupe::memories::memory_store;
 use troupe::memories::memory_store::NewMemory;
+use troupe::memories::tasks::task_queue::TaskQueue;
+use troupe::memories::tasks::{memory_task, task_queue};
 use troupe::providers::provider;
 use troupe::providers::provider::NewProvider;
 
@@ -134,10 +134,11 @@ on_both! {
             after_ms: i64::try_from(STALE_AFTER.as_millis()).unwrap(),
             backend: app.db.backend(),
         };
-        let due = embedding_task::list_due(app.db.reader(), app.clock.now(), &stale, 1).await;
+        let (db, queue) = (app.db.reader(), TaskQueue::Embedding);
+        let due = task_queue::list_due(db, queue, app.clock.now(), &stale, [], 1).await;
         let (task, now) = (due.unwrap().remove(0), app.clock.now());
         let claimed = app.db.write(move |tx| {
-            Box::pin(async move { embedding_task::claim(tx, &task, "dead", now, &stale).await })
+            Box::pin(async move { task_queue::claim(tx, &task, None, "dead", now, &stale).await })
         });
         let claimed: Result<Option<memory_task::Model>, sea_orm::DbErr> = claimed.await;
         assert!(claimed.unwrap().is_some());

@@ -6,9 +6,10 @@ use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 use troupe::conversations::message::Visibility;
 use troupe::memories::error::MemoryError;
-use troupe::memories::learning::memory_task;
 use troupe::memories::memory::{MemoryKind, MemoryOrigin};
 use troupe::memories::memory_store::{MemoryEdit, NewMemory};
+use troupe::memories::tasks::task_queue::TaskQueue;
+use troupe::memories::tasks::{memory_task, task_queue};
 use troupe::memories::{memory, memory_source, memory_store};
 
 use crate::support::backends::on_both;
@@ -82,7 +83,7 @@ impl EngineTest {
         self.clock.advance_ms(30_000);
         let services = self.learning_services();
         let (db, now, stale) = (self.db.reader(), self.clock.now(), services.stale());
-        let due = memory_task::list_due(db, now, &stale, [], 16)
+        let due = task_queue::list_due(db, TaskQueue::Learning, now, &stale, [], 16)
             .await
             .unwrap();
         let claimed = services.claim(due[0].clone()).await.unwrap();
