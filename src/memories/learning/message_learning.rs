@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use base::clock::Clock;
+use base::clock::{Clock, Timestamp};
 use base::ids::ConversationId;
 use sea_orm::sea_query::{Expr, ExprTrait};
 use sea_orm::{
@@ -25,7 +25,7 @@ use crate::memories::memory_settings::MemorySettings;
 use crate::memories::models::memory_models::MemoryModels;
 use crate::memories::models::model_setting::MemoryModelSetting;
 use crate::memories::tasks::memory_task::MemoryTaskKind;
-use crate::memories::tasks::{memory_task, task_queue};
+use crate::memories::tasks::{learning_task, memory_task, task_queue};
 use crate::spaces::{membership, space};
 
 /// So many messages are learned from at once; older ones are left out.
@@ -54,8 +54,8 @@ impl LearningServices {
         }
     }
 
-    /// Claims a task. Returns `None` if another worker was faster, or if there is nothing to learn
-    /// from; such a task is deleted.
+    /// Claims a task. Returns `None` if another worker was faster, if it has failed, or if there is
+    /// nothing to learn from; such a task is deleted.
     ///
     /// # Errors
     /// Returns an error when the database fails.
@@ -77,7 +77,7 @@ impl LearningServices {
                         return Ok(None);
                     };
                     if learns && task.from_seq.is_none() {
-                        clear_unlearned(tx, &task).await?;
+                        clear_unlearned(tx, &task, now).await?;
                     }
                     if learns && seqs.is_none() {
                         task_queue::finish(tx, &claimed).await?;
@@ -197,10 +197,12 @@ async fn find_messages(
     Ok(range.filter(|(from, last)| from <= last))
 }
 
-/// Records that a claimed task has all messages of its locked conversation.
+/// Records that a claimed task has all messages of its locked conversation that were not learned from,
+/// except those of failed tasks, which are tried again.
 async fn clear_unlearned(
     tx: &impl ConnectionTrait,
     task: &memory_task::Model,
+    now: Timestamp,
 ) -> Result<(), DbErr> {
     let Some(id) = task.conversation_id else {
         return Ok(());
@@ -212,8 +214,8 @@ async fn clear_unlearned(
         )
         .filter(conversation::Column::Id.eq(id))
         .exec(tx)
-        .await
-        .map(drop)
+        .await?;
+    learning_task::retry_failed(tx, id, now).await
 }
 
 /// Returns the messages of people and the replies of characters in a range, ascending. Greetings are

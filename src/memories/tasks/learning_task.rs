@@ -15,6 +15,7 @@ use crate::conversations::conversation;
 use crate::memories::tasks::memory_task::{
     ActiveModel, Column, Entity, MemoryTaskKind, MemoryTaskStatus,
 };
+use crate::memories::tasks::task_queue::MAX_LEARNING_ATTEMPTS;
 
 /// How long messages wait for more before the server learns from them.
 const WAIT_MS: i64 = 30_000;
@@ -76,6 +77,28 @@ pub async fn request_learning_again(
     }
     let run_after = Timestamp(now.0 + WAIT_MS);
     insert(tx, row, Some(seqs), run_after, now).await
+}
+
+/// Tries the failed tasks of a conversation once more, because it is learned from again. The reason of
+/// a failure may be their messages, so each gets only one attempt.
+///
+/// # Errors
+/// Returns an error when the database fails.
+pub async fn retry_failed(
+    tx: &impl ConnectionTrait,
+    conversation: ConversationId,
+    now: Timestamp,
+) -> Result<(), DbErr> {
+    Entity::update_many()
+        .col_expr(Column::Status, Expr::value(MemoryTaskStatus::Queued))
+        .col_expr(Column::Attempt, Expr::value(MAX_LEARNING_ATTEMPTS - 1))
+        .col_expr(Column::RunAfter, Expr::value(now))
+        .filter(Column::ConversationId.eq(conversation))
+        .filter(Column::Kind.eq(MemoryTaskKind::Extract))
+        .filter(Column::Status.eq(MemoryTaskStatus::Failed))
+        .exec(tx)
+        .await
+        .map(drop)
 }
 
 /// Inserts a task for all messages that are not learned from, or for some of them.

@@ -29,6 +29,11 @@ use crate::memories::tasks::memory_task::{
 const RETRY_DELAY_MS: i64 = 10_000;
 /// The longest delay after a failure.
 const MAX_RETRY_DELAY_MS: i64 = 10 * 60 * 1_000;
+/// How often learning and summaries are tried. A failure of the model is no failure of the task, so a
+/// task that fails this often has a reason that does not disappear by itself.
+pub(super) const MAX_LEARNING_ATTEMPTS: i64 = 5;
+/// The error of a task whose last attempt has no end.
+const ABANDONED: &str = "The server stopped while it executed this task.";
 
 /// The tasks that one job executes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -58,9 +63,9 @@ impl TaskQueue {
 
     /// Returns how often a task is tried. Embedding is never given up, because a provider may be
     /// unavailable for days.
-    pub fn max_attempts(self) -> Option<i64> {
+    fn max_attempts(self) -> Option<i64> {
         match self {
-            Self::Learning => Some(5),
+            Self::Learning => Some(MAX_LEARNING_ATTEMPTS),
             Self::Embedding => None,
         }
     }
@@ -95,12 +100,8 @@ pub async fn list_due(
 fn claimable(queue: TaskQueue, now: Timestamp, stale: &StaleAfter) -> Condition {
     let has_status = |status: MemoryTaskStatus| Column::Status.eq(status);
     let is_due = has_status(MemoryTaskStatus::Queued).and(Column::RunAfter.lte(now));
-    let mut is_abandoned =
+    let is_abandoned =
         has_status(MemoryTaskStatus::Running).and(stale.condition(Column::HeartbeatAt, now));
-    if let Some(max) = queue.max_attempts() {
-        // A task that ends its process is not tried forever.
-        is_abandoned = is_abandoned.and(Column::Attempt.lt(max));
-    }
     let claimable = Condition::all()
         .add(Column::Kind.is_in(queue.kinds()))
         .add(is_due.or(is_abandoned));
@@ -126,7 +127,8 @@ fn is_summarized_by_nobody(now: Timestamp, stale: &StaleAfter) -> Condition {
 }
 
 /// Claims a task. A task for messages that are not chosen yet gets those from and to these `seq`.
-/// Returns `None` if another worker was faster.
+/// Returns `None` if another worker was faster, or if the process of the last attempt ended: then the
+/// task has failed, because a task that ends its process must not be tried forever.
 ///
 /// # Errors
 /// Returns an error when the database fails.
@@ -138,6 +140,11 @@ pub async fn claim(
     now: Timestamp,
     stale: &StaleAfter,
 ) -> Result<Option<Model>, DbErr> {
+    let is_abandoned = task.status == MemoryTaskStatus::Running;
+    if is_abandoned && TaskQueue::of(task.kind).is_last_attempt(task.attempt) {
+        fail_abandoned(tx, task, now, stale).await?;
+        return Ok(None);
+    }
     let mut claim = Entity::update_many()
         .col_expr(Column::Status, Expr::value(MemoryTaskStatus::Running))
         .col_expr(Column::WorkerId, Expr::value(worker))
@@ -156,6 +163,29 @@ pub async fn claim(
         .exec_with_returning(tx)
         .await?;
     Ok(claimed.into_iter().next())
+}
+
+/// Ends a task whose last attempt has no heartbeat.
+async fn fail_abandoned(
+    tx: &impl ConnectionTrait,
+    task: &Model,
+    now: Timestamp,
+    stale: &StaleAfter,
+) -> Result<(), DbErr> {
+    let failed = Entity::update_many()
+        .col_expr(Column::Status, Expr::value(MemoryTaskStatus::Failed))
+        .col_expr(Column::Error, Expr::value(ABANDONED))
+        .filter(is_lease_of(task))
+        .filter(stale.condition(Column::HeartbeatAt, now))
+        .exec(tx)
+        .await?;
+    if failed.rows_affected > 0 {
+        tracing::warn!(
+            task.id = %task.id, space.id = %task.space_id, attempt = task.attempt,
+            "a memory task failed: the server stopped during its last attempt"
+        );
+    }
+    Ok(())
 }
 
 /// Renews the leases of the tasks that a worker holds, and returns those that are still its own.

@@ -79,7 +79,7 @@ impl EngineTest {
     }
 
     /// Claims the task of the conversation.
-    async fn claim_task(&self) -> memory_task::Model {
+    pub async fn claim_task(&self) -> memory_task::Model {
         self.clock.advance_ms(30_000);
         let services = self.learning_services();
         let (db, now, stale) = (self.db.reader(), self.clock.now(), services.stale());

@@ -1,0 +1,118 @@
+//! Tests of tasks of the memory that fail for good, and of their messages afterwards.
+
+use troupe::conversations::conversation;
+use troupe::memories::tasks::task_queue::TaskCounts;
+use troupe::memories::tasks::{summarizing_task, task_queue};
+
+use crate::support::backends::on_both;
+use crate::support::engine_test::EngineTest;
+
+const FACT: &str = "My dog is called Pixel, and he loves the old lighthouse.";
+const OTHER_FACT: &str = "My cat is called Comet, and she fears the old lighthouse.";
+
+impl EngineTest {
+    async fn task_counts(&self) -> TaskCounts {
+        let counted = task_queue::count_for_space(self.db.reader(), self.space);
+        counted.await.expect("the database answers")
+    }
+
+    /// Makes the tasks of the memory look as after a server that stopped during this attempt.
+    async fn abandon_tasks(&self, attempt: i64) {
+        let sql = format!(
+            "UPDATE memory_tasks SET status = 'running', worker_id = 'dead', lease = lease + 1, \
+             attempt = {attempt}, heartbeat_at = 1"
+        );
+        self.facts().await.execute(&sql).await;
+    }
+
+    /// Makes the task for the first two messages fail for good.
+    async fn fail_first_task(&self) {
+        self.user.post(FACT).await;
+        self.settle().await;
+        let mut facts = self.facts().await;
+        for change in [
+            "UPDATE memory_tasks SET from_seq = 1, to_seq = 2",
+            "UPDATE conversations SET unlearned_from_seq = NULL",
+        ] {
+            facts.execute(change).await;
+        }
+        self.abandon_tasks(5).await;
+        assert_eq!(self.learn().await, 0, "a sixth attempt");
+    }
+
+    async fn request_summary(&self) {
+        let (id, now) = (self.conversation, self.clock.now());
+        let requested = self.db.write(move |tx| {
+            Box::pin(async move {
+                let row = conversation::lock(tx, id).await?.expect("a conversation");
+                summarizing_task::request(tx, &row, now).await
+            })
+        });
+        let requested: Result<(), sea_orm::DbErr> = requested.await;
+        requested.expect("the database answers");
+    }
+}
+
+on_both! {
+    async fn a_task_whose_server_stopped_five_times_has_failed(backend) {
+        let app = EngineTest::builder(backend).open().await;
+
+        app.fail_first_task().await;
+
+        let counts = app.task_counts().await;
+        assert_eq!((counts.queued, counts.failed), (0, 1));
+        let error = app.facts().await.rows("SELECT error FROM memory_tasks").await;
+        assert_eq!(error[0][0].as_deref(), Some("The server stopped while it executed this task."));
+        assert_eq!(app.memories().await, Vec::<String>::new());
+        app.close_without_events().await;
+    }
+
+    async fn the_messages_of_a_failed_task_are_learned_from_with_the_next_ones(backend) {
+        let app = EngineTest::builder(backend).open().await;
+        app.fail_first_task().await;
+        app.user.post(OTHER_FACT).await;
+        app.settle().await;
+
+        assert_eq!(app.learn().await, 2);
+
+        let both = [format!("Eve: {OTHER_FACT}"), format!("Eve: {FACT}")];
+        assert_eq!(app.memories().await, both);
+        let counts = app.task_counts().await;
+        assert_eq!((counts.queued, counts.failed), (0, 0));
+        app.close_without_events().await;
+    }
+
+    async fn a_failed_task_gets_one_attempt_each_time_its_conversation_is_learned_from(backend) {
+        let app = EngineTest::builder(backend).open().await;
+        app.fail_first_task().await;
+        app.user.post(OTHER_FACT).await;
+        app.settle().await;
+        app.clock.advance_ms(30_000);
+        let services = app.learning_services();
+        let claimed = app.claim_task().await;
+        services.learn(claimed, &Default::default()).await.expect("it is learned from");
+
+        // The failed task is queued; its server stops again.
+        let failed = app.claim_task().await;
+        assert_eq!((failed.attempt, failed.from_seq), (5, Some(1)));
+        app.abandon_tasks(failed.attempt).await;
+
+        assert_eq!(app.learn().await, 0);
+        assert_eq!(app.task_counts().await.failed, 1);
+        app.close_without_events().await;
+    }
+
+    async fn a_summary_whose_server_stopped_five_times_is_replaced_by_the_next_request(backend) {
+        let app = EngineTest::builder(backend).open().await;
+        app.request_summary().await;
+        app.abandon_tasks(5).await;
+        app.learn().await;
+        assert_eq!(app.task_counts().await.failed, 1);
+
+        app.request_summary().await;
+
+        let counts = app.task_counts().await;
+        assert_eq!((counts.queued, counts.failed), (1, 0));
+        app.close_without_events().await;
+    }
+}
