@@ -158,6 +158,7 @@ export default class Api {
   deleteMemory = (spaceId, id) => this.#delete(`/spaces/${spaceId}/memories/${id}`)
   forgetMemories = (spaceId, body) => this.#post(`/spaces/${spaceId}/memories/forget`, body)
   pruneMemories = (spaceId, body) => this.#post(`/spaces/${spaceId}/memories/prune`, body)
+  learnFromMessages = (spaceId, body) => this.#post(`/spaces/${spaceId}/memories/learn`, body)
   importMemories = (spaceId, file) => this.#upload(`/spaces/${spaceId}/memories/import`, file)
   memoriesExportPath = (spaceId) => `/api/spaces/${spaceId}/memories/export`
   memoryState = (spaceId) => this.#get(`/spaces/${spaceId}/memories/state`)

@@ -4,7 +4,7 @@ import test from "node:test"
 import MemoryActions from "../../static/js/actions/memories.js"
 import { changesOf, choosableKinds, hasSource, isTextConflict, valuesOf } from "../../static/js/models/memories/memory.js"
 import MemoryList from "../../static/js/models/memories/memory_list.js"
-import { aboutChoices, forgettable, mayChangeAbout } from "../../static/js/models/memories/memory_rights.js"
+import { aboutChoices, forgettable, mayChangeAbout, mayLearnNow } from "../../static/js/models/memories/memory_rights.js"
 import { bestScore, readRecallReasons, splitRecalled } from "../../static/js/models/memories/recall_reason.js"
 import english from "../../static/js/strings/en/memories.js"
 
@@ -244,4 +244,25 @@ test("the score is the better one of both searches", () => {
   assert.equal(bestScore({ vector_score: 0.4, text_score: 0.7 }), 0.7)
   assert.equal(bestScore({ vector_score: 0.9, text_score: 0.7 }), 0.9)
   assert.equal(bestScore({ vector_score: null, text_score: 0.2 }), 0.2)
+})
+
+test("learning can be requested by members while it is on", () => {
+  const on = { enabled: true, learn: true }
+
+  assert.equal(mayLearnNow(SPACE, ME, on), true)
+  assert.equal(mayLearnNow({ ...SPACE, my_role: "admin" }, null, on), true)
+  assert.equal(mayLearnNow(GUESTS, ME, on), false)
+  assert.equal(mayLearnNow(SPACE, { ...ME, participation: "observer" }, on), false)
+  assert.equal(mayLearnNow({ ...SPACE, status: "archived" }, ME, on), false)
+  assert.equal(mayLearnNow(SPACE, ME, { enabled: false, learn: true }), false)
+  assert.equal(mayLearnNow(SPACE, ME, { enabled: true, learn: false }), false)
+})
+
+test("a request to learn names the conversation", async () => {
+  const sent = []
+  const api = { learnFromMessages: async (...args) => sent.push(args) }
+
+  await new MemoryActions({ api }).learn(3, 5)
+
+  assert.deepEqual(sent, [[3, { conversation_id: 5 }]])
 })

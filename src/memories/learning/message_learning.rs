@@ -29,7 +29,7 @@ use crate::memories::tasks::{learning_task, memory_task, task_queue};
 use crate::spaces::{membership, space};
 
 /// So many messages are learned from at once; older ones are left out.
-const MAX_MESSAGES: u64 = 256;
+pub const MAX_MESSAGES: i64 = 256;
 
 /// What learning needs. Cheap to clone.
 #[derive(Clone)]
@@ -235,7 +235,7 @@ async fn load_messages(
         .filter(message::Column::Visibility.eq(Visibility::Normal))
         .filter(of_person.or(is_reply))
         .order_by_desc(message::Column::Seq)
-        .limit(MAX_MESSAGES)
+        .limit(MAX_MESSAGES.unsigned_abs())
         .all(db)
         .await?;
     messages.reverse();

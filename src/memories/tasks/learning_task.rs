@@ -102,7 +102,7 @@ pub async fn retry_failed(
 }
 
 /// Inserts a task for all messages that are not learned from, or for some of them.
-async fn insert(
+pub(super) async fn insert(
     tx: &impl ConnectionTrait,
     row: &conversation::Model,
     only_seqs: Option<(i64, i64)>,

@@ -36,6 +36,7 @@ pub mod memory_bodies;
 pub mod memory_checks;
 pub mod memory_embedding;
 pub mod memory_fields;
+pub mod memory_learning;
 pub mod memory_pruning;
 pub mod memory_search;
 pub mod memory_transfer;

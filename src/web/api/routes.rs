@@ -5,10 +5,10 @@ use crate::web::api::admin::{runs as admin_runs, stats as admin_stats, users as 
 use crate::web::api::{
     api_keys, avatars, candidates, card_files, characters, chat_exports, conversation_actions,
     conversations, health, imports, invites, jobs, join, lorebook_entries, lorebook_links,
-    lorebooks, membership_updates, memberships, memories, memory_embedding, memory_pruning,
-    memory_transfer, message_versions, messages, metrics, preset_files, presets, prompts,
-    providers, queue_edit, runs, search, session, setup, space_files, space_invitations, spaces,
-    summaries, swipes, tool_approvals, users,
+    lorebooks, membership_updates, memberships, memories, memory_embedding, memory_learning,
+    memory_pruning, memory_transfer, message_versions, messages, metrics, preset_files, presets,
+    prompts, providers, queue_edit, runs, search, session, setup, space_files, space_invitations,
+    spaces, summaries, swipes, tool_approvals, users,
 };
 use crate::web::openapi::endpoint::{ApiEndpoint, endpoints};
 
@@ -162,6 +162,7 @@ fn memory_endpoints() -> Vec<ApiEndpoint> {
         memories::list,
         memories::create,
         memories::forget,
+        memory_learning::learn,
         memory_pruning::prune,
         // Must precede the path with an id in the same place.
         memory_transfer::export,

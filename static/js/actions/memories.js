@@ -63,6 +63,12 @@ export default class MemoryActions {
     return (await this.#api.pruneMemories(spaceId, { ...rules, dry_run: false })).deleted
   }
 
+  // Requests to learn from the messages of a conversation that are not learned from yet, or from all of
+  // them if there are none. The memories are stored in the background.
+  learn(spaceId, conversationId) {
+    return this.#api.learnFromMessages(spaceId, { conversation_id: conversationId })
+  }
+
   // Returns the report.
   importFile(spaceId, file) {
     return this.#api.importMemories(spaceId, file)

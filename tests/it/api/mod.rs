@@ -29,6 +29,7 @@ pub mod memberships;
 pub mod memories;
 pub mod memory_embedding_failures;
 pub mod memory_embeddings;
+pub mod memory_learning;
 pub mod memory_pruning;
 pub mod memory_transfer;
 pub mod messages;

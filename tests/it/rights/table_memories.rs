@@ -55,6 +55,8 @@ pub fn memories() -> Vec<Row> {
         Row::of("PATCH /api/summaries/{summary_id}", members(200))
             .with_space_per_role()
             .body(|_, _| json!({"pinned_facts": ["It rains."], "expected_version": 1})),
+        Row::of("POST /api/spaces/{space_id}/memories/learn", members(202))
+            .body(|ids, who| json!({"conversation_id": ids.of("conversation_id", who)})),
         Row::of("POST /api/spaces/{space_id}/memories/prune", managers(200))
             .body(|_, _| json!({"keep": 0})),
         Row::of("GET /api/spaces/{space_id}/memories/export", members(200)),

@@ -1,8 +1,9 @@
-//! Tests of tasks of the memory that fail for good, and of their messages afterwards.
+//! Tests of tasks of the memory that fail for good, and of those that people request.
 
 use troupe::conversations::conversation;
+use troupe::memories::tasks::learning_request::RequestedMessages;
 use troupe::memories::tasks::task_queue::TaskCounts;
-use troupe::memories::tasks::{summarizing_task, task_queue};
+use troupe::memories::tasks::{learning_request, summarizing_task, task_queue};
 
 use crate::support::backends::on_both;
 use crate::support::engine_test::EngineTest;
@@ -23,6 +24,12 @@ impl EngineTest {
              attempt = {attempt}, heartbeat_at = 1"
         );
         self.facts().await.execute(&sql).await;
+    }
+
+    async fn request_learning_now(&self, requested: RequestedMessages) -> bool {
+        let now = self.clock.now();
+        let done = learning_request::request_now(&self.db, self.conversation, requested, now).await;
+        done.expect("the database answers")
     }
 
     /// Makes the task for the first two messages fail for good.
@@ -113,6 +120,79 @@ on_both! {
 
         let counts = app.task_counts().await;
         assert_eq!((counts.queued, counts.failed), (1, 0));
+        app.close_without_events().await;
+    }
+
+    async fn a_request_makes_the_waiting_task_due_and_adds_none(backend) {
+        let app = EngineTest::builder(backend).open().await;
+        app.user.post(FACT).await;
+        app.settle().await;
+        assert_eq!(app.learning().run_due().await.unwrap(), 0, "two messages wait");
+
+        for requested in [RequestedMessages::Unlearned, RequestedMessages::Range(1, 2)] {
+            assert!(app.request_learning_now(requested).await);
+            assert_eq!(app.task_counts().await.queued, 1);
+        }
+
+        assert_eq!(app.learning().run_due().await.unwrap(), 1);
+        assert_eq!(app.memories().await, [format!("Eve: {FACT}")]);
+        app.close_without_events().await;
+    }
+
+    async fn a_request_tries_a_failed_task_again_and_adds_none(backend) {
+        for requested in [RequestedMessages::Unlearned, RequestedMessages::Range(1, 2)] {
+            let app = EngineTest::builder(backend).open().await;
+            app.fail_first_task().await;
+
+            assert!(app.request_learning_now(requested).await);
+
+            let counts = app.task_counts().await;
+            assert_eq!((counts.queued, counts.failed), (1, 0));
+            assert_eq!(app.learning().run_due().await.unwrap(), 1);
+            assert_eq!(app.memories().await, [format!("Eve: {FACT}")]);
+            app.close_without_events().await;
+        }
+    }
+
+    async fn messages_are_learned_from_again_only_if_all_are_learned_from(backend) {
+        let app = EngineTest::builder(backend).open().await;
+        app.user.post(FACT).await;
+        app.settle().await;
+        app.learn().await;
+        let facts = &mut app.facts().await;
+        facts.execute("DELETE FROM memories").await;
+        app.user.post(OTHER_FACT).await;
+        app.settle().await;
+
+        assert!(app.request_learning_now(RequestedMessages::Unlearned).await);
+        app.learning().run_due().await.unwrap();
+        assert_eq!(app.memories().await, [format!("Eve: {OTHER_FACT}")]);
+
+        for _ in 0..2 {
+            assert!(app.request_learning_now(RequestedMessages::Unlearned).await);
+            assert_eq!(app.task_counts().await.queued, 1);
+        }
+        app.learning().run_due().await.unwrap();
+        assert_eq!(app.memories().await, [format!("Eve: {OTHER_FACT}"), format!("Eve: {FACT}")]);
+        app.close_without_events().await;
+    }
+
+    async fn a_range_leaves_newer_messages_to_their_task(backend) {
+        let app = EngineTest::builder(backend).open().await;
+        app.user.post(FACT).await;
+        app.settle().await;
+        app.learn().await;
+        app.facts().await.execute("DELETE FROM memories").await;
+        app.user.post(OTHER_FACT).await;
+        app.settle().await;
+
+        assert!(app.request_learning_now(RequestedMessages::Range(1, 2)).await);
+        assert_eq!(app.learning().run_due().await.unwrap(), 1);
+        assert_eq!(app.memories().await, [format!("Eve: {FACT}")]);
+
+        assert!(app.request_learning_now(RequestedMessages::Range(1, 4)).await);
+        assert_eq!(app.learning().run_due().await.unwrap(), 2);
+        assert_eq!(app.memories().await, [format!("Eve: {OTHER_FACT}"), format!("Eve: {FACT}")]);
         app.close_without_events().await;
     }
 }

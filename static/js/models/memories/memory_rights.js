@@ -23,6 +23,13 @@ export function forgettable(space, member, { memberIds, conversationId }) {
   return [...mine, ...others, { conversation_id: conversationId }, { all: true }]
 }
 
+// Returns whether the user may request to learn from messages now. `rules` are the memory settings of the
+// space, which a request does not override.
+export function mayLearnNow(space, member, rules) {
+  if (space.status === "archived" || !rules.enabled || !rules.learn) return false
+  return member?.participation !== "observer" && may(space.my_role, "memories")
+}
+
 // Returns whether the user may prune the memories of a space and import others.
 export function mayReplaceAll(space) {
   return space.status !== "archived" && may(space.my_role, "forget")

@@ -6,6 +6,10 @@ export default {
   "memory.hint": "Memories are learned from messages. Those that fit the newest messages are added to the prompt.",
   "memory.is_off": "Memory is turned off in the settings of this space.",
   "memory.does_not_learn": "Nothing new is learned: this is turned off in the settings of this space.",
+  "memory.n_failed": {
+    one: "{n} task has failed. It is tried again with the next messages of its conversation.",
+    other: "{n} tasks have failed. They are tried again with the next messages of their conversations.",
+  },
   "memory.search": "Search memories",
   "memory.whose": "Whose",
   "memory.whose_any": "Anyone’s",
@@ -54,6 +58,9 @@ export default {
   "memory.pinned_hint": "Added to every prompt, and not replaced by a newer memory.",
   "memory.added_notice": "Memory added.",
   "memory.conflict": "Another member changed this memory while you were editing it. Choose which text to keep.",
+
+  "memory.learn": "Learn now",
+  "memory.learn_notice": "Learning from the messages of this conversation. Refresh the list in a moment.",
 
   "memory.forget": "Forget…",
   "memory.forget_title": "Forget memories",

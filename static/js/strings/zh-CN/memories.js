@@ -6,6 +6,7 @@ export default {
   "memory.hint": "记忆从消息中学习得来。与最新消息相关的记忆会加入提示词。",
   "memory.is_off": "这个空间的设置中已关闭记忆。",
   "memory.does_not_learn": "不会学习新内容：这个空间的设置中已关闭学习。",
+  "memory.n_failed": { other: "{n}个任务失败，将与所在对话的下一批消息一起重试。" },
   "memory.search": "搜索记忆",
   "memory.whose": "归属",
   "memory.whose_any": "不限",
@@ -54,6 +55,9 @@ export default {
   "memory.pinned_hint": "加入每个提示词，不会被更新的记忆替换。",
   "memory.added_notice": "记忆已添加。",
   "memory.conflict": "你编辑时，其他成员更改了这条记忆。请选择保留哪个文本。",
+
+  "memory.learn": "立即学习",
+  "memory.learn_notice": "正在从这个对话的消息中学习。请稍后刷新列表。",
 
   "memory.forget": "遗忘…",
   "memory.forget_title": "遗忘记忆",

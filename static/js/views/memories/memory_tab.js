@@ -3,7 +3,7 @@ import { el, reconcile, replace } from "../../base/dom.js"
 import { t } from "../../base/i18n.js"
 import { may } from "../../models/members/rights.js"
 import MemoryList from "../../models/memories/memory_list.js"
-import { aboutChoices, forgettable, mayChangeAbout, mayReplaceAll } from "../../models/memories/memory_rights.js"
+import { aboutChoices, forgettable, mayChangeAbout, mayLearnNow, mayReplaceAll } from "../../models/memories/memory_rights.js"
 import { readMemorySettings } from "../../models/memories/memory_settings.js"
 import { button, iconButton } from "../components/button.js"
 import { confirm } from "../components/dialog.js"
@@ -21,6 +21,7 @@ export default class MemoryTab {
   #memories = new MemoryList()
   #filters = new MemoryFilters(() => this.#load())
   #notice = el("p", { class: "field__hint", hidden: true })
+  #failed = el("p", { class: "field__hint", role: "status", hidden: true })
   #buttons = el("div", { class: "member__buttons" })
   #status = el("p", { class: "member__note", role: "status" })
   #list = el("ul", { class: "memory-list" })
@@ -54,6 +55,7 @@ export default class MemoryTab {
         el("div", { class: "panel__title" }, el("h2", {}, t("memory.title")), refresh),
         el("p", { class: "field__hint" }, t("memory.hint")),
         this.#notice,
+        this.#failed,
         this.#buttons,
         this.#filters.node,
         this.#status,
@@ -86,11 +88,14 @@ export default class MemoryTab {
   }
 
   #showHead(space) {
-    const { enabled, learn } = readMemorySettings(space.settings)
-    this.#notice.hidden = enabled && learn
-    this.#notice.textContent = enabled ? t("memory.does_not_learn") : t("memory.is_off")
+    const { myMembership, openConversation } = this.#parts.store
+    const rules = readMemorySettings(space.settings)
+    const mayLearn = openConversation && mayLearnNow(space, myMembership, rules)
+    this.#notice.hidden = rules.enabled && rules.learn
+    this.#notice.textContent = rules.enabled ? t("memory.does_not_learn") : t("memory.is_off")
     const ways = [
       this.#mayAdd(space) && ["add", t("memory.add"), { icon: "plus", click: () => this.#add() }],
+      mayLearn && ["learn", t("memory.learn"), { click: () => this.#learn() }],
       this.#forgettable(space).length > 0 && ["forget", t("memory.forget"), { click: () => this.#forget() }],
       mayReplaceAll(space) && ["prune", t("memory.prune"), { click: () => this.#prune() }],
       mayReplaceAll(space) && ["import", t("memory.import"), { icon: "up", click: () => this.#import() }],
@@ -136,6 +141,16 @@ export default class MemoryTab {
     this.#memories.reset(page)
     this.#isLoaded = true
     this.#show()
+    await this.#showFailed(this.#request)
+  }
+
+  // An error is ignored: the memories are shown without the state of the tasks.
+  async #showFailed(request) {
+    const state = await this.#parts.memories.state(this.#spaceId).catch(() => null)
+    if (request !== this.#request) return
+    const n = state?.tasks.failed ?? 0
+    this.#failed.hidden = n === 0
+    this.#failed.textContent = n === 0 ? "" : t("memory.n_failed", { n })
   }
 
   // Moves the focus to the first added memory if there are no more.
@@ -209,6 +224,17 @@ export default class MemoryTab {
     const next = this.#list.children[index] ?? this.#list.lastElementChild
     if (next) next.focus()
     else this.#filters.focus()
+  }
+
+  async #learn() {
+    const { openConversation } = this.#parts.store
+    if (!openConversation) return
+    try {
+      await this.#parts.memories.learn(this.#spaceId, openConversation.conversationId)
+      this.#parts.toasts.show(t("memory.learn_notice"))
+    } catch (error) {
+      this.#parts.toasts.error(error)
+    }
   }
 
   async #forget() {
