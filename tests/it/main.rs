@@ -15,6 +15,7 @@ mod generation;
 mod job_recovery;
 mod live;
 mod llm;
+mod memory_crash;
 mod migrations;
 mod one_evening_scenario;
 mod outages;
