@@ -7,6 +7,7 @@
 use std::collections::{BTreeMap, HashMap};
 
 use agent::tools::builtin::memory as memory_declaration;
+use agent::tools::parse_arguments;
 use agent::tools::tool::{ServerTool, ToolArguments, ToolResult};
 use async_trait::async_trait;
 use base::ids::{ConversationId, MembershipId, MemoryId};
@@ -226,6 +227,17 @@ impl ServerTool for MemoryTool {
             memory.remove("content");
         }
         output.to_string()
+    }
+
+    /// Leaves out the text of a new memory, for the same reason.
+    fn recorded_arguments(&self, arguments: &str) -> String {
+        match parse_arguments::parse(arguments) {
+            Some(mut arguments) => {
+                arguments.remove("content");
+                Value::Object(arguments).to_string()
+            }
+            None => String::new(),
+        }
     }
 }
 

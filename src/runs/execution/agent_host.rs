@@ -190,7 +190,13 @@ impl AgentHost for RunHost<'_> {
                 Some(offer) => offer.tool.recorded_output(it),
                 None => it.clone(),
             };
-            let record = tool_call_record(dispatched, &result.as_ref().map(recorded));
+            let arguments = &dispatched.call.arguments;
+            let arguments = match offer {
+                Some(offer) => offer.tool.recorded_arguments(arguments),
+                None => arguments.clone(),
+            };
+            let result = result.as_ref().map(recorded);
+            let record = tool_call_record(dispatched, &arguments, &result);
             self.progress.tool_call_records.push(record);
         }
     }
@@ -257,6 +263,7 @@ impl Sink for RunHost<'_> {
 
 fn tool_call_record(
     dispatched: &DispatchedCall<RunCall>,
+    arguments: &str,
     result: &Result<String, &String>,
 ) -> Value {
     let kept = |text: &str| text[..text.floor_char_boundary(MAX_RECORD_BYTES)].to_owned();
@@ -265,7 +272,7 @@ fn tool_call_record(
         Disposition::Server(item, ..) => (item.display_name.clone(), item.approved_by.as_ref()),
         _ => (kept(&call.name), None),
     };
-    let mut record = json!({ "tool": tool, "arguments": kept(&call.arguments) });
+    let mut record = json!({ "tool": tool, "arguments": kept(arguments) });
     match result {
         Ok(output) => record["output"] = json!(kept(output)),
         Err(error) => record["error"] = json!(kept(error)),

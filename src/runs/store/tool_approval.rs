@@ -3,6 +3,9 @@
 //!
 //! **Invariant:** an approval is decided once. It is open only while its run executes under the
 //! lease under which it was requested: another execution requests it again.
+//!
+//! The arguments may contain the text of a new memory, so they are stored only until the decision. The
+//! message has those that its tool records.
 
 use base::clock::Timestamp;
 use base::ids::{ConversationId, MembershipId, RunId, SpaceId, ToolApprovalId};
@@ -29,6 +32,7 @@ pub struct Model {
     pub lease: i64,
     pub space_membership_id: MembershipId,
     pub tool: String,
+    /// Empty once it is decided.
     pub arguments: String,
     pub status: ToolApprovalStatus,
     pub decided_by: Option<String>,
@@ -142,6 +146,7 @@ pub async fn request(
                 return Ok(Vec::new());
             }
             backend::serialized_in_space(tx, kind, space).await?;
+            drop_abandoned_arguments(tx, conversation).await?;
             let n_open = Entity::find()
                 .filter(is_open_in_space(space))
                 .count(tx)
@@ -159,6 +164,21 @@ pub async fn request(
         })
     })
     .await
+}
+
+/// Removes the arguments of approvals whose execution ended without a decision.
+async fn drop_abandoned_arguments(
+    tx: &impl ConnectionTrait,
+    conversation: ConversationId,
+) -> Result<(), DbErr> {
+    Entity::update_many()
+        .col_expr(Column::Arguments, Expr::value(""))
+        .filter(Column::ConversationId.eq(conversation))
+        .filter(Column::Status.eq(ToolApprovalStatus::Pending))
+        .filter(is_open().not())
+        .exec(tx)
+        .await
+        .map(drop)
 }
 
 /// Returns an approval. The caller checks the access to its conversation.
@@ -200,7 +220,8 @@ pub async fn list_open(
         .await
 }
 
-/// Decides an approval. Returns `None` if it was decided already or its run ended.
+/// Decides an approval and returns it with its arguments, which are no longer stored. Returns `None` if
+/// it was decided already or its run ended.
 ///
 /// # Errors
 /// Returns the database's error when it fails.
@@ -213,10 +234,15 @@ pub async fn decide(
 ) -> Result<Option<Model>, DbErr> {
     db.write(move |tx| {
         Box::pin(async move {
+            let open = Entity::find_by_id(id).filter(is_open());
+            let Some(row) = open.one(tx).await? else {
+                return Ok(None);
+            };
             let decided = Entity::update_many()
                 .set(ActiveModel {
+                    arguments: Set(String::new()),
                     status: Set(status),
-                    decided_by: Set(Some(by)),
+                    decided_by: Set(Some(by.clone())),
                     decided_at: Set(Some(now)),
                     ..Default::default()
                 })
@@ -224,17 +250,20 @@ pub async fn decide(
                 .filter(is_open())
                 .exec(tx)
                 .await?;
-            match decided.rows_affected {
-                0 => Ok(None),
-                _ => Entity::find_by_id(id).one(tx).await,
-            }
+            let decided = (decided.rows_affected == 1).then_some(Model {
+                status,
+                decided_by: Some(by),
+                decided_at: Some(now),
+                ..row
+            });
+            Ok(decided)
         })
     })
     .await
 }
 
 /// Expires approvals that were not decided in time or are no longer needed. Returns those that were
-/// pending.
+/// pending, with their arguments, which are no longer stored.
 ///
 /// # Errors
 /// Returns the database's error when it fails.
@@ -255,6 +284,7 @@ pub async fn expire(
             for row in pending {
                 let changed = Entity::update_many()
                     .set(ActiveModel {
+                        arguments: Set(String::new()),
                         status: Set(ToolApprovalStatus::Expired),
                         decided_at: Set(Some(now)),
                         ..Default::default()

@@ -242,6 +242,18 @@ on_sqlite! {
         app.close_without_events().await;
     }
 
+    async fn the_record_of_a_call_does_not_contain_the_text_of_the_new_memory(backend) {
+        let app = open(backend).await;
+
+        app.call(&[remember(FACT)]).await;
+
+        let said = app.messages().await.pop().unwrap().metadata;
+        assert!(!said.to_string().contains("Pixel"), "{said}");
+        let arguments: Value = serde_json::from_str(said["tool_calls"][0]["arguments"].as_str().unwrap()).unwrap();
+        assert_eq!((&arguments["action"], &arguments["about"]), (&json!("remember"), &json!("eve")));
+        app.close_without_events().await;
+    }
+
     async fn a_search_in_a_root_conversation_finds_nothing_of_a_branch(backend) {
         let app = open(backend).await;
         app.user.post("Hello.").await;

@@ -120,6 +120,9 @@ on_sqlite! {
         test_space.settle().await;
 
         assert_eq!((&decided["status"], &decided["decided_by"]), (&json!("approved"), &json!("ann")));
+        assert_eq!(decided["arguments"], asked["arguments"]);
+        let kept = "SELECT CAST(count(*) AS TEXT) FROM tool_approvals WHERE arguments <> ''";
+        assert_eq!(test_space.facts().await.number(kept).await, 0, "the arguments are stored after the decision");
         let (status, again) = decide(&test_space.person, &asked, false).await;
         assert_eq!((status, &again["error"]["code"]), (409, &json!("already_decided")));
         let said = tail(&test_space).await;

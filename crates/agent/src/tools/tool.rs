@@ -27,4 +27,10 @@ pub trait ServerTool: Send + Sync {
     fn recorded_output(&self, output: &str) -> String {
         output.to_owned()
     }
+
+    /// Returns the part of the arguments, as the model wrote them, that is stored with a message and
+    /// shown to people: all of them, unless they must not be stored.
+    fn recorded_arguments(&self, arguments: &str) -> String {
+        arguments.to_owned()
+    }
 }
