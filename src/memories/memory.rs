@@ -4,7 +4,7 @@
 //! A deleted memory keeps its row until it is purged, so that an undone deletion restores it.
 
 use base::clock::Timestamp;
-use base::ids::{ConversationId, MembershipId, MemoryId, SpaceId, UserId};
+use base::ids::{ConversationId, MembershipId, MemoryId, MessageId, SpaceId, UserId};
 use sea_orm::entity::prelude::*;
 use sea_orm::sea_query::Query;
 use sea_orm::{Condition, QueryOrder, QuerySelect};
@@ -14,6 +14,7 @@ use utoipa::ToSchema;
 use crate::conversations::conversation;
 use crate::db::reading::page::{PageOf, PageQuery};
 use crate::db::string_enum::string_enum;
+use crate::memories::memory_source;
 use crate::spaces::membership;
 use crate::spaces::membership::MembershipKind;
 
@@ -149,6 +150,8 @@ pub struct MemoryFilter {
     pub kind: Option<MemoryKind>,
     pub origin: Option<MemoryOrigin>,
     pub conversation: Option<ConversationId>,
+    /// Only those that were made from this message.
+    pub source_message: Option<MessageId>,
     pub is_pinned: Option<bool>,
 }
 
@@ -232,6 +235,9 @@ fn select_matching(space: SpaceId, filter: &MemoryFilter) -> Select<Entity> {
     }
     if let Some(it) = filter.conversation {
         found = found.filter(Column::ConversationId.eq(it));
+    }
+    if let Some(it) = filter.source_message {
+        found = found.filter(Column::Id.in_subquery(memory_source::made_from(it)));
     }
     if let Some(it) = filter.is_pinned {
         found = found.filter(Column::IsPinned.eq(it));

@@ -2,6 +2,7 @@
 
 use base::ids::{MemoryId, MessageId};
 use sea_orm::entity::prelude::*;
+use sea_orm::sea_query::{Expr, ExprTrait, Query, SelectStatement};
 
 #[derive(Clone, Debug, PartialEq, DeriveEntityModel)]
 #[sea_orm(table_name = "memory_sources")]
@@ -16,3 +17,12 @@ pub struct Model {
 pub enum Relation {}
 
 impl ActiveModelBehavior for ActiveModel {}
+
+/// Selects the ids of the memories that were made from this message.
+pub fn made_from(message: MessageId) -> SelectStatement {
+    Query::select()
+        .column(Column::MemoryId)
+        .from(Entity)
+        .and_where(Expr::col(Column::MessageId).eq(message))
+        .to_owned()
+}

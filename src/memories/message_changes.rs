@@ -5,7 +5,7 @@ use std::collections::HashSet;
 
 use base::clock::Timestamp;
 use base::ids::{MemoryId, MessageId, SpaceId};
-use sea_orm::sea_query::{Expr, ExprTrait, Query, SelectStatement};
+use sea_orm::sea_query::{Expr, ExprTrait, Query};
 use sea_orm::{ColumnTrait, ConnectionTrait, DbErr, EntityTrait, QueryFilter, QuerySelect};
 
 use crate::conversations::message;
@@ -40,7 +40,7 @@ pub async fn apply(
 ) -> Result<Option<(i64, i64)>, DbErr> {
     let made = Entity::find()
         .filter(Column::SpaceId.eq(space))
-        .filter(Column::Id.in_subquery(made_from(message)))
+        .filter(Column::Id.in_subquery(memory_source::made_from(message)))
         .all(tx)
         .await?;
     if made.is_empty() {
@@ -90,7 +90,7 @@ async fn list_shared(
         .select_only()
         .column(memory_source::Column::MemoryId)
         .filter(memory_source::Column::MessageId.ne(message))
-        .filter(memory_source::Column::MemoryId.in_subquery(made_from(message)))
+        .filter(memory_source::Column::MemoryId.in_subquery(memory_source::made_from(message)))
         .into_tuple()
         .all(tx)
         .await?;
@@ -102,15 +102,6 @@ fn seqs_of<'a>(made: impl Iterator<Item = &'a Model> + Clone) -> Option<(i64, i6
     let from = made.clone().filter_map(|it| it.source_from_seq).min()?;
     let to = made.filter_map(|it| it.source_to_seq).max()?;
     Some((from, to))
-}
-
-/// Selects the memories with this source.
-fn made_from(message: MessageId) -> SelectStatement {
-    Query::select()
-        .column(memory_source::Column::MemoryId)
-        .from(memory_source::Entity)
-        .and_where(Expr::col(memory_source::Column::MessageId).eq(message))
-        .to_owned()
 }
 
 fn ids(made: &[Model], is_affected: impl Fn(&Model) -> bool) -> Vec<MemoryId> {

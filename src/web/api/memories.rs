@@ -3,7 +3,7 @@
 
 use actix_web::web::{Data, Json, Path, Query};
 use actix_web::{HttpRequest, HttpResponse};
-use base::ids::{ConversationId, MembershipId, MemoryId, RunId, SpaceId};
+use base::ids::{ConversationId, MembershipId, MemoryId, MessageId, RunId, SpaceId};
 use serde::Deserialize;
 use serde_json::json;
 use utoipa::IntoParams;
@@ -63,6 +63,9 @@ pub struct MemoryQuery {
     /// Only what was learned in this conversation.
     #[param(inline)]
     pub conversation_id: Option<ConversationId>,
+    /// Only what was learned from this message, alone or with others.
+    #[param(inline)]
+    pub source_message_id: Option<MessageId>,
     pub pinned: Option<bool>,
 }
 
@@ -73,6 +76,7 @@ impl MemoryQuery {
             ("membership_id", self.membership_id.map(|it| it.0)),
             ("about", self.about.map(|it| it.0)),
             ("conversation_id", self.conversation_id.map(|it| it.0)),
+            ("source_message_id", self.source_message_id.map(|it| it.0)),
         ];
         match ids.iter().find(|(_, id)| id.is_some_and(|it| it < 1)) {
             Some((name, _)) => Err(ApiError::invalid_value(name, "Must be at least 1.")),
@@ -111,6 +115,7 @@ pub async fn list(
         kind: query.kind,
         origin: query.origin,
         conversation: query.conversation_id,
+        source_message: query.source_message_id,
         is_pinned: query.pinned,
     };
     let text = pagination::parse_text(request.query_string(), "q")?;
@@ -254,8 +259,8 @@ pub async fn delete(
     Ok(HttpResponse::NoContent().finish())
 }
 
-/// Forgets what is about a member, was learned in a conversation, or everything. It is in no table
-/// afterwards.
+/// Forgets what is about a member or was learned from its messages, what was learned in a conversation,
+/// or everything. It is in no table afterwards.
 #[utoipa::path(
     post,
     path = "/api/spaces/{space_id}/memories/forget",
