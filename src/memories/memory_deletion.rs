@@ -5,12 +5,13 @@
 
 use base::clock::Timestamp;
 use base::ids::{ConversationId, MembershipId, MemoryId, SpaceId};
-use sea_orm::sea_query::{Expr, ExprTrait};
+use sea_orm::sea_query::{Expr, ExprTrait, Query, SelectStatement};
 use sea_orm::{
     ColumnTrait, ConnectionTrait, DbErr, EntityTrait, PaginatorTrait, QueryFilter, QuerySelect,
     Select,
 };
 
+use crate::conversations::message;
 use crate::db::connect::Db;
 use crate::memories::memory::{Column, Entity};
 use crate::memories::summaries::summary_deletion;
@@ -25,7 +26,7 @@ const MAX_IDS: usize = 1_000;
 #[derive(Clone, Copy, Debug)]
 pub enum DeletionScope {
     Memory(MemoryId),
-    /// Those about a member, and its own.
+    /// Those about a member, its own, and those that were made from its messages.
     Member(MembershipId),
     Conversation(ConversationId),
     All,
@@ -172,11 +173,27 @@ fn select_in_scope(space: SpaceId, scope: DeletionScope) -> Select<Entity> {
         DeletionScope::Memory(id) => memory::select_for_space(space).filter(Column::Id.eq(id)),
         DeletionScope::Member(id) => {
             let is_own = Column::SpaceMembershipId.eq(id);
-            all.filter(Column::AboutMembershipId.eq(id).or(is_own))
+            let is_said = Column::Id.in_subquery(made_from_messages_of(id));
+            all.filter(Column::AboutMembershipId.eq(id).or(is_own).or(is_said))
         }
         DeletionScope::Conversation(id) => all.filter(Column::ConversationId.eq(id)),
         DeletionScope::All => all,
     }
+}
+
+/// Selects the ids of the memories of which a message of this member is a source.
+fn made_from_messages_of(member: MembershipId) -> SelectStatement {
+    let source = |column| (memory_source::Entity, column);
+    Query::select()
+        .column(source(memory_source::Column::MemoryId))
+        .from(memory_source::Entity)
+        .inner_join(
+            message::Entity,
+            Expr::col((message::Entity, message::Column::Id))
+                .equals(source(memory_source::Column::MessageId)),
+        )
+        .and_where(Expr::col((message::Entity, message::Column::SpaceMembershipId)).eq(member))
+        .to_owned()
 }
 
 /// Marks memories as deleted.

@@ -63,7 +63,7 @@ where
 #[serde(deny_unknown_fields)]
 #[schema(as = Forget)]
 pub struct ForgetMemories {
-    /// Everything that is about this member or belongs to it.
+    /// Everything that is about this member, belongs to it, or was learned from its messages.
     pub about_membership_id: Option<MembershipId>,
     /// Everything that was learned in this conversation.
     pub conversation_id: Option<ConversationId>,

@@ -27,6 +27,7 @@ pub mod member_models;
 pub mod membership_updates;
 pub mod memberships;
 pub mod memories;
+pub mod memory_audit;
 pub mod memory_embedding_failures;
 pub mod memory_embeddings;
 pub mod memory_learning;
