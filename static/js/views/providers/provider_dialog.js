@@ -8,6 +8,7 @@ import { button, submitButton } from "../components/button.js"
 import { openDialog } from "../components/dialog.js"
 import { explain } from "../components/error_messages.js"
 import { field, form, input, select } from "../components/form.js"
+import EmbeddingFields from "./embedding_fields.js"
 import LocalServersView from "./local_servers.js"
 
 const EFFORTS = ["usual", "off", "low", "medium", "high"]
@@ -50,6 +51,7 @@ class ProviderForm {
   #key
   #model
   #effort
+  #embedding
   #list = el("datalist", { id: "provider-models" })
   #outcome = el("div", { role: "status" })
   nodes
@@ -110,6 +112,7 @@ class ProviderForm {
       hint: t("provider.reasoning_hint"),
       control: select(efforts, this.#settings.reasoning ?? "usual"),
     })
+    this.#embedding = new EmbeddingFields(this.#settings)
   }
 
   #form() {
@@ -122,7 +125,7 @@ class ProviderForm {
     })
     const save = submitButton(t("provider.use"))
     return form({
-      fields: { kind: this.#kind, base_url: this.#url, api_key: this.#key, model: this.#model },
+      fields: this.#fields,
       submit: () => this.#use(),
       children: [
         this.#kind.node,
@@ -131,10 +134,16 @@ class ProviderForm {
         this.#model.node,
         this.#list,
         this.#effort.node,
+        this.#embedding.node,
         this.#outcome,
         el("div", { class: "form__actions" }, test, save),
       ],
     })
+  }
+
+  get #fields() {
+    const own = { kind: this.#kind, base_url: this.#url, api_key: this.#key, model: this.#model }
+    return { ...own, ...this.#embedding.byName }
   }
 
   #showKind() {
@@ -143,6 +152,7 @@ class ProviderForm {
     const hint = defaultUrl ? t("provider.url_hint_usual", { url: defaultUrl }) : t("provider.url_hint")
     this.#url.node.querySelector(".field__hint").textContent = hint
     this.#localServers.mark(this.#address())
+    this.#embedding.showKind(this.#kind.control.value)
   }
 
   #dropKey() {
@@ -181,6 +191,7 @@ class ProviderForm {
   async #save() {
     const { kind, base_url: baseUrl } = this.#address()
     if (baseUrl === "" && kindOf(kind).defaultUrl === null) return this.#requireField(this.#url)
+    if (!this.#embedding.requireNumbers()) return false
     if (this.#key.control.value !== "") this.#typedKey = this.#key.control.value
     const model = this.#model.control.value.trim() || this.#modelBefore
     const provider = await this.#parts.providers.save(this.#id, {
@@ -201,7 +212,7 @@ class ProviderForm {
 
   // Keeps all other settings.
   #chosenSettings() {
-    const { reasoning: _, ...settings } = this.#settings
+    const { reasoning: _, ...settings } = this.#embedding.applyTo(this.#settings)
     const effort = this.#effort.control.value
     return effort === "usual" ? settings : { ...settings, reasoning: effort }
   }
@@ -213,7 +224,7 @@ class ProviderForm {
   }
 
   #clearErrors() {
-    for (const it of [this.#kind, this.#url, this.#key, this.#model]) it.showError("")
+    for (const it of Object.values(this.#fields)) it.showError("")
   }
 
   async #loadModels() {
