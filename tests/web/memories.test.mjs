@@ -2,7 +2,7 @@
 import assert from "node:assert/strict"
 import test from "node:test"
 import MemoryActions from "../../static/js/actions/memories.js"
-import { changesOf, choosableKinds, hasSource, isTextConflict, valuesOf } from "../../static/js/models/memories/memory.js"
+import { changesOf, choosableKinds, isTextConflict, sourcesOf, valuesOf } from "../../static/js/models/memories/memory.js"
 import MemoryList from "../../static/js/models/memories/memory_list.js"
 import { aboutChoices, forgettable, mayChangeAbout, mayLearnNow } from "../../static/js/models/memories/memory_rights.js"
 import { bestScore, readRecallReasons, splitRecalled } from "../../static/js/models/memories/recall_reason.js"
@@ -72,9 +72,12 @@ test("two changes conflict only if both are of the text and differ", () => {
   assert.equal(isTextConflict(seen, memory({ pinned: true }), { content: "Ann has two dogs." }), false)
 })
 
-test("a memory that a person wrote has no source", () => {
-  assert.equal(hasSource(memory()), true)
-  assert.equal(hasSource(memory({ conversation_id: null, source_from_seq: null })), false)
+test("the sources of a memory are its first and its last message, and one that a person wrote has none", () => {
+  const seqsOf = (fields) => sourcesOf(memory(fields)).map((it) => [it.seq, it.memory.source_from_seq])
+
+  assert.deepEqual(seqsOf({}), [[4, 4], [6, 6]])
+  assert.deepEqual(seqsOf({ source_to_seq: 4 }), [[4, 4]])
+  assert.deepEqual(seqsOf({ conversation_id: null, source_from_seq: null }), [])
 })
 
 test("pages are added once each, and the cursor ends with the last page", () => {

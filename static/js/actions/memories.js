@@ -4,6 +4,8 @@ import { isTextConflict } from "../models/memories/memory.js"
 import { withMemorySettings } from "../models/memories/memory_settings.js"
 
 const PAGE = 30
+// More than a message can have: a model returns at most ten for several messages.
+const MOST_OF_A_MESSAGE = 100
 // How often a change is sent again because others have changed other fields meanwhile.
 const MAX_ATTEMPTS = 3
 
@@ -16,9 +18,14 @@ export default class MemoryActions {
     this.#store = store
   }
 
-  // `filter` is `{ q, membership_id, kind }`; `cursor` is that of the previous page.
+  // `filter` has the names of the API; `cursor` is that of the previous page.
   list(spaceId, filter, cursor = null) {
     return this.#api.memories(spaceId, { ...filter, before: cursor, limit: PAGE })
+  }
+
+  // Returns a page of the memories that were made from a message.
+  learnedFrom(spaceId, messageId) {
+    return this.#api.memories(spaceId, { source_message_id: messageId, limit: MOST_OF_A_MESSAGE })
   }
 
   create(spaceId, fields) {

@@ -64,6 +64,7 @@ export const connectModel = dialogOnDemand(providers, "connectModel")
 export const changeModel = dialogOnDemand(providers, "changeModel")
 export const openSummariesDialog = dialogOnDemand(() => import("./summaries/summaries_dialog.js"), "openSummariesDialog")
 export const openMemoryImport = dialogOnDemand(() => import("./memories/memory_import.js"), "openMemoryImport")
+export const openLearnedDialog = dialogOnDemand(() => import("./memories/learned_dialog.js"), "openLearnedDialog")
 export const openPruneDialog = dialogOnDemand(() => import("./memories/prune_dialog.js"), "openPruneDialog")
 export const openRoundDialog = dialogOnDemand(() => import("./queue/round_dialog.js"), "openRoundDialog")
 

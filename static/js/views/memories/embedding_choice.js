@@ -2,11 +2,11 @@
 // memories are embedded.
 import { el, icon, replace } from "../../base/dom.js"
 import { t } from "../../base/i18n.js"
-import { shortTime } from "../../base/time.js"
 import { canEmbed } from "../../models/providers/provider_kinds.js"
 import { button } from "../components/button.js"
 import { explain } from "../components/error_messages.js"
 import { field, input, select } from "../components/form.js"
+import { embeddingTexts } from "./memory_state.js"
 
 export default class EmbeddingChoice {
   #parts
@@ -104,16 +104,6 @@ export default class EmbeddingChoice {
   // An error is ignored: the settings can be changed without the state.
   async #showState() {
     const state = await this.#parts.memories.state(this.#spaceId).catch(() => null)
-    if (state) this.#state.textContent = stateTexts(state.embedding).join(" ")
+    if (state) this.#state.textContent = embeddingTexts(state.embedding).join(" ")
   }
-}
-
-function stateTexts({ provider_id: providerId, model, embedded, total, breaker_until: until, degraded, error }) {
-  const name = providerId === null ? t("memory_settings.embedding_local") : model
-  return [
-    t("memory_settings.embedding_state", { model: name, n: embedded, m: total }),
-    until !== null && t("memory_settings.embedding_breaker", { at: shortTime(until) }),
-    degraded && until === null && t("memory_settings.embedding_paused"),
-    error !== null && t("memory_settings.embedding_error", { error }),
-  ].filter(Boolean)
 }

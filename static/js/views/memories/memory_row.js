@@ -1,12 +1,13 @@
 // One memory of the list, with its actions.
 import { bdi, el, icon, replace } from "../../base/dom.js"
 import { t } from "../../base/i18n.js"
-import { hasSource } from "../../models/memories/memory.js"
+import { sourcesOf } from "../../models/memories/memory.js"
 import { iconButton } from "../components/button.js"
 import { paths } from "../../router.js"
 import { historyOf, reasonOf, subjectOf } from "./memory_text.js"
 
-// `acts` are `edit`, `pin`, `remove` and `openSource`; each takes the memory.
+// `acts` are `edit`, `pin`, `remove` and, unless the source is shown already, `openSource`; each takes
+// the memory.
 export function createMemoryRow() {
   return el("li", { class: "memory", tabindex: "-1" })
 }
@@ -41,7 +42,7 @@ function buttonsOf(memory, { mayChange, acts, describedBy }) {
     iconButton(look, label, { "data-act": name, "aria-describedby": describedBy, click: () => acts[name](memory) })
   const pinLabel = memory.pinned ? t("memory.unpin") : t("memory.pin")
   const nodes = [
-    hasSource(memory) && sourceLink(memory, { act: acts.openSource, describedBy }),
+    acts.openSource && sourceLinks(memory, { act: acts.openSource, describedBy }),
     mayChange && [
       act("edit", t("memory.edit"), "edit"),
       act("pin", pinLabel, "pin"),
@@ -51,12 +52,16 @@ function buttonsOf(memory, { mayChange, acts, describedBy }) {
   return nodes.length > 0 && el("div", { class: "memory__buttons" }, nodes)
 }
 
-// The message is looked up when the link is followed; until then it leads to the conversation.
-export function sourceLink(memory, { act, describedBy = null }) {
-  const click = (event) => {
-    event.preventDefault()
-    act(memory)
-  }
-  const props = { class: "memory__source", "data-act": "source", "aria-describedby": describedBy, on: { click } }
-  return el("a", { href: paths.conversation(memory.conversation_id), ...props }, t("memory.source"))
+// Returns links to the messages of which a memory was made; null without any. A message is looked up when
+// its link is followed; until then it leads to the conversation.
+export function sourceLinks(memory, { act, describedBy = null }) {
+  const links = sourcesOf(memory).map(({ seq, memory: source }) => {
+    const click = (event) => {
+      event.preventDefault()
+      act(source)
+    }
+    const props = { class: "memory__source", "data-act": `source-${seq}`, "aria-describedby": describedBy, on: { click } }
+    return el("a", { href: paths.conversation(memory.conversation_id), ...props }, t("memory.source", { n: seq }))
+  })
+  return links.length > 0 ? el("div", { class: "memory__sources" }, links) : null
 }

@@ -14,6 +14,8 @@ import { openEditMemoryDialog, openNewMemoryDialog } from "./memory_dialog.js"
 import MemoryFilters from "./memory_filters.js"
 import { createMemoryRow, fillMemoryRow } from "./memory_row.js"
 import { openSource } from "./memory_source.js"
+import { stateTexts } from "./memory_state.js"
+import { deleteWords } from "./memory_text.js"
 
 export default class MemoryTab {
   #root
@@ -23,6 +25,7 @@ export default class MemoryTab {
   #notice = el("p", { class: "field__hint", hidden: true })
   #failed = el("p", { class: "field__hint", role: "status", hidden: true })
   #buttons = el("div", { class: "member__buttons" })
+  #state = el("p", { class: "field__hint", "data-part": "memory-state" })
   #status = el("p", { class: "member__note", role: "status" })
   #list = el("ul", { class: "memory-list" })
   #more = button(t("memory.more"), { look: "small quiet wide", hidden: true, click: () => this.#loadMore() })
@@ -58,6 +61,7 @@ export default class MemoryTab {
         this.#failed,
         this.#buttons,
         this.#filters.node,
+        this.#state,
         this.#status,
         this.#list,
         this.#more,
@@ -79,7 +83,7 @@ export default class MemoryTab {
     const { store } = this.#parts
     const space = store.openSpace
     if (!space) return
-    this.#filters.showMembers(store.openRoster.characters, store.myMembership)
+    this.#filters.showSpace(store)
     this.#showHead(space)
     if (this.#isLoaded) this.#show()
     if (this.#spaceId === space.id) return
@@ -136,6 +140,7 @@ export default class MemoryTab {
   }
 
   async #load() {
+    this.#showState()
     const page = await this.#read(null)
     if (!page) return
     this.#memories.reset(page)
@@ -151,6 +156,13 @@ export default class MemoryTab {
     const n = state?.tasks.failed ?? 0
     this.#failed.hidden = n === 0
     this.#failed.textContent = n === 0 ? "" : t("memory.n_failed", { n })
+  }
+
+  // An error is ignored: the list can be used without the state.
+  async #showState() {
+    const spaceId = this.#spaceId
+    const state = await this.#parts.memories.state(spaceId).catch(() => null)
+    if (state && spaceId === this.#spaceId) this.#state.textContent = stateTexts(state).join(" ")
   }
 
   // Moves the focus to the first added memory if there are no more.
@@ -211,8 +223,7 @@ export default class MemoryTab {
   }
 
   async #remove(memory) {
-    const words = { title: t("memory.delete_title"), text: t("memory.delete_text"), action: t("delete") }
-    if (!(await confirm(words))) return
+    if (!(await confirm(deleteWords()))) return
     try {
       await this.#parts.memories.remove(memory)
     } catch (error) {

@@ -8,6 +8,11 @@ export function nameOf({ openRoster: roster }, id) {
   return roster.nameOf(id) ?? t("message.unknown_author")
 }
 
+// Returns the words of the question before a memory is deleted.
+export function deleteWords() {
+  return { title: t("memory.delete_title"), text: t("memory.delete_text"), action: t("delete") }
+}
+
 // Returns its kind, whose it is and about whom.
 export function subjectOf(store, memory) {
   const { membership_id: ownerId, about_membership_id: aboutId } = memory

@@ -9,7 +9,7 @@ import { may } from "../../models/members/rights.js"
 import { mayComeFromRun } from "../../models/message/swipes.js"
 import { iconButton } from "../components/button.js"
 import MessageEditor from "./message_editor.js"
-import { showPromptOfMessage } from "../on_demand.js"
+import { openLearnedDialog, showPromptOfMessage } from "../on_demand.js"
 import { UNDO_MS } from "../components/toast.js"
 
 export default class MessageTools {
@@ -135,6 +135,7 @@ export default class MessageTools {
           label: t("prompt.of_run"),
           run: (it) => showPromptOfMessage(this.#parts, it),
         },
+      { icon: "memory", label: t("memory.learned_title"), run: (it) => openLearnedDialog(this.#parts, it) },
       this.#mayDelete(message) && {
         icon: isExcluded ? "eye" : "eye-off",
         label: isExcluded ? t("tools.include") : t("tools.exclude"),

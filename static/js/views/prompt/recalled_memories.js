@@ -2,10 +2,9 @@
 import { bdi, el, replace } from "../../base/dom.js"
 import { t } from "../../base/i18n.js"
 import { hundredths } from "../../base/numbers.js"
-import { hasSource } from "../../models/memories/memory.js"
 import { bestScore, splitRecalled } from "../../models/memories/recall_reason.js"
 import { explain } from "../components/error_messages.js"
-import { sourceLink } from "../memories/memory_row.js"
+import { sourceLinks } from "../memories/memory_row.js"
 import { reasonOf } from "../memories/memory_text.js"
 
 // Returns a section that loads them. `openSource(memory)` opens the source of one.
@@ -57,7 +56,7 @@ function row({ memory, because, ...scores }, openSource) {
     content,
     reason && el("p", { class: "memory__facts" }, bdi(reason)),
     el("p", { class: "memory__facts" }, scoresOf(scores)),
-    memory && hasSource(memory) && el("div", { class: "memory__buttons" }, sourceLink(memory, { act: openSource })),
+    memory && sourceLinks(memory, { act: openSource }),
   )
 }
 

@@ -1,0 +1,24 @@
+// Texts about the memories of a space: how many there are, how many are embedded and by what, whether
+// the provider works, and the tasks in the background.
+import { t } from "../../base/i18n.js"
+import { shortTime } from "../../base/time.js"
+
+// Returns the texts about the embedding model.
+export function embeddingTexts({ provider_id: providerId, model, embedded, total, ...state }) {
+  const { breaker_until: until, degraded, error } = state
+  const name = providerId === null ? t("memory_settings.embedding_local") : model
+  return [
+    t("memory_settings.embedding_state", { model: name, n: embedded, m: total }),
+    until !== null && t("memory_settings.embedding_breaker", { at: shortTime(until) }),
+    degraded && until === null && t("memory_settings.embedding_paused"),
+    error !== null && t("memory_settings.embedding_error", { error }),
+  ].filter(Boolean)
+}
+
+// Returns the texts about the space.
+export function stateTexts({ embedding, tasks }) {
+  return [
+    ...embeddingTexts(embedding),
+    tasks.queued > 0 && t("memory.tasks_queued", { n: tasks.queued }),
+  ].filter(Boolean)
+}
