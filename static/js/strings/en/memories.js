@@ -165,5 +165,7 @@ export default {
   "prompt.recalled": "Recalled memories",
   "prompt.recalled_none": "No memory was recalled.",
   "prompt.recalled_close": "Close, but not recalled",
+  "prompt.below_threshold": "Not recalled: the score is below the threshold.",
+  "prompt.over_budget": "Not recalled: the prompt has its maximum of memories.",
   "prompt.memory_deleted": "This memory was deleted.",
 }

@@ -158,5 +158,7 @@ export default {
   "prompt.recalled": "召回的记忆",
   "prompt.recalled_none": "没有召回记忆。",
   "prompt.recalled_close": "相近但未召回",
+  "prompt.below_threshold": "未召回：得分低于阈值。",
+  "prompt.over_budget": "未召回：提示词中的记忆已达上限。",
   "prompt.memory_deleted": "这条记忆已删除。",
 }

@@ -2,13 +2,15 @@
 import { bdi, el, replace } from "../../base/dom.js"
 import { t } from "../../base/i18n.js"
 import { hundredths } from "../../base/numbers.js"
+import { readMemorySettings } from "../../models/memories/memory_settings.js"
 import { bestScore, splitRecalled } from "../../models/memories/recall_reason.js"
 import { explain } from "../components/error_messages.js"
 import { sourceLinks } from "../memories/memory_row.js"
 import { reasonOf } from "../memories/memory_text.js"
 
 // Returns a section that loads them. `openSource(memory)` opens the source of one.
-export function recalledMemories({ memories }, runId, openSource) {
+export function recalledMemories({ memories, store }, runId, openSource) {
+  const { threshold } = readMemorySettings(store.openSpace?.settings)
   const section = el("section", { "aria-busy": "true" }, title(t("prompt.recalled")), note(t("loading")))
   load()
   return section
@@ -20,7 +22,7 @@ export function recalledMemories({ memories }, runId, openSource) {
         section,
         title(t("prompt.recalled")),
         recalled.length > 0 ? rows(recalled, openSource) : note(t("prompt.recalled_none")),
-        close.length > 0 && [title(t("prompt.recalled_close")), rows(close, openSource)],
+        close.length > 0 && [title(t("prompt.recalled_close")), rows(close, openSource, threshold)],
       )
     } catch (error) {
       replace(section, title(t("prompt.recalled")), note(explain(error)))
@@ -37,15 +39,16 @@ function note(text) {
   return el("p", { class: "field__hint" }, text)
 }
 
-function rows(all, openSource) {
+// `threshold`: that of the space, if the memories were not recalled.
+function rows(all, openSource, threshold = null) {
   return el(
     "ul",
     { class: "memory-list" },
-    all.map((it) => row(it, openSource)),
+    all.map((it) => row(it, openSource, threshold)),
   )
 }
 
-function row({ memory, because, ...scores }, openSource) {
+function row({ memory, because, ...scores }, openSource, threshold) {
   const content = memory
     ? el("p", { class: "memory__content", dir: "auto" }, memory.content)
     : el("p", { class: "memory__content soft" }, t("prompt.memory_deleted"))
@@ -56,8 +59,14 @@ function row({ memory, because, ...scores }, openSource) {
     content,
     reason && el("p", { class: "memory__facts" }, bdi(reason)),
     el("p", { class: "memory__facts" }, scoresOf(scores)),
+    threshold !== null && el("p", { class: "memory__facts" }, omissionOf(scores, threshold)),
     memory && sourceLinks(memory, { act: openSource }),
   )
+}
+
+// The settings may have changed since the prompt was sent.
+function omissionOf(scores, threshold) {
+  return bestScore(scores) < threshold ? t("prompt.below_threshold") : t("prompt.over_budget")
 }
 
 function scoresOf(scores) {
