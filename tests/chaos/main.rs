@@ -7,6 +7,7 @@
 #![allow(clippy::unwrap_used)]
 
 mod checks;
+mod facts;
 mod fault_injectors;
 mod model;
 mod node;

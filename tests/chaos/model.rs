@@ -9,6 +9,7 @@ use rand::rngs::ChaCha8Rng;
 use rand::{RngExt, SeedableRng};
 use serde_json::json;
 
+use crate::facts;
 use crate::support::fake_provider::fault;
 use crate::support::fake_provider::script::{ResponseScript, text_event};
 use crate::support::fake_provider::server::FakeProvider;
@@ -25,6 +26,7 @@ pub struct Model {
 #[derive(Default)]
 struct RepliesSent {
     texts: Vec<String>,
+    n_extractions: usize,
     n_faults: usize,
 }
 
@@ -36,11 +38,16 @@ impl Model {
         let mut rng = ChaCha8Rng::seed_from_u64(seed);
         let mut n = 0;
         let note = Arc::clone(&sent);
-        upstream.answer_with(move |_| {
+        upstream.answer_with(move |request| {
             n += 1;
+            let extraction = facts::extraction(request, n);
+            note.lock().n_extractions += usize::from(extraction.is_some());
             if rng.random_range(0..100) < FAULT_PERCENT {
                 note.lock().n_faults += 1;
                 return faulty_response(&mut rng, n);
+            }
+            if let Some(script) = extraction {
+                return script;
             }
             let text = reply(&mut rng, n);
             note.lock().texts.push(text.clone());
@@ -52,6 +59,11 @@ impl Model {
     /// Returns every text that it was scripted to send completely.
     pub fn sent_texts(&self) -> Vec<String> {
         self.sent.lock().texts.clone()
+    }
+
+    /// Returns the number of requests for replies.
+    pub fn n_calls(&self) -> usize {
+        self.upstream.n_requests() - self.sent.lock().n_extractions
     }
 
     /// Returns the number of faulty responses.

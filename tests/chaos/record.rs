@@ -265,6 +265,19 @@ pub struct DatabaseSample {
     pub counts: Vec<(i64, i64, i64)>,
 }
 
+/// A posted sentence about a person in the end.
+#[derive(Clone, Debug, Default)]
+pub struct StoredFact {
+    pub key: String,
+    /// Whether a node confirmed that its message is stored.
+    pub is_acknowledged: bool,
+    /// Its message is neither hidden nor edited.
+    pub is_shown: bool,
+    pub n_memories: usize,
+    /// How many of them the model made; the others are the message as it is.
+    pub n_extracted: usize,
+}
+
 /// The settings of one conversation.
 #[derive(Clone, Debug, Default)]
 pub struct Rules {
@@ -297,7 +310,9 @@ pub struct Evidence {
     pub heads: BTreeMap<i64, (i64, i64)>,
     /// Messages whose text equals none of their swipes.
     pub wrong_texts: Vec<i64>,
-    /// Requests that reached the model.
+    /// The sentences about people that were posted.
+    pub stored_facts: Vec<StoredFact>,
+    /// Requests that reached the model, except those of the memory.
     pub n_calls: usize,
     /// How many of them got a faulty response.
     pub n_faulty: usize,

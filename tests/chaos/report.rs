@@ -5,8 +5,8 @@ use std::fmt;
 
 use crate::checks::check::Check;
 use crate::checks::{
-    canceled_streams, copilot, message_versions, progress, replies, runs, sockets, streams, texts,
-    timelines, versions,
+    canceled_streams, copilot, memories, message_versions, progress, replies, runs, sockets,
+    streams, texts, timelines, versions,
 };
 use crate::cpu_starvation;
 use crate::cpu_starvation::STARVED;
@@ -59,6 +59,9 @@ const CHECKS: &[fn(&Evidence) -> Check] = &[
     versions::a_branch_begins_with_what_was_there,
     versions::promised_texts_exist,
     sockets::a_suggestion_reaches_one_user,
+    memories::no_fact_is_lost,
+    memories::no_fact_is_learned_twice,
+    memories::a_hidden_fact_is_forgotten,
     nothing_panics,
 ];
 
@@ -73,6 +76,8 @@ pub struct Report {
     n_acknowledged: usize,
     n_faulty: usize,
     n_succeeded: usize,
+    n_facts: usize,
+    n_extracted: usize,
     starved: String,
     checks: Vec<Check>,
 }
@@ -99,6 +104,8 @@ impl Report {
             n_acknowledged: acknowledged.count(),
             n_faulty: evidence.n_faulty,
             n_succeeded: succeeded.count(),
+            n_facts: evidence.stored_facts.len(),
+            n_extracted: evidence.stored_facts.iter().map(|it| it.n_extracted).sum(),
             starved: cpu_starvation::describe(evidence),
             checks: CHECKS.iter().map(|check| check(evidence)).collect(),
         }
@@ -131,6 +138,14 @@ impl fmt::Display for Report {
             f,
             "replies {}, faulty responses of the model {}",
             self.n_succeeded, self.n_faulty
+        )?;
+        writeln!(
+            f,
+            "sentences to remember {}, {} of them by the model, lost {}, doubled {}",
+            self.n_facts,
+            self.n_extracted,
+            self.broken("M1"),
+            self.broken("M2"),
         )?;
         writeln!(f, "{}", self.starved)?;
         for (kind, (n, healed)) in &self.kinds {

@@ -19,15 +19,19 @@ use crate::record::{DatabaseSample, Evidence};
 use crate::redis_faults::Redis;
 use crate::settings::Settings;
 use crate::spaces::Population;
+use crate::support::database_facts::DatabaseFacts;
 use crate::support::http_client::http_client;
 use crate::support::small_disk::SmallDisk;
 use crate::support::test_postgres::Postgres;
 use crate::tabs::Tab;
 use crate::user_actions::{ActionLog, SimulatedUser, rng_for};
-use crate::{cpu_starvation, fault_injectors, settings, silent_clients, spaces, triggers};
+use crate::{cpu_starvation, facts, fault_injectors, settings, silent_clients, spaces, triggers};
 
 /// The limit for pending runs after the last fault is reverted.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(90);
+/// The limit for tasks of the memory after that. A node polls every 5 seconds and executes one task of
+/// each space at a time, whose calls of the faulty model may time out.
+const LEARNED_TIMEOUT: Duration = Duration::from_secs(180);
 /// The limit for tabs to show what is stored.
 const CONVERGENCE_TIMEOUT: Duration = Duration::from_secs(10);
 
@@ -74,6 +78,8 @@ pub async fn run(settings: &Settings) -> Evidence {
         urls,
     ));
     wait_until_idle(&targets).await;
+    let mut stored = connect(&targets).await;
+    wait_until_learned(&mut stored).await;
     let mut evidence = Evidence::default();
     triggers::read(&targets.postgres.url(), &mut evidence)
         .await
@@ -88,6 +94,7 @@ pub async fn run(settings: &Settings) -> Evidence {
     watching.iter().for_each(|it| it.abort());
 
     let actions = std::mem::take(&mut *actions.lock());
+    evidence.stored_facts = facts::read(&mut stored, &actions.posts).await;
     evidence.posts = actions.posts;
     evidence.read_backs = actions.read_backs;
     evidence.stops = actions.stops;
@@ -97,7 +104,7 @@ pub async fn run(settings: &Settings) -> Evidence {
     evidence.faults = done.lock().clone();
     evidence.samples = std::mem::take(&mut *samples.lock());
     evidence.client_logs = tabs.iter().flat_map(|it| it.client_logs()).collect();
-    evidence.n_calls = model.upstream.n_requests();
+    evidence.n_calls = model.n_calls();
     evidence.n_faulty = model.n_faults();
     evidence.sent_texts = model.sent_texts();
     evidence.panics = targets.nodes.iter().flat_map(|it| it.panics()).collect();
@@ -251,6 +258,29 @@ async fn wait_until_idle(targets: &SharedFaults) {
     }
     let stuck = triggers::stuck(&targets.postgres.url()).await;
     eprintln!("stuck: {:#?}", stuck.unwrap_or_default());
+}
+
+async fn connect(targets: &SharedFaults) -> DatabaseFacts {
+    let connection = PgConnection::connect(&targets.postgres.url()).await;
+    DatabaseFacts::Postgres(Box::new(
+        connection.expect("the database is available again"),
+    ))
+}
+
+/// Waits until no messages are left to learn from. The checks report what was not learned.
+pub async fn wait_until_learned(stored: &mut DatabaseFacts) {
+    let end = Instant::now() + LEARNED_TIMEOUT;
+    loop {
+        let n = facts::hasten(stored).await;
+        if n == 0 {
+            return;
+        }
+        if Instant::now() > end {
+            eprintln!("{n} tasks of the memory are left");
+            return;
+        }
+        sleep(Duration::from_millis(500)).await;
+    }
 }
 
 /// Waits until each tab shows what is stored; returns those that do not in time.

@@ -14,7 +14,7 @@ use tokio::time::{Instant, sleep};
 use crate::fault_injectors::FaultLog;
 use crate::model::Model;
 use crate::node::Node;
-use crate::record::Post;
+use crate::record::{Post, StoredFact};
 use crate::settings::Settings;
 use crate::sqlite_faults::SqliteFaults;
 use crate::support::backends::TestDatabase;
@@ -24,7 +24,7 @@ use crate::support::small_disk::SmallDisk;
 use crate::support::{invariants, transitions};
 use crate::tabs::Tab;
 use crate::user_actions::{ActionLog, SimulatedUser, rng_for};
-use crate::{settings, spaces, sqlite_faults};
+use crate::{facts, run_phases, settings, spaces, sqlite_faults};
 
 /// The limit for pending runs after the last fault is reverted.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(90);
@@ -33,6 +33,8 @@ const IDLE_TIMEOUT: Duration = Duration::from_secs(90);
 pub struct Verdict {
     kinds: BTreeMap<String, (usize, usize)>,
     n_acknowledged: usize,
+    n_facts: usize,
+    n_extracted: usize,
     lost: Vec<String>,
     doubled: Vec<String>,
     stuck: Vec<String>,
@@ -61,6 +63,11 @@ impl fmt::Display for Verdict {
             self.lost.len(),
             self.doubled.len(),
             self.stuck.len(),
+        )?;
+        writeln!(
+            f,
+            "sentences to remember {}, {} of them by the model",
+            self.n_facts, self.n_extracted,
         )?;
         for (kind, (n, healed)) in &self.kinds {
             writeln!(f, "  {n:5} {kind}, recovered {healed}")?;
@@ -104,6 +111,7 @@ pub async fn run(settings: &Settings) -> Verdict {
     node.limit_files(None);
     let is_ready = node.start().await;
     let stuck = wait_until_idle(&database).await;
+    run_phases::wait_until_learned(&mut DatabaseFacts::open(&database).await).await;
     // Only the content of the file counts.
     node.kill();
     let mut verdict = judge(&database, &posts).await;
@@ -206,7 +214,15 @@ async fn judge(database: &TestDatabase, posts: &[Post]) -> Verdict {
     );
     let twice = facts.rows(&twice).await;
     doubled.extend(twice.into_iter().flatten().flatten());
+    let remembered = facts::read(&mut facts, posts).await;
+    for it in &remembered {
+        lost.extend((it.is_shown && it.n_memories == 0).then(|| format!("no memory: {it:?}")));
+        doubled.extend((it.n_memories > 1).then(|| format!("two memories: {it:?}")));
+    }
     let mut broken = invariants::at_rest(&mut facts).await;
+    let is_wrong = |it: &&StoredFact| !it.is_shown && it.n_memories > 0;
+    let forgotten = remembered.iter().filter(is_wrong);
+    broken.extend(forgotten.map(|it| format!("hidden or edited, but remembered: {it:?}")));
     broken.extend(transitions::illegal(&mut facts).await);
     let check = facts.rows("PRAGMA integrity_check").await;
     if check != [[Some("ok".to_owned())]] {
@@ -215,6 +231,8 @@ async fn judge(database: &TestDatabase, posts: &[Post]) -> Verdict {
     Verdict {
         kinds: BTreeMap::new(),
         n_acknowledged,
+        n_facts: remembered.len(),
+        n_extracted: remembered.iter().map(|it| it.n_extracted).sum(),
         lost,
         doubled,
         stuck: Vec::new(),

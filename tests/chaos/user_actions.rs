@@ -10,6 +10,7 @@ use reqwest::{Client, Method};
 use serde_json::{Value, json};
 use tokio::time::{Instant, sleep, timeout};
 
+use crate::facts;
 use crate::record::{Post, PostAttempt, PromisedText, ReadBack, Stop, now};
 use crate::spaces::{SignedInUser, SpaceConversation};
 use crate::tabs::Tab;
@@ -77,7 +78,10 @@ impl SimulatedUser {
         let mut post = Post {
             client: self.guest.index,
             conversation: space_conversation.conversation,
-            content: format!("{key} says something of its own"),
+            content: match n % facts::EVERY {
+                0 => facts::sentence(&key),
+                _ => format!("{key} says something of its own"),
+            },
             key,
             expects_reply: space_conversation.expects_reply,
             tries: Vec::new(),

@@ -4,6 +4,7 @@
 pub mod canceled_streams;
 pub mod check;
 pub mod copilot;
+pub mod memories;
 pub mod message_versions;
 pub mod progress;
 pub mod replies;
