@@ -13,7 +13,7 @@ pub const MAX_CONTENT_CHARS: usize = 8_000;
 const MAX_PART_TOKENS: u32 = 200;
 /// The token limit of an answer is this many times the requested length, so that a text
 /// that is too long does not end in the middle of its JSON object.
-const TOKENS_FACTOR: u32 = 3;
+const ANSWER_TOKENS_FACTOR: u32 = 3;
 /// The maximum length of a message in a request, in characters.
 const MAX_MESSAGE_CHARS: usize = 16_000;
 
@@ -93,7 +93,7 @@ fn build_request(system: String, input: Value, max_tokens: u32) -> JsonRequest {
             "required": ["summary"],
             "additionalProperties": false,
         }),
-        max_tokens: max_tokens * TOKENS_FACTOR,
+        max_tokens: max_tokens * ANSWER_TOKENS_FACTOR,
     }
 }
 

@@ -99,7 +99,7 @@ fn summary(
     let text = summaries.render_within(version, max_tokens, count)?;
     let source = RecordedSummary {
         version: version.map(|it| it.id),
-        facts: summaries.facts_of,
+        facts: summaries.facts_version,
     };
     Some(PromptBlock {
         tokens: count(&text),

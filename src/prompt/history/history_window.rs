@@ -20,7 +20,7 @@ use serde_json::Value;
 /// A conversation stores at most this many starts: different limits and speakers need different ones.
 const MAX_STARTS: usize = 8;
 /// A history that begins where a summary ends uses at least the share divided by this.
-const LEAST_AFTER_SUMMARY: i64 = 8;
+const MIN_SHARE_AFTER_SUMMARY: i64 = 8;
 /// A history with fewer tokens is not summarized: a summary needs as much.
 const MIN_SUMMARIZED_SHARE: i64 = 256;
 /// Fewer messages are not summarized, so that long messages do not cause a summary with each reply.
@@ -69,7 +69,7 @@ pub fn choose_start(
     let is_loaded = |seq: i64| messages.first().is_some_and(|it| it.seq <= seq);
     let is_usable = |seq: &&i64| {
         let least = match summary_ends.contains(&(**seq - 1)) {
-            true => share / LEAST_AFTER_SUMMARY,
+            true => share / MIN_SHARE_AFTER_SUMMARY,
             false => share / 2,
         };
         is_loaded(**seq) && (least..=share).contains(&tokens_from(messages, **seq))
@@ -81,7 +81,7 @@ pub fn choose_start(
         return None;
     }
     // The summary that leaves the most messages and frees a part of the share.
-    let room = share / LEAST_AFTER_SUMMARY..=share / 8 * 7;
+    let room = share / MIN_SHARE_AFTER_SUMMARY..=share / 8 * 7;
     let leaves_room = |seq: &i64| is_loaded(*seq) && room.contains(&tokens_from(messages, *seq));
     let after_summaries = summary_ends.iter().rev().map(|it| it + 1);
     after_summaries

@@ -25,7 +25,7 @@ pub struct PromptSummaries {
     /// The pinned facts of the version in use.
     pub facts: Vec<String>,
     /// The version with these facts.
-    pub facts_of: Option<SummaryId>,
+    pub facts_version: Option<SummaryId>,
     /// The last message that a run has requested to be summarized.
     pub goal_seq: i64,
 }

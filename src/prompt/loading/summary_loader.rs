@@ -27,7 +27,7 @@ pub(super) async fn load(
     Ok(Some(PromptSummaries {
         versions: continued_versions(&versions),
         facts: in_use.map(summary::Model::facts).unwrap_or_default(),
-        facts_of: in_use.map(|it| it.id),
+        facts_version: in_use.map(|it| it.id),
         goal_seq: row.summary_goal_seq,
     }))
 }

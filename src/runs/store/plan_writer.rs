@@ -138,7 +138,7 @@ impl PlanWriter<'_> {
             PlanChange::StorePrompt(run, record) => {
                 self.store_prompt(schedule, run, &record).await?
             }
-            PlanChange::StoreEffects(memory) => self.store_effects(schedule, &memory).await?,
+            PlanChange::StoreEffects(effects) => self.store_effects(schedule, &effects).await?,
             PlanChange::ChangeMemories(changes) => written.pending_memory_changes = Some(changes),
             PlanChange::SpendCopilotStep(membership) => {
                 let spent = membership::spend_copilot_step(self.tx, membership).await?;

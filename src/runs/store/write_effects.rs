@@ -181,16 +181,16 @@ impl PlanWriter<'_> {
     pub(super) async fn store_effects(
         &self,
         schedule: &mut ScheduleState,
-        memory: &PromptEffects,
+        effects: &PromptEffects,
     ) -> Result<(), DbErr> {
         let mut variables = schedule.conversation.variables.clone();
-        for (name, value) in &memory.variables.conversation {
+        for (name, value) in &effects.variables.conversation {
             if !variables["macros"].is_object() {
                 variables["macros"] = json!({});
             }
             variables["macros"][name] = Value::from(value.as_str());
         }
-        if let Some(lore) = &memory.timed_effects {
+        if let Some(lore) = &effects.timed_effects {
             variables["lore"] = lore.clone();
         }
         let row = &mut schedule.conversation;
@@ -198,13 +198,13 @@ impl PlanWriter<'_> {
             prompt_state::set_variables(self.tx, row.id, variables.clone()).await?;
             row.variables = variables;
         }
-        if let Some(new) = memory.history.new_start {
+        if let Some(new) = effects.history.new_start {
             let starts = history_window::with_start(&row.prompt_starts, new);
             prompt_state::set_prompt_starts(self.tx, row.id, starts.clone()).await?;
             row.prompt_starts = starts;
         }
         // Another run may have requested more since the prompt was built.
-        let goal = memory.history.summary_goal;
+        let goal = effects.history.summary_goal;
         if let Some(goal) = goal.filter(|it| *it > row.summary_goal_seq) {
             if row.summary_goal_seq == 0 {
                 row.summary_from_seq = (goal - MAX_FIRST_MESSAGES + 1).max(row.summary_from_seq);
@@ -212,6 +212,6 @@ impl PlanWriter<'_> {
             row.summary_goal_seq = goal;
             summarizing_task::request(self.tx, row, self.now).await?;
         }
-        space_variable::set(self.tx, schedule.space.id, memory.variables.space.clone()).await
+        space_variable::set(self.tx, schedule.space.id, effects.variables.space.clone()).await
     }
 }
