@@ -53,6 +53,13 @@ pub struct RecordedSummary {
     /// The one whose pinned facts it contains.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub facts: Option<SummaryId>,
+    /// How many of these facts, the last ones, it does not contain.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub n_facts_left_out: usize,
+}
+
+fn is_zero(n: &usize) -> bool {
+    *n == 0
 }
 
 /// Where a block comes from.
@@ -111,6 +118,8 @@ pub struct PromptBlock {
     pub dropped: bool,
     /// The message was edited or deleted after the prompt was sent.
     pub is_changed: bool,
+    /// The number of pinned facts that did not fit into the block of the summary.
+    pub n_facts_left_out: usize,
     /// The text is omitted because the caller may not read the card that it comes from.
     pub withheld: bool,
     /// It continues the previous block's message on a new line.
@@ -143,6 +152,7 @@ impl PromptBlock {
             text,
             dropped: false,
             is_changed: false,
+            n_facts_left_out: 0,
             withheld: false,
             joins: false,
             priority: (0, 0),

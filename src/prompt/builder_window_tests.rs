@@ -1,5 +1,6 @@
 //! Tests where the history of a prompt begins while a conversation outgrows the context window.
 
+use base::ids::SummaryId;
 use serde_json::json;
 use tavern::presets::complete_preset::ExampleMessagesMode;
 
@@ -7,8 +8,11 @@ use super::tests::{count, line, solo};
 use super::{BuiltPrompt, build};
 use crate::conversations::message::MessageRole;
 use crate::prompt::blocks::BlockKind;
+use crate::prompt::budget::block_cost;
 use crate::prompt::context::PromptContext;
 use crate::prompt::history::history_window;
+use crate::prompt::history::summary_block::{PromptSummaries, SummaryText};
+use crate::prompt::record::sent_prompt::SentPrompt;
 
 /// A conversation with this many messages of equal length, in a window that holds about 40 of them.
 fn long_chat(last: i64) -> PromptContext {
@@ -116,4 +120,48 @@ fn the_history_of_a_request_has_no_stored_start() {
 
     assert_eq!(prompt.effects.history.new_start, None);
     assert!(prompt.dropped_messages > 0);
+}
+
+/// A long chat whose first messages are summarized.
+fn summarized_chat(content: &str, facts: Vec<String>) -> PromptContext {
+    let mut context = long_chat(100);
+    context.summaries = Some(PromptSummaries {
+        versions: vec![SummaryText {
+            id: SummaryId(7),
+            to_seq: 70,
+            content: content.to_owned(),
+            tokens: count(content),
+        }],
+        facts,
+        facts_version: Some(SummaryId(7)),
+        goal_seq: 70,
+    });
+    context
+}
+
+#[test]
+fn pinned_facts_and_the_summary_use_at_most_a_quarter_of_the_share() {
+    let facts = (0..20).map(|n| format!("Fact {n}: {}", "word ".repeat(10)));
+    let context = summarized_chat("They met.", facts.collect());
+
+    let prompt = built(&context);
+
+    let of_kind = |kind: BlockKind| prompt.blocks.iter().filter(move |it| it.kind == kind);
+    let block = of_kind(BlockKind::Summary).next().expect("a summary");
+    let others = of_kind(BlockKind::History).filter(|it| !it.dropped);
+    let history: i64 = others.map(block_cost).sum();
+    let share = prompt.limit_tokens - (prompt.total_tokens - history - block_cost(block));
+    assert!(block.tokens <= share / 4, "{} of {share}", block.tokens);
+    let n_lines = block.text.matches("- Fact").count();
+    assert!((1..20).contains(&n_lines), "{n_lines}");
+    assert_eq!(block.n_facts_left_out, 20 - n_lines);
+    assert!(
+        block.text.ends_with("word \n[End of summary]"),
+        "{}",
+        block.text
+    );
+    let record = serde_json::to_value(SentPrompt::from_built("model", &prompt)).expect("JSON");
+    let stored = record["pieces"].as_array().expect("a list").iter();
+    let summaries: Vec<_> = stored.filter_map(|it| it.get("summary")).collect();
+    assert_eq!(summaries[0]["n_facts_left_out"], json!(20 - n_lines));
 }

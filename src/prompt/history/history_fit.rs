@@ -9,7 +9,7 @@ use crate::prompt::budget::block_cost;
 use crate::prompt::context::PromptContext;
 use crate::prompt::history::history_window::{HistoryStart, MessageCost, choose_start, find_goal};
 use crate::prompt::history::summary_block;
-use crate::prompt::history::summary_block::PromptSummaries;
+use crate::prompt::history::summary_block::{FittedSummary, PromptSummaries};
 
 /// A summary uses at most the share of the history divided by this.
 const SUMMARY_SHARE: i64 = 4;
@@ -89,6 +89,7 @@ fn message_cost(block: &PromptBlock) -> Option<MessageCost> {
 }
 
 /// Returns the block of the summary: the pinned facts, and the text of a version if the history is cut.
+/// A block of which nothing fits is dropped.
 fn summary(
     summaries: &PromptSummaries,
     start: Option<i64>,
@@ -96,13 +97,24 @@ fn summary(
     count: &dyn Fn(&str) -> i64,
 ) -> Option<PromptBlock> {
     let version = start.and_then(|it| summary_block::choose(&summaries.versions, it));
-    let text = summaries.render_within(version, max_tokens, count)?;
+    let FittedSummary {
+        text,
+        n_facts_left_out,
+    } = summaries.render_within(version, max_tokens, count);
+    if text.is_none() && n_facts_left_out == 0 {
+        return None;
+    }
     let source = RecordedSummary {
         version: version.map(|it| it.id),
         facts: summaries.facts_version,
+        n_facts_left_out,
     };
+    let dropped = text.is_none();
+    let text = text.unwrap_or_default();
     Some(PromptBlock {
         tokens: count(&text),
+        dropped,
+        n_facts_left_out,
         origin: BlockOrigin::Summary(source),
         ..PromptBlock::new(BlockKind::Summary, "Summary", PromptRole::System, text)
     })

@@ -80,40 +80,69 @@ pub fn render(content: &str, facts: &[String]) -> Option<String> {
     Some(text)
 }
 
+/// The block of a summary, cut to its limit.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct FittedSummary {
+    /// `None` if nothing of it fits, or there is nothing.
+    pub text: Option<String>,
+    /// The number of pinned facts that do not fit: the last ones.
+    pub n_facts_left_out: usize,
+}
+
 impl PromptSummaries {
     /// Returns the tokens of the largest block, if the text of a version may fill it up to `max_tokens`.
     pub fn largest_block(&self, max_tokens: i64, count: &dyn Fn(&str) -> i64) -> i64 {
-        let Some(longest) = self.versions.iter().map(|it| it.tokens).max() else {
-            return render("", &self.facts).map_or(0, |it| count(&it) + MESSAGE_OVERHEAD);
-        };
-        let frame = self.frame_tokens(count);
+        let facts = self.fitting_facts(max_tokens, count);
+        let longest = self.versions.iter().map(|it| it.tokens).max().unwrap_or(0);
+        if longest == 0 && facts.is_empty() {
+            return 0;
+        }
+        let frame = frame_tokens(facts, count);
         (frame + longest).min(max_tokens.max(frame)) + MESSAGE_OVERHEAD
     }
 
-    /// Like [`render`], but drops the first sentences of the version until the block has about
-    /// this many tokens. Facts are never dropped.
+    /// Like [`render`], within about `max_tokens`: with the facts that fit, and then with the last
+    /// sentences of the version that fit.
     pub fn render_within(
         &self,
         version: Option<&SummaryText>,
         max_tokens: i64,
         count: &dyn Fn(&str) -> i64,
-    ) -> Option<String> {
+    ) -> FittedSummary {
+        let facts = self.fitting_facts(max_tokens, count);
         let content = version.map_or("", |it| {
-            let room = max_tokens - self.frame_tokens(count);
+            let room = max_tokens - frame_tokens(facts, count);
             match it.tokens <= room {
                 true => it.content.as_str(),
                 false => last_sentences(&it.content, room, count),
             }
         });
-        render(content, &self.facts)
+        FittedSummary {
+            text: render(content, facts),
+            n_facts_left_out: self.facts.len() - facts.len(),
+        }
     }
 
-    /// Returns the tokens of a block without the text of a version.
-    fn frame_tokens(&self, count: &dyn Fn(&str) -> i64) -> i64 {
-        let marks = format!("{BEGIN}\n\n{FACTS}\n{END}");
-        let facts: i64 = self.facts.iter().map(|it| count(it) + FACT_TOKENS).sum();
-        count(&marks) + facts
+    /// Returns the first facts that fit into a block of this many tokens.
+    fn fitting_facts(&self, max_tokens: i64, count: &dyn Fn(&str) -> i64) -> &[String] {
+        let mut total = frame_tokens(&[], count);
+        let fitting = self.facts.iter().take_while(|it| {
+            total += fact_tokens(it, count);
+            total <= max_tokens
+        });
+        &self.facts[..fitting.count()]
     }
+}
+
+/// Returns the tokens of a block without the text of a version.
+fn frame_tokens(facts: &[String], count: &dyn Fn(&str) -> i64) -> i64 {
+    let marks = format!("{BEGIN}\n\n{FACTS}\n{END}");
+    let facts: i64 = facts.iter().map(|it| fact_tokens(it, count)).sum();
+    count(&marks) + facts
+}
+
+fn fact_tokens(fact: &str, count: &dyn Fn(&str) -> i64) -> i64 {
+    count(fact) + FACT_TOKENS
 }
 
 /// Returns the last sentences of a text that have at most this many tokens together, in scripts with and
@@ -134,7 +163,7 @@ fn last_sentences<'a>(text: &'a str, max_tokens: i64, count: &dyn Fn(&str) -> i6
 mod tests {
     use base::ids::SummaryId;
 
-    use super::{MESSAGE_OVERHEAD, PromptSummaries, SummaryText, choose, render};
+    use super::{MESSAGE_OVERHEAD, PromptSummaries, SummaryText, choose, frame_tokens, render};
 
     fn version(id: i64, to_seq: i64) -> SummaryText {
         SummaryText {
@@ -143,6 +172,10 @@ mod tests {
             content: String::new(),
             tokens: 0,
         }
+    }
+
+    fn count(text: &str) -> i64 {
+        i64::try_from(text.chars().count()).expect("short")
     }
 
     fn facts(all: &[&str]) -> Vec<String> {
@@ -175,20 +208,19 @@ mod tests {
 
     #[test]
     fn the_first_sentences_of_a_summary_that_is_too_long_are_dropped() {
-        let count = |text: &str| i64::try_from(text.chars().count()).expect("short");
         let summaries = PromptSummaries {
             facts: facts(&["F"]),
             ..PromptSummaries::default()
         };
-        let frame = summaries.frame_tokens(&count);
+        let frame = frame_tokens(&summaries.facts, &count);
         let cut = |text: &str, room: i64| {
             let version = SummaryText {
                 content: text.to_owned(),
                 tokens: count(text),
                 ..version(1, 30)
             };
-            let block = summaries.render_within(Some(&version), frame + room, &count)?;
-            block.lines().nth(1).map(str::to_owned)
+            let block = summaries.render_within(Some(&version), frame + room, &count);
+            block.text?.lines().nth(1).map(str::to_owned)
         };
 
         assert_eq!(
@@ -201,8 +233,41 @@ mod tests {
     }
 
     #[test]
+    fn facts_that_do_not_fit_are_left_out_whole_and_the_text_uses_the_rest() {
+        let summaries = PromptSummaries {
+            facts: facts(&["Ann is a smith.", "Vera is a spy.", "Bob is a cook."]),
+            ..PromptSummaries::default()
+        };
+        let version = SummaryText {
+            content: "They met.".to_owned(),
+            tokens: 9,
+            ..version(1, 30)
+        };
+        let fitted = |room: i64| {
+            let max_tokens = frame_tokens(&[], &count) + room;
+            let found = summaries.render_within(Some(&version), max_tokens, &count);
+            let text = found.text.unwrap_or_default();
+            let lines: Vec<&str> = text.lines().collect();
+            let shown = lines.iter().skip(1).take(lines.len().saturating_sub(2));
+            (
+                shown.copied().collect::<Vec<_>>().join("|"),
+                found.n_facts_left_out,
+            )
+        };
+
+        let all = "They met.|Facts:|- Ann is a smith.|- Vera is a spy.|- Bob is a cook.";
+        assert_eq!(fitted(100), (all.to_owned(), 0));
+        let without_text = "Facts:|- Ann is a smith.|- Vera is a spy.|- Bob is a cook.";
+        assert_eq!(fitted(50), (without_text.to_owned(), 0));
+        let two = "They met.|Facts:|- Ann is a smith.|- Vera is a spy.";
+        assert_eq!(fitted(48), (two.to_owned(), 1));
+        assert_eq!(fitted(16), ("They met.".to_owned(), 3));
+        assert_eq!(fitted(-500), (String::new(), 3));
+        assert_eq!(summaries.largest_block(20, &count), 0);
+    }
+
+    #[test]
     fn the_largest_block_has_the_longest_version_or_only_the_facts() {
-        let count = |text: &str| i64::try_from(text.chars().count()).expect("short");
         let mut summaries = PromptSummaries::default();
         assert_eq!(summaries.largest_block(1_000, &count), 0);
 
@@ -212,7 +277,7 @@ mod tests {
                 ..version(1, 30)
             })
             .to_vec();
-        let frame = summaries.frame_tokens(&count);
+        let frame = frame_tokens(&[], &count);
         assert_eq!(
             summaries.largest_block(1_000, &count),
             frame + 300 + MESSAGE_OVERHEAD

@@ -172,6 +172,7 @@ impl SentPrompt {
                 tokens: it.tokens,
                 dropped: it.dropped,
                 is_changed,
+                n_facts_left_out: it.summary.map_or(0, |it| it.n_facts_left_out),
                 joins: it.joins,
                 ..PromptBlock::new(it.kind, it.label, it.role, text)
             }

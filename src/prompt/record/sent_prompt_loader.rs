@@ -78,7 +78,8 @@ impl CurrentTexts for RecordedTexts {
         let find = |id: Option<SummaryId>| id.and_then(|it| self.summaries.get(&it));
         let (version, facts) = (find(source.version), find(source.facts));
         let content = version.map_or("", |it| it.content.as_str());
-        let facts = facts.map(summary::Model::facts).unwrap_or_default();
+        let mut facts = facts.map(summary::Model::facts).unwrap_or_default();
+        facts.truncate(facts.len().saturating_sub(source.n_facts_left_out));
         TextState {
             text: summary_block::render(content, &facts).unwrap_or_default(),
             is_changed: source.version.is_some() && version.is_none(),

@@ -32,6 +32,7 @@ export default {
   "prompt.kind_depth_prompt": "Character’s Note",
   "prompt.named": "{kind}: {name}",
   "prompt.changed": "changed since then",
+  "prompt.facts_left_out": { one: "{n} pinned fact did not fit", other: "{n} pinned facts did not fit" },
   "prompt.gone": "This message was deleted.",
   "prompt.withheld": "This text is from a card that its owner does not share.",
   "prompt.lore_withheld": "Entry of a card that is not shared",

@@ -32,6 +32,7 @@ export default {
   "prompt.kind_depth_prompt": "角色备注",
   "prompt.named": "{kind}：{name}",
   "prompt.changed": "之后有更改",
+  "prompt.facts_left_out": { other: "有{n}条固定的事实超出上下文" },
   "prompt.gone": "这条消息已删除。",
   "prompt.withheld": "这段文本来自所有者未分享的角色卡。",
   "prompt.lore_withheld": "未分享的角色卡中的条目",

@@ -113,14 +113,19 @@ function reason(because) {
 // Blocks of these kinds have names of their own.
 const NAMED = ["entry", "lore", "depth_prompt"]
 
-function block({ kind, label, tokens, text, dropped, withheld, is_changed: isChanged }) {
+function block(shown) {
+  const { kind, label, tokens, text, dropped, withheld, is_changed: isChanged, n_facts_left_out: nLeftOut } = shown
   // Messages are labelled with their author, all other blocks with their kind.
   const what = has(`prompt.kind_${kind}`) ? t(`prompt.kind_${kind}`) : label || kind
   const name = NAMED.includes(kind) && label ? t("prompt.named", { kind: what, name: label }) : what
-  const note = dropped ? t("prompt.block_dropped") : t("prompt.tokens", { n: tokens ?? 0 })
+  const notes = [
+    dropped ? t("prompt.block_dropped") : t("prompt.tokens", { n: tokens ?? 0 }),
+    nLeftOut > 0 && t("prompt.facts_left_out", { n: nLeftOut }),
+    isChanged && t("prompt.changed"),
+  ]
   return collapsible(
     name,
-    isChanged ? `${note} · ${t("prompt.changed")}` : note,
+    notes.filter(Boolean).join(" · "),
     shownText(text, { withheld, isChanged }),
     dropped || withheld ? "block--dropped" : "",
   )
