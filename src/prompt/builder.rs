@@ -51,6 +51,8 @@ pub struct BuiltPrompt {
     pub lore: LoreReport,
     /// Which memories are recalled and why, and what came close.
     pub recalls: Vec<RecordedRecall>,
+    /// What `{{summary}}` has inserted.
+    pub summary: String,
     /// The changes to store if the run succeeds.
     pub effects: PromptEffects,
 }
@@ -108,6 +110,7 @@ pub fn build(
         preset,
         lore: lore.report(&blocks),
         recalls: recalls(context, &blocks),
+        summary: environment.summary,
         effects: PromptEffects {
             timed_effects: lore.timed_effects(),
             variables: environment.variables.into_inner().changes,

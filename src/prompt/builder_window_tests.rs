@@ -165,3 +165,24 @@ fn pinned_facts_and_the_summary_use_at_most_a_quarter_of_the_share() {
     let summaries: Vec<_> = stored.filter_map(|it| it.get("summary")).collect();
     assert_eq!(summaries[0]["n_facts_left_out"], json!(20 - n_lines));
 }
+
+#[test]
+fn the_macro_inserts_the_summary_in_use() {
+    let mut context = summarized_chat("They met {{user}}.", Vec::new());
+    context.scenario_override = Some("So far: {{summary}}|".to_owned());
+    let has = |context: &PromptContext, text: &str| {
+        let prompt = built(context);
+        prompt.messages.iter().any(|it| it.content.contains(text))
+    };
+
+    assert!(has(&context, "So far: They met {{user}}.|"));
+    let record = SentPrompt::from_built("model", &built(&context));
+    let record = serde_json::to_string(&record).expect("JSON");
+    assert!(record.contains("So far: {{summary}}|") && !record.contains("They met"));
+    // The version in use covers a deleted message.
+    let summaries = context.summaries.as_mut().expect("summaries");
+    summaries.facts_version = Some(SummaryId(8));
+    assert!(has(&context, "So far: |"));
+    context.summaries = None;
+    assert!(has(&context, "So far: |"));
+}

@@ -210,11 +210,18 @@ impl PromptContext {
                 message: self.history.last().map_or(0, |it| it.seq),
             },
             last_messages: self.last_messages(),
+            summary: self.summary_text(),
             max_prompt_tokens: limits.context_tokens - limits.response_tokens,
             model: self.model.clone(),
             variables: RefCell::new(self.variables.clone()),
             ..MacroEnvironment::default()
         }
+    }
+
+    /// Returns the text of the running summary in use; empty if there is none, or if it may not be used.
+    fn summary_text(&self) -> String {
+        let in_use = self.summaries.as_ref().and_then(PromptSummaries::in_use);
+        in_use.map_or_else(String::new, |it| it.content.clone())
     }
 
     fn last_messages(&self) -> LastMessages {

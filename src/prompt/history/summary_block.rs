@@ -24,7 +24,7 @@ pub struct PromptSummaries {
     pub versions: Vec<SummaryText>,
     /// The pinned facts of the version in use.
     pub facts: Vec<String>,
-    /// The version with these facts.
+    /// The version in use, which has these facts. It is not in `versions` if it is not usable.
     pub facts_version: Option<SummaryId>,
     /// The last message that a run has requested to be summarized.
     pub goal_seq: i64,
@@ -90,6 +90,12 @@ pub struct FittedSummary {
 }
 
 impl PromptSummaries {
+    /// Returns the version in use; `None` if there is none, or if it is not usable.
+    pub fn in_use(&self) -> Option<&SummaryText> {
+        let newest = self.versions.first();
+        newest.filter(|it| Some(it.id) == self.facts_version)
+    }
+
     /// Returns the tokens of the largest block, if the text of a version may fill it up to `max_tokens`.
     pub fn largest_block(&self, max_tokens: i64, count: &dyn Fn(&str) -> i64) -> i64 {
         let facts = self.fitting_facts(max_tokens, count);
@@ -192,6 +198,19 @@ mod tests {
         assert_eq!(chosen(61), Some(2));
         assert_eq!(chosen(200), Some(3));
         assert_eq!(choose(&[], 5), None);
+    }
+
+    #[test]
+    fn an_older_version_is_not_the_one_in_use() {
+        let mut summaries = PromptSummaries {
+            versions: vec![version(2, 60), version(1, 30)],
+            facts_version: Some(SummaryId(2)),
+            ..PromptSummaries::default()
+        };
+
+        assert_eq!(summaries.in_use(), Some(&version(2, 60)));
+        summaries.versions.remove(0);
+        assert_eq!(summaries.in_use(), None);
     }
 
     #[test]

@@ -3,6 +3,8 @@
 //! **Invariant:** the texts of messages, memories and summaries are not stored, so that no record
 //! contains a deleted text.
 
+use std::borrow::Cow;
+
 use base::ids::MemoryId;
 use base::prompt_role::PromptRole;
 use serde::{Deserialize, Serialize};
@@ -14,6 +16,9 @@ use crate::prompt::blocks::{BlockKind, BlockOrigin, PromptBlock, RecordedSummary
 const MAX_TEXT_BYTES: usize = 64 * 1024;
 /// The same for a block that was not sent.
 const MAX_DROPPED_TEXT_BYTES: usize = 1024;
+/// Stored instead of the summary that the macro has inserted.
+const SUMMARY_MACRO: &str = "{{summary}}";
+
 /// One block.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RecordedBlock {
@@ -84,12 +89,16 @@ pub(super) fn current_text(block: &RecordedBlock, current: &impl CurrentTexts) -
     }
 }
 
-/// Converts a block to its stored form.
-pub(super) fn to_recorded_block(block: &PromptBlock) -> RecordedBlock {
+/// Converts a block to its stored form. In its text, the macro replaces the `summary` that it has inserted.
+pub(super) fn to_recorded_block(block: &PromptBlock, summary: &str) -> RecordedBlock {
     let (text, source) = match &block.origin {
         BlockOrigin::Message { source, before, .. } => (before.as_str(), Some(*source)),
         BlockOrigin::Memories(_) | BlockOrigin::Summary(_) => ("", None),
         BlockOrigin::Written | BlockOrigin::Lore(_) => (block.text.as_str(), None),
+    };
+    let text = match summary.trim() {
+        "" => Cow::Borrowed(text),
+        summary => Cow::Owned(text.replace(summary, SUMMARY_MACRO)),
     };
     let memories = match &block.origin {
         BlockOrigin::Memories(ids) => ids.clone(),

@@ -66,7 +66,7 @@ impl SentPrompt {
         let mut styles = Vec::new();
         let pieces = blocks
             .take(MAX_PIECES)
-            .map(|it| to_piece(to_recorded_block(it), &mut styles))
+            .map(|it| to_piece(to_recorded_block(it, &built.summary), &mut styles))
             .collect();
         Self {
             model: model.to_owned(),

@@ -70,6 +70,24 @@ on_both! {
         app.close_without_events().await;
     }
 
+    async fn the_macro_inserts_the_current_summary_and_nothing_after_a_deletion(backend) {
+        let app = open_summaries(backend).await;
+        app.talk(LONG).await;
+        app.edit_summary(with_content("They met {{user}}.")).await;
+        let settings = r#"{"scenario_override": "So far: {{summary}}|"}"#;
+        let sql = format!("UPDATE conversations SET settings = '{settings}' WHERE id = {}", app.conversation);
+        app.facts().await.execute(&sql).await;
+
+        let prompt = app.prompt().await;
+        assert!(prompt.contains("So far: They met {{user}}.|"), "{prompt}");
+        let deleted = app.message_of("W1 ").await;
+        app.engine.set_visibility(app.conversation, deleted.id, Visibility::Hidden).await.unwrap();
+
+        let prompt = app.prompt().await;
+        assert!(prompt.contains("So far: |"), "{prompt}");
+        app.close_without_events().await;
+    }
+
     async fn a_text_whose_messages_changed_during_the_call_is_dropped(backend) {
         let app = open_summaries(backend).await;
         let gate = HoldPoint::closed();

@@ -16,6 +16,8 @@ pub struct MacroEnvironment {
     pub now: Option<Timestamp>,
     pub seed: MacroSeed,
     pub last_messages: LastMessages,
+    /// The summary of the conversation so far. Macros in it are not expanded.
+    pub summary: String,
     /// The maximum number of tokens of a prompt.
     pub max_prompt_tokens: i64,
     /// The name of the model.

@@ -350,7 +350,7 @@ fn a_condition_beyond_a_limit_is_left_as_it_is() {
 }
 
 #[test]
-fn messages_are_inserted_and_never_expanded() {
+fn messages_and_the_summary_are_inserted_and_never_expanded() {
     let last_messages = LastMessages {
         message: "{{char}}?".into(),
         user_message: "{{setvar::x::1}}".into(),
@@ -361,6 +361,7 @@ fn messages_are_inserted_and_never_expanded() {
     };
     let environment = MacroEnvironment {
         last_messages,
+        summary: "They <USER> {{setvar::y::1}}.".into(),
         max_prompt_tokens: 7_680,
         model: "demo".into(),
         ..environment()
@@ -368,13 +369,13 @@ fn messages_are_inserted_and_never_expanded() {
 
     let out = expand_in(
         "{{lastMessage}} {{lastUserMessage}} {{lastCharMessage}} {{lastMessageId}} {{input}} \
-         {{idle_duration}} {{maxPrompt}} {{model}} {{users}}",
+         {{summary}} {{idle_duration}} {{maxPrompt}} {{model}} {{users}}",
         &environment,
     );
 
     assert_eq!(
         out,
-        "{{char}}? {{setvar::x::1}} Hm. 12 say <BOT> 10 minutes 7680 demo Bob, Eve"
+        "{{char}}? {{setvar::x::1}} Hm. 12 say <BOT> They <USER> {{setvar::y::1}}. 10 minutes 7680 demo Bob, Eve"
     );
     assert!(environment.variables.borrow().changes.is_empty());
 }
