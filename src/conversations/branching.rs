@@ -43,6 +43,8 @@ pub async fn insert_branch(
     fork: &message::Model,
     new: NewBranch,
 ) -> Result<conversation::Model, DbErr> {
+    // What was forgotten in the parent is not summarized in the branch either.
+    let summary_from_seq = Ord::min(parent.summary_from_seq, fork.seq + 1);
     let mut row = conversation::Model {
         kind: conversation::ConversationKind::Branch,
         title: new.title,
@@ -63,8 +65,8 @@ pub async fn insert_branch(
         tokens_used: 0,
         unlearned_from_seq: None,
         prompt_starts: serde_json::json!([]),
-        summary_from_seq: 1,
-        summary_goal_seq: 0,
+        summary_from_seq,
+        summary_goal_seq: summary_from_seq - 1,
         ..parent.clone() // settings and variables are copied
     }
     .into_active_model()

@@ -18,6 +18,7 @@ use crate::conversations::jobs::job::{JobStatus, StoredJobKind};
 use crate::conversations::jobs::{batch_size, deletion, job};
 use crate::conversations::{branching, conversation};
 use crate::db::backend::Backend;
+use crate::memories::summaries::summary_branching::copy_summaries;
 use crate::runs::error::EngineError;
 use crate::runs::reading::views;
 use crate::runs::scheduling::command::{Command, CommandError};
@@ -171,6 +172,7 @@ impl BatchContext<'_> {
                     }
                     None => {
                         branching::make_visible(tx, &parent, &branch, cursor.text_bytes).await?;
+                        copy_summaries(tx, &parent, &branch, now).await?;
                         job.n_done = job.n_total;
                         update_cursor(&mut job, |it| it.is_whole = true);
                     }

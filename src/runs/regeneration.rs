@@ -10,6 +10,7 @@ use crate::conversations::jobs::job;
 use crate::conversations::jobs::job::JobSubject;
 use crate::conversations::{branching, conversation, message, timeline};
 use crate::db::backend;
+use crate::memories::summaries::summary_branching::copy_summaries;
 use crate::runs::deletions::{MAX_SHORT_BYTES, MAX_SHORT_MESSAGES, MAX_WAITED_MESSAGES};
 use crate::runs::engine::RunEngine;
 use crate::runs::error::EngineError;
@@ -165,7 +166,9 @@ impl RunEngine {
                 }
                 quota.require(tx, space.owner_id, new.text_bytes).await?;
                 if !new.is_hidden {
+                    let now = new.now;
                     let row = branching::create_branch(tx, &parent, &at, new).await?;
+                    copy_summaries(tx, &parent, &row, now).await?;
                     return Ok(StartedBranch::Whole(row));
                 }
                 let row = branching::insert_branch(tx, &parent, &at, new).await?;

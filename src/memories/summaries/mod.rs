@@ -9,6 +9,7 @@
 //! at most one is in use for a level and a first message.
 
 pub mod summary;
+pub mod summary_branching;
 pub mod summary_changes;
 pub mod summary_deletion;
 pub mod summary_edit;

@@ -186,3 +186,58 @@ pub async fn list_running(
         .all(db)
         .await
 }
+
+/// Returns the newest version and those that it continues: each covers more messages than the next one.
+/// A version that replaces one for the same messages (edited, corrected or restored) ends the list,
+/// because nobody must see the text that it replaces as a summary in use.
+pub fn continued_versions(newest_first: &[Model]) -> &[Model] {
+    let continues = newest_first
+        .windows(2)
+        .take_while(|it| it[0].to_seq > it[1].to_seq);
+    let n_kept = continues.count() + 1;
+    &newest_first[..n_kept.min(newest_first.len())]
+}
+
+#[cfg(test)]
+pub mod tests {
+    use base::clock::Timestamp;
+    use base::ids::{ConversationId, SummaryId};
+    use serde_json::json;
+
+    use super::{Model, SummaryLevel, SummaryOrigin, SummaryStatus, continued_versions};
+
+    /// A superseded version that covers the messages up to `to_seq`.
+    pub fn running_version(id: i64, to_seq: i64) -> Model {
+        Model {
+            id: SummaryId(id),
+            conversation_id: ConversationId(1),
+            level: SummaryLevel::Running,
+            version: id,
+            status: SummaryStatus::Superseded,
+            from_seq: 1,
+            to_seq,
+            content: String::new(),
+            pinned_facts: json!([]),
+            token_count: 0,
+            origin: SummaryOrigin::Model,
+            model: None,
+            created_by: None,
+            is_usable: true,
+            is_regeneration_requested: false,
+            created_at: Timestamp(0),
+        }
+    }
+
+    #[test]
+    fn a_version_that_replaces_another_one_is_the_oldest() {
+        let rows = [(5, 90), (4, 60), (3, 60), (2, 30)].map(|(id, to)| running_version(id, to));
+        let kept = |rows: &[Model]| -> Vec<i64> {
+            let kept = continued_versions(rows).iter();
+            kept.map(|it| it.id.0).collect()
+        };
+
+        assert_eq!(kept(&rows), [5, 4]);
+        assert_eq!(kept(&rows[2..]), [3, 2]);
+        assert_eq!(kept(&[]), [] as [i64; 0]);
+    }
+}

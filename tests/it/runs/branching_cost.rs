@@ -46,7 +46,35 @@ async fn execute_in_one_transaction(app: &EngineTest, statements: Vec<String>) {
     done.expect("the transaction failed");
 }
 
+/// Adds a part for every three messages, and a running summary.
+async fn summarize(app: &EngineTest, n: i64) {
+    let conversation = app.conversation;
+    let columns = "conversation_id, level, version, status, from_seq, to_seq, content, token_count, origin, created_at";
+    let parts = format!(
+        "INSERT INTO conversation_summaries ({columns}) \
+         SELECT conversation_id, 0, 1, 'current', seq - 2, seq, 'They met.', 3, 'model', 0 FROM messages \
+         WHERE conversation_id = {conversation} AND seq % 3 = 0"
+    );
+    let running = format!(
+        "INSERT INTO conversation_summaries ({columns}) \
+         VALUES ({conversation}, 1, 1, 'current', 1, {n}, 'They met.', 3, 'model', 0)"
+    );
+    let row = format!("UPDATE conversations SET summary_goal_seq = {n} WHERE id = {conversation}");
+    execute_in_one_transaction(app, vec![parts, running, row]).await;
+}
+
+/// Branches a short and a long conversation, without summaries and with them.
 async fn costs(backend: TestBackend, take: impl Fn(&EngineTest) -> Vec<String>) {
+    assert_eq!(count_statements(backend, false, &take).await, 12);
+    assert_eq!(count_statements(backend, true, &take).await, 17);
+}
+
+/// Returns the number of statements of a branch.
+async fn count_statements(
+    backend: TestBackend,
+    is_summarized: bool,
+    take: impl Fn(&EngineTest) -> Vec<String>,
+) -> usize {
     let mut costs = Vec::new();
     // The first iteration warms up: it opens connections and prepares statements.
     for n in [3, 3, 150] {
@@ -56,6 +84,9 @@ async fn costs(backend: TestBackend, take: impl Fn(&EngineTest) -> Vec<String>) 
             .open()
             .await;
         fill(&app, n).await;
+        if is_summarized {
+            summarize(&app, n).await;
+        }
         let last = app.messages().await.pop().unwrap();
         take(&app);
 
@@ -72,7 +103,7 @@ async fn costs(backend: TestBackend, take: impl Fn(&EngineTest) -> Vec<String>) 
         costs[1], costs[2],
         "a long branch needs other statements than a short one"
     );
-    assert_eq!(costs[2].len(), 12);
+    costs[2].len()
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -45,6 +45,7 @@ pub mod statements;
 pub mod step_locks;
 pub mod stored_newest;
 pub mod summaries;
+pub mod summary_branches;
 pub mod summary_edits;
 pub mod superseded;
 pub mod token_usage;
