@@ -1,8 +1,8 @@
 //! Defines the format of a space's export file: a zip with a manifest, documents, and the messages
 //! and run history of each conversation as JSON lines.
 //!
-//! Older files may lack the entries that were added later: the space variables, the history, and the
-//! memories.
+//! Older files may lack the entries that were added later: the space variables, the history, the
+//! memories, and the summaries.
 //!
 //! **Invariant:** the file contains nothing that grants access or causes costs: no keys, passwords,
 //! invites or provider addresses. A deleted message is an empty entry that keeps its number.
@@ -37,6 +37,7 @@ pub const LOREBOOK_LINKS: &str = "lorebook_links.json";
 pub const ASSETS: &str = "assets.json";
 pub const CONVERSATIONS: &str = "conversations.json";
 pub const MEMORIES: &str = "memories.jsonl";
+pub const SUMMARIES: &str = "summaries.jsonl";
 
 /// Returns the entry with the messages of a conversation.
 pub fn messages_entry(conversation: i64) -> String {
@@ -176,6 +177,9 @@ pub struct ExportedConversation {
     pub variables: Value,
     pub created_at: Timestamp,
     pub archived_at: Option<Timestamp>,
+    /// The first message that is summarized: those before it were forgotten. 0 in older files.
+    #[serde(default)]
+    pub summary_from_seq: i64,
 }
 
 /// A message.

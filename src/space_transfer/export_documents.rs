@@ -180,6 +180,7 @@ pub async fn conversation_documents(
         variables: variables_of(it, hidden),
         created_at: it.created_at,
         archived_at: it.archived_at,
+        summary_from_seq: it.summary_from_seq,
     });
     Ok(documents.collect())
 }

@@ -1,4 +1,4 @@
-//! Exports a space: writes its documents, messages, run history, memories and assets into a zip on disk,
+//! Exports a space: writes its documents, messages, run history, memories, summaries and assets into a zip on disk,
 //! one page at a time.
 //!
 //! **Invariant:** memory holds only one card, a page of messages or a piece of an asset.
@@ -27,7 +27,7 @@ use crate::conversations::timeline_page::Stub;
 use crate::conversations::{conversation, message, timeline_page};
 use crate::db::connect::Db;
 use crate::memories::error::MemoryError;
-use crate::memories::transfer::memory_export;
+use crate::memories::transfer::{memory_export, summary_export};
 use crate::prompt::record::hidden_cards::HiddenCards;
 use crate::prompt::space_variable;
 use crate::space_transfer::export_run_history::{HistoryCursor, WrittenTexts};
@@ -247,17 +247,22 @@ async fn write_contents(
     write_assets(db, writer, &listed).await
 }
 
-/// Writes the memories that a member may see, in one consistent read.
+/// Writes the memories that a member may see, and the summaries, each in one consistent read.
 async fn write_memories(
     db: &Db,
     writer: &ExportWriter,
     space: SpaceId,
     viewer: Option<MembershipId>,
 ) -> Result<(), ExportError> {
-    let entry = ExportEvent::Entry(document::MEMORIES.to_owned());
-    writer.send_event(entry).await?;
-    let send = writer.send.clone();
-    Ok(memory_export::send_lines(db, space, viewer, send, ExportEvent::Bytes).await?)
+    let (entry, send) = (ExportEvent::Entry, || writer.send.clone());
+    writer
+        .send_event(entry(document::MEMORIES.to_owned()))
+        .await?;
+    memory_export::send_lines(db, space, viewer, send(), ExportEvent::Bytes).await?;
+    writer
+        .send_event(entry(document::SUMMARIES.to_owned()))
+        .await?;
+    Ok(summary_export::send_lines(db, space, send(), ExportEvent::Bytes).await?)
 }
 
 /// Writes the cards one at a time, because each may be large.

@@ -45,7 +45,7 @@ pub struct SpaceImportResult {
     pub ids: Arc<IdMap>,
     pub assets: Arc<asset_transfer::SpooledAssets>,
     pub n_messages: i64,
-    /// The memories that were not imported.
+    /// The memories and summaries that were not imported.
     pub report: LineReport,
     pub now: Timestamp,
 }

@@ -1,20 +1,21 @@
 //! Reads the export file of a space and passes its content to a callback: the documents, then the
-//! messages, run history and memories in batches, then the assets.
+//! messages, run history, memories and summaries in batches, then the assets.
 //!
 //! **Invariant:** an untrusted file uses no more resources than the limits allow. Bytes are counted
 //! while they are unpacked, whatever the zip declares; no entry is extracted to a path, and names
 //! in the file are never used as paths.
 
 use std::fs::File;
-use std::io::{BufReader, Read};
+use std::io::{BufRead, BufReader, Read};
 
 use serde::de::DeserializeOwned;
 use tavern::chats::line_reader::{LineReader, RawLine};
 use tavern::macros::variables;
 use zip::ZipArchive;
 
-use crate::memories::transfer::line_reader;
 use crate::memories::transfer::line_reader::NumberedLine;
+use crate::memories::transfer::summary_import::NumberedSummary;
+use crate::memories::transfer::{line_reader, summary_line};
 use crate::space_transfer::document::Manifest;
 use crate::space_transfer::import_data::FileHead;
 use crate::space_transfer::limits::TransferLimits;
@@ -47,6 +48,8 @@ pub enum ImportEvent {
     History(i64, Vec<document::ExportedHistory>),
     /// Lines of memories, after the whole history.
     Memories(Vec<NumberedLine>),
+    /// Lines of summaries, after the memories.
+    Summaries(Vec<NumberedSummary>),
     /// One more asset was checked.
     AssetChecked,
     /// All assets.
@@ -90,7 +93,7 @@ pub fn read(
             return Ok(());
         }
     }
-    if !archive.read_memories(on_event)? {
+    if !archive.read_memories(on_event)? || !archive.read_summaries(on_event)? {
         return Ok(());
     }
     archive.read_assets(listed, on_event)
@@ -241,15 +244,40 @@ impl OpenArchive {
         &mut self,
         on_event: &mut dyn FnMut(ImportEvent) -> bool,
     ) -> Result<bool, ReadError> {
-        let name = document::MEMORIES;
+        self.read_optional_file(document::MEMORIES, &mut |file| {
+            line_reader::read(file, &mut |batch| on_event(ImportEvent::Memories(batch)))
+        })
+    }
+
+    /// The same for the lines of summaries.
+    fn read_summaries(
+        &mut self,
+        on_event: &mut dyn FnMut(ImportEvent) -> bool,
+    ) -> Result<bool, ReadError> {
+        let parse = |number: u64, line: RawLine<'_>| NumberedSummary {
+            number,
+            summary: summary_line::read(line),
+        };
+        self.read_optional_file(document::SUMMARIES, &mut |file| {
+            let mut on_batch = |batch| on_event(ImportEvent::Summaries(batch));
+            line_reader::read_batches(file, parse, &mut on_batch)
+        })
+    }
+
+    /// Passes an entry that older files do not have to `read`, which returns how many bytes it has read, or
+    /// `None` if the receiver is gone. Returns `false` in this case.
+    fn read_optional_file(
+        &mut self,
+        name: &str,
+        read: &mut dyn FnMut(&mut dyn BufRead) -> std::io::Result<Option<u64>>,
+    ) -> Result<bool, ReadError> {
         if self.zip.index_for_name(name).is_none() {
             return Ok(true);
         }
         let entry = self.zip.by_name(name).map_err(|_| invalid(name))?;
         let allowed = self.n_bytes_left;
-        let file = BufReader::new(entry.take(allowed + 1));
-        let read = line_reader::read(file, &mut |batch| on_event(ImportEvent::Memories(batch)));
-        let Some(n_read) = read.map_err(|_| invalid(name))? else {
+        let mut file = BufReader::new(entry.take(allowed + 1));
+        let Some(n_read) = read(&mut file).map_err(|_| invalid(name))? else {
             return Ok(false);
         };
         if n_read > allowed {

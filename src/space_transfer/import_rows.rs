@@ -47,6 +47,7 @@ pub async fn create_contents(
                     Some(None) => return Err(invalid_file(document::CONVERSATIONS)),
                     parent => parent.flatten(),
                 };
+                let summary_from_seq = first_summarized(it);
                 let row = conversation::Model {
                     kind: it.kind,
                     title: display_name::truncate(&it.title, 200).unwrap_or_default(),
@@ -57,6 +58,8 @@ pub async fn create_contents(
                     variables: object_or_empty(&it.variables),
                     created_at: it.created_at,
                     archived_at: it.archived_at,
+                    summary_from_seq,
+                    summary_goal_seq: summary_from_seq - 1,
                     ..chat_import::new_conversation(hidden, now)
                 };
                 let mut row = row.into_active_model();
@@ -67,6 +70,12 @@ pub async fn create_contents(
         })
     })
     .await
+}
+
+/// Returns the first message of a conversation that may be summarized.
+pub fn first_summarized(it: &document::ExportedConversation) -> i64 {
+    it.summary_from_seq
+        .clamp(1, it.last_seq.clamp(0, i64::MAX - 1) + 1)
 }
 
 fn space_row(

@@ -6,6 +6,7 @@ use std::fs::File;
 use std::sync::Arc;
 
 use base::ids::{ImportId, SpaceId};
+use tavern::chats::batches::LineReport;
 use tokio::sync::mpsc;
 
 use crate::accounts::user;
@@ -15,6 +16,7 @@ use crate::conversations::chats::{chat_import, import_job};
 use crate::memories::error::MemoryError;
 use crate::memories::transfer::memory_import::MemoryImporter;
 use crate::memories::transfer::named_members::NamedMembers;
+use crate::memories::transfer::summary_import::{ImportingPerson, SummaryImporter, SummaryPlace};
 use crate::space_transfer::import_data::{FileHead, IdMap};
 use crate::space_transfer::import_finalize::SpaceImportResult;
 use crate::space_transfer::import_reader::ImportEvent;
@@ -64,6 +66,7 @@ struct CreatedSpace {
     /// For the conversation with this key, whose history is being imported.
     round_ids: (i64, RoundIds),
     memories: MemoryImporter,
+    summaries: SummaryImporter,
     assets: Option<asset_transfer::SpooledAssets>,
 }
 
@@ -98,6 +101,7 @@ async fn import_file(
                 let owner = import.owner.id;
                 created = Some(CreatedSpace {
                     memories: MemoryImporter::new(tools.db.clone(), hidden, names, owner),
+                    summaries: summary_importer(tools, &import.owner, (&head, &ids)),
                     head,
                     ids: Arc::new(ids),
                     last_seqs: HashMap::new(),
@@ -115,6 +119,11 @@ async fn import_file(
             (ImportEvent::Memories(lines), Some(there)) => {
                 save_progress(tools, import.job.id, there.n_messages).await?;
                 let written = there.memories.write_batch(lines, tools.clock.now());
+                written.await.map_err(memory_error)?;
+            }
+            (ImportEvent::Summaries(lines), Some(there)) => {
+                save_progress(tools, import.job.id, there.n_messages).await?;
+                let written = there.summaries.write_batch(lines, tools.clock.now());
                 written.await.map_err(memory_error)?;
             }
             (ImportEvent::AssetChecked, Some(there)) => {
@@ -137,10 +146,38 @@ async fn import_file(
         ids: there.ids,
         assets: Arc::new(there.assets.ok_or(ChatImportError::Canceled)?),
         n_messages: there.n_messages,
-        report: there.memories.into_report().into_line_report(),
+        report: join_reports(
+            there.memories.into_report().into_line_report(),
+            there.summaries.into_report(),
+        ),
         now: tools.clock.now(),
     };
     import_finalize::finish(&tools.db, result).await
+}
+
+/// Returns an importer of the summaries of the imported conversations.
+fn summary_importer(
+    tools: &ImportServices,
+    owner: &user::Model,
+    (head, ids): (&FileHead, &IdMap),
+) -> SummaryImporter {
+    let places = head.conversations.iter().filter_map(|it| {
+        let id = ids.conversations.get(&it.key)?;
+        let range = (import_rows::first_summarized(it), it.last_seq);
+        Some((it.key, SummaryPlace::new(*id, range)))
+    });
+    let person = ImportingPerson {
+        id: owner.id,
+        username_key: owner.username_key.clone(),
+    };
+    SummaryImporter::new(tools.db.clone(), places.collect(), person)
+}
+
+fn join_reports(mut first: LineReport, second: LineReport) -> LineReport {
+    first.n_skipped += second.n_skipped;
+    first.n_repaired += second.n_repaired;
+    first.lines.extend(second.lines);
+    first
 }
 
 /// Returns the imported members by their names. Memories of people who are not in the new space are not

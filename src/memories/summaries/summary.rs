@@ -2,16 +2,22 @@
 //! that people see.
 
 use base::clock::Timestamp;
-use base::ids::{ConversationId, SummaryId, UserId};
+use base::ids::{ConversationId, SpaceId, SummaryId, UserId};
 use sea_orm::entity::prelude::*;
+use sea_orm::sea_query::Query;
 use sea_orm::{QueryOrder, QuerySelect};
 use serde::Serialize;
 use utoipa::ToSchema;
 
+use crate::conversations::conversation;
 use crate::db::string_enum::string_enum;
 
 /// The newest versions of the running summary that are kept; older ones are deleted.
 pub const MAX_VERSIONS: u64 = 20;
+/// The maximum number of pinned facts.
+pub const MAX_FACTS: usize = 20;
+/// The maximum length of a pinned fact, in characters.
+pub const MAX_FACT_CHARS: usize = 300;
 
 #[derive(Clone, Debug, PartialEq, DeriveEntityModel)]
 #[sea_orm(table_name = "conversation_summaries")]
@@ -169,6 +175,31 @@ pub async fn list_parts(
         .filter(Column::Level.eq(SummaryLevel::Part))
         .filter(Column::Status.ne(SummaryStatus::Superseded))
         .order_by_asc(Column::FromSeq)
+        .all(db)
+        .await
+}
+
+/// Returns the summaries in use of all visible conversations of a space: those of one conversation together,
+/// first its parts in the order of their messages.
+pub async fn list_ids_in_use(
+    db: &impl ConnectionTrait,
+    space: SpaceId,
+) -> Result<Vec<SummaryId>, DbErr> {
+    let of_space = Query::select()
+        .column(conversation::Column::Id)
+        .from(conversation::Entity)
+        .and_where(conversation::Column::SpaceId.eq(space))
+        .and_where(conversation::Column::IsHidden.eq(false))
+        .to_owned();
+    Entity::find()
+        .select_only()
+        .column(Column::Id)
+        .filter(Column::ConversationId.in_subquery(of_space))
+        .filter(Column::Status.ne(SummaryStatus::Superseded))
+        .order_by_asc(Column::ConversationId)
+        .order_by_asc(Column::Level)
+        .order_by_asc(Column::FromSeq)
+        .into_tuple()
         .all(db)
         .await
 }

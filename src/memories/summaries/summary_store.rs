@@ -4,7 +4,7 @@ use base::clock::Timestamp;
 use base::ids::{ConversationId, SummaryId, UserId};
 use llm::tokens;
 use sea_orm::ActiveValue::NotSet;
-use sea_orm::sea_query::Expr;
+use sea_orm::sea_query::{Expr, ExprTrait, Query, SimpleExpr};
 use sea_orm::{
     ActiveModelTrait, ColumnTrait, ConnectionTrait, DbErr, EntityTrait, IntoActiveModel,
     QueryFilter, QuerySelect,
@@ -84,7 +84,7 @@ pub async fn put_in_use(
         .one(tx)
         .await?;
     let deleted = replaced.iter().map(|it| it.version).max();
-    let version = last.flatten().max(deleted).unwrap_or(0) + 1;
+    let version = Ord::max(last.flatten(), deleted).unwrap_or(0) + 1;
     let (origin, model, created_by) = match new.author {
         SummaryAuthor::Model(name) => (SummaryOrigin::Model, Some(name), None),
         SummaryAuthor::Person(user) => (SummaryOrigin::Person, None, user),
@@ -167,6 +167,30 @@ pub async fn set_summary_goal(
     conversation::Entity::update_many()
         .col_expr(conversation::Column::SummaryGoalSeq, Expr::value(goal_seq))
         .filter(conversation::Column::Id.eq(id))
+        .exec(tx)
+        .await
+        .map(drop)
+}
+
+/// Sets the last message to summarize of imported conversations to the last one that a summary covers.
+///
+/// # Errors
+/// Returns an error when the database fails.
+pub async fn set_goals_to_ends(
+    tx: &impl ConnectionTrait,
+    conversations: Vec<ConversationId>,
+) -> Result<(), DbErr> {
+    let mut end = Query::select();
+    end.expr(Column::ToSeq.max()).from(Entity).and_where(
+        Expr::col((Entity, Column::ConversationId))
+            .equals((conversation::Entity, conversation::Column::Id)),
+    );
+    conversation::Entity::update_many()
+        .col_expr(
+            conversation::Column::SummaryGoalSeq,
+            SimpleExpr::SubQuery(None, Box::new(end.into())),
+        )
+        .filter(conversation::Column::Id.is_in(conversations))
         .exec(tx)
         .await
         .map(drop)

@@ -27,15 +27,34 @@ pub fn read(
     file: impl BufRead,
     on_batch: &mut dyn FnMut(Vec<NumberedLine>) -> bool,
 ) -> std::io::Result<Option<u64>> {
+    let parse = |number: u64, line: RawLine<'_>| NumberedLine {
+        number,
+        memory: match line {
+            RawLine::Line(line) => memory_line::read(line),
+            RawLine::TooLong => Err(MemoryLineError::TooLong),
+        },
+    };
+    read_batches(file, parse, on_batch)
+}
+
+/// Calls `on_batch` with batches of the lines that are not blank, each parsed by `parse` with its number,
+/// until the file ends or it returns `false`. Returns the number of bytes that were read, or `None` if
+/// `on_batch` returned `false`.
+///
+/// # Errors
+/// Returns the I/O error if the file cannot be read.
+pub fn read_batches<T>(
+    file: impl BufRead,
+    parse: impl Fn(u64, RawLine<'_>) -> T,
+    on_batch: &mut dyn FnMut(Vec<T>) -> bool,
+) -> std::io::Result<Option<u64>> {
     let mut lines = LineReader::new(file);
     let mut batch = Vec::new();
     while let Some((number, line)) = lines.next_line()? {
-        let memory = match line {
-            RawLine::Line([]) => continue,
-            RawLine::Line(line) => memory_line::read(line),
-            RawLine::TooLong => Err(MemoryLineError::TooLong),
-        };
-        batch.push(NumberedLine { number, memory });
+        if line == RawLine::Line(&[]) {
+            continue;
+        }
+        batch.push(parse(number, line));
         if batch.len() >= MAX_BATCH && !on_batch(std::mem::take(&mut batch)) {
             return Ok(None);
         }

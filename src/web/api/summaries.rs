@@ -11,7 +11,7 @@ use utoipa::ToSchema;
 
 use crate::app::App;
 use crate::memories::memory_settings::SummarySettings;
-use crate::memories::summaries::summary::{SummaryLevel, SummaryView};
+use crate::memories::summaries::summary::{MAX_FACT_CHARS, MAX_FACTS, SummaryLevel, SummaryView};
 use crate::memories::summaries::summary_edit::{SummaryEdit, SummaryUpdate};
 use crate::memories::summaries::summary_request::MAX_CONTENT_CHARS;
 use crate::memories::summaries::{summary, summary_edit};
@@ -21,11 +21,6 @@ use crate::web::extract::authentication::CurrentUser;
 use crate::web::extract::json_body::JsonBody;
 use crate::web::extract::space_access;
 use crate::web::extract::space_access::ConversationAccess;
-
-/// The maximum number of pinned facts.
-const MAX_FACTS: usize = 20;
-/// The maximum length of a pinned fact, in characters.
-const MAX_FACT_CHARS: usize = 300;
 
 /// The summaries of a conversation.
 #[derive(Serialize, ToSchema)]

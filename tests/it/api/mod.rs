@@ -53,5 +53,6 @@ pub mod space_history;
 pub mod space_invitations;
 pub mod spaces;
 pub mod summaries;
+pub mod summary_transfer;
 pub mod swipes;
 pub mod users;

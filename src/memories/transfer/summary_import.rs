@@ -1,0 +1,240 @@
+//! Stores the summaries of an imported space, one batch of lines after the other.
+//!
+//! **Invariant:** a conversation gets at most one running summary, and its parts do not overlap. A line that
+//! has no place does not affect the others, and no line starts a call of a model.
+
+use std::collections::HashMap;
+
+use base::clock::Timestamp;
+use base::ids::{ConversationId, SummaryId, UserId};
+use llm::tokens;
+use sea_orm::ActiveValue::NotSet;
+use sea_orm::{ActiveModelTrait, EntityTrait, IntoActiveModel};
+use serde_json::json;
+use tavern::chats::batches::{LineProblem, LineReport};
+
+use crate::accounts::username_password::normalize_username;
+use crate::db::connect::Db;
+use crate::memories::error::MemoryError;
+use crate::memories::summaries::summary::{
+    ActiveModel, Entity, Model, SummaryLevel, SummaryOrigin,
+};
+use crate::memories::summaries::summary_store;
+use crate::memories::transfer::summary_line::{ExportedSummary, SummaryLineError};
+
+/// How many lines that were skipped are listed; further ones are only counted.
+const MAX_LISTED: usize = 100;
+
+/// A line that is not blank, and its number, counted from 1.
+#[derive(Debug)]
+pub struct NumberedSummary {
+    pub number: u64,
+    pub summary: Result<ExportedSummary, SummaryLineError>,
+}
+
+/// Where the summaries of a conversation have a place.
+#[derive(Clone, Copy, Debug)]
+pub struct SummaryPlace {
+    pub conversation: ConversationId,
+    /// The first message that is not forgotten, and the last one.
+    pub from_seq: i64,
+    pub last_seq: i64,
+    /// Whether a running summary was stored.
+    pub has_running: bool,
+    /// The end of the last part that was stored.
+    pub parts_end: i64,
+}
+
+/// The person who imports: the texts that they wrote stay theirs.
+#[derive(Clone, Debug)]
+pub struct ImportingPerson {
+    pub id: UserId,
+    pub username_key: String,
+}
+
+/// Stores summaries in imported conversations.
+pub struct SummaryImporter {
+    db: Db,
+    /// By the keys of the conversations in the file.
+    places: HashMap<i64, SummaryPlace>,
+    person: ImportingPerson,
+    report: LineReport,
+}
+
+impl SummaryPlace {
+    /// Returns the place of the summaries of a conversation that has none.
+    pub fn new(conversation: ConversationId, (from_seq, last_seq): (i64, i64)) -> Self {
+        Self {
+            conversation,
+            from_seq,
+            last_seq,
+            has_running: false,
+            parts_end: 0,
+        }
+    }
+
+    /// Takes the place of a summary. Returns `false` if there is none.
+    fn take(&mut self, level: SummaryLevel, line: &ExportedSummary) -> bool {
+        let is_within =
+            (self.from_seq..=line.to_seq).contains(&line.from_seq) && line.to_seq <= self.last_seq;
+        match level {
+            _ if !is_within => false,
+            SummaryLevel::Running => !std::mem::replace(&mut self.has_running, true),
+            SummaryLevel::Part if line.from_seq <= self.parts_end => false,
+            SummaryLevel::Part => {
+                self.parts_end = line.to_seq;
+                true
+            }
+        }
+    }
+}
+
+impl SummaryImporter {
+    /// Creates an importer.
+    pub fn new(db: Db, places: HashMap<i64, SummaryPlace>, person: ImportingPerson) -> Self {
+        Self {
+            db,
+            places,
+            person,
+            report: LineReport::default(),
+        }
+    }
+
+    /// Returns the report of the lines so far.
+    pub fn into_report(self) -> LineReport {
+        self.report
+    }
+
+    /// Stores the summaries of a batch that have a place, in one transaction.
+    ///
+    /// # Errors
+    /// Returns the database's error; then nothing of the batch was stored.
+    pub async fn write_batch(
+        &mut self,
+        lines: Vec<NumberedSummary>,
+        now: Timestamp,
+    ) -> Result<(), MemoryError> {
+        let mut rows = Vec::new();
+        for NumberedSummary { number, summary } in lines {
+            match summary.and_then(|it| self.row(it, now)) {
+                Ok(row) => rows.push(row),
+                Err(error) => self.record(number, error),
+            }
+        }
+        if rows.is_empty() {
+            return Ok(());
+        }
+        let stored = self.db.write(move |tx| {
+            let rows = rows.clone();
+            Box::pin(async move {
+                let conversations: Vec<_> = rows.iter().map(|it| it.conversation_id).collect();
+                let rows = rows.into_iter().map(to_active);
+                Entity::insert_many(rows).exec(tx).await?;
+                summary_store::set_goals_to_ends(tx, conversations).await
+            })
+        });
+        stored.await.map_err(MemoryError::from)
+    }
+
+    /// Returns the row of a line, which takes its place.
+    fn row(&mut self, line: ExportedSummary, now: Timestamp) -> Result<Model, SummaryLineError> {
+        let level = line.level().ok_or(SummaryLineError::Invalid)?;
+        let place = self.places.get_mut(&line.conversation);
+        let place = place.ok_or(SummaryLineError::UnknownConversation)?;
+        if !place.take(level, &line) {
+            return Err(SummaryLineError::NoPlace);
+        }
+        let is_of_person = line.origin == SummaryOrigin::Person;
+        let author = line.author.filter(|_| is_of_person);
+        let is_own = author.is_some_and(|it| normalize_username(&it) == self.person.username_key);
+        Ok(Model {
+            id: SummaryId(0), // assigned by the database
+            conversation_id: place.conversation,
+            level,
+            version: 1,
+            status: line.status,
+            from_seq: line.from_seq,
+            to_seq: line.to_seq,
+            token_count: tokens::count(&line.content),
+            content: line.content,
+            pinned_facts: json!(line.pinned_facts),
+            origin: line.origin,
+            model: line.model.filter(|_| !is_of_person),
+            created_by: is_own.then_some(self.person.id),
+            is_usable: line.is_usable,
+            is_regeneration_requested: false,
+            created_at: line.created_at.clamp(Timestamp(0), now),
+        })
+    }
+
+    fn record(&mut self, line: u64, error: SummaryLineError) {
+        self.report.n_skipped += 1;
+        if self.report.lines.len() < MAX_LISTED {
+            let warning = error.warning();
+            self.report.lines.push(LineProblem {
+                line,
+                code: warning.code.to_string(),
+                reason: warning.message,
+                skipped: true,
+            });
+        }
+    }
+}
+
+fn to_active(row: Model) -> ActiveModel {
+    let mut row = row.into_active_model().reset_all();
+    row.id = NotSet;
+    row
+}
+
+#[cfg(test)]
+mod tests {
+    use base::clock::Timestamp;
+    use base::ids::ConversationId;
+
+    use super::SummaryPlace;
+    use crate::memories::summaries::summary::{SummaryLevel, SummaryOrigin, SummaryStatus};
+    use crate::memories::transfer::summary_line::ExportedSummary;
+
+    fn take(place: &mut SummaryPlace, level: SummaryLevel, (from_seq, to_seq): (i64, i64)) -> bool {
+        let line = ExportedSummary {
+            conversation: 1,
+            level: 0,
+            from_seq,
+            to_seq,
+            content: String::new(),
+            pinned_facts: Vec::new(),
+            status: SummaryStatus::Current,
+            origin: SummaryOrigin::Model,
+            model: None,
+            author: None,
+            is_usable: true,
+            created_at: Timestamp(0),
+        };
+        place.take(level, &line)
+    }
+
+    #[test]
+    fn parts_have_a_place_in_order_without_overlap_and_within_the_messages() {
+        let mut place = SummaryPlace::new(ConversationId(1), (5, 90));
+        let mut part = |range| take(&mut place, SummaryLevel::Part, range);
+
+        assert!(!part((4, 30)), "a forgotten message");
+        assert!(part((5, 30)));
+        assert!(!part((5, 30)));
+        assert!(!part((30, 60)));
+        assert!(part((40, 60)));
+        assert!(!part((60, 50)));
+        assert!(!part((61, 91)), "a message that does not exist");
+    }
+
+    #[test]
+    fn a_conversation_has_a_place_for_one_running_summary() {
+        let mut place = SummaryPlace::new(ConversationId(1), (1, 90));
+        let mut running = |range| take(&mut place, SummaryLevel::Running, range);
+
+        assert!(!running((1, 91)));
+        assert!(running((1, 60)));
+        assert!(!running((1, 90)));
+    }
+}
