@@ -236,6 +236,13 @@ export default class Store extends Emitter {
     this.emit("messages")
   }
 
+  // Applies the running summary of a conversation, or null, if the conversation is open.
+  applySummary(conversationId, summary) {
+    if (this.openConversation?.conversationId !== conversationId) return
+    const what = this.openConversation.applySummary(summary)
+    if (what) this.emit(what)
+  }
+
   markRead(conversationId, seq) {
     const conversation = this.conversation(conversationId)
     if (!conversation || (conversation.last_read_seq ?? 0) >= seq) return false

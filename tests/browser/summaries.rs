@@ -25,14 +25,19 @@ async fn summarized_space(test_server: &TestServer) -> SpaceFixture {
             .post(&format!("Line {i} is about the tide."))
             .await;
     }
+    summarize(&test_space).await;
+    test_space
+}
+
+/// Summarizes everything that can be summarized now.
+async fn summarize(test_space: &SpaceFixture) {
     let path = format!("/api/conversations/{}/summaries", test_space.conversation);
     poll::until("all that is due is summarized", async || {
         let (status, answer) = test_space.ann.post(&path, json!({})).await;
         let is_done = status == 409 && answer["error"]["code"] == "nothing_to_summarize";
-        (is_done && running(&test_space).await.is_some()).then_some(())
+        (is_done && running(test_space).await.is_some()).then_some(())
     })
     .await;
-    test_space
 }
 
 /// Returns the running summary in use.
@@ -158,4 +163,49 @@ async fn a_summary_that_two_people_change_keeps_both_texts_until_one_is_chosen()
     page.gone(".message__conflict").await;
     let stored = is_stored(&test_space, "Mine.").await;
     assert_eq!(stored["version"], json!(version + 1));
+}
+
+#[tokio::test]
+async fn a_line_shows_where_the_summary_ends_and_opens_it_without_moving_the_messages() {
+    let test_server = TestServer::open().await;
+    let test_space = summarized_space(&test_server).await;
+    let page = test_space.page().await;
+    page.see_text(".divider--summary", "Summarized up to here")
+        .await;
+    let is_at_end = "(({ scrollTop, clientHeight, scrollHeight }) => scrollHeight - clientHeight - scrollTop < 2)(document.querySelector('.timeline'))";
+    page.truth("the end is shown", is_at_end).await;
+    is_between_lines(&page, 19, 20).await;
+    page.run("document.querySelector('.divider--summary').scrollIntoView({ block: 'center' })")
+        .await;
+    for i in 40..50 {
+        test_space
+            .post(&format!("Line {i} is about the tide."))
+            .await;
+    }
+    summarize(&test_space).await;
+    let position = "[...document.querySelectorAll('.message')].find((it) => it.textContent.includes('Line 18 ')).getBoundingClientRect().top";
+    let before = page.value(position).await.as_f64().expect("a position");
+
+    page.click_text(".divider--summary button", "Summarized up to here")
+        .await;
+
+    page.see("dialog [data-section=summary]").await;
+    is_between_lines(&page, 29, 30).await;
+    let after = page.value(position).await.as_f64().expect("a position");
+    assert!((after - before).abs() < 1.0, "{before} to {after}");
+}
+
+/// Waits until the end of the summary is shown between these two lines.
+async fn is_between_lines(page: &Page, last: usize, next: usize) {
+    let has = |side: &str, n: usize| {
+        format!(
+            "document.querySelector('.divider--summary')?.{side}?.textContent.includes('Line {n} ')"
+        )
+    };
+    let is_there = format!(
+        "{} && {}",
+        has("previousElementSibling", last),
+        has("nextElementSibling", next)
+    );
+    page.truth("the end of the summary", &is_there).await;
 }

@@ -39,6 +39,26 @@ test("a new day begins a group", () => {
   assert.deepEqual(second, { startsDay: true, startsGroup: true })
 })
 
+test("the end of the summary is marked between two messages of which both are loaded", () => {
+  const conversation = new OpenConversation({ conversationId: 1 })
+  const messages = [5, 6, 7, 8].map((seq) => message({ id: seq, seq }))
+  conversation.restore(snapshot({ messages, rev: 1, summarized_to_seq: 6 }))
+  const kinds = (window = {}) =>
+    rows({ conversation, entries: [], myMembershipId: 1, now: 0, ...window }).map((it) => it.message?.seq ?? it.kind)
+
+  assert.deepEqual(kinds(), ["day", 5, 6, "summary", 7, 8])
+  assert.deepEqual(kinds({ start: 2 }), ["summary", 7, 8])
+  assert.deepEqual(kinds({ start: 3 }), [8])
+  for (const seq of [4, 8]) {
+    assert.equal(conversation.applySummary({ level: 1, to_seq: seq, is_usable: true }), "summary")
+    assert.deepEqual(kinds(), ["day", 5, 6, 7, 8], `${seq}`)
+  }
+  assert.equal(conversation.applySummary({ level: 0, to_seq: 6, is_usable: true }), null)
+  assert.equal(conversation.applySummary({ level: 1, to_seq: 6, is_usable: false }), "summary")
+  assert.equal(conversation.summarizedTo, null)
+  assert.equal(conversation.applySummary(null), null)
+})
+
 test("at most 240 messages are shown", () => {
   const view = new MessageWindow()
   view.reset(1000)

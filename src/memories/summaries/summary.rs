@@ -165,6 +165,26 @@ pub async fn find_running(
         .await
 }
 
+/// Returns the last message that the running summary covers; `None` if no prompt contains one.
+pub async fn find_end(
+    db: &impl ConnectionTrait,
+    row: &conversation::Model,
+) -> Result<Option<i64>, DbErr> {
+    if row.summary_goal_seq < row.summary_from_seq {
+        return Ok(None);
+    }
+    Entity::find()
+        .select_only()
+        .column(Column::ToSeq)
+        .filter(Column::ConversationId.eq(row.id))
+        .filter(Column::Level.eq(SummaryLevel::Running))
+        .filter(Column::Status.ne(SummaryStatus::Superseded))
+        .filter(Column::IsUsable.eq(true))
+        .into_tuple()
+        .one(db)
+        .await
+}
+
 /// Returns the parts in use, by their first message.
 pub async fn list_parts(
     db: &impl ConnectionTrait,

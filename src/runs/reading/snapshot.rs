@@ -14,6 +14,8 @@ use crate::conversations::timeline::TimelinePage;
 use crate::conversations::timeline_page::{MessageDetails, PageBudget, TimelineChanges};
 use crate::conversations::{conversation, message, timeline_page};
 use crate::db::reading::row_slices;
+use crate::memories::memory_settings::SummarySettings;
+use crate::memories::summaries::summary;
 use crate::rounds::round;
 use crate::runs::engine::RunEngine;
 use crate::runs::error::ConversationReadError;
@@ -51,6 +53,8 @@ pub struct Snapshot {
     pub tool_approvals: Vec<tool_approval::ToolApprovalView>,
     /// Null while auto mode is off.
     pub auto_mode_turns_left: Option<i64>,
+    /// The `seq` of the last message that the running summary covers. Null if prompts contain no summary.
+    pub summarized_to_seq: Option<i64>,
 }
 
 /// A message of a snapshot, or the note that it was hidden.
@@ -105,6 +109,7 @@ impl RunEngine {
             hidden,
             details,
             has_more,
+            summarized_to_seq,
         } = found;
         let is_cut = has_more;
         let (views, has_more) = self.render_messages(messages, details).await?;
@@ -130,6 +135,7 @@ impl RunEngine {
             failed_run: runtime.failed_run(&row),
             tool_approvals,
             auto_mode_turns_left: auto_mode::turns_left(&row, &space),
+            summarized_to_seq,
         }))
     }
 
@@ -247,6 +253,7 @@ struct SnapshotData {
     hidden: Vec<message::HiddenMessageView>,
     details: MessageDetails,
     has_more: bool,
+    summarized_to_seq: Option<i64>,
 }
 
 impl SnapshotData {
@@ -283,6 +290,10 @@ impl SnapshotData {
             Some(_) => tool_approval::list_open(tx, id).await?,
             None => Vec::new(),
         };
+        let summarized_to_seq = match SummarySettings::of_space(&space.settings).is_enabled {
+            true => summary::find_end(tx, &row).await?,
+            false => None,
+        };
         Ok(Some(Self {
             space,
             details: MessageDetails::load(tx, &messages).await?,
@@ -296,6 +307,7 @@ impl SnapshotData {
             messages,
             hidden,
             has_more,
+            summarized_to_seq,
         }))
     }
 }

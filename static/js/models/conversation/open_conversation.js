@@ -20,6 +20,7 @@ export const CONVERSATION_EVENTS = [
   "outbox",
   "candidates",
   "approvals",
+  "summary",
 ]
 
 const IDLE = { state: "idle", round: null, queued_run: null, running_run: null, turnsLeft: null }
@@ -36,6 +37,8 @@ export default class OpenConversation {
   presence = new Map()
   // Tool calls that wait for the decision of a moderator, by id.
   approvals = new Map()
+  // The seq of the last message that the running summary covers; null if prompts contain no summary.
+  summarizedTo = null
   #goneAt = new Map()
   #keys = new Map()
   #clock
@@ -82,6 +85,7 @@ export default class OpenConversation {
     this.#setPresence({ members: snapshot.presence })
     this.stream = this.#restoredStream(snapshot)
     this.approvals = new Map((snapshot.tool_approvals ?? []).map((it) => [it.id, it]))
+    this.summarizedTo = snapshot.summarized_to_seq ?? null
     this.notice.restore(snapshot.failed_run, this.timeline.tail)
     this.notice.settle(this.queue, this.timeline.tail)
     return isFirst ? [] : fresh
@@ -96,6 +100,15 @@ export default class OpenConversation {
       this.rev = event.rev
     }
     return this.#applyEvent(event)
+  }
+
+  // Applies a new version of the running summary; null: there is none. Returns the kind of change, or null.
+  applySummary(summary) {
+    const { level = 1, to_seq: seq = null, is_usable: isUsable = false } = summary ?? {}
+    const end = isUsable ? seq : null
+    if (!this.isReady || level !== 1 || end === this.summarizedTo) return null
+    this.summarizedTo = end
+    return "summary"
   }
 
   #applyEvent(event) {

@@ -1,4 +1,4 @@
-// The rows of the timeline: days, the unread mark, messages, pending messages and the streamed text, at
+// The rows of the timeline: days, the end of the summary, the unread mark, messages, pending messages and the streamed text, at
 // the end or in the place of its target. Every row has a key, which it keeps when its kind changes.
 import { group } from "./message_grouping.js"
 
@@ -13,7 +13,8 @@ export function rows({ conversation, entries, myMembershipId, now, start = 0, en
     : []
   // After a jump the first unread message may not be loaded yet.
   const isAllUnread = conversation.timeline.mayHaveNewer && messages[0]?.seq > unreadAfter
-  const marked = mark([...shown, ...trailing], isAllUnread ? null : unreadAfter, myMembershipId)
+  const marks = { unreadAfter: isAllUnread ? null : unreadAfter, summarizedTo: conversation.summarizedTo }
+  const marked = mark([...shown, ...trailing], marks, myMembershipId)
   // The message before the window only determines whether the first row begins a day or a group.
   return start > 0 ? marked.filter((row) => row.index !== 0) : marked
 }
@@ -52,17 +53,21 @@ function ofStream(conversation, now) {
   ]
 }
 
-function mark(list, unreadAfter, myMembershipId) {
+// The end of the summary is marked only between two rows, because a message before the first one may not be
+// loaded.
+function mark(list, { unreadAfter, summarizedTo }, myMembershipId) {
   const grouped = group(list)
   const result = []
   let isUnreadMarked = unreadAfter === null
   list.forEach((row, index) => {
     const { startsDay, startsGroup } = grouped[index]
+    const endsSummary = summarizedTo !== null && row.seq > summarizedTo && list[index - 1]?.seq <= summarizedTo
+    if (endsSummary) result.push({ kind: "summary", key: "summary", index })
     if (startsDay) result.push({ kind: "day", key: `d-${row.key}`, at: row.at, index })
     const isFirstUnread = !isUnreadMarked && row.seq > unreadAfter && row.authorId !== myMembershipId
     if (isFirstUnread) result.push({ kind: "unread", key: "unread", index })
     isUnreadMarked ||= isFirstUnread
-    result.push({ ...row, startsGroup: startsGroup || isFirstUnread, index })
+    result.push({ ...row, startsGroup: startsGroup || endsSummary || isFirstUnread, index })
   })
   return result
 }

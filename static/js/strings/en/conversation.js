@@ -12,6 +12,7 @@ export default {
   "timeline.loading": "Loading older messages…",
   "timeline.loading_newer": "Loading newer messages…",
   "timeline.unread": "New",
+  "timeline.summarized": "Summarized up to here",
   "timeline.latest": "Latest",
   "timeline.new": { one: "{n} new", other: "{n} new" },
   "announce.message": "{name}: {text}",

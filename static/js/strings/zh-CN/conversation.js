@@ -12,6 +12,7 @@ export default {
   "timeline.loading": "正在加载更早的消息…",
   "timeline.loading_newer": "正在加载更新的消息…",
   "timeline.unread": "新消息",
+  "timeline.summarized": "总结到此为止",
   "timeline.latest": "最新消息",
   "timeline.new": { other: "{n}条新消息" },
   "announce.message": "{name}：{text}",

@@ -16,6 +16,7 @@ import ConversationIntro from "./conversation_intro.js"
 import { button } from "../components/button.js"
 import MessageView from "../message/message.js"
 import MessageTools from "../message/message_tools.js"
+import { openSummariesDialog } from "../on_demand.js"
 import RunCard from "../message/run_card.js"
 import Scroll from "./scroll.js"
 import Swipes from "../message/swipes.js"
@@ -251,6 +252,7 @@ export default class TimelineView {
         { class: "divider divider--unread", role: "separator" },
         el("span", {}, t("timeline.unread")),
       )
+    if (row.kind === "summary") return this.#summaryEnd()
     const { store, conversation: actions } = this.#parts
     const view = new MessageView({
       roster: () => store.openRoster,
@@ -262,6 +264,13 @@ export default class TimelineView {
     })
     this.#nodes.set(row.key, view)
     return view.node
+  }
+
+  // The end of the summary, with a link to it.
+  #summaryEnd() {
+    const click = () => openSummariesDialog(this.#parts, this.#parts.store.openConversationDocument)
+    const link = button(t("timeline.summarized"), { look: "quiet small", class: "divider__action", click })
+    return el("div", { class: "divider divider--summary" }, link)
   }
 
   #removeDetached() {

@@ -100,6 +100,7 @@ class SummariesView {
       const all = await this.#parts.summaries.list(this.#conversationId)
       if (request !== this.#request) return
       this.#all = all
+      this.#parts.store.applySummary(this.#conversationId, splitSummaries(all).running)
       this.#show()
     } catch (error) {
       if (request !== this.#request) return
