@@ -15,6 +15,7 @@ use tokio::task;
 use tokio::time::{Instant, sleep, timeout_at};
 
 use crate::embeddings::breaker::{BreakerState, CircuitBreaker};
+use crate::embeddings::call_counts::EmbeddingCounts;
 use crate::embeddings::error::EmbeddingError;
 use crate::embeddings::options::{CallKind, CallLimits, EmbeddingOptions};
 use crate::embeddings::request::{self, EmbeddingRequest};
@@ -57,11 +58,13 @@ pub struct EmbeddingClient {
     model: String,
     cache: Option<VectorCache>,
     breaker: CircuitBreaker,
+    counts: Arc<EmbeddingCounts>,
 }
 
 /// What one call needs for each of its requests.
 struct Call<'a> {
     client: &'a EmbeddingClient,
+    kind: CallKind,
     limits: CallLimits,
     requested_dimensions: Option<usize>,
 }
@@ -82,7 +85,13 @@ impl EmbeddingClient {
             model,
             cache: has_cache.then(VectorCache::new),
             breaker: CircuitBreaker::new(OPEN_FOR),
+            counts: Arc::default(),
         })
+    }
+
+    /// Returns the same client, whose requests are counted there.
+    pub fn with_counts(self, counts: Arc<EmbeddingCounts>) -> Self {
+        Self { counts, ..self }
     }
 
     /// Returns the state of the circuit breaker.
@@ -122,6 +131,7 @@ impl EmbeddingClient {
         }
         let call = Call {
             client: self,
+            kind,
             limits,
             requested_dimensions: options.requested_dimensions,
         };
@@ -130,6 +140,9 @@ impl EmbeddingClient {
         let mut n_dimensions = options.expected_dimensions();
         let mut vectors = self.find_cached(&hashes, n_dimensions);
         let missing = missing_texts(&texts, &hashes, &vectors);
+        if self.cache.is_some() {
+            self.counts.record_cached(vectors.len(), missing.len());
+        }
         n_dimensions = n_dimensions.or(vectors.values().next().map(|it| it.len()));
         for batch in missing.chunks(MAX_TEXTS) {
             let new = call.request_with_retries(batch, n_dimensions).await;
@@ -234,6 +247,7 @@ impl Call<'_> {
         if result.is_err() && Instant::now() >= until {
             result = Err(EmbeddingError::TimedOut { limit });
         }
+        self.client.counts.record_request(self.kind, &result);
         match &result {
             Ok(_) => permit.succeed(),
             // It says nothing about requests with other texts.

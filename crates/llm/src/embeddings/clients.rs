@@ -4,6 +4,8 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 
+use crate::embeddings::breaker::BreakerState;
+use crate::embeddings::call_counts::EmbeddingCounts;
 use crate::embeddings::client::EmbeddingClient;
 use crate::registry::{ProviderKind, ProviderRegistry, ProviderSpec, RegistryError};
 use crate::secret::Secret;
@@ -20,6 +22,15 @@ pub struct EmbeddingClients {
     registry: ProviderRegistry,
     /// The last used one first.
     clients: Mutex<Vec<(ClientKey, Arc<EmbeddingClient>)>>,
+    counts: Arc<EmbeddingCounts>,
+}
+
+/// The circuit breaker of a client.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ClientBreaker {
+    pub kind: ProviderKind,
+    pub model: String,
+    pub state: BreakerState,
 }
 
 /// Contains the kind, because it determines the path below the address.
@@ -50,6 +61,7 @@ impl EmbeddingClients {
         Self {
             registry,
             clients: Mutex::default(),
+            counts: Arc::default(),
         }
     }
 
@@ -97,17 +109,24 @@ impl EmbeddingClients {
         has_cache: bool,
     ) -> Result<EmbeddingClient, RegistryError> {
         let endpoint = self.registry.endpoint(spec)?;
-        Ok(EmbeddingClient::new(
-            endpoint,
-            spec.model.clone(),
-            has_cache,
-        )?)
+        let client = EmbeddingClient::new(endpoint, spec.model.clone(), has_cache)?;
+        Ok(client.with_counts(Arc::clone(&self.counts)))
     }
 
-    /// Returns the clients, for example for metrics of their circuit breakers.
-    pub fn all(&self) -> Vec<Arc<EmbeddingClient>> {
+    /// Returns the requests of all clients so far, those of tests included.
+    pub fn counts(&self) -> &EmbeddingCounts {
+        &self.counts
+    }
+
+    /// Returns the circuit breakers of the clients that are kept, the last used one first.
+    pub fn list_breakers(&self) -> Vec<ClientBreaker> {
         let clients = self.clients.lock();
-        clients.iter().map(|(_, it)| Arc::clone(it)).collect()
+        let breakers = clients.iter().map(|(key, client)| ClientBreaker {
+            kind: key.kind,
+            model: key.model.clone(),
+            state: client.breaker_state(),
+        });
+        breakers.collect()
     }
 }
 

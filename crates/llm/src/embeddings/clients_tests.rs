@@ -58,7 +58,7 @@ fn the_client_that_was_not_requested_for_the_longest_time_is_replaced() {
     client(0);
     client(MAX_CLIENTS);
 
-    assert_eq!(clients.all().len(), MAX_CLIENTS);
+    assert_eq!(clients.list_breakers().len(), MAX_CLIENTS);
     assert!(Arc::ptr_eq(&first[0], &client(0)));
     assert!(!Arc::ptr_eq(&first[1], &client(1)));
 }
@@ -76,7 +76,7 @@ fn an_api_without_embeddings_has_no_client() {
         client(ProviderKind::Anthropic),
         RegistryError::Unusable(LlmError::Unusable { .. })
     ));
-    assert!(clients.all().is_empty());
+    assert!(clients.list_breakers().is_empty());
 }
 
 #[tokio::test]
