@@ -34,6 +34,7 @@ use crate::memories::embedding::embedding_job::EmbeddingJob;
 use crate::memories::embedding::memory_embedding::MemoryEmbedder;
 use crate::memories::learning::learning_job::LearningJob;
 use crate::memories::learning::message_learning::LearningServices;
+use crate::memories::metrics::embedding_metrics::EmbeddingMetrics;
 use crate::memories::models::memory_models::MemoryModels;
 use crate::providers::encryption::SecretCipher;
 use crate::providers::provider_factory::ProviderFactory;
@@ -210,6 +211,14 @@ impl App {
             db.register_metrics(registry);
             models.metrics.register(registry);
             engine.context().metrics.register(registry);
+            engine
+                .context()
+                .prompt_caches
+                .memories
+                .metrics
+                .register(registry);
+            memory_models.register_metrics(registry);
+            registry.register_collector(embedding_metrics(&models));
             registry.register_collector(Box::new(responses.services().provider_queues.clone()));
             registry.register_collector(open_sockets_gauge(&limits));
             registry.register_collector(held_runs_gauge(&engine));
@@ -241,6 +250,11 @@ impl App {
             _ownership: ownership,
         })
     }
+}
+
+fn embedding_metrics(models: &ProviderFactory) -> Box<dyn Collector> {
+    let clients = models.embeddings.clone();
+    Box::new(EmbeddingMetrics { clients })
 }
 
 fn open_sockets_gauge(limits: &Arc<RateLimits>) -> Box<dyn Collector> {

@@ -19,6 +19,7 @@ use crate::memories::embedding::query_embedding::QueryEmbedder;
 use crate::memories::error::MemoryError;
 use crate::memories::index_loader::IndexQuery;
 use crate::memories::memory_store::LOCAL_MODEL;
+use crate::memories::metrics::memory_metrics::MemoryMetrics;
 use crate::memories::{embedding_model, index_loader};
 use crate::memory_limited_cache::memory_limited_cache;
 use crate::spaces::space;
@@ -41,6 +42,8 @@ pub struct SpaceIndex {
 pub struct MemoryIndexes {
     /// Embeds queries for searches in the indexes.
     pub queries: QueryEmbedder,
+    /// Counts the searches.
+    pub metrics: MemoryMetrics,
     indexes: Cache<SpaceId, Arc<SpaceIndex>>,
     /// Held while a space is loaded, so that concurrent searches load it once.
     loading: Arc<[Mutex<()>; N_LOCKS]>,
@@ -52,6 +55,7 @@ impl MemoryIndexes {
         let n_bytes = |_: &SpaceId, index: &Arc<SpaceIndex>| index.memories.n_bytes();
         Self {
             queries,
+            metrics: MemoryMetrics::default(),
             indexes: memory_limited_cache(MAX_BYTES, n_bytes),
             loading: Arc::new(std::array::from_fn(|_| Mutex::default())),
         }

@@ -24,6 +24,7 @@ pub mod memory_source;
 pub mod memory_store;
 pub mod memory_vector;
 pub mod message_changes;
+pub mod metrics;
 pub mod models;
 pub mod prompt_search;
 pub mod pruning;

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use base::ids::{ConversationId, MembershipId};
 use recall::entry::RecallScope;
@@ -16,6 +16,7 @@ use crate::memories::embedding::query_embedding::QueryVectors;
 use crate::memories::error::MemoryError;
 use crate::memories::index_cache::{MemoryIndexes, SpaceIndex};
 use crate::memories::memory_settings::MemorySettings;
+use crate::memories::metrics::memory_metrics::{RecallOutcome, RecallSource};
 use crate::spaces::space;
 
 /// How long a prompt waits for the index or the search.
@@ -52,6 +53,17 @@ pub struct RecallResult {
     pub has_failed: bool,
 }
 
+impl RecallResult {
+    fn outcome(&self) -> RecallOutcome {
+        let is_hit = self.found.iter().any(|it| it.rank.is_some());
+        match (self.is_degraded, is_hit) {
+            (true, _) => RecallOutcome::Degraded,
+            (false, true) => RecallOutcome::Hit,
+            (false, false) => RecallOutcome::Empty,
+        }
+    }
+}
+
 /// Searches the memories of a space, if its settings allow. Executes no statement if nothing was ever
 /// remembered there.
 pub async fn recall(db: &Db, indexes: &MemoryIndexes, request: RecallRequest) -> RecallResult {
@@ -61,6 +73,20 @@ pub async fn recall(db: &Db, indexes: &MemoryIndexes, request: RecallRequest) ->
     if !is_allowed || request.space.memory_version == 0 {
         return RecallResult::default();
     }
+    let started = Instant::now();
+    let result = recall_in_time(db, indexes, request, settings).await;
+    indexes
+        .metrics
+        .recalled(result.outcome(), started.elapsed());
+    result
+}
+
+async fn recall_in_time(
+    db: &Db,
+    indexes: &MemoryIndexes,
+    request: RecallRequest,
+    settings: MemorySettings,
+) -> RecallResult {
     let limit = match request.space.embedding_model_id {
         Some(_) => TIMEOUT_WITH_PROVIDER,
         None => TIMEOUT,
@@ -72,6 +98,7 @@ pub async fn recall(db: &Db, indexes: &MemoryIndexes, request: RecallRequest) ->
         Err(error) => error.to_string(),
     };
     tracing::debug!(%error, "no memories were recalled: {error}");
+    indexes.metrics.source_failed(RecallSource::Index);
     RecallResult {
         found: Vec::new(),
         is_degraded: true,
@@ -94,6 +121,7 @@ async fn search_space(
     let is_degraded = embedded.is_err();
     let vectors = embedded.unwrap_or_else(|error| {
         tracing::debug!(%error, "memories are compared by local vectors: {error}");
+        indexes.metrics.source_failed(RecallSource::Vectors);
         None
     });
     let stop = StopOnDrop::default();

@@ -14,6 +14,8 @@ use crate::memories::learning::member_names::MemberNames;
 use crate::memories::learning::snippets;
 use crate::memories::models::memory_models::{JsonRequest, MemoryModel};
 
+/// The name of the JSON schema of an answer.
+pub const SCHEMA_NAME: &str = "memory_extraction";
 /// The maximum number of memories that one answer may contain.
 pub const MAX_MEMORIES: usize = 10;
 /// The maximum number of messages in one request, so that ten memories are enough for them.
@@ -117,7 +119,7 @@ impl RequestBudget {
         JsonRequest {
             system: INSTRUCTIONS.to_owned(),
             text: [members, memories, messages].join("\n"),
-            schema_name: "memory_extraction",
+            schema_name: SCHEMA_NAME,
             schema: schema(),
             max_tokens: u32::try_from(self.answer).unwrap_or_default(),
         }

@@ -8,7 +8,8 @@ use base::clock::{Clock, Timestamp};
 use base::ids::ConversationId;
 use sea_orm::sea_query::{Expr, ExprTrait};
 use sea_orm::{
-    ColumnTrait, ConnectionTrait, DbErr, EntityTrait, QueryFilter, QueryOrder, QuerySelect,
+    ColumnTrait, ConnectionTrait, DbErr, EntityTrait, PaginatorTrait, QueryFilter, QueryOrder,
+    QuerySelect,
 };
 use tokio_util::sync::CancellationToken;
 
@@ -99,9 +100,9 @@ impl LearningServices {
         task: memory_task::Model,
         cancel: &CancellationToken,
     ) -> Result<(), MemoryError> {
-        let memories = match self.read(&task).await? {
-            Some(new) => self.make_memories(new, cancel).await?,
-            None => Vec::new(),
+        let (memories, n_dropped) = match self.read(&task).await? {
+            Some((new, n_dropped)) => (self.make_memories(new, cancel).await?, n_dropped),
+            None => (Vec::new(), 0),
         };
         let now = self.clock.now();
         self.db
@@ -109,6 +110,7 @@ impl LearningServices {
                 Box::pin(async move { learned_memory::store(tx, &task, memories, now).await })
             })
             .await?;
+        self.indexes.metrics.dropped.inc_by(n_dropped);
         Ok(())
     }
 
@@ -125,9 +127,9 @@ impl LearningServices {
             .await
     }
 
-    /// Reads the messages of a task. Returns `None` if there are none, or if they are no longer
-    /// learned from.
-    async fn read(&self, task: &memory_task::Model) -> Result<Option<NewMessages>, DbErr> {
+    /// Reads the messages of a task, and how many were left out because they are too many. Returns `None`
+    /// if there are none, or if they are no longer learned from.
+    async fn read(&self, task: &memory_task::Model) -> Result<Option<(NewMessages, u64)>, DbErr> {
         let db = self.db.reader();
         let (Some(id), Some(from), Some(to)) = (task.conversation_id, task.from_seq, task.to_seq)
         else {
@@ -141,16 +143,17 @@ impl LearningServices {
         if !MemorySettings::of_space(&space.settings).learns() {
             return Ok(None);
         }
-        let messages = load_messages(db, id, (from, to)).await?;
+        let (messages, n_dropped) = load_messages(db, id, (from, to)).await?;
         if messages.is_empty() {
             return Ok(None);
         }
-        Ok(Some(NewMessages {
+        let new = NewMessages {
             members: membership::list_for_space(db, space.id).await?,
             space,
             conversation,
             messages,
-        }))
+        };
+        Ok(Some((new, n_dropped)))
     }
 
     async fn make_memories(
@@ -218,26 +221,29 @@ async fn clear_unlearned(
     learning_task::retry_failed(tx, id, now).await
 }
 
-/// Returns the messages of people and the replies of characters in a range, ascending. Greetings are
-/// texts of cards, and are left out.
+/// Returns the messages of people and the replies of characters in a range, ascending, and how many older
+/// ones were left out because they are too many. Greetings are texts of cards, and are left out.
 async fn load_messages(
     db: &impl ConnectionTrait,
     id: ConversationId,
     (from, to): (i64, i64),
-) -> Result<Vec<message::Model>, DbErr> {
+) -> Result<(Vec<message::Model>, u64), DbErr> {
     let of_person = message::Column::Role.eq(MessageRole::User);
     let is_reply = message::Column::Role
         .eq(MessageRole::Assistant)
         .and(message::Column::ConversationRunId.is_not_null());
-    let mut messages = message::Entity::find()
+    let found = message::Entity::find()
         .filter(message::Column::ConversationId.eq(id))
         .filter(message::Column::Seq.between(from, to))
         .filter(message::Column::Visibility.eq(Visibility::Normal))
-        .filter(of_person.or(is_reply))
-        .order_by_desc(message::Column::Seq)
-        .limit(MAX_MESSAGES.unsigned_abs())
-        .all(db)
-        .await?;
+        .filter(of_person.or(is_reply));
+    let newest = found.clone().order_by_desc(message::Column::Seq);
+    let max = MAX_MESSAGES.unsigned_abs();
+    let mut messages = newest.limit(max).all(db).await?;
     messages.reverse();
-    Ok(messages)
+    let n_dropped = match messages.len() as u64 == max {
+        true => found.count(db).await?.saturating_sub(max),
+        false => 0,
+    };
+    Ok((messages, n_dropped))
 }

@@ -20,6 +20,10 @@ use llm::provider::{Capability, Provider};
 use llm::registry::ProviderKind;
 use llm::request::{Message, Request};
 use llm::tool::{OutputFormat, OutputSchema};
+use prometheus_client::encoding::EncodeLabelSet;
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::registry::Registry;
 use sea_orm::{DbErr, EntityTrait};
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
@@ -45,6 +49,13 @@ pub struct MemoryModels {
     providers: ProviderFactory,
     limits: CallLimits,
     permits: Arc<DashMap<ProviderId, Arc<CallPermits>>>,
+    tokens: Family<PurposeLabel, Counter>,
+}
+
+/// What the tokens of a call were used for.
+#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
+struct PurposeLabel {
+    purpose: &'static str,
 }
 
 /// A model that a space uses for its memory.
@@ -108,7 +119,22 @@ impl MemoryModels {
             providers,
             limits,
             permits: Arc::default(),
+            tokens: Family::default(),
         }
+    }
+
+    /// Registers the metric of the tokens.
+    pub fn register_metrics(&self, to: &mut Registry) {
+        let help = "Tokens of model calls for memories and summaries, by the name of their schema";
+        to.register("memory_tokens", help, self.tokens.clone());
+    }
+
+    /// Returns the tokens that this node has used since its start, for what has this schema name.
+    pub fn n_tokens(&self, schema_name: &'static str) -> u64 {
+        let label = PurposeLabel {
+            purpose: schema_name,
+        };
+        self.tokens.get_or_create(&label).get()
     }
 
     /// Returns the model of a space: the one that its settings name if its provider is enabled,
@@ -195,6 +221,7 @@ impl MemoryModels {
         format: Format,
         cancel: &CancellationToken,
     ) -> Result<String, CallError> {
+        let schema_name = request.schema_name;
         let request = format.apply(request, model);
         let trimmer = ReplyTrimmer::verbatim();
         // The outcome has the same text.
@@ -209,15 +236,18 @@ impl MemoryModels {
             }
             GenerationOutcome::Canceled { usage, .. } => (usage, Err(CallError::Canceled)),
         };
-        self.count_tokens(space, usage).await;
+        self.count_tokens(space, usage, schema_name).await;
         answer
     }
 
-    async fn count_tokens(&self, space: SpaceId, usage: Option<UsageTotal>) {
+    async fn count_tokens(&self, space: SpaceId, usage: Option<UsageTotal>, purpose: &'static str) {
         let tokens = usage.map_or(0, UsageTotal::total);
         if tokens == 0 {
             return;
         }
+        let n = u64::try_from(tokens).unwrap_or_default();
+        let label = PurposeLabel { purpose };
+        self.tokens.get_or_create(&label).inc_by(n);
         let counting = self.db.write(move |tx| {
             Box::pin(async move { space::add_unattributed_tokens(tx, space, tokens).await })
         });

@@ -7,6 +7,8 @@ use serde_json::{Value, json};
 
 use crate::memories::models::memory_models::JsonRequest;
 
+/// The name of the JSON schema of an answer.
+pub const SCHEMA_NAME: &str = "conversation_summary";
 /// The maximum length of the text of a summary, in characters, also of a person's text.
 pub const MAX_CONTENT_CHARS: usize = 8_000;
 /// The maximum length of a part, in tokens.
@@ -86,7 +88,7 @@ fn build_request(system: String, input: Value, max_tokens: u32) -> JsonRequest {
     JsonRequest {
         system,
         text: input.to_string(),
-        schema_name: "conversation_summary",
+        schema_name: SCHEMA_NAME,
         schema: json!({
             "type": "object",
             "properties": {"summary": {"type": "string"}},

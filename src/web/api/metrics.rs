@@ -9,6 +9,8 @@ use actix_web::{HttpRequest, HttpResponse};
 
 use crate::accounts::credential::Credential;
 use crate::app::App;
+use crate::memories::metrics::memory_load;
+use crate::memories::metrics::memory_load::MemoryLoad;
 use crate::runs::reading::history;
 use crate::runs::reading::history::QueueLoad;
 use crate::telemetry::metrics;
@@ -47,11 +49,13 @@ const FORWARDED_HEADERS: [&str; 6] = [
 )]
 pub async fn show(app: Data<App>, request: HttpRequest) -> ApiResult<HttpResponse> {
     authorize(&app, &request).await?;
-    let load = count_queue(&app).await;
+    let (load, memory_load) = tokio::join!(count_queue(&app), count_memories(&app));
     app.engine
         .context()
         .metrics
         .queue_depths(load, app.clock.now());
+    let memory = &app.engine.context().prompt_caches.memories.metrics;
+    memory.show_load(memory_load, app.clock.now());
     let text = app.metrics.text().map_err(ApiError::internal)?;
     Ok(HttpResponse::Ok()
         .content_type(metrics::CONTENT_TYPE)
@@ -93,6 +97,19 @@ async fn count_queue(app: &App) -> Option<QueueLoad> {
         Ok(Ok(load)) => Some(load),
         Ok(Err(error)) => {
             tracing::warn!(%error, "failed to count the queue");
+            None
+        }
+        Err(_) => None,
+    }
+}
+
+async fn count_memories(app: &App) -> Option<MemoryLoad> {
+    let metrics = &app.engine.context().prompt_caches.memories.metrics;
+    let count = memory_load::load(app.db.reader(), &metrics.totals, app.clock.now());
+    match tokio::time::timeout(QUEUE_COUNT_TIMEOUT, count).await {
+        Ok(Ok(load)) => Some(load),
+        Ok(Err(error)) => {
+            tracing::warn!(%error, "failed to count the memories");
             None
         }
         Err(_) => None,

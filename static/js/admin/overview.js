@@ -13,6 +13,7 @@ const COLUMNS = ["prompt_tokens", "completion_tokens", "runs", "failed"]
 export default class Overview {
   #parts
   #figures = el("dl", { class: "figures" })
+  #memory = el("dl", { class: "figures", "data-section": "memory" })
   #bySpace = el("div", {})
   #byDay = el("div", {})
   #days
@@ -36,6 +37,7 @@ export default class Overview {
     this.#space.addEventListener("change", () => this.#showDays())
     root.append(
       card(t("admin.figures"), this.#figures),
+      card(t("admin.memory"), el("p", { class: "soft" }, t("admin.memory_note")), this.#memory),
       card(
         t("token_use.title"),
         el("p", { class: "soft" }, t("token_use.note")),
@@ -66,6 +68,7 @@ export default class Overview {
   #show(stats) {
     this.#use = stats.token_use
     replace(this.#figures, figuresOf(stats).map(figure))
+    replace(this.#memory, memoryFigures(stats.memory).map(figure))
     const spaces = bySpace(this.#use)
     replace(this.#bySpace, el("h3", { class: "settings__part" }, t("token_use.by_space")), spaceTable(spaces))
     this.#fillSpaces(spaces)
@@ -106,6 +109,21 @@ function figuresOf({ totals, version, database, uptime_ms: uptime }) {
     ["queued_runs", amount(totals.queued_runs), waited !== null && t("figure.oldest", { time: waited })],
     ["version", version, database],
     ["uptime", duration(uptime)],
+  ]
+}
+
+function memoryFigures({ breakers, oldest_task_age_ms: age, ...memory }) {
+  const open = breakers.filter((it) => it.open)
+  const names = open.map((it) => `${it.model} (${it.provider})`).join(", ")
+  return [
+    ["memories", amount(memory.memories)],
+    ["vectors_stale", amount(memory.vectors_stale)],
+    ["queued_tasks", amount(memory.queued_tasks), age !== null && t("figure.oldest", { time: duration(age) })],
+    ["running_tasks", amount(memory.running_tasks)],
+    ["failed_tasks", amount(memory.failed_tasks)],
+    ["open_breakers", amount(open.length), open.length > 0 && names],
+    ["extraction_tokens", amount(memory.extraction_tokens)],
+    ["summary_tokens", amount(memory.summary_tokens)],
   ]
 }
 

@@ -6,7 +6,9 @@ use reqwest::Method;
 use serde_json::json;
 
 use crate::api::admin::admin_role::AdminFixture;
-use crate::support::backends::{TestBackend, on_sqlite};
+use crate::support::backends::{TestBackend, on_both, on_sqlite};
+use crate::support::embedding_fixture::{EmbeddingFixture, HOUND, OCEAN};
+use crate::support::embeddings_server::EmbeddingAnswer;
 use crate::support::fake_provider::script::{HoldPoint, ResponseScript};
 use crate::support::http_client::{HttpClient, expect, http_client};
 use crate::support::http_response::Answer;
@@ -17,7 +19,11 @@ const PLANTED: &str = "zanzibar";
 
 /// Requests the metrics with these headers.
 async fn request_metrics(fixture: &AdminFixture, headers: &[(&str, &str)]) -> Answer {
-    let mut request = http_client().get(format!("{}/metrics", fixture.app.base));
+    request_from(&fixture.app.base, headers).await
+}
+
+async fn request_from(base: &str, headers: &[(&str, &str)]) -> Answer {
+    let mut request = http_client().get(format!("{base}/metrics"));
     for (name, value) in headers {
         request = request.header(*name, *value);
     }
@@ -26,7 +32,11 @@ async fn request_metrics(fixture: &AdminFixture, headers: &[(&str, &str)]) -> An
 
 /// Returns every sample by its name and labels; panics on invalid OpenMetrics text.
 async fn samples(fixture: &AdminFixture) -> BTreeMap<String, f64> {
-    let answer = request_metrics(fixture, &[]).await;
+    samples_from(&fixture.app.base).await
+}
+
+async fn samples_from(base: &str) -> BTreeMap<String, f64> {
+    let answer = request_from(base, &[]).await;
     assert_eq!(answer.status, 200, "{}", answer.text);
     let mut lines: Vec<&str> = answer.text.lines().collect();
     assert_eq!(lines.pop(), Some("# EOF"));
@@ -220,6 +230,60 @@ on_sqlite! {
         assert!(!answer.text.contains(PLANTED), "{}", answer.text);
         assert!(answer.text.contains(r#"outcome="succeeded""#), "{}", answer.text);
         fixture.close().await;
+    }
+}
+
+on_both! {
+    async fn the_memory_is_counted(backend) {
+        let it = EmbeddingFixture::open(backend).await;
+        let base = it.app.base.clone();
+        it.remember(HOUND).await;
+        it.remember(OCEAN).await;
+        it.embed_all().await;
+        for text in ["dog", "dog", "zebra"] {
+            it.search(text).await;
+        }
+        it.server.answer(EmbeddingAnswer::Status(500));
+        for text in ["hound%201", "hound%202", "hound%203"] {
+            it.search(text).await;
+        }
+        it.remember(PLANTED).await;
+        it.app.app.clock.advance_ms(5_000);
+
+        let found = poll::until("the task waits", async || {
+            let found = samples_from(&base).await;
+            (found[r#"troupe_memory_outbox{status="queued"}"#] == 1.0).then_some(found)
+        })
+        .await;
+
+        for (series, value) in [
+            (r#"troupe_memory_outbox{status="running"}"#, 0.0),
+            (r#"troupe_memory_outbox{status="failed"}"#, 0.0),
+            ("troupe_memories_total", 3.0),
+            ("troupe_memory_vectors_stale", 1.0),
+            ("troupe_memory_dropped_total", 0.0),
+            ("troupe_memory_recall_seconds_count", 6.0),
+            (r#"troupe_memory_recall_total{result="hit"}"#, 2.0),
+            (r#"troupe_memory_recall_total{result="empty"}"#, 1.0),
+            (r#"troupe_memory_recall_total{result="degraded"}"#, 3.0),
+            (r#"troupe_memory_source_failures_total{source="vectors"}"#, 3.0),
+            (r#"troupe_embedding_requests_total{path="read",result="succeeded"}"#, 2.0),
+            (r#"troupe_embedding_requests_total{path="read",result="failed"}"#, 3.0),
+            (r#"troupe_embedding_cache_total{result="hit"}"#, 1.0),
+            (r#"troupe_memory_breaker_open{provider="openai_compatible"}"#, 1.0),
+        ] {
+            assert_eq!(found.get(series), Some(&value), "{series} in {found:#?}");
+        }
+        for series in [
+            r#"troupe_embedding_requests_total{path="write",result="succeeded"}"#,
+            r#"troupe_embedding_cache_total{result="miss"}"#,
+        ] {
+            assert!(found[series] > 0.0, "{series}");
+        }
+        assert!(found["troupe_memory_outbox_oldest_seconds"] >= 5.0);
+        let text = request_from(&base, &[]).await.text;
+        assert!(!text.contains(PLANTED) && !text.contains("narrow"), "{text}");
+        it.app.close().await;
     }
 }
 

@@ -7,6 +7,7 @@ use actix_web::HttpRequest;
 use actix_web::web::{Data, Json};
 use base::clock::Timestamp;
 use base::ids::SpaceId;
+use llm::embeddings::breaker::BreakerState;
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -15,6 +16,9 @@ use crate::app::App;
 use crate::conversations::chats::import_job;
 use crate::conversations::{conversation, message};
 use crate::db::backend::Backend;
+use crate::memories::learning::extraction_request;
+use crate::memories::metrics::memory_load;
+use crate::memories::summaries::summary_request;
 use crate::responses::provider_calls::ProviderLoad;
 use crate::runs::reading::history;
 use crate::runs::reading::history::{DAY_MS, DailyUsage};
@@ -41,6 +45,7 @@ pub struct ServerStats {
     token_use: TokenUse,
     /// On this node, for each provider that `/v1` has called since the start.
     provider_calls: Vec<ProviderLoad>,
+    memory: MemoryStats,
 }
 
 /// Current totals.
@@ -60,6 +65,39 @@ pub struct ServerTotals {
     oldest_queued_age_ms: Option<i64>,
     /// On this node.
     open_sockets: usize,
+}
+
+/// The memories of all spaces, and the work on them.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = StatsMemory)]
+pub struct MemoryStats {
+    /// Counted once a minute at most.
+    memories: u64,
+    /// Memories that wait for a vector of the model of their space; counted once a minute at most.
+    vectors_stale: u64,
+    queued_tasks: u64,
+    running_tasks: u64,
+    /// Tasks that are not retried.
+    failed_tasks: u64,
+    /// The age of the oldest task that is queued or running.
+    oldest_task_age_ms: Option<i64>,
+    /// The embedding models that this node used last.
+    breakers: Vec<BreakerView>,
+    /// Used by model calls for memories since the start of this node.
+    extraction_tokens: u64,
+    /// Used by model calls for summaries since the start of this node.
+    summary_tokens: u64,
+}
+
+/// The circuit breaker of an embedding model.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = StatsBreaker)]
+pub struct BreakerView {
+    /// The kind of the provider.
+    provider: String,
+    model: String,
+    /// Whether the provider is not called because of failures, or only to test it.
+    open: bool,
 }
 
 /// Token usage of the last days, including today. Days are in UTC.
@@ -141,7 +179,30 @@ pub async fn show(
         totals: load_totals(&app, now).await?,
         token_use: load_token_use(&app, now, days).await?,
         provider_calls: app.responses.services().provider_queues.list_loads(),
+        memory: load_memory(&app, now).await?,
     }))
+}
+
+async fn load_memory(app: &App, now: Timestamp) -> ApiResult<MemoryStats> {
+    let cache = &app.engine.context().prompt_caches.memories.metrics.totals;
+    let load = memory_load::load(app.db.reader(), cache, now).await?;
+    let breakers = app.models.embeddings.list_breakers().into_iter();
+    let breakers = breakers.map(|it| BreakerView {
+        provider: it.kind.to_string(),
+        model: it.model,
+        open: it.state != BreakerState::Closed,
+    });
+    Ok(MemoryStats {
+        memories: load.totals.memories,
+        vectors_stale: load.totals.vectors_stale,
+        queued_tasks: load.tasks.queued,
+        running_tasks: load.tasks.running,
+        failed_tasks: load.tasks.failed,
+        oldest_task_age_ms: load.tasks.oldest_age_ms(now),
+        breakers: breakers.collect(),
+        extraction_tokens: app.memory_models.n_tokens(extraction_request::SCHEMA_NAME),
+        summary_tokens: app.memory_models.n_tokens(summary_request::SCHEMA_NAME),
+    })
 }
 
 async fn load_totals(app: &App, now: Timestamp) -> ApiResult<ServerTotals> {

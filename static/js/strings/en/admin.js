@@ -9,6 +9,8 @@ export default {
   "list.more": "Show more",
 
   "admin.figures": "Right now",
+  "admin.memory": "Memory",
+  "admin.memory_note": "Tokens and paused models are those of the server that answered, since its start.",
   "figure.users": "Accounts",
   "figure.guests": { one: "including {n} guest", other: "including {n} guests" },
   "figure.active_sessions": "Signed-in browsers",
@@ -21,6 +23,14 @@ export default {
   "figure.oldest": "oldest: {time}",
   "figure.version": "Version",
   "figure.uptime": "Uptime",
+  "figure.memories": "Memories",
+  "figure.vectors_stale": "Waiting for an embedding",
+  "figure.queued_tasks": "Queued tasks",
+  "figure.running_tasks": "Running tasks",
+  "figure.failed_tasks": "Failed tasks",
+  "figure.open_breakers": "Paused embedding models",
+  "figure.extraction_tokens": "Tokens for memories",
+  "figure.summary_tokens": "Tokens for summaries",
 
   "token_use.title": "Tokens",
   "token_use.note": "Days are in UTC. The usage of a deleted space is deleted with it.",

@@ -7,6 +7,8 @@ use troupe::runs::reading::history::DAY_MS;
 use crate::api::admin::admin_role::AdminFixture;
 use crate::support::backends::on_sqlite;
 use crate::support::database_facts::DatabaseFacts;
+use crate::support::embedding_fixture::{EmbeddingFixture, HOUND, OCEAN};
+use crate::support::embeddings_server::EmbeddingAnswer;
 use crate::support::fake_provider::script::{HoldPoint, ResponseScript};
 use crate::support::http_client::expect;
 use crate::support::http_response::refusal;
@@ -103,6 +105,33 @@ on_sqlite! {
         let load = load.map(|it| later["totals"][it].clone());
         assert_eq!(load, [json!(0), json!(0), Value::Null]);
         fixture.close().await;
+    }
+
+    async fn the_memory_is_described_with_its_tasks_breakers_and_tokens(backend) {
+        let it = EmbeddingFixture::open(backend).await;
+        it.remember(HOUND).await;
+        it.embed_all().await;
+        it.server.answer(EmbeddingAnswer::Status(500));
+        for text in ["hound%201", "hound%202", "hound%203"] {
+            it.search(text).await;
+        }
+        it.remember(OCEAN).await;
+        it.app.app.clock.advance_ms(5_000);
+
+        let memory = poll::until("the task waits", async || {
+            let memory = expect(200, it.owner.get("/api/admin/stats").await)["memory"].clone();
+            (memory["queued_tasks"] == 1).then_some(memory)
+        })
+        .await;
+
+        let age = memory["oldest_task_age_ms"].as_i64().unwrap();
+        assert!(age >= 5_000, "{memory}");
+        assert_eq!(memory, json!({
+            "memories": 2, "vectors_stale": 1, "queued_tasks": 1, "running_tasks": 0, "failed_tasks": 0,
+            "oldest_task_age_ms": age, "extraction_tokens": 0, "summary_tokens": 0,
+            "breakers": [{"provider": "openai_compatible", "model": "narrow", "open": true}],
+        }));
+        it.app.close().await;
     }
 
     async fn a_closed_socket_is_no_longer_counted(backend) {
