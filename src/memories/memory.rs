@@ -204,6 +204,11 @@ pub async fn list_matching(
     found.all(db).await
 }
 
+/// Selects the memories of a space that all its members may see.
+pub fn select_public(space: SpaceId) -> Select<Entity> {
+    select_matching(space, &MemoryFilter::default())
+}
+
 fn select_matching(space: SpaceId, filter: &MemoryFilter) -> Select<Entity> {
     let characters = Query::select()
         .column(membership::Column::Id)

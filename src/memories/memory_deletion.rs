@@ -7,8 +7,8 @@ use base::clock::Timestamp;
 use base::ids::{ConversationId, MembershipId, MemoryId, SpaceId};
 use sea_orm::sea_query::{Expr, ExprTrait, Query, SelectStatement};
 use sea_orm::{
-    ColumnTrait, ConnectionTrait, DbErr, EntityTrait, PaginatorTrait, QueryFilter, QuerySelect,
-    Select,
+    ColumnTrait, Condition, ConnectionTrait, DbErr, EntityTrait, PaginatorTrait, QueryFilter,
+    QuerySelect, Select,
 };
 
 use crate::conversations::message;
@@ -91,7 +91,8 @@ async fn forget_messages(
     summary_deletion::forget(tx, space, only).await
 }
 
-/// Deletes memories of everyone that newer ones replace, except those that people keep.
+/// Deletes memories of everyone that newer ones replace, except those that people keep. Returns the
+/// version of the space's memories that they get; `None` if there are none.
 ///
 /// # Errors
 /// Returns an error when the database fails.
@@ -100,9 +101,9 @@ pub(super) async fn delete_replaced(
     space: SpaceId,
     ids: &[MemoryId],
     now: Timestamp,
-) -> Result<(), DbErr> {
+) -> Result<Option<i64>, DbErr> {
     if ids.is_empty() {
-        return Ok(());
+        return Ok(None);
     }
     let version = space::next_memory_version(tx, space).await?;
     // After the version, which locks the space, because a person may have pinned one in between.
@@ -112,10 +113,12 @@ pub(super) async fn delete_replaced(
         is_everyones && !it.is_kept_by_people()
     });
     let replaced: Vec<MemoryId> = replaced.map(|it| it.id).collect();
-    delete_without_undo(tx, &replaced, version, now).await
+    delete_without_undo(tx, &replaced, version, now).await?;
+    Ok(Some(version))
 }
 
-/// Deletes the given memories that belong to this member and are not pinned.
+/// Deletes the given memories that belong to this member and are not pinned. Returns the version of the
+/// space's memories that they get; `None` if there are none.
 ///
 /// # Errors
 /// Returns an error when the database fails.
@@ -125,9 +128,9 @@ pub async fn delete_own(
     owner: MembershipId,
     ids: Vec<MemoryId>,
     now: Timestamp,
-) -> Result<(), DbErr> {
+) -> Result<Option<i64>, DbErr> {
     if ids.is_empty() {
-        return Ok(());
+        return Ok(None);
     }
     let version = space::next_memory_version(tx, space).await?;
     let own = memory::select_for_space(space)
@@ -135,7 +138,8 @@ pub async fn delete_own(
         .filter(Column::SpaceMembershipId.eq(owner))
         .filter(Column::IsPinned.eq(false));
     let own: Vec<MemoryId> = own.all(tx).await?.into_iter().map(|it| it.id).collect();
-    delete_without_undo(tx, &own, version, now).await
+    delete_without_undo(tx, &own, version, now).await?;
+    Ok(Some(version))
 }
 
 /// Marks memories as deleted, and deletes their sources, so that no restored message restores them.
@@ -166,18 +170,39 @@ pub async fn count_in_scope(
     stored.count(db).await
 }
 
+/// Returns how many of the memories in a scope everyone in the space can see.
+///
+/// # Errors
+/// Returns an error when the database fails.
+pub async fn count_public(
+    db: &impl ConnectionTrait,
+    space: SpaceId,
+    scope: DeletionScope,
+) -> Result<u64, DbErr> {
+    let public = memory::select_public(space).filter(is_in_scope(scope));
+    public.count(db).await
+}
+
 fn select_in_scope(space: SpaceId, scope: DeletionScope) -> Select<Entity> {
-    // Also those that were deleted and could be restored.
-    let all = Entity::find().filter(Column::SpaceId.eq(space));
+    let all = match scope {
+        DeletionScope::Memory(_) => memory::select_for_space(space),
+        // Also those that were deleted and could be restored.
+        _ => Entity::find().filter(Column::SpaceId.eq(space)),
+    };
+    all.filter(is_in_scope(scope))
+}
+
+fn is_in_scope(scope: DeletionScope) -> Condition {
+    let condition = Condition::all();
     match scope {
-        DeletionScope::Memory(id) => memory::select_for_space(space).filter(Column::Id.eq(id)),
+        DeletionScope::Memory(id) => condition.add(Column::Id.eq(id)),
         DeletionScope::Member(id) => {
             let is_own = Column::SpaceMembershipId.eq(id);
             let is_said = Column::Id.in_subquery(made_from_messages_of(id));
-            all.filter(Column::AboutMembershipId.eq(id).or(is_own).or(is_said))
+            condition.add(Column::AboutMembershipId.eq(id).or(is_own).or(is_said))
         }
-        DeletionScope::Conversation(id) => all.filter(Column::ConversationId.eq(id)),
-        DeletionScope::All => all,
+        DeletionScope::Conversation(id) => condition.add(Column::ConversationId.eq(id)),
+        DeletionScope::All => condition,
     }
 }
 

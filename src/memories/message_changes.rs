@@ -25,9 +25,18 @@ pub enum MessageChange {
     TextChanged,
 }
 
-/// Applies the change of a message to the memories that were made from it. If a deleted memory
-/// also has other messages as sources, these are learned from again: returns the first and the last
-/// `seq` of the messages to learn from.
+/// The effect of a changed message on memories.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct MemoryEffect {
+    /// The first and the last `seq` of the messages to learn from again: those that are sources of a
+    /// deleted memory, too.
+    pub relearned: Option<(i64, i64)>,
+    /// The version of the space's memories that changed ones get; `None` if none was made from the
+    /// message.
+    pub version: Option<i64>,
+}
+
+/// Applies the change of a message to the memories that were made from it.
 ///
 /// # Errors
 /// Returns an error when the database fails.
@@ -37,14 +46,14 @@ pub async fn apply(
     message: MessageId,
     change: MessageChange,
     now: Timestamp,
-) -> Result<Option<(i64, i64)>, DbErr> {
+) -> Result<MemoryEffect, DbErr> {
     let made = Entity::find()
         .filter(Column::SpaceId.eq(space))
         .filter(Column::Id.in_subquery(memory_source::made_from(message)))
         .all(tx)
         .await?;
     if made.is_empty() {
-        return Ok(None);
+        return Ok(MemoryEffect::default());
     }
     let shared = list_shared(tx, message).await?;
     let is_shared = |it: &Model| shared.contains(&it.id);
@@ -72,13 +81,19 @@ pub async fn apply(
             restore(tx, &made, version).await?;
             // The embedding model of the space may have changed while they were deleted.
             embedding_task::request(tx, &locked, now).await?;
-            return Ok(None);
+            return Ok(MemoryEffect {
+                relearned: None,
+                version: Some(version),
+            });
         }
     }
     let remade = made
         .iter()
         .filter(|it| is_shared(it) && is_stored(it) && !it.is_kept_by_people());
-    Ok(seqs_of(remade))
+    Ok(MemoryEffect {
+        relearned: seqs_of(remade),
+        version: Some(version),
+    })
 }
 
 /// Returns the memories of this message that also have another source.

@@ -6,13 +6,15 @@
 //! [`prompt_search`] finds the memories of a prompt in the index that a
 //! node keeps for each space ([`index_cache`]). Characters search and change them by the tool in
 //! [`tool`]. A provider's model may embed the memories in addition to the local one ([`embedding`]).
-//! [`summaries`] replace the older messages of long conversations in prompts.
+//! [`summaries`] replace the older messages of long conversations in prompts. Open pages are notified of
+//! changes ([`events`]).
 //!
 //! **Invariant:** every query names a space, and no result is of another one.
 
 pub mod embedding;
 pub mod embedding_model;
 pub mod error;
+pub mod events;
 pub mod index_cache;
 pub mod index_loader;
 pub mod learning;

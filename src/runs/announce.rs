@@ -73,6 +73,7 @@ pub fn announce(context: &RunServices, state: &ScheduleState, written: WrittenPl
             lease: run.lease,
         });
     }
+    it.announce_memory(&written);
     // A permit is free, or a run is queued.
     if !written.ended.is_empty() || state.queued.is_some() {
         context.wakeup.notify();
@@ -87,6 +88,16 @@ struct Announcer<'a> {
 }
 
 impl Announcer<'_> {
+    fn announce_memory(&self, written: &WrittenPlan) {
+        let events = &self.context.memory_events;
+        if let Some(version) = written.memory_version {
+            events.memories_changed(self.state.space.id, version);
+        }
+        if let Some(seqs) = written.outdated_summaries {
+            events.summaries_outdated(self.state.conversation.id, seqs);
+        }
+    }
+
     fn close_stream(&self, run: &run::Model) {
         let live = &self.context.live_streams;
         live.close(run.conversation_id, run.id, run.lease);

@@ -19,6 +19,7 @@ use crate::conversations::text_quota::TextQuota;
 use crate::db::backend::Backend;
 use crate::db::connect::Db;
 use crate::memories::embedding::query_embedding::QueryEmbedder;
+use crate::memories::events::memory_announcer::MemoryAnnouncer;
 use crate::prompt::loading::loader::PromptCaches;
 use crate::providers::provider_factory::ProviderFactory;
 use crate::runs::active_jobs::ActiveJobs;
@@ -60,6 +61,8 @@ pub struct RunServices {
     pub(super) states: StateCache,
     /// What this node knows for the next prompts.
     pub prompt_caches: PromptCaches,
+    /// Announces changes of memories and summaries.
+    pub memory_events: MemoryAnnouncer,
     /// The background jobs that this node executes.
     pub(super) jobs: ActiveJobs,
     /// Limits how much text a user's spaces may store.
@@ -120,7 +123,14 @@ impl RunServices {
             models: models.clone(),
             shutdown: shutdown.clone(),
         };
+        let memory_events = MemoryAnnouncer::new(
+            db.clone(),
+            hub.clone(),
+            (clock.clone(), shutdown.clone()),
+            models.clone(),
+        );
         Self {
+            memory_events,
             live_streams: LiveStreams::new(hub.clone()),
             db,
             hub,

@@ -4,8 +4,9 @@
 // "providers", "invitations" (the pending invitations of the user), "invitation_received", "rights"
 // (the id of a space in which the role of the user has changed), "open" (another conversation is open),
 // "removed" ({ reason, name, spaceId }: the open conversation is not accessible any more),
-// "new_messages" (messages that this tab has not seen), "job", and for the open conversation one event
-// for each of CONVERSATION_EVENTS.
+// "new_messages" (messages that this tab has not seen), "job", "memories" and "summaries" (an event of the
+// socket about them), "gap" (events without a `rev` may have been missed), and for the open conversation
+// one event for each of CONVERSATION_EVENTS.
 import Emitter from "./base/emitter.js"
 import { effectiveRole } from "./models/members/rights.js"
 import { unreadIn } from "./models/conversation/unread.js"
@@ -42,6 +43,7 @@ export default class Store extends Emitter {
     socket.on("state", (state) => this.#setConnection(state))
     socket.on("time", (it) => this.serverClock.synchronize(it))
     socket.on("refused", (it) => this.#applyRefusal(it))
+    socket.on("ready", () => this.emit("gap"))
   }
 
   // User
@@ -307,6 +309,8 @@ export default class Store extends Emitter {
       case "conversation_updated":
         return this.putConversation(event.conversation ?? event)
       case "conversation_deleted":
+        // Its memories are deleted with it.
+        this.emit("memories", event)
         return this.removeConversation(event.conversation_id)
       case "space_deleted":
         return this.removeSpace(event.space_id, "space_deleted")
@@ -323,6 +327,13 @@ export default class Store extends Emitter {
       case "copilot_candidate":
       case "copilot_candidate_error":
         return this.candidates.apply(event) ? this.emit("candidates") : undefined
+      case "memory_updated":
+      case "memory_deleted":
+      case "memories_forgotten":
+      case "memory_state":
+        return this.emit("memories", event)
+      case "summary_updated":
+        return this.emit("summaries", event)
       case "unsubscribed":
         return this.#applyUnsubscribed(event)
       default:

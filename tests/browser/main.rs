@@ -23,6 +23,7 @@ mod language;
 mod loading;
 mod lore;
 mod members_tab;
+mod memories;
 mod navigation;
 mod nodes;
 mod one_evening_scenario;

@@ -152,9 +152,8 @@ async fn a_summary_that_two_people_change_keeps_both_texts_until_one_is_chosen()
     open_dialog(&page).await;
     sees_text(&page, SUMMARY).await;
     page.rewrite(TEXT, "Mine.").await;
-    let version = change(&test_space, "Theirs.").await;
 
-    page.click_text("dialog [type=submit]", "Save").await;
+    let version = change(&test_space, "Theirs.").await;
 
     page.see_text(".message__conflict-text", "Theirs.").await;
     sees_text(&page, "Mine.").await;

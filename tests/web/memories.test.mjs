@@ -90,6 +90,43 @@ test("pages are added once each, and the cursor ends with the last page", () => 
   assert.deepEqual([list.memories.map((it) => it.id), list.cursor], [[9, 8, 2], null])
 })
 
+test("an event adds, changes and removes memories of the list, and an older version is ignored", () => {
+  const list = new MemoryList()
+  list.reset({ data: [memory({ id: 9, version: 3 }), memory({ id: 4 })], has_more: true, cursor: 4 })
+  const apply = (event, isFiltered = false) => list.apply(event, { isFiltered })
+  const updated = (fields) => ({ type: "memory_updated", memory: memory(fields) })
+
+  assert.equal(apply(updated({ id: 12 })), "changed")
+  assert.equal(apply(updated({ id: 6 })), "changed")
+  assert.equal(apply(updated({ id: 9, version: 2, content: "Older" })), null)
+  assert.equal(apply(updated({ id: 4, version: 2, content: "Newer" })), "changed")
+  assert.equal(apply(updated({ id: 2 })), null, "it is on a page that is not loaded")
+  assert.equal(apply({ type: "memory_deleted", memory_id: 9 }), "changed")
+  assert.equal(apply({ type: "memory_deleted", memory_id: 9 }), null)
+
+  assert.deepEqual(
+    list.memories.map((it) => [it.id, it.content]),
+    [
+      [12, "Ann has a dog."],
+      [6, "Ann has a dog."],
+      [4, "Newer"],
+    ],
+  )
+})
+
+test("the list is read again after a change of many memories, and if a filter hides new ones", () => {
+  const list = new MemoryList()
+  list.reset({ data: [memory({ id: 9 })], has_more: false, cursor: null })
+  const apply = (event) => list.apply(event, { isFiltered: true })
+
+  assert.equal(apply({ type: "memory_updated", memory: memory({ id: 10 }) }), "stale")
+  assert.equal(apply({ type: "memory_updated", memory: memory({ id: 9, version: 2 }) }), "changed")
+  assert.equal(apply({ type: "memories_forgotten", count: 3 }), "stale")
+  assert.equal(apply({ type: "conversation_deleted", conversation_id: 5 }), "stale")
+  assert.equal(apply({ type: "memory_state", reload: true }), "stale")
+  assert.equal(apply({ type: "memory_state", reload: false }), null)
+})
+
 test("a changed memory keeps its place and how it was found", () => {
   const list = new MemoryList()
   list.reset({ data: [memory({ id: 9, score: 0.7 }), memory({ id: 8 })], has_more: false, cursor: null })

@@ -119,6 +119,7 @@ impl EmbeddingJob {
     /// Returns an error when the database fails.
     pub async fn request_for_space(&self, space: SpaceId) -> Result<(), DbErr> {
         self.request_again(vec![space]).await?;
+        self.embedder.events.state_changed(space);
         self.wakeup.notify();
         Ok(())
     }
@@ -213,7 +214,8 @@ impl EmbeddingJob {
         let _guard = self
             .leases
             .hold(Lease::new(task.id, task.lease, cancel, ()));
-        match self.embedder.run(&task).await {
+        let space = task.space_id;
+        let ended = match self.embedder.run(&task).await {
             Ok(TaskEnd::Ended) => Ok(()),
             Ok(TaskEnd::Continues) => self.end_attempt(task, None).await,
             Err(error) => {
@@ -221,7 +223,9 @@ impl EmbeddingJob {
                 tracing::warn!(task.id = %id, attempt, %error, "failed to embed memories: {error}");
                 self.end_attempt(task, Some(error)).await
             }
-        }
+        };
+        self.embedder.events.state_changed(space);
+        ended
     }
 
     /// Returns a task to the queue.

@@ -16,6 +16,7 @@ use crate::memories::embedding::task_finish::FinishCondition;
 use crate::memories::embedding::vector_store::UnembeddedMemory;
 use crate::memories::embedding::{embedded_batch, task_finish, vector_store};
 use crate::memories::embedding_model;
+use crate::memories::events::memory_announcer::MemoryAnnouncer;
 use crate::memories::tasks::{embedding_task, memory_task, task_queue};
 use crate::providers::provider_factory::ProviderFactory;
 use crate::spaces::space;
@@ -42,6 +43,8 @@ pub struct MemoryEmbedder {
     pub clock: Clock,
     pub models: ProviderFactory,
     pub shutdown: Shutdown,
+    /// Announces the state of the work.
+    pub events: MemoryAnnouncer,
 }
 
 /// How far one attempt has come.

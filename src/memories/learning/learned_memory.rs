@@ -65,7 +65,8 @@ impl DraftMemory {
     }
 }
 
-/// Ends a task and stores its memories, unless another worker has claimed it.
+/// Ends a task and stores its memories, unless another worker has claimed it. Returns the first version of
+/// the space's memories that new and replaced ones get; `None` if nothing was stored.
 ///
 /// # Errors
 /// Returns an error when the database fails.
@@ -74,10 +75,10 @@ pub async fn store(
     task: &memory_task::Model,
     memories: Vec<LearnedMemory>,
     now: Timestamp,
-) -> Result<(), DbErr> {
+) -> Result<Option<i64>, DbErr> {
     let memories = drop_outdated(tx, task, memories).await?;
     if !task_queue::finish(tx, task).await? {
-        return Ok(());
+        return Ok(None);
     }
     let replacements: Vec<(String, MemoryId)> = memories
         .iter()
@@ -89,7 +90,8 @@ pub async fn store(
     let is_stored = |hash: &str| stored.iter().any(|it| it.content_hash == hash);
     let replaced = replacements.iter().filter(|(hash, _)| is_stored(hash));
     let replaced: Vec<MemoryId> = replaced.map(|(_, id)| *id).collect();
-    memory_deletion::delete_replaced(tx, task.space_id, &replaced, now).await
+    memory_deletion::delete_replaced(tx, task.space_id, &replaced, now).await?;
+    Ok(stored.first().map(|it| it.space_version))
 }
 
 /// Removes the memories of which a message was edited or deleted after it was read. Locks the

@@ -128,7 +128,7 @@ impl LearningJob {
     /// Returns an error when the database fails.
     pub async fn purge(&self) -> Result<(), DbErr> {
         let (db, now) = (&self.services.db, self.services.clock.now());
-        maximum::enforce_all(db, now).await?;
+        maximum::enforce_all(db, &self.services.events, now).await?;
         let before = Timestamp(now.0 - PURGE_AFTER_MS);
         loop {
             let purged = db
@@ -155,7 +155,7 @@ impl LearningJob {
         cancel: &CancelHandle,
         guard: LeaseGuard<MemoryTaskId, SpaceId>,
     ) {
-        let (id, attempt) = (task.id, task.attempt);
+        let (id, attempt, space) = (task.id, task.attempt, task.space_id);
         let done = match task.kind {
             MemoryTaskKind::Summarize => {
                 summary_task::run(&self.services, &task, &cancel.token).await
@@ -173,6 +173,7 @@ impl LearningJob {
         if let Err(error) = ended {
             tracing::warn!(task.id = %id, %error, "failed to end a memory task; its lease will expire: {error}");
         }
+        self.services.events.state_changed(space);
         drop(guard);
         self.wakeup.notify();
     }

@@ -18,6 +18,7 @@ use crate::conversations::{conversation, message};
 use crate::db::backend::StaleAfter;
 use crate::db::connect::Db;
 use crate::memories::error::MemoryError;
+use crate::memories::events::memory_announcer::MemoryAnnouncer;
 use crate::memories::index_cache::MemoryIndexes;
 use crate::memories::learning::extraction::{Extraction, NewMessages};
 use crate::memories::learning::learned_memory::{DraftMemory, LearnedMemory};
@@ -39,6 +40,8 @@ pub struct LearningServices {
     pub clock: Clock,
     pub models: MemoryModels,
     pub indexes: MemoryIndexes,
+    /// Announces what was learned and summarized.
+    pub events: MemoryAnnouncer,
     /// The name of this node, which holds the leases.
     pub node: Arc<str>,
     pub heartbeat: Duration,
@@ -104,12 +107,14 @@ impl LearningServices {
             Some((new, n_dropped)) => (self.make_memories(new, cancel).await?, n_dropped),
             None => (Vec::new(), 0),
         };
-        let now = self.clock.now();
-        self.db
-            .write(move |tx| {
-                Box::pin(async move { learned_memory::store(tx, &task, memories, now).await })
-            })
-            .await?;
+        let (space, now) = (task.space_id, self.clock.now());
+        let stored = self.db.write(move |tx| {
+            Box::pin(async move { learned_memory::store(tx, &task, memories, now).await })
+        });
+        let stored: Result<Option<i64>, DbErr> = stored.await;
+        if let Some(version) = stored? {
+            self.events.memories_changed(space, version);
+        }
         self.indexes.metrics.dropped.inc_by(n_dropped);
         Ok(())
     }

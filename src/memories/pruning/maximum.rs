@@ -7,6 +7,7 @@ use sea_orm::{ColumnTrait, ConnectionTrait, DbErr, EntityTrait, QueryFilter, Que
 use serde_json::Value;
 
 use crate::db::connect::Db;
+use crate::memories::events::memory_announcer::MemoryAnnouncer;
 use crate::memories::memory::{Column, Entity};
 use crate::memories::memory_settings::MemorySettings;
 use crate::memories::pruning::pruner;
@@ -38,28 +39,33 @@ pub async fn enforce(
     }
 }
 
-/// Deletes the memories beyond the maximum of every space. Returns how many.
+/// Deletes the memories beyond the maximum of every space, and announces them. Returns how many.
 ///
 /// # Errors
 /// Returns an error when the database fails.
-pub async fn enforce_all(db: &Db, now: Timestamp) -> Result<u64, DbErr> {
+pub async fn enforce_all(db: &Db, events: &MemoryAnnouncer, now: Timestamp) -> Result<u64, DbErr> {
     let counts = count_by_space(db.reader()).await?;
     let mut deleted = 0;
     for part in counts.chunks(MAX_SPACES) {
         let ids = part.iter().map(|(id, _)| *id);
-        let settings: Vec<(SpaceId, Value)> = space::Entity::find()
+        let settings: Vec<(SpaceId, Value, i64)> = space::Entity::find()
             .select_only()
             .column(space::Column::Id)
             .column(space::Column::Settings)
+            .column(space::Column::MemoryVersion)
             .filter(space::Column::Id.is_in(ids))
             .into_tuple()
             .all(db.reader())
             .await?;
-        for (id, settings) in settings {
+        for (id, settings, version) in settings {
             let max = MemorySettings::of_space(&settings).max_memories();
             let is_over = |(it, n): &(SpaceId, i64)| *it == id && n.unsigned_abs() > max;
             if part.iter().any(is_over) {
-                deleted += enforce(db, id, &settings, now).await?;
+                let n = enforce(db, id, &settings, now).await?;
+                if n > 0 {
+                    events.memories_changed(id, version + 1);
+                }
+                deleted += n;
             }
         }
     }

@@ -12,7 +12,7 @@ use crate::memories::summaries::summary::{Column, Entity, SummaryStatus};
 use crate::memories::tasks::summarizing_task;
 
 /// Applies the change of a message to the summaries that cover it, and requests new ones. Executes no
-/// statement if the conversation has never been summarized.
+/// statement if the conversation has never been summarized. Returns whether a summary in use has changed.
 ///
 /// The text of a deleted message is in no prompt afterwards: older versions that cover it are deleted,
 /// and the version in use is left out of prompts until a model has written it again. The text of a changed message
@@ -26,9 +26,9 @@ pub async fn apply(
     seq: i64,
     change: MessageChange,
     now: Timestamp,
-) -> Result<(), DbErr> {
+) -> Result<bool, DbErr> {
     if row.summary_goal_seq < seq {
-        return Ok(());
+        return Ok(false);
     }
     let mut in_use = covering(Entity::update_many(), row.id, seq)
         .col_expr(Column::Status, Expr::value(SummaryStatus::Stale))
@@ -43,9 +43,10 @@ pub async fn apply(
         superseded.exec(tx).await?;
     }
     if in_use.exec(tx).await?.rows_affected == 0 {
-        return Ok(());
+        return Ok(false);
     }
-    summarizing_task::request(tx, row, now).await
+    summarizing_task::request(tx, row, now).await?;
+    Ok(true)
 }
 
 fn covering(

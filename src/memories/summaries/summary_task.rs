@@ -82,7 +82,10 @@ pub async fn run(
         };
         let written = write_step(services, &work, cancel).await?;
         match store(services, task, written).await? {
-            StepEnd::Stored => (n_dropped, n_stored) = (0, n_stored + 1),
+            StepEnd::Stored(stored) => {
+                services.events.summary_updated(&stored);
+                (n_dropped, n_stored) = (0, n_stored + 1);
+            }
             StepEnd::TaskLost => return Ok(()),
             StepEnd::InputChanged if n_dropped == MAX_DROPPED_TEXTS => {
                 return Err(MemoryError::MessagesChanged);
@@ -271,7 +274,7 @@ async fn ask(
 
 /// How a step ended.
 enum StepEnd {
-    Stored,
+    Stored(Box<summary::Model>),
     /// The text was made from messages or summaries that have changed since, and is dropped.
     InputChanged,
     /// Another worker has the task.
@@ -300,8 +303,8 @@ async fn store(
                 if !is_current {
                     return Ok(StepEnd::InputChanged);
                 }
-                put_in_use(tx, written.version, now).await?;
-                Ok(StepEnd::Stored)
+                let stored = put_in_use(tx, written.version, now).await?;
+                Ok(StepEnd::Stored(Box::new(stored)))
             })
         })
         .await

@@ -48,7 +48,8 @@ impl PendingChanges {
 }
 
 /// Writes the changes that the run of `speaker` requested; `source` is its reply. A memory that was
-/// changed in the meantime is deleted only if the speaker may still delete it.
+/// changed in the meantime is deleted only if the speaker may still delete it. Returns the first version of
+/// the space's memories that changed ones get.
 ///
 /// # Errors
 /// Returns an error when the database fails.
@@ -59,7 +60,7 @@ pub async fn apply(
     changes: &[RequestedChange],
     source: &NewSource,
     now: Timestamp,
-) -> Result<(), DbErr> {
+) -> Result<Option<i64>, DbErr> {
     let (mut remembered, mut forgotten) = (Vec::new(), Vec::new());
     for change in changes.iter().cloned() {
         match change {
@@ -69,8 +70,7 @@ pub async fn apply(
             RequestedChange::Forget(id) => forgotten.push(id),
         }
     }
-    memory_deletion::delete_own(tx, space, speaker, forgotten, now).await?;
-    memory_store::insert(tx, space, remembered, now)
-        .await
-        .map(drop)
+    let deleted = memory_deletion::delete_own(tx, space, speaker, forgotten, now).await?;
+    let stored = memory_store::insert(tx, space, remembered, now).await?;
+    Ok(deleted.or(stored.first().map(|it| it.space_version)))
 }

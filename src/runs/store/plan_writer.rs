@@ -54,6 +54,10 @@ pub struct WrittenPlan {
     pub pending_round_write: Option<RoundWrite>,
     /// The changes of memories that a run requested, which are written last.
     pub pending_memory_changes: Option<Arc<[RequestedChange]>>,
+    /// The first version of the space's memories that changed ones have.
+    pub memory_version: Option<i64>,
+    /// The first and the last `seq` of the changed messages that summaries in use cover.
+    pub outdated_summaries: Option<(i64, i64)>,
 }
 
 /// How the row of the active round must be written, if it has changed.

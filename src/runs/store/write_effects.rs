@@ -83,6 +83,14 @@ pub async fn store_late_prompt(db: &Db, late: LatePrompt) -> Result<(), DbErr> {
     .await
 }
 
+/// Returns the range of messages that contains both.
+pub(super) fn union(one: Option<(i64, i64)>, other: Option<(i64, i64)>) -> Option<(i64, i64)> {
+    match (one, other) {
+        (Some(one), Some(other)) => Some((one.0.min(other.0), one.1.max(other.1))),
+        (one, other) => one.or(other),
+    }
+}
+
 impl PlanWriter<'_> {
     /// Stores the prompt that a run sent.
     pub(super) async fn store_prompt(
@@ -132,12 +140,18 @@ impl PlanWriter<'_> {
     pub(super) async fn update_memory(
         &self,
         schedule: &ScheduleState,
+        written: &mut WrittenPlan,
         row: &message::Model,
         change: MessageChange,
     ) -> Result<Option<(i64, i64)>, DbErr> {
         let (tx, now, conversation) = (self.tx, self.now, &schedule.conversation);
-        summary_changes::apply(tx, conversation, row.seq, change, now).await?;
-        message_changes::apply(tx, schedule.space.id, row.id, change, now).await
+        if summary_changes::apply(tx, conversation, row.seq, change, now).await? {
+            written.outdated_summaries =
+                union(written.outdated_summaries, Some((row.seq, row.seq)));
+        }
+        let effect = message_changes::apply(tx, schedule.space.id, row.id, change, now).await?;
+        written.memory_version = written.memory_version.or(effect.version);
+        Ok(effect.relearned)
     }
 
     /// Requests to learn again from messages of which one has changed, if the space learns.
@@ -173,7 +187,10 @@ impl PlanWriter<'_> {
             messages: vec![reply.id],
         };
         let (space, speaker) = (schedule.space.id, reply.space_membership_id);
-        pending_changes::apply(self.tx, space, speaker, &changes, &source, self.now).await
+        let version =
+            pending_changes::apply(self.tx, space, speaker, &changes, &source, self.now).await?;
+        written.memory_version = written.memory_version.or(version);
+        Ok(())
     }
 
     /// Stores macro variables, timed lorebook effects and where the history began. The conversation's

@@ -10,6 +10,7 @@ use crate::runs::scheduling::plan::NewMessage;
 use crate::runs::scheduling::state::command_facts::CommandFacts;
 use crate::runs::scheduling::state::schedule_state::ScheduleState;
 use crate::runs::store::plan_writer::{PlanWriter, WrittenMessage, WrittenPlan, next_rev};
+use crate::runs::store::write_effects::union;
 
 impl PlanWriter<'_> {
     /// Appends a message with its other swipes.
@@ -64,7 +65,7 @@ impl PlanWriter<'_> {
             let active = row.clone().into_active_model().reset_all();
             message::Entity::update(active).exec(self.tx).await?;
             let seqs = self
-                .update_memory(schedule, &row, MessageChange::Hidden)
+                .update_memory(schedule, written, &row, MessageChange::Hidden)
                 .await?;
             remade = union(remade, seqs);
             written.messages.push(WrittenMessage {
@@ -170,7 +171,7 @@ impl PlanWriter<'_> {
             self.refresh_newest(schedule).await?;
         }
         if let Some(change) = memory_change(was_normal, &row, row.version > version) {
-            let remade = self.update_memory(schedule, &row, change).await?;
+            let remade = self.update_memory(schedule, written, &row, change).await?;
             let own = (change == MessageChange::TextChanged).then_some((row.seq, row.seq));
             if let Some(seqs) = union(own, remade) {
                 self.learn_again(schedule, seqs).await?;
@@ -208,14 +209,6 @@ fn memory_change(
         (true, false) => Some(MessageChange::Hidden),
         (false, true) => Some(MessageChange::Restored),
         _ => None,
-    }
-}
-
-/// Returns the range of messages that contains both.
-fn union(one: Option<(i64, i64)>, other: Option<(i64, i64)>) -> Option<(i64, i64)> {
-    match (one, other) {
-        (Some(one), Some(other)) => Some((one.0.min(other.0), one.1.max(other.1))),
-        (one, other) => one.or(other),
     }
 }
 

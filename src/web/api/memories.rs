@@ -10,6 +10,7 @@ use utoipa::IntoParams;
 
 use crate::app::App;
 use crate::db::reading::page::{PageOf, PageQuery};
+use crate::memories::events::memory_announcer::MemoryAnnouncer;
 use crate::memories::memory::{MemoryFilter, MemoryKind, MemoryOrigin, MemoryView};
 use crate::memories::memory_deletion::DeletionScope;
 use crate::memories::memory_store::{MemoryEdit, MemoryUpdate, NewMemory};
@@ -167,6 +168,7 @@ pub async fn create(
     };
     let (space, owner, content) = (at.space.id, new.owner, new.content.clone());
     if let Some(row) = memory_store::insert_one(&app.db, space, new, app.clock.now()).await? {
+        memory_events(&app).memories_changed(space, row.space_version);
         return Ok(HttpResponse::Created().json(row.view()));
     }
     let known = memory_store::find_by_content(app.db.reader(), space, owner, &content).await?;
@@ -227,7 +229,10 @@ pub async fn update(
     let now = app.clock.now();
     let updated = memory_store::update(&app.db, at.space.id, row.id, change, by, now).await?;
     match updated.ok_or_else(ApiError::not_found)? {
-        MemoryUpdate::Updated(row) => Ok(Json(row.view())),
+        MemoryUpdate::Updated(row) => {
+            memory_events(&app).memories_changed(at.space.id, row.space_version);
+            Ok(Json(row.view()))
+        }
         MemoryUpdate::Stale(row) => {
             let message = "This memory was changed since you loaded it.";
             let mut error = ApiError::new(409, "edit_conflict", message);
@@ -256,6 +261,7 @@ pub async fn delete(
     let (at, row) = load_memory(&app, &caller, path.into_inner()).await?;
     require_change(&at, row.about_membership_id)?;
     delete_in_scope(&app, at.space.id, DeletionScope::Memory(row.id)).await?;
+    memory_events(&app).memories_changed(at.space.id, at.space.memory_version + 1);
     Ok(HttpResponse::NoContent().finish())
 }
 
@@ -305,8 +311,14 @@ pub async fn forget(
         let deleted = usize::try_from(n).unwrap_or(usize::MAX);
         return Ok(Json(ForgottenView { deleted }));
     }
+    let n_public = memory_deletion::count_public(app.db.reader(), at.space.id, scope).await?;
     let deleted = delete_in_scope(&app, at.space.id, scope).await?;
+    memory_events(&app).memories_forgotten(at.space.id, n_public);
     Ok(Json(ForgottenView { deleted }))
+}
+
+fn memory_events(app: &App) -> &MemoryAnnouncer {
+    &app.engine.context().memory_events
 }
 
 async fn delete_in_scope(app: &App, space: SpaceId, scope: DeletionScope) -> ApiResult<usize> {

@@ -63,7 +63,12 @@ pub async fn prune(
     let rules = parse_rules(&body, now)?;
     let n = match body.dry_run.unwrap_or(true) {
         true => pruner::count(&app.db, at.space.id, rules).await?,
-        false => pruner::prune(&app.db, at.space.id, rules, now).await?,
+        false => {
+            let n = pruner::prune(&app.db, at.space.id, rules, now).await?;
+            let events = &app.engine.context().memory_events;
+            events.memories_changed(at.space.id, at.space.memory_version + 1);
+            n
+        }
     };
     let deleted = usize::try_from(n).unwrap_or(usize::MAX);
     Ok(Json(ForgottenView { deleted }))

@@ -90,9 +90,14 @@ pub async fn import(
     let names = NamedMembers::new(&members, at.membership.as_ref().map(|it| it.id));
     let importer = MemoryImporter::new(app.db.clone(), at.space.id, names, caller.id());
     let report = memory_import::import_file(importer, file, &app.clock, &app.shutdown).await;
-    let report = report.map_err(memory_error)?;
     let (space, now) = (&at.space, app.clock.now());
-    maximum::enforce(&app.db, space.id, &space.settings, now).await?;
+    let events = &app.engine.context().memory_events;
+    // Also after an error: what was stored before it is kept.
+    events.memories_changed(space.id, space.memory_version + 1);
+    let report = report.map_err(memory_error)?;
+    if maximum::enforce(&app.db, space.id, &space.settings, now).await? > 0 {
+        events.memories_changed(space.id, space.memory_version + 1);
+    }
     Ok(Json(report))
 }
 

@@ -163,7 +163,10 @@ pub async fn update(
     let by = (caller.id(), body.expected_version);
     let updated = summary_edit::edit(&app.db, &row, change, by, app.clock.now()).await?;
     match updated.ok_or_else(ApiError::not_found)? {
-        SummaryUpdate::Updated(row) => Ok(Json(row.view())),
+        SummaryUpdate::Updated(row) => {
+            app.engine.context().memory_events.summary_updated(&row);
+            Ok(Json(row.view()))
+        }
         SummaryUpdate::Stale(row) => {
             let message = "This summary was changed since you loaded it.";
             let mut error = ApiError::new(409, "edit_conflict", message);
@@ -198,6 +201,10 @@ pub async fn restore(
     let (conversation, now) = (at.conversation.id, app.clock.now());
     let restored = summary_edit::restore(&app.db, row.id, conversation, caller.id(), now).await?;
     let restored = restored.ok_or_else(ApiError::not_found)?;
+    app.engine
+        .context()
+        .memory_events
+        .summary_updated(&restored);
     Ok(Json(restored.view()))
 }
 

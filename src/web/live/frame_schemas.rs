@@ -10,6 +10,7 @@ use utoipa::{PartialSchema, ToSchema};
 
 use crate::conversations::jobs::job_view::JobUpdated;
 use crate::conversations::read_mark::ReadUpdated;
+use crate::memories::events::memory_events as memories;
 use crate::runs::events;
 use crate::runs::reading::snapshot::Snapshot;
 use crate::runs::reading::views::ConversationView;
@@ -94,6 +95,17 @@ fn events(named: &mut Vec<NamedSchema>) -> Vec<String> {
     ]));
     event(event_schema::<spaces::SpaceUpdated>(&["space_updated"]));
     event(event_schema::<spaces::SpaceDeleted>(&["space_deleted"]));
+    event(event_schema::<memories::MemoryUpdated>(&["memory_updated"]));
+    event(event_schema::<memories::MemoryDeleted>(&["memory_deleted"]));
+    event(event_schema::<memories::MemoriesForgotten>(&[
+        "memories_forgotten",
+    ]));
+    event(event_schema::<memories::MemoryStateChanged>(&[
+        "memory_state",
+    ]));
+    event(event_schema::<memories::SummaryUpdated>(&[
+        "summary_updated",
+    ]));
     event(event_schema::<spaces::MembershipUpdated>(&[
         "membership_updated",
     ]));

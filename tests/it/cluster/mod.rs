@@ -4,6 +4,7 @@
 pub mod cross_node_stream;
 pub mod faults;
 pub mod limits;
+pub mod memory_events;
 pub mod presence;
 pub mod proxy;
 pub mod redis_down;

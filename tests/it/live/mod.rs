@@ -2,6 +2,7 @@
 
 pub mod fixture;
 pub mod frames;
+pub mod memory_events;
 pub mod presence;
 pub mod protocol_2;
 pub mod re_authorization;

@@ -14,8 +14,9 @@ use troupe::memories::models::memory_models::MemoryModels;
 use troupe::memories::tasks::task_queue;
 use troupe::memories::tasks::task_queue::TaskQueue;
 use troupe::memories::{memory, memory_deletion};
+use troupe::spaces::space::ReplyOrder;
 
-use crate::support::backends::on_both;
+use crate::support::backends::{on_both, on_sqlite};
 use crate::support::engine_test::{EngineTest, edit_of};
 
 const FACT: &str = "My dog is called Pixel, and he loves the old lighthouse.";
@@ -34,6 +35,7 @@ impl EngineTest {
                 context.settings.call_limits,
             ),
             indexes: context.prompt_caches.memories.clone(),
+            events: context.memory_events.clone(),
             node: "node-learning".into(),
             heartbeat: Duration::from_secs(5),
             stale_after: Duration::from_secs(30),
@@ -365,6 +367,25 @@ on_both! {
 
         let sent = app.upstream.body(app.upstream.n_requests() - 1).to_string();
         assert_eq!(sent.matches("Pixel").count(), 1, "{sent}");
+        app.close_without_events().await;
+    }
+}
+
+on_sqlite! {
+    async fn messages_beyond_the_limit_are_not_learned_from_and_are_counted(backend) {
+        let app = EngineTest::builder(backend)
+            .rules(|it| it.reply_order = ReplyOrder::Manual)
+            .open()
+            .await;
+        for n in 0..258 {
+            app.user.post(&format!("Line {n}.")).await;
+        }
+        app.settle().await;
+
+        app.learn().await;
+
+        let metrics = &app.engine.context().prompt_caches.memories.metrics;
+        assert_eq!(metrics.dropped.get(), 2);
         app.close_without_events().await;
     }
 }

@@ -71,6 +71,7 @@ impl EngineTest {
             clock: self.clock.clone(),
             models: context.models.clone(),
             shutdown: context.shutdown.clone(),
+            events: context.memory_events.clone(),
         };
         EmbeddingJob::new(
             embedder,

@@ -172,7 +172,7 @@ impl EngineTest {
                     .await
             })
         });
-        let changed: Result<(), DbErr> = changed.await;
+        let changed: Result<bool, DbErr> = changed.await;
         changed.expect("the database answers");
     }
 

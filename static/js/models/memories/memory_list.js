@@ -23,6 +23,37 @@ export default class MemoryList {
     this.#cursor = hasMore ? cursor : null
   }
 
+  // Applies an event of the socket. Returns "changed", "stale" (the list must be read again), or null. A
+  // filtered list does not know whether it has a new memory.
+  apply(event, { isFiltered }) {
+    switch (event.type) {
+      case "memory_updated":
+        return this.#applyMemory(event.memory, isFiltered)
+      case "memory_deleted":
+        return this.remove(event.memory_id) === -1 ? null : "changed"
+      case "memories_forgotten":
+      case "conversation_deleted":
+        return "stale"
+      default:
+        return event.reload ? "stale" : null
+    }
+  }
+
+  #applyMemory(memory, isFiltered) {
+    const known = this.#memories.find((it) => it.id === memory.id)
+    if (known && known.version > memory.version) return null
+    if (known) {
+      this.put(memory)
+      return "changed"
+    }
+    if (isFiltered) return "stale"
+    const index = this.#memories.findIndex((it) => it.id < memory.id)
+    // It belongs to a page that is not loaded.
+    if (index === -1 && this.#cursor !== null) return null
+    this.#memories = this.#memories.toSpliced(index === -1 ? this.#memories.length : index, 0, memory)
+    return "changed"
+  }
+
   // Replaces a changed memory; how it was found is kept.
   put(memory) {
     this.#memories = this.#memories.map((it) => (it.id === memory.id ? { ...it, ...memory } : it))

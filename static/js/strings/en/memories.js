@@ -75,6 +75,7 @@ export default {
   "memory.pinned_hint": "Added to every prompt, and not replaced by a newer memory.",
   "memory.added_notice": "Memory added.",
   "memory.conflict": "Another member changed this memory while you were editing it. Choose which text to keep.",
+  "memory.was_deleted": "This memory was deleted. Your changes cannot be saved; copy your text if you still need it.",
 
   "memory.learn": "Learn now",
   "memory.learn_notice": "Learning from the messages of this conversation. Refresh the list in a moment.",

@@ -72,6 +72,7 @@ export default {
   "memory.pinned_hint": "加入每个提示词，不会被更新的记忆替换。",
   "memory.added_notice": "记忆已添加。",
   "memory.conflict": "你编辑时，其他成员更改了这条记忆。请选择保留哪个文本。",
+  "memory.was_deleted": "这条记忆已被删除，你的修改无法保存。如果还需要，请先复制你的文字。",
 
   "memory.learn": "立即学习",
   "memory.learn_notice": "正在从这个对话的消息中学习。请稍后刷新列表。",

@@ -34,6 +34,7 @@ export default class EmbeddingChoice {
     const actions = disabled ? null : this.#test
     this.nodes = [this.#provider.node, this.#model.node, actions, this.#outcome, this.#state].filter(Boolean)
     this.#showState()
+    const stop = parts.store.on("memories", (event) => (this.#state.isConnected ? this.#apply(event) : stop()))
   }
 
   get fields() {
@@ -99,6 +100,10 @@ export default class EmbeddingChoice {
   #showOutcome(kind, text) {
     const name = { good: "check", bad: "alert", wait: "retry" }[kind]
     replace(this.#outcome, el("p", { class: `outcome outcome--${kind}` }, icon(name), el("span", {}, text)))
+  }
+
+  #apply({ type, space_id: id }) {
+    if (type === "memory_state" && id === this.#spaceId) this.#showState()
   }
 
   // An error is ignored: the settings can be changed without the state.

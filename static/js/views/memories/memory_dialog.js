@@ -28,13 +28,16 @@ export function openNewMemoryDialog(parts) {
 }
 
 // Resolves with the changed memory, or undefined if dismissed.
-export function openEditMemoryDialog(parts, memory) {
+export async function openEditMemoryDialog(parts, memory) {
   const editor = new MemoryEditor(parts, memory)
-  return openDialog({
+  const stop = parts.store.on("memories", (event) => editor.apply(event))
+  const changed = await openDialog({
     title: t("memory.edit"),
     isUnsaved: () => editor.isUnsaved,
     content: (close) => editor.open(close),
   })
+  stop()
+  return changed
 }
 
 class MemoryEditor {
@@ -69,6 +72,18 @@ class MemoryEditor {
     return Object.keys(this.#changes).length > 0
   }
 
+  // Applies an event of the socket: the user's text stays, and a newer one is shown.
+  apply(event) {
+    if (event.type === "memory_deleted" && event.memory_id === this.#seen.id) return this.#showDeleted()
+    if (event.type !== "memory_updated" || event.memory.id !== this.#seen.id) return
+    const { memory } = event
+    if (memory.version <= this.#current.version) return
+    const { content } = this.#fields.values()
+    // The event of one's own change may arrive before its response.
+    if ([this.#current.content, content].includes(memory.content)) this.#current = memory
+    else this.#showConflict(memory, { focuses: false })
+  }
+
   // Private
 
   // In a conflict the text is compared with the current one, so that saving one's own always replaces it.
@@ -89,8 +104,13 @@ class MemoryEditor {
     }
   }
 
+  #showDeleted() {
+    this.#conflict.replaceChildren(el("p", { class: "message__conflict-lead" }, t("memory.was_deleted")))
+    this.#conflict.hidden = false
+  }
+
   // The user's text stays in the field and can be edited.
-  #showConflict(current) {
+  #showConflict(current, { focuses = true } = {}) {
     this.#current = current
     this.#conflict.replaceChildren(
       el("p", { class: "message__conflict-lead" }, t("memory.conflict")),
@@ -101,9 +121,11 @@ class MemoryEditor {
     this.#fields.nameContent(t("edit.my_text"))
     const theirs = button(t("edit.use_theirs"), { click: () => this.#keepTheirs() })
     this.#actions.replaceChildren(theirs, submitButton(t("edit.use_mine")))
+    if (!focuses) return
     this.#conflict.scrollIntoView({ block: "nearest" })
     this.#fields.byName.content.control.focus()
   }
+
   // Changes of other fields are kept.
   async #keepTheirs() {
     const { content, ...others } = this.#changes

@@ -1,6 +1,7 @@
 // The tab "Memory": what is remembered in the open space, with search, filters and changes.
 import { el, reconcile, replace } from "../../base/dom.js"
 import { t } from "../../base/i18n.js"
+import { throttle } from "../../base/timing.js"
 import { may } from "../../models/members/rights.js"
 import MemoryList from "../../models/memories/memory_list.js"
 import { aboutChoices, forgettable, mayChangeAbout, mayLearnNow, mayReplaceAll } from "../../models/memories/memory_rights.js"
@@ -17,6 +18,9 @@ import { openSource } from "./memory_source.js"
 import { stateTexts } from "./memory_state.js"
 import { deleteWords } from "./memory_text.js"
 
+// How often the list is read again while many memories change.
+const RELOAD_MS = 1000
+
 export default class MemoryTab {
   #root
   #parts
@@ -31,7 +35,10 @@ export default class MemoryTab {
   #more = button(t("memory.more"), { look: "small quiet wide", hidden: true, click: () => this.#loadMore() })
   #spaceId = null
   #isLoaded = false
+  #isMounted = false
   #request = 0
+  #isReading = false
+  #reload = throttle(() => this.#isMounted && this.#load(), RELOAD_MS)
   #stops = []
   #acts
 
@@ -67,11 +74,18 @@ export default class MemoryTab {
         this.#more,
       ),
     )
-    this.#stops = [this.#parts.store.onAny(["spaces", "rights", "roster"], () => this.#update())]
+    const { store } = this.#parts
+    this.#isMounted = true
+    this.#stops = [
+      store.onAny(["spaces", "rights", "roster"], () => this.#update()),
+      store.on("memories", (event) => this.#apply(event)),
+      store.on("gap", () => this.#reload()),
+    ]
     this.#update()
   }
 
   unmount() {
+    this.#isMounted = false
     this.#request += 1
     for (const stop of this.#stops) stop()
   }
@@ -89,6 +103,25 @@ export default class MemoryTab {
     if (this.#spaceId === space.id) return
     this.#spaceId = space.id
     this.#load()
+  }
+
+  // Applies an event of the socket.
+  #apply(event) {
+    if (event.space_id !== this.#spaceId) return
+    const rows = [...this.#list.children]
+    const focused = rows.findIndex((it) => it.contains(document.activeElement))
+    const result = this.#memories.apply(event, { isFiltered: !this.#filters.isEmpty })
+    // The response of a pending request may be older than the event.
+    if (result === "stale" || this.#isReading) this.#reload()
+    if (result !== "changed" || !this.#isLoaded) return
+    this.#show()
+    if (focused !== -1 && !rows[focused].isConnected) this.#focusRow(focused)
+  }
+
+  #focusRow(index) {
+    const next = this.#list.children[index] ?? this.#list.lastElementChild
+    if (next) next.focus()
+    else this.#filters.focus()
   }
 
   #showHead(space) {
@@ -127,6 +160,7 @@ export default class MemoryTab {
   // Drops the response of an outdated request.
   async #read(cursor) {
     const request = ++this.#request
+    this.#isReading = true
     this.#list.setAttribute("aria-busy", "true")
     try {
       const page = await this.#parts.memories.list(this.#spaceId, this.#filters.value, cursor)
@@ -135,7 +169,10 @@ export default class MemoryTab {
       if (request === this.#request) this.#parts.toasts.error(error)
       return null
     } finally {
-      if (request === this.#request) this.#list.removeAttribute("aria-busy")
+      if (request === this.#request) {
+        this.#isReading = false
+        this.#list.removeAttribute("aria-busy")
+      }
     }
   }
 
@@ -232,9 +269,8 @@ export default class MemoryTab {
     const index = this.#memories.remove(memory.id)
     this.#show()
     this.#parts.toasts.show(t("memory.deleted"))
-    const next = this.#list.children[index] ?? this.#list.lastElementChild
-    if (next) next.focus()
-    else this.#filters.focus()
+    // Its event may have removed it before the response.
+    if (index !== -1) this.#focusRow(index)
   }
 
   async #learn() {

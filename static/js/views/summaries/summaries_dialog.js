@@ -2,6 +2,7 @@
 // parts from which it was made.
 import { append, bdi, el, icon, replace } from "../../base/dom.js"
 import { t } from "../../base/i18n.js"
+import { throttle } from "../../base/timing.js"
 import { mayChangeSummaries, splitSummaries, stateOf } from "../../models/summaries/summary.js"
 import { readSummarySettings } from "../../models/summaries/summary_settings.js"
 import { button, iconButton } from "../components/button.js"
@@ -12,6 +13,9 @@ import PartList from "./part_list.js"
 import SummaryEditor from "./summary_editor.js"
 import { originText, rangeLink } from "./summary_text.js"
 import VersionList from "./version_list.js"
+
+// How often the summaries are read again while several are written.
+const RELOAD_MS = 500
 
 // Goes to a message if the user has followed a link to it.
 export async function openSummariesDialog(parts, conversation) {
@@ -34,6 +38,8 @@ class SummariesView {
   #close
   #all = null
   #request = 0
+  #isMounted = false
+  #reload = throttle(() => this.#isMounted && this.#load(), RELOAD_MS)
   #stops = []
   #notice = el("p", { class: "outcome", hidden: true }, icon("alert"), t("summary.is_off"))
   #empty = el("p", { class: "panel__empty", role: "status" }, t("loading"))
@@ -68,7 +74,14 @@ class SummariesView {
       this.#facts,
       this.#editor.node,
     )
-    this.#stops = [this.#parts.store.onAny(["spaces", "rights", "roster"], () => this.#show())]
+    this.#isMounted = true
+    const { store } = this.#parts
+    this.#stops = [
+      store.onAny(["spaces", "rights", "roster"], () => this.#show()),
+      store.on("summaries", (event) => event.conversation_id === this.#conversationId && this.#reload()),
+      store.on("memories", (event) => event.type === "memories_forgotten" && this.#reload()),
+      store.on("gap", () => this.#reload()),
+    ]
     this.#load()
     return [
       el("div", { class: "field__row" }, el("p", { class: "dialog__lead grow" }, t("summary.hint")), refresh),
@@ -83,6 +96,7 @@ class SummariesView {
   }
 
   unmount() {
+    this.#isMounted = false
     this.#request += 1
     for (const stop of this.#stops) stop()
   }

@@ -44,10 +44,12 @@ export default class SummaryEditor {
     })
   }
 
-  // Shows a summary. Unsaved changes of the user stay unless `discards` is true.
+  // Shows a summary. Unsaved changes of the user stay unless `discards` is true; if the summary has another
+  // text now, both are shown.
   show(summary, { discards = false } = {}) {
-    if (!discards && this.isUnsaved) return
-    if (!discards && this.#current?.id === summary.id) return
+    const isKnown = this.#current?.id === summary.id && this.#current.version === summary.version
+    if (!discards && isKnown) return
+    if (!discards && this.isUnsaved) return this.#showNewer(summary)
     this.#reset(summary)
     this.#fill(valuesOf(summary))
     // What the form returns without a change: a text field changes line breaks.
@@ -117,8 +119,13 @@ export default class SummaryEditor {
     return isGiven
   }
 
+  #showNewer(summary) {
+    const conflicts = conflictsOf(this.#current, summary, this.#changes)
+    if (conflicts.length > 0) this.#showConflict(summary, conflicts, { focuses: false })
+  }
+
   // The user's text stays in the form and can be edited.
-  #showConflict(current, conflicts) {
+  #showConflict(current, conflicts, { focuses = true } = {}) {
     this.#conflicts = [...new Set([...this.#conflicts, ...conflicts])]
     this.#current = current
     this.#notice.replaceChildren(
@@ -127,6 +134,7 @@ export default class SummaryEditor {
       ...this.#conflicts.map((name) => theirText(current[name])),
     )
     this.#nameControls()
+    if (!focuses) return
     this.#notice.scrollIntoView({ block: "nearest" })
     this.#content.control.focus()
   }

@@ -1,0 +1,145 @@
+//! Announces changes of memories and summaries to open pages, in the order in which they were committed
+//! on this node. The caller announces after its commit and does not wait: a task loads the events and
+//! publishes them.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use base::clock::Clock;
+use base::ids::{ConversationId, SpaceId};
+use base::shutdown::Shutdown;
+use parking_lot::Mutex;
+use realtime::envelope::Envelope;
+use realtime::hub::Hub;
+use realtime::topic::Topic;
+use sea_orm::DbErr;
+
+use crate::db::connect::Db;
+use crate::memories::events::change_loader;
+use crate::memories::events::change_loader::ChangeLoader;
+use crate::memories::summaries::summary;
+use crate::providers::provider_factory::ProviderFactory;
+
+/// How many announcements may wait. Further ones are dropped: the events are not durable, and a page
+/// can read everything again.
+const MAX_WAITING: usize = 1_024;
+
+/// Announces the changes that this node commits. Cheap to clone; clones share state.
+#[derive(Clone)]
+pub struct MemoryAnnouncer {
+    loader: ChangeLoader,
+    hub: Hub,
+    shutdown: Shutdown,
+    queue: Arc<Mutex<AnnouncementQueue>>,
+}
+
+/// The announcements that wait.
+#[derive(Default)]
+struct AnnouncementQueue {
+    waiting: VecDeque<Announcement>,
+    /// Whether a task publishes them.
+    is_running: bool,
+}
+
+/// A change whose events must be loaded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Announcement {
+    /// The memories of a space with this version, or a later one.
+    Memories(SpaceId, i64),
+    /// The summaries that cover one of these messages.
+    OutdatedSummaries(ConversationId, (i64, i64)),
+    State(SpaceId),
+}
+
+impl MemoryAnnouncer {
+    /// Creates the announcer of a node.
+    pub fn new(
+        db: Db,
+        hub: Hub,
+        (clock, shutdown): (Clock, Shutdown),
+        models: ProviderFactory,
+    ) -> Self {
+        Self {
+            loader: ChangeLoader { db, clock, models },
+            hub,
+            shutdown,
+            queue: Arc::default(),
+        }
+    }
+
+    /// Announces the memories that changed since a version of the space's memories, that version
+    /// included.
+    pub fn memories_changed(&self, space: SpaceId, since_version: i64) {
+        self.enqueue(Announcement::Memories(space, since_version));
+    }
+
+    /// Announces that memories, and possibly summaries, are in no table any more. `count` is the number
+    /// of memories that everyone in the space could see.
+    pub fn memories_forgotten(&self, space: SpaceId, count: u64) {
+        let topic = Topic::Space(space);
+        let event = change_loader::forgotten_event(topic, space, count);
+        self.hub.publish(event);
+    }
+
+    /// Announces that a summary was written or changed.
+    pub fn summary_updated(&self, summary: &summary::Model) {
+        self.hub.publish(change_loader::summary_event(summary));
+    }
+
+    /// Announces the summaries that a change of one of these messages has made out of date.
+    pub fn summaries_outdated(&self, conversation: ConversationId, seqs: (i64, i64)) {
+        self.enqueue(Announcement::OutdatedSummaries(conversation, seqs));
+    }
+
+    /// Announces the state of the background work on the memories of a space.
+    pub fn state_changed(&self, space: SpaceId) {
+        self.enqueue(Announcement::State(space));
+    }
+
+    fn enqueue(&self, new: Announcement) {
+        let mut queue = self.queue.lock();
+        // One that waits will load this change, too.
+        if queue.waiting.contains(&new) {
+            return;
+        }
+        if queue.waiting.len() >= MAX_WAITING {
+            tracing::debug!("an announcement of the memory was dropped: too many wait");
+            return;
+        }
+        queue.waiting.push_back(new);
+        if !queue.is_running {
+            queue.is_running = true;
+            self.shutdown.spawn(self.clone().publish_all());
+        }
+    }
+
+    async fn publish_all(self) {
+        while let Some(next) = self.next() {
+            match self.load(next).await {
+                Ok(events) => events.into_iter().for_each(|it| self.hub.publish(it)),
+                Err(error) => {
+                    tracing::debug!(%error, "a change of the memory was not announced: {error}");
+                }
+            }
+        }
+    }
+
+    /// Returns the next announcement. The task ends if there is none.
+    fn next(&self) -> Option<Announcement> {
+        let mut queue = self.queue.lock();
+        let next = queue.waiting.pop_front();
+        queue.is_running = next.is_some();
+        next
+    }
+
+    async fn load(&self, announcement: Announcement) -> Result<Vec<Envelope>, DbErr> {
+        match announcement {
+            Announcement::Memories(space, since) => self.loader.load_memories(space, since).await,
+            Announcement::OutdatedSummaries(conversation, seqs) => {
+                let loader = &self.loader;
+                loader.load_outdated_summaries(conversation, seqs).await
+            }
+            Announcement::State(space) => self.loader.load_state(space).await,
+        }
+    }
+}
