@@ -333,6 +333,7 @@ export default class Store extends Emitter {
       case "memory_state":
         return this.emit("memories", event)
       case "summary_updated":
+        this.applySummary(event.conversation_id, event.summary)
         return this.emit("summaries", event)
       case "unsubscribed":
         return this.#applyUnsubscribed(event)
