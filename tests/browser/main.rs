@@ -24,6 +24,7 @@ mod loading;
 mod lore;
 mod members_tab;
 mod memories;
+mod memory_events;
 mod navigation;
 mod nodes;
 mod one_evening_scenario;
