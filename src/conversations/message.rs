@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use base::clock::Timestamp;
 use base::ids::{ConversationId, MembershipId, MessageId, RunId};
-use sea_orm::PaginatorTrait;
 use sea_orm::entity::prelude::*;
+use sea_orm::{Condition, PaginatorTrait};
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -26,6 +26,8 @@ pub struct Model {
     pub role: MessageRole,
     pub content: String,
     pub visibility: Visibility,
+    /// Whether memories are made from it, and summaries cover it.
+    pub is_remembered: bool,
     pub conversation_run_id: Option<RunId>,
     pub active_swipe: i64,
     pub client_id: Option<String>,
@@ -109,6 +111,13 @@ pub async fn list_visible(
         .await
 }
 
+/// Selects the messages that the memory may use; see [`Model::is_in_memory`].
+pub fn is_in_memory() -> Condition {
+    Condition::all()
+        .add(Column::Visibility.eq(Visibility::Normal))
+        .add(Column::IsRemembered.eq(true))
+}
+
 /// Returns the number of messages of conversations that are not hidden.
 pub async fn count_in_visible_conversations(db: &impl ConnectionTrait) -> Result<u64, DbErr> {
     let hidden = conversation::hidden_ids();
@@ -134,6 +143,8 @@ pub struct MessageView {
     /// it is based on.
     pub version: i64,
     pub visibility: Visibility,
+    /// Whether memories are made from it, and summaries cover it.
+    pub remember: bool,
     pub conversation_run_id: Option<RunId>,
     pub client_id: Option<String>,
     pub swipes: SwipeSummary,
@@ -156,6 +167,12 @@ pub struct SwipeSummary {
 }
 
 impl Model {
+    /// Returns whether the memory may use the message: it is neither deleted nor excluded from prompts,
+    /// and its memory is on.
+    pub fn is_in_memory(&self) -> bool {
+        self.visibility == Visibility::Normal && self.is_remembered
+    }
+
     /// Returns the message's document; `n_swipes` is the number of stored swipes. The document
     /// contains HTML if a renderer is given.
     pub fn view(
@@ -175,6 +192,7 @@ impl Model {
             html: markdown.map(|it| it.render(&self.content)),
             version: self.version,
             visibility: self.visibility,
+            remember: self.is_remembered,
             conversation_run_id: self.conversation_run_id,
             client_id: self.client_id.clone(),
             swipes: SwipeSummary {

@@ -200,6 +200,7 @@ pub fn new_model(
         role,
         content,
         visibility: message::Visibility::Normal,
+        is_remembered: true,
         conversation_run_id: None,
         active_swipe: 0,
         client_id: None,

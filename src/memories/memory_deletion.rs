@@ -17,7 +17,7 @@ use crate::memories::memory::{Column, Entity};
 use crate::memories::summaries::summary_deletion;
 use crate::memories::tasks::task_deletion;
 use crate::memories::{memory, memory_source};
-use crate::spaces::space;
+use crate::spaces::{membership_update, space};
 
 /// The maximum number of ids in one statement.
 const MAX_IDS: usize = 1_000;
@@ -36,7 +36,8 @@ pub enum DeletionScope {
 /// them. What is forgotten (every scope but one memory) is in no table afterwards, and what was said
 /// in the conversation or space so far is not learned from. Summaries of what is forgotten are deleted,
 /// too: those of the conversation, of the space, or of each conversation in which the member has
-/// written. Returns the deleted memories.
+/// written. No memories are made from the messages of a forgotten member any longer, until its switch is
+/// turned on again. Returns the deleted memories.
 ///
 /// # Errors
 /// Returns an error when the database fails.
@@ -64,6 +65,9 @@ async fn delete_in(
         DeletionScope::Memory(_) => {}
     }
     let version = space::next_memory_version(tx, space).await?;
+    if let DeletionScope::Member(id) = scope {
+        membership_update::disable_learning(tx, id).await?;
+    }
     let found = select_in_scope(space, scope).all(tx).await?;
     let ids: Vec<MemoryId> = found.into_iter().map(|it| it.id).collect();
     if let DeletionScope::Memory(_) = scope {

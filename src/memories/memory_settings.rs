@@ -1,11 +1,13 @@
-//! The settings of a space's memory: `settings.memory`.
+//! The settings of a space's memory, and those of a member: `settings.memory` of both.
 
 use std::ops::RangeInclusive;
 
+use base::ids::MembershipId;
 use recall::search::RecallRules;
 use serde_json::Value;
 
 use crate::memories::models::model_setting::MemoryModelSetting;
+use crate::spaces::membership;
 
 /// The maximum share of a prompt that memories use, as a divisor of its tokens.
 const MAX_PROMPT_SHARE: i64 = 8;
@@ -79,6 +81,32 @@ impl MemorySettings {
     }
 }
 
+/// The switches of a member, both on unless its settings turn them off.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MemberSwitches {
+    /// Whether memories are made from its messages.
+    pub learn: bool,
+    /// Whether its prompts contain memories.
+    pub recall: bool,
+}
+
+impl MemberSwitches {
+    /// Reads the settings of a membership; invalid values are ignored.
+    pub fn of_member(settings: &Value) -> Self {
+        let flag = |key: &str| settings["memory"][key].as_bool().unwrap_or(true);
+        Self {
+            learn: flag("learn"),
+            recall: flag("recall"),
+        }
+    }
+
+    /// Returns the switches of one of these members; both are on for one that is not among them.
+    pub fn of(members: &[membership::Model], id: MembershipId) -> Self {
+        let found = members.iter().find(|it| it.id == id);
+        Self::of_member(found.map_or(&Value::Null, |it| &it.settings))
+    }
+}
+
 /// The settings of summaries, with defaults for those that are missing.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SummarySettings {
@@ -115,7 +143,7 @@ impl SummarySettings {
 mod tests {
     use serde_json::{Value, json};
 
-    use super::{MemorySettings, SummarySettings};
+    use super::{MemberSwitches, MemorySettings, SummarySettings};
 
     #[test]
     fn the_memory_is_on_unless_it_is_switched_off() {
@@ -128,6 +156,18 @@ mod tests {
         assert_eq!(of(json!({"enabled": false})), (false, false));
         assert_eq!(of(json!({"learn": false})), (false, true));
         assert_eq!(of(json!({"recall": false})), (true, false));
+    }
+
+    #[test]
+    fn the_switches_of_a_member_are_on_unless_they_are_turned_off() {
+        let of = |memory: Value| {
+            let switches = MemberSwitches::of_member(&json!({ "memory": memory }));
+            (switches.learn, switches.recall)
+        };
+
+        assert_eq!(of(json!(null)), (true, true));
+        assert_eq!(of(json!({"learn": false, "recall": null})), (false, true));
+        assert_eq!(of(json!({"learn": 0, "recall": false})), (true, false));
     }
 
     #[test]

@@ -9,7 +9,6 @@ use sea_orm::sea_query::{Expr, ExprTrait, Query};
 use sea_orm::{ColumnTrait, ConnectionTrait, DbErr, EntityTrait, QueryFilter, QuerySelect};
 
 use crate::conversations::message;
-use crate::conversations::message::Visibility;
 use crate::memories::memory::{Column, Entity, Model};
 use crate::memories::tasks::embedding_task;
 use crate::memories::{memory_deletion, memory_source, memory_store};
@@ -18,8 +17,9 @@ use crate::spaces::space;
 /// What happened to a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MessageChange {
-    /// It was deleted, or excluded from prompts.
+    /// It was deleted or excluded from prompts, or its memory was switched off.
     Hidden,
+    /// None of this is the case any longer.
     Restored,
     /// Another text is shown.
     TextChanged,
@@ -124,8 +124,8 @@ fn ids(made: &[Model], is_affected: impl Fn(&Model) -> bool) -> Vec<MemoryId> {
     affected.map(|it| it.id).collect()
 }
 
-/// Restores deleted memories if none of their messages is deleted or excluded, and if their content was
-/// not stored again in the meantime.
+/// Restores deleted memories if the memory may use all of their messages, and if their content was not
+/// stored again in the meantime.
 async fn restore(tx: &impl ConnectionTrait, made: &[Model], version: i64) -> Result<(), DbErr> {
     let incomplete = list_incomplete(tx, made).await?;
     let is_restored = |it: &&Model| it.deleted_at.is_some() && !incomplete.contains(&it.id);
@@ -145,7 +145,7 @@ async fn restore(tx: &impl ConnectionTrait, made: &[Model], version: i64) -> Res
     Ok(())
 }
 
-/// Returns the given memories of which another message is still deleted or excluded.
+/// Returns the given memories of which the memory may not use another message.
 async fn list_incomplete(
     tx: &impl ConnectionTrait,
     made: &[Model],
@@ -158,7 +158,7 @@ async fn list_incomplete(
             Expr::col((message::Entity, message::Column::Id))
                 .equals((memory_source::Entity, memory_source::Column::MessageId)),
         )
-        .and_where(message::Column::Visibility.ne(Visibility::Normal))
+        .cond_where(message::is_in_memory().not())
         .to_owned();
     let incomplete: Vec<MemoryId> = memory_source::Entity::find()
         .select_only()

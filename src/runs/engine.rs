@@ -226,6 +226,21 @@ impl RunEngine {
         self.step_for_message(conversation, command).await
     }
 
+    /// Switches on or off whether the memory may use a message. Off also deletes what was learned from it
+    /// alone; on also learns from it again.
+    ///
+    /// # Errors
+    /// Returns [`CommandError::NotFound`] when the message does not exist or is hidden.
+    pub async fn set_remembered(
+        &self,
+        conversation: ConversationId,
+        message: MessageId,
+        remember: bool,
+    ) -> Result<message::MessageView, EngineError> {
+        let command = Command::SetRemembered { message, remember };
+        self.step_for_message(conversation, command).await
+    }
+
     /// Cancels the candidates and runs of a member who was muted or removed. Performs a step in
     /// every active conversation of the space, so it is called for such changes only.
     ///

@@ -191,6 +191,9 @@ pub struct ExportedMessage {
     pub role: message::MessageRole,
     pub content: String,
     pub visibility: message::Visibility,
+    /// Whether the memory may use it; missing in older files.
+    #[serde(default = "remembered_by_default")]
+    pub remember: bool,
     pub active_swipe: i64,
     /// Whether it was copied from the parent when the branch was created.
     pub is_clone: bool,
@@ -207,6 +210,10 @@ pub struct ExportedMessage {
     /// All swipes, if there are several.
     #[serde(default)]
     pub texts: Vec<ExportedSwipe>,
+}
+
+fn remembered_by_default() -> bool {
+    true
 }
 
 /// One of several swipes of a message.

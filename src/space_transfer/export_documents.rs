@@ -207,6 +207,7 @@ pub fn message_document(
         role: row.role,
         content: row.content.clone(),
         visibility: row.visibility,
+        remember: row.is_remembered,
         active_swipe: row.active_swipe,
         is_clone: row.origin_message_id.is_some(),
         created_at: row.created_at,

@@ -216,6 +216,7 @@ fn message_row(
         role: line.role,
         content: shown,
         visibility: line.visibility,
+        is_remembered: line.remember,
         conversation_run_id: None,
         active_swipe: line.active_swipe,
         client_id: None,

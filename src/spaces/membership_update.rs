@@ -30,6 +30,8 @@ pub struct MembershipUpdate {
     pub aliases: Option<Vec<String>>,
     pub talkativeness: Option<Option<f64>>,
     pub settings: Option<Value>,
+    /// The value of `settings.memory`; the other settings stay as they are.
+    pub memory: Option<Value>,
     pub copilot_mode: Option<CopilotMode>,
     pub copilot_remaining_steps: Option<Option<i64>>,
     pub copilot_conversation_id: Option<Option<ConversationId>>,
@@ -196,8 +198,9 @@ fn apply_update(membership: Model, change: MembershipUpdate) -> ActiveModel {
             column.set_if_not_equals(value);
         }
     }
-    let changes_settings = change
-        .settings
+    let with_memory = |it: Value| with_memory(&membership.settings, it);
+    let settings = change.settings.or_else(|| change.memory.map(with_memory));
+    let changes_settings = settings
         .as_ref()
         .is_some_and(|it| *it != membership.settings);
     let is_on = change.copilot_mode.unwrap_or(membership.copilot_mode) == CopilotMode::Full;
@@ -209,7 +212,7 @@ fn apply_update(membership: Model, change: MembershipUpdate) -> ActiveModel {
     put(&mut row.persona, change.persona);
     put(&mut row.aliases, change.aliases.map(|it| json!(it)));
     put(&mut row.talkativeness, change.talkativeness);
-    put(&mut row.settings, change.settings);
+    put(&mut row.settings, settings);
     put(&mut row.settings_version, Some(next_version));
     put(&mut row.copilot_mode, change.copilot_mode);
     // When the copilot is off, its steps are cleared: the last one may have been used in the
@@ -226,4 +229,38 @@ fn apply_update(membership: Model, change: MembershipUpdate) -> ActiveModel {
     put(&mut row.llm_provider_id, change.llm_provider_id);
     put(&mut row.preset_id, change.preset_id);
     row
+}
+
+/// Returns settings with this value of `memory`, or without it if it is null.
+fn with_memory(settings: &Value, memory: Value) -> Value {
+    let mut changed = settings.as_object().cloned().unwrap_or_default();
+    match memory.is_null() {
+        true => changed.remove("memory"),
+        false => changed.insert("memory".to_owned(), memory),
+    };
+    Value::Object(changed)
+}
+
+/// Switches off that memories are made from a member's messages. The caller has locked the space.
+///
+/// # Errors
+/// Returns an error when the database fails.
+pub async fn disable_learning(tx: &impl ConnectionTrait, id: MembershipId) -> Result<(), DbErr> {
+    let Some(row) = membership::find(tx, id).await? else {
+        return Ok(());
+    };
+    let mut memory = row.settings["memory"].clone();
+    if !memory.is_object() {
+        memory = json!({});
+    }
+    memory["learn"] = json!(false);
+    let change = MembershipUpdate {
+        memory: Some(memory),
+        ..MembershipUpdate::default()
+    };
+    let row = apply_update(row, change);
+    if row.is_changed() {
+        row.update(tx).await?;
+    }
+    Ok(())
 }

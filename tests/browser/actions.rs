@@ -1,5 +1,5 @@
-//! Tests of the actions on a message: edit, delete and undo, exclude from the prompt, and edit
-//! conflicts.
+//! Tests of the actions on a message: edit, delete and undo, exclude from the prompt, switch its memory
+//! off, and edit conflicts.
 
 use serde_json::json;
 use thirtyfour::Key;
@@ -51,6 +51,28 @@ async fn undo_restores_a_deleted_message() {
 
     page.see_text(".message", "Too much said").await;
     other.see_text(".message", "Too much said").await;
+}
+
+#[tokio::test]
+async fn a_message_whose_memory_is_off_is_marked_on_every_page() {
+    let test_server = TestServer::open().await;
+    let test_space = test_server.create_space(manual(), &["Mina"]).await;
+    let page = test_space.page().await;
+    let other = test_space.page().await;
+    page.send_message("My dog is called Pixel").await;
+    page.see_text(".message[data-state=final]", "Pixel").await;
+
+    page.click(".message").await;
+    page.click(".message__tools [aria-label='Do not remember']")
+        .await;
+    for page in [&page, &other] {
+        page.see_text(".message__note", "Not remembered").await;
+    }
+
+    page.click(".message__tools [aria-label=Remember]").await;
+    other.gone(".message__note").await;
+    page.see(".message__tools [aria-label='Do not remember']")
+        .await;
 }
 
 #[tokio::test]

@@ -53,6 +53,27 @@ async fn reordering_members_by_keyboard_is_visible_to_others() {
 }
 
 #[tokio::test]
+async fn everyone_switches_their_own_memory() {
+    let users = SeveralUsers::with("guest").await;
+    let bob = users.bobs_page().await;
+    let switches = "JSON.stringify([...document.querySelectorAll('.member__details [type=checkbox]')].map((it) => it.checked))";
+    open_row(&bob, "bob").await;
+    assert_eq!(bob.value(switches).await, json!("[true,true]"));
+
+    bob.click("[data-act=memory-learn]").await;
+
+    bob.truth(
+        "only learning is off",
+        &format!("{switches} === '[false,true]'"),
+    )
+    .await;
+    bob.reload().await;
+    open_row(&bob, "bob").await;
+    bob.truth("it was stored", &format!("{switches} === '[false,true]'"))
+        .await;
+}
+
+#[tokio::test]
 async fn reordering_members_by_dragging_is_visible_to_others() {
     let users = SeveralUsers::with("member").await;
     let (ann, bob) = (users.test_space.page().await, users.bobs_page().await);

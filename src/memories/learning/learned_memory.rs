@@ -1,16 +1,20 @@
 //! Memories that were made from messages, before they are stored.
 //!
-//! **Invariant:** a memory is stored only if none of its messages has changed since it was read.
+//! **Invariant:** a memory is stored only if none of its messages has changed since it was read, and if
+//! the memory may still use all of them.
+
+use std::collections::HashSet;
 
 use base::clock::Timestamp;
-use base::ids::{MemoryId, MessageId};
+use base::ids::{MembershipId, MemoryId, MessageId};
 use sea_orm::{ColumnTrait, ConnectionTrait, DbErr, EntityTrait, QueryFilter, QuerySelect};
 
-use crate::conversations::message::Visibility;
 use crate::conversations::{conversation, message};
+use crate::memories::memory_settings::MemberSwitches;
 use crate::memories::memory_store::{NewMemory, NewSource, PreparedMemory};
 use crate::memories::tasks::{memory_task, task_queue};
 use crate::memories::{memory_deletion, memory_store};
+use crate::spaces::membership;
 
 /// A memory that was made from messages, without hash and embedding.
 #[derive(Clone, Debug)]
@@ -94,8 +98,9 @@ pub async fn store(
     Ok(stored.first().map(|it| it.space_version))
 }
 
-/// Removes the memories of which a message was edited or deleted after it was read. Locks the
-/// conversation, so that a later change of a message finds the memories stored here.
+/// Removes the memories of which a message was edited, deleted or switched off after it was read, or
+/// whose author was. Locks the conversation, so that a later change of a message finds the memories
+/// stored here.
 async fn drop_outdated(
     tx: &impl ConnectionTrait,
     task: &memory_task::Model,
@@ -108,14 +113,24 @@ async fn drop_outdated(
     let mut ids: Vec<MessageId> = sources.map(|(id, _)| *id).collect();
     ids.sort_unstable();
     ids.dedup();
-    let current: Vec<(MessageId, i64)> = message::Entity::find()
+    let current: Vec<(MessageId, i64, MembershipId)> = message::Entity::find()
         .select_only()
-        .columns([message::Column::Id, message::Column::Version])
+        .columns([
+            message::Column::Id,
+            message::Column::Version,
+            message::Column::SpaceMembershipId,
+        ])
         .filter(message::Column::Id.is_in(ids))
-        .filter(message::Column::Visibility.eq(Visibility::Normal))
+        .filter(message::is_in_memory())
         .into_tuple()
         .all(tx)
         .await?;
-    let is_current = |it: &LearnedMemory| it.sources.iter().all(|it| current.contains(it));
+    let authors = current.iter().map(|(_, _, author)| *author);
+    let authors = membership::load_missing(tx, task.space_id, &[], authors).await?;
+    let learned = current
+        .into_iter()
+        .filter(|(_, _, author)| MemberSwitches::of(&authors, *author).learn);
+    let learned: HashSet<(MessageId, i64)> = learned.map(|it| (it.0, it.1)).collect();
+    let is_current = |it: &LearnedMemory| it.sources.iter().all(|it| learned.contains(it));
     Ok(memories.into_iter().filter(is_current).collect())
 }

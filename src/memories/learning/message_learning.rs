@@ -13,7 +13,7 @@ use sea_orm::{
 };
 use tokio_util::sync::CancellationToken;
 
-use crate::conversations::message::{MessageRole, Visibility};
+use crate::conversations::message::MessageRole;
 use crate::conversations::{conversation, message};
 use crate::db::backend::StaleAfter;
 use crate::db::connect::Db;
@@ -23,7 +23,7 @@ use crate::memories::index_cache::MemoryIndexes;
 use crate::memories::learning::extraction::{Extraction, NewMessages};
 use crate::memories::learning::learned_memory::{DraftMemory, LearnedMemory};
 use crate::memories::learning::{learned_memory, snippets};
-use crate::memories::memory_settings::MemorySettings;
+use crate::memories::memory_settings::{MemberSwitches, MemorySettings};
 use crate::memories::models::memory_models::MemoryModels;
 use crate::memories::models::model_setting::MemoryModelSetting;
 use crate::memories::tasks::memory_task::MemoryTaskKind;
@@ -148,12 +148,14 @@ impl LearningServices {
         if !MemorySettings::of_space(&space.settings).learns() {
             return Ok(None);
         }
-        let (messages, n_dropped) = load_messages(db, id, (from, to)).await?;
+        let members = membership::list_for_space(db, space.id).await?;
+        let (mut messages, n_dropped) = load_messages(db, id, (from, to)).await?;
+        messages.retain(|it| MemberSwitches::of(&members, it.space_membership_id).learn);
         if messages.is_empty() {
             return Ok(None);
         }
         let new = NewMessages {
-            members: membership::list_for_space(db, space.id).await?,
+            members,
             space,
             conversation,
             messages,
@@ -240,7 +242,7 @@ async fn load_messages(
     let found = message::Entity::find()
         .filter(message::Column::ConversationId.eq(id))
         .filter(message::Column::Seq.between(from, to))
-        .filter(message::Column::Visibility.eq(Visibility::Normal))
+        .filter(message::is_in_memory())
         .filter(of_person.or(is_reply));
     let newest = found.clone().order_by_desc(message::Column::Seq);
     let max = MAX_MESSAGES.unsigned_abs();

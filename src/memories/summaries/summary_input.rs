@@ -6,7 +6,6 @@ use sea_orm::{
 };
 
 use crate::conversations::message;
-use crate::conversations::message::Visibility;
 use crate::memories::summaries::summary_request::NamedText;
 use crate::spaces::membership;
 
@@ -23,7 +22,7 @@ pub async fn load_messages(
     let mut messages = message::Entity::find()
         .filter(message::Column::ConversationId.eq(id))
         .filter(message::Column::Seq.between(from_seq, to_seq))
-        .filter(message::Column::Visibility.eq(Visibility::Normal))
+        .filter(message::is_in_memory())
         .order_by_asc(message::Column::Seq)
         .limit(limit)
         .all(db)

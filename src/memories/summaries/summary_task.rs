@@ -10,7 +10,6 @@ use sea_orm::{
 };
 use tokio_util::sync::CancellationToken;
 
-use crate::conversations::message::Visibility;
 use crate::conversations::{conversation, message};
 use crate::memories::error::MemoryError;
 use crate::memories::learning::message_learning::LearningServices;
@@ -328,7 +327,7 @@ async fn is_current(
                 .columns([message::Column::Id, message::Column::Version])
                 .filter(message::Column::ConversationId.eq(row.id))
                 .filter(message::Column::Seq.between(from_seq, to_seq))
-                .filter(message::Column::Visibility.eq(Visibility::Normal))
+                .filter(message::is_in_memory())
                 .order_by_asc(message::Column::Seq)
                 .into_tuple()
                 .all(tx)

@@ -21,7 +21,7 @@ use serde_json::Value;
 use crate::db::connect::Db;
 use crate::memories::index_cache::MemoryIndexes;
 use crate::memories::memory::{MemoryKind, MemoryOrigin};
-use crate::memories::memory_settings::MemorySettings;
+use crate::memories::memory_settings::{MemberSwitches, MemorySettings};
 use crate::memories::memory_store::{NewMemory, PreparedMemory};
 use crate::memories::prompt_search::RecallRequest;
 use crate::memories::tool::memory_action::{MemoryAction, RememberedFact};
@@ -41,6 +41,8 @@ pub struct MemoryTool {
     pub indexes: MemoryIndexes,
     pub space: space::Model,
     pub speaker: MembershipId,
+    /// The switches of the speaker.
+    pub switches: MemberSwitches,
     /// The conversation and its ancestors, as in [`RecallRequest`]; empty: no branch.
     pub lineage: BTreeMap<ConversationId, i64>,
     /// The ids and names of the members that a new memory can be about.
@@ -82,6 +84,9 @@ impl MemoryTool {
     async fn search(&self, query: String, kind: Option<MemoryKind>, top_k: usize) -> ToolResult {
         if !MemorySettings::of_space(&self.space.settings).recalls() {
             return Err("The memory of this space is switched off.".to_owned());
+        }
+        if !self.switches.recall {
+            return Err("Your memory is switched off.".to_owned());
         }
         let request = RecallRequest {
             space: self.space.clone(),
@@ -150,6 +155,9 @@ impl MemoryTool {
     fn remember(&self, changes: &PendingChanges, fact: RememberedFact) -> ToolResult {
         if !MemorySettings::of_space(&self.space.settings).learns() {
             return Err("Nothing new is remembered in this space.".to_owned());
+        }
+        if !self.switches.learn {
+            return Err("Nothing that you say is remembered.".to_owned());
         }
         let memory = NewMemory {
             owner: Some(self.speaker),

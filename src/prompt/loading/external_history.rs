@@ -123,7 +123,8 @@ pub async fn for_space(
         speaker: loader::find_character(&context, memberships, &characters),
     };
     context.lore = lore_loader::load(db, &context, loader).await?;
-    context.memories = memory_loader::load(pools, &caches.memories, &context, space, None).await;
+    let (indexes, of_space) = (&caches.memories, (space, memberships));
+    context.memories = memory_loader::load(pools, indexes, &context, of_space, None).await;
     Ok(context)
 }
 

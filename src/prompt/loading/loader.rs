@@ -173,9 +173,9 @@ pub async fn load_in_scope(
         speaker: find_character(&context, &memberships, &characters),
     };
     context.lore = lore_loader::load(db, &context, loader).await?;
-    let indexes = &caches.memories;
+    let (indexes, of_space) = (&caches.memories, (&space, memberships.as_slice()));
     context.memories =
-        memory_loader::load(pools, indexes, &context, &space, Some(&conversation)).await;
+        memory_loader::load(pools, indexes, &context, of_space, Some(&conversation)).await;
     Ok(context)
 }
 

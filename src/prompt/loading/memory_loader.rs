@@ -8,11 +8,12 @@ use sea_orm::DbErr;
 use crate::conversations::{branching, conversation};
 use crate::db::connect::Db;
 use crate::memories::index_cache::MemoryIndexes;
+use crate::memories::memory_settings::MemberSwitches;
 use crate::memories::prompt_search::RecallRequest;
 use crate::memories::{memory, prompt_search};
 use crate::prompt::context::{PromptContext, RecalledMemories};
 use crate::prompt::memory_block::{MemoryLine, RecordedRecall};
-use crate::spaces::space;
+use crate::spaces::{membership, space};
 
 /// The number of messages before the newest one that are searched for together with it.
 const RECENT_MESSAGES: usize = 3;
@@ -20,17 +21,19 @@ const RECENT_MESSAGES: usize = 3;
 const MAX_QUERY_CHARS: usize = 2_000;
 
 /// Returns the memories for a prompt whose history is loaded; `conversation` is `None` if the history
-/// is that of a request. Executes no statement if nothing was ever remembered in the space.
+/// is that of a request. Executes no statement if nothing was ever remembered in the space, or if the
+/// speaker, one of `members`, recalls nothing.
 ///
 /// A failure costs the memories, not the prompt.
 pub(super) async fn load(
     db: &Db,
     indexes: &MemoryIndexes,
     context: &PromptContext,
-    space: &space::Model,
+    (space, members): (&space::Model, &[membership::Model]),
     conversation: Option<&conversation::Model>,
 ) -> RecalledMemories {
-    if space.memory_version == 0 || context.history.is_empty() {
+    let recalls = MemberSwitches::of(members, context.speaker).recall;
+    if !recalls || space.memory_version == 0 || context.history.is_empty() {
         return RecalledMemories::default();
     }
     let loaded = try_load(db, indexes, context, space.clone(), conversation).await;

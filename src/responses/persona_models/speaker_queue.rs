@@ -15,6 +15,7 @@ use serde_json::{Value, json};
 use tavern::seeded_random::SeededRandom;
 
 use crate::characters::character;
+use crate::memories::memory_settings::MemberSwitches;
 use crate::memories::tool::memory_tool::MemoryTool;
 use crate::prompt::loading::external_history;
 use crate::providers::{provider, usable_providers};
@@ -127,7 +128,10 @@ impl SpeakerQueue {
     /// Returns the memory tool of a speaker, if the request declares it. A response does not change
     /// the space, so the tool can only search.
     fn memory(&self, speaker: MembershipId) -> Option<Arc<dyn ServerTool>> {
-        let PersonaModel::Space { space, .. } = &self.persona_model else {
+        let PersonaModel::Space {
+            space, memberships, ..
+        } = &self.persona_model
+        else {
             return None;
         };
         if !self.request.tools.declares_memory() {
@@ -138,6 +142,7 @@ impl SpeakerQueue {
             indexes: self.services.prompt_caches.memories.clone(),
             space: (**space).clone(),
             speaker,
+            switches: MemberSwitches::of(memberships, speaker),
             lineage: BTreeMap::new(),
             members: Vec::new(),
             changes: None,

@@ -13,6 +13,7 @@ use sea_orm::DbErr;
 use tavern::presets::complete_preset::GenerationTrigger;
 
 use crate::conversations::{branching, message};
+use crate::memories::memory_settings::MemberSwitches;
 use crate::memories::tool::memory_tool::MemoryTool;
 use crate::memories::tool::pending_changes::PendingChanges;
 use crate::prompt::budget::ContextOverflow;
@@ -126,6 +127,7 @@ async fn memory_tool(
         indexes: context.prompt_caches.memories.clone(),
         space: scope.space.clone(),
         speaker,
+        switches: MemberSwitches::of(&scope.memberships, speaker),
         lineage: branching::load_lineage(db.reader(), &scope.conversation).await?,
         members: MemoryTool::names_of(&scope.memberships),
         changes: Some(PendingChanges::default()),

@@ -71,6 +71,11 @@ pub enum Command {
         message: MessageId,
         visibility: message::Visibility,
     },
+    /// Switches on or off whether the memory may use a message.
+    SetRemembered {
+        message: MessageId,
+        remember: bool,
+    },
     /// Replaces the text of the tail with a person's text.
     EditMessage(MessageEdit),
     /// Selects the swipe that the tail shows.
@@ -124,6 +129,7 @@ impl Command {
                 | Self::Retry
                 | Self::EditQueue { .. }
                 | Self::SetVisibility { .. }
+                | Self::SetRemembered { .. }
                 | Self::EditMessage(_)
                 | Self::SelectSwipe { .. }
                 | Self::Regenerate { .. }

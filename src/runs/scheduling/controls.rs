@@ -198,6 +198,27 @@ pub fn set_visibility(
     Ok(())
 }
 
+/// Switches on or off whether the memory may use a message. Replies are not affected.
+///
+/// # Errors
+/// Returns `NotFound` when the message does not exist or is hidden.
+pub fn set_remembered(
+    builder: &mut PlanBuilder,
+    id: MessageId,
+    remember: bool,
+) -> Result<(), CommandError> {
+    let target = builder.state.facts.target();
+    let target = target.filter(|it| it.row.visibility != message::Visibility::Hidden);
+    let target = target.ok_or(CommandError::NotFound)?;
+    if target.row.is_remembered != remember {
+        builder.push(PlanChange::SetRemembered {
+            message: id,
+            remember,
+        });
+    }
+    Ok(())
+}
+
 /// Replaces the text of the tail if the edit is based on its current version.
 pub fn message_edited(builder: &mut PlanBuilder, edit: &MessageEdit) -> Result<(), CommandError> {
     regenerate::require_version(builder, edit.expected_version)?;

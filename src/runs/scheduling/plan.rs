@@ -39,6 +39,10 @@ pub enum PlanChange {
         message: MessageId,
         visibility: message::Visibility,
     },
+    SetRemembered {
+        message: MessageId,
+        remember: bool,
+    },
     /// Replaces the shown text by a user's edit.
     SetContent(MessageEdit),
     /// Hides the messages since a user message, which becomes the tail again.

@@ -80,6 +80,9 @@ pub fn plan(
         } => {
             controls::set_visibility(builder, *message, *visibility)?;
         }
+        Command::SetRemembered { message, remember } => {
+            controls::set_remembered(builder, *message, *remember)?;
+        }
         Command::EditMessage(edit) => controls::message_edited(builder, edit)?,
         Command::SelectSwipe {
             message,

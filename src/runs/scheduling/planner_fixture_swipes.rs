@@ -24,7 +24,7 @@ impl PlannerFixture {
                     newest_run: self.newest_run(),
                 }
             }
-            Command::SetVisibility { message, .. } => {
+            Command::SetVisibility { message, .. } | Command::SetRemembered { message, .. } => {
                 CommandFacts::Message(self.target_message(*message))
             }
             Command::EditMessage(edit) => CommandFacts::Message(self.target_message(edit.message)),

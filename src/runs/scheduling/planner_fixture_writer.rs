@@ -24,6 +24,9 @@ impl PlannerFixture {
                 message,
                 visibility,
             } => self.message_mut(message).visibility = visibility,
+            PlanChange::SetRemembered { message, remember } => {
+                self.message_mut(message).is_remembered = remember;
+            }
             PlanChange::SetContent(edit) => self.rewrite(edit.message, &edit.content),
             PlanChange::HideMessages(turn) => self.hide_messages(&turn),
             PlanChange::AddSwipe(text) => self.add_swipe(text),
@@ -192,6 +195,7 @@ impl PlannerFixture {
             PlanChange::SetVisibility { visibility, .. } => {
                 format!("message {}", status_text(visibility))
             }
+            PlanChange::SetRemembered { remember, .. } => format!("message remembered: {remember}"),
             PlanChange::SetContent(edit) => format!("message reads {:?}", edit.content),
             PlanChange::HideMessages(turn) => format!("{} messages hidden", turn.len()),
             PlanChange::AddSwipe(text) => format!("another text {:?}", text.content),

@@ -51,6 +51,24 @@ fn edit_from(message: i64, expected_version: i64) -> Command {
 }
 
 #[test]
+fn switching_the_memory_of_a_message_affects_no_reply() {
+    let switch = |remember| Command::SetRemembered {
+        message: MessageId(1),
+        remember,
+    };
+    let mut fixture = running();
+
+    let off = fixture.run_command(&switch(false)).unwrap();
+    let again = fixture.run_command(&switch(false)).unwrap();
+
+    assert_eq!(off, ["message remembered: false"]);
+    assert!(again.is_empty());
+    fixture.run_command(&hide(1)).unwrap();
+    let hidden = fixture.run_command(&switch(true));
+    assert_eq!(hidden, Err(CommandError::NotFound));
+}
+
+#[test]
 fn hiding_the_tail_or_the_trigger_cancels_every_reply() {
     let mut second_slot = running();
     second_slot.end_run(success("I am Ada."));

@@ -135,6 +135,10 @@ impl PlanWriter<'_> {
                 self.update_target_message(schedule, written, |it| it.visibility = visibility)
                     .await?;
             }
+            PlanChange::SetRemembered { remember, .. } => {
+                self.update_target_message(schedule, written, |it| it.is_remembered = remember)
+                    .await?;
+            }
             PlanChange::SetContent(edit) => self.set_content(schedule, written, edit).await?,
             PlanChange::HideMessages(turn) => self.hide_messages(schedule, written, turn).await?,
             PlanChange::AddSwipe(text) => self.add_swipe(schedule, written, text).await?,

@@ -18,6 +18,7 @@ use crate::memories::message_changes::MessageChange;
 use crate::memories::summaries::summary_changes;
 use crate::memories::tasks::{learning_task, summarizing_task};
 use crate::memories::tool::pending_changes;
+use crate::memories::tool::pending_changes::RequestedChange;
 use crate::prompt::builder::PromptEffects;
 use crate::prompt::history::history_window;
 use crate::prompt::record::run_prompt;
@@ -118,11 +119,12 @@ impl PlanWriter<'_> {
     ) -> Result<(), DbErr> {
         let is_learned = |it: &&WrittenMessage| {
             let is_reply = it.row.conversation_run_id.is_some();
-            match it.row.role {
+            let is_read = match it.row.role {
                 MessageRole::User => true,
                 MessageRole::Assistant => is_reply,
                 MessageRole::System => false,
-            }
+            };
+            is_read && it.row.is_remembered
         };
         let mut new = written.messages.iter().filter(|it| it.row.seq > last_seq);
         let Some(first) = new.find(is_learned) else {
@@ -186,6 +188,10 @@ impl PlanWriter<'_> {
             to_seq: reply.seq,
             messages: vec![reply.id],
         };
+        // A text that is added to a message whose memory is off adds no memories.
+        let is_kept =
+            |it: &&RequestedChange| reply.is_remembered || matches!(it, RequestedChange::Forget(_));
+        let changes: Vec<RequestedChange> = changes.iter().filter(is_kept).cloned().collect();
         let (space, speaker) = (schedule.space.id, reply.space_membership_id);
         let version =
             pending_changes::apply(self.tx, space, speaker, &changes, &source, self.now).await?;

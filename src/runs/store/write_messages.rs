@@ -4,6 +4,7 @@
 use sea_orm::{ActiveModelTrait, DbErr, EntityTrait, IntoActiveModel};
 
 use crate::conversations::{message, newest_messages, swipe, timeline};
+use crate::memories::memory_settings::MemberSwitches;
 use crate::memories::message_changes::MessageChange;
 use crate::runs::scheduling::command::MessageEdit;
 use crate::runs::scheduling::plan::NewMessage;
@@ -29,6 +30,7 @@ impl PlanWriter<'_> {
         row.conversation_run_id = new.run;
         row.token_count = new.token_count;
         row.metadata = new.metadata;
+        row.is_remembered = MemberSwitches::of(&schedule.members, new.author).learn;
         let row = timeline::append(self.tx, row).await?;
         let alternates = new.alternates.iter().map(|it| it.content.len());
         schedule.conversation.text_bytes += n_bytes(row.content.len() + alternates.sum::<usize>());
@@ -156,7 +158,7 @@ impl PlanWriter<'_> {
         };
         let (mut row, n_swipes) = (target.row.clone(), target.n_swipes);
         let was_hidden = row.visibility == message::Visibility::Hidden;
-        let was_normal = row.visibility == message::Visibility::Normal;
+        let (was_in_memory, was_remembered) = (row.is_in_memory(), row.is_remembered);
         let version = row.version;
         let shown = (row.content.clone(), row.active_swipe);
         change(&mut row);
@@ -170,9 +172,11 @@ impl PlanWriter<'_> {
         if was_hidden != (row.visibility == message::Visibility::Hidden) {
             self.refresh_newest(schedule).await?;
         }
-        if let Some(change) = memory_change(was_normal, &row, row.version > version) {
+        if let Some(change) = memory_change(was_in_memory, &row, row.version > version) {
             let remade = self.update_memory(schedule, written, &row, change).await?;
-            let own = (change == MessageChange::TextChanged).then_some((row.seq, row.seq));
+            let is_switched_on = row.is_in_memory() && !was_remembered;
+            let is_learned = change == MessageChange::TextChanged || is_switched_on;
+            let own = is_learned.then_some((row.seq, row.seq));
             if let Some(seqs) = union(own, remade) {
                 self.learn_again(schedule, seqs).await?;
             }
@@ -199,11 +203,11 @@ impl PlanWriter<'_> {
 
 /// Returns what a changed message means for the memories that were made from it.
 fn memory_change(
-    was_normal: bool,
+    was_in_memory: bool,
     row: &message::Model,
     is_text_changed: bool,
 ) -> Option<MessageChange> {
-    match (was_normal, row.visibility == message::Visibility::Normal) {
+    match (was_in_memory, row.is_in_memory()) {
         // Also of an excluded message: its old text must not come back with it.
         _ if is_text_changed => Some(MessageChange::TextChanged),
         (true, false) => Some(MessageChange::Hidden),

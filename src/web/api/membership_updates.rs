@@ -31,6 +31,8 @@ use crate::web::extract::space_access::SpaceAccess;
 
 const MAX_PERSONA_CHARS: usize = 20_000;
 const MAX_ALIASES: usize = 50;
+/// The keys in `settings.memory` that every person may change for themselves.
+const MEMORY_SWITCHES: [&str; 2] = ["learn", "recall"];
 
 /// Changes to a membership.
 #[derive(Debug, Default, Deserialize, ToSchema)]
@@ -84,7 +86,8 @@ pub struct UpdateMembership {
 
 /// Changes a membership.
 ///
-/// People change their own name, persona and copilot. Position and participation require the right
+/// People change their own name, persona, copilot, and in `settings` only `memory` (with `learn` and
+/// `recall`). Position and participation require the right
 /// to moderate; the other fields require the right to configure the space.
 #[utoipa::path(
     patch,
@@ -179,7 +182,7 @@ fn authorize_update(
     let touches_words = touches_self || body.aliases.is_some();
     let configures = body.role.is_some()
         || body.talkativeness.is_some()
-        || body.settings.is_some()
+        || (body.settings.is_some() && !(is_own && changes_only_memory(target, body)))
         || body.llm_provider_id.is_some()
         || body.preset_id.is_some()
         || (touches_words && !is_own);
@@ -190,6 +193,24 @@ fn authorize_update(
         Some(role) if role != target.role => authorize_role(at, target, role),
         _ => Ok(()),
     }
+}
+
+/// Returns whether the new settings differ from the present ones only in the switches of the memory.
+fn changes_only_memory(target: &membership::Model, body: &UpdateMembership) -> bool {
+    let without_memory = |settings: &Map<String, Value>| {
+        let mut others = settings.clone();
+        others.remove("memory");
+        others
+    };
+    let Some(new) = &body.settings else {
+        return false;
+    };
+    let present = target.settings.as_object().cloned().unwrap_or_default();
+    let has_only_switches = match new.get("memory") {
+        Some(Value::Object(memory)) => memory.keys().all(|it| MEMORY_SWITCHES.contains(&&**it)),
+        other => other.is_none_or(Value::is_null),
+    };
+    has_only_switches && without_memory(new) == without_memory(&present)
 }
 
 /// Only the person can change their name in a space; a character always has its card's name.
@@ -260,6 +281,13 @@ async fn validate(
     if let Some(id) = body.preset_id.flatten() {
         presets::require_usable(app, caller, id, "preset_id").await?;
     }
+    // Only the switches are written, because another person may change the other settings meanwhile.
+    let is_memory = memberships::is_own(at, target) && changes_only_memory(target, &body);
+    let settings = body.settings.map(space_settings::parse).transpose()?;
+    let (settings, memory) = match settings {
+        Some(new) if is_memory => (None, Some(new["memory"].clone())),
+        settings => (settings, None),
+    };
     let mut change = MembershipUpdate {
         role: body.role,
         position: body.position,
@@ -268,7 +296,8 @@ async fn validate(
         persona: body.persona.map(parse_persona).transpose()?,
         aliases: body.aliases.map(parse_aliases).transpose()?,
         talkativeness: body.talkativeness,
-        settings: body.settings.map(space_settings::parse).transpose()?,
+        settings,
+        memory,
         copilot_mode: body.copilot_mode,
         copilot_remaining_steps: body.copilot_remaining_steps,
         copilot_conversation_id: body.copilot_conversation_id,

@@ -17,6 +17,7 @@ use crate::memories::memory_store::{MemoryEdit, MemoryUpdate, NewMemory};
 use crate::memories::{memory, memory_deletion, memory_store};
 use crate::prompt::record::sent_prompt_loader;
 use crate::runs::store::run;
+use crate::spaces::membership;
 use crate::spaces::permissions::Action;
 use crate::web::api::memory_bodies::{
     CreateMemory, ForgetMemories, ForgottenView, ListedMemory, RecalledList, RecalledView,
@@ -25,7 +26,7 @@ use crate::web::api::memory_bodies::{
 use crate::web::api::memory_checks::{
     require_change, require_member, require_owner, require_scope,
 };
-use crate::web::api::memory_search;
+use crate::web::api::{membership_announcements, memory_search};
 use crate::web::error::{ApiError, ApiResult};
 use crate::web::extract::authentication::CurrentUser;
 use crate::web::extract::json_body::JsonBody;
@@ -267,6 +268,9 @@ pub async fn delete(
 
 /// Forgets what is about a member or was learned from its messages, what was learned in a conversation,
 /// or everything. It is in no table afterwards.
+///
+/// For a member, this also sets `settings.memory.learn` of the membership to false: no memories are made
+/// from its messages until it is set to true again.
 #[utoipa::path(
     post,
     path = "/api/spaces/{space_id}/memories/forget",
@@ -314,6 +318,12 @@ pub async fn forget(
     let n_public = memory_deletion::count_public(app.db.reader(), at.space.id, scope).await?;
     let deleted = delete_in_scope(&app, at.space.id, scope).await?;
     memory_events(&app).memories_forgotten(at.space.id, n_public);
+    if let DeletionScope::Member(id) = scope {
+        let changed = membership::find(app.db.reader(), id).await?;
+        if let Some(changed) = changed {
+            membership_announcements::announce(&app, &changed);
+        }
+    }
     Ok(Json(ForgottenView { deleted }))
 }
 

@@ -8,16 +8,17 @@ use crate::accounts::name_schemas::TitleSchema;
 use crate::web::api::setting_checks::{invalid_setting, require_model_name, require_range};
 use crate::web::error::ApiResult;
 
-/// What a space remembers and recalls. All switches are on by default.
+/// What a space remembers and recalls. All switches are on by default. A membership has only `learn`
+/// and `recall`.
 #[derive(Deserialize, ToSchema)]
 #[schema(as = MemorySettings)]
 pub struct MemoryFields {
     #[serde(rename = "enabled")]
     _enabled: Option<bool>,
-    /// Memories are made from messages.
+    /// Memories are made from messages; in a membership, from those of the member.
     #[serde(rename = "learn")]
     _learn: Option<bool>,
-    /// Prompts contain memories.
+    /// Prompts contain memories; in a membership, those of the texts that are written for the member.
     #[serde(rename = "recall")]
     _recall: Option<bool>,
     /// The maximum number of memories in a prompt; 5 by default.

@@ -26,6 +26,9 @@ use crate::web::extract::{if_match, json_body, pagination, space_access};
 /// The maximum length of `client_id`, in characters.
 const MAX_CLIENT_ID_CHARS: usize = 100;
 
+/// The message of an error.
+const ONE_CHANGE: &str = "Change either the text, the visibility or `remember`.";
+
 /// A new message.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
@@ -41,7 +44,7 @@ pub struct CreateMessage {
     mentions: Vec<MembershipId>,
 }
 
-/// A new text or a new visibility; exactly one of the two.
+/// A new text, a new visibility, or whether it is remembered; exactly one of the three.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 #[schema(as = MessageChange, min_properties = 1, max_properties = 2)]
@@ -57,6 +60,10 @@ pub struct UpdateMessage {
     #[serde(default, deserialize_with = "json_body::present")]
     #[schema(nullable = false)]
     visibility: Option<message::Visibility>,
+    /// Whether memories are made from it, and summaries cover it.
+    #[serde(default, deserialize_with = "json_body::present")]
+    #[schema(nullable = false)]
+    remember: Option<bool>,
 }
 
 /// A posted message.
@@ -211,7 +218,11 @@ pub async fn create(
     }))
 }
 
-/// Edits the last message, or changes the visibility of a message.
+/// Edits the last message, changes the visibility of a message, or switches its memory on or off.
+///
+/// `remember: false` also deletes the memories that were made from this message alone; those with other
+/// sources are made again without it. No new summary contains it. `remember: true` restores these
+/// memories, and memories are made from the message again.
 #[utoipa::path(
     patch,
     path = "/api/messages/{message_id}",
@@ -240,8 +251,8 @@ pub async fn update(
     let (row, at) = space_access::load_message_access(&app, &caller, id.into_inner()).await?;
     at.require_change_message(&row)?;
     let body = body.read().await?;
-    match (body.content, body.visibility) {
-        (Some(content), None) => {
+    match (body.content, body.visibility, body.remember) {
+        (Some(content), None, None) => {
             at.require_edit_message(&row)?;
             let edit = MessageEdit {
                 message: row.id,
@@ -255,17 +266,22 @@ pub async fn update(
                 Err(error) => Err(edit_error(&app, row.id, html, error).await),
             }
         }
-        (None, Some(visibility)) => {
+        (None, Some(visibility), None) => {
             let changed = set_visibility(&app, &at, &row, visibility).await?;
             Ok(Json(filter_html(changed, html)))
         }
-        (None, None) => {
+        (None, None, Some(remember)) => {
+            let change = app
+                .engine
+                .set_remembered(at.conversation.id, row.id, remember);
+            let changed = change.await.map_err(api_error)?;
+            Ok(Json(filter_html(changed, html)))
+        }
+        (None, None, None) => {
             Err(ApiError::new(400, "missing_field", "No changes given.").with_param("content"))
         }
-        (Some(_), Some(_)) => Err(ApiError::invalid_value(
-            "visibility",
-            "Change either the text or the visibility, not both.",
-        )),
+        (_, _, Some(_)) => Err(ApiError::invalid_value("remember", ONE_CHANGE)),
+        (Some(_), Some(_), None) => Err(ApiError::invalid_value("visibility", ONE_CHANGE)),
     }
 }
 

@@ -35,7 +35,7 @@ pub struct KnownSettings {
     _group_nudge_prompt: Option<String>,
     #[serde(rename = "relax_message_trim")]
     _relax_message_trim: Option<bool>,
-    /// Spaces only.
+    /// Spaces and memberships.
     memory: Option<MemoryFields>,
     /// Spaces only: the built-in tools that its characters may call.
     #[serde(rename = "tools")]

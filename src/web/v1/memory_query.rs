@@ -19,7 +19,7 @@ use crate::conversations::message::MessageRole;
 use crate::conversations::{branching, timeline};
 use crate::db::backend::DbError;
 use crate::memories::memory::{MemoryFilter, MemoryKind};
-use crate::memories::memory_settings::MemorySettings;
+use crate::memories::memory_settings::{MemberSwitches, MemorySettings};
 use crate::memories::prompt_search::RecallRequest;
 use crate::memories::{memory, prompt_search};
 use crate::prompt::loading::memory_loader;
@@ -137,7 +137,9 @@ async fn recall(
     at: &ConversationAccess,
     search: &MemorySearch,
 ) -> (LongTermMemories, bool) {
-    let is_on = MemorySettings::of_space(&at.space.settings).recalls();
+    let own = at.membership.as_ref().map(|it| &it.settings);
+    let is_on = MemorySettings::of_space(&at.space.settings).recalls()
+        && own.is_none_or(|it| MemberSwitches::of_member(it).recall);
     let Some(text) = search.query.clone().filter(|_| is_on) else {
         return (Vec::new(), false);
     };

@@ -61,6 +61,11 @@ export default class ConversationActions {
     this.#applyMessage(await this.#api.changeMessage(message.id, { visibility }))
   }
 
+  // Whether the memory may use the message.
+  async setRemember(message, remember) {
+    this.#applyMessage(await this.#api.changeMessage(message.id, { remember }))
+  }
+
   async deleteMessage(message) {
     await this.#api.deleteMessage(message.id)
     this.#applyMessage({ ...message, visibility: "hidden" })

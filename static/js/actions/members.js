@@ -48,6 +48,13 @@ export default class MemberActions {
     await this.#change(member, { settings: model === "" ? settings : { ...settings, model } })
   }
 
+  // Switches the memory of a member: `{ learn }` or `{ recall }`. The user may do this for themselves.
+  async setMemory(member, change) {
+    const current = this.#store.roster(member.space_id).byId(member.id) ?? member
+    const memory = { ...current.settings?.memory, ...change }
+    await this.#change(member, { settings: { ...current.settings, memory } })
+  }
+
   // "owner" transfers the space.
   async setRole(member, role) {
     await this.#change(member, { role })

@@ -47,6 +47,31 @@ on_sqlite! {
         users.app.close().await;
     }
 
+    async fn everyone_can_change_their_own_memory_and_no_other_setting(backend) {
+        let (users, memberships) = RoleFixture::create(backend).await;
+        let stored = json!({"model": "m", "memory": {"recall": false}});
+        expect(200, change(&users.owner, memberships.guest, json!({"settings": stored})).await);
+        let own = async |settings: Value| change(&users.guest, memberships.guest, json!({"settings": settings})).await;
+
+        let changed = expect(200, own(json!({"model": "m", "memory": {"learn": false}})).await);
+        assert_eq!(changed["settings"], json!({"model": "m", "memory": {"learn": false}}));
+        let wrong = own(json!({"model": "m", "memory": {"learn": 1}})).await;
+        assert_eq!((wrong.0, &wrong.1["error"]["param"]), (400, &json!("settings.memory.learn")));
+        for settings in [
+            json!({"memory": {"learn": true}}),
+            json!({"model": "n", "memory": {"learn": true}}),
+            json!({"model": "m", "memory": {"top_k": 3}}),
+            json!({"model": "m", "memory": {}, "preset": {}}),
+        ] {
+            assert_eq!(refusal(&own(settings.clone()).await), (403, "forbidden".to_owned()), "{settings}");
+        }
+        let on = expect(200, own(json!({"model": "m"})).await);
+        assert_eq!(on["settings"], json!({"model": "m"}));
+        let stale = json!({"settings": {"model": "m", "memory": {"learn": true}}, "settings_version": 0});
+        assert_eq!(refusal(&change(&users.guest, memberships.guest, stale).await), (409, "stale_settings".to_owned()));
+        users.app.close().await;
+    }
+
     async fn managers_can_change_character_memberships(backend) {
         let (users, memberships) = RoleFixture::create(backend).await;
         let card = users.owner.create_character("Ada", None).await;

@@ -107,6 +107,8 @@ on_both! {
         expect(200, it.owner.post(&forget, json!({"about_membership_id": me})).await);
 
         assert_eq!(it.contents("").await, ["It rained."]);
+        let roster = expect(200, it.owner.get(&format!("/api/spaces/{}/memberships", id(&it.space))).await);
+        assert_eq!(roster["data"][0]["settings"], json!({"memory": {"learn": false}}));
         assert_eq!(refusal(&it.owner.post(&forget, json!({})).await), (400, "missing_field".to_owned()));
         let both = json!({"about_membership_id": me, "all": true});
         assert_eq!(refusal(&it.owner.post(&forget, both).await), (422, "invalid_value".to_owned()));

@@ -52,6 +52,29 @@ on_sqlite! {
         app.close().await;
     }
 
+    async fn the_memory_of_a_message_is_switched_alone_and_shown(backend) {
+        let app = TestApp::start(backend).await;
+        let ann = app.admin().await;
+        let space = ann.create_space("Room", json!({})).await;
+        let posted = expect(201, ann.post_message(root_of(&space), "Hello.", None).await);
+        let path = format!("/api/messages/{}", posted["message"]["id"]);
+
+        let off = expect(200, ann.patch(&path, json!({"remember": false})).await);
+
+        assert_eq!((&posted["message"]["remember"], &off["remember"]), (&json!(true), &json!(false)));
+        assert_eq!((&off["version"], &off["visibility"]), (&json!(1), &json!("normal")));
+        assert!(off["rev"].as_i64() > posted["message"]["rev"].as_i64(), "open pages are not informed");
+        assert_eq!(ann.messages(root_of(&space)).await[0]["remember"], false);
+        let again = expect(200, ann.patch(&path, json!({"remember": false})).await);
+        assert_eq!(again, off, "nothing has changed");
+        for body in [json!({"remember": true, "visibility": "excluded"}), json!({"remember": true, "content": "Ho."})] {
+            let refused = ann.patch(&path, body).await;
+            assert_eq!((refused.0, &refused.1["error"]["param"]), (422, &json!("remember")));
+        }
+        assert_eq!(ann.patch(&path, json!({"remember": null})).await.0, 400);
+        app.close().await;
+    }
+
     async fn a_page_around_a_message_has_it_in_the_middle(backend) {
         let app = TestApp::start(backend).await;
         let ann = app.admin().await;

@@ -51,6 +51,19 @@ pub fn memberships() -> Vec<Row> {
             .case("the guest's persona")
             .with("membership_id", "membership_id:guest")
             .body(|_, _| json!({"persona": "A knave."})),
+        // The admin has no membership, so `own` is the member's, whose settings the admin may change.
+        Row::of(ONE, inside(200))
+            .case("one's own memory")
+            .with("membership_id", "membership_id:own")
+            .body(|_, _| json!({"settings": {"memory": {"learn": false, "recall": false}}})),
+        Row::of(ONE, [401, 404, 200, 403, 200, 200, 200, 404, 404])
+            .case("the guest's memory")
+            .with("membership_id", "membership_id:guest")
+            .body(|_, _| json!({"settings": {"memory": {"recall": false}}})),
+        Row::of(ONE, managers(200))
+            .case("the memory of a character")
+            .with("membership_id", "membership_id:character")
+            .body(|_, _| json!({"settings": {"memory": {"learn": false}}})),
         Row::of(ONE, managers(200))
             .case("the persona of a character")
             .with("membership_id", "membership_id:character")
@@ -321,6 +334,18 @@ pub fn messages() -> Vec<Row> {
             .case("excluding the owner's")
             .with("message_id", "message_id:owner")
             .body(|_, _| json!({"visibility": "excluded"})),
+        Row::of(ONE, inside(200))
+            .case("the memory of one's own")
+            .with("message_id", "message_id:own")
+            .body(|_, _| json!({"remember": false})),
+        Row::of(ONE, managers(200))
+            .case("the memory of the owner's")
+            .with("message_id", "message_id:owner")
+            .body(|_, _| json!({"remember": false})),
+        Row::of(ONE, managers(200))
+            .case("the memory of an AI's")
+            .with("message_id", "message_id:ai")
+            .body(|_, _| json!({"remember": false})),
         Row::of(GO, inside(204))
             .case("one's own")
             .with("message_id", "message_id:own"),

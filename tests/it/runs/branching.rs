@@ -74,6 +74,7 @@ on_both! {
         let origins = app.messages().await;
         app.engine.set_visibility(app.conversation, origins[1].id, Visibility::Hidden).await.unwrap();
         app.engine.set_visibility(app.conversation, origins[0].id, Visibility::Excluded).await.unwrap();
+        app.engine.set_remembered(app.conversation, origins[2].id, false).await.unwrap();
         let origins = app.messages().await;
 
         let made = branch(&app, app.conversation, &origins[2]).await.unwrap();

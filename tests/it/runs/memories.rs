@@ -19,8 +19,8 @@ use troupe::spaces::space::ReplyOrder;
 use crate::support::backends::{on_both, on_sqlite};
 use crate::support::engine_test::{EngineTest, edit_of};
 
-const FACT: &str = "My dog is called Pixel, and he loves the old lighthouse.";
-const QUESTION: &str = "Do you remember how my dog is called?";
+pub const FACT: &str = "My dog is called Pixel, and he loves the old lighthouse.";
+pub const QUESTION: &str = "Do you remember how my dog is called?";
 
 impl EngineTest {
     /// Returns what a worker needs.
@@ -80,7 +80,7 @@ impl EngineTest {
     }
 
     /// Asks in another conversation, and returns whether the prompt contains the fact.
-    async fn recalls_fact_elsewhere(&self) -> bool {
+    pub async fn recalls_fact_elsewhere(&self) -> bool {
         let conversation = self.another_conversation().await;
         self.recalls_fact_in(conversation).await
     }

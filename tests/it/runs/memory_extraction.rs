@@ -92,7 +92,7 @@ impl EngineTest {
 
     /// Learns from a claimed task; `meanwhile` happens between the request to the model and its
     /// answer.
-    async fn learn_while(
+    pub async fn learn_while(
         &self,
         script: ResponseScript,
         cancel: &CancellationToken,

@@ -305,4 +305,34 @@ on_sqlite! {
         assert_eq!(results[0], "Error: The memory of this space is switched off.");
         app.close_without_events().await;
     }
+
+    async fn a_character_whose_memory_is_off_neither_remembers_nor_searches(backend) {
+        let app = open(backend).await;
+        app.store_memory(None, None, FACT, false).await;
+        let settings = json!({"memory": {"learn": false, "recall": false}});
+        app.change_membership("Ada", |it| it.settings = settings).await;
+
+        let results = app.call(&[remember("It rained."), search()]).await;
+
+        assert_eq!(results, ["Error: Nothing that you say is remembered.", "Error: Your memory is switched off."]);
+        assert_eq!(app.stored_memories().await.len(), 1);
+        app.close_without_events().await;
+    }
+
+    async fn a_text_that_is_added_to_a_message_whose_memory_is_off_adds_no_memory(backend) {
+        let app = open(backend).await;
+        app.user.post("Go on.").await;
+        app.settle().await;
+        let reply = app.messages().await.pop().unwrap().id;
+        app.engine.set_remembered(app.conversation, reply, false).await.unwrap();
+
+        app.upstream.next(calls(&[remember(FACT)]));
+        app.upstream.next(ResponseScript::say("Noted."));
+        app.engine.regenerate(app.conversation, None, "Eve".to_owned()).await.unwrap();
+        app.settle().await;
+
+        assert_eq!(app.messages().await.pop().unwrap().content, "Noted.");
+        assert_eq!(app.stored_memories().await.len(), 0);
+        app.close_without_events().await;
+    }
 }

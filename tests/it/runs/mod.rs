@@ -24,6 +24,7 @@ pub mod memory;
 pub mod memory_embeddings;
 pub mod memory_extraction;
 pub mod memory_requests;
+pub mod memory_switches;
 pub mod memory_tasks;
 pub mod memory_tool;
 pub mod mentions;

@@ -11,8 +11,8 @@ use zip::{ZipArchive, ZipWriter};
 use crate::support::http_client::{HttpClient, expect, id, root_of};
 use crate::support::multipart::{multipart_body, send, upload};
 
-/// Creates a space with two users, two characters, swipes, a branch, a thread, an excluded message
-/// and a deleted one.
+/// Creates a space with two users, two characters, swipes, a branch, a thread, an excluded message,
+/// one whose memory is off and a deleted one.
 pub async fn create_full_space(ann: &HttpClient, ben: &HttpClient) -> Value {
     let space = ann
         .create_space(
@@ -69,6 +69,14 @@ pub async fn create_full_space(ann: &HttpClient, ben: &HttpClient) -> Value {
         ann.patch(
             &format!("/api/messages/{}", messages[2]),
             json!({"visibility": "excluded"}),
+        )
+        .await,
+    );
+    expect(
+        200,
+        ann.patch(
+            &format!("/api/messages/{}", messages[1]),
+            json!({"remember": false}),
         )
         .await,
     );

@@ -221,4 +221,23 @@ on_sqlite! {
         }
         it.fixture.close().await;
     }
+
+    async fn a_person_whose_recall_is_off_gets_messages_only(backend) {
+        let it = Harbor::open(backend).await;
+        it.say("One.").await;
+        remember(&it.fixture.admin, it.space, FACT, None).await;
+        let path = format!("/api/spaces/{}/memberships", it.space);
+        let roster = expect(200, it.fixture.admin.get(&path).await);
+        let own = roster["data"].as_array().unwrap().iter().find(|it| it["kind"] == "human").unwrap();
+        let path = format!("/api/memberships/{}", own["id"]);
+
+        for (recall, n_memories) in [(false, 0), (true, 1)] {
+            let settings = json!({ "settings": { "memory": { "recall": recall } } });
+            expect(200, it.fixture.admin.patch(&path, settings).await);
+            let found = it.ask(json!({ "query": QUESTION, "threshold": 0.0 })).await;
+            assert_eq!(found["long"].as_array().unwrap().len(), n_memories);
+            assert_eq!(found["short"].as_array().unwrap().len(), 1);
+        }
+        it.fixture.close().await;
+    }
 }

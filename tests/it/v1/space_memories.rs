@@ -130,6 +130,22 @@ fn memory_tool() -> Value {
 }
 
 on_sqlite! {
+    async fn nothing_is_recalled_for_a_speaker_whose_recall_is_off(backend) {
+        let it = Harbor::open(backend).await;
+        let roster = format!("/api/spaces/{}/memberships", it.space["id"]);
+        let roster = expect(200, it.fixture.admin.get(&roster).await);
+        let mut members = roster["data"].as_array().unwrap().iter();
+        let of_ada = members.find(|it| it["display_name"] == "Ada").unwrap();
+        let path = format!("/api/memberships/{}", of_ada["id"]);
+        let off = json!({ "settings": { "memory": { "recall": false } } });
+        expect(200, it.fixture.admin.patch(&path, off).await);
+
+        it.ask(json!({})).await;
+
+        assert_eq!(it.prompted(), Vec::<&str>::new());
+        it.fixture.close().await;
+    }
+
     async fn a_prompt_recalls_what_belongs_to_everyone_or_to_its_speaker(backend) {
         let it = Harbor::open(backend).await;
         let versions = "spaces WHERE memory_version = 5";

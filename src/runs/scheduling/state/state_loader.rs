@@ -303,7 +303,7 @@ async fn load_command_facts(
                 None => CommandFacts::None,
             }
         }
-        Command::SetVisibility { message, .. } => {
+        Command::SetVisibility { message, .. } | Command::SetRemembered { message, .. } => {
             CommandFacts::Message(find_target(tx, id, *message).await?)
         }
         Command::EditMessage(edit) => {

@@ -88,6 +88,10 @@ export default {
   "memory.forget_member": "Everything about {name} and from their messages",
   "memory.forget_conversation": "Everything from this conversation",
   "memory.forget_all": "Everything in this space",
+  "memory.forget_me_effect":
+    "After that, nothing is learned from your messages until you turn on “Learn from messages” for yourself in the cast.",
+  "memory.forget_member_effect":
+    "After that, nothing is learned from the messages of {name} until “Learn from messages” is turned on for them in the cast.",
   "memory.forget_counting": "Counting…",
   "memory.forget_count": { one: "{n} memory will be forgotten.", other: "{n} memories will be forgotten." },
   "memory.forget_none": "There is nothing to forget.",

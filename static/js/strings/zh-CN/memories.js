@@ -85,6 +85,8 @@ export default {
   "memory.forget_member": "关于{name}以及来自其消息的全部内容",
   "memory.forget_conversation": "来自这个对话的全部内容",
   "memory.forget_all": "这个空间的全部内容",
+  "memory.forget_me_effect": "之后不会再从你的消息中学习，直到你在角色阵容中为自己开启“从消息中学习”。",
+  "memory.forget_member_effect": "之后不会再从{name}的消息中学习，直到在角色阵容中为其开启“从消息中学习”。",
   "memory.forget_counting": "正在计数…",
   "memory.forget_count": { other: "将遗忘{n}条记忆。" },
   "memory.forget_none": "没有可以遗忘的内容。",

@@ -8,6 +8,7 @@ import { openCardEditor } from "../characters/card_editor.js"
 import { confirm } from "../components/dialog.js"
 import { select } from "../components/form.js"
 import { presetChoice } from "../presets/preset_choice.js"
+import { memberMemory } from "./member_memory.js"
 import { memberModel } from "./member_model.js"
 import { authorNoteForm } from "../prompt/author_note_form.js"
 import { openMyMembershipDialog } from "./my_membership_dialog.js"
@@ -47,6 +48,7 @@ export default class MemberDetails {
       this.#talkativeness(member),
       this.#preset(member, role),
       memberModel(this.#parts, member, (act) => this.#try(act)),
+      this.#memory(member),
       this.#note(member),
       el(
         "div",
@@ -65,6 +67,7 @@ export default class MemberDetails {
   #ofPerson(member, role) {
     return [
       this.#role(member),
+      this.#memory(member),
       el(
         "div",
         { class: "member__buttons" },
@@ -78,6 +81,7 @@ export default class MemberDetails {
   #ofMyself(member) {
     const isOwner = member.role === "owner"
     return [
+      this.#memory(member),
       el(
         "div",
         { class: "member__buttons" },
@@ -127,6 +131,11 @@ export default class MemberDetails {
       range,
       el("p", { class: "field__hint" }, t("member.talkativeness_hint")),
     )
+  }
+
+  #memory(member) {
+    const isOwn = member.id === this.#parts.store.myMembership?.id
+    return memberMemory(this.#parts, member, isOwn, (act) => this.#try(act))
   }
 
   // The author's note of this character.

@@ -22,6 +22,7 @@ class ForgetForm {
   #spaceId
   #choice
   #count = el("p", { class: "outcome", role: "status" })
+  #effect = el("p", { class: "field__hint" })
   #submit = submitButton(t("memory.forget_submit"), { look: "danger", disabled: true })
   #request = 0
   node
@@ -41,6 +42,7 @@ class ForgetForm {
       children: [
         el("p", { class: "dialog__lead" }, t("memory.forget_hint")),
         this.#choice.node,
+        this.#effect,
         this.#count,
         el("div", { class: "form__actions" }, cancel, this.#submit),
       ],
@@ -62,9 +64,18 @@ class ForgetForm {
     return t("memory.forget_member", { name: nameOf(store, id) })
   }
 
+  // What else happens: nothing more is learned from a member that is forgotten.
+  #effectOf({ about_membership_id: id }) {
+    if (!id) return ""
+    const { store } = this.#parts
+    if (id === store.myMembership?.id) return t("memory.forget_me_effect")
+    return t("memory.forget_member_effect", { name: nameOf(store, id) })
+  }
+
   // The button is enabled only with a count that belongs to the choice.
   async #showCount() {
     const request = ++this.#request
+    this.#effect.textContent = this.#effectOf(this.#scope)
     this.#submit.disabled = true
     this.#count.textContent = t("memory.forget_counting")
     try {

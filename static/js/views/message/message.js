@@ -166,7 +166,7 @@ function stateOf({ kind, entry }) {
   return kind === "stream" ? "streaming" : "final"
 }
 
-// Notes below a message: stopped, truncated, edited, excluded from prompts.
+// Notes below a message: stopped, truncated, edited, excluded from prompts, not remembered.
 function notes(message) {
   const found = []
   if (message.metadata?.stopped) found.push(note("stop", t("message.stopped")))
@@ -180,6 +180,7 @@ function notes(message) {
       ),
     )
   if (message.visibility === "excluded") found.push(note("eye-off", t("message.excluded")))
+  if (message.remember === false) found.push(note("memory-off", t("message.not_remembered")))
   return found
 }
 

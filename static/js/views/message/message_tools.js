@@ -1,4 +1,5 @@
-// The actions of a message: copy, edit, regenerate, branch, exclude from prompts, delete with undo.
+// The actions of a message: copy, edit, regenerate, branch, exclude from prompts, switch its memory off,
+// delete with undo.
 //
 // One toolbar serves all messages: it is at the message under the pointer or with the focus. Only one
 // message is a tab stop; arrow keys move between messages.
@@ -141,6 +142,12 @@ export default class MessageTools {
         label: isExcluded ? t("tools.include") : t("tools.exclude"),
         run: (it) => this.#setVisibility(it, isExcluded ? "normal" : "excluded"),
       },
+      this.#mayDelete(message) &&
+        this.#hasMemory(message) && {
+          icon: message.remember ? "memory-off" : "memory",
+          label: message.remember ? t("tools.do_not_remember") : t("tools.remember"),
+          run: (it) => this.#setRemember(it, !message.remember),
+        },
       this.#mayDelete(message) && {
         icon: "trash",
         label: t("tools.delete"),
@@ -159,6 +166,11 @@ export default class MessageTools {
     return this.#isMine(message) || may(this.#parts.store.openSpace?.my_role, "delete_others")
   }
 
+  // The memory of a message matters only in a space with a memory. One that is off can always be turned on.
+  #hasMemory(message) {
+    return !message.remember || this.#parts.store.openSpace?.settings?.memory?.enabled !== false
+  }
+
   // The server allows edits of the tail only, and not while a run is active.
   #mayEdit(message) {
     const { openConversation, openSpace, openRoster } = this.#parts.store
@@ -175,6 +187,12 @@ export default class MessageTools {
   async #setVisibility(message, visibility) {
     await this.#parts.conversation
       .setVisibility(message, visibility)
+      .catch((error) => this.#parts.toasts.error(error))
+  }
+
+  async #setRemember(message, remember) {
+    await this.#parts.conversation
+      .setRemember(message, remember)
       .catch((error) => this.#parts.toasts.error(error))
   }
 
