@@ -4,7 +4,7 @@
 //! version is loaded as the difference, unless a memory was deleted without a trace since; so a
 //! change on any node is effective as soon as it is committed.
 //!
-//! **Invariant:** an index names the provider's model of its second vectors. When the model of a space
+//! **Invariant:** an index names the model of the vectors of a provider in it. When the model of a space
 //! changes, all its memories are loaded again.
 
 use std::sync::Arc;
@@ -33,8 +33,8 @@ const N_LOCKS: usize = 64;
 #[derive(Clone, Debug, Default)]
 pub struct SpaceIndex {
     pub memories: MemoryIndex,
-    /// The model of the second vectors; `None`: there are none.
-    pub second_model: Option<EmbeddingModelId>,
+    /// The provider's model whose vectors the memories have; `None`: they have none.
+    pub provider_model: Option<EmbeddingModelId>,
 }
 
 /// The indexes of a node. Cheap to clone; clones share state.
@@ -81,20 +81,20 @@ impl MemoryIndexes {
         let known = self.indexes.get(&space.id);
         // A row that was deleted without a trace is in no difference.
         let known = known.filter(|it| it.memories.version() >= space.memory_reset_version);
-        let known = known.filter(|it| it.second_model == space.embedding_model_id);
+        let known = known.filter(|it| it.provider_model == space.embedding_model_id);
         // Before the first memory there is no model; its row cannot be inserted while reading.
         let model = embedding_model::find_by_name(db.reader(), LOCAL_MODEL).await?;
         let query = IndexQuery {
             space: space.id,
             after_version: known.as_ref().map(|it| it.memories.version()),
             model: model.map(|it| it.id),
-            second_model: space.embedding_model_id,
+            provider_model: space.embedding_model_id,
         };
         let loaded = index_loader::load(db.reader(), query).await?;
         let (known, version) = (known.unwrap_or_default(), space.memory_version);
         let build = move || SpaceIndex {
             memories: known.memories.with_changes(version, loaded.into_changes()),
-            second_model: query.second_model,
+            provider_model: query.provider_model,
         };
         let index = Arc::new(tokio::task::spawn_blocking(build).await?);
         self.indexes.insert(space.id, index.clone());

@@ -24,7 +24,7 @@ pub struct IndexQuery {
     /// The model whose vectors every memory has; `None`: there are no vectors.
     pub model: Option<EmbeddingModelId>,
     /// The provider's model of the space.
-    pub second_model: Option<EmbeddingModelId>,
+    pub provider_model: Option<EmbeddingModelId>,
 }
 
 #[derive(FromQueryResult)]
@@ -50,7 +50,7 @@ struct IndexRow {
 pub struct LoadedMemories {
     rows: Vec<IndexRow>,
     audiences: HashMap<MemoryId, Vec<MembershipId>>,
-    second_vectors: HashMap<MemoryId, QuantizedVector>,
+    provider_vectors: HashMap<MemoryId, QuantizedVector>,
 }
 
 /// Loads the changes of the memories of a space.
@@ -68,7 +68,7 @@ pub async fn load(db: &impl ConnectionTrait, query: IndexQuery) -> Result<Loaded
         true => memory_audience::load_for_space(db, query.space).await?,
         false => HashMap::new(),
     };
-    let second_vectors = match query.second_model {
+    let provider_vectors = match query.provider_model {
         Some(model) => {
             vector_store::load_quantized(db, query.space, model, query.after_version).await?
         }
@@ -77,7 +77,7 @@ pub async fn load(db: &impl ConnectionTrait, query: IndexQuery) -> Result<Loaded
     Ok(LoadedMemories {
         rows,
         audiences,
-        second_vectors,
+        provider_vectors,
     })
 }
 
@@ -88,9 +88,9 @@ impl LoadedMemories {
             true => MemoryChange::Removed(row.id),
             false => {
                 let audience = self.audiences.remove(&row.id);
-                let second_vector = self.second_vectors.remove(&row.id);
+                let provider_vector = self.provider_vectors.remove(&row.id);
                 MemoryChange::Stored(MemoryEntry {
-                    second_vector,
+                    provider_vector,
                     ..row.into_entry(audience)
                 })
             }
@@ -181,7 +181,8 @@ impl IndexRow {
             vector: self
                 .embedding
                 .as_deref()
-                .and_then(memory_vector::from_bytes),
+                .and_then(memory_vector::from_bytes)
+                .map(|it| QuantizedVector::new(&it)),
             ..MemoryEntry::new(self.id, &self.content)
         }
     }

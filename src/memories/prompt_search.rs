@@ -8,7 +8,8 @@ use std::time::{Duration, Instant};
 
 use base::ids::{ConversationId, MembershipId};
 use recall::entry::RecallScope;
-use recall::search::{FoundMemory, QueryText, RecallRules, search};
+use recall::query::QueryText;
+use recall::search::{FoundMemory, RecallRules, search};
 use tokio::time::timeout;
 
 use crate::db::connect::Db;
@@ -155,8 +156,8 @@ fn search_index(
     index: &SpaceIndex,
     request: &RecallRequest,
     settings: &MemorySettings,
-    second: Option<&QueryVectors>,
-    should_stop: &dyn Fn() -> bool,
+    of_provider: Option<&QueryVectors>,
+    should_stop: &(dyn Fn() -> bool + Sync),
 ) -> Vec<FoundMemory> {
     let scope = RecallScope {
         member: request.member,
@@ -164,7 +165,7 @@ fn search_index(
         history: request.history,
     };
     // The index may be newer than the row of the space that the request has.
-    let second = second.filter(|it| Some(it.model) == index.second_model);
+    let of_provider = of_provider.filter(|it| Some(it.model) == index.provider_model);
     let vectors: Vec<Vec<f32>> = request
         .queries
         .iter()
@@ -178,7 +179,7 @@ fn search_index(
         .map(|(at, (text, vector))| QueryText {
             text,
             vector: Some(vector),
-            second: second.and_then(|it| it.at(at)),
+            provider_vector: of_provider.and_then(|it| it.at(at)),
         })
         .collect();
     let of_space = || settings.rules(request.prompt_tokens, local_embedding::COSINE_RANGE);

@@ -1,7 +1,7 @@
 //! Measures how long a search takes in spaces with 1,000, 10,000 and 100,000 memories, for two queries
-//! with vectors of 256 dimensions, without and with second vectors of 1,536, and how much memory an index of
-//! them needs. Targets without second vectors: at most 5 ms with 1,000 memories and 50 ms with
-//! 100,000. Nothing is asserted, because the results vary with the load of the machine.
+//! with local vectors of 256 dimensions, without and with vectors of a provider of 1,536, and how much memory
+//! an index of them needs. Targets: at most 5 ms with 1,000 memories and 50 ms with 100,000. Nothing is
+//! asserted, because the results vary with the load of the machine.
 
 // A benchmark prints its results and panics on errors.
 #![allow(clippy::print_stdout, clippy::unwrap_used)]
@@ -12,11 +12,12 @@ use std::time::{Duration, Instant};
 use base::ids::MemoryId;
 use recall::entry::{MemoryEntry, RecallScope};
 use recall::index::{MemoryChange, MemoryIndex};
-use recall::quantized_vector::QuantizedVector;
-use recall::search::{QueryText, RecallRules, SecondVector, search};
+use recall::quantized_vector::{QuantizedVector, QueryVector};
+use recall::query::{ProviderVector, QueryText};
+use recall::search::{RecallRules, search};
 
 const DIMENSIONS: usize = 256;
-const SECOND_DIMENSIONS: usize = 1_536;
+const PROVIDER_DIMENSIONS: usize = 1_536;
 const ROUNDS: usize = 21;
 const WORDS: [&str; 24] = [
     "harbor", "lantern", "keeper", "storm", "captain", "letter", "garden", "violin", "winter",
@@ -26,13 +27,13 @@ const WORDS: [&str; 24] = [
 
 fn main() {
     let sizes = [1_000, 10_000, 100_000].into_iter();
-    for (n, has_second) in sizes.flat_map(|n| [(n, false), (n, true)]) {
-        let index = index(n, has_second);
-        let measure = |round| measure(&index, round, has_second);
+    for (n, has_provider) in sizes.flat_map(|n| [(n, false), (n, true)]) {
+        let index = index(n, has_provider);
+        let measure = |round| measure(&index, round, has_provider);
         let mut times: Vec<Duration> = (0..ROUNDS).map(measure).collect();
         times.sort_unstable();
         println!(
-            "{n:>7} memories, second vectors: {has_second:>5}: median {:>6.2} ms, slowest {:>6.2} ms, index {:>5.1} MB",
+            "{n:>7} memories, vectors of a provider: {has_provider:>5}: median {:>6.2} ms, slowest {:>6.2} ms, index {:>5.1} MB",
             times[ROUNDS / 2].as_secs_f64() * 1_000.0,
             times[ROUNDS - 1].as_secs_f64() * 1_000.0,
             index.n_bytes() as f64 / 1e6
@@ -40,16 +41,16 @@ fn main() {
     }
 }
 
-fn measure(index: &MemoryIndex, round: usize, has_second: bool) -> Duration {
+fn measure(index: &MemoryIndex, round: usize, has_provider: bool) -> Duration {
     let newest = sentence(7 * round);
     let recent = (0..4)
         .map(|n| sentence(7 * round + n))
         .collect::<Vec<_>>()
         .join("\n");
     let vectors = [round, round + 1].map(|n| vector(n, DIMENSIONS));
-    let quantized = [round, round + 1].map(second_vector);
-    let second = |at: usize| {
-        has_second.then(|| SecondVector {
+    let quantized = [round, round + 1].map(|n| QueryVector::new(&vector(n, PROVIDER_DIMENSIONS)));
+    let provider_vector = |at: usize| {
+        has_provider.then(|| ProviderVector {
             vector: &quantized[at],
             cosine_range: (0.0, 1.0),
         })
@@ -58,12 +59,12 @@ fn measure(index: &MemoryIndex, round: usize, has_second: bool) -> Duration {
         QueryText {
             text: &newest,
             vector: Some(&vectors[0]),
-            second: second(0),
+            provider_vector: provider_vector(0),
         },
         QueryText {
             text: &recent,
             vector: Some(&vectors[1]),
-            second: second(1),
+            provider_vector: provider_vector(1),
         },
     ];
     let began = Instant::now();
@@ -77,11 +78,11 @@ fn measure(index: &MemoryIndex, round: usize, has_second: bool) -> Duration {
     began.elapsed()
 }
 
-fn index(n: usize, has_second: bool) -> MemoryIndex {
+fn index(n: usize, has_provider: bool) -> MemoryIndex {
     let memories = (0..n).map(|n| {
         MemoryChange::Stored(MemoryEntry {
-            vector: Some(vector(n, DIMENSIONS).into()),
-            second_vector: has_second.then(|| second_vector(n)),
+            vector: Some(quantized(n, DIMENSIONS)),
+            provider_vector: has_provider.then(|| quantized(n, PROVIDER_DIMENSIONS)),
             tokens: 30,
             ..MemoryEntry::new(MemoryId(i64::try_from(n).unwrap()), &sentence(n))
         })
@@ -96,8 +97,8 @@ fn sentence(n: usize) -> String {
     format!("Ann: {} name{}", words.join(" "), n % 1_000)
 }
 
-fn second_vector(n: usize) -> QuantizedVector {
-    QuantizedVector::new(&vector(n, SECOND_DIMENSIONS))
+fn quantized(n: usize, dimensions: usize) -> QuantizedVector {
+    QuantizedVector::new(&vector(n, dimensions))
 }
 
 /// A vector of length 1 that depends on `n`.

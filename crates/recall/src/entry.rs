@@ -26,9 +26,9 @@ pub struct MemoryEntry {
     pub last_recalled_at: i64,
     pub content: String,
     /// Its embedding by the local model, of length 1.
-    pub vector: Option<Box<[f32]>>,
-    /// Its embedding by another model, of length 1; `None` until it is computed.
-    pub second_vector: Option<QuantizedVector>,
+    pub vector: Option<QuantizedVector>,
+    /// Its embedding by the model of a provider, of length 1; `None` until it is computed.
+    pub provider_vector: Option<QuantizedVector>,
     /// The hashes of the terms of `content`.
     pub terms: Box<[u64]>,
 }
@@ -58,17 +58,17 @@ impl MemoryEntry {
             last_recalled_at: 0,
             content: content.to_owned(),
             vector: None,
-            second_vector: None,
+            provider_vector: None,
             terms: terms(content).iter().map(|it| term_hash(it)).collect(),
         }
     }
 
     /// Returns its approximate size in memory, in bytes.
     pub fn n_bytes(&self) -> usize {
-        let vector = self.vector.as_ref().map_or(0, |it| size_of_val(&**it));
-        let second = self.second_vector.as_ref().map_or(0, |it| it.n_bytes());
+        let vectors = [&self.vector, &self.provider_vector].into_iter().flatten();
+        let vectors: usize = vectors.map(QuantizedVector::n_bytes).sum();
         let audience = self.audience.as_ref().map_or(0, |it| size_of_val(&**it));
-        let lists = size_of_val(&*self.terms) + vector + second + audience;
+        let lists = size_of_val(&*self.terms) + vectors + audience;
         size_of::<Self>() + self.content.len() + lists
     }
 }

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use base::ids::MemoryId;
 
-use crate::entry::{MemoryEntry, RecallScope};
+use crate::entry::MemoryEntry;
 
 /// The memories of a space. Immutable; a change creates another index, which shares the entries.
 #[derive(Clone, Debug, Default)]
@@ -75,12 +75,9 @@ impl MemoryIndex {
         }
     }
 
-    /// Returns the memories that are in the scope, ascending by id.
-    pub fn in_scope<'a>(
-        &'a self,
-        scope: &'a RecallScope,
-    ) -> impl Iterator<Item = &'a Arc<MemoryEntry>> {
-        self.entries.iter().filter(|it| scope.contains(it))
+    /// Returns all memories, ascending by id.
+    pub fn entries(&self) -> &[Arc<MemoryEntry>] {
+        &self.entries
     }
 }
 
@@ -89,11 +86,10 @@ mod tests {
     use base::ids::MemoryId;
 
     use super::{MemoryChange, MemoryIndex};
-    use crate::entry::{MemoryEntry, RecallScope};
+    use crate::entry::MemoryEntry;
 
     fn contents(index: &MemoryIndex) -> Vec<String> {
-        let scope = RecallScope::default();
-        let contents = index.in_scope(&scope).map(|it| it.content.clone());
+        let contents = index.entries().iter().map(|it| it.content.clone());
         contents.collect()
     }
 

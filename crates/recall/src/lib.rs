@@ -7,7 +7,8 @@
 //! | [`entry`] | a memory in the index, and the scope of a search |
 //! | [`index`] | all memories of a space, and how it follows changes |
 //! | [`quantized_vector`] | a vector with one byte for each component |
-//! | [`search`] | scores, rank fusion, threshold and selection |
+//! | [`query`] | a text to search for, and how well a memory fits to it |
+//! | [`search`] | threshold and selection |
 //! | [`terms`] | the words by which a text is found, regardless of their inflection |
 //! | [`content`] | normalized texts and their hash |
 //! | [`memory_line`] | a memory as a line of a file |
@@ -18,8 +19,12 @@ pub mod entry;
 pub mod index;
 pub mod memory_line;
 pub mod quantized_vector;
+pub mod query;
+mod ranking;
+mod scored_memory;
 pub mod search;
 pub mod snippet;
 mod stemming;
 mod stop_words;
+mod term_lookup;
 pub mod terms;

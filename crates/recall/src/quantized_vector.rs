@@ -1,5 +1,6 @@
 //! A vector with one byte for each component, so that the vectors of large embedding models fit into
-//! memory. The cosine of two of them differs by less than 0.01 from that of the original vectors.
+//! memory, and the vector of a query with which many of them are compared. The cosine of two of them
+//! differs by less than 0.01 from that of the original vectors.
 
 /// A vector as whole numbers from -127 to 127 and their common factor.
 #[derive(Clone, Debug, PartialEq)]
@@ -33,10 +34,29 @@ impl QuantizedVector {
     pub fn n_bytes(&self) -> usize {
         self.codes.len()
     }
+}
+
+/// The quantized vector of a query. Its codes have 16 bits, so that the compiler multiplies and adds
+/// eight of them in one instruction, on every processor.
+#[derive(Clone, Debug)]
+pub struct QueryVector {
+    codes: Box<[i16]>,
+    factor: f32,
+}
+
+impl QueryVector {
+    /// Rounds the components of a vector.
+    pub fn new(vector: &[f32]) -> Self {
+        let quantized = QuantizedVector::new(vector);
+        Self {
+            codes: quantized.codes.iter().map(|it| i16::from(*it)).collect(),
+            factor: quantized.factor,
+        }
+    }
 
     /// Returns the dot product, which approximates the cosine for vectors of length 1. Returns `None` if
     /// the vectors have different dimensions, because they come from different models.
-    pub fn dot(&self, other: &Self) -> Option<f32> {
+    pub fn dot(&self, other: &QuantizedVector) -> Option<f32> {
         if self.codes.len() != other.codes.len() {
             return None;
         }
@@ -48,15 +68,17 @@ impl QuantizedVector {
     }
 }
 
-/// The compiler turns this into instructions that multiply and add several codes at once.
-fn dot_codes(a: &[i8], b: &[i8]) -> i32 {
-    let products = a.iter().zip(b).map(|(a, b)| i32::from(*a) * i32::from(*b));
+/// The compiler recognizes the product of two numbers of 16 bits: both sides with 8 bits take twice as
+/// long.
+fn dot_codes(a: &[i16], b: &[i8]) -> i32 {
+    let b = b.iter().map(|it| i16::from(*it));
+    let products = a.iter().zip(b).map(|(a, b)| i32::from(*a) * i32::from(b));
     products.sum()
 }
 
 #[cfg(test)]
 mod tests {
-    use super::QuantizedVector;
+    use super::{QuantizedVector, QueryVector};
 
     fn unit(numbers: &[f32]) -> Vec<f32> {
         let length = numbers.iter().map(|it| it * it).sum::<f32>().sqrt();
@@ -78,7 +100,7 @@ mod tests {
         for (a, b) in cases {
             let exact: f32 = a.iter().zip(&b).map(|(a, b)| a * b).sum();
 
-            let cosine = QuantizedVector::new(&a).dot(&QuantizedVector::new(&b));
+            let cosine = QueryVector::new(&a).dot(&QuantizedVector::new(&b));
 
             let cosine = cosine.unwrap();
             assert!((cosine - exact).abs() < 0.01, "{cosine} instead of {exact}");
@@ -87,12 +109,9 @@ mod tests {
 
     #[test]
     fn vectors_of_different_dimensions_are_not_compared() {
-        let (a, b) = (
-            QuantizedVector::new(&[1.0]),
-            QuantizedVector::new(&[0.6, 0.8]),
-        );
+        let b = QuantizedVector::new(&[0.6, 0.8]);
 
-        assert_eq!(a.dot(&b), None);
+        assert_eq!(QueryVector::new(&[1.0]).dot(&b), None);
         assert_eq!((b.dimensions(), b.n_bytes()), (2, 2));
     }
 
@@ -100,6 +119,6 @@ mod tests {
     fn a_vector_of_zeros_is_similar_to_nothing() {
         let zeros = QuantizedVector::new(&[0.0, 0.0]);
 
-        assert_eq!(zeros.dot(&QuantizedVector::new(&[0.6, 0.8])), Some(0.0));
+        assert_eq!(QueryVector::new(&[0.6, 0.8]).dot(&zeros), Some(0.0));
     }
 }

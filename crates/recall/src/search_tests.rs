@@ -1,13 +1,15 @@
 //! Tests scores, fusion, threshold, budget and pinned memories of a search.
 
-use std::cell::Cell;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use base::ids::{MembershipId, MemoryId};
 
-use super::{FoundMemory, QueryText, RecallRules, STOP_CHECK_INTERVAL, SecondVector, dot, search};
+use super::{FoundMemory, RecallRules, search};
 use crate::entry::{MemoryEntry, RecallScope};
 use crate::index::{MemoryChange, MemoryIndex};
-use crate::quantized_vector::QuantizedVector;
+use crate::quantized_vector::{QuantizedVector, QueryVector};
+use crate::query::{ProviderVector, QueryText};
+use crate::scored_memory::STOP_CHECK_INTERVAL;
 
 fn index(entries: impl IntoIterator<Item = MemoryEntry>) -> MemoryIndex {
     MemoryIndex::default().with_changes(1, entries.into_iter().map(MemoryChange::Stored))
@@ -22,7 +24,7 @@ fn memory(id: i64, content: &str) -> MemoryEntry {
 
 fn with_vector(id: i64, content: &str, vector: [f32; 2]) -> MemoryEntry {
     MemoryEntry {
-        vector: Some(vector.into()),
+        vector: Some(QuantizedVector::new(&vector)),
         ..memory(id, content)
     }
 }
@@ -31,7 +33,7 @@ fn found(index: &MemoryIndex, text: &str, rules: &RecallRules) -> Vec<FoundMemor
     let query = QueryText {
         text,
         vector: None,
-        second: None,
+        provider_vector: None,
     };
     search(index, &RecallScope::default(), &[query], rules, &|| false)
 }
@@ -44,6 +46,13 @@ fn recalled(found: &[FoundMemory]) -> Vec<i64> {
 fn near(found: &[FoundMemory]) -> Vec<i64> {
     let near = found.iter().filter(|it| it.rank.is_none());
     near.map(|it| it.memory.id.0).collect()
+}
+
+/// Asserts a score by vectors, whose components are rounded.
+#[track_caller]
+fn assert_close(score: Option<f32>, expected: f32) {
+    let score = score.unwrap();
+    assert!((score - expected).abs() < 0.02, "{score} instead of {expected}");
 }
 
 #[test]
@@ -96,7 +105,7 @@ fn a_vector_finds_what_shares_no_word_with_the_query() {
     let query = QueryText {
         text: "dog",
         vector: Some(&[0.8, 0.6]),
-        second: None,
+        provider_vector: None,
     };
 
     let found = search(
@@ -111,7 +120,7 @@ fn a_vector_finds_what_shares_no_word_with_the_query() {
     );
 
     assert_eq!((recalled(&found), near(&found)), (vec![1], vec![2]));
-    assert_eq!(found[0].vector_score, Some(0.8));
+    assert_close(found[0].vector_score, 0.8);
 }
 
 #[test]
@@ -121,7 +130,7 @@ fn a_cosine_is_mapped_to_the_range_of_its_model() {
         let query = QueryText {
             text: "dog",
             vector: Some(&[0.6, 0.8]),
-            second: None,
+            provider_vector: None,
         };
         let rules = RecallRules {
             cosine_range,
@@ -131,53 +140,60 @@ fn a_cosine_is_mapped_to_the_range_of_its_model() {
         found.first().and_then(|it| it.vector_score)
     };
 
-    assert_eq!(score((0.0, 1.0)), Some(0.6));
+    assert_close(score((0.0, 1.0)), 0.6);
     assert_eq!(score((0.2, 0.5)), Some(1.0));
-    assert_eq!(score((0.1, 1.1)), Some(0.5));
+    assert_close(score((0.1, 1.1)), 0.5);
 }
 
 #[test]
 fn vectors_of_another_model_are_not_compared() {
-    assert_eq!(dot(&[1.0, 0.0], &[1.0, 0.0, 0.0]), None);
-    let nine = [0.1; 9];
-    let product = dot(&nine, &nine).unwrap();
-    assert!((product - 0.09).abs() < 1e-6, "{product}");
+    let index = index([with_vector(1, "hound", [1.0, 0.0])]);
+    let query = QueryText {
+        text: "dog",
+        vector: Some(&[1.0, 0.0, 0.0]),
+        provider_vector: None,
+    };
+    let rules = RecallRules::default();
+
+    let found = search(&index, &RecallScope::default(), &[query], &rules, &|| false);
+
+    assert!(found.is_empty());
 }
 
 #[test]
-fn second_vectors_are_compared_where_both_sides_have_one() {
-    let with_second = |id, vector: &[f32]| MemoryEntry {
-        second_vector: Some(QuantizedVector::new(vector)),
+fn vectors_of_a_provider_are_compared_where_both_sides_have_one() {
+    let with_provider = |id, vector: &[f32]| MemoryEntry {
+        provider_vector: Some(QuantizedVector::new(vector)),
         ..with_vector(id, "hound", [0.0, 1.0])
     };
     let index = index([
-        with_second(1, &[1.0, 0.0, 0.0]),
+        with_provider(1, &[1.0, 0.0, 0.0]),
         // Of a model with other dimensions.
-        with_second(2, &[1.0, 0.0]),
+        with_provider(2, &[1.0, 0.0]),
         with_vector(3, "hound", [0.8, 0.6]),
     ]);
-    let vector = QuantizedVector::new(&[0.5, 0.5, 0.5]);
-    let score = |id: i64, second| {
+    let vector = QueryVector::new(&[0.5, 0.5, 0.5]);
+    let score = |id: i64, provider_vector| {
         let query = QueryText {
             text: "dog",
             vector: Some(&[1.0, 0.0]),
-            second,
+            provider_vector,
         };
         let rules = RecallRules::default();
         let found = search(&index, &RecallScope::default(), &[query], &rules, &|| false);
         let found = found.into_iter().find(|it| it.memory.id.0 == id);
         found.and_then(|it| it.vector_score)
     };
-    let second = SecondVector {
+    let of_provider = ProviderVector {
         vector: &vector,
         cosine_range: (0.0, 0.5),
     };
 
-    let first = score(1, Some(second)).unwrap();
-    assert!((first - 1.0).abs() < 0.02, "{first}");
-    assert_eq!(score(2, Some(second)), None);
-    assert_eq!(score(3, Some(second)), Some(0.8));
-    assert_eq!((score(1, None), score(3, None)), (None, Some(0.8)));
+    assert_close(score(1, Some(of_provider)), 1.0);
+    assert_eq!(score(2, Some(of_provider)), None);
+    assert_close(score(3, Some(of_provider)), 0.8);
+    assert_eq!(score(1, None), None);
+    assert_close(score(3, None), 0.8);
 }
 
 #[test]
@@ -189,7 +205,7 @@ fn each_memory_is_scored_by_the_query_that_fits_it_best() {
     let query = |text| QueryText {
         text,
         vector: None,
-        second: None,
+        provider_vector: None,
     };
 
     let found = search(
@@ -212,7 +228,7 @@ fn of_memories_with_the_same_words_the_one_with_the_nearer_vector_is_first() {
     let query = QueryText {
         text: "Bob",
         vector: Some(&[1.0, 0.0]),
-        second: None,
+        provider_vector: None,
     };
 
     let found = search(
@@ -311,11 +327,11 @@ fn memories_outside_the_scope_influence_no_score() {
 fn a_search_stops_when_it_should() {
     let n = i64::try_from(2 * STOP_CHECK_INTERVAL).unwrap();
     let index = index((0..n).map(|id| memory(id, "Ann: A dog.")));
-    let n_checks = Cell::new(0);
+    let n_checks = AtomicUsize::new(0);
     let query = QueryText {
         text: "dog",
         vector: None,
-        second: None,
+        provider_vector: None,
     };
 
     let found = search(
@@ -323,14 +339,11 @@ fn a_search_stops_when_it_should() {
         &RecallScope::default(),
         &[query],
         &RecallRules::default(),
-        &|| {
-            n_checks.set(n_checks.get() + 1);
-            n_checks.get() > 1
-        },
+        &|| n_checks.fetch_add(1, Ordering::Relaxed) > 0,
     );
 
     assert!(found.is_empty());
-    assert_eq!(n_checks.get(), 2);
+    assert_eq!(n_checks.into_inner(), 2);
 }
 
 #[test]

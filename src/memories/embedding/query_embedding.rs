@@ -7,8 +7,8 @@ use base::ids::EmbeddingModelId;
 use base::shutdown::Shutdown;
 use llm::embeddings::error::EmbeddingError;
 use llm::embeddings::options::CallKind;
-use recall::quantized_vector::QuantizedVector;
-use recall::search::SecondVector;
+use recall::quantized_vector::QueryVector;
+use recall::query::ProviderVector;
 use sea_orm::DbErr;
 use tokio::task::JoinError;
 use tokio::time::timeout;
@@ -37,7 +37,7 @@ pub struct QueryEmbedder {
 #[derive(Clone, Debug)]
 pub struct QueryVectors {
     pub model: EmbeddingModelId,
-    vectors: Vec<QuantizedVector>,
+    vectors: Vec<QueryVector>,
     cosine_range: (f32, f32),
 }
 
@@ -59,8 +59,8 @@ pub enum QueryError {
 
 impl QueryVectors {
     /// Returns the vector of the query at this position.
-    pub fn at(&self, position: usize) -> Option<SecondVector<'_>> {
-        Some(SecondVector {
+    pub fn at(&self, position: usize) -> Option<ProviderVector<'_>> {
+        Some(ProviderVector {
             vector: self.vectors.get(position)?,
             cosine_range: self.cosine_range,
         })
@@ -95,7 +95,7 @@ impl QueryEmbedder {
         let vectors = self.request(&choice, &row, texts).await?;
         Ok(Some(QueryVectors {
             model: row.id,
-            vectors: vectors.iter().map(|it| QuantizedVector::new(it)).collect(),
+            vectors: vectors.iter().map(|it| QueryVector::new(it)).collect(),
             cosine_range: row.cosine_range(),
         }))
     }

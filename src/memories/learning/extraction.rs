@@ -6,7 +6,8 @@ use std::sync::Arc;
 
 use base::ids::ConversationId;
 use recall::entry::{MemoryEntry, RecallScope};
-use recall::search::{QueryText, RecallRules, search};
+use recall::query::QueryText;
+use recall::search::{RecallRules, search};
 use sea_orm::DbErr;
 use tokio_util::sync::CancellationToken;
 
@@ -166,7 +167,7 @@ impl Extraction<'_> {
                 text,
                 vector: Some(vector),
                 // Local vectors are sufficient: these memories only help the model to recognize known facts.
-                second: None,
+                provider_vector: None,
             });
             let queries: Vec<QueryText<'_>> = queries.collect();
             let found = search(&index.memories, &scope, &queries, &rules, &|| false).into_iter();

@@ -14,7 +14,9 @@ use std::collections::HashMap;
 use base::ids::MemoryId;
 use recall::entry::{MemoryEntry, RecallScope};
 use recall::index::{MemoryChange, MemoryIndex};
-use recall::search::{QueryText, RecallRules, search};
+use recall::quantized_vector::QuantizedVector;
+use recall::query::QueryText;
+use recall::search::{RecallRules, search};
 
 const FACTS: &str = include_str!("facts.tsv");
 const QUESTIONS: &str = include_str!("questions.tsv");
@@ -126,7 +128,7 @@ fn recalled(index: &MemoryIndex, question: &Question, method: &Method) -> Vec<Me
         .map(|(text, vector)| QueryText {
             text: if method.uses_words { text } else { "" },
             vector: method.uses_vectors.then_some(vector),
-            second: None,
+            provider_vector: None,
         })
         .collect();
     let of_prompts = RecallRules {
@@ -156,7 +158,7 @@ fn index() -> (HashMap<&'static str, MemoryId>, MemoryIndex) {
         let id = MemoryId(id);
         assert!(ids.insert(name, id).is_none(), "{name} exists twice");
         changes.push(MemoryChange::Stored(MemoryEntry {
-            vector: Some(local_embedding::embed(content).into()),
+            vector: Some(QuantizedVector::new(&local_embedding::embed(content))),
             ..MemoryEntry::new(id, content)
         }));
     }
