@@ -8,33 +8,64 @@ use unicode_segmentation::UnicodeSegmentation;
 
 use crate::content::folded;
 use crate::stemming::{stem, without_possessive};
-use crate::stop_words::is_stop_word;
+use crate::stop_words::remove_stop_words;
 
-/// Returns the distinct terms of a text, in the order of their first occurrence, without stop words
-/// and without single letters. If a word occurs in several forms, the first one is returned.
+/// Returns the distinct terms of a text, in the order of their first occurrence, without the stop words
+/// of its language and without single letters. If a word occurs in several forms, the first one is
+/// returned.
 pub fn terms(text: &str) -> Vec<String> {
     let folded = folded(text).replace('’', "'");
-    let mut found = DistinctTerms::default();
-    let mut run = String::new();
-    let mut run_end = 0;
-    for (at, word) in folded.unicode_word_indices() {
-        let is_dense = word.chars().next().is_some_and(is_dense);
-        if !run.is_empty() && (!is_dense || at != run_end) {
-            found.add_pairs(&run);
-            run.clear();
-        }
-        if is_dense {
-            run.push_str(word);
-            run_end = at + word.len();
-            continue;
-        }
-        let word = without_possessive(word);
-        if word.chars().nth(1).is_some() {
-            found.add(word);
+    let mut words = words(&folded);
+    remove_stop_words(&mut words);
+    let mut hashes = Vec::with_capacity(words.len());
+    let mut terms = Vec::with_capacity(words.len());
+    for word in words {
+        let hash = term_hash(word);
+        if !hashes.contains(&hash) {
+            hashes.push(hash);
+            terms.push(word.to_owned());
         }
     }
-    found.add_pairs(&run);
-    found.terms
+    terms
+}
+
+/// Returns the words of a folded text; for scripts without spaces each pair of neighboring characters.
+fn words(folded: &str) -> Vec<&str> {
+    let mut words = Vec::new();
+    // Where the characters of a script without spaces begin and end.
+    let mut run = 0..0;
+    for (at, word) in folded.unicode_word_indices() {
+        let is_dense = word.chars().next().is_some_and(is_dense);
+        if is_dense && at == run.end {
+            run.end += word.len();
+            continue;
+        }
+        add_pairs(&mut words, &folded[run]);
+        run = match is_dense {
+            true => at..at + word.len(),
+            false => 0..0,
+        };
+        let word = without_possessive(word);
+        if !is_dense && word.chars().nth(1).is_some() {
+            words.push(word);
+        }
+    }
+    add_pairs(&mut words, &folded[run]);
+    words
+}
+
+/// Adds each pair of neighboring characters; a single character as it is.
+fn add_pairs<'a>(words: &mut Vec<&'a str>, run: &'a str) {
+    // Where each character begins, and the end.
+    let bounds: Vec<usize> = run
+        .char_indices()
+        .map(|it| it.0)
+        .chain([run.len()])
+        .collect();
+    if let [start, end] = bounds[..] {
+        words.push(&run[start..end]);
+    }
+    words.extend(bounds.windows(3).map(|it| &run[it[0]..it[2]]));
 }
 
 /// Returns the hash of a term; all forms of an English word have the same hash. It is not stable
@@ -59,36 +90,6 @@ fn is_dense(c: char) -> bool {
             | Script::Khmer
             | Script::Myanmar
     )
-}
-
-#[derive(Default)]
-struct DistinctTerms {
-    terms: Vec<String>,
-    hashes: Vec<u64>,
-}
-
-impl DistinctTerms {
-    fn add(&mut self, term: &str) {
-        if is_stop_word(term) {
-            return;
-        }
-        let hash = term_hash(term);
-        if !self.hashes.contains(&hash) {
-            self.hashes.push(hash);
-            self.terms.push(term.to_owned());
-        }
-    }
-
-    /// Adds each pair of neighboring characters; a single character as it is.
-    fn add_pairs(&mut self, run: &str) {
-        let chars: Vec<char> = run.chars().collect();
-        if let [single] = chars[..] {
-            self.add(&single.to_string());
-        }
-        for pair in chars.windows(2) {
-            self.add(&pair.iter().collect::<String>());
-        }
-    }
 }
 
 #[cfg(test)]
@@ -126,6 +127,13 @@ mod tests {
             terms("Who’s got the key? Don’t say you’ve lost it"),
             ["key", "lost"]
         );
+    }
+
+    #[test]
+    fn a_stop_word_of_another_language_is_a_term() {
+        assert_eq!(terms("Ann: The war was long."), ["ann", "war", "long"]);
+        assert_eq!(terms("War?"), ["war"]);
+        assert_eq!(terms("Ann: Es war im Garten."), ["ann", "garten"]);
     }
 
     #[test]
