@@ -25,6 +25,26 @@ const TIMEOUT: Duration = Duration::from_millis(250);
 /// How long a prompt waits for its memories if a provider embeds the queries.
 const TIMEOUT_WITH_PROVIDER: Duration = Duration::from_secs(2);
 
+/// A text to search for.
+#[derive(Clone, Debug)]
+pub struct RecallQuery {
+    pub text: String,
+    /// The names of those who wrote it, if it consists of messages; see [`QueryText::authors`].
+    pub authors: String,
+    /// What is embedded: each message with the name of its author, because memories begin with names, too.
+    pub embedded: String,
+}
+
+impl From<String> for RecallQuery {
+    fn from(text: String) -> Self {
+        Self {
+            embedded: text.clone(),
+            authors: String::new(),
+            text,
+        }
+    }
+}
+
 /// What to search for, and for whom.
 #[derive(Clone, Debug)]
 pub struct RecallRequest {
@@ -36,7 +56,7 @@ pub struct RecallRequest {
     /// The conversation of the prompt and the first `seq` of its history.
     pub history: Option<(ConversationId, i64)>,
     /// The texts to search for. A memory is found by the one that fits it best.
-    pub queries: Vec<String>,
+    pub queries: Vec<RecallQuery>,
     /// What to return; `None`: what the settings of the space say.
     pub rules: Option<RecallRules>,
     /// The tokens of the whole prompt.
@@ -114,7 +134,12 @@ async fn search_space(
     request: RecallRequest,
     settings: MemorySettings,
 ) -> Result<RecallResult, MemoryError> {
-    let embedding = indexes.queries.embed(db, &request.space, &request.queries);
+    let texts: Vec<String> = request
+        .queries
+        .iter()
+        .map(|it| it.embedded.clone())
+        .collect();
+    let embedding = indexes.queries.embed(db, &request.space, &texts);
     // A failure of the index does not wait for the provider.
     let (index, embedded) = tokio::try_join!(load_index(db, indexes, &request.space), async {
         Ok(embedding.await)
@@ -169,15 +194,16 @@ fn search_index(
     let vectors: Vec<Vec<f32>> = request
         .queries
         .iter()
-        .map(|it| local_embedding::embed(it))
+        .map(|it| local_embedding::embed(&it.embedded))
         .collect();
     let queries: Vec<QueryText<'_>> = request
         .queries
         .iter()
         .zip(&vectors)
         .enumerate()
-        .map(|(at, (text, vector))| QueryText {
-            text,
+        .map(|(at, (query, vector))| QueryText {
+            text: &query.text,
+            authors: &query.authors,
             vector: Some(vector),
             provider_vector: of_provider.and_then(|it| it.at(at)),
         })

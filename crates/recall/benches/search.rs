@@ -58,11 +58,13 @@ fn measure(index: &MemoryIndex, round: usize, has_provider: bool) -> Duration {
     let queries = [
         QueryText {
             text: &newest,
+            authors: "",
             vector: Some(&vectors[0]),
             provider_vector: provider_vector(0),
         },
         QueryText {
             text: &recent,
+            authors: "",
             vector: Some(&vectors[1]),
             provider_vector: provider_vector(1),
         },

@@ -9,11 +9,17 @@ const MAX_TERMS: usize = 64;
 /// The weight of a term that no memory contains, for example "breed" in "the breed of my dog". It is
 /// only weak evidence that the query is about something else.
 const UNKNOWN_TERM_WEIGHT: f32 = 0.4;
+/// The share of the weight of a term that is only in the name of an author: most messages are not about
+/// the person who writes them, but many memories contain the name.
+const AUTHOR_SHARE: f32 = 0.25;
 
 /// A text to search for, and its vector if it has one.
 #[derive(Clone, Copy, Debug)]
 pub struct QueryText<'a> {
     pub text: &'a str,
+    /// The names of those who wrote the text, if it consists of messages. Their words count less than those
+    /// of the text, and find nothing alone.
+    pub authors: &'a str,
     /// By the local model, of length 1; compared only with vectors of as many dimensions.
     pub vector: Option<&'a [f32]>,
     /// Compared with the memories that have a vector of the same model of a provider; the other memories
@@ -34,7 +40,10 @@ pub type TermSet = u64;
 
 /// A query with its terms.
 pub struct PreparedQuery<'a> {
+    /// Those of the text, and then those that are only in the names of the authors.
     terms: Vec<String>,
+    /// The number of terms of the text.
+    n_in_text: usize,
     vector: Option<QueryVector>,
     provider_vector: Option<ProviderVector<'a>>,
 }
@@ -42,10 +51,17 @@ pub struct PreparedQuery<'a> {
 impl<'a> PreparedQuery<'a> {
     /// Splits the text of a query into terms.
     pub fn new(query: &QueryText<'a>) -> Self {
-        let mut terms = terms(query.text);
-        terms.truncate(MAX_TERMS);
+        let mut all = terms(query.text);
+        let n_in_text = all.len();
+        if n_in_text > 0 {
+            let in_text: Vec<u64> = all.iter().map(|it| term_hash(it)).collect();
+            let of_authors = terms(query.authors).into_iter();
+            all.extend(of_authors.filter(|it| !in_text.contains(&term_hash(it))));
+        }
+        all.truncate(MAX_TERMS);
         Self {
-            terms,
+            terms: all,
+            n_in_text,
             vector: query.vector.map(QueryVector::new),
             provider_vector: query.provider_vector,
         }
@@ -80,14 +96,16 @@ impl<'a> PreparedQuery<'a> {
             bits_of(*set).for_each(|n| n_containing[n] += 1);
         }
         let n_memories = sets.len() as f32;
-        let weight = |n: &u32| match *n {
-            0 => UNKNOWN_TERM_WEIGHT,
-            n => (1.0 + (n_memories - n as f32 + 0.5) / (n as f32 + 0.5)).ln(),
+        let weight = |(at, n): (usize, &u32)| {
+            let weight = match *n {
+                0 => UNKNOWN_TERM_WEIGHT,
+                n => (1.0 + (n_memories - n as f32 + 0.5) / (n as f32 + 0.5)).ln(),
+            };
+            let is_in_text = at < self.n_in_text;
+            weight * if is_in_text { 1.0 } else { AUTHOR_SHARE }
         };
-        n_containing[..self.terms.len()]
-            .iter()
-            .map(weight)
-            .collect()
+        let counts = n_containing[..self.terms.len()].iter();
+        counts.enumerate().map(weight).collect()
     }
 
     /// Returns these terms, in the order of the query.

@@ -53,13 +53,21 @@ fn item() -> impl Strategy<Value = Item> {
     let component = || -1.0f32..1.0;
     let vectors = (
         [component(), component(), component()],
-        prop::option::of([component(), component(), component(), component(), component()]),
+        prop::option::of([
+            component(),
+            component(),
+            component(),
+            component(),
+            component(),
+        ]),
     );
-    (vec(0..WORDS.len(), 0..4), vectors, 0.0f32..1.0).prop_map(|(words, vectors, importance)| Item {
-        words,
-        local: vectors.0,
-        of_provider: vectors.1,
-        importance,
+    (vec(0..WORDS.len(), 0..4), vectors, 0.0f32..1.0).prop_map(|(words, vectors, importance)| {
+        Item {
+            words,
+            local: vectors.0,
+            of_provider: vectors.1,
+            importance,
+        }
     })
 }
 
@@ -115,8 +123,12 @@ fn expected(items: &[Item], queries: &[Item]) -> Vec<i64> {
         // The order of positive floats is that of their bits.
         Reverse((score.to_bits(), it.0))
     });
-    let close = found.into_iter().filter(|it| it.1.max(it.2) >= RULES.threshold);
-    let ids = close.take(RULES.top_k).map(|it| i64::try_from(it.0).unwrap());
+    let close = found
+        .into_iter()
+        .filter(|it| it.1.max(it.2) >= RULES.threshold);
+    let ids = close
+        .take(RULES.top_k)
+        .map(|it| i64::try_from(it.0).unwrap());
     ids.collect()
 }
 
@@ -131,6 +143,7 @@ fn recalled(entries: impl Iterator<Item = MemoryEntry>, queries: &[Item]) -> Vec
     let queries: Vec<QueryText<'_>> = queries
         .map(|((it, text), vector)| QueryText {
             text,
+            authors: "",
             vector: Some(&it.local),
             provider_vector: vector.as_ref().map(|vector| ProviderVector {
                 vector,

@@ -32,6 +32,7 @@ fn with_vector(id: i64, content: &str, vector: [f32; 2]) -> MemoryEntry {
 fn found(index: &MemoryIndex, text: &str, rules: &RecallRules) -> Vec<FoundMemory> {
     let query = QueryText {
         text,
+        authors: "",
         vector: None,
         provider_vector: None,
     };
@@ -52,7 +53,10 @@ fn near(found: &[FoundMemory]) -> Vec<i64> {
 #[track_caller]
 fn assert_close(score: Option<f32>, expected: f32) {
     let score = score.unwrap();
-    assert!((score - expected).abs() < 0.02, "{score} instead of {expected}");
+    assert!(
+        (score - expected).abs() < 0.02,
+        "{score} instead of {expected}"
+    );
 }
 
 #[test]
@@ -104,6 +108,7 @@ fn a_vector_finds_what_shares_no_word_with_the_query() {
     ]);
     let query = QueryText {
         text: "dog",
+        authors: "",
         vector: Some(&[0.8, 0.6]),
         provider_vector: None,
     };
@@ -129,6 +134,7 @@ fn a_cosine_is_mapped_to_the_range_of_its_model() {
     let score = |cosine_range| {
         let query = QueryText {
             text: "dog",
+            authors: "",
             vector: Some(&[0.6, 0.8]),
             provider_vector: None,
         };
@@ -150,6 +156,7 @@ fn vectors_of_another_model_are_not_compared() {
     let index = index([with_vector(1, "hound", [1.0, 0.0])]);
     let query = QueryText {
         text: "dog",
+        authors: "",
         vector: Some(&[1.0, 0.0, 0.0]),
         provider_vector: None,
     };
@@ -176,6 +183,7 @@ fn vectors_of_a_provider_are_compared_where_both_sides_have_one() {
     let score = |id: i64, provider_vector| {
         let query = QueryText {
             text: "dog",
+            authors: "",
             vector: Some(&[1.0, 0.0]),
             provider_vector,
         };
@@ -204,6 +212,7 @@ fn each_memory_is_scored_by_the_query_that_fits_it_best() {
     ]);
     let query = |text| QueryText {
         text,
+        authors: "",
         vector: None,
         provider_vector: None,
     };
@@ -220,6 +229,33 @@ fn each_memory_is_scored_by_the_query_that_fits_it_best() {
 }
 
 #[test]
+fn the_name_of_an_author_counts_less_than_a_word_of_the_text() {
+    let index = index([
+        memory(1, "Lena: I work in the bakery."),
+        memory(2, "Bob: The sea was rough."),
+    ]);
+    let score = |text, authors| {
+        let query = QueryText {
+            text,
+            authors,
+            vector: None,
+            provider_vector: None,
+        };
+        let rules = RecallRules::default();
+        let found = search(&index, &RecallScope::default(), &[query], &rules, &|| false);
+        found.first().map(|it| it.text_score)
+    };
+
+    let as_author = score("It is raining again.", "Lena").unwrap();
+    let in_text = score("Is it raining where Lena is?", "Bob").unwrap();
+    let in_both = score("Does Lena like rain?", "Lena").unwrap();
+
+    assert!(as_author < 0.4 && in_text > 0.4, "{as_author}, {in_text}");
+    assert!(in_both > as_author, "{in_both}");
+    assert_eq!(score("What is it?", "Lena"), None);
+}
+
+#[test]
 fn of_memories_with_the_same_words_the_one_with_the_nearer_vector_is_first() {
     let index = index([
         with_vector(1, "Bob: I run for mayor.", [0.8, 0.6]),
@@ -227,6 +263,7 @@ fn of_memories_with_the_same_words_the_one_with_the_nearer_vector_is_first() {
     ]);
     let query = QueryText {
         text: "Bob",
+        authors: "",
         vector: Some(&[1.0, 0.0]),
         provider_vector: None,
     };
@@ -330,6 +367,7 @@ fn a_search_stops_when_it_should() {
     let n_checks = AtomicUsize::new(0);
     let query = QueryText {
         text: "dog",
+        authors: "",
         vector: None,
         provider_vector: None,
     };

@@ -165,6 +165,7 @@ impl Extraction<'_> {
                 texts.iter().map(|it| local_embedding::embed(it)).collect();
             let queries = texts.iter().zip(&vectors).map(|(text, vector)| QueryText {
                 text,
+                authors: "",
                 vector: Some(vector),
                 // Local vectors are sufficient: these memories only help the model to recognize known facts.
                 provider_vector: None,

@@ -93,7 +93,7 @@ impl MemoryTool {
             member: Some(self.speaker),
             lineage: Some(self.lineage.clone()),
             history: None,
-            queries: vec![query],
+            queries: vec![query.into()],
             rules: Some(RecallRules {
                 top_k: kind.map_or(top_k, |_| MAX_CANDIDATES),
                 threshold: SEARCH_THRESHOLD,

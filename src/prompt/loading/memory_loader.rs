@@ -9,7 +9,7 @@ use crate::conversations::{branching, conversation};
 use crate::db::connect::Db;
 use crate::memories::index_cache::MemoryIndexes;
 use crate::memories::memory_settings::MemberSwitches;
-use crate::memories::prompt_search::RecallRequest;
+use crate::memories::prompt_search::{RecallQuery, RecallRequest};
 use crate::memories::{memory, prompt_search};
 use crate::prompt::context::{PromptContext, RecalledMemories};
 use crate::prompt::memory_block::{MemoryLine, RecordedRecall};
@@ -97,15 +97,24 @@ fn history_start(context: &PromptContext) -> Option<i64> {
 }
 
 /// Returns the newest message, and the newest messages together with the names of their authors.
-fn queries(context: &PromptContext) -> Vec<String> {
-    let newest = context.history.last().map(|it| it.text.clone());
+fn queries(context: &PromptContext) -> Vec<RecallQuery> {
     let first = context.history.len().saturating_sub(RECENT_MESSAGES + 1);
-    let recent: Vec<String> = context.history[first..]
+    let messages = &context.history[first..];
+    let (names, texts): (Vec<&str>, Vec<&str>) = messages
+        .iter()
+        .map(|it| (it.name.as_str(), it.text.as_str()))
+        .unzip();
+    let labelled: Vec<String> = messages
         .iter()
         .map(|it| format!("{}: {}", it.name, it.text))
         .collect();
-    let texts = newest.into_iter().chain([recent.join("\n")]);
-    texts.map(newest_chars).collect()
+    let newest = texts.last().map(|it| newest_chars((*it).to_owned()).into());
+    let recent = RecallQuery {
+        text: newest_chars(texts.join("\n")),
+        authors: names.join("\n"),
+        embedded: newest_chars(labelled.join("\n")),
+    };
+    newest.into_iter().chain([recent]).collect()
 }
 
 /// Returns the end of a text that is too long for a query, because the newest message is at the end.

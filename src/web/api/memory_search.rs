@@ -40,7 +40,7 @@ pub async fn search(
         member: filter.membership.or(filter.viewer),
         lineage: None,
         history: None,
-        queries: vec![text],
+        queries: vec![text.into()],
         // Before the filter is applied.
         rules: Some(RecallRules {
             top_k: usize::MAX,

@@ -54,8 +54,12 @@ struct Question {
     group: &'static str,
     is_held_out: bool,
     right: Vec<MemoryId>,
-    /// The newest message, and the newest messages together with the names of their authors.
+    /// The newest message, and the newest messages together.
     texts: [String; 2],
+    /// The authors of the latter.
+    authors: String,
+    /// The newest messages, each with the name of its author.
+    labelled: String,
 }
 
 impl Question {
@@ -113,20 +117,22 @@ fn print_misses(index: &MemoryIndex, questions: &[Question]) {
     for question in questions.iter().filter(|it| !it.is_held_out) {
         let is_met = question.is_met_by(&recalled(index, question, prompts));
         if is_met == question.right.is_empty() {
-            println!("{}: {}", question.group, question.texts[1]);
+            println!(
+                "{}: {} ({})",
+                question.group, question.texts[1], question.authors
+            );
         }
     }
 }
 
 fn recalled(index: &MemoryIndex, question: &Question, method: &Method) -> Vec<MemoryId> {
-    let vectors = question
-        .texts
-        .each_ref()
-        .map(|it| local_embedding::embed(it));
-    let texts = question.texts.iter().zip(&vectors);
+    let vectors = [&question.texts[0], &question.labelled].map(|it| local_embedding::embed(it));
+    let authors = ["", &question.authors];
+    let texts = question.texts.iter().zip(authors).zip(&vectors);
     let queries: Vec<QueryText<'_>> = texts
-        .map(|(text, vector)| QueryText {
+        .map(|((text, authors), vector)| QueryText {
             text: if method.uses_words { text } else { "" },
+            authors: if method.uses_words { authors } else { "" },
             vector: method.uses_vectors.then_some(vector),
             provider_vector: None,
         })
@@ -170,14 +176,19 @@ fn questions(ids: &HashMap<&str, MemoryId>) -> Vec<Question> {
         let [group, right, messages] = row[..] else {
             panic!("a question has three columns: {row:?}");
         };
-        let messages: Vec<&str> = messages.split(" / ").collect();
-        let newest = messages.last().unwrap().split_once(": ").unwrap().1;
+        let labelled = messages.split(" / ");
+        let (authors, texts): (Vec<&str>, Vec<&str>) = labelled
+            .clone()
+            .map(|it| it.split_once(": ").unwrap())
+            .unzip();
         let right = right.split(',').filter(|it| *it != "-");
         Question {
             group: GROUPS.into_iter().find(|it| *it == group).unwrap(),
             is_held_out: n % 2 == 1,
             right: right.map(|it| ids[it]).collect(),
-            texts: [newest.to_owned(), messages.join("\n")],
+            texts: [texts[texts.len() - 1].to_owned(), texts.join("\n")],
+            authors: authors.join("\n"),
+            labelled: labelled.collect::<Vec<_>>().join("\n"),
         }
     };
     rows(QUESTIONS).enumerate().map(question).collect()
