@@ -155,6 +155,14 @@ pub struct MemoryFilter {
     pub is_pinned: Option<bool>,
 }
 
+impl MemoryFilter {
+    /// Returns whether it selects only some of the memories that the viewer may see.
+    pub fn is_restrictive(&self) -> bool {
+        let ids = self.membership.is_some() || self.about.is_some() || self.conversation.is_some();
+        ids || self.kind.is_some() || self.origin.is_some() || self.is_pinned.is_some()
+    }
+}
+
 /// Selects the memories of a space that are not deleted, and whose conversation is not being deleted.
 pub fn select_for_space(space: SpaceId) -> Select<Entity> {
     let is_of_visible = Condition::any()
@@ -204,12 +212,9 @@ pub async fn list_matching(
     found.all(db).await
 }
 
-/// Selects the memories of a space that all its members may see.
-pub fn select_public(space: SpaceId) -> Select<Entity> {
-    select_matching(space, &MemoryFilter::default())
-}
-
-fn select_matching(space: SpaceId, filter: &MemoryFilter) -> Select<Entity> {
+/// The memories of a space whose existence a member may know: those of everyone, of the characters, and its
+/// own.
+pub fn is_visible_to(space: SpaceId, viewer: Option<MembershipId>) -> Condition {
     let characters = Query::select()
         .column(membership::Column::Id)
         .from(membership::Entity)
@@ -219,13 +224,17 @@ fn select_matching(space: SpaceId, filter: &MemoryFilter) -> Select<Entity> {
     let mut is_visible = Condition::any()
         .add(Column::SpaceMembershipId.is_null())
         .add(Column::SpaceMembershipId.in_subquery(characters));
-    if let Some(it) = filter.viewer {
+    if let Some(it) = viewer {
         is_visible = is_visible.add(Column::SpaceMembershipId.eq(it));
     }
     // Nobody sees a memory with an audience yet.
-    let mut found = select_for_space(space)
-        .filter(Column::AudienceHash.eq(""))
-        .filter(is_visible);
+    Condition::all()
+        .add(Column::AudienceHash.eq(""))
+        .add(is_visible)
+}
+
+fn select_matching(space: SpaceId, filter: &MemoryFilter) -> Select<Entity> {
+    let mut found = select_for_space(space).filter(is_visible_to(space, filter.viewer));
     if let Some(it) = filter.membership {
         found = found.filter(Column::SpaceMembershipId.eq(it));
     }

@@ -161,7 +161,7 @@ async fn delete_without_undo(
         .map(drop)
 }
 
-/// Returns how many memories [`delete`] would delete.
+/// Returns how many memories [`delete`] would delete of whose existence `viewer` may know.
 ///
 /// # Errors
 /// Returns an error when the database fails.
@@ -169,22 +169,12 @@ pub async fn count_in_scope(
     db: &impl ConnectionTrait,
     space: SpaceId,
     scope: DeletionScope,
+    viewer: Option<MembershipId>,
 ) -> Result<u64, DbErr> {
-    let stored = select_in_scope(space, scope).filter(Column::DeletedAt.is_null());
+    let stored = select_in_scope(space, scope)
+        .filter(Column::DeletedAt.is_null())
+        .filter(memory::is_visible_to(space, viewer));
     stored.count(db).await
-}
-
-/// Returns how many of the memories in a scope everyone in the space can see.
-///
-/// # Errors
-/// Returns an error when the database fails.
-pub async fn count_public(
-    db: &impl ConnectionTrait,
-    space: SpaceId,
-    scope: DeletionScope,
-) -> Result<u64, DbErr> {
-    let public = memory::select_public(space).filter(is_in_scope(scope));
-    public.count(db).await
 }
 
 fn select_in_scope(space: SpaceId, scope: DeletionScope) -> Select<Entity> {

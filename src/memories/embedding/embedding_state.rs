@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use base::ids::ProviderId;
+use base::ids::{MembershipId, ProviderId};
 use sea_orm::DbErr;
 
 use crate::db::connect::Db;
@@ -33,7 +33,7 @@ pub struct EmbeddingState {
     pub tasks: TaskCounts,
 }
 
-/// Loads the state of a space.
+/// Loads the state of a space, as a member sees it: without the memories of other people.
 ///
 /// # Errors
 /// Returns an error when the database fails.
@@ -41,11 +41,12 @@ pub async fn load(
     db: &Db,
     models: &ProviderFactory,
     space: &space::Model,
+    viewer: Option<MembershipId>,
 ) -> Result<EmbeddingState, DbErr> {
     let reader = db.reader();
     let tasks = task_queue::count_for_space(reader, space.id).await?;
     let Some(choice) = EmbeddingChoice::load(reader, &space.settings).await? else {
-        let (total, _) = vector_store::count(reader, space.id, None).await?;
+        let (total, _) = vector_store::count(reader, space.id, None, viewer).await?;
         return Ok(EmbeddingState {
             provider: None,
             model: local_embedding::MODEL_NAME.to_owned(),
@@ -63,7 +64,7 @@ pub async fn load(
     };
     let row = row.filter(|it| choice.fits(it));
     let of_model = row.as_ref().map(|it| it.id);
-    let (total, embedded) = vector_store::count(reader, space.id, of_model).await?;
+    let (total, embedded) = vector_store::count(reader, space.id, of_model, viewer).await?;
     let client = choice.known_client(models);
     let open_for = client.and_then(|it| it.breaker_open_for());
     Ok(EmbeddingState {

@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 
 use base::clock::Timestamp;
-use base::ids::{EmbeddingModelId, MemoryId, SpaceId};
+use base::ids::{EmbeddingModelId, MembershipId, MemoryId, SpaceId};
 use recall::quantized_vector::QuantizedVector;
 use sea_orm::ActiveValue::Set;
 use sea_orm::sea_query::{Expr, ExprTrait, OnConflict, Query, SelectStatement};
@@ -89,7 +89,8 @@ fn vectors_of_memory(model: EmbeddingModelId) -> SelectStatement {
         .to_owned()
 }
 
-/// Returns how many memories a space has, and how many of them have a vector of this model.
+/// Returns how many memories a space has of whose existence `viewer` may know, and how many of them have a
+/// vector of this model.
 ///
 /// # Errors
 /// Returns an error when the database fails.
@@ -97,12 +98,14 @@ pub async fn count(
     db: &impl ConnectionTrait,
     space: SpaceId,
     model: Option<EmbeddingModelId>,
+    viewer: Option<MembershipId>,
 ) -> Result<(u64, u64), DbErr> {
-    let total = memory::select_for_space(space).count(db).await?;
+    let visible = memory::select_for_space(space).filter(memory::is_visible_to(space, viewer));
+    let total = visible.clone().count(db).await?;
     let Some(model) = model else {
         return Ok((total, 0));
     };
-    let embedded = memory::select_for_space(space).filter(Expr::exists(vectors_of_memory(model)));
+    let embedded = visible.filter(Expr::exists(vectors_of_memory(model)));
     Ok((total, embedded.count(db).await?))
 }
 

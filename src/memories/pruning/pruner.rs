@@ -4,8 +4,8 @@
 //! **Invariant:** a pinned memory, and one above the importance that is kept, is never selected.
 
 use base::clock::Timestamp;
-use base::ids::SpaceId;
-use sea_orm::sea_query::{Expr, ExprTrait, Func, Query};
+use base::ids::{MembershipId, SpaceId};
+use sea_orm::sea_query::{Expr, ExprTrait, Func, Query, SelectStatement};
 use sea_orm::{
     ColumnTrait, ConnectionTrait, DbErr, EntityTrait, PaginatorTrait, QueryFilter, QueryOrder,
     QuerySelect, QueryTrait, Select,
@@ -48,6 +48,50 @@ pub async fn count(db: &Db, space: SpaceId, rules: PruneRules) -> Result<u64, Db
     .await
 }
 
+/// Returns how many memories [`prune`] would delete of whose existence `viewer` may know.
+///
+/// # Errors
+/// Returns an error when the database fails.
+pub async fn count_visible(
+    db: &Db,
+    space: SpaceId,
+    rules: PruneRules,
+    viewer: Option<MembershipId>,
+) -> Result<u64, DbErr> {
+    db.read(move |tx| Box::pin(async move { count_visible_in(tx, space, rules, viewer).await }))
+        .await
+}
+
+async fn count_visible_in(
+    tx: &impl ConnectionTrait,
+    space: SpaceId,
+    rules: PruneRules,
+    viewer: Option<MembershipId>,
+) -> Result<u64, DbErr> {
+    let n_excess = count_excess(tx, space, rules.keep).await?;
+    let is_chosen = Column::Id.in_subquery(choose(space, rules, n_excess));
+    let visible = Entity::find()
+        .filter(is_chosen)
+        .filter(memory::is_visible_to(space, viewer));
+    visible.count(tx).await
+}
+
+/// Selects the ids of the least valuable memories, at most `n_excess`.
+fn choose(space: SpaceId, rules: PruneRules, n_excess: Option<u64>) -> SelectStatement {
+    let last_recall = Func::coalesce([Expr::col(Column::LastRecalledAt), Expr::value(0)]);
+    let chosen = select(space, rules)
+        .select_only()
+        .column(Column::Id)
+        .order_by_asc(Column::Importance)
+        .order_by_asc(Expr::expr(last_recall))
+        .order_by_asc(Column::CreatedAt)
+        .order_by_asc(Column::Id);
+    match n_excess {
+        Some(n) => chosen.limit(n).into_query(),
+        None => chosen.into_query(),
+    }
+}
+
 /// Deletes the least valuable memories. Restoring a message does not restore them. Returns how many were
 /// deleted.
 ///
@@ -74,21 +118,10 @@ async fn prune_in(
     if n_excess == Some(0) {
         return Ok(0);
     }
-    let last_recall = Func::coalesce([Expr::col(Column::LastRecalledAt), Expr::value(0)]);
-    let mut chosen = select(space, rules)
-        .select_only()
-        .column(Column::Id)
-        .order_by_asc(Column::Importance)
-        .order_by_asc(Expr::expr(last_recall))
-        .order_by_asc(Column::CreatedAt)
-        .order_by_asc(Column::Id);
-    if let Some(n) = n_excess {
-        chosen = chosen.limit(n);
-    }
     let deleted = Entity::update_many()
         .col_expr(Column::DeletedAt, Expr::value(now))
         .col_expr(Column::SpaceVersion, Expr::value(version))
-        .filter(Column::Id.in_subquery(chosen.into_query()))
+        .filter(Column::Id.in_subquery(choose(space, rules, n_excess)))
         .exec(tx)
         .await?
         .rows_affected;

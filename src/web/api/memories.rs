@@ -310,20 +310,21 @@ pub async fn forget(
         DeletionScope::Member(id) if Some(id) == own => {}
         _ => at.require_action(Action::Moderate)?,
     }
-    if body.dry_run == Some(true) {
-        let n = memory_deletion::count_in_scope(app.db.reader(), at.space.id, scope).await?;
-        let deleted = usize::try_from(n).unwrap_or(usize::MAX);
-        return Ok(Json(ForgottenView { deleted }));
-    }
-    let n_public = memory_deletion::count_public(app.db.reader(), at.space.id, scope).await?;
-    let deleted = delete_in_scope(&app, at.space.id, scope).await?;
-    memory_events(&app).memories_forgotten(at.space.id, n_public);
-    if let DeletionScope::Member(id) = scope {
-        let changed = membership::find(app.db.reader(), id).await?;
-        if let Some(changed) = changed {
-            membership_announcements::announce(&app, &changed);
+    // The memories of other people are deleted, too, but their number is not shown.
+    let n = memory_deletion::count_in_scope(app.db.reader(), at.space.id, scope, own).await?;
+    if body.dry_run != Some(true) {
+        let n_public = memory_deletion::count_in_scope(app.db.reader(), at.space.id, scope, None);
+        let n_public = n_public.await?;
+        delete_in_scope(&app, at.space.id, scope).await?;
+        memory_events(&app).memories_forgotten(at.space.id, n_public);
+        if let DeletionScope::Member(id) = scope {
+            let changed = membership::find(app.db.reader(), id).await?;
+            if let Some(changed) = changed {
+                membership_announcements::announce(&app, &changed);
+            }
         }
     }
+    let deleted = usize::try_from(n).unwrap_or(usize::MAX);
     Ok(Json(ForgottenView { deleted }))
 }
 
@@ -331,9 +332,9 @@ fn memory_events(app: &App) -> &MemoryAnnouncer {
     &app.engine.context().memory_events
 }
 
-async fn delete_in_scope(app: &App, space: SpaceId, scope: DeletionScope) -> ApiResult<usize> {
-    let deleted = memory_deletion::delete(&app.db, space, scope, app.clock.now()).await?;
-    Ok(deleted.len())
+async fn delete_in_scope(app: &App, space: SpaceId, scope: DeletionScope) -> ApiResult<()> {
+    memory_deletion::delete(&app.db, space, scope, app.clock.now()).await?;
+    Ok(())
 }
 
 /// Returns which memories the prompt of a run contained and why, and which came close. Those that were

@@ -101,7 +101,8 @@ pub async fn show_state(
     space: Path<SpaceId>,
 ) -> ApiResult<Json<MemoryStateView>> {
     let at = space_access::load_space_access(&app, &caller, space.into_inner()).await?;
-    let state = embedding_state::load(&app.db, &app.models, &at.space).await?;
+    let own = at.membership.as_ref().map(|it| it.id);
+    let state = embedding_state::load(&app.db, &app.models, &at.space, own).await?;
     Ok(Json(to_view(state, app.clock.now())))
 }
 

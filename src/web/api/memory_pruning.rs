@@ -61,15 +61,14 @@ pub async fn prune(
     let body = body.read().await?;
     let now = app.clock.now();
     let rules = parse_rules(&body, now)?;
-    let n = match body.dry_run.unwrap_or(true) {
-        true => pruner::count(&app.db, at.space.id, rules).await?,
-        false => {
-            let n = pruner::prune(&app.db, at.space.id, rules, now).await?;
-            let events = &app.engine.context().memory_events;
-            events.memories_changed(at.space.id, at.space.memory_version + 1);
-            n
-        }
-    };
+    let own = at.membership.as_ref().map(|it| it.id);
+    // The memories of other people are pruned, too, but their number is not shown.
+    let n = pruner::count_visible(&app.db, at.space.id, rules, own).await?;
+    if !body.dry_run.unwrap_or(true) {
+        pruner::prune(&app.db, at.space.id, rules, now).await?;
+        let events = &app.engine.context().memory_events;
+        events.memories_changed(at.space.id, at.space.memory_version + 1);
+    }
     let deleted = usize::try_from(n).unwrap_or(usize::MAX);
     Ok(Json(ForgottenView { deleted }))
 }

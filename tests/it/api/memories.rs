@@ -129,4 +129,44 @@ on_both! {
         assert_eq!(it.contents("").await.len(), 1);
         it.app.close().await;
     }
+
+    async fn a_filter_is_applied_before_the_best_matches_are_chosen(backend) {
+        let it = MemoryFixture::open(backend).await;
+        // More than a search ranks.
+        for n in 0..90 {
+            it.remember(&format!("Lighthouse {n}.")).await;
+        }
+        let weak = "Among many other things, somebody once spoke of a lighthouse that nobody had seen.";
+        let body = json!({"content": weak, "kind": "relation"});
+        expect(201, it.owner.post(&it.path, body).await);
+
+        let found = it.contents("?q=lighthouse&kind=relation").await;
+
+        assert_eq!(found, [weak]);
+        it.app.close().await;
+    }
+
+    async fn the_number_of_memories_of_other_people_is_not_shown(backend) {
+        let it = MemoryFixture::open(backend).await;
+        let bob = it.app.register("bob").await;
+        let membership = it.owner.add_member(id(&it.space), &bob, "member").await;
+        it.remember("It rained.").await;
+        let own = json!({"content": "I fear the sea.", "kind": "event", "membership_id": membership["id"]});
+        expect(201, bob.post(&it.path, own).await);
+        let post = async |path: &str, body: Value| {
+            expect(200, it.owner.post(&format!("{}/{path}", it.path), body).await)["deleted"].clone()
+        };
+        let total = async |person: &HttpClient| {
+            let state = expect(200, person.get(&format!("{}/state", it.path)).await);
+            state["embedding"]["total"].clone()
+        };
+
+        assert_eq!((total(&it.owner).await, total(&bob).await), (json!(1), json!(2)));
+        assert_eq!(post("prune", json!({"keep": 0})).await, json!(1));
+        assert_eq!(post("forget", json!({"all": true, "dry_run": true})).await, json!(1));
+        assert_eq!(post("forget", json!({"all": true})).await, json!(1));
+
+        assert_eq!(total(&bob).await, json!(0));
+        it.app.close().await;
+    }
 }
