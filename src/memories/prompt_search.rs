@@ -1,12 +1,12 @@
 //! Finds the memories for a prompt, within a time limit. A failure leaves the memories out and
 //! never fails the prompt; if only the provider's model fails, they are found by words and local vectors.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use base::ids::{ConversationId, MembershipId};
+use base::ids::{ConversationId, MembershipId, MemoryId};
 use recall::entry::RecallScope;
 use recall::query::QueryText;
 use recall::search::{FoundMemory, RecallRules, search};
@@ -55,6 +55,8 @@ pub struct RecallRequest {
     pub lineage: Option<BTreeMap<ConversationId, i64>>,
     /// The conversation of the prompt and the first `seq` of its history.
     pub history: Option<(ConversationId, i64)>,
+    /// Only these memories; see [`RecallScope::chosen`].
+    pub chosen: Option<HashSet<MemoryId>>,
     /// The texts to search for. A memory is found by the one that fits it best.
     pub queries: Vec<RecallQuery>,
     /// What to return; `None`: what the settings of the space say.
@@ -188,6 +190,7 @@ fn search_index(
         member: request.member,
         lineage: request.lineage.clone(),
         history: request.history,
+        chosen: request.chosen.clone(),
     };
     // The index may be newer than the row of the space that the request has.
     let of_provider = of_provider.filter(|it| Some(it.model) == index.provider_model);

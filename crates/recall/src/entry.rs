@@ -1,6 +1,6 @@
 //! A memory as a search sees it, and the scope of a search: which memories it may read.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 
 use base::ids::{ConversationId, MembershipId, MemoryId};
 
@@ -85,6 +85,8 @@ pub struct RecallScope {
     /// The conversation of the prompt and the first `seq` of its history; what was made only from
     /// messages of the history is left out.
     pub history: Option<(ConversationId, i64)>,
+    /// Only these memories, whoever owns them: those that a person has chosen among what it may see.
+    pub chosen: Option<HashSet<MemoryId>>,
 }
 
 impl RecallScope {
@@ -94,6 +96,9 @@ impl RecallScope {
     }
 
     fn may_know(&self, memory: &MemoryEntry) -> bool {
+        if let Some(chosen) = &self.chosen {
+            return chosen.contains(&memory.id);
+        }
         let is_own = |owner| Some(owner) == self.member;
         let is_member =
             |audience: &[MembershipId]| self.member.is_some_and(|it| audience.contains(&it));
@@ -179,6 +184,21 @@ mod tests {
         assert!(scope(ANN).contains(&private));
         assert!(!scope(BOB).contains(&private));
         assert!(!RecallScope::default().contains(&private));
+    }
+
+    #[test]
+    fn a_choice_decides_instead_of_the_owner() {
+        let own = MemoryEntry {
+            owner: Some(ANN),
+            ..memory()
+        };
+        let choice = |id| RecallScope {
+            chosen: Some([MemoryId(id)].into()),
+            ..RecallScope::default()
+        };
+
+        assert!(choice(1).contains(&own));
+        assert!(!choice(2).contains(&memory()));
     }
 
     #[test]

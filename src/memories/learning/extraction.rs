@@ -152,6 +152,7 @@ impl Extraction<'_> {
             member: None,
             lineage: Some(lineage.clone()),
             history: None,
+            chosen: None,
         };
         let rules = RecallRules {
             top_k: MAX_EXISTING,

@@ -93,6 +93,7 @@ impl MemoryTool {
             member: Some(self.speaker),
             lineage: Some(self.lineage.clone()),
             history: None,
+            chosen: None,
             queries: vec![query.into()],
             rules: Some(RecallRules {
                 top_k: kind.map_or(top_k, |_| MAX_CANDIDATES),

@@ -66,6 +66,7 @@ async fn try_load(
         history: conversation
             .zip(history_start(context))
             .map(|(row, it)| (row.id, it)),
+        chosen: None,
         queries: queries(context),
         rules: None,
         prompt_tokens: limits.context_tokens - limits.response_tokens,

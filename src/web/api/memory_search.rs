@@ -35,13 +35,23 @@ pub async fn search(
         let message = format!("Must have at most {MAX_SEARCH_CHARS} characters.");
         return Err(ApiError::invalid_value("q", message));
     }
-    let space = at.space.id;
+    let (space, db) = (at.space.id, app.db.reader());
+    // Chosen before the search, which returns only the best.
+    let chosen = match filter.is_restrictive() {
+        true => Some(
+            memory::list_ids(db, space, filter)
+                .await?
+                .into_iter()
+                .collect(),
+        ),
+        false => None,
+    };
     let request = RecallRequest {
-        member: filter.membership.or(filter.viewer),
+        member: filter.viewer,
         lineage: None,
         history: None,
+        chosen,
         queries: vec![text.into()],
-        // Before the filter is applied.
         rules: Some(RecallRules {
             top_k: usize::MAX,
             threshold: SEARCH_THRESHOLD,
@@ -58,7 +68,7 @@ pub async fn search(
         return Err(ApiError::new(503, "unavailable", message));
     }
     let ids = result.found.iter().map(|it| it.memory.id);
-    let rows = memory::list_matching(app.db.reader(), space, filter, ids).await?;
+    let rows = memory::list_matching(db, space, filter, ids).await?;
     let mut rows: HashMap<MemoryId, memory::Model> =
         rows.into_iter().map(|it| (it.id, it)).collect();
     // Pinned memories are recalled for every prompt, but not found by every search.

@@ -163,6 +163,7 @@ async fn try_recall(
         member: own,
         lineage: Some(branching::load_lineage(db, &at.conversation).await?),
         history: None,
+        chosen: None,
         queries: vec![memory_loader::newest_chars(text).into()],
         rules: Some(RecallRules {
             top_k: search.top_k,
