@@ -32,6 +32,7 @@ use crate::db::sqlite::ownership::Ownership;
 use crate::db::sqlite::{file_lock, file_permissions, ownership};
 use crate::memories::embedding::embedding_job::EmbeddingJob;
 use crate::memories::embedding::memory_embedding::MemoryEmbedder;
+use crate::memories::embedding::refused_texts::RefusedTexts;
 use crate::memories::learning::learning_job::LearningJob;
 use crate::memories::learning::message_learning::LearningServices;
 use crate::memories::metrics::embedding_metrics::EmbeddingMetrics;
@@ -180,6 +181,7 @@ impl App {
                 models: models.clone(),
                 shutdown: shutdown.clone(),
                 events: engine.context().memory_events.clone(),
+                refused: RefusedTexts::default(),
             },
             engine.context().node.clone(),
             (config.run_heartbeat, config.run_stale_after),

@@ -30,7 +30,7 @@ pub struct EmbeddedBatch {
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct RefusedMemory {
     memory: MemoryId,
-    content_hash: String,
+    pub content_hash: String,
 }
 
 impl RefusedMemory {

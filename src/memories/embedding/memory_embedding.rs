@@ -11,6 +11,7 @@ use sea_orm::DbErr;
 use crate::db::connect::Db;
 use crate::memories::embedding::embedded_batch::{EmbeddedBatch, RefusedMemory};
 use crate::memories::embedding::model_choice::EmbeddingChoice;
+use crate::memories::embedding::refused_texts::RefusedTexts;
 use crate::memories::embedding::task_error::EmbeddingTaskError;
 use crate::memories::embedding::task_finish::FinishCondition;
 use crate::memories::embedding::vector_store::UnembeddedMemory;
@@ -45,6 +46,7 @@ pub struct MemoryEmbedder {
     pub shutdown: Shutdown,
     /// Announces the state of the work.
     pub events: MemoryAnnouncer,
+    pub refused: RefusedTexts,
 }
 
 /// How far one attempt has come.
@@ -55,7 +57,7 @@ struct Progress {
     /// Whether something was sent since the newest memory.
     has_sent: bool,
     n_stored: usize,
-    /// What the provider refused. It is not sent again in this attempt.
+    /// What the provider refused, now or earlier. It is not sent again.
     refused: HashSet<RefusedMemory>,
 }
 
@@ -95,6 +97,7 @@ impl MemoryEmbedder {
                 return self.delete_and_finish(task, condition).await;
             };
             progress.before = Some(last.id);
+            progress.refused.extend(self.refused.find(&choice, &listed));
             let missing = progress.without_refused(listed);
             if missing.is_empty() {
                 continue;
@@ -102,6 +105,7 @@ impl MemoryEmbedder {
             let Some(batch) = self.embed(&choice, missing).await? else {
                 return Ok(TaskEnd::Continues);
             };
+            self.refused.add(&choice, &batch.refused);
             progress.note(&batch);
             if batch.vectors.is_empty() {
                 continue;

@@ -16,6 +16,7 @@ pub mod embedding_state;
 pub mod memory_embedding;
 pub mod model_choice;
 pub mod query_embedding;
+pub mod refused_texts;
 pub mod task_error;
 pub mod task_finish;
 pub mod vector_store;

@@ -159,6 +159,21 @@ on_both! {
         it.app.close().await;
     }
 
+    async fn a_refused_memory_is_not_sent_again_with_the_next_task(backend) {
+        let it = EmbeddingFixture::open(backend).await;
+        it.server.answer(EmbeddingAnswer::RefuseLonger(HOUND.len()));
+        it.remember(&"and so on ".repeat(10)).await;
+        it.embed_all().await;
+        let n_before = it.server.n_requests();
+
+        it.remember(HOUND).await;
+        it.embed_all().await;
+
+        assert_eq!(it.server.n_requests(), n_before + 1);
+        assert_eq!(it.server.texts(n_before), [HOUND]);
+        it.app.close().await;
+    }
+
     async fn a_space_without_a_choice_uses_the_model_of_the_default_provider(backend) {
         let it = EmbeddingFixture::open(backend).await;
         it.change_settings(json!({})).await;

@@ -8,6 +8,7 @@ use serde_json::json;
 use troupe::db::backend::StaleAfter;
 use troupe::memories::embedding::embedding_job::EmbeddingJob;
 use troupe::memories::embedding::memory_embedding::MemoryEmbedder;
+use troupe::memories::embedding::refused_texts::RefusedTexts;
 use troupe::memories::memory::{MemoryKind, MemoryOrigin};
 use troupe::memories::memory_store;
 use troupe::memories::memory_store::NewMemory;
@@ -72,6 +73,7 @@ impl EngineTest {
             models: context.models.clone(),
             shutdown: context.shutdown.clone(),
             events: context.memory_events.clone(),
+            refused: RefusedTexts::default(),
         };
         EmbeddingJob::new(
             embedder,
