@@ -28,6 +28,7 @@ pub enum DeletionScope {
     Memory(MemoryId),
     /// Those about a member, its own, and those that were made from its messages.
     Member(MembershipId),
+    /// Those that were made only in this conversation.
     Conversation(ConversationId),
     All,
 }
@@ -65,8 +66,13 @@ async fn delete_in(
         DeletionScope::Memory(_) => {}
     }
     let version = space::next_memory_version(tx, space).await?;
-    if let DeletionScope::Member(id) = scope {
-        membership_update::disable_learning(tx, id).await?;
+    match scope {
+        DeletionScope::Member(id) => membership_update::disable_learning(tx, id).await?,
+        DeletionScope::Conversation(id) => {
+            memory_source::move_outside(tx, id, None, version).await?;
+            memory_source::delete_of_conversation(tx, id, None).await?;
+        }
+        DeletionScope::Memory(_) | DeletionScope::All => {}
     }
     let found = select_in_scope(space, scope).all(tx).await?;
     let ids: Vec<MemoryId> = found.into_iter().map(|it| it.id).collect();
@@ -82,6 +88,35 @@ async fn delete_in(
         }
     }
     Ok(ids)
+}
+
+/// Keeps the memories of a conversation that will be deleted, if the same was said in another one.
+///
+/// # Errors
+/// Returns an error when the database fails.
+pub async fn leave_conversation(
+    db: &Db,
+    space: SpaceId,
+    conversation: ConversationId,
+) -> Result<(), DbErr> {
+    let made_outside = Column::Id.in_subquery(memory_source::made_outside(conversation));
+    if Entity::find()
+        .filter(made_outside)
+        .one(db.reader())
+        .await?
+        .is_none()
+    {
+        return Ok(());
+    }
+    db.write(move |tx| {
+        Box::pin(async move {
+            let version = space::next_memory_version(tx, space).await?;
+            memory_source::move_outside(tx, conversation, None, version)
+                .await
+                .map(drop)
+        })
+    })
+    .await
 }
 
 /// Deletes the tasks and summaries of a space, or of one of its conversations. What was said so far is no
@@ -195,7 +230,9 @@ fn is_in_scope(scope: DeletionScope) -> Condition {
             let is_said = Column::Id.in_subquery(made_from_messages_of(id));
             condition.add(Column::AboutMembershipId.eq(id).or(is_own).or(is_said))
         }
-        DeletionScope::Conversation(id) => condition.add(Column::ConversationId.eq(id)),
+        DeletionScope::Conversation(id) => condition
+            .add(Column::ConversationId.eq(id))
+            .add(Column::Id.not_in_subquery(memory_source::made_outside(id))),
         DeletionScope::All => condition,
     }
 }

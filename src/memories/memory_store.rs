@@ -6,7 +6,7 @@
 //! change one transaction after the other, and an index that has loaded one version finds all later
 //! changes.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use base::clock::Timestamp;
 use base::ids::{ConversationId, MembershipId, MemoryId, MessageId, SpaceId, UserId};
@@ -58,9 +58,7 @@ pub struct NewSource {
 #[derive(Clone, Debug)]
 pub struct PreparedMemory {
     new: NewMemory,
-    content_hash: String,
-    tokens: i64,
-    vector: Vec<u8>,
+    values: ContentValues,
     /// `None`: the time at which it is stored.
     created_at: Option<Timestamp>,
 }
@@ -69,9 +67,7 @@ impl PreparedMemory {
     /// Computes hash, tokens and embedding.
     pub fn new(new: NewMemory) -> Self {
         Self {
-            content_hash: content::content_hash(&new.content),
-            tokens: line_tokens(&new.content),
-            vector: memory_vector::to_bytes(&local_embedding::embed(&new.content)),
+            values: ContentValues::new(&new.content),
             created_at: None,
             new,
         }
@@ -79,7 +75,7 @@ impl PreparedMemory {
 
     /// Returns the hash of its content.
     pub fn content_hash(&self) -> &str {
-        &self.content_hash
+        &self.values.content_hash
     }
 
     /// Returns the memory with the messages from which it is made.
@@ -95,12 +91,26 @@ impl PreparedMemory {
 
     /// Returns the hash and owner by which [`insert`] recognizes an existing memory.
     pub fn key(&self) -> (String, Option<MembershipId>) {
-        (self.content_hash.clone(), self.new.owner)
+        (self.values.content_hash.clone(), self.new.owner)
     }
 }
 
-fn line_tokens(content: &str) -> i64 {
-    tokens::count(content) + LINE_TOKENS
+/// What is computed from the content of a memory, before the transaction.
+#[derive(Clone, Debug)]
+struct ContentValues {
+    content_hash: String,
+    tokens: i64,
+    vector: Vec<u8>,
+}
+
+impl ContentValues {
+    fn new(content: &str) -> Self {
+        Self {
+            content_hash: content::content_hash(content),
+            tokens: tokens::count(content) + LINE_TOKENS,
+            vector: memory_vector::to_bytes(&local_embedding::embed(content)),
+        }
+    }
 }
 
 /// Stores one memory. Returns `None` if it already exists.
@@ -120,7 +130,8 @@ pub async fn insert_one(
     Ok(stored.into_iter().next())
 }
 
-/// Stores the memories that do not exist yet, and returns them.
+/// Stores the memories that do not exist yet, and returns them. One that exists gets the messages of
+/// another conversation as further sources.
 ///
 /// # Errors
 /// Returns an error when the database fails or the space does not exist.
@@ -135,20 +146,21 @@ pub async fn insert(
     }
     let locked = space::begin_memory_change(tx, space).await?;
     let version = locked.memory_version;
-    let mut known = list_known(tx, space, &memories).await?;
+    let known = list_known(tx, space, &memories).await?;
+    let mut new_keys = HashSet::new();
     let model = embedding_model::find_or_insert(tx, LOCAL_MODEL).await?;
     let mut stored = Vec::new();
     for it in memories {
-        if !known.insert(it.key()) {
+        if let Some(row) = known.get(&it.key()) {
+            if let Some(it) = it.new.source {
+                memory_source::add(tx, row, (it.conversation, it.messages), version).await?;
+            }
             continue;
         }
-        let PreparedMemory {
-            new,
-            content_hash,
-            tokens,
-            vector,
-            created_at,
-        } = it;
+        if !new_keys.insert(it.key()) {
+            continue;
+        }
+        let (new, values) = (it.new, it.values);
         let (source, messages) = match new.source {
             Some(it) => (Some((it.conversation, it.from_seq, it.to_seq)), it.messages),
             None => (None, Vec::new()),
@@ -165,25 +177,25 @@ pub async fn insert(
             origin: new.origin,
             content: new.content,
             importance: new.importance,
-            content_hash,
+            content_hash: values.content_hash,
             audience_hash: String::new(),
             is_pinned: new.is_pinned,
-            token_count: tokens,
+            token_count: values.tokens,
             recall_count: 0,
             last_recalled_at: None,
             created_by: new.created_by,
             edited_by: None,
             version: 1,
             space_version: version,
-            created_at: created_at.unwrap_or(now),
+            created_at: it.created_at.unwrap_or(now),
             updated_at: now,
             deleted_at: None,
         };
         let mut row = row.into_active_model().reset_all();
         row.id = NotSet;
         let row = row.insert(tx).await?;
-        insert_vector(tx, &model, row.id, vector, now).await?;
-        insert_sources(tx, row.id, messages).await?;
+        insert_vector(tx, &model, row.id, values.vector, now).await?;
+        memory_source::insert(tx, row.id, messages).await?;
         stored.push(row);
     }
     if !stored.is_empty() {
@@ -192,22 +204,20 @@ pub async fn insert(
     Ok(stored)
 }
 
-/// Returns hash and owner of those of these memories that exist.
+/// Returns those of these memories that exist, by hash and owner.
 async fn list_known(
     tx: &impl ConnectionTrait,
     space: SpaceId,
     memories: &[PreparedMemory],
-) -> Result<HashSet<(String, Option<MembershipId>)>, DbErr> {
-    let hashes = memories.iter().map(|it| it.content_hash.clone());
+) -> Result<HashMap<(String, Option<MembershipId>), Model>, DbErr> {
+    let hashes = memories.iter().map(PreparedMemory::content_hash);
     let known = memory::select_for_space(space)
         .filter(Column::ContentHash.is_in(hashes))
         .filter(Column::AudienceHash.eq(""))
         .all(tx)
         .await?;
-    let known = known.into_iter();
-    Ok(known
-        .map(|it| (it.content_hash, it.space_membership_id))
-        .collect())
+    let key = |it: &Model| (it.content_hash.clone(), it.space_membership_id);
+    Ok(known.into_iter().map(|it| (key(&it), it)).collect())
 }
 
 /// Returns the memory of this owner with this content, if it exists.
@@ -257,24 +267,6 @@ async fn insert_vector(
     insert.exec_without_returning(tx).await.map(drop)
 }
 
-async fn insert_sources(
-    tx: &impl ConnectionTrait,
-    memory: MemoryId,
-    messages: Vec<MessageId>,
-) -> Result<(), DbErr> {
-    if messages.is_empty() {
-        return Ok(());
-    }
-    let rows = messages
-        .into_iter()
-        .map(|message| memory_source::ActiveModel {
-            memory_id: Set(memory),
-            message_id: Set(message),
-        });
-    let insert = memory_source::Entity::insert_many(rows);
-    insert.exec_without_returning(tx).await.map(drop)
-}
-
 /// What a person changes in a memory; `None` keeps the value.
 #[derive(Clone, Debug, Default)]
 pub struct MemoryEdit {
@@ -309,15 +301,17 @@ pub async fn update(
     by: (UserId, i64),
     now: Timestamp,
 ) -> Result<Option<MemoryUpdate>, DbErr> {
-    db.write(move |tx| Box::pin(async move { update_in(tx, space, id, change, by, now).await }))
-        .await
+    let values = change.content.as_deref().map(ContentValues::new);
+    db.write(move |tx| {
+        Box::pin(async move { update_in(tx, (space, id), (change, values), by, now).await })
+    })
+    .await
 }
 
 async fn update_in(
     tx: &impl ConnectionTrait,
-    space: SpaceId,
-    id: MemoryId,
-    change: MemoryEdit,
+    (space, id): (SpaceId, MemoryId),
+    (change, values): (MemoryEdit, Option<ContentValues>),
     (by, expected_version): (UserId, i64),
     now: Timestamp,
 ) -> Result<Option<MemoryUpdate>, DbErr> {
@@ -328,16 +322,17 @@ async fn update_in(
     if row.version != expected_version {
         return Ok(Some(MemoryUpdate::Stale(row)));
     }
-    if let Some(content) = change.content.filter(|it| *it != row.content) {
+    let content = change.content.filter(|it| *it != row.content);
+    if let Some((content, values)) = content.zip(values) {
         let owner = row.space_membership_id;
         let same = find_by_content(tx, space, owner, &content).await?;
         if same.is_some_and(|it| it.id != id) {
             return Ok(Some(MemoryUpdate::Duplicate));
         }
-        row.content_hash = content::content_hash(&content);
-        row.token_count = line_tokens(&content);
+        row.content_hash = values.content_hash;
+        row.token_count = values.tokens;
         row.edited_by = Some(by);
-        replace_vectors(tx, id, &content, now).await?;
+        replace_vectors(tx, id, values.vector, now).await?;
         embedding_task::request(tx, &locked, now).await?;
         row.content = content;
     }
@@ -356,7 +351,7 @@ async fn update_in(
 async fn replace_vectors(
     tx: &impl ConnectionTrait,
     id: MemoryId,
-    content: &str,
+    vector: Vec<u8>,
     now: Timestamp,
 ) -> Result<(), DbErr> {
     let of_memory = memory_vector::Column::MemoryId.eq(id);
@@ -364,7 +359,6 @@ async fn replace_vectors(
         .filter(of_memory)
         .exec(tx)
         .await?;
-    let vector = memory_vector::to_bytes(&local_embedding::embed(content));
     let model = embedding_model::find_or_insert(tx, LOCAL_MODEL).await?;
     insert_vector(tx, &model, id, vector, now).await
 }

@@ -36,30 +36,35 @@ pub struct MemoryEffect {
     pub version: Option<i64>,
 }
 
-/// Applies the change of a message to the memories that were made from it.
+/// Applies the change of a message to the memories that were made from it. One that was also made in
+/// another conversation remains there.
 ///
 /// # Errors
 /// Returns an error when the database fails.
 pub async fn apply(
     tx: &impl ConnectionTrait,
     space: SpaceId,
-    message: MessageId,
+    message: &message::Model,
     change: MessageChange,
     now: Timestamp,
 ) -> Result<MemoryEffect, DbErr> {
-    let made = Entity::find()
+    let mut made = Entity::find()
         .filter(Column::SpaceId.eq(space))
-        .filter(Column::Id.in_subquery(memory_source::made_from(message)))
+        .filter(Column::Id.in_subquery(memory_source::made_from(message.id)))
         .all(tx)
         .await?;
     if made.is_empty() {
         return Ok(MemoryEffect::default());
     }
-    let shared = list_shared(tx, message).await?;
+    let shared = list_shared(tx, message.id).await?;
     let is_shared = |it: &Model| shared.contains(&it.id);
     let is_stored = |it: &Model| it.deleted_at.is_none();
     let locked = space::begin_memory_change(tx, space).await?;
     let version = locked.memory_version;
+    if change != MessageChange::Restored {
+        let left = leave_to_others(tx, &made, message, version).await?;
+        made.retain(|it| !left.contains(&it.id));
+    }
     match change {
         MessageChange::Hidden => {
             // A memory that people keep stays if it has another source.
@@ -94,6 +99,27 @@ pub async fn apply(
         relearned: seqs_of(remade),
         version: Some(version),
     })
+}
+
+/// Removes the messages of this conversation from the sources of the memories that were also made in another
+/// one, which keeps them. Returns these memories.
+async fn leave_to_others(
+    tx: &impl ConnectionTrait,
+    made: &[Model],
+    message: &message::Model,
+    version: i64,
+) -> Result<HashSet<MemoryId>, DbErr> {
+    let conversation = message.conversation_id;
+    let mut left = memory_source::move_outside(tx, conversation, Some(message.id), version).await?;
+    let of_others = made
+        .iter()
+        .filter(|it| it.conversation_id != Some(conversation));
+    left.extend(of_others.map(|it| it.id));
+    if !left.is_empty() {
+        let ids = left.iter().copied().collect();
+        memory_source::delete_of_conversation(tx, conversation, Some(ids)).await?;
+    }
+    Ok(left)
 }
 
 /// Returns the memories of this message that also have another source.

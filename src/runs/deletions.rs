@@ -6,6 +6,7 @@ use sea_orm::{DbErr, EntityTrait};
 use crate::conversations::conversation;
 use crate::conversations::jobs::job::{JobCursor, NewJob, StoredJobKind};
 use crate::conversations::jobs::{deletion, job};
+use crate::memories::memory_deletion;
 use crate::runs::background_jobs;
 use crate::runs::background_jobs::JobTask;
 use crate::runs::engine::RunEngine;
@@ -49,6 +50,8 @@ impl RunEngine {
         let Some(row) = conversation::Entity::find_by_id(id).one(db).await? else {
             return Ok(None);
         };
+        // Before the deletion, because the memories of the conversation are deleted with its row.
+        memory_deletion::leave_conversation(&self.context.db, row.space_id, id).await?;
         if row.last_seq <= MAX_SHORT_MESSAGES && row.text_bytes <= MAX_SHORT_BYTES {
             let copilots = conversation::delete(&self.context.db, id).await?;
             return Ok(copilots.map(|copilots| Deletion {

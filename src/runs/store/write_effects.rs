@@ -151,7 +151,7 @@ impl PlanWriter<'_> {
             written.outdated_summaries =
                 union(written.outdated_summaries, Some((row.seq, row.seq)));
         }
-        let effect = message_changes::apply(tx, schedule.space.id, row.id, change, now).await?;
+        let effect = message_changes::apply(tx, schedule.space.id, row, change, now).await?;
         written.memory_version = written.memory_version.or(effect.version);
         Ok(effect.relearned)
     }

@@ -35,6 +35,7 @@ pub mod races;
 pub mod reaper;
 pub mod reasoning;
 pub mod regenerate;
+pub mod repeated_memories;
 pub mod rounds;
 pub mod settings_changes;
 pub mod shutdown;
