@@ -16,7 +16,7 @@ use crate::db::connect::Db;
 use crate::memories::memory::{Column, Entity};
 use crate::memories::summaries::summary_deletion;
 use crate::memories::tasks::task_deletion;
-use crate::memories::{memory, memory_source};
+use crate::memories::{memory, memory_source, other_sources};
 use crate::spaces::{membership_update, space};
 
 /// The maximum number of ids in one statement.
@@ -69,8 +69,8 @@ async fn delete_in(
     match scope {
         DeletionScope::Member(id) => membership_update::disable_learning(tx, id).await?,
         DeletionScope::Conversation(id) => {
-            memory_source::move_outside(tx, id, None, version).await?;
-            memory_source::delete_of_conversation(tx, id, None).await?;
+            other_sources::move_outside(tx, id, None, version).await?;
+            other_sources::delete_of_conversation(tx, id, None).await?;
         }
         DeletionScope::Memory(_) | DeletionScope::All => {}
     }
@@ -99,7 +99,7 @@ pub async fn leave_conversation(
     space: SpaceId,
     conversation: ConversationId,
 ) -> Result<(), DbErr> {
-    let made_outside = Column::Id.in_subquery(memory_source::made_outside(conversation));
+    let made_outside = Column::Id.in_subquery(other_sources::made_outside(conversation));
     if Entity::find()
         .filter(made_outside)
         .one(db.reader())
@@ -111,7 +111,7 @@ pub async fn leave_conversation(
     db.write(move |tx| {
         Box::pin(async move {
             let version = space::next_memory_version(tx, space).await?;
-            memory_source::move_outside(tx, conversation, None, version)
+            other_sources::move_outside(tx, conversation, None, version)
                 .await
                 .map(drop)
         })
@@ -232,7 +232,7 @@ fn is_in_scope(scope: DeletionScope) -> Condition {
         }
         DeletionScope::Conversation(id) => condition
             .add(Column::ConversationId.eq(id))
-            .add(Column::Id.not_in_subquery(memory_source::made_outside(id))),
+            .add(Column::Id.not_in_subquery(other_sources::made_outside(id))),
         DeletionScope::All => condition,
     }
 }

@@ -23,7 +23,7 @@ use crate::db::connect::Db;
 use crate::memories::embedding_model::NewModel;
 use crate::memories::memory::{Column, Entity, MemoryKind, MemoryOrigin, Model};
 use crate::memories::tasks::embedding_task;
-use crate::memories::{embedding_model, memory, memory_source, memory_vector};
+use crate::memories::{embedding_model, memory, memory_source, memory_vector, other_sources};
 use crate::spaces::space;
 
 /// The tokens of a line in a prompt in addition to its content: its kind and age.
@@ -153,7 +153,7 @@ pub async fn insert(
     for it in memories {
         if let Some(row) = known.get(&it.key()) {
             if let Some(it) = it.new.source {
-                memory_source::add(tx, row, (it.conversation, it.messages), version).await?;
+                other_sources::add(tx, row, (it.conversation, it.messages), version).await?;
             }
             continue;
         }

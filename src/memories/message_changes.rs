@@ -11,7 +11,7 @@ use sea_orm::{ColumnTrait, ConnectionTrait, DbErr, EntityTrait, QueryFilter, Que
 use crate::conversations::message;
 use crate::memories::memory::{Column, Entity, Model};
 use crate::memories::tasks::embedding_task;
-use crate::memories::{memory_deletion, memory_source, memory_store};
+use crate::memories::{memory_deletion, memory_source, memory_store, other_sources};
 use crate::spaces::space;
 
 /// What happened to a message.
@@ -110,14 +110,14 @@ async fn leave_to_others(
     version: i64,
 ) -> Result<HashSet<MemoryId>, DbErr> {
     let conversation = message.conversation_id;
-    let mut left = memory_source::move_outside(tx, conversation, Some(message.id), version).await?;
+    let mut left = other_sources::move_outside(tx, conversation, Some(message.id), version).await?;
     let of_others = made
         .iter()
         .filter(|it| it.conversation_id != Some(conversation));
     left.extend(of_others.map(|it| it.id));
     if !left.is_empty() {
         let ids = left.iter().copied().collect();
-        memory_source::delete_of_conversation(tx, conversation, Some(ids)).await?;
+        other_sources::delete_of_conversation(tx, conversation, Some(ids)).await?;
     }
     Ok(left)
 }

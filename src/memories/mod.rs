@@ -28,6 +28,7 @@ pub mod memory_vector;
 pub mod message_changes;
 pub mod metrics;
 pub mod models;
+pub mod other_sources;
 pub mod prompt_search;
 pub mod pruning;
 pub mod summaries;
