@@ -131,6 +131,7 @@ impl EmbeddingJob {
     /// # Errors
     /// Returns an error when the database fails.
     pub async fn request_for_changed_spaces(&self) -> Result<(), DbErr> {
+        self.embedder.refused.clear();
         let now = self.embedder.clock.now();
         let hastened = self
             .embedder

@@ -34,6 +34,11 @@ impl RefusedTexts {
         }
     }
 
+    /// Forgets all texts, because an admin has saved a provider and may have changed its server, too.
+    pub fn clear(&self) {
+        self.0.invalidate_all();
+    }
+
     /// Returns those of these memories that the provider refused with its present settings.
     pub fn find(
         &self,

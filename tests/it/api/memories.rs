@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::support::app::TestApp;
+use crate::support::app::{OPEN_REGISTRATION, TestApp};
 use crate::support::backends::{TestBackend, on_both};
 use crate::support::http_client::{HttpClient, expect, id};
 use crate::support::http_response::refusal;
@@ -16,7 +16,7 @@ struct MemoryFixture {
 
 impl MemoryFixture {
     async fn open(backend: TestBackend) -> Self {
-        let app = TestApp::start(backend).await;
+        let app = TestApp::start_with(backend, OPEN_REGISTRATION).await;
         let owner = app.admin().await;
         let space = owner.create_space("Harbor", json!({})).await;
         Self {
