@@ -69,7 +69,10 @@ const GUARDED: &[(&str, &[&str])] = &[
     ("space_id", &[]),
     (
         "conversation_id",
-        &["POST /api/spaces/{space_id}/memories/forget"],
+        &[
+            "POST /api/spaces/{space_id}/memories/forget",
+            "POST /api/spaces/{space_id}/memories/learn",
+        ],
     ),
     ("space_membership_id", &[]),
     ("conversation_run_id", &[]),
