@@ -61,7 +61,7 @@ export default class ConversationActions {
     this.#applyMessage(await this.#api.changeMessage(message.id, { visibility }))
   }
 
-  // Whether the memory may use the message.
+  // Sets whether the memory may use a message.
   async setRemember(message, remember) {
     this.#applyMessage(await this.#api.changeMessage(message.id, { remember }))
   }

@@ -48,7 +48,7 @@ export default class MemberActions {
     await this.#change(member, { settings: model === "" ? settings : { ...settings, model } })
   }
 
-  // Switches the memory of a member: `{ learn }` or `{ recall }`. The user may do this for themselves.
+  // Sets a switch of a member's memory: `{ learn }` or `{ recall }`. Users may do this for themselves.
   async setMemory(member, change) {
     const current = this.#store.roster(member.space_id).byId(member.id) ?? member
     const memory = { ...current.settings?.memory, ...change }

@@ -4,7 +4,8 @@ import { isTextConflict } from "../models/memories/memory.js"
 import { withMemorySettings } from "../models/memories/memory_settings.js"
 
 const PAGE = 30
-// More than a message can have: a model returns at most ten for several messages.
+// The maximum number of memories to read; a message has fewer, because a model returns at most ten for
+// several messages.
 const MOST_OF_A_MESSAGE = 100
 // How often a change is sent again because others have changed other fields meanwhile.
 const MAX_ATTEMPTS = 3
@@ -70,8 +71,8 @@ export default class MemoryActions {
     return (await this.#api.pruneMemories(spaceId, { ...rules, dry_run: false })).deleted
   }
 
-  // Requests to learn from the messages of a conversation that are not learned from yet, or from all of
-  // them if there are none. The memories are stored in the background.
+  // Requests to learn from the messages of a conversation from which nothing was learned yet; if there are
+  // none, from its newest messages again. The memories are stored in the background.
   learn(spaceId, conversationId) {
     return this.#api.learnFromMessages(spaceId, { conversation_id: conversationId })
   }

@@ -102,7 +102,8 @@ export default class OpenConversation {
     return this.#applyEvent(event)
   }
 
-  // Applies a new version of the running summary; null: there is none. Returns the kind of change, or null.
+  // Applies a new version of the running summary, or null if there is none. Returns the kind of change, or
+  // null.
   applySummary(summary) {
     const { level = 1, to_seq: seq = null, is_usable: isUsable = false } = summary ?? {}
     const end = isUsable ? seq : null

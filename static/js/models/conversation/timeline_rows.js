@@ -1,5 +1,6 @@
-// The rows of the timeline: days, the end of the summary, the unread mark, messages, pending messages and the streamed text, at
-// the end or in the place of its target. Every row has a key, which it keeps when its kind changes.
+// The rows of the timeline: days, the end of the summary, the unread mark, messages, pending messages and the
+// streamed text, at the end or in the place of its target. Every row has a key, which it keeps when its kind
+// changes.
 import { group } from "./message_grouping.js"
 
 // `unreadAfter` is the last seq that the user had read when the conversation was opened.

@@ -1,7 +1,7 @@
 // A memory of a space: its kinds, and what a change of it sends.
 // The values of the server. A snippet is a message as it was, which people do not write.
 export const KINDS = ["relation", "preference", "event", "snippet"]
-// Where a memory comes from.
+// The origins of a memory.
 export const ORIGINS = ["extracted", "snippet", "person", "tool", "imported"]
 export const MAX_CONTENT_CHARS = 2000
 export const DEFAULT_IMPORTANCE = 0.5
@@ -27,8 +27,8 @@ export function isTextConflict(seen, current, { content }) {
   return content !== undefined && ![seen.content, content].includes(current.content)
 }
 
-// Returns the first and the last message of which a memory was made, as `{ seq, memory }`: `memory` leads
-// to this message.
+// Returns the first and the last message from which a memory was made, as `{ seq, memory }`: the first source
+// of `memory` is this message.
 export function sourcesOf(memory) {
   const { conversation_id: id, source_from_seq: from, source_to_seq: to } = memory
   if (id === null || from === null) return []

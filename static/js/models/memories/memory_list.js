@@ -24,7 +24,7 @@ export default class MemoryList {
   }
 
   // Applies an event of the socket. Returns "changed", "stale" (the list must be read again), or null. A
-  // filtered list does not know whether it has a new memory.
+  // filtered list must be read again after a new memory, because the filter is applied by the server.
   apply(event, { isFiltered }) {
     switch (event.type) {
       case "memory_updated":

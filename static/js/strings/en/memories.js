@@ -7,8 +7,8 @@ export default {
   "memory.is_off": "Memory is turned off in the settings of this space.",
   "memory.does_not_learn": "Nothing new is learned: this is turned off in the settings of this space.",
   "memory.n_failed": {
-    one: "{n} task has failed. It is tried again with the next messages of its conversation.",
-    other: "{n} tasks have failed. They are tried again with the next messages of their conversations.",
+    one: "{n} task has failed. It is tried again when its conversation has new messages.",
+    other: "{n} tasks have failed. They are tried again when their conversations have new messages.",
   },
   "memory.search": "Search memories",
   "memory.whose": "Whose",
@@ -22,18 +22,18 @@ export default {
   "memory.origin": "Origin",
   "memory.origin_any": "Any origin",
   "memory_origin.extracted": "Learned by a model",
-  "memory_origin.snippet": "Message as it was",
+  "memory_origin.snippet": "Unchanged message",
   "memory_origin.person": "Written by a person",
   "memory_origin.tool": "Remembered by a character",
   "memory_origin.imported": "Imported",
   "memory.pinned_any": "Any",
   "memory.not_pinned": "Not pinned",
   "memory.more_filters": "More filters",
-  "memory.tasks_queued": { one: "{n} task in the background.", other: "{n} tasks in the background." },
+  "memory.tasks_queued": { one: "{n} background task is not finished.", other: "{n} background tasks are not finished." },
   "memory.refresh": "Refresh the list",
   "memory.n_shown": { one: "{n} memory", other: "{n} memories" },
   "memory.n_newest": { one: "The newest memory", other: "The {n} newest memories" },
-  "memory.empty": "Nothing is remembered yet. New messages are learned within a minute, or you can add a memory.",
+  "memory.empty": "Nothing is remembered yet. Memories are learned from new messages within a minute, or you can add a memory.",
   "memory.nothing_found": "No memory matches.",
   "memory.more": "Load more",
   "memory_kind.relation": "Relationship",
@@ -61,7 +61,7 @@ export default {
   "memory.deleted": "Memory deleted.",
 
   "memory.learned_title": "What was learned from this message",
-  "memory.learned_none": "Nothing was learned from this message. New messages are learned within a minute.",
+  "memory.learned_none": "Nothing was learned from this message. Memories are learned from new messages within a minute.",
 
   "memory.add": "Add memory",
   "memory.content": "Content",
@@ -78,7 +78,7 @@ export default {
   "memory.was_deleted": "This memory was deleted. Your changes cannot be saved; copy your text if you still need it.",
 
   "memory.learn": "Learn now",
-  "memory.learn_notice": "Learning from the messages of this conversation. Refresh the list in a moment.",
+  "memory.learn_notice": "Learning from the messages of this conversation. New memories will appear in the list.",
 
   "memory.forget": "Forget…",
   "memory.forget_title": "Forget memories",
@@ -171,6 +171,6 @@ export default {
   "prompt.recalled_none": "No memory was recalled.",
   "prompt.recalled_close": "Close, but not recalled",
   "prompt.below_threshold": "Not recalled: the score is below the threshold.",
-  "prompt.over_budget": "Not recalled: the prompt has its maximum of memories.",
+  "prompt.over_budget": "Not recalled: the maximum number or tokens of memories was reached.",
   "prompt.memory_deleted": "This memory was deleted.",
 }

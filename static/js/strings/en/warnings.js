@@ -80,10 +80,10 @@ export default {
   "warning.memory_owner_unknown": "No member of this space has the name in “owner”.",
   "warning.memory_owner_other": "The memory belongs to another person.",
   "warning.memory_too_many": "A file can contain at most 100,000 memories.",
-  "warning.summary_line_invalid": "This line of the summaries is not valid.",
+  "warning.summary_line_invalid": "This line is not a valid summary.",
   "warning.summary_line_too_long": "This line is too long for a summary.",
-  "warning.summary_conversation_unknown": "The file has no conversation for this summary.",
-  "warning.summary_no_place": "The conversation has no place for this summary: its messages are missing, or have another summary.",
+  "warning.summary_conversation_unknown": "The file does not contain the conversation of this summary.",
+  "warning.summary_no_place": "The messages of this summary are missing in its conversation, or already have a summary.",
   "warning.lore_key_no_pattern":
     "“{entry}” of “{book}” is not activated: its keyword {key} is not a valid regular expression, or is too large.",
   "warning.lore_key_too_many":

@@ -30,7 +30,7 @@ export default {
   "figure.failed_tasks": "失败的任务",
   "figure.open_breakers": "暂停调用的嵌入模型",
   "figure.extraction_tokens": "提取记忆的 Token",
-  "figure.summary_tokens": "生成摘要的 Token",
+  "figure.summary_tokens": "生成总结的 Token",
 
   "token_use.title": "Token 用量",
   "token_use.note": "日期按协调世界时计算。空间删除后，它的用量记录也会删除。",

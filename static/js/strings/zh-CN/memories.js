@@ -6,7 +6,7 @@ export default {
   "memory.hint": "记忆从消息中学习得来。与最新消息相关的记忆会加入提示词。",
   "memory.is_off": "这个空间的设置中已关闭记忆。",
   "memory.does_not_learn": "不会学习新内容：这个空间的设置中已关闭学习。",
-  "memory.n_failed": { other: "{n}个任务失败，将与所在对话的下一批消息一起重试。" },
+  "memory.n_failed": { other: "{n}个任务失败，会在所在对话有新消息时重试。" },
   "memory.search": "搜索记忆",
   "memory.whose": "归属",
   "memory.whose_any": "不限",
@@ -26,7 +26,7 @@ export default {
   "memory.pinned_any": "不限",
   "memory.not_pinned": "未固定",
   "memory.more_filters": "更多筛选",
-  "memory.tasks_queued": { other: "后台有{n}个任务。" },
+  "memory.tasks_queued": { other: "{n}个后台任务尚未完成。" },
   "memory.refresh": "刷新列表",
   "memory.n_shown": { other: "{n}条记忆" },
   "memory.n_newest": { other: "最新的{n}条记忆" },
@@ -58,7 +58,7 @@ export default {
   "memory.deleted": "记忆已删除。",
 
   "memory.learned_title": "从这条消息学习到的内容",
-  "memory.learned_none": "没有从这条消息学习到内容。新消息会在一分钟内被学习。",
+  "memory.learned_none": "没有从这条消息学习到内容。新消息发出后一分钟内会从中学习。",
 
   "memory.add": "添加记忆",
   "memory.content": "内容",
@@ -75,7 +75,7 @@ export default {
   "memory.was_deleted": "这条记忆已被删除，你的修改无法保存。如果还需要，请先复制你的文字。",
 
   "memory.learn": "立即学习",
-  "memory.learn_notice": "正在从这个对话的消息中学习。请稍后刷新列表。",
+  "memory.learn_notice": "正在从这个对话的消息中学习。新的记忆会显示在列表中。",
 
   "memory.forget": "遗忘…",
   "memory.forget_title": "遗忘记忆",
@@ -162,6 +162,6 @@ export default {
   "prompt.recalled_none": "没有召回记忆。",
   "prompt.recalled_close": "相近但未召回",
   "prompt.below_threshold": "未召回：得分低于阈值。",
-  "prompt.over_budget": "未召回：提示词中的记忆已达上限。",
+  "prompt.over_budget": "未召回：提示词中记忆的数量或 Token 数已达上限。",
   "prompt.memory_deleted": "这条记忆已删除。",
 }

@@ -266,7 +266,7 @@ export default class TimelineView {
     return view.node
   }
 
-  // The end of the summary, with a link to it.
+  // Returns the row that shows where the summary ends, with a link to the summary.
   #summaryEnd() {
     const click = () => openSummariesDialog(this.#parts, this.#parts.store.openConversationDocument)
     const link = button(t("timeline.summarized"), { look: "quiet small", class: "divider__action", click })

@@ -6,8 +6,8 @@ import { check } from "../components/form.js"
 
 const SWITCHES = ["learn", "recall"]
 
-// `attempt(act)` shows an error and resolves with whether it succeeded. Applied at once; restored if the
-// server refuses it.
+// A switch is applied at once, and restored if the server refuses the change. `attempt(act)` shows an error,
+// and resolves to whether `act` succeeded.
 export function memberMemory({ members }, member, isOwn, attempt) {
   const whose = isOwn ? "own" : member.kind === "character" ? "character" : "person"
   const switches = SWITCHES.map((name) => {

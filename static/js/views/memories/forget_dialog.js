@@ -64,7 +64,7 @@ class ForgetForm {
     return t("memory.forget_member", { name: nameOf(store, id) })
   }
 
-  // What else happens: nothing more is learned from a member that is forgotten.
+  // Returns a note about the second effect: learning is switched off for a forgotten member.
   #effectOf({ about_membership_id: id }) {
     if (!id) return ""
     const { store } = this.#parts

@@ -72,14 +72,14 @@ class MemoryEditor {
     return Object.keys(this.#changes).length > 0
   }
 
-  // Applies an event of the socket: the user's text stays, and a newer one is shown.
+  // Applies an event of the socket: the user's text stays, and a newer text is shown, too.
   apply(event) {
     if (event.type === "memory_deleted" && event.memory_id === this.#seen.id) return this.#showDeleted()
     if (event.type !== "memory_updated" || event.memory.id !== this.#seen.id) return
     const { memory } = event
     if (memory.version <= this.#current.version) return
     const { content } = this.#fields.values()
-    // The event of one's own change may arrive before its response.
+    // The event of the user's own change may arrive before the response.
     if ([this.#current.content, content].includes(memory.content)) this.#current = memory
     else this.#showConflict(memory, { focuses: false })
   }

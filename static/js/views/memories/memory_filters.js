@@ -10,7 +10,7 @@ const PAUSE_MS = 250
 
 export default class MemoryFilters {
   #search = input({ type: "search", maxlength: "2000", autocomplete: "off", "aria-label": t("memory.search") })
-  // By the names of the API.
+  // The filters by their parameters in the API.
   #selects = {
     membership_id: select([], ""),
     kind: select([["", t("memory.kind_any")], ...KINDS.map((it) => [it, t(`memory_kind.${it}`)])], ""),

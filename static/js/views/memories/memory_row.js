@@ -52,8 +52,8 @@ function buttonsOf(memory, { mayChange, acts, describedBy }) {
   return nodes.length > 0 && el("div", { class: "memory__buttons" }, nodes)
 }
 
-// Returns links to the messages of which a memory was made; null without any. A message is looked up when
-// its link is followed; until then it leads to the conversation.
+// Returns links to the messages from which a memory was made; null if there are none. The message is looked
+// up when the user clicks the link; the address of the link is that of the conversation.
 export function sourceLinks(memory, { act, describedBy = null }) {
   const links = sourcesOf(memory).map(({ seq, memory: source }) => {
     const click = (event) => {

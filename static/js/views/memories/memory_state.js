@@ -1,5 +1,5 @@
-// Texts about the memories of a space: how many there are, how many are embedded and by what, whether
-// the provider works, and the tasks in the background.
+// Texts about the memories of a space: how many there are, how many are embedded and by which model, whether
+// the provider works, and how many background tasks are not finished.
 import { t } from "../../base/i18n.js"
 import { shortTime } from "../../base/time.js"
 

@@ -18,7 +18,7 @@ import { openSource } from "./memory_source.js"
 import { stateTexts } from "./memory_state.js"
 import { deleteWords } from "./memory_text.js"
 
-// How often the list is read again while many memories change.
+// The shortest time between two reads of the list while many memories change.
 const RELOAD_MS = 1000
 
 export default class MemoryTab {

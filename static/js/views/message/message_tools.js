@@ -166,7 +166,8 @@ export default class MessageTools {
     return this.#isMine(message) || may(this.#parts.store.openSpace?.my_role, "delete_others")
   }
 
-  // The memory of a message matters only in a space with a memory. One that is off can always be turned on.
+  // The memory of a message can be switched off only in a space that has a memory. It can always be switched
+  // on again.
   #hasMemory(message) {
     return !message.remember || this.#parts.store.openSpace?.settings?.memory?.enabled !== false
   }

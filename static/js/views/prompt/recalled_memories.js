@@ -39,7 +39,7 @@ function note(text) {
   return el("p", { class: "field__hint" }, text)
 }
 
-// `threshold`: that of the space, if the memories were not recalled.
+// `threshold` is that of the space if the memories were not recalled, otherwise null.
 function rows(all, openSource, threshold = null) {
   return el(
     "ul",

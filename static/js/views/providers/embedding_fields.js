@@ -44,7 +44,7 @@ export default class EmbeddingFields {
     return Object.fromEntries(Object.entries(this.#fields).map(([name, it]) => [`settings.${name}`, it]))
   }
 
-  // Some kinds have no embeddings. Their options are kept.
+  // Hides the fields for kinds of providers without embeddings; the stored options are kept.
   showKind(kind) {
     this.node.hidden = !canEmbed({ kind, disabled: false })
   }
@@ -76,7 +76,7 @@ export default class EmbeddingFields {
   }
 }
 
-// A field of the type "number" would return an empty text for what is not a number, and so discard it.
+// The type "text" is used because a field of the type "number" returns an empty text for an invalid number.
 function textField(name, text) {
   const props = name in EMBEDDING_NUMBERS ? { inputmode: "decimal" } : { maxlength: "200" }
   return field({

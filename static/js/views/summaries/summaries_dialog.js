@@ -14,7 +14,7 @@ import SummaryEditor from "./summary_editor.js"
 import { originText, rangeLink } from "./summary_text.js"
 import VersionList from "./version_list.js"
 
-// How often the summaries are read again while several are written.
+// The shortest time between two reads while several summaries are written.
 const RELOAD_MS = 500
 
 // Goes to a message if the user has followed a link to it.
@@ -127,13 +127,13 @@ class SummariesView {
     const { openSpace: space, myMembership } = this.#parts.store
     if (!space) return
     const mayChange = mayChangeSummaries(space, myMembership)
-    const { enabled, chunk_messages: n } = readSummarySettings(space.settings)
+    const { enabled } = readSummarySettings(space.settings)
     this.#notice.hidden = enabled
     this.#actions.hidden = !mayChange || !enabled
     if (!this.#all) return
     const { running, versions, parts } = splitSummaries(this.#all)
     this.#empty.hidden = this.#all.length > 0 || !enabled
-    this.#empty.textContent = t("summary.empty", { n })
+    this.#empty.textContent = t("summary.empty")
     this.#running.hidden = running === null
     if (running) this.#showRunning(running, mayChange)
     this.#versions.show({ versions, running, mayChange })

@@ -44,8 +44,8 @@ export default class SummaryEditor {
     })
   }
 
-  // Shows a summary. Unsaved changes of the user stay unless `discards` is true; if the summary has another
-  // text now, both are shown.
+  // Shows a summary. Keeps unsaved changes of the user unless `discards` is true; if the summary has another
+  // text now, shows both.
   show(summary, { discards = false } = {}) {
     const isKnown = this.#current?.id === summary.id && this.#current.version === summary.version
     if (!discards && isKnown) return
