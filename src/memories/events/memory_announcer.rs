@@ -67,14 +67,13 @@ impl MemoryAnnouncer {
         }
     }
 
-    /// Announces the memories that changed since a version of the space's memories, that version
-    /// included.
+    /// Announces the memories that changed at or after a version of the space's memories.
     pub fn memories_changed(&self, space: SpaceId, since_version: i64) {
         self.enqueue(Announcement::Memories(space, since_version));
     }
 
-    /// Announces that memories, and possibly summaries, are in no table any more. `count` is the number
-    /// of memories that everyone in the space could see.
+    /// Announces that memories, and possibly summaries, are no longer in any table. `count` is the number of
+    /// memories that everyone in the space could see.
     pub fn memories_forgotten(&self, space: SpaceId, count: u64) {
         let topic = Topic::Space(space);
         let event = change_loader::forgotten_event(topic, space, count);
@@ -98,12 +97,12 @@ impl MemoryAnnouncer {
 
     fn enqueue(&self, new: Announcement) {
         let mut queue = self.queue.lock();
-        // One that waits will load this change, too.
+        // A waiting announcement that is equal will load this change, too.
         if queue.waiting.contains(&new) {
             return;
         }
         if queue.waiting.len() >= MAX_WAITING {
-            tracing::debug!("an announcement of the memory was dropped: too many wait");
+            tracing::debug!("dropped an announcement of memory changes: the queue is full");
             return;
         }
         queue.waiting.push_back(new);
@@ -118,7 +117,7 @@ impl MemoryAnnouncer {
             match self.load(next).await {
                 Ok(events) => events.into_iter().for_each(|it| self.hub.publish(it)),
                 Err(error) => {
-                    tracing::debug!(%error, "a change of the memory was not announced: {error}");
+                    tracing::debug!(%error, "failed to announce a change of memories: {error}");
                 }
             }
         }

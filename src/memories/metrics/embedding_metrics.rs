@@ -32,7 +32,7 @@ impl EmbeddingMetrics {
     }
 
     fn encode_cache(&self, encoder: &mut DescriptorEncoder) -> fmt::Result {
-        let help = "Texts whose embedding was in memory, or not";
+        let help = "Texts whose embedding was in the cache, or was requested";
         let kind = MetricType::Counter;
         let mut family = encoder.encode_descriptor("embedding_cache", help, None, kind)?;
         let (hits, misses) = self.clients.counts().cached();

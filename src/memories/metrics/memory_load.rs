@@ -15,7 +15,7 @@ use crate::memories::tasks::task_queue::TaskQueue;
 use crate::memories::{memory, memory_vector};
 use crate::spaces::space;
 
-/// How long counted totals are used again: they read an entry for each memory.
+/// How long counted totals are used again: counting reads an index entry for each memory.
 const TOTALS_VALID_MS: i64 = 60_000;
 
 /// The memories of all spaces, and the background work on them.
@@ -75,7 +75,7 @@ pub async fn load(
     Ok(MemoryLoad { tasks, totals })
 }
 
-/// Counts the tasks by status. A space has few tasks.
+/// Counts the tasks by status. This reads all tasks, but a space has few.
 async fn count_tasks(db: &impl ConnectionTrait) -> Result<TaskLoad, DbErr> {
     let rows: Vec<(MemoryTaskStatus, i64, Option<Timestamp>)> = memory_task::Entity::find()
         .select_only()

@@ -14,7 +14,8 @@ use prometheus_client::registry::Registry;
 
 use crate::memories::metrics::memory_load::{MemoryLoad, TotalsCache};
 
-/// Seconds of a recall: it should add at most 50 ms to a prompt, and is limited to 2 s.
+/// Durations of a recall in seconds: it should add at most 50 ms to a prompt, and is limited to 2
+/// s.
 const RECALL_BUCKETS: [f64; 9] = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.25, 1.0, 2.0];
 
 /// The metrics of the memory. Cheap to clone; clones share state.
@@ -37,7 +38,7 @@ pub struct MemoryMetrics {
 pub enum RecallOutcome {
     Hit,
     Empty,
-    /// A part of the search failed or was late.
+    /// A part of the search failed or timed out.
     Degraded,
 }
 
@@ -86,7 +87,7 @@ impl MemoryMetrics {
     pub fn register(&self, to: &mut Registry) {
         to.register(
             "memory_recall_seconds",
-            "Time that a search in memories took",
+            "Duration of a search in memories",
             self.recall_seconds.clone(),
         );
         to.register(
@@ -115,7 +116,7 @@ impl MemoryMetrics {
         );
         to.register(
             "memory_outbox_oldest_seconds",
-            "Age of the oldest task of the memory that has not failed; 0 without one",
+            "Age of the oldest task of the memory that has not failed; 0 if there is none",
             self.oldest_task.clone(),
         );
         to.register(
@@ -141,7 +142,7 @@ impl MemoryMetrics {
         self.recall_seconds.observe(took.as_secs_f64());
     }
 
-    /// Records that a part of a search failed or was late.
+    /// Records that a part of a search failed or timed out.
     pub fn source_failed(&self, source: RecallSource) {
         let source = match source {
             RecallSource::Index => "index",

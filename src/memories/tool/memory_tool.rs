@@ -86,7 +86,7 @@ impl MemoryTool {
             return Err("The memory of this space is switched off.".to_owned());
         }
         if !self.switches.recall {
-            return Err("Your memory is switched off.".to_owned());
+            return Err("You cannot search memories: recall is switched off for you.".to_owned());
         }
         let request = RecallRequest {
             space: self.space.clone(),
@@ -158,7 +158,7 @@ impl MemoryTool {
             return Err("Nothing new is remembered in this space.".to_owned());
         }
         if !self.switches.learn {
-            return Err("Nothing that you say is remembered.".to_owned());
+            return Err("You cannot add memories: learning is switched off for you.".to_owned());
         }
         let memory = NewMemory {
             owner: Some(self.speaker),
@@ -238,7 +238,8 @@ impl ServerTool for MemoryTool {
         output.to_string()
     }
 
-    /// Leaves out the text of a new memory, for the same reason.
+    /// Leaves out the text of a new memory, so that no message contains the text of a deleted
+    /// memory.
     fn recorded_arguments(&self, arguments: &str) -> String {
         match parse_arguments::parse(arguments) {
             Some(mut arguments) => {

@@ -20,7 +20,7 @@ const MAX_MODEL_CHARS: usize = 300;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ExportedSummary {
     pub conversation: i64,
-    /// 0: a part of the messages; 1: everything up to a message.
+    /// 0: a part; 1: a running summary, which covers all messages up to `to_seq`.
     pub level: i64,
     pub from_seq: i64,
     pub to_seq: i64,
@@ -44,20 +44,20 @@ pub struct ExportedSummary {
 /// Why a line cannot be imported.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SummaryLineError {
-    #[error("This line of the summaries is not valid.")]
+    #[error("This line is not a valid summary.")]
     Invalid,
     #[error("This line is too long for a summary.")]
     TooLong,
-    #[error("The file has no conversation for this summary.")]
+    #[error("The file does not contain the conversation of this summary.")]
     UnknownConversation,
     #[error(
-        "The conversation has no place for this summary: its messages are missing, or have another summary."
+        "The messages of this summary are missing in its conversation, or already have a summary."
     )]
     NoPlace,
 }
 
 impl SummaryLineError {
-    /// Returns the problem of the line, as the report of an import states it.
+    /// Returns the warning for the report of the import.
     pub fn warning(self) -> ImportWarning {
         let sentence = self.to_string();
         match self {

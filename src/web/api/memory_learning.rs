@@ -18,9 +18,9 @@ use crate::web::extract::authentication::CurrentUser;
 use crate::web::extract::json_body::JsonBody;
 use crate::web::extract::space_access;
 
-/// The messages to learn from, at most 256: those from `from_seq` to `to_seq`. If one of them is missing,
-/// 256 messages before or after the other. Without both, all that are not learned from yet; if there
-/// are none, the newest 256.
+/// The messages to learn from, at most 256: those from `from_seq` to `to_seq`. If `from_seq` is missing, the
+/// 256 messages up to `to_seq`; if `to_seq` is missing, the 256 messages from `from_seq` on. Without both,
+/// all messages that were not learned from; if there are none, the newest 256.
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 #[schema(as = LearnFromMessages)]
@@ -77,7 +77,7 @@ pub async fn learn(
     match learning_request::request_now(&app.db, id, requested, app.clock.now()).await? {
         true => Ok(HttpResponse::Accepted().json(LearningRequested {})),
         false => {
-            let message = "There are no such messages, or they are no longer learned from.";
+            let message = "There are no such messages, or they were forgotten.";
             Err(ApiError::new(409, "nothing_to_learn", message))
         }
     }

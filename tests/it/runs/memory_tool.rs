@@ -314,7 +314,7 @@ on_sqlite! {
 
         let results = app.call(&[remember("It rained."), search()]).await;
 
-        assert_eq!(results, ["Error: Nothing that you say is remembered.", "Error: Your memory is switched off."]);
+        assert_eq!(results, ["Error: You cannot add memories: learning is switched off for you.", "Error: You cannot search memories: recall is switched off for you."]);
         assert_eq!(app.stored_memories().await.len(), 1);
         app.close_without_events().await;
     }
