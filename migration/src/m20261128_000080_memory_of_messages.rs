@@ -1,5 +1,5 @@
-//! Adds to messages whether the memory may use them: whether memories are made from them and whether
-//! summaries cover them.
+//! Adds the column `is_remembered` to messages: whether memories are made from them and whether summaries
+//! cover them.
 
 use sea_orm_migration::prelude::*;
 use sea_orm_migration::schema::boolean;

@@ -144,7 +144,7 @@ impl Model {
 pub struct MemoryFilter {
     /// The member who asks. Others see everyone's memories and those of characters.
     pub viewer: Option<MembershipId>,
-    /// Only those of this member, and not everyone's.
+    /// Only those of this member, without everyone's.
     pub membership: Option<MembershipId>,
     pub about: Option<MembershipId>,
     pub kind: Option<MemoryKind>,
@@ -212,8 +212,8 @@ pub async fn list_matching(
     found.all(db).await
 }
 
-/// The memories of a space whose existence a member may know: those of everyone, of the characters, and its
-/// own.
+/// Selects the memories of a space that a member may know to exist: those of everyone, of the characters, and
+/// the member's own.
 pub fn is_visible_to(space: SpaceId, viewer: Option<MembershipId>) -> Condition {
     let characters = Query::select()
         .column(membership::Column::Id)
@@ -227,7 +227,7 @@ pub fn is_visible_to(space: SpaceId, viewer: Option<MembershipId>) -> Condition 
     if let Some(it) = viewer {
         is_visible = is_visible.add(Column::SpaceMembershipId.eq(it));
     }
-    // Nobody sees a memory with an audience yet.
+    // No one can see a memory with an audience yet.
     Condition::all()
         .add(Column::AudienceHash.eq(""))
         .add(is_visible)

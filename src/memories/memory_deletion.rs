@@ -28,17 +28,16 @@ pub enum DeletionScope {
     Memory(MemoryId),
     /// Those about a member, its own, and those that were made from its messages.
     Member(MembershipId),
-    /// Those that were made only in this conversation.
+    /// Those that were made in this conversation and in no other one.
     Conversation(ConversationId),
     All,
 }
 
-/// Deletes memories on behalf of a person, with their sources, so that no restored message restores
-/// them. What is forgotten (every scope but one memory) is in no table afterwards, and what was said
-/// in the conversation or space so far is not learned from. Summaries of what is forgotten are deleted,
-/// too: those of the conversation, of the space, or of each conversation in which the member has
-/// written. No memories are made from the messages of a forgotten member any longer, until its switch is
-/// turned on again. Returns the deleted memories.
+/// Deletes memories on behalf of a person, with their sources, so that no restored message restores them.
+/// What is forgotten (every scope except a single memory) is in no table afterwards, and what was said in the
+/// conversation or space so far is not learned from. Summaries of what is forgotten are deleted, too: those
+/// of the conversation, of the space, or of each conversation in which the member has written. Learning is
+/// switched off for a forgotten member. Returns the deleted memories.
 ///
 /// # Errors
 /// Returns an error when the database fails.
@@ -58,7 +57,7 @@ async fn delete_in(
     scope: DeletionScope,
     now: Timestamp,
 ) -> Result<Vec<MemoryId>, DbErr> {
-    // Before the space, like a step that learns.
+    // Locked before the space, as in a step that learns.
     match scope {
         DeletionScope::All => forget_messages(tx, space, None).await?,
         DeletionScope::Conversation(id) => forget_messages(tx, space, Some(id)).await?,
@@ -90,7 +89,8 @@ async fn delete_in(
     Ok(ids)
 }
 
-/// Keeps the memories of a conversation that will be deleted, if the same was said in another one.
+/// Keeps the memories of a conversation that will be deleted if the same was said in another
+/// conversation.
 ///
 /// # Errors
 /// Returns an error when the database fails.
@@ -130,8 +130,8 @@ async fn forget_messages(
     summary_deletion::forget(tx, space, only).await
 }
 
-/// Deletes memories of everyone that newer ones replace, except those that people keep. Returns the
-/// version of the space's memories that they get; `None` if there are none.
+/// Deletes memories of everyone that newer memories replace, except those that people keep. Returns
+/// the version of the space's memories that they get; `None` if there are none.
 ///
 /// # Errors
 /// Returns an error when the database fails.
@@ -196,7 +196,7 @@ async fn delete_without_undo(
         .map(drop)
 }
 
-/// Returns how many memories [`delete`] would delete of whose existence `viewer` may know.
+/// Returns how many of the memories that [`delete`] would delete `viewer` may know to exist.
 ///
 /// # Errors
 /// Returns an error when the database fails.
@@ -215,7 +215,7 @@ pub async fn count_in_scope(
 fn select_in_scope(space: SpaceId, scope: DeletionScope) -> Select<Entity> {
     let all = match scope {
         DeletionScope::Memory(_) => memory::select_for_space(space),
-        // Also those that were deleted and could be restored.
+        // Includes deleted memories that could be restored.
         _ => Entity::find().filter(Column::SpaceId.eq(space)),
     };
     all.filter(is_in_scope(scope))

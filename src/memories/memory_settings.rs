@@ -100,7 +100,7 @@ impl MemberSwitches {
         }
     }
 
-    /// Returns the switches of one of these members; both are on for one that is not among them.
+    /// Returns the switches of a member; both are on if it is not among `members`.
     pub fn of(members: &[membership::Model], id: MembershipId) -> Self {
         let found = members.iter().find(|it| it.id == id);
         Self::of_member(found.map_or(&Value::Null, |it| &it.settings))

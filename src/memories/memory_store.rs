@@ -130,8 +130,8 @@ pub async fn insert_one(
     Ok(stored.into_iter().next())
 }
 
-/// Stores the memories that do not exist yet, and returns them. One that exists gets the messages of
-/// another conversation as further sources.
+/// Stores the memories that do not exist yet, and returns them. If a memory exists, messages of another
+/// conversation are added to its sources.
 ///
 /// # Errors
 /// Returns an error when the database fails or the space does not exist.
@@ -204,7 +204,7 @@ pub async fn insert(
     Ok(stored)
 }
 
-/// Returns those of these memories that exist, by hash and owner.
+/// Returns which of these memories exist, by hash and owner.
 async fn list_known(
     tx: &impl ConnectionTrait,
     space: SpaceId,

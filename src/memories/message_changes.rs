@@ -19,7 +19,7 @@ use crate::spaces::space;
 pub enum MessageChange {
     /// It was deleted or excluded from prompts, or its memory was switched off.
     Hidden,
-    /// None of this is the case any longer.
+    /// The deletion or exclusion was undone, or its memory was switched on.
     Restored,
     /// Another text is shown.
     TextChanged,
@@ -28,16 +28,16 @@ pub enum MessageChange {
 /// The effect of a changed message on memories.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct MemoryEffect {
-    /// The first and the last `seq` of the messages to learn from again: those that are sources of a
-    /// deleted memory, too.
+    /// The first and the last `seq` of the messages to learn from again: those that are also sources of a
+    /// deleted memory.
     pub relearned: Option<(i64, i64)>,
-    /// The version of the space's memories that changed ones get; `None` if none was made from the
-    /// message.
+    /// The version of the space's memories that changed memories get; `None` if none was made from
+    /// the message.
     pub version: Option<i64>,
 }
 
-/// Applies the change of a message to the memories that were made from it. One that was also made in
-/// another conversation remains there.
+/// Applies the change of a message to the memories that were made from it. A memory that was also made in
+/// another conversation remains, with the sources there.
 ///
 /// # Errors
 /// Returns an error when the database fails.
@@ -102,7 +102,7 @@ pub async fn apply(
 }
 
 /// Removes the messages of this conversation from the sources of the memories that were also made in another
-/// one, which keeps them. Returns these memories.
+/// conversation, and returns these memories, which remain.
 async fn leave_to_others(
     tx: &impl ConnectionTrait,
     made: &[Model],
@@ -150,7 +150,7 @@ fn ids(made: &[Model], is_affected: impl Fn(&Model) -> bool) -> Vec<MemoryId> {
     affected.map(|it| it.id).collect()
 }
 
-/// Restores deleted memories if the memory may use all of their messages, and if their content was not
+/// Restores deleted memories if memories may be made from all of their messages, and if their content was not
 /// stored again in the meantime.
 async fn restore(tx: &impl ConnectionTrait, made: &[Model], version: i64) -> Result<(), DbErr> {
     let incomplete = list_incomplete(tx, made).await?;
@@ -171,7 +171,7 @@ async fn restore(tx: &impl ConnectionTrait, made: &[Model], version: i64) -> Res
     Ok(())
 }
 
-/// Returns the given memories of which the memory may not use another message.
+/// Returns which of the given memories have a source from which no memories may be made.
 async fn list_incomplete(
     tx: &impl ConnectionTrait,
     made: &[Model],

@@ -1,13 +1,12 @@
 //! What is remembered about a space: memories that are made from messages or written by people, and
 //! found again by their words and vectors.
 //!
-//! A step that appends messages requests to learn from them ([`tasks`]); [`learning`] makes memories
-//! from them later, outside of any reply, with the model of the space ([`models`]) if it has one.
-//! [`prompt_search`] finds the memories of a prompt in the index that a
-//! node keeps for each space ([`index_cache`]). Characters search and change them by the tool in
-//! [`tool`]. A provider's model may embed the memories in addition to the local one ([`embedding`]).
-//! [`summaries`] replace the older messages of long conversations in prompts. Open pages are notified of
-//! changes ([`events`]).
+//! A step that appends messages requests to learn from them ([`tasks`]); [`learning`] makes memories from
+//! them later, outside of any reply, with the model of the space ([`models`]) if it has one.
+//! [`prompt_search`] finds the memories of a prompt in the index that a node keeps for each space
+//! ([`index_cache`]). Characters search and change them by the tool in [`tool`]. A provider's model may embed
+//! the memories in addition to the local one ([`embedding`]). [`summaries`] replace the older messages of
+//! long conversations in prompts. Open pages are notified of changes ([`events`]).
 //!
 //! **Invariant:** every query names a space, and no result is of another one.
 

@@ -1,8 +1,8 @@
-//! Memories of which several conversations said the same: one memory has the messages of all of them, and its
-//! row names one of the conversations.
+//! Sources of a memory in several conversations: if the same was said in each of them, one memory has the
+//! messages of all of them, and its row names one of the conversations.
 //!
-//! **Invariant:** all messages of another conversation than that of the row are in prompts: they are removed
-//! when one of them is not.
+//! **Invariant:** memories may be made from each source in a conversation that the row does not name. When
+//! this is no longer true for one of them, all sources in its conversation are removed.
 
 use std::collections::HashSet;
 
@@ -16,7 +16,7 @@ use crate::conversations::{conversation, message};
 use crate::memories::memory_source::{Column, Entity};
 use crate::memories::{memory, memory_source};
 
-/// The messages of another conversation that say the same.
+/// The sources of a memory in one other conversation.
 #[derive(FromQueryResult)]
 struct OtherSource {
     memory_id: MemoryId,
@@ -26,8 +26,9 @@ struct OtherSource {
     to_seq: i64,
 }
 
-/// Adds the messages of another conversation that say the same as a memory, so that it remains when its
-/// conversation is deleted. One that no conversation has made remains anyway.
+/// Adds messages of another conversation to the sources of a memory, so that the memory remains when its
+/// conversation is deleted. Does nothing if the memory was not made in a conversation, because it then
+/// remains anyway.
 ///
 /// # Errors
 /// Returns an error when the database fails.
@@ -62,8 +63,9 @@ pub(super) fn made_outside(conversation: ConversationId) -> SelectStatement {
         .to_owned()
 }
 
-/// Lets the rows of the memories of a conversation name another conversation in which the same was said,
-/// if there is one; with `only`, those that were made from this message. Returns their ids.
+/// Changes the rows of the memories of a conversation so that they name another conversation in which the
+/// same was said, if there is one. With `only`, changes only the memories that were made from this message.
+/// Returns the ids of the changed memories.
 ///
 /// # Errors
 /// Returns an error when the database fails.
@@ -93,8 +95,8 @@ pub(super) async fn move_outside(
     Ok(moved)
 }
 
-/// Returns where else the memories of a conversation were said: first in what is not a branch, because
-/// other conversations recall nothing of a branch.
+/// Returns the sources that the memories of a conversation have in other conversations. Branches are last,
+/// because other conversations recall nothing of a branch.
 async fn list_outside(
     tx: &impl ConnectionTrait,
     conversation: ConversationId,
@@ -129,7 +131,8 @@ fn seq() -> Expr {
     Expr::col((message::Entity, message::Column::Seq))
 }
 
-/// Selects from the sources, outside this conversation, of the memories whose rows name it.
+/// Builds a query without columns for the sources in other conversations, of the memories whose
+/// rows name this conversation.
 fn select_outside(conversation: ConversationId) -> SelectStatement {
     let id_of_memory = Expr::col((memory::Entity, memory::Column::Id));
     let id_of_message = Expr::col((message::Entity, message::Column::Id));
@@ -156,7 +159,8 @@ fn select_outside(conversation: ConversationId) -> SelectStatement {
         .to_owned()
 }
 
-/// Deletes those sources of these memories that are messages of a conversation; of all memories if `None`.
+/// Deletes the sources that are messages of this conversation: those of `memories`, or those of all memories
+/// if it is `None`.
 pub(super) async fn delete_of_conversation(
     tx: &impl ConnectionTrait,
     conversation: ConversationId,

@@ -29,7 +29,7 @@ const TIMEOUT_WITH_PROVIDER: Duration = Duration::from_secs(2);
 #[derive(Clone, Debug)]
 pub struct RecallQuery {
     pub text: String,
-    /// The names of those who wrote it, if it consists of messages; see [`QueryText::authors`].
+    /// The names of the authors, if the text consists of messages; see [`QueryText::authors`].
     pub authors: String,
     /// What is embedded: each message with the name of its author, because memories begin with names, too.
     pub embedded: String,

@@ -53,7 +53,7 @@ pub struct RecordedSummary {
     /// The one whose pinned facts it contains.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub facts: Option<SummaryId>,
-    /// How many of these facts, the last ones, it does not contain.
+    /// The number of these facts that did not fit: the last ones.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub n_facts_left_out: usize,
 }

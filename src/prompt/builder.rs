@@ -51,7 +51,7 @@ pub struct BuiltPrompt {
     pub lore: LoreReport,
     /// Which memories are recalled and why, and what came close.
     pub recalls: Vec<RecordedRecall>,
-    /// What `{{summary}}` has inserted.
+    /// The text that `{{summary}}` inserted.
     pub summary: String,
     /// The changes to store if the run succeeds.
     pub effects: PromptEffects,

@@ -226,8 +226,8 @@ impl RunEngine {
         self.step_for_message(conversation, command).await
     }
 
-    /// Switches on or off whether the memory may use a message. Off also deletes what was learned from it
-    /// alone; on also learns from it again.
+    /// Sets whether the memory may use a message. To switch it off also deletes the memories that were made
+    /// from this message alone; to switch it on restores them and learns from the message again.
     ///
     /// # Errors
     /// Returns [`CommandError::NotFound`] when the message does not exist or is hidden.

@@ -1,5 +1,5 @@
-//! Exports a space: writes its documents, messages, run history, memories, summaries and assets into a zip on disk,
-//! one page at a time.
+//! Exports a space: writes its documents, messages, run history, memories, summaries and assets into a zip on
+//! disk, one page at a time.
 //!
 //! **Invariant:** memory holds only one card, a page of messages or a piece of an asset.
 

@@ -249,7 +249,7 @@ impl OpenArchive {
         })
     }
 
-    /// The same for the lines of summaries.
+    /// Reads the lines of summaries, if the file has any.
     fn read_summaries(
         &mut self,
         on_event: &mut dyn FnMut(ImportEvent) -> bool,
@@ -264,8 +264,8 @@ impl OpenArchive {
         })
     }
 
-    /// Passes an entry that older files do not have to `read`, which returns how many bytes it has read, or
-    /// `None` if the receiver is gone. Returns `false` in this case.
+    /// Passes an entry to `read` if the file has it; older files do not. `read` returns how many bytes it has
+    /// read, or `None` if the receiver is gone. Returns `false` if the receiver is gone.
     fn read_optional_file(
         &mut self,
         name: &str,

@@ -241,7 +241,7 @@ fn with_memory(settings: &Value, memory: Value) -> Value {
     Value::Object(changed)
 }
 
-/// Switches off that memories are made from a member's messages. The caller has locked the space.
+/// Switches learning from a member's messages off. The caller has locked the space.
 ///
 /// # Errors
 /// Returns an error when the database fails.

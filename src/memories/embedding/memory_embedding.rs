@@ -44,7 +44,7 @@ pub struct MemoryEmbedder {
     pub clock: Clock,
     pub models: ProviderFactory,
     pub shutdown: Shutdown,
-    /// Announces the state of the work.
+    /// Announces the state of the background work to open pages.
     pub events: MemoryAnnouncer,
     pub refused: RefusedTexts,
 }
@@ -57,7 +57,7 @@ struct Progress {
     /// Whether something was sent since the newest memory.
     has_sent: bool,
     n_stored: usize,
-    /// What the provider refused, now or earlier. It is not sent again.
+    /// Memories that the provider refused, in this attempt or earlier. They are not sent again.
     refused: HashSet<RefusedMemory>,
 }
 

@@ -1,9 +1,9 @@
 //! Embeds memories and queries by a model of a provider, in addition to the local model.
 //!
-//! A space uses the model of its settings or of the default provider ([`model_choice`]). A memory is
-//! stored with its local vector; its vector of the provider's model is added later by a task
-//! ([`embedding_job`]), and until then it is found by its words and its local
-//! vector. [`query_embedding`] embeds the queries of a prompt.
+//! A space uses the model of its settings or of the default provider ([`model_choice`]). A memory is stored
+//! with its local vector; its vector of the provider's model is added later by a task ([`embedding_job`]),
+//! and until then it is found by its words and its local vector. [`query_embedding`] embeds the queries of a
+//! prompt.
 //!
 //! **Invariant:** vectors of different models are never compared. The row of a space names the model of
 //! its vectors, and a query is embedded by the provider only if the space still uses this model.

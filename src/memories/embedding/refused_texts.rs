@@ -1,5 +1,5 @@
-//! The texts that providers refused to embed, as this node remembers them, so that they are not sent with
-//! each task of their space. After a restart, each is sent once more.
+//! Remembers which texts the providers refused to embed, so that this node does not send them again with each
+//! task of their space. After a restart, each text is sent once more.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 
@@ -9,7 +9,8 @@ use crate::memories::embedding::embedded_batch::RefusedMemory;
 use crate::memories::embedding::model_choice::EmbeddingChoice;
 use crate::memories::embedding::vector_store::UnembeddedMemory;
 
-/// Enough for the texts of many spaces that are too long for a model, in 2 MB.
+/// The maximum number of remembered texts, in 2 MB: enough for the texts of many spaces that are
+/// too long for a model.
 const MAX_TEXTS: u64 = 10_000;
 
 /// A model with its settings, and the hash of a content.
@@ -34,12 +35,12 @@ impl RefusedTexts {
         }
     }
 
-    /// Forgets all texts, because an admin has saved a provider and may have changed its server, too.
+    /// Forgets all texts. Called when an admin saves a provider, because its server may have changed, too.
     pub fn clear(&self) {
         self.0.invalidate_all();
     }
 
-    /// Returns those of these memories that the provider refused with its present settings.
+    /// Returns which of these memories the provider refused with its current settings.
     pub fn find(
         &self,
         choice: &EmbeddingChoice,

@@ -89,8 +89,8 @@ fn vectors_of_memory(model: EmbeddingModelId) -> SelectStatement {
         .to_owned()
 }
 
-/// Returns how many memories a space has of whose existence `viewer` may know, and how many of them have a
-/// vector of this model.
+/// Counts the memories of a space that `viewer` may know to exist. Returns their number, and how many of them
+/// have a vector of this model.
 ///
 /// # Errors
 /// Returns an error when the database fails.

@@ -1,8 +1,8 @@
-//! Loads what has changed, as envelopes to publish: memories with a certain version of their space or a
-//! later one, summaries that became out of date, and the state of the background work.
+//! Loads changes as envelopes to publish: memories that changed at or after a version of their space,
+//! summaries that became out of date, and the state of the background work.
 //!
-//! Everything is read after the commit. So an event shows the newest state, and an event about an earlier
-//! change never replaces that of a later one.
+//! Everything is read after the commit, so each event contains the newest state, and an event about an
+//! earlier change never overwrites a later state.
 
 use base::clock::{Clock, Timestamp};
 use base::ids::{ConversationId, MembershipId, MemoryId, SpaceId};
@@ -27,7 +27,8 @@ use crate::memories::tasks::task_queue;
 use crate::providers::provider_factory::ProviderFactory;
 use crate::spaces::space;
 
-/// More memories than these are not announced one by one: lists are read again.
+/// The maximum number of memories that are announced one by one. After a larger change, pages read
+/// their lists again.
 const MAX_SINGLE_EVENTS: i64 = 20;
 /// The maximum number of summaries that one change makes out of date and that are announced: the running
 /// summary and its parts.
@@ -47,7 +48,7 @@ struct ChangedGroup {
     space_membership_id: Option<MembershipId>,
     audience_hash: String,
     deleted_at: Option<Timestamp>,
-    /// One of them.
+    /// The id of one of them.
     id: MemoryId,
     n: i64,
 }
@@ -63,8 +64,9 @@ impl ChangedGroup {
 }
 
 impl ChangeLoader {
-    /// Returns the events of the memories that changed since this version of the space's memories,
-    /// that version included. A change of very many is one event for each group of recipients.
+    /// Returns the events of the memories that changed at or after this version of the space's
+    /// memories. A change of more than `MAX_SINGLE_EVENTS` memories is one event for each group of
+    /// recipients.
     ///
     /// # Errors
     /// Returns an error when the database fails.
@@ -232,7 +234,7 @@ async fn load_single(
 ) -> Result<Vec<Envelope>, DbErr> {
     let changed = memory::Entity::find()
         .filter(is_changed(space, since_version))
-        // More may have changed since they were counted; these are announced on their own.
+        // More memories may have changed since the count; they have announcements of their own.
         .order_by_asc(Column::SpaceVersion)
         .order_by_asc(Column::Id)
         .limit(MAX_SINGLE_EVENTS.unsigned_abs())
@@ -247,7 +249,7 @@ async fn load_single(
     let recipients = Recipients::load(db, space, &scopes).await?;
     let stored = changed.iter().filter(|it| it.deleted_at.is_none());
     let stored: Vec<MemoryId> = stored.map(|it| it.id).collect();
-    // Without those of a conversation that is being deleted.
+    // The memories of a conversation that is being deleted are left out.
     let visible: Vec<MemoryId> = match stored.is_empty() {
         true => Vec::new(),
         false => {

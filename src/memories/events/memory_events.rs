@@ -38,13 +38,13 @@ pub struct MemoryStateChanged {
     pub space_id: SpaceId,
     /// Whether prompts recall memories by words and local vectors only.
     pub degraded: bool,
-    /// When the node that sent this calls the provider again after failures.
+    /// When the node that sent this event calls the provider again after failures.
     pub breaker_until: Option<Timestamp>,
     /// Queued and running tasks.
     pub pending: u64,
     /// Tasks that are not retried.
     pub failed: u64,
-    /// Many memories were changed at once: the list must be read again.
+    /// Whether many memories were changed at once, so that the list must be read again.
     pub reload: bool,
 }
 

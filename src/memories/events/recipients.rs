@@ -1,5 +1,5 @@
-//! Finds who receives the events of a memory: the subscribers of the space, or the own sockets of the
-//! people who may see it.
+//! Finds who receives the events of a memory: the subscribers of the space, or only the sockets of the people
+//! who may see it.
 //!
 //! **Invariant:** an event about a memory reaches only people who can list the memory. A removed member
 //! is no recipient.
@@ -14,7 +14,7 @@ use crate::memories::memory_audience;
 use crate::spaces::membership;
 use crate::spaces::membership::{MembershipKind, MembershipStatus};
 
-/// What decides who may see a memory.
+/// The properties of a memory that decide who may see it.
 #[derive(Clone, Copy, Debug)]
 pub struct MemoryScope {
     pub id: MemoryId,
@@ -64,14 +64,14 @@ impl Recipients {
         })
     }
 
-    /// Returns where the events of a memory are published: to the space if everyone there may see it,
-    /// otherwise to each of the people who may.
+    /// Returns the topics to which the events of a memory are published: the space if everyone there may see
+    /// it, otherwise each person who may see it.
     pub fn topics(&self, memory: MemoryScope) -> Vec<Topic> {
         let owner = match memory.owner {
             None => None,
             Some(id) => match self.members.get(&id) {
                 Some(member) if member.kind == MembershipKind::Character => None,
-                // Only this person may see it, or no one who is here.
+                // Only this person may see it; no one, if the person is no longer a member.
                 _ => Some(id),
             },
         };

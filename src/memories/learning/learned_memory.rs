@@ -1,7 +1,7 @@
 //! Memories that were made from messages, before they are stored.
 //!
 //! **Invariant:** a memory is stored only if none of its messages has changed since it was read, and if
-//! the memory may still use all of them.
+//! memories may still be made from all of them.
 
 use std::collections::HashSet;
 
@@ -70,7 +70,7 @@ impl DraftMemory {
 }
 
 /// Ends a task and stores its memories, unless another worker has claimed it. Returns the first version of
-/// the space's memories that new and replaced ones get; `None` if nothing was stored.
+/// the space's memories that new and replaced memories get; `None` if nothing was stored.
 ///
 /// # Errors
 /// Returns an error when the database fails.
@@ -98,9 +98,9 @@ pub async fn store(
     Ok(stored.first().map(|it| it.space_version))
 }
 
-/// Removes the memories of which a message was edited, deleted or switched off after it was read, or
-/// whose author was. Locks the conversation, so that a later change of a message finds the memories
-/// stored here.
+/// Removes the memories of which a message was edited or deleted after it was read, or for which learning was
+/// switched off meanwhile (for the message or its author). Locks the conversation, so that a later change of
+/// a message finds the memories stored here.
 async fn drop_outdated(
     tx: &impl ConnectionTrait,
     task: &memory_task::Model,

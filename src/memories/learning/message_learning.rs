@@ -30,7 +30,7 @@ use crate::memories::tasks::memory_task::MemoryTaskKind;
 use crate::memories::tasks::{learning_task, memory_task, task_queue};
 use crate::spaces::{membership, space};
 
-/// So many messages are learned from at once; older ones are left out.
+/// The maximum number of messages that one task learns from; older ones are left out.
 pub const MAX_MESSAGES: i64 = 256;
 
 /// What learning needs. Cheap to clone.
@@ -40,7 +40,7 @@ pub struct LearningServices {
     pub clock: Clock,
     pub models: MemoryModels,
     pub indexes: MemoryIndexes,
-    /// Announces what was learned and summarized.
+    /// Announces learned memories and new summaries.
     pub events: MemoryAnnouncer,
     /// The name of this node, which holds the leases.
     pub node: Arc<str>,
@@ -58,8 +58,8 @@ impl LearningServices {
         }
     }
 
-    /// Claims a task. Returns `None` if another worker was faster, if it has failed, or if there is
-    /// nothing to learn from; such a task is deleted.
+    /// Claims a task. Returns `None` if another worker was faster, if the task has failed, or if
+    /// there is nothing to learn from; in the last case, the task is deleted.
     ///
     /// # Errors
     /// Returns an error when the database fails.
@@ -132,8 +132,8 @@ impl LearningServices {
             .await
     }
 
-    /// Reads the messages of a task, and how many were left out because they are too many. Returns `None`
-    /// if there are none, or if they are no longer learned from.
+    /// Reads the messages of a task, and counts the older ones that were left out because of
+    /// [`MAX_MESSAGES`]. Returns `None` if there are none, or if they are no longer learned from.
     async fn read(&self, task: &memory_task::Model) -> Result<Option<(NewMessages, u64)>, DbErr> {
         let db = self.db.reader();
         let (Some(id), Some(from), Some(to)) = (task.conversation_id, task.from_seq, task.to_seq)
@@ -207,8 +207,8 @@ async fn find_messages(
     Ok(range.filter(|(from, last)| from <= last))
 }
 
-/// Records that a claimed task has all messages of its locked conversation that were not learned from,
-/// except those of failed tasks, which are tried again.
+/// Records that a claimed task has all messages of its locked conversation that were not learned from, except
+/// those of failed tasks. Queues the failed tasks again.
 async fn clear_unlearned(
     tx: &impl ConnectionTrait,
     task: &memory_task::Model,
@@ -228,8 +228,8 @@ async fn clear_unlearned(
     learning_task::retry_failed(tx, id, now).await
 }
 
-/// Returns the messages of people and the replies of characters in a range, ascending, and how many older
-/// ones were left out because they are too many. Greetings are texts of cards, and are left out.
+/// Returns the messages of people and the replies of characters in a range, ascending, and the number of
+/// older ones that were left out because of [`MAX_MESSAGES`]. Greetings are texts of cards, and are left out.
 async fn load_messages(
     db: &impl ConnectionTrait,
     id: ConversationId,

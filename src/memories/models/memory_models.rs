@@ -129,7 +129,8 @@ impl MemoryModels {
         to.register("memory_tokens", help, self.tokens.clone());
     }
 
-    /// Returns the tokens that this node has used since its start, for what has this schema name.
+    /// Returns the tokens that this node has used since its start for requests with this schema
+    /// name.
     pub fn n_tokens(&self, schema_name: &'static str) -> u64 {
         let label = PurposeLabel {
             purpose: schema_name,

@@ -39,7 +39,8 @@ pub async fn enforce(
     }
 }
 
-/// Deletes the memories beyond the maximum of every space, and announces them. Returns how many.
+/// Deletes the memories beyond the maximum of every space, and announces the deletions. Returns the
+/// number of deleted memories.
 ///
 /// # Errors
 /// Returns an error when the database fails.

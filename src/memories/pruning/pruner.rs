@@ -48,7 +48,7 @@ pub async fn count(db: &Db, space: SpaceId, rules: PruneRules) -> Result<u64, Db
     .await
 }
 
-/// Returns how many memories [`prune`] would delete of whose existence `viewer` may know.
+/// Returns how many of the memories that [`prune`] would delete `viewer` may know to exist.
 ///
 /// # Errors
 /// Returns an error when the database fails.

@@ -165,7 +165,11 @@ pub async fn find_running(
         .await
 }
 
-/// Returns the last message that the running summary covers; `None` if no prompt contains one.
+/// Returns the `seq` of the last message that the running summary covers; `None` if prompts contain
+/// no summary.
+///
+/// # Errors
+/// Returns an error when the database fails.
 pub async fn find_end(
     db: &impl ConnectionTrait,
     row: &conversation::Model,
@@ -199,8 +203,11 @@ pub async fn list_parts(
         .await
 }
 
-/// Returns the summaries in use of all visible conversations of a space: those of one conversation together,
-/// first its parts in the order of their messages.
+/// Returns the ids of the summaries in use of all visible conversations of a space: grouped by conversation,
+/// first the parts in the order of their messages, then the running summary.
+///
+/// # Errors
+/// Returns an error when the database fails.
 pub async fn list_ids_in_use(
     db: &impl ConnectionTrait,
     space: SpaceId,
@@ -238,9 +245,9 @@ pub async fn list_running(
         .await
 }
 
-/// Returns the newest version and those that it continues: each covers more messages than the next one.
-/// A version that replaces one for the same messages (edited, corrected or restored) ends the list,
-/// because nobody must see the text that it replaces as a summary in use.
+/// Returns the newest version and those that it continues: each covers more messages than the next one. A
+/// version that replaces one for the same messages (edited, corrected or restored) ends the list, because the
+/// text that it replaces must not be used again.
 pub fn continued_versions(newest_first: &[Model]) -> &[Model] {
     let continues = newest_first
         .windows(2)

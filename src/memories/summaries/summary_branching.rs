@@ -15,9 +15,9 @@ use crate::memories::summaries::summary_plan::{SummaryState, next_step};
 use crate::memories::summaries::summary_store::set_summary_goal;
 use crate::memories::tasks::summarizing_task;
 
-/// Copies the summaries of `parent`, which is locked, that end at or before the last message of `branch`:
-/// the parts in use, and the newest version of the running summary. Requests what is missing then, for
-/// example a running summary if the one of the parent covers more messages. Executes no statement if the
+/// Copies the summaries of `parent`, which is locked, that end at or before the last message of `branch`: the
+/// parts in use, and the newest version of the running summary. Then requests the summaries that are missing,
+/// for example a running summary if that of the parent covers more messages. Executes no statement if the
 /// parent has no summaries.
 ///
 /// # Errors
@@ -71,14 +71,14 @@ fn choose_running(versions: &[Model], fork_seq: i64) -> Option<CopiedVersion> {
         .find(ends_before)?;
     Some(CopiedVersion {
         id: found.id,
-        // Only the version in use is marked when a message changes, and the message may be one of those
-        // that the older version covers.
+        // A change of a message marks only the version in use, but the older version may cover the message,
+        // too.
         status: in_use.status,
     })
 }
 
-/// Clones the summaries in the order in which they were written, which decides whether a part is newer
-/// than the running summary.
+/// Builds the statement that clones the summaries in the order in which they were written. This order decides
+/// whether a part is newer than the running summary.
 fn clone_summaries(
     parent: ConversationId,
     branch: &conversation::Model,
@@ -96,7 +96,7 @@ fn clone_summaries(
         let kept = Expr::col(column);
         match (column, running) {
             (Column::ConversationId, _) => Expr::value(branch.id.0),
-            // The branch has no deleted message; of such a version it needs only the facts.
+            // Of a version that covers a deleted message, only the facts are copied.
             (Column::Content, _) => {
                 let is_usable = Expr::col(Column::IsUsable);
                 Expr::case(is_usable, kept).finally("").into()

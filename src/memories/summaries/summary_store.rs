@@ -172,7 +172,8 @@ pub async fn set_summary_goal(
         .map(drop)
 }
 
-/// Sets the last message to summarize of imported conversations to the last one that a summary covers.
+/// Sets the last message to summarize (`summary_goal_seq`) of imported conversations to the last message that
+/// a summary covers.
 ///
 /// # Errors
 /// Returns an error when the database fails.

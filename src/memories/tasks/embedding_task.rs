@@ -1,9 +1,9 @@
-//! The embedding tasks of table `memory_tasks`: one for each space that may have memories without a
-//! vector of its provider's model. Requests them.
+//! Requests embedding tasks of table `memory_tasks`: one for each space that may have memories
+//! without a vector of its provider's model.
 //!
-//! A task `embed` makes missing vectors; `refresh` also deletes those of models that the space no
-//! longer uses. A task is never given up: it is tried again every ten minutes at most, and deleted when
-//! nothing is missing except what the provider refuses, or when the provider must not be called.
+//! A task `embed` makes missing vectors; `refresh` also deletes the vectors of models that the space no
+//! longer uses. A failed task is retried without limit, with a delay of at most ten minutes. A task is
+//! deleted when no vector is missing except those of refused texts, or when the provider must not be called.
 
 use base::clock::Timestamp;
 use base::ids::SpaceId;
@@ -35,8 +35,8 @@ pub async fn request(
     insert(tx, MemoryTaskKind::Embed, [space.id], now).await
 }
 
-/// Requests that the memories of these spaces are embedded again where necessary, at once. A worker
-/// that executes a task of one of them notices it before the task ends.
+/// Requests at once to embed the memories of these spaces again where necessary. A worker that
+/// executes a task of one of these spaces sees the request before it ends the task.
 ///
 /// # Errors
 /// Returns an error when the database fails.

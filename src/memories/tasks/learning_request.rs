@@ -1,4 +1,4 @@
-//! Requests of people to learn from messages of a conversation now.
+//! Requests, on behalf of people, to learn from messages of a conversation now.
 
 use base::clock::Timestamp;
 use base::ids::ConversationId;
@@ -15,13 +15,13 @@ use crate::memories::tasks::memory_task::{Column, Entity, MemoryTaskKind, Memory
 /// Which messages to learn from, as a range of `seq`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RequestedMessages {
-    /// Those that are not learned from; all messages if there are none.
+    /// Those that were not learned from; all messages if there are none.
     Unlearned,
     Range(i64, i64),
 }
 
-/// Requests to learn from messages at once. What is queued already is not queued again, and failed tasks
-/// for these messages are replaced. Returns `false` if there are no such messages, or if they are no
+/// Requests to learn from messages at once. Messages that are already queued are not queued again, and failed
+/// tasks for these messages are replaced. Returns `false` if there are no such messages, or if they are no
 /// longer learned from because people forgot them.
 ///
 /// # Errors
@@ -40,7 +40,8 @@ pub async fn request_now(
             match requested {
                 RequestedMessages::Unlearned => request_unlearned(tx, &row, now).await,
                 RequestedMessages::Range(from, to) => {
-                    // What was forgotten is no longer summarized either.
+                    // Forgotten messages are before `summary_from_seq`, because they are not
+                    // summarized either.
                     let range = (from.max(row.summary_from_seq), to.min(row.last_seq));
                     request_range(tx, &row, range, now).await
                 }
@@ -69,7 +70,7 @@ async fn request_unlearned(
     if all.0 > all.1 {
         return Ok(false);
     }
-    // The newest of them are read.
+    // The task reads only the newest of them.
     learning_task::insert(tx, row, Some(all), now, now).await?;
     Ok(true)
 }
@@ -86,7 +87,7 @@ async fn request_range(
     let is_queued = || Column::Status.eq(MemoryTaskStatus::Queued);
     let unlearned = row.unlearned_from_seq.unwrap_or(i64::MAX);
     if to >= unlearned {
-        // The claim of this task chooses its messages: all that are not learned from.
+        // The claim of this task chooses its messages: all that were not learned from.
         let new = Condition::all()
             .add(is_queued())
             .add(Column::FromSeq.is_null());
@@ -118,7 +119,8 @@ fn of_conversation(id: ConversationId) -> Condition {
         .add(Column::Kind.eq(MemoryTaskKind::Extract))
 }
 
-/// Makes these tasks of a conversation due, with all attempts. Returns whether there are any.
+/// Makes these tasks of a conversation due, and resets their attempts. Returns whether there are
+/// any.
 async fn hasten(
     tx: &impl ConnectionTrait,
     conversation: ConversationId,

@@ -1,7 +1,7 @@
-//! The tasks of table `memory_tasks` that learn from messages of a conversation. Requests them.
+//! Requests tasks of table `memory_tasks` that learn from messages of a conversation.
 //!
-//! A conversation has at most one queued task that was never claimed; the row of the conversation has
-//! the first message that is not learned from, so that most messages write nothing here.
+//! A conversation has at most one queued task that was never claimed; the row of the conversation stores the
+//! first message that was not learned from, so most messages write nothing here.
 
 use base::clock::Timestamp;
 use base::ids::ConversationId;
@@ -19,11 +19,11 @@ use crate::memories::tasks::task_queue::MAX_LEARNING_ATTEMPTS;
 
 /// How long messages wait for more before the server learns from them.
 const WAIT_MS: i64 = 30_000;
-/// So many messages do not wait.
+/// The number of waiting messages from which a task is due at once.
 const FULL_BATCH: i64 = 10;
 
 /// Requests to learn from the messages of a locked conversation from `seq` on. The caller saves the
-/// row of the conversation, which has all messages counted.
+/// row of the conversation, whose `last_seq` includes all messages.
 ///
 /// # Errors
 /// Returns an error when the database fails.
@@ -79,8 +79,8 @@ pub async fn request_learning_again(
     insert(tx, row, Some(seqs), run_after, now).await
 }
 
-/// Tries the failed tasks of a conversation once more, because it is learned from again. The reason of
-/// a failure may be their messages, so each gets only one attempt.
+/// Queues the failed tasks of a conversation again, because it has new messages to learn from. The reason of
+/// a failure may be the messages of the task, so each task gets only one attempt.
 ///
 /// # Errors
 /// Returns an error when the database fails.
@@ -101,7 +101,7 @@ pub async fn retry_failed(
         .map(drop)
 }
 
-/// Inserts a task for all messages that are not learned from, or for some of them.
+/// Inserts a task for all messages that were not learned from, or for `only_seqs`.
 pub(super) async fn insert(
     tx: &impl ConnectionTrait,
     row: &conversation::Model,

@@ -1,7 +1,7 @@
-//! Table `memory_tasks`: what the memory has still to do.
+//! Table `memory_tasks`: the pending background work of the memory.
 //!
-//! **Invariant:** a task is inserted in the transaction that makes it necessary, and deleted in the one
-//! that stores its result, under the lease of its worker. So its work is done once, whatever happens
+//! **Invariant:** a task is inserted in the transaction that makes it necessary, and deleted in the one that
+//! stores its result, under the lease of its worker. So its result is stored once, even if the server stops
 //! in between.
 
 use base::clock::Timestamp;
@@ -27,7 +27,7 @@ pub struct Model {
     pub attempt: i64,
     pub run_after: Timestamp,
     pub worker_id: Option<String>,
-    /// The fencing number, which grows with each claim.
+    /// The fencing number, which increases with each claim.
     pub lease: i64,
     pub heartbeat_at: Option<Timestamp>,
     pub error: Option<String>,
@@ -42,7 +42,7 @@ impl ActiveModelBehavior for ActiveModel {}
 string_enum! {
     /// What a task does.
     MemoryTaskKind { Extract, Embed, Summarize, Refresh }
-    /// A task that ended has no row.
+    /// A task that succeeded has no row.
     MemoryTaskStatus { Queued, Running, Failed }
 }
 

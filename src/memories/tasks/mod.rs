@@ -1,8 +1,8 @@
-//! What the memory has still to do, as rows of table `memory_tasks` ([`memory_task`]).
+//! The pending background work of the memory, as rows of table `memory_tasks` ([`memory_task`]).
 //!
-//! A step that changes messages or memories requests a task in its own transaction: to learn from
-//! messages ([`learning_task`], [`learning_request`]), to summarize a conversation ([`summarizing_task`]) or to make vectors
-//! ([`embedding_task`]). The job of each queue claims, renews and ends them by the same functions
+//! A step that changes messages or memories requests a task in its own transaction: to learn from messages
+//! ([`learning_task`], [`learning_request`]), to summarize a conversation ([`summarizing_task`]), or to make
+//! vectors ([`embedding_task`]). The job of each queue claims, renews and ends them by the same functions
 //! ([`task_queue`]).
 
 pub mod embedding_task;

@@ -1,4 +1,4 @@
-//! The tasks of table `memory_tasks` that summarize a conversation. Requests them.
+//! Requests tasks of table `memory_tasks` that summarize a conversation.
 
 use base::clock::Timestamp;
 use sea_orm::ActiveValue::Set;

@@ -32,8 +32,8 @@ pub async fn delete_all(
         conversations = conversations.filter(conversation::Column::Id.eq(id));
         tasks = tasks.filter(Column::ConversationId.eq(id));
     }
-    // The tasks first: a step that commits in between leaves a task without messages, which is deleted
-    // when it is claimed, and never messages without a task.
+    // The tasks are deleted first: a step that commits in between then leaves a task without messages, which
+    // is deleted when it is claimed, but never messages without a task.
     tasks.exec(tx).await?;
     conversations.exec(tx).await.map(drop)
 }

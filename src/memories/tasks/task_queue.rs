@@ -29,10 +29,10 @@ use crate::memories::tasks::memory_task::{
 const RETRY_DELAY_MS: i64 = 10_000;
 /// The longest delay after a failure.
 const MAX_RETRY_DELAY_MS: i64 = 10 * 60 * 1_000;
-/// How often learning and summaries are tried. A failure of the model is no failure of the task, so a
-/// task that fails this often has a reason that does not disappear by itself.
+/// The maximum number of attempts of a task that learns or summarizes. If the model fails, learning stores
+/// the messages as they are, so the reason why a learning task fails this often does not disappear by itself.
 pub(super) const MAX_LEARNING_ATTEMPTS: i64 = 5;
-/// The error of a task whose last attempt has no end.
+/// The error of a task whose server stopped during its last attempt.
 const ABANDONED: &str = "The server stopped while it executed this task.";
 
 /// The tasks that one job executes.
@@ -61,8 +61,8 @@ impl TaskQueue {
         }
     }
 
-    /// Returns how often a task is tried. Embedding is never given up, because a provider may be
-    /// unavailable for days.
+    /// Returns the maximum number of attempts of a task. Embedding has no limit, because a provider
+    /// may be unavailable for days.
     fn max_attempts(self) -> Option<i64> {
         match self {
             Self::Learning => Some(MAX_LEARNING_ATTEMPTS),
@@ -106,14 +106,14 @@ fn claimable(queue: TaskQueue, now: Timestamp, stale: &StaleAfter) -> Condition 
         .add(Column::Kind.is_in(queue.kinds()))
         .add(is_due.or(is_abandoned));
     match queue {
-        TaskQueue::Learning => claimable.add(is_summarized_by_nobody(now, stale)),
+        TaskQueue::Learning => claimable.add(is_not_being_summarized(now, stale)),
         TaskQueue::Embedding => claimable,
     }
 }
 
 /// Selects all tasks except summary tasks of conversations that another worker is summarizing, because
 /// both would write the same texts.
-fn is_summarized_by_nobody(now: Timestamp, stale: &StaleAfter) -> Condition {
+fn is_not_being_summarized(now: Timestamp, stale: &StaleAfter) -> Condition {
     let summarized = Query::select()
         .column(Column::ConversationId)
         .from(Entity)
@@ -126,9 +126,9 @@ fn is_summarized_by_nobody(now: Timestamp, stale: &StaleAfter) -> Condition {
         .add(Column::ConversationId.not_in_subquery(summarized))
 }
 
-/// Claims a task. A task for messages that are not chosen yet gets those from and to these `seq`.
-/// Returns `None` if another worker was faster, or if the process of the last attempt ended: then the
-/// task has failed, because a task that ends its process must not be tried forever.
+/// Claims a task. A task whose messages are not chosen yet gets the range `seqs`. Returns `None` if another
+/// worker was faster, or if the server stopped during the last attempt. The task has then failed, because a
+/// task that stops the server must not be retried forever.
 ///
 /// # Errors
 /// Returns an error when the database fails.
@@ -165,7 +165,7 @@ pub async fn claim(
     Ok(claimed.into_iter().next())
 }
 
-/// Ends a task whose last attempt has no heartbeat.
+/// Marks a task as failed if the heartbeat of its last attempt is still stale.
 async fn fail_abandoned(
     tx: &impl ConnectionTrait,
     task: &Model,
@@ -268,8 +268,8 @@ pub async fn finish(tx: &impl ConnectionTrait, task: &Model) -> Result<bool, DbE
     Ok(deleted.rows_affected == 1)
 }
 
-/// Ends an attempt that failed: the task is tried again later, or at once if it was requested again in
-/// the meantime. After the last attempt it has failed.
+/// Ends an attempt that failed: the task is tried again later, or at once if it was requested again in the
+/// meantime. After the last attempt, the task has failed.
 ///
 /// # Errors
 /// Returns an error when the database fails.
@@ -305,9 +305,9 @@ fn retry_delay_ms(attempt: i64) -> i64 {
 /// The tasks of a space.
 #[derive(Clone, Debug, Default)]
 pub struct TaskCounts {
-    /// Queued ones and running ones, of every kind.
+    /// Queued and running tasks of every kind.
     pub queued: u64,
-    /// Those that are not retried.
+    /// Tasks that are not retried.
     pub failed: u64,
     /// Why the last attempt to embed memories failed.
     pub embedding_error: Option<String>,

@@ -1,6 +1,6 @@
-//! Exports the memories of a space as JSON Lines, and imports such a file. Members are identified by
-//! their names, so that a file can be imported into another space. The same for the summaries of its
-//! conversations, as part of the export file of a space.
+//! Exports the memories of a space as JSON Lines, and imports such a file. Members are identified by their
+//! names, so that a file can be imported into another space. Exports and imports the summaries of its
+//! conversations, too, as part of the export file of a space.
 
 pub mod import_report;
 pub mod line_reader;

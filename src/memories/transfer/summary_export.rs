@@ -20,8 +20,8 @@ use crate::memories::transfer::summary_line::ExportedSummary;
 /// The number of summaries in a chunk; a text has at most 32 KB.
 const CHUNK: usize = 100;
 
-/// Sends the summaries to a channel, as events with lines: those of one conversation together, in the order of
-/// their messages.
+/// Sends the summaries to a channel, as events with lines, grouped by conversation and in the order of their
+/// messages.
 ///
 /// # Errors
 /// Returns the database's error, or `Io` if the receiver is gone.
@@ -73,7 +73,8 @@ async fn usernames(
     Ok(named.into_iter().collect())
 }
 
-/// Returns `None` for a part whose text may not be used, because it has nothing else.
+/// Returns the line of a summary; `None` for a part whose text may not be used, because a part has
+/// nothing else.
 fn line(row: Model, names: &HashMap<UserId, String>) -> Option<ExportedSummary> {
     if !row.is_usable && row.level == SummaryLevel::Part {
         return None;

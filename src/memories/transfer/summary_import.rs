@@ -1,7 +1,7 @@
 //! Stores the summaries of an imported space, one batch of lines after the other.
 //!
-//! **Invariant:** a conversation gets at most one running summary, and its parts do not overlap. A line that
-//! has no place does not affect the others, and no line starts a call of a model.
+//! **Invariant:** a conversation gets at most one running summary, and its parts do not overlap. A line whose
+//! messages are missing or have a summary does not affect the others, and no line causes a call of a model.
 
 use std::collections::HashMap;
 
@@ -22,7 +22,7 @@ use crate::memories::summaries::summary::{
 use crate::memories::summaries::summary_store;
 use crate::memories::transfer::summary_line::{ExportedSummary, SummaryLineError};
 
-/// How many lines that were skipped are listed; further ones are only counted.
+/// The maximum number of skipped lines that are listed; further ones are only counted.
 const MAX_LISTED: usize = 100;
 
 /// A line that is not blank, and its number, counted from 1.
@@ -32,7 +32,7 @@ pub struct NumberedSummary {
     pub summary: Result<ExportedSummary, SummaryLineError>,
 }
 
-/// Where the summaries of a conversation have a place.
+/// The messages of an imported conversation for which summaries can still be stored.
 #[derive(Clone, Copy, Debug)]
 pub struct SummaryPlace {
     pub conversation: ConversationId,
@@ -45,7 +45,7 @@ pub struct SummaryPlace {
     pub parts_end: i64,
 }
 
-/// The person who imports: the texts that they wrote stay theirs.
+/// The person who imports, and who stays the author of the texts that they wrote.
 #[derive(Clone, Debug)]
 pub struct ImportingPerson {
     pub id: UserId,
@@ -62,7 +62,7 @@ pub struct SummaryImporter {
 }
 
 impl SummaryPlace {
-    /// Returns the place of the summaries of a conversation that has none.
+    /// Returns the place of a conversation that has no summaries yet.
     pub fn new(conversation: ConversationId, (from_seq, last_seq): (i64, i64)) -> Self {
         Self {
             conversation,
@@ -73,7 +73,8 @@ impl SummaryPlace {
         }
     }
 
-    /// Takes the place of a summary. Returns `false` if there is none.
+    /// Reserves the messages of a summary. Returns `false` if they do not exist or already have a
+    /// summary.
     fn take(&mut self, level: SummaryLevel, line: &ExportedSummary) -> bool {
         let is_within =
             (self.from_seq..=line.to_seq).contains(&line.from_seq) && line.to_seq <= self.last_seq;
@@ -105,7 +106,8 @@ impl SummaryImporter {
         self.report
     }
 
-    /// Stores the summaries of a batch that have a place, in one transaction.
+    /// Stores the valid summaries of a batch whose messages have no summary yet, in one
+    /// transaction.
     ///
     /// # Errors
     /// Returns the database's error; then nothing of the batch was stored.
@@ -136,7 +138,7 @@ impl SummaryImporter {
         stored.await.map_err(MemoryError::from)
     }
 
-    /// Returns the row of a line, which takes its place.
+    /// Returns the row of a line, and reserves its messages.
     fn row(&mut self, line: ExportedSummary, now: Timestamp) -> Result<Model, SummaryLineError> {
         let level = line.level().ok_or(SummaryLineError::Invalid)?;
         let place = self.places.get_mut(&line.conversation);

@@ -83,7 +83,7 @@ pub fn render(content: &str, facts: &[String]) -> Option<String> {
 /// The block of a summary, cut to its limit.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FittedSummary {
-    /// `None` if nothing of it fits, or there is nothing.
+    /// `None` if there is no text, or if no part of it fits.
     pub text: Option<String>,
     /// The number of pinned facts that do not fit: the last ones.
     pub n_facts_left_out: usize,

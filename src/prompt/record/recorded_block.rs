@@ -16,7 +16,7 @@ use crate::prompt::blocks::{BlockKind, BlockOrigin, PromptBlock, RecordedSummary
 const MAX_TEXT_BYTES: usize = 64 * 1024;
 /// The same for a block that was not sent.
 const MAX_DROPPED_TEXT_BYTES: usize = 1024;
-/// Stored instead of the summary that the macro has inserted.
+/// The text that is stored instead of the summary that the macro inserted.
 const SUMMARY_MACRO: &str = "{{summary}}";
 
 /// One block.
@@ -89,7 +89,7 @@ pub(super) fn current_text(block: &RecordedBlock, current: &impl CurrentTexts) -
     }
 }
 
-/// Converts a block to its stored form. In its text, the macro replaces the `summary` that it has inserted.
+/// Converts a block to its stored form. In its text, the macro replaces the `summary` that it inserted.
 pub(super) fn to_recorded_block(block: &PromptBlock, summary: &str) -> RecordedBlock {
     let (text, source) = match &block.origin {
         BlockOrigin::Message { source, before, .. } => (before.as_str(), Some(*source)),

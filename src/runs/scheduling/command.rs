@@ -71,7 +71,7 @@ pub enum Command {
         message: MessageId,
         visibility: message::Visibility,
     },
-    /// Switches on or off whether the memory may use a message.
+    /// Sets whether the memory may use a message.
     SetRemembered {
         message: MessageId,
         remember: bool,

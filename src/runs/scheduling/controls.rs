@@ -198,7 +198,7 @@ pub fn set_visibility(
     Ok(())
 }
 
-/// Switches on or off whether the memory may use a message. Replies are not affected.
+/// Sets whether the memory may use a message. Replies are not affected.
 ///
 /// # Errors
 /// Returns `NotFound` when the message does not exist or is hidden.

@@ -54,7 +54,7 @@ pub struct WrittenPlan {
     pub pending_round_write: Option<RoundWrite>,
     /// The changes of memories that a run requested, which are written last.
     pub pending_memory_changes: Option<Arc<[RequestedChange]>>,
-    /// The first version of the space's memories that changed ones have.
+    /// The first version of the space's memories that changed memories have.
     pub memory_version: Option<i64>,
     /// The first and the last `seq` of the changed messages that summaries in use cover.
     pub outdated_summaries: Option<(i64, i64)>,

@@ -5,7 +5,7 @@
 //! lease under which it was requested: another execution requests it again.
 //!
 //! The arguments may contain the text of a new memory, so they are stored only until the decision. The
-//! message has those that its tool records.
+//! message stores only the arguments that the tool records.
 
 use base::clock::Timestamp;
 use base::ids::{ConversationId, MembershipId, RunId, SpaceId, ToolApprovalId};

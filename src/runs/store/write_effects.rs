@@ -84,7 +84,7 @@ pub async fn store_late_prompt(db: &Db, late: LatePrompt) -> Result<(), DbErr> {
     .await
 }
 
-/// Returns the range of messages that contains both.
+/// Returns the smallest range of messages that contains both ranges.
 pub(super) fn union(one: Option<(i64, i64)>, other: Option<(i64, i64)>) -> Option<(i64, i64)> {
     match (one, other) {
         (Some(one), Some(other)) => Some((one.0.min(other.0), one.1.max(other.1))),
@@ -188,7 +188,7 @@ impl PlanWriter<'_> {
             to_seq: reply.seq,
             messages: vec![reply.id],
         };
-        // A text that is added to a message whose memory is off adds no memories.
+        // No memories are added for a text of a message whose memory is off.
         let is_kept =
             |it: &&RequestedChange| reply.is_remembered || matches!(it, RequestedChange::Forget(_));
         let changes: Vec<RequestedChange> = changes.iter().filter(is_kept).cloned().collect();

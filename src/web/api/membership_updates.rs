@@ -87,8 +87,8 @@ pub struct UpdateMembership {
 /// Changes a membership.
 ///
 /// People change their own name, persona, copilot, and in `settings` only `memory` (with `learn` and
-/// `recall`). Position and participation require the right
-/// to moderate; the other fields require the right to configure the space.
+/// `recall`). Position and participation require the right to moderate; the other fields require the right to
+/// configure the space.
 #[utoipa::path(
     patch,
     path = "/api/memberships/{membership_id}",
@@ -195,7 +195,7 @@ fn authorize_update(
     }
 }
 
-/// Returns whether the new settings differ from the present ones only in the switches of the memory.
+/// Returns whether the new settings differ from the current ones only in the switches of the memory.
 fn changes_only_memory(target: &membership::Model, body: &UpdateMembership) -> bool {
     let without_memory = |settings: &Map<String, Value>| {
         let mut others = settings.clone();

@@ -266,8 +266,8 @@ pub async fn delete(
     Ok(HttpResponse::NoContent().finish())
 }
 
-/// Forgets what is about a member or was learned from its messages, what was learned in a conversation,
-/// or everything. It is in no table afterwards.
+/// Deletes memories completely: those about a member, of the member and learned from the member's messages,
+/// those learned in a conversation, or all of a space. They are in no table afterwards.
 ///
 /// For a member, this also sets `settings.memory.learn` of the membership to false: no memories are made
 /// from its messages until it is set to true again.

@@ -28,8 +28,8 @@ pub trait ServerTool: Send + Sync {
         output.to_owned()
     }
 
-    /// Returns the part of the arguments, as the model wrote them, that is stored with a message and
-    /// shown to people: all of them, unless they must not be stored.
+    /// Returns the part of the arguments that is stored with a message and shown to people: all of them, as
+    /// the model wrote them, unless a part must not be stored.
     fn recorded_arguments(&self, arguments: &str) -> String {
         arguments.to_owned()
     }

@@ -1,12 +1,12 @@
-//! Counts the requests of all embedding clients by their results, and how often caches had the vector
-//! of a text. For metrics.
+//! Counts, for metrics, the requests of all embedding clients by their results, and how often a cache had the
+//! vector of a text.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::embeddings::error::EmbeddingError;
 use crate::embeddings::options::CallKind;
 
-/// The kinds of calls.
+/// The paths of calls: queries (`read`) and memories (`write`).
 const PATHS: [&str; 2] = ["read", "write"];
 
 /// The results of a request. `refused`: the provider does not accept these texts.
@@ -36,7 +36,7 @@ impl EmbeddingCounts {
         self.requests[path][place].fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Records how many distinct texts of a call a cache had, and how many were requested.
+    /// Records how many distinct texts of a call were in a cache, and how many were requested.
     pub(super) fn record_cached(&self, n_hits: usize, n_misses: usize) {
         self.hits.fetch_add(n_hits as u64, Ordering::Relaxed);
         self.misses.fetch_add(n_misses as u64, Ordering::Relaxed);
@@ -53,7 +53,7 @@ impl EmbeddingCounts {
         all
     }
 
-    /// Returns how often a cache had a vector, and how often not.
+    /// Returns the numbers of cache hits and of cache misses.
     pub fn cached(&self) -> (u64, u64) {
         let read = |it: &AtomicU64| it.load(Ordering::Relaxed);
         (read(&self.hits), read(&self.misses))

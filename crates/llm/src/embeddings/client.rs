@@ -89,7 +89,7 @@ impl EmbeddingClient {
         })
     }
 
-    /// Returns the same client, whose requests are counted there.
+    /// Returns the same client, which counts its requests in `counts`.
     pub fn with_counts(self, counts: Arc<EmbeddingCounts>) -> Self {
         Self { counts, ..self }
     }

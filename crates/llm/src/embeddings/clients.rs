@@ -113,7 +113,8 @@ impl EmbeddingClients {
         Ok(client.with_counts(Arc::clone(&self.counts)))
     }
 
-    /// Returns the requests of all clients so far, those of tests included.
+    /// Returns the counts of the requests of all clients since the start, including those that test
+    /// a model.
     pub fn counts(&self) -> &EmbeddingCounts {
         &self.counts
     }
