@@ -16,7 +16,7 @@ const LAST: &str = ".message:last-child .message__body";
 const FACT: &str = "My dog is called Pixel, and he loves the old lighthouse.";
 const WORD: &str = "Pixel";
 const QUESTION: &str = "Do you remember how my dog is called?";
-/// With the fact, this many messages are learned from without a delay.
+/// The number of further messages with which the fact is learned without a delay.
 const N_GREETINGS: usize = 9;
 
 /// Elements that are wider than the window.

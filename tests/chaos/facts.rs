@@ -7,19 +7,19 @@ use crate::record::{Post, StoredFact};
 use crate::support::database_facts::DatabaseFacts;
 use crate::support::fake_provider::script::ResponseScript;
 
-/// Every so many posts of a user are a fact.
+/// One of this many posts of a user is a sentence about a person.
 pub const EVERY: usize = 4;
 /// The maximum number of memories in one answer.
 const MAX_MEMORIES: usize = 10;
-/// Begins the instructions of a request to extract memories.
+/// The beginning of the instructions of a request to extract memories.
 const EXTRACTION: &str = "You maintain the long-term memory of a chat.";
-/// What follows the key in a sentence and in each memory of it, so that no key is the beginning of
-/// another one.
+/// The text after the key in a sentence and in each memory of it, so that no key is the beginning
+/// of another one.
 const MARK: &str = " keeps a boat";
-/// What follows in a memory that the model made.
+/// The text after `MARK` in a memory that the model made.
 const EXTRACTED: &str = ", says answer ";
 
-/// The messages with a key; those of branches are clones, which have none of their own.
+/// The messages with a key. Messages of branches are clones without a key of their own.
 const MESSAGES: &str = "SELECT client_id, content, visibility FROM messages \
     WHERE client_id IS NOT NULL AND origin_message_id IS NULL";
 const MEMORIES: &str = "SELECT content FROM memories WHERE deleted_at IS NULL";
@@ -64,8 +64,8 @@ pub fn extraction(request: &Value, n: usize) -> Option<ResponseScript> {
     })
 }
 
-/// Makes the waiting tasks due and the failed ones queued, as "Learn now" does. Returns how many are
-/// left.
+/// Makes the waiting tasks due and queues the failed ones again, as "Learn now" does. Returns how many tasks
+/// are left.
 pub async fn hasten(facts: &mut DatabaseFacts) -> i64 {
     let sql = "UPDATE memory_tasks SET status = 'queued', attempt = 0, run_after = 0 \
         WHERE status = 'failed' OR (status = 'queued' AND run_after > 0)";

@@ -265,16 +265,16 @@ pub struct DatabaseSample {
     pub counts: Vec<(i64, i64, i64)>,
 }
 
-/// A posted sentence about a person in the end.
+/// A posted sentence about a person, and its memories at the end of the run.
 #[derive(Clone, Debug, Default)]
 pub struct StoredFact {
     pub key: String,
     /// Whether a node confirmed that its message is stored.
     pub is_acknowledged: bool,
-    /// Its message is neither hidden nor edited.
+    /// Whether its message is neither hidden nor edited.
     pub is_shown: bool,
     pub n_memories: usize,
-    /// How many of them the model made; the others are the message as it is.
+    /// How many of them the model made; the others are the unchanged message.
     pub n_extracted: usize,
 }
 

@@ -29,8 +29,8 @@ use crate::{cpu_starvation, facts, fault_injectors, settings, silent_clients, sp
 
 /// The limit for pending runs after the last fault is reverted.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(90);
-/// The limit for tasks of the memory after that. A node polls every 5 seconds and executes one task of
-/// each space at a time, whose calls of the faulty model may time out.
+/// The time limit for the tasks of the memory after that. A node polls every 5 seconds and executes one task
+/// of each space at a time, whose calls of the faulty model may time out.
 const LEARNED_TIMEOUT: Duration = Duration::from_secs(180);
 /// The limit for tabs to show what is stored.
 const CONVERGENCE_TIMEOUT: Duration = Duration::from_secs(10);

@@ -10,7 +10,7 @@ use crate::support::test_space::TestSpace;
 
 const FACT: &str = "My dog is called Pixel, and he loves the old lighthouse.";
 
-/// A space in which a message was stored that a model makes a memory from.
+/// Opens a space and posts a message from which a model makes a memory.
 async fn open_with_fact(backend: TestBackend) -> TestSpace {
     let settings = json!({"reply_order": "manual"});
     let space = TestSpace::open(backend, settings, &["Ada"]).await;

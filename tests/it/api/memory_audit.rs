@@ -1,7 +1,7 @@
 //! Audits deletions: the text of a memory that was deleted and purged is in no column of any table, in no
 //! export, no stored prompt, no search and no later prompt.
 //!
-//! Each memory contains a word that no message contains, so that the word leads back to the memory.
+//! Each memory contains a word that no message contains, so the word identifies the memory.
 
 use std::collections::BTreeSet;
 
@@ -16,16 +16,16 @@ use crate::support::file_uploads::{bring, fetch};
 use crate::support::http_client::{expect, id, root_of};
 use crate::support::poll;
 
-/// Learned from a message of the owner; about nobody.
+/// Learned from a message of the owner; about no one.
 const LEARNED: &str = "quillfeather";
 /// Learned; about the owner.
 const LEARNED_ABOUT: &str = "marblehook";
 /// Written by the owner, about the owner; its first text contains [`REPLACED`].
 const WRITTEN: &str = "cobaltine";
 const REPLACED: &str = "oldtimber";
-/// Imported from a file; about nobody.
+/// Imported from a file; about no one.
 const IMPORTED: &str = "umbrafield";
-/// Remembered by Ada with her tool; about nobody.
+/// Remembered by Ada with her tool; about no one.
 const REMEMBERED: &str = "saffrondale";
 /// In the running summary of the conversation.
 const SUMMARIZED: &str = "vellumstone";
@@ -36,7 +36,7 @@ const N_MESSAGES: usize = 40;
 /// More than the time after which a deleted memory is purged.
 const EIGHT_DAYS_MS: i64 = 8 * 24 * 60 * 60 * 1_000;
 
-/// Returns what the scripted model answers.
+/// Returns the answer of the scripted model.
 fn answer(body: &Value, has_remembered: &mut bool) -> ResponseScript {
     let messages = body["messages"].as_array().expect("a list");
     let system = messages[0]["content"].as_str().unwrap_or_default();
@@ -70,9 +70,9 @@ struct Audit {
     it: EmbeddingFixture,
     upstream: FakeProvider,
     ada: i64,
-    /// Where memories were learned and remembered, and which was summarized.
+    /// The conversation in which memories were learned and remembered, and which was summarized.
     said_in: i64,
-    /// Where all of them were recalled.
+    /// The conversation in which all of them were recalled.
     asked_in: i64,
     /// The run that recalled them.
     run: String,

@@ -335,15 +335,15 @@ pub fn messages() -> Vec<Row> {
             .with("message_id", "message_id:owner")
             .body(|_, _| json!({"visibility": "excluded"})),
         Row::of(ONE, inside(200))
-            .case("the memory of one's own")
+            .case("the memory of one's own message")
             .with("message_id", "message_id:own")
             .body(|_, _| json!({"remember": false})),
         Row::of(ONE, managers(200))
-            .case("the memory of the owner's")
+            .case("the memory of the owner's message")
             .with("message_id", "message_id:owner")
             .body(|_, _| json!({"remember": false})),
         Row::of(ONE, managers(200))
-            .case("the memory of an AI's")
+            .case("the memory of an AI's message")
             .with("message_id", "message_id:ai")
             .body(|_, _| json!({"remember": false})),
         Row::of(GO, inside(204))

@@ -17,7 +17,7 @@ impl EngineTest {
         counted.await.expect("the database answers")
     }
 
-    /// Makes the tasks of the memory look as after a server that stopped during this attempt.
+    /// Changes the tasks of the memory as if the server had stopped during this attempt.
     async fn abandon_tasks(&self, attempt: i64) {
         let sql = format!(
             "UPDATE memory_tasks SET status = 'running', worker_id = 'dead', lease = lease + 1, \
