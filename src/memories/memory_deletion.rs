@@ -89,7 +89,7 @@ async fn delete_in(
     Ok(ids)
 }
 
-/// Keeps the memories of a conversation that will be deleted if the same was said in another
+/// Keeps those memories of a conversation to be deleted that were also made in another
 /// conversation.
 ///
 /// # Errors
@@ -196,7 +196,7 @@ async fn delete_without_undo(
         .map(drop)
 }
 
-/// Returns how many of the memories that [`delete`] would delete `viewer` may know to exist.
+/// Counts the memories that [`delete`] would delete and that `viewer` may know to exist.
 ///
 /// # Errors
 /// Returns an error when the database fails.

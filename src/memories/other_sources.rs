@@ -131,8 +131,8 @@ fn seq() -> Expr {
     Expr::col((message::Entity, message::Column::Seq))
 }
 
-/// Builds a query without columns for the sources in other conversations, of the memories whose
-/// rows name this conversation.
+/// Builds a query for the memories whose rows name this conversation, joined with their sources in
+/// other conversations. The caller adds the columns.
 fn select_outside(conversation: ConversationId) -> SelectStatement {
     let id_of_memory = Expr::col((memory::Entity, memory::Column::Id));
     let id_of_message = Expr::col((message::Entity, message::Column::Id));

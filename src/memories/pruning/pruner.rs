@@ -48,7 +48,7 @@ pub async fn count(db: &Db, space: SpaceId, rules: PruneRules) -> Result<u64, Db
     .await
 }
 
-/// Returns how many of the memories that [`prune`] would delete `viewer` may know to exist.
+/// Counts the memories that [`prune`] would delete and that `viewer` may know to exist.
 ///
 /// # Errors
 /// Returns an error when the database fails.

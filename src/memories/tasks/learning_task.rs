@@ -19,7 +19,7 @@ use crate::memories::tasks::task_queue::MAX_LEARNING_ATTEMPTS;
 
 /// How long messages wait for more before the server learns from them.
 const WAIT_MS: i64 = 30_000;
-/// The number of waiting messages from which a task is due at once.
+/// If at least this many messages wait, the task is due at once.
 const FULL_BATCH: i64 = 10;
 
 /// Requests to learn from the messages of a locked conversation from `seq` on. The caller saves the

@@ -127,8 +127,8 @@ fn is_not_being_summarized(now: Timestamp, stale: &StaleAfter) -> Condition {
 }
 
 /// Claims a task. A task whose messages are not chosen yet gets the range `seqs`. Returns `None` if another
-/// worker was faster, or if the server stopped during the last attempt. The task has then failed, because a
-/// task that stops the server must not be retried forever.
+/// worker was faster, or if the server stopped during the last attempt. In the second case the task has
+/// failed, because a task that stops the server must not be retried forever.
 ///
 /// # Errors
 /// Returns an error when the database fails.

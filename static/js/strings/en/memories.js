@@ -171,6 +171,6 @@ export default {
   "prompt.recalled_none": "No memory was recalled.",
   "prompt.recalled_close": "Close, but not recalled",
   "prompt.below_threshold": "Not recalled: the score is below the threshold.",
-  "prompt.over_budget": "Not recalled: the maximum number or tokens of memories was reached.",
+  "prompt.over_budget": "Not recalled: the maximum number of memories, or of their tokens, was reached.",
   "prompt.memory_deleted": "This memory was deleted.",
 }
