@@ -53,6 +53,7 @@ mod m20261127_000076_prompt_starts;
 mod m20261127_000077_conversation_summaries;
 mod m20261127_000078_embedding_models_of_spaces;
 mod m20261128_000080_memory_of_messages;
+mod m20261128_000083_last_recalls;
 
 /// The steps, in order.
 pub struct Migrator;
@@ -106,6 +107,7 @@ impl MigratorTrait for Migrator {
             Box::new(m20261127_000077_conversation_summaries::Migration),
             Box::new(m20261127_000078_embedding_models_of_spaces::Migration),
             Box::new(m20261128_000080_memory_of_messages::Migration),
+            Box::new(m20261128_000083_last_recalls::Migration),
         ]
     }
 }

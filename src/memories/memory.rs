@@ -4,7 +4,7 @@
 //! A deleted memory keeps its row until it is purged, so that an undone deletion restores it.
 
 use base::clock::Timestamp;
-use base::ids::{ConversationId, MembershipId, MemoryId, MessageId, SpaceId, UserId};
+use base::ids::{ConversationId, MembershipId, MemoryId, MessageId, RunId, SpaceId, UserId};
 use sea_orm::entity::prelude::*;
 use sea_orm::sea_query::Query;
 use sea_orm::{Condition, QueryOrder, QuerySelect};
@@ -46,6 +46,8 @@ pub struct Model {
     pub token_count: i64,
     pub recall_count: i64,
     pub last_recalled_at: Option<Timestamp>,
+    /// The run whose prompt contained it last. The run, or its prompt, may have been deleted since.
+    pub last_recall_run_id: Option<RunId>,
     pub created_by: Option<UserId>,
     /// The person who edited it last; the server does not replace an edited memory.
     pub edited_by: Option<UserId>,

@@ -182,7 +182,12 @@ async fn a_fact_is_recalled_elsewhere_after_a_restart_until_it_is_deleted() {
     })
     .await;
     open_list(&page, 1).await;
-    page.see_text(ROW, "recalled once").await;
+    page.see_text(ROW, "by Mina").await;
+    page.click("[data-act=recall]").await;
+    page.see_text("dialog .memory__content", WORD).await;
+    page.see_text("dialog .memory__facts", "matched: dog").await;
+    page.press(thirtyfour::Key::Escape).await;
+    page.gone("dialog").await;
     page.click("[data-act=remove]").await;
     page.click_text("dialog button", "Delete").await;
     page.gone("dialog").await;

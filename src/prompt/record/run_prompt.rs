@@ -8,7 +8,7 @@
 use base::clock::Timestamp;
 use base::ids::{ConversationId, RunId};
 use sea_orm::entity::prelude::*;
-use sea_orm::sea_query::{Expr, Query};
+use sea_orm::sea_query::{Expr, Query, SelectStatement};
 use sea_orm::{Order, QueryOrder, QuerySelect, QueryTrait};
 
 use crate::db::backend;
@@ -87,6 +87,15 @@ pub async fn restore(
     let n_rows = rows.len() as u64;
     Entity::insert_many(rows).exec_without_returning(tx).await?;
     prune(tx, conversation, n_rows).await
+}
+
+/// Selects those of these runs whose prompt is stored.
+pub fn stored_among(runs: impl IntoIterator<Item = RunId>) -> SelectStatement {
+    Query::select()
+        .column(Column::RunId)
+        .from(Entity)
+        .and_where(Column::RunId.is_in(runs))
+        .to_owned()
 }
 
 /// Deletes the oldest prompts of a conversation, of which `n_new` were stored since the last time.

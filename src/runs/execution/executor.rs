@@ -10,7 +10,7 @@ use agent::agent_loop::AgentLoop;
 use agent::outcome::{GenerationFailure, GenerationOutcome};
 use agent::reasoning::Reasoning;
 use agent::usage::UsageTotal;
-use base::ids::MemoryId;
+use base::ids::{MemoryId, RunId};
 use base::message_text;
 use futures::FutureExt;
 use leased_jobs::lease::CancelReason;
@@ -54,16 +54,16 @@ pub async fn execute(context: RunServices, claimed: ClaimedRun, lease: RunLease)
     live.close(run.conversation_id, run.id, lease.number);
     context.leases.release(run.id);
     context.wakeup.notify(); // a permit is free
-    count_recalls(&context, recalled).await;
+    count_recalls(&context, run.id, recalled).await;
 }
 
 /// Counts the recall of the memories that were sent. Nothing depends on an exact number.
-async fn count_recalls(context: &RunServices, recalled: Option<Arc<[MemoryId]>>) {
+async fn count_recalls(context: &RunServices, run: RunId, recalled: Option<Arc<[MemoryId]>>) {
     let Some(recalled) = recalled.filter(|it| !it.is_empty()) else {
         return;
     };
     let now = context.clock.now();
-    let counted = memory_store::count_recalls(&context.db, recalled.to_vec(), now).await;
+    let counted = memory_store::count_recalls(&context.db, run, recalled.to_vec(), now).await;
     if let Err(error) = counted {
         tracing::debug!(%error, "failed to count recalled memories: {error}");
     }

@@ -26,6 +26,7 @@ use crate::web::api::memory_bodies::{
 use crate::web::api::memory_checks::{
     require_change, require_member, require_owner, require_scope,
 };
+use crate::web::api::memory_recalls::LastRecalls;
 use crate::web::api::{membership_announcements, memory_search};
 use crate::web::error::{ApiError, ApiResult};
 use crate::web::extract::authentication::CurrentUser;
@@ -125,11 +126,8 @@ pub async fn list(
         return memory_search::search(&app, at, text, &filter, page.limit).await;
     }
     let found = memory::list_for_space(app.db.reader(), at.space.id, &filter, page).await?;
-    Ok(Json(found.map(|it| ListedMemory {
-        memory: it.view(),
-        score: None,
-        because: None,
-    })))
+    let recalls = LastRecalls::load(&app, at.space.id, &found.data).await?;
+    Ok(Json(found.map(|it| recalls.listed(&it, None))))
 }
 
 /// Stores a memory. The same content of the same owner is stored once.

@@ -1,6 +1,6 @@
 //! Defines the request and response bodies of memories, and validates new and changed memories.
 
-use base::ids::{ConversationId, MembershipId};
+use base::ids::{ConversationId, MembershipId, RunId};
 use recall::content::{MAX_CONTENT_CHARS, one_line};
 use serde::{Deserialize, Deserializer, Serialize};
 use utoipa::ToSchema;
@@ -89,6 +89,18 @@ pub struct ListedMemory {
     pub score: Option<f32>,
     /// Why it was found. Null without a search.
     pub because: Option<String>,
+    /// The run whose prompt contained it last. Null if there was none, or if its prompt is no longer stored.
+    pub last_recall: Option<LastRecallView>,
+}
+
+/// The run whose prompt contained a memory last. `GET /api/runs/{run_id}/memories` returns why.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+#[schema(as = LastRecall)]
+pub struct LastRecallView {
+    pub run_id: RunId,
+    pub conversation_id: ConversationId,
+    /// The member who spoke, or for whom the text was written.
+    pub membership_id: MembershipId,
 }
 
 /// A memory that the prompt of a run contained, or that came close.

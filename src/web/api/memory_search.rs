@@ -12,6 +12,7 @@ use crate::memories::memory::MemoryFilter;
 use crate::memories::prompt_search::RecallRequest;
 use crate::memories::{memory, prompt_search};
 use crate::web::api::memory_bodies::{ListedMemory, because};
+use crate::web::api::memory_recalls::LastRecalls;
 use crate::web::error::{ApiError, ApiResult};
 use crate::web::extract::space_access::SpaceAccess;
 
@@ -69,6 +70,7 @@ pub async fn search(
     }
     let ids = result.found.iter().map(|it| it.memory.id);
     let rows = memory::list_matching(db, space, filter, ids).await?;
+    let recalls = LastRecalls::load(app, space, &rows).await?;
     let mut rows: HashMap<MemoryId, memory::Model> =
         rows.into_iter().map(|it| (it.id, it)).collect();
     // Pinned memories are recalled for every prompt, but not found by every search.
@@ -81,11 +83,8 @@ pub async fn search(
     found.sort_by(|a, b| b.0.total_cmp(&a.0));
     let data = found.into_iter().filter_map(|(score, it)| {
         let row = rows.remove(&it.memory.id)?;
-        Some(ListedMemory {
-            score: Some(score),
-            because: Some(because(&it.matched, it.vector_score, row.is_pinned)),
-            memory: row.view(),
-        })
+        let because = because(&it.matched, it.vector_score, row.is_pinned);
+        Some(recalls.listed(&row, Some((score, because))))
     });
     let limit = usize::try_from(limit).unwrap_or(usize::MAX);
     Ok(Json(PageOf {

@@ -38,6 +38,7 @@ pub mod memory_embedding;
 pub mod memory_fields;
 pub mod memory_learning;
 pub mod memory_pruning;
+pub mod memory_recalls;
 pub mod memory_search;
 pub mod memory_transfer;
 pub mod message_versions;

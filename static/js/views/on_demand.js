@@ -60,6 +60,7 @@ export const openChatImportDialog = dialogOnDemand(() => import("./files/import_
 export const openInvitationDialog = dialogOnDemand(() => import("./members/invitation_dialog.js"), "openInvitationDialog")
 export const openInviteDialog = dialogOnDemand(() => import("./members/invite_dialog.js"), "openInviteDialog")
 export const showPromptOfMessage = dialogOnDemand(prompts, "showPromptOfMessage")
+export const showPromptOfRun = dialogOnDemand(prompts, "showPromptOfRun")
 export const connectModel = dialogOnDemand(providers, "connectModel")
 export const changeModel = dialogOnDemand(providers, "changeModel")
 export const openSummariesDialog = dialogOnDemand(() => import("./summaries/summaries_dialog.js"), "openSummariesDialog")

@@ -32,6 +32,7 @@ pub mod memory_embedding_failures;
 pub mod memory_embeddings;
 pub mod memory_learning;
 pub mod memory_pruning;
+pub mod memory_recalls;
 pub mod memory_transfer;
 pub mod messages;
 pub mod metrics;

@@ -51,6 +51,8 @@ export default {
   "memory.added": "Added {at}",
   "memory.never_recalled": "never recalled",
   "memory.recalled": { one: "recalled once, {at}", other: "recalled {n} times, last {at}" },
+  "memory.recalled_by": { one: "recalled once, {at}, by {name}", other: "recalled {n} times, last {at} by {name}" },
+  "memory.open_recall": "Show the prompt that contained it last",
   "memory.source": "Message {n}",
   "memory.edit": "Edit memory",
   "memory.pin": "Pin",

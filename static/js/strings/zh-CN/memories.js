@@ -48,6 +48,8 @@ export default {
   "memory.added": "添加于{at}",
   "memory.never_recalled": "从未召回",
   "memory.recalled": { other: "已召回{n}次，最近一次在{at}" },
+  "memory.recalled_by": { other: "已召回{n}次，最近一次由{name}在{at}召回" },
+  "memory.open_recall": "查看最近一次包含它的提示词",
   "memory.source": "消息{n}",
   "memory.edit": "编辑记忆",
   "memory.pin": "固定",

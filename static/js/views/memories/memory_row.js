@@ -1,13 +1,14 @@
 // One memory of the list, with its actions.
 import { bdi, el, icon, replace } from "../../base/dom.js"
 import { t } from "../../base/i18n.js"
+import { may } from "../../models/members/rights.js"
 import { sourcesOf } from "../../models/memories/memory.js"
 import { iconButton } from "../components/button.js"
 import { paths } from "../../router.js"
-import { historyOf, reasonOf, subjectOf } from "./memory_text.js"
+import { historyOf, reasonOf, recalledText, subjectOf } from "./memory_text.js"
 
-// `acts` are `edit`, `pin`, `remove` and, unless the source is shown already, `openSource`; each takes
-// the memory.
+// `acts` are `edit`, `pin`, `remove`, and, in the list of the space, `openSource` and `openRecall`; each
+// takes the memory.
 export function createMemoryRow() {
   return el("li", { class: "memory", tabindex: "-1" })
 }
@@ -15,7 +16,9 @@ export function createMemoryRow() {
 // Fills a row again only if what it shows has changed; the focus stays on the same action.
 export function fillMemoryRow(node, memory, { store, mayChange, acts }) {
   const subject = subjectOf(store, memory)
-  const signature = JSON.stringify([memory, subject, mayChange])
+  const recalled = recalledText(store, memory)
+  const openRecall = may(store.openSpace?.my_role, "prompt") && memory.last_recall && acts.openRecall
+  const signature = JSON.stringify([memory, subject, recalled, mayChange, Boolean(openRecall)])
   if (node.dataset.signature === signature) return
   node.dataset.signature = signature
   const focused = node.contains(document.activeElement) ? document.activeElement.dataset.act : null
@@ -30,11 +33,16 @@ export function fillMemoryRow(node, memory, { store, mayChange, acts }) {
       memory.pinned && [el("span", { class: "memory__pinned" }, icon("pin"), t("memory.pinned")), " · "],
       bdi(subject),
     ),
-    el("p", { class: "memory__facts" }, historyOf(memory)),
+    el("p", { class: "memory__facts" }, `${historyOf(memory)} · `, openRecall ? recallButton(recalled) : bdi(recalled)),
     reason && el("p", { class: "memory__facts" }, bdi(reason)),
     buttonsOf(memory, { mayChange, acts, describedBy: id }),
   )
   if (focused) node.querySelector(`[data-act="${focused}"]`)?.focus()
+
+  function recallButton(text) {
+    const props = { class: "memory__recall", type: "button", title: t("memory.open_recall"), "data-act": "recall" }
+    return el("button", { ...props, "aria-describedby": id, on: { click: () => openRecall(memory) } }, bdi(text))
+  }
 }
 
 function buttonsOf(memory, { mayChange, acts, describedBy }) {

@@ -9,7 +9,7 @@ import { readMemorySettings } from "../../models/memories/memory_settings.js"
 import { button, iconButton } from "../components/button.js"
 import { confirm } from "../components/dialog.js"
 import { saveFile } from "../components/file_choice.js"
-import { openMemoryImport, openPruneDialog } from "../on_demand.js"
+import { openMemoryImport, openPruneDialog, showPromptOfRun } from "../on_demand.js"
 import { openForgetDialog } from "./forget_dialog.js"
 import { openEditMemoryDialog, openNewMemoryDialog } from "./memory_dialog.js"
 import MemoryFilters from "./memory_filters.js"
@@ -50,6 +50,7 @@ export default class MemoryTab {
       pin: (memory) => this.#pin(memory),
       remove: (memory) => this.#remove(memory),
       openSource: (memory) => openSource(parts, memory),
+      openRecall: (memory) => showPromptOfRun(parts, memory.last_recall.run_id),
     }
   }
 

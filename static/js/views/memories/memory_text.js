@@ -1,4 +1,5 @@
-// Texts about a memory: whose it is, about whom, when it was learned, how often it was recalled, and why.
+// Texts about a memory: whose it is, about whom, when it was learned, how often it was recalled and by whom,
+// and why.
 import { t } from "../../base/i18n.js"
 import { hundredths } from "../../base/numbers.js"
 import { shortTime } from "../../base/time.js"
@@ -21,13 +22,20 @@ export function subjectOf(store, memory) {
     .join(" · ")
 }
 
-// Returns when it was learned and recalled.
-export function historyOf({ origin, created_at, edited, recall_count: n, last_recalled_at: last }) {
+// Returns when it was learned.
+export function historyOf({ origin, created_at, edited }) {
   const at = shortTime(Date.parse(created_at))
-  const wasRecalled = n > 0 && last
-  const recalled = wasRecalled ? t("memory.recalled", { n, at: shortTime(Date.parse(last)) }) : t("memory.never_recalled")
   const known = ["person", "imported"].includes(origin) ? t("memory.added", { at }) : t("memory.learned", { at })
-  return [known, edited && t("memory.edited"), recalled].filter(Boolean).join(" · ")
+  return [known, edited && t("memory.edited")].filter(Boolean).join(" · ")
+}
+
+// Returns how often it was recalled and when last, and by whom if that is known.
+export function recalledText(store, { recall_count: n, last_recalled_at: last, last_recall: recall }) {
+  if (!(n > 0 && last)) return t("memory.never_recalled")
+  const at = shortTime(Date.parse(last))
+  return recall
+    ? t("memory.recalled_by", { n, at, name: nameOf(store, recall.membership_id) })
+    : t("memory.recalled", { n, at })
 }
 
 // Returns why it was found; null without a reason.
