@@ -54,6 +54,7 @@ mod m20261127_000077_conversation_summaries;
 mod m20261127_000078_embedding_models_of_spaces;
 mod m20261128_000080_memory_of_messages;
 mod m20261128_000083_last_recalls;
+mod m20261128_000084_memory_tokens;
 
 /// The steps, in order.
 pub struct Migrator;
@@ -108,6 +109,7 @@ impl MigratorTrait for Migrator {
             Box::new(m20261127_000078_embedding_models_of_spaces::Migration),
             Box::new(m20261128_000080_memory_of_messages::Migration),
             Box::new(m20261128_000083_last_recalls::Migration),
+            Box::new(m20261128_000084_memory_tokens::Migration),
         ]
     }
 }

@@ -120,6 +120,7 @@ fn new_model(owner: Option<UserId>, now: Timestamp) -> Model {
         roster_rev: 0,
         memory_version: 0,
         memory_reset_version: 0,
+        memory_tokens_used: 0,
         embedding_model_id: None,
         token_limit: 0,
         is_hidden: false,

@@ -38,6 +38,9 @@ pub struct Model {
     /// Tokens used by requests under `/v1`, for memories, by deleted conversations, and by runs before
     /// migration 74. Those of other runs are in `conversations.tokens_used`.
     pub unattributed_tokens: i64,
+    /// The part of `unattributed_tokens` that model calls for memories and summaries used since migration
+    /// 84.
+    pub memory_tokens_used: i64,
     /// 0: unlimited.
     pub token_limit: i64,
     pub created_at: Timestamp,
@@ -113,6 +116,41 @@ pub async fn add_unattributed_tokens(
         .exec(db)
         .await?;
     Ok(())
+}
+
+/// Adds tokens of model calls for memories and summaries to those that the space has used.
+///
+/// # Errors
+/// Returns an error when the database fails.
+pub async fn add_memory_tokens(
+    db: &impl ConnectionTrait,
+    id: SpaceId,
+    tokens: i64,
+) -> Result<(), DbErr> {
+    let plus = |column: Column| Expr::col(column).add(tokens);
+    Entity::update_many()
+        .col_expr(Column::UnattributedTokens, plus(Column::UnattributedTokens))
+        .col_expr(Column::MemoryTokensUsed, plus(Column::MemoryTokensUsed))
+        .filter(Column::Id.eq(id))
+        .exec(db)
+        .await
+        .map(drop)
+}
+
+/// Returns the tokens that model calls for the memories and summaries of all spaces have used.
+///
+/// # Errors
+/// Returns an error when the database fails.
+pub async fn sum_memory_tokens(db: &impl ConnectionTrait) -> Result<i64, DbErr> {
+    // PostgreSQL returns the sum of a bigint column as numeric.
+    let sum = Expr::col(Column::MemoryTokensUsed).sum().cast_as("bigint");
+    let sum: Option<Option<i64>> = Entity::find()
+        .select_only()
+        .expr(sum)
+        .into_tuple()
+        .one(db)
+        .await?;
+    Ok(sum.flatten().unwrap_or(0))
 }
 
 /// Increments the version of the memories and returns it. The changed memories get this version. Locks

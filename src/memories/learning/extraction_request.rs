@@ -15,7 +15,7 @@ use crate::memories::learning::snippets;
 use crate::memories::models::memory_models::{JsonRequest, MemoryModel};
 
 /// The name of the JSON schema of an answer.
-pub const SCHEMA_NAME: &str = "memory_extraction";
+const SCHEMA_NAME: &str = "memory_extraction";
 /// The maximum number of memories that one answer may contain.
 pub const MAX_MEMORIES: usize = 10;
 /// The maximum number of messages in one request, so that ten memories are enough for them.

@@ -129,15 +129,6 @@ impl MemoryModels {
         to.register("memory_tokens", help, self.tokens.clone());
     }
 
-    /// Returns the tokens that this node has used since its start for requests with this schema
-    /// name.
-    pub fn n_tokens(&self, schema_name: &'static str) -> u64 {
-        let label = PurposeLabel {
-            purpose: schema_name,
-        };
-        self.tokens.get_or_create(&label).get()
-    }
-
     /// Returns the model of a space: the one that its settings name if its provider is enabled,
     /// otherwise that of the default provider. Returns `None` if there is none, if it is the demo
     /// model, which cannot follow instructions, or if the space has reached its token limit.
@@ -250,7 +241,7 @@ impl MemoryModels {
         let label = PurposeLabel { purpose };
         self.tokens.get_or_create(&label).inc_by(n);
         let counting = self.db.write(move |tx| {
-            Box::pin(async move { space::add_unattributed_tokens(tx, space, tokens).await })
+            Box::pin(async move { space::add_memory_tokens(tx, space, tokens).await })
         });
         let counted: Result<(), DbErr> = counting.await;
         if let Err(error) = counted {

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use crate::memories::models::memory_models::JsonRequest;
 
 /// The name of the JSON schema of an answer.
-pub const SCHEMA_NAME: &str = "conversation_summary";
+const SCHEMA_NAME: &str = "conversation_summary";
 /// The maximum length of the text of a summary, in characters, also of a person's text.
 pub const MAX_CONTENT_CHARS: usize = 8_000;
 /// The maximum length of a part, in tokens.

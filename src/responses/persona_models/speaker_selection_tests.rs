@@ -65,6 +65,7 @@ fn space(reply_order: ReplyOrder, replies_per_turn: RepliesPerTurn) -> space::Mo
         roster_rev: 0,
         memory_version: 0,
         memory_reset_version: 0,
+        memory_tokens_used: 0,
         embedding_model_id: None,
         token_limit: 0,
         is_hidden: false,

@@ -356,6 +356,7 @@ fn empty_state(members: Vec<membership::Model>) -> ScheduleState {
             roster_rev: 0,
             memory_version: 0,
             memory_reset_version: 0,
+            memory_tokens_used: 0,
             embedding_model_id: None,
             token_limit: 0,
             is_hidden: false,

@@ -36,6 +36,8 @@ const MAX_MODEL_CHARS: usize = 200;
 pub struct MemoryStateView {
     embedding: EmbeddingStateView,
     tasks: MemoryTasksView,
+    /// Used by model calls for memories and summaries of this space.
+    tokens_used: i64,
 }
 
 /// The embedding model of a space.
@@ -103,15 +105,17 @@ pub async fn show_state(
     let at = space_access::load_space_access(&app, &caller, space.into_inner()).await?;
     let own = at.membership.as_ref().map(|it| it.id);
     let state = embedding_state::load(&app.db, &app.models, &at.space, own).await?;
-    Ok(Json(to_view(state, app.clock.now())))
+    let tokens_used = at.space.memory_tokens_used;
+    Ok(Json(to_view(state, tokens_used, app.clock.now())))
 }
 
-fn to_view(state: EmbeddingState, now: Timestamp) -> MemoryStateView {
+fn to_view(state: EmbeddingState, tokens_used: i64, now: Timestamp) -> MemoryStateView {
     let until = state.breaker_open_for.map(|it| {
         let left = i64::try_from(it.as_millis()).unwrap_or(i64::MAX);
         Timestamp(now.0.saturating_add(left))
     });
     MemoryStateView {
+        tokens_used,
         tasks: MemoryTasksView {
             queued: state.tasks.queued,
             failed: state.tasks.failed,

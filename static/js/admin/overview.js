@@ -122,8 +122,7 @@ function memoryFigures({ breakers, oldest_task_age_ms: age, ...memory }) {
     ["running_tasks", amount(memory.running_tasks)],
     ["failed_tasks", amount(memory.failed_tasks)],
     ["open_breakers", amount(open.length), open.length > 0 && names],
-    ["extraction_tokens", amount(memory.extraction_tokens)],
-    ["summary_tokens", amount(memory.summary_tokens)],
+    ["memory_tokens", amount(memory.tokens_used)],
   ]
 }
 

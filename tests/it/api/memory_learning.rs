@@ -5,6 +5,8 @@ use serde_json::{Value, json};
 use crate::support::app::TestApp;
 use crate::support::backends::{TestBackend, on_both, on_sqlite};
 use crate::support::database_facts::DatabaseFacts;
+use crate::support::fake_provider::script::ResponseScript;
+use crate::support::fake_provider::server::FakeProvider;
 use crate::support::http_client::{HttpClient, expect, id, root_of};
 use crate::support::http_response::refusal;
 use crate::support::poll;
@@ -74,6 +76,11 @@ impl LearnFixture {
             .collect()
     }
 
+    async fn state(&self) -> Value {
+        let path = format!("/api/spaces/{}/memories/state", id(&self.space));
+        expect(200, self.owner.get(&path).await)
+    }
+
     async fn change_memory(&self, memory: Value) {
         let path = format!("/api/spaces/{}", id(&self.space));
         let body = json!({"settings": {"memory": memory}});
@@ -96,6 +103,27 @@ on_both! {
 
         it.learn_all().await;
         assert_eq!(it.memories().await, learned);
+        it.app.close().await;
+    }
+
+    async fn the_tokens_of_the_memory_are_stored_with_its_space_and_summed_for_admins(backend) {
+        let mut it = LearnFixture::open(backend).await;
+        assert_eq!(it.state().await["tokens_used"], 0);
+        let upstream = FakeProvider::start().await;
+        let answer = json!({ "memories": [] }).to_string();
+        upstream.next(ResponseScript::stream().role().text(&answer).finish("stop").usage(300, 7).done());
+        let provider = json!({"name": "Chat", "base_url": upstream.base_url(), "model": "m", "is_default": true});
+        expect(201, it.owner.post("/api/providers", provider).await);
+        let other = it.owner.create_space("Lighthouse", json!({})).await;
+        it.facts.execute(&format!("UPDATE spaces SET memory_tokens_used = 5 WHERE id = {}", id(&other))).await;
+
+        it.learn_all().await;
+
+        assert_eq!(it.state().await["tokens_used"], 307);
+        let space = expect(200, it.owner.get(&format!("/api/spaces/{}", id(&it.space))).await);
+        assert_eq!(space["tokens_used"], 307, "they count toward the limit of the space");
+        let stats = expect(200, it.owner.get("/api/admin/stats").await);
+        assert_eq!(stats["memory"]["tokens_used"], 312);
         it.app.close().await;
     }
 }

@@ -243,6 +243,7 @@ fn space_row(owner: UserId, now: Timestamp) -> space::Model {
         roster_rev: 0,
         memory_version: 0,
         memory_reset_version: 0,
+        memory_tokens_used: 0,
         embedding_model_id: None,
         token_limit: 0,
         is_hidden: false,

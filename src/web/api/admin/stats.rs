@@ -16,9 +16,7 @@ use crate::app::App;
 use crate::conversations::chats::import_job;
 use crate::conversations::{conversation, message};
 use crate::db::backend::Backend;
-use crate::memories::learning::extraction_request;
 use crate::memories::metrics::memory_load;
-use crate::memories::summaries::summary_request;
 use crate::responses::provider_calls::ProviderLoad;
 use crate::runs::reading::history;
 use crate::runs::reading::history::{DAY_MS, DailyUsage};
@@ -83,10 +81,8 @@ pub struct MemoryStats {
     oldest_task_age_ms: Option<i64>,
     /// The embedding models that this node used last.
     breakers: Vec<BreakerView>,
-    /// Used by model calls for memories since the start of this node.
-    extraction_tokens: u64,
-    /// Used by model calls for summaries since the start of this node.
-    summary_tokens: u64,
+    /// Used by model calls for memories and summaries, in all spaces.
+    tokens_used: i64,
 }
 
 /// The circuit breaker of an embedding model.
@@ -200,8 +196,7 @@ async fn load_memory(app: &App, now: Timestamp) -> ApiResult<MemoryStats> {
         failed_tasks: load.tasks.failed,
         oldest_task_age_ms: load.tasks.oldest_age_ms(now),
         breakers: breakers.collect(),
-        extraction_tokens: app.memory_models.n_tokens(extraction_request::SCHEMA_NAME),
-        summary_tokens: app.memory_models.n_tokens(summary_request::SCHEMA_NAME),
+        tokens_used: space::sum_memory_tokens(app.db.reader()).await?,
     })
 }
 

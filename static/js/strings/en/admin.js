@@ -10,7 +10,7 @@ export default {
 
   "admin.figures": "Right now",
   "admin.memory": "Memory",
-  "admin.memory_note": "Tokens and paused models are those of the server that answered, since its start.",
+  "admin.memory_note": "Paused models are those of the server that answered, since its start.",
   "figure.users": "Accounts",
   "figure.guests": { one: "including {n} guest", other: "including {n} guests" },
   "figure.active_sessions": "Signed-in browsers",
@@ -29,8 +29,7 @@ export default {
   "figure.running_tasks": "Running tasks",
   "figure.failed_tasks": "Failed tasks",
   "figure.open_breakers": "Paused embedding models",
-  "figure.extraction_tokens": "Tokens for memories",
-  "figure.summary_tokens": "Tokens for summaries",
+  "figure.memory_tokens": "Tokens for memories and summaries",
 
   "token_use.title": "Tokens",
   "token_use.note": "Days are in UTC. The usage of a deleted space is deleted with it.",

@@ -30,6 +30,10 @@ export default {
   "memory.not_pinned": "Not pinned",
   "memory.more_filters": "More filters",
   "memory.tasks_queued": { one: "{n} background task is not finished.", other: "{n} background tasks are not finished." },
+  "memory.tokens_used": {
+    one: "{amount} token used for memories and summaries.",
+    other: "{amount} tokens used for memories and summaries.",
+  },
   "memory.refresh": "Refresh the list",
   "memory.n_shown": { one: "{n} memory", other: "{n} memories" },
   "memory.n_newest": { one: "The newest memory", other: "The {n} newest memories" },

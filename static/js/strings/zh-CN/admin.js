@@ -10,7 +10,7 @@ export default {
 
   "admin.figures": "当前状况",
   "admin.memory": "记忆",
-  "admin.memory_note": "Token 数和暂停的模型只统计本次应答的服务器，从它启动时算起。",
+  "admin.memory_note": "暂停的模型只统计本次应答的服务器，从它启动时算起。",
   "figure.users": "账号",
   "figure.guests": { other: "其中访客{n}位" },
   "figure.active_sessions": "已登录的浏览器",
@@ -29,8 +29,7 @@ export default {
   "figure.running_tasks": "进行中的任务",
   "figure.failed_tasks": "失败的任务",
   "figure.open_breakers": "暂停调用的嵌入模型",
-  "figure.extraction_tokens": "提取记忆的 Token",
-  "figure.summary_tokens": "生成总结的 Token",
+  "figure.memory_tokens": "用于记忆和总结的 Token",
 
   "token_use.title": "Token 用量",
   "token_use.note": "日期按协调世界时计算。空间删除后，它的用量记录也会删除。",

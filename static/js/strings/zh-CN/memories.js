@@ -27,6 +27,7 @@ export default {
   "memory.not_pinned": "未固定",
   "memory.more_filters": "更多筛选",
   "memory.tasks_queued": { other: "{n}个后台任务尚未完成。" },
+  "memory.tokens_used": { other: "记忆和总结已使用{amount}个 Token。" },
   "memory.refresh": "刷新列表",
   "memory.n_shown": { other: "{n}条记忆" },
   "memory.n_newest": { other: "最新的{n}条记忆" },

@@ -1,12 +1,12 @@
-// The embedding model of a space's memories: the choice of a provider and a model, a test, and how many
-// memories are embedded.
+// The embedding model of a space's memories: the choice of a provider and a model, a test, how many
+// memories are embedded, and how many tokens the memory has used.
 import { el, icon, replace } from "../../base/dom.js"
 import { t } from "../../base/i18n.js"
 import { canEmbed } from "../../models/providers/provider_kinds.js"
 import { button } from "../components/button.js"
 import { explain } from "../components/error_messages.js"
 import { field, input, select } from "../components/form.js"
-import { embeddingTexts } from "./memory_state.js"
+import { embeddingTexts, tokensText } from "./memory_state.js"
 
 export default class EmbeddingChoice {
   #parts
@@ -109,6 +109,8 @@ export default class EmbeddingChoice {
   // An error is ignored: the settings can be changed without the state.
   async #showState() {
     const state = await this.#parts.memories.state(this.#spaceId).catch(() => null)
-    if (state) this.#state.textContent = embeddingTexts(state.embedding).join(" ")
+    if (!state) return
+    const texts = [...embeddingTexts(state.embedding), tokensText(state.tokens_used)]
+    this.#state.textContent = texts.filter(Boolean).join(" ")
   }
 }

@@ -128,7 +128,7 @@ on_sqlite! {
         assert!(age >= 5_000, "{memory}");
         assert_eq!(memory, json!({
             "memories": 2, "vectors_stale": 1, "queued_tasks": 1, "running_tasks": 0, "failed_tasks": 0,
-            "oldest_task_age_ms": age, "extraction_tokens": 0, "summary_tokens": 0,
+            "oldest_task_age_ms": age, "tokens_used": 0,
             "breakers": [{"provider": "openai_compatible", "model": "narrow", "open": true}],
         }));
         it.app.close().await;
