@@ -30,3 +30,37 @@ pub enum MemoryError {
     #[error("the search of the memories timed out")]
     TimedOut,
 }
+
+impl MemoryError {
+    /// Returns the text for members. That of the database is left out, because it may contain SQL.
+    pub fn to_public_text(&self) -> String {
+        match self {
+            Self::Database(_) | Self::Model(MemoryModelError::Database(_)) => {
+                "The database returned an error.".to_owned()
+            }
+            other => other.to_string(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use sea_orm::DbErr;
+
+    use super::MemoryError;
+    use crate::memories::models::memory_models::MemoryModelError;
+
+    #[test]
+    fn the_message_of_the_database_is_not_shown() {
+        let planted = || DbErr::Custom("SELECT planted".to_owned());
+
+        for error in [
+            MemoryError::from(planted()),
+            MemoryError::from(MemoryModelError::from(planted())),
+        ] {
+            assert_eq!(error.to_public_text(), "The database returned an error.");
+        }
+        let other = MemoryError::NoSummary;
+        assert_eq!(other.to_public_text(), other.to_string());
+    }
+}

@@ -257,6 +257,28 @@ async fn the_list_is_filtered_edited_and_shown_for_a_message_on_a_phone() {
 }
 
 #[tokio::test]
+async fn a_failed_task_is_shown_with_its_error_and_tried_again() {
+    const PART: &str = "[data-part=failed-tasks]";
+    let test_server = TestServer::demo().await;
+    let test_space = test_server.create_space(manual(), &["Mina"]).await;
+    test_space.post(FACT).await;
+    let change = "UPDATE memory_tasks SET status = 'failed', attempt = 5, error = 'It broke.'";
+    test_server.facts().await.execute(change).await;
+    let page = test_space.page_on(Viewport::Phone).await;
+    page.click("[aria-label='Cast, prompt and settings']").await;
+    open_list(&page, 0).await;
+    page.see_text(PART, "1 task has failed.").await;
+    page.see_text(PART, "It broke.").await;
+    page.see(&format!("{PART} a")).await;
+    assert_eq!(page.value(FITS).await, json!(true));
+
+    page.click("[data-act=retry]").await;
+
+    sees_rows(&page, 1).await;
+    page.gone(PART).await;
+}
+
+#[tokio::test]
 async fn a_file_with_a_broken_line_is_imported_and_reported() {
     let test_server = TestServer::demo().await;
     let test_space = test_server.create_space(manual(), &["Mina"]).await;

@@ -167,7 +167,7 @@ impl LearningJob {
             Ok(()) | Err(MemoryError::Canceled) => Ok(()),
             Err(error) => {
                 tracing::warn!(task.id = %id, attempt, %error, "a memory task failed: {error}");
-                self.services.fail(task, error.to_string()).await
+                self.services.fail(task, error.to_public_text()).await
             }
         };
         if let Err(error) = ended {

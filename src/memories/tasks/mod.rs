@@ -3,9 +3,10 @@
 //! A step that changes messages or memories requests a task in its own transaction: to learn from messages
 //! ([`learning_task`], [`learning_request`]), to summarize a conversation ([`summarizing_task`]), or to make
 //! vectors ([`embedding_task`]). The job of each queue claims, renews and ends them by the same functions
-//! ([`task_queue`]).
+//! ([`task_queue`]). [`failed_tasks`] lists those that are not retried.
 
 pub mod embedding_task;
+pub mod failed_tasks;
 pub mod learning_request;
 pub mod learning_task;
 pub mod memory_task;

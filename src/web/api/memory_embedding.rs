@@ -4,7 +4,7 @@
 use actix_web::web::{Data, Json, Path};
 use base::clock::Timestamp;
 use base::display_name;
-use base::ids::{ProviderId, SpaceId};
+use base::ids::{ConversationId, MemoryTaskId, ProviderId, SpaceId};
 use llm::embeddings::error::EmbeddingError;
 use llm::embeddings::options::{CallKind, EmbeddingOptions};
 use serde::{Deserialize, Serialize};
@@ -16,6 +16,9 @@ use crate::app::App;
 use crate::memories::embedding::embedding_state;
 use crate::memories::embedding::embedding_state::EmbeddingState;
 use crate::memories::embedding::model_choice::EmbeddingChoice;
+use crate::memories::tasks::failed_tasks;
+use crate::memories::tasks::failed_tasks::FailedTask;
+use crate::memories::tasks::memory_task::MemoryTaskKind;
 use crate::providers::provider;
 use crate::spaces::lifecycle::SpaceRules;
 use crate::spaces::permissions::Action;
@@ -36,6 +39,8 @@ const MAX_MODEL_CHARS: usize = 200;
 pub struct MemoryStateView {
     embedding: EmbeddingStateView,
     tasks: MemoryTasksView,
+    /// The newest tasks that are not retried, at most five.
+    failed_tasks: Vec<FailedTaskView>,
     /// Used by model calls for memories and summaries of this space.
     tokens_used: i64,
 }
@@ -71,6 +76,18 @@ struct MemoryTasksView {
     failed: u64,
 }
 
+/// A task that is not retried by itself.
+#[derive(Serialize, ToSchema)]
+#[schema(as = FailedMemoryTask)]
+struct FailedTaskView {
+    id: MemoryTaskId,
+    kind: MemoryTaskKind,
+    /// Null for a task of the whole space.
+    conversation_id: Option<ConversationId>,
+    error: Option<String>,
+    created_at: Timestamp,
+}
+
 /// An embedding model to test.
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
@@ -89,7 +106,8 @@ pub struct TestedEmbedding {
     pub dimensions: usize,
 }
 
-/// Returns how many memories of a space are embedded, and whether the provider works.
+/// Returns how many memories of a space are embedded, whether the provider works, which tasks in the
+/// background have failed, and how many tokens were used.
 #[utoipa::path(
     get,
     path = "/api/spaces/{space_id}/memories/state",
@@ -105,31 +123,45 @@ pub async fn show_state(
     let at = space_access::load_space_access(&app, &caller, space.into_inner()).await?;
     let own = at.membership.as_ref().map(|it| it.id);
     let state = embedding_state::load(&app.db, &app.models, &at.space, own).await?;
-    let tokens_used = at.space.memory_tokens_used;
-    Ok(Json(to_view(state, tokens_used, app.clock.now())))
-}
-
-fn to_view(state: EmbeddingState, tokens_used: i64, now: Timestamp) -> MemoryStateView {
-    let until = state.breaker_open_for.map(|it| {
-        let left = i64::try_from(it.as_millis()).unwrap_or(i64::MAX);
-        Timestamp(now.0.saturating_add(left))
-    });
-    MemoryStateView {
-        tokens_used,
+    let failed = match state.tasks.failed {
+        0 => Vec::new(),
+        _ => failed_tasks::list_newest(app.db.reader(), at.space.id).await?,
+    };
+    Ok(Json(MemoryStateView {
         tasks: MemoryTasksView {
             queued: state.tasks.queued,
             failed: state.tasks.failed,
         },
-        embedding: EmbeddingStateView {
-            provider_id: state.provider,
-            model: state.model,
-            dimensions: state.dimensions,
-            embedded: state.embedded,
-            total: state.total,
-            degraded: until.is_some() || state.is_paused,
-            breaker_until: until,
-            error: state.tasks.embedding_error,
-        },
+        failed_tasks: failed.into_iter().map(to_failed_view).collect(),
+        tokens_used: at.space.memory_tokens_used,
+        embedding: to_view(state, app.clock.now()),
+    }))
+}
+
+fn to_failed_view(task: FailedTask) -> FailedTaskView {
+    FailedTaskView {
+        id: task.id,
+        kind: task.kind,
+        conversation_id: task.conversation,
+        error: task.error,
+        created_at: task.created_at,
+    }
+}
+
+fn to_view(state: EmbeddingState, now: Timestamp) -> EmbeddingStateView {
+    let until = state.breaker_open_for.map(|it| {
+        let left = i64::try_from(it.as_millis()).unwrap_or(i64::MAX);
+        Timestamp(now.0.saturating_add(left))
+    });
+    EmbeddingStateView {
+        provider_id: state.provider,
+        model: state.model,
+        dimensions: state.dimensions,
+        embedded: state.embedded,
+        total: state.total,
+        degraded: until.is_some() || state.is_paused,
+        breaker_until: until,
+        error: state.tasks.embedding_error,
     }
 }
 

@@ -76,6 +76,12 @@ impl LearnFixture {
             .collect()
     }
 
+    /// Makes the queued task of the conversation fail for good.
+    async fn fail_task(&mut self) {
+        let change = "UPDATE memory_tasks SET status = 'failed', attempt = 5, error = 'It broke.'";
+        self.facts.execute(change).await;
+    }
+
     async fn state(&self) -> Value {
         let path = format!("/api/spaces/{}/memories/state", id(&self.space));
         expect(200, self.owner.get(&path).await)
@@ -103,6 +109,47 @@ on_both! {
 
         it.learn_all().await;
         assert_eq!(it.memories().await, learned);
+        it.app.close().await;
+    }
+
+    async fn failed_tasks_are_shown_with_their_error_until_they_are_tried_again(backend) {
+        let mut it = LearnFixture::open(backend).await;
+        assert_eq!(it.state().await["failed_tasks"], json!([]));
+        it.fail_task().await;
+
+        let state = it.state().await;
+
+        assert_eq!(state["tasks"], json!({"queued": 0, "failed": 1}));
+        let failed = &state["failed_tasks"][0];
+        assert_eq!(failed["conversation_id"], it.conversation);
+        assert_eq!((&failed["kind"], &failed["error"]), (&json!("extract"), &json!("It broke.")));
+        it.learn_all().await;
+        let state = it.state().await;
+        assert_eq!((&state["tasks"]["failed"], &state["failed_tasks"]), (&json!(0), &json!([])));
+        assert_eq!(it.memories().await.len(), 1);
+        it.app.close().await;
+    }
+
+    async fn the_newest_five_failed_tasks_of_visible_conversations_are_listed(backend) {
+        let mut it = LearnFixture::open(backend).await;
+        let path = format!("/api/spaces/{}/conversations", id(&it.space));
+        let mut conversations = Vec::new();
+        for _ in 0..7 {
+            let conversation = id(&expect(201, it.owner.post(&path, json!({"title": "Inn"})).await));
+            expect(201, it.owner.post_message(conversation, FACT, None).await);
+            conversations.push(conversation);
+        }
+        it.fail_task().await;
+        // A job is still deleting it.
+        let hidden = conversations.pop().expect("a conversation");
+        it.facts.execute(&format!("UPDATE conversations SET is_hidden = TRUE WHERE id = {hidden}")).await;
+
+        let state = it.state().await;
+
+        let listed = state["failed_tasks"].as_array().expect("a list").iter();
+        let listed: Vec<i64> = listed.map(|it| it["conversation_id"].as_i64().expect("an id")).collect();
+        let newest: Vec<i64> = conversations.into_iter().rev().take(5).collect();
+        assert_eq!(listed, newest);
         it.app.close().await;
     }
 

@@ -10,6 +10,7 @@ import { button, iconButton } from "../components/button.js"
 import { confirm } from "../components/dialog.js"
 import { saveFile } from "../components/file_choice.js"
 import { openMemoryImport, openPruneDialog, showPromptOfRun } from "../on_demand.js"
+import FailedTasks from "./failed_tasks.js"
 import { openForgetDialog } from "./forget_dialog.js"
 import { openEditMemoryDialog, openNewMemoryDialog } from "./memory_dialog.js"
 import MemoryFilters from "./memory_filters.js"
@@ -27,9 +28,9 @@ export default class MemoryTab {
   #memories = new MemoryList()
   #filters = new MemoryFilters(() => this.#load())
   #notice = el("p", { class: "field__hint", hidden: true })
-  #failed = el("p", { class: "field__hint", role: "status", hidden: true })
+  #failed
   #buttons = el("div", { class: "member__buttons" })
-  #state = el("p", { class: "field__hint", "data-part": "memory-state" })
+  #state = el("p", { class: "field__hint", "data-part": "memory-state", tabindex: "-1" })
   #status = el("p", { class: "member__note", role: "status" })
   #list = el("ul", { class: "memory-list" })
   #more = button(t("memory.more"), { look: "small quiet wide", hidden: true, click: () => this.#loadMore() })
@@ -37,14 +38,17 @@ export default class MemoryTab {
   #isLoaded = false
   #isMounted = false
   #request = 0
+  #stateRequest = 0
   #isReading = false
   #reload = throttle(() => this.#isMounted && this.#load(), RELOAD_MS)
+  #reloadState = throttle(() => this.#isMounted && this.#showState(), RELOAD_MS)
   #stops = []
   #acts
 
   constructor(root, parts) {
     this.#root = root
     this.#parts = parts
+    this.#failed = new FailedTasks(parts, () => this.#afterRetry())
     this.#acts = {
       edit: (memory) => this.#edit(memory),
       pin: (memory) => this.#pin(memory),
@@ -66,7 +70,7 @@ export default class MemoryTab {
         el("div", { class: "panel__title" }, el("h2", {}, t("memory.title")), refresh),
         el("p", { class: "field__hint" }, t("memory.hint")),
         this.#notice,
-        this.#failed,
+        this.#failed.node,
         this.#buttons,
         this.#filters.node,
         this.#state,
@@ -112,6 +116,7 @@ export default class MemoryTab {
     const rows = [...this.#list.children]
     const focused = rows.findIndex((it) => it.contains(document.activeElement))
     const result = this.#memories.apply(event, { isFiltered: !this.#filters.isEmpty })
+    if (event.type === "memory_state") this.#reloadState()
     // The response of a pending request may be older than the event.
     if (result === "stale" || this.#isReading) this.#reload()
     if (result !== "changed" || !this.#isLoaded) return
@@ -184,23 +189,21 @@ export default class MemoryTab {
     this.#memories.reset(page)
     this.#isLoaded = true
     this.#show()
-    await this.#showFailed(this.#request)
   }
 
-  // An error is ignored: the memories are shown without the state of the tasks.
-  async #showFailed(request) {
-    const state = await this.#parts.memories.state(this.#spaceId).catch(() => null)
-    if (request !== this.#request) return
-    const n = state?.tasks.failed ?? 0
-    this.#failed.hidden = n === 0
-    this.#failed.textContent = n === 0 ? "" : t("memory.n_failed", { n })
-  }
-
-  // An error is ignored: the list can be used without the state.
+  // An error is ignored: the list can be used without the state. Drops an outdated response.
   async #showState() {
-    const spaceId = this.#spaceId
-    const state = await this.#parts.memories.state(spaceId).catch(() => null)
-    if (state && spaceId === this.#spaceId) this.#state.textContent = stateTexts(state).join(" ")
+    const request = ++this.#stateRequest
+    const state = await this.#parts.memories.state(this.#spaceId).catch(() => null)
+    if (!state || !this.#isMounted || request !== this.#stateRequest) return
+    this.#state.textContent = stateTexts(state).join(" ")
+    this.#failed.show(state)
+  }
+
+  // The button that had the focus is replaced.
+  async #afterRetry() {
+    await this.#showState()
+    this.#state.focus()
   }
 
   // Moves the focus to the first added memory if there are no more.
