@@ -6,8 +6,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use crate::embeddings::error::EmbeddingError;
 use crate::embeddings::options::CallKind;
 
-/// The paths of calls: queries (`read`) and memories (`write`).
-const PATHS: [&str; 2] = ["read", "write"];
+/// The paths of calls: queries (`read`), memories (`write`), and texts of programs (`relay`).
+const PATHS: [&str; 3] = ["read", "write", "relay"];
 
 /// The results of a request. `refused`: the provider does not accept these texts.
 const RESULTS: [&str; 4] = ["succeeded", "refused", "timed_out", "failed"];
@@ -26,6 +26,7 @@ impl EmbeddingCounts {
         let path = match kind {
             CallKind::Read => 0,
             CallKind::Write => 1,
+            CallKind::Relay => 2,
         };
         let place = match result {
             Ok(_) => 0,
@@ -42,7 +43,7 @@ impl EmbeddingCounts {
         self.misses.fetch_add(n_misses as u64, Ordering::Relaxed);
     }
 
-    /// Returns the requests by path (`read` or `write`) and result.
+    /// Returns the requests by path (`read`, `write` or `relay`) and result.
     pub fn list_requests(&self) -> Vec<(&'static str, &'static str, u64)> {
         let mut all = Vec::with_capacity(PATHS.len() * RESULTS.len());
         for (path, counts) in PATHS.iter().zip(&self.requests) {

@@ -18,14 +18,17 @@ use crate::embeddings::breaker::{BreakerState, CircuitBreaker};
 use crate::embeddings::call_counts::EmbeddingCounts;
 use crate::embeddings::error::EmbeddingError;
 use crate::embeddings::options::{CallKind, CallLimits, EmbeddingOptions};
-use crate::embeddings::request::{self, EmbeddingRequest};
+use crate::embeddings::request;
+use crate::embeddings::request::{
+    EmbeddingInput, EmbeddingRequest, ExpectedVectors, ReceivedVectors,
+};
 use crate::embeddings::vector_cache::{self, TextHash, VectorCache};
 use crate::endpoint::Endpoint;
 use crate::error::LlmError;
 use crate::tokens;
 
 /// Maximum number of texts in a request.
-const MAX_TEXTS: usize = 64;
+pub(super) const MAX_TEXTS: usize = 64;
 
 /// Maximum length of a text; the rest is cut off. The limit of most models.
 const MAX_TOKENS: usize = 8_192;
@@ -62,11 +65,14 @@ pub struct EmbeddingClient {
 }
 
 /// What one call needs for each of its requests.
-struct Call<'a> {
-    client: &'a EmbeddingClient,
-    kind: CallKind,
-    limits: CallLimits,
-    requested_dimensions: Option<usize>,
+pub(super) struct EmbeddingCall<'a> {
+    pub client: &'a EmbeddingClient,
+    pub kind: CallKind,
+    pub limits: CallLimits,
+    pub requested_dimensions: Option<usize>,
+    pub user: Option<&'a str>,
+    /// Whether the vectors are scaled to the length 1.
+    pub are_scaled: bool,
 }
 
 impl EmbeddingClient {
@@ -129,11 +135,13 @@ impl EmbeddingClient {
         if limits.timeout.is_zero() {
             return Err(EmbeddingError::Disabled);
         }
-        let call = Call {
+        let call = EmbeddingCall {
             client: self,
             kind,
             limits,
             requested_dimensions: options.requested_dimensions,
+            user: None,
+            are_scaled: true,
         };
         let texts = self.cut_texts(texts).await;
         let hashes: Vec<TextHash> = texts.iter().map(|it| vector_cache::hash_text(it)).collect();
@@ -145,8 +153,12 @@ impl EmbeddingClient {
         }
         n_dimensions = n_dimensions.or(vectors.values().next().map(|it| it.len()));
         for batch in missing.chunks(MAX_TEXTS) {
-            let new = call.request_with_retries(batch, n_dimensions).await;
+            let sent: Vec<&str> = batch.iter().map(|(_, text)| *text).collect();
+            let input = EmbeddingInput::Texts(&sent);
+            let new = call.request_with_retries(input, n_dimensions).await;
             let new = new.inspect_err(|error| self.forget_other_dimensions(error))?;
+            let new = new.vectors.into_iter().map(Arc::<[f32]>::from);
+            let new: Vec<_> = batch.iter().map(|(hash, _)| *hash).zip(new).collect();
             n_dimensions = n_dimensions.or(new.first().map(|(_, it)| it.len()));
             if let Some(cache) = &self.cache {
                 cache.insert(&new);
@@ -199,17 +211,16 @@ impl EmbeddingClient {
     }
 }
 
-impl Call<'_> {
-    /// Requests the vectors of distinct texts.
-    async fn request_with_retries(
+impl EmbeddingCall<'_> {
+    /// Requests the vectors of at most [`MAX_TEXTS`] texts.
+    pub(super) async fn request_with_retries(
         &self,
-        batch: &[(TextHash, &str)],
+        input: EmbeddingInput<'_>,
         n_dimensions: Option<usize>,
-    ) -> Result<Vec<(TextHash, Arc<[f32]>)>, EmbeddingError> {
-        let texts: Vec<&str> = batch.iter().map(|(_, text)| *text).collect();
+    ) -> Result<ReceivedVectors, EmbeddingError> {
         let mut waits = WAITS.build();
         let mut n_retries = 0;
-        let mut result = self.request(&texts, n_dimensions).await;
+        let mut result = self.request(input, n_dimensions).await;
         while let Err(error) = &result {
             let requested = error.retry_after().unwrap_or_default();
             let may_retry = n_retries < self.limits.max_retries
@@ -220,27 +231,26 @@ impl Call<'_> {
             };
             sleep(wait.max(requested)).await;
             n_retries += 1;
-            match self.request(&texts, n_dimensions).await {
+            match self.request(input, n_dimensions).await {
                 // The error that opened the breaker says more.
                 Err(EmbeddingError::BreakerOpen { .. }) => break,
                 next => result = next,
             }
         }
-        let vectors = result?.into_iter().map(Arc::from);
-        Ok(batch.iter().map(|(hash, _)| *hash).zip(vectors).collect())
+        result
     }
 
     /// Makes one attempt, if the circuit breaker permits it.
     async fn request(
         &self,
-        texts: &[&str],
+        input: EmbeddingInput<'_>,
         n_dimensions: Option<usize>,
-    ) -> Result<Vec<Vec<f32>>, EmbeddingError> {
+    ) -> Result<ReceivedVectors, EmbeddingError> {
         let permit = self.client.breaker.permit(Instant::now());
         let permit = permit.map_err(|until| EmbeddingError::BreakerOpen { until })?;
         let limit = self.limits.timeout;
         let until = Instant::now() + limit;
-        let mut result = timeout_at(until, self.send(texts, n_dimensions))
+        let mut result = timeout_at(until, self.send(input, n_dimensions))
             .await
             .unwrap_or(Err(EmbeddingError::TimedOut { limit }));
         // The time for connecting may end in the same millisecond.
@@ -259,21 +269,27 @@ impl Call<'_> {
 
     async fn send(
         &self,
-        texts: &[&str],
+        input: EmbeddingInput<'_>,
         n_dimensions: Option<usize>,
-    ) -> Result<Vec<Vec<f32>>, EmbeddingError> {
+    ) -> Result<ReceivedVectors, EmbeddingError> {
         let body = EmbeddingRequest {
             model: &self.client.model,
-            input: texts,
+            input,
             dimensions: self.requested_dimensions,
+            user: self.user,
+        };
+        let expected = ExpectedVectors {
+            n_texts: input.n_texts(),
+            n_dimensions,
+            are_scaled: self.are_scaled,
         };
         let endpoint = &self.client.endpoint;
         let response = endpoint.post(self.client.path, &body, MAX_RESPONSE_BYTES);
-        let (response, n_texts) = (response.await?, texts.len());
+        let response = response.await?;
         if response.len() < LONG_RESPONSE_BYTES {
-            return request::read_vectors(&response, n_texts, n_dimensions);
+            return request::read_response(&response, expected);
         }
-        task::spawn_blocking(move || request::read_vectors(&response, n_texts, n_dimensions))
+        task::spawn_blocking(move || request::read_response(&response, expected))
             .await
             .unwrap_or(Err(EmbeddingError::NoEmbeddingList))
     }

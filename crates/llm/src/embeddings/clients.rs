@@ -65,6 +65,16 @@ impl EmbeddingClients {
         }
     }
 
+    /// Returns other clients, whose requests are counted together with these. They have circuit
+    /// breakers of their own, and replace none of these.
+    pub fn separate(&self) -> Self {
+        Self {
+            registry: self.registry.clone(),
+            clients: Mutex::default(),
+            counts: Arc::clone(&self.counts),
+        }
+    }
+
     /// Returns the client for the model of these settings, whose other options do not matter.
     /// Beyond eight clients, the one that was not requested for the longest time is replaced; calls
     /// that use it are not interrupted.

@@ -6,5 +6,6 @@ pub mod client;
 pub mod clients;
 pub mod error;
 pub mod options;
+pub mod relay;
 pub mod request;
 pub mod vector_cache;

@@ -13,6 +13,8 @@ pub enum CallKind {
     Read,
     /// For storing, in the background: 10 s and one retry.
     Write,
+    /// For a program, which receives the vectors: 30 s and one retry.
+    Relay,
 }
 
 /// Options of a provider for embeddings, and what is known of its model.
@@ -48,6 +50,7 @@ impl EmbeddingOptions {
         let (timeout, max_retries) = match kind {
             CallKind::Read => (Duration::from_secs(2), 0),
             CallKind::Write => (Duration::from_secs(10), 1),
+            CallKind::Relay => (Duration::from_secs(30), 1),
         };
         let chosen = self.timeout_s.map(Duration::try_from_secs_f64);
         CallLimits {
@@ -83,9 +86,10 @@ mod tests {
     }
 
     #[test]
-    fn reading_has_two_seconds_and_writing_ten_and_a_retry() {
+    fn reading_has_two_seconds_writing_ten_and_a_retry_and_a_relay_thirty_and_a_retry() {
         assert_eq!(limits(CallKind::Read, None, None), of(2_000, 0));
         assert_eq!(limits(CallKind::Write, None, None), of(10_000, 1));
+        assert_eq!(limits(CallKind::Relay, None, None), of(30_000, 1));
     }
 
     #[test]

@@ -1,8 +1,8 @@
 //! Writes requests of the OpenAI protocol `/embeddings`, and reads and checks their responses.
 //!
 //! **Invariant:** vector `i` of a result belongs to text `i` of the request, whatever the order of
-//! the response; all have the same number of dimensions and the length 1. If anything is wrong with
-//! a response, there is no result at all.
+//! the response; all have the same number of dimensions, and the length 1 if they are scaled. If
+//! anything is wrong with a response, there is no result at all.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -12,6 +12,7 @@ use base64::alphabet::STANDARD;
 use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
 use serde::de::{SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize};
+use serde_json::Value;
 
 use crate::embeddings::error::EmbeddingError;
 
@@ -25,9 +26,50 @@ const BASE64: GeneralPurpose = GeneralPurpose::new(
 #[derive(Debug, Serialize)]
 pub struct EmbeddingRequest<'a> {
     pub model: &'a str,
-    pub input: &'a [&'a str],
+    pub input: EmbeddingInput<'a>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub dimensions: Option<usize>,
+    /// An identifier of the end user, which only OpenAI reads.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub user: Option<&'a str>,
+}
+
+/// What is embedded.
+#[derive(Debug, Clone, Copy, Serialize)]
+#[serde(untagged)]
+pub enum EmbeddingInput<'a> {
+    Texts(&'a [&'a str]),
+    /// Texts as lists of token ids, which only models of OpenAI accept.
+    TokenIds(&'a [Vec<u32>]),
+}
+
+impl EmbeddingInput<'_> {
+    /// Returns the number of texts.
+    pub fn n_texts(&self) -> usize {
+        match self {
+            Self::Texts(texts) => texts.len(),
+            Self::TokenIds(texts) => texts.len(),
+        }
+    }
+}
+
+/// What is known of a response before it is read.
+#[derive(Debug, Clone, Copy)]
+pub struct ExpectedVectors {
+    pub n_texts: usize,
+    /// `None`: as many as the first vector has.
+    pub n_dimensions: Option<usize>,
+    /// Whether the vectors are scaled to the length 1.
+    pub are_scaled: bool,
+}
+
+/// The vectors of a response.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ReceivedVectors {
+    /// In the order of the texts.
+    pub vectors: Vec<Vec<f32>>,
+    /// The tokens of the texts, if the provider states them.
+    pub n_tokens: Option<u64>,
 }
 
 /// The body of a response. Other fields are ignored.
@@ -35,6 +77,8 @@ pub struct EmbeddingRequest<'a> {
 struct EmbeddingList<'a> {
     #[serde(borrow)]
     data: Vec<EmbeddingItem<'a>>,
+    #[serde(default)]
+    usage: Value,
 }
 
 #[derive(Deserialize)]
@@ -52,21 +96,22 @@ enum EncodedVector<'a> {
     Base64(Cow<'a, str>),
 }
 
-/// Reads a response to a request with `n_texts` texts, and returns their vectors in the order of the
-/// texts.
+/// Reads a response, and returns the vectors in the order of the texts.
 ///
 /// # Errors
-/// The variant of what is wrong with the response. `WrongDimensions` when a vector has not
-/// `n_dimensions`, or if that is unknown, not as many as the first vector.
-pub fn read_vectors(
+/// The variant of what is wrong with the response. `WrongDimensions` when a vector has not the
+/// expected number of dimensions.
+pub fn read_response(
     body: &[u8],
-    n_texts: usize,
-    n_dimensions: Option<usize>,
-) -> Result<Vec<Vec<f32>>, EmbeddingError> {
+    expected: ExpectedVectors,
+) -> Result<ReceivedVectors, EmbeddingError> {
     let list: EmbeddingList<'_> =
         serde_json::from_slice(body).map_err(|_| EmbeddingError::NoEmbeddingList)?;
-    let vectors = order_by_index(list.data, n_texts)?;
-    let mut n_expected = n_dimensions;
+    let n_tokens = ["prompt_tokens", "total_tokens"]
+        .iter()
+        .find_map(|it| list.usage.get(it)?.as_u64());
+    let vectors = order_by_index(list.data, expected.n_texts)?;
+    let mut n_expected = expected.n_dimensions;
     let check = |vector: EncodedVector<'_>| {
         let vector = vector.decode()?;
         let n_expected = *n_expected.get_or_insert(vector.len());
@@ -77,9 +122,14 @@ pub fn read_vectors(
                 n_received,
             });
         }
-        normalize(&vector)
+        let length = require_length(&vector)?;
+        Ok(match expected.are_scaled {
+            true => scale(&vector, length),
+            false => vector,
+        })
     };
-    vectors.into_iter().map(check).collect()
+    let vectors = vectors.into_iter().map(check).collect::<Result<_, _>>()?;
+    Ok(ReceivedVectors { vectors, n_tokens })
 }
 
 /// Assigns the vectors to their texts.
@@ -106,8 +156,8 @@ fn order_by_index(
     Ok(vectors.into_iter().flatten().collect())
 }
 
-/// Scales a vector to the length 1.
-fn normalize(vector: &[f32]) -> Result<Vec<f32>, EmbeddingError> {
+/// Returns the length of a vector, which must have a direction.
+fn require_length(vector: &[f32]) -> Result<f64, EmbeddingError> {
     if !vector.iter().all(|it| it.is_finite()) {
         return Err(EmbeddingError::NotFinite);
     }
@@ -116,9 +166,13 @@ fn normalize(vector: &[f32]) -> Result<Vec<f32>, EmbeddingError> {
     if squares == 0.0 {
         return Err(EmbeddingError::AllZero);
     }
-    let length = squares.sqrt();
+    Ok(squares.sqrt())
+}
+
+/// Scales a vector of this length to the length 1.
+fn scale(vector: &[f32], length: f64) -> Vec<f32> {
     let scaled = vector.iter().map(|it| (f64::from(*it) / length) as f32);
-    Ok(scaled.collect())
+    scaled.collect()
 }
 
 impl EncodedVector<'_> {

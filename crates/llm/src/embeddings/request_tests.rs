@@ -4,8 +4,21 @@ use base64::Engine;
 use base64::engine::general_purpose::{STANDARD, STANDARD_NO_PAD};
 use serde_json::{Value, json};
 
-use super::{EmbeddingRequest, read_vectors};
+use super::{EmbeddingInput, EmbeddingRequest, ExpectedVectors, read_response};
 use crate::embeddings::error::EmbeddingError;
+
+fn read_vectors(
+    body: &[u8],
+    n_texts: usize,
+    n_dimensions: Option<usize>,
+) -> Result<Vec<Vec<f32>>, EmbeddingError> {
+    let expected = ExpectedVectors {
+        n_texts,
+        n_dimensions,
+        are_scaled: true,
+    };
+    read_response(body, expected).map(|it| it.vectors)
+}
 
 fn read(data: Value, n_texts: usize) -> Result<Vec<Vec<f32>>, EmbeddingError> {
     read_vectors(
@@ -35,8 +48,9 @@ fn to_bytes(numbers: &[f32]) -> Vec<u8> {
 fn a_request_contains_only_what_is_set() {
     let mut request = EmbeddingRequest {
         model: "m",
-        input: &["a", "b"],
+        input: EmbeddingInput::Texts(&["a", "b"]),
         dimensions: None,
+        user: None,
     };
     let to_json = |request: &EmbeddingRequest<'_>| serde_json::to_value(request).unwrap();
 
@@ -46,6 +60,30 @@ fn a_request_contains_only_what_is_set() {
     );
     request.dimensions = Some(256);
     assert_eq!(to_json(&request)["dimensions"], 256);
+    request.input = EmbeddingInput::TokenIds(&[vec![1, 2], vec![3]]);
+    assert_eq!(to_json(&request)["input"], json!([[1, 2], [3]]));
+}
+
+#[test]
+fn vectors_that_are_not_scaled_are_returned_as_received_and_with_the_stated_tokens() {
+    for (usage, n_tokens) in [
+        (json!({ "prompt_tokens": 7, "total_tokens": 9 }), Some(7)),
+        (json!({ "total_tokens": 9 }), Some(9)),
+        (json!({ "prompt_tokens": "7" }), None),
+        (json!(null), None),
+    ] {
+        let body = json!({ "data": [{ "index": 0, "embedding": [3, 4] }], "usage": usage });
+        let expected = ExpectedVectors {
+            n_texts: 1,
+            n_dimensions: None,
+            are_scaled: false,
+        };
+
+        let received = read_response(body.to_string().as_bytes(), expected).unwrap();
+
+        assert_eq!(received.vectors, [[3.0, 4.0]]);
+        assert_eq!(received.n_tokens, n_tokens, "{usage}");
+    }
 }
 
 #[test]

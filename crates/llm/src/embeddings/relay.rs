@@ -1,0 +1,163 @@
+//! Embeds the texts of a program: nothing is cached, cut or scaled, and the tokens are those that the
+//! provider states.
+
+use crate::embeddings::client::{EmbeddingCall, EmbeddingClient, MAX_TEXTS};
+use crate::embeddings::error::EmbeddingError;
+use crate::embeddings::options::{CallKind, EmbeddingOptions};
+use crate::embeddings::request::{EmbeddingInput, ReceivedVectors};
+
+/// What a program requests.
+#[derive(Debug, Clone, Copy)]
+pub struct RelayedCall<'a> {
+    pub input: EmbeddingInput<'a>,
+    /// Sent to the provider, and expected in its response.
+    pub dimensions: Option<usize>,
+    /// An identifier of the end user for OpenAI.
+    pub user: Option<&'a str>,
+}
+
+impl EmbeddingClient {
+    /// Returns the vectors of texts as the provider sends them, in the order of the texts. They are
+    /// requested at most 64 at a time, one request after the other.
+    ///
+    /// # Errors
+    /// Returns `BreakerOpen` when nothing may be sent, and otherwise the error of the last attempt.
+    ///
+    /// # Cancel safety
+    /// When the future is dropped, its connection is closed.
+    pub async fn relay(&self, call: RelayedCall<'_>) -> Result<ReceivedVectors, EmbeddingError> {
+        let kind = CallKind::Relay;
+        let requests = EmbeddingCall {
+            client: self,
+            kind,
+            limits: EmbeddingOptions::default().limits(kind),
+            requested_dimensions: call.dimensions,
+            user: call.user,
+            are_scaled: false,
+        };
+        let mut n_dimensions = call.dimensions;
+        let mut all = ReceivedVectors {
+            vectors: Vec::with_capacity(call.input.n_texts()),
+            n_tokens: Some(0),
+        };
+        for batch in split(call.input) {
+            let new = requests.request_with_retries(batch, n_dimensions).await?;
+            n_dimensions = n_dimensions.or(new.vectors.first().map(Vec::len));
+            all.vectors.extend(new.vectors);
+            let sum = all.n_tokens.zip(new.n_tokens);
+            all.n_tokens = sum.map(|(before, new)| before.saturating_add(new));
+        }
+        Ok(all)
+    }
+}
+
+/// Splits an input into parts that a provider accepts.
+fn split(input: EmbeddingInput<'_>) -> Vec<EmbeddingInput<'_>> {
+    match input {
+        EmbeddingInput::Texts(all) => all.chunks(MAX_TEXTS).map(EmbeddingInput::Texts).collect(),
+        EmbeddingInput::TokenIds(all) => {
+            let parts = all.chunks(MAX_TEXTS).map(EmbeddingInput::TokenIds);
+            parts.collect()
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::RelayedCall;
+    use crate::embeddings::error::EmbeddingError;
+    use crate::embeddings::request::{EmbeddingInput, ReceivedVectors};
+    use crate::test_server::{Answer, ScriptedServer};
+
+    fn call<'a>(input: EmbeddingInput<'a>) -> RelayedCall<'a> {
+        RelayedCall {
+            input,
+            dimensions: None,
+            user: None,
+        }
+    }
+
+    fn answer(vectors: &[[f32; 2]], usage: Value) -> Answer {
+        let items = vectors.iter().enumerate();
+        let items = items.map(|(index, it)| json!({ "index": index, "embedding": it }));
+        Answer::Body(json!({ "data": items.collect::<Vec<_>>(), "usage": usage }))
+    }
+
+    #[tokio::test]
+    async fn a_relay_sends_equal_texts_again_and_keeps_the_length_of_the_vectors() {
+        let mut server =
+            ScriptedServer::start(|_| answer(&[[3.0, 4.0]; 2], json!({ "total_tokens": 2 }))).await;
+        let client = server.client(false);
+
+        for _ in 0..2 {
+            let received = client.relay(call(EmbeddingInput::Texts(&["a", "a"]))).await;
+
+            let expected = ReceivedVectors {
+                vectors: vec![vec![3.0, 4.0]; 2],
+                n_tokens: Some(2),
+            };
+            assert_eq!(received, Ok(expected));
+            assert_eq!(server.next_request().await.texts(), ["a", "a"]);
+        }
+    }
+
+    #[tokio::test]
+    async fn token_ids_dimensions_and_user_are_sent() {
+        let mut server = ScriptedServer::start(|_| answer(&[[1.0, 0.0]], json!(null))).await;
+        let request = RelayedCall {
+            dimensions: Some(2),
+            user: Some("u"),
+            ..call(EmbeddingInput::TokenIds(&[vec![1, 2]]))
+        };
+
+        let received = server.client(false).relay(request).await;
+
+        assert_eq!(received.unwrap().n_tokens, None);
+        let sent = server.next_request().await.body;
+        assert_eq!(
+            sent,
+            json!({ "model": "m", "input": [[1, 2]], "dimensions": 2, "user": "u" })
+        );
+    }
+
+    #[tokio::test]
+    async fn a_large_input_is_split_and_its_tokens_are_added() {
+        let mut server = ScriptedServer::start(|n| {
+            let n_texts = if n == 0 { 64 } else { 1 };
+            let vectors: Vec<[f32; 2]> =
+                (0..n_texts).map(|it| [n as f32, it as f32 + 1.0]).collect();
+            answer(&vectors, json!({ "prompt_tokens": n_texts }))
+        })
+        .await;
+        let texts: Vec<String> = (0..65).map(|it| it.to_string()).collect();
+        let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
+
+        let input = EmbeddingInput::Texts(&texts);
+        let received = server.client(false).relay(call(input)).await.unwrap();
+
+        assert_eq!(received.n_tokens, Some(65));
+        assert_eq!(received.vectors[63], [0.0, 64.0]);
+        assert_eq!(received.vectors[64], [1.0, 1.0]);
+        assert_eq!(server.next_request().await.texts(), texts[..64]);
+        assert_eq!(server.next_request().await.texts(), ["64"]);
+    }
+
+    #[tokio::test]
+    async fn a_relay_is_tried_twice() {
+        let mut server = ScriptedServer::start(|_| answer(&[], json!(null))).await;
+
+        let received = server
+            .client(false)
+            .relay(call(EmbeddingInput::Texts(&["a"])))
+            .await;
+
+        let expected = EmbeddingError::WrongCount {
+            n_expected: 1,
+            n_received: 0,
+        };
+        assert_eq!(received, Err(expected));
+        assert_eq!(server.n_requests(), 2);
+    }
+}
