@@ -11,12 +11,14 @@
 //! | [`event`] | the events of a stream |
 //! | [`response`] | the response object, errors, token usage |
 //! | [`objects`] | lists, models, conversations, and what the smaller endpoints return |
+//! | [`embedding_list`] | the answer to a request for embeddings |
 //! | [`status`] | the states of responses and items |
 //! | [`fold`] | turns events of a model call into the response and its stream |
 //! | [`pending_tool_calls`] | checks that an input answers the calls that wait for the client |
 //! | [`server_tools`] | the names of this server's own tools |
 //! | [`object_ids`] | the ids of all objects |
 
+pub mod embedding_list;
 pub mod event;
 pub mod fold;
 pub mod item;

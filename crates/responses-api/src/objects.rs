@@ -15,6 +15,7 @@ pub enum ObjectType {
     List,
     Model,
     Conversation,
+    Embedding,
     #[serde(rename = "response.deleted")]
     ResponseDeleted,
     #[serde(rename = "response.compaction")]

@@ -6,6 +6,7 @@
 //! reads them.
 
 pub mod conversation_bodies;
+pub mod create_embeddings;
 pub mod create_response;
 pub mod error;
 pub mod items;
