@@ -43,6 +43,7 @@ use crate::providers::{builtin_providers, encryption};
 use crate::rate_limit::body_timeouts::BodyTimeouts;
 use crate::rate_limit::connections::Connections;
 use crate::rate_limit::server_limits::RateLimits;
+use crate::responses::embeddings::embedding_relay::EmbeddingRelay;
 use crate::responses::engine::ResponseEngine;
 use crate::responses::services::ResponseServices;
 use crate::runs::cluster_receiver::RunClusterReceiver;
@@ -82,6 +83,8 @@ pub struct App {
     pub web: WebFetcher,
     /// Operations behind `/v1/responses`.
     pub responses: ResponseEngine,
+    /// Executes `/v1/embeddings`.
+    pub embedding_relay: EmbeddingRelay,
     pub limits: Arc<RateLimits>,
     pub passwords: Passwords,
     /// Creates model clients from provider rows and encrypts their API keys.
@@ -199,6 +202,8 @@ impl App {
         let connections = Arc::new(Connections::new(&config, process_metrics::max_open_files()));
         let started_at = clock.now();
         let base = (db.clone(), clock.clone(), shutdown.clone());
+        let embedding_relay =
+            EmbeddingRelay::new(db.clone(), clock.clone(), shutdown.clone(), models.clone());
         let node = engine.context().node.clone();
         let tools = (tool_runtime, engine.context().mcp_tools.clone());
         let responses = ResponseEngine::new(ResponseServices::new(
@@ -249,6 +254,7 @@ impl App {
             memory_models,
             embedding,
             responses,
+            embedding_relay,
             web,
             models,
             _ownership: ownership,

@@ -20,6 +20,9 @@ pub struct ProviderFactory {
     pub metrics: ProviderMetrics,
     /// The embedding clients of this node, with their caches and circuit breakers.
     pub embeddings: Arc<EmbeddingClients>,
+    /// The embedding clients for programs. They are separate, so that a program whose requests
+    /// fail does not open a circuit breaker of the memories.
+    pub relayed_embeddings: Arc<EmbeddingClients>,
 }
 
 /// Why no provider can be built from a row.
@@ -34,8 +37,10 @@ pub enum ProviderError {
 impl ProviderFactory {
     /// Creates a factory without any calls counted.
     pub fn new(registry: ProviderRegistry, cipher: SecretCipher) -> Self {
+        let embeddings = EmbeddingClients::new(registry.clone());
         Self {
-            embeddings: Arc::new(EmbeddingClients::new(registry.clone())),
+            relayed_embeddings: Arc::new(embeddings.separate()),
+            embeddings: Arc::new(embeddings),
             registry,
             cipher,
             metrics: ProviderMetrics::default(),

@@ -12,8 +12,9 @@
 //! `responses_api::fold` (turns events into the response and its stream), `recorder` (what is
 //! stored, and when; a response that is not stored has none) and `queue` (the only statements that
 //! change the state of a response). Characters and spaces are models, too: `model_names` (which
-//! ones) and `speaker_queue` (who speaks, in order).
+//! ones) and `speaker_queue` (who speaks, in order). `embeddings` is separate: it creates no response.
 
+pub mod embeddings;
 pub mod engine;
 pub mod error;
 pub mod execution;

@@ -1,7 +1,9 @@
-//! Lists the models of the configured providers and finds the provider for a model name.
+//! Lists the models and the embedding models of the configured providers, and finds the provider for
+//! a model name.
 
 use sea_orm::{ColumnTrait, ConnectionTrait, DbErr, EntityTrait, QueryFilter, QueryOrder};
 
+use crate::memories::embedding::model_choice::EmbeddingChoice;
 use crate::providers::provider;
 
 /// A model that clients can request.
@@ -9,23 +11,49 @@ use crate::providers::provider;
 pub struct ModelListing {
     /// The name that clients request.
     pub id: String,
+    /// Its `model` is the name for the provider.
     pub provider: provider::Model,
 }
 
 /// Returns all names: each model by its own name, which belongs to the default provider if several
 /// have it, and as `<provider>/<model>`.
 pub async fn list(db: &impl ConnectionTrait) -> Result<Vec<ModelListing>, DbErr> {
-    let rows = provider::Entity::find()
+    Ok(name_all(&list_enabled(db).await?))
+}
+
+/// Returns all names of the embedding models that the settings of the providers name, by the same
+/// rules. A provider that must not be called for embeddings has none.
+///
+/// # Errors
+/// Returns an error when the database fails.
+pub async fn list_embedding_models(db: &impl ConnectionTrait) -> Result<Vec<ModelListing>, DbErr> {
+    let rows = list_enabled(db).await?.into_iter();
+    let chosen = rows.filter_map(EmbeddingChoice::of_provider);
+    let chosen = chosen.filter(|it| !it.is_paused());
+    let rows = chosen.map(|it| provider::Model {
+        model: it.model,
+        ..it.provider
+    });
+    Ok(name_all(&rows.collect::<Vec<_>>()))
+}
+
+/// Returns the enabled providers, the default one first.
+async fn list_enabled(db: &impl ConnectionTrait) -> Result<Vec<provider::Model>, DbErr> {
+    provider::Entity::find()
         .filter(provider::Column::Disabled.eq(false))
         .order_by_desc(provider::Column::IsDefault)
         .order_by_asc(provider::Column::Id)
         .all(db)
-        .await?;
+        .await
+}
+
+/// Returns the names of the models of these providers.
+fn name_all(rows: &[provider::Model]) -> Vec<ModelListing> {
     let mut all: Vec<ModelListing> = Vec::new();
     let own = |it: &provider::Model| it.model.clone();
     let full = |it: &provider::Model| format!("{}/{}", it.name, it.model);
     for name in [own as fn(&provider::Model) -> String, full] {
-        for row in &rows {
+        for row in rows {
             let id = name(row);
             if !id.is_empty() && all.iter().all(|it| it.id != id) {
                 let provider = row.clone();
@@ -33,7 +61,7 @@ pub async fn list(db: &impl ConnectionTrait) -> Result<Vec<ModelListing>, DbErr>
             }
         }
     }
-    Ok(all)
+    all
 }
 
 /// Returns the provider of a model name.
@@ -42,6 +70,19 @@ pub async fn find_provider(
     name: &str,
 ) -> Result<Option<provider::Model>, DbErr> {
     let all = list(db).await?;
+    let found = all.into_iter().find(|it| it.id == name);
+    Ok(found.map(|it| it.provider))
+}
+
+/// Returns the provider of the name of an embedding model.
+///
+/// # Errors
+/// Returns an error when the database fails.
+pub async fn find_embedding_provider(
+    db: &impl ConnectionTrait,
+    name: &str,
+) -> Result<Option<provider::Model>, DbErr> {
+    let all = list_embedding_models(db).await?;
     let found = all.into_iter().find(|it| it.id == name);
     Ok(found.map(|it| it.provider))
 }

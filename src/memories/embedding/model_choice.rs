@@ -44,7 +44,7 @@ impl EmbeddingProviders {
             }
             None => {
                 let default = self.0.iter().find(|it| it.is_default && !it.disabled);
-                EmbeddingChoice::of_default(default?.clone())
+                EmbeddingChoice::of_provider(default?.clone())
             }
         }
     }
@@ -67,8 +67,8 @@ impl EmbeddingChoice {
         can_embed.then_some(Self { provider, model })
     }
 
-    /// Returns the model that the settings of the default provider name.
-    fn of_default(provider: provider::Model) -> Option<Self> {
+    /// Returns the model that the settings of a provider name.
+    pub fn of_provider(provider: provider::Model) -> Option<Self> {
         let model = provider.settings["embedding_model"].as_str()?;
         let model = model.trim().to_owned();
         Self::new(provider, model)
@@ -87,7 +87,7 @@ impl EmbeddingChoice {
             }
             None => {
                 let default = provider::find_default(db).await?;
-                Ok(default.and_then(Self::of_default))
+                Ok(default.and_then(Self::of_provider))
             }
         }
     }

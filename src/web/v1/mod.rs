@@ -1,5 +1,5 @@
-//! Modules of the Responses API under `/v1` for programs: endpoints over HTTP, server-sent events
-//! (SSE) and WebSocket.
+//! Modules of the Responses API and of the Embeddings API under `/v1` for programs: endpoints over
+//! HTTP, server-sent events (SSE) and WebSocket.
 //!
 //! Read `request` in the crate `responses_api` (what a request may contain), then here `error` (how
 //! it is rejected), `responses` and `conversations` (the handlers), `sse` (streaming), and
@@ -9,6 +9,7 @@
 pub mod api_key_auth;
 pub mod compact;
 pub mod conversations;
+pub mod embeddings;
 pub mod error;
 pub mod memory_query;
 pub mod models;

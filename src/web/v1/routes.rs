@@ -7,6 +7,7 @@
 use actix_web::web::{ServiceConfig, delete, get, post};
 use actix_web::{HttpResponse, Resource, web};
 
+use crate::web::v1::embeddings::creation;
 use crate::web::v1::error::{V1Error, V1Result};
 use crate::web::v1::{compact, conversations, memory_query, models, responses, ws_upgrade};
 
@@ -29,6 +30,7 @@ pub fn mount(config: &mut ServiceConfig) {
         .service(at("/responses/{id}/input_items").route(get().to(responses::input_items)))
         .service(at("/models").route(get().to(models::list)))
         .service(at("/models/{id:.+}").route(get().to(models::show)))
+        .service(at("/embeddings").route(post().to(creation::create)))
         .service(at("/memory/query").route(post().to(memory_query::query)));
     mount_conversations(config);
     config.default_service(web::to(not_found));

@@ -32,7 +32,7 @@ enum Way {
 }
 
 /// Every endpoint that accepts an address.
-const ROWS: [(&str, Way); 15] = [
+const ROWS: [(&str, Way); 16] = [
     (
         "POST /api/providers base_url",
         Way::Admin("POST /api/providers"),
@@ -74,6 +74,7 @@ const ROWS: [(&str, Way); 15] = [
         "POST /v1/conversations/{id}/items",
         Way::V1("/conversations/{chat}/items"),
     ),
+    ("POST /v1/embeddings", Way::V1("/embeddings")),
     ("POST /v1/memory/query", Way::V1("/memory/query")),
 ];
 

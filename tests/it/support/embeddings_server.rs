@@ -75,9 +75,14 @@ impl EmbeddingsServer {
         self.shared.change(|it| it.requests.len())
     }
 
+    /// Returns the body of a request, counted from 0.
+    pub fn request(&self, nth: usize) -> Value {
+        self.shared.change(|it| it.requests[nth].clone())
+    }
+
     /// Returns the texts of a request, counted from 0.
     pub fn texts(&self, nth: usize) -> Vec<String> {
-        let request = self.shared.change(|it| it.requests[nth].clone());
+        let request = self.request(nth);
         let texts = request["input"].as_array().expect("a list").iter();
         texts
             .map(|it| it.as_str().expect("a text").to_owned())
@@ -190,7 +195,8 @@ fn embed(request: &Value) -> Vec<Value> {
     let is_wide = request["model"] == "wide";
     let texts = request["input"].as_array().expect("a list").iter();
     let items = texts.enumerate().map(|(index, text)| {
-        let text = text.as_str().expect("a text");
+        // Token ids are about anything else.
+        let text = text.as_str().unwrap_or_default();
         let is_about = SUBJECTS.map(|names| names.iter().any(|it| text.contains(it)));
         let is_other = !is_about.contains(&true);
         let mut vector = vec![is_about[0], is_about[1], is_other];

@@ -5,6 +5,8 @@ pub mod chains;
 pub mod compact;
 mod concurrency;
 pub mod conversations;
+mod embedding_models;
+mod embeddings;
 mod end_of_response_logs;
 pub mod failures;
 pub mod fixture;

@@ -1,0 +1,205 @@
+//! Embeds the texts of a program, with the local embedding or with the model of a provider.
+//!
+//! **Invariant:** nothing is stored or cached, and no text is logged. If the future of a request is
+//! dropped, its connection to the provider is closed.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use base::clock::Clock;
+use base::ids::UserId;
+use base::shutdown::Shutdown;
+use llm::embeddings::error::EmbeddingError;
+use llm::embeddings::relay::RelayedCall;
+use llm::embeddings::request::{EmbeddingInput, ReceivedVectors};
+use llm::registry::ProviderKind;
+use responses_api::request::create_embeddings::{CreateEmbeddings, EmbeddedTexts};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::task::JoinSet;
+use tokio::time::timeout;
+
+use crate::db::connect::Db;
+use crate::providers::provider;
+use crate::providers::provider_factory::{ProviderError, ProviderFactory};
+use crate::responses::embeddings::embedding_log::EmbeddingLog;
+use crate::responses::embeddings::relay_error::RelayError;
+use crate::responses::embeddings::text_tokens;
+use crate::responses::model_list;
+
+/// Maximum number of requests that this node executes at the same time, so that programs use
+/// neither all processors nor all connections of a provider.
+const MAX_RUNNING: usize = 16;
+
+/// How long a request waits for another one to end: as long as for an answer of the provider.
+const MAX_WAIT: Duration = Duration::from_secs(30);
+
+/// Executes requests for embeddings. Cheap to clone; clones share the limit.
+#[derive(Clone)]
+pub struct EmbeddingRelay {
+    db: Db,
+    clock: Clock,
+    shutdown: Shutdown,
+    models: ProviderFactory,
+    permits: Arc<Semaphore>,
+}
+
+/// The vectors of all texts, in their order.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RelayedVectors {
+    pub vectors: Vec<Vec<f32>>,
+    /// As the provider states, otherwise as counted here.
+    pub n_tokens: u64,
+    /// A parameter that had no effect.
+    pub ignored: Option<&'static str>,
+}
+
+impl EmbeddingRelay {
+    /// Returns a relay that calls the providers of this factory.
+    pub fn new(db: Db, clock: Clock, shutdown: Shutdown, models: ProviderFactory) -> Self {
+        Self {
+            db,
+            clock,
+            shutdown,
+            models,
+            permits: Arc::new(Semaphore::new(MAX_RUNNING)),
+        }
+    }
+
+    /// Returns the vectors of the texts of a request.
+    ///
+    /// # Errors
+    /// Returns `ModelNotFound` for an unknown model, the error of the first limit that the request
+    /// exceeds, `Busy` when no other request ends in time, and `Embedding` when the provider fails.
+    pub async fn embed(
+        &self,
+        user: UserId,
+        request: CreateEmbeddings,
+    ) -> Result<RelayedVectors, RelayError> {
+        if request.model == local_embedding::MODEL_NAME {
+            return self.embed_here(user, request).await;
+        }
+        let found = model_list::find_embedding_provider(self.db.reader(), &request.model).await?;
+        let provider = found.ok_or_else(|| RelayError::ModelNotFound(request.model.clone()))?;
+        self.embed_there(user, provider, request).await
+    }
+
+    /// Embeds texts with the local embedding.
+    async fn embed_here(
+        &self,
+        user: UserId,
+        request: CreateEmbeddings,
+    ) -> Result<RelayedVectors, RelayError> {
+        let EmbeddedTexts::Texts(_) = &request.input else {
+            return Err(RelayError::TokenIdsNotSupported);
+        };
+        let n_dimensions = local_embedding::DIMENSIONS;
+        if request.dimensions.is_some_and(|it| it != n_dimensions) {
+            return Err(RelayError::FixedDimensions(n_dimensions));
+        }
+        let _permit = self.permit().await?;
+        let (input, n_tokens) = self.count(request.input).await?;
+        let name = local_embedding::MODEL_NAME;
+        let log = EmbeddingLog::start(&self.clock, user, ("local", name), n_texts(&input));
+        let embed = move || match input {
+            EmbeddedTexts::Texts(texts) => {
+                texts.iter().map(|it| local_embedding::embed(it)).collect()
+            }
+            EmbeddedTexts::TokenIds(_) => Vec::new(),
+        };
+        let embedded = self.shutdown.main().spawn_blocking(embed).await;
+        let vectors = embedded.map_err(RelayError::from);
+        let (vectors, n_tokens) = log.finish(vectors.map(|it| (it, n_tokens)))?;
+        Ok(RelayedVectors {
+            vectors,
+            n_tokens,
+            ignored: request.user.map(|_| "user"),
+        })
+    }
+
+    /// Embeds texts with the model of a provider.
+    async fn embed_there(
+        &self,
+        user: UserId,
+        provider: provider::Model,
+        request: CreateEmbeddings,
+    ) -> Result<RelayedVectors, RelayError> {
+        let is_openai = provider.kind == ProviderKind::Openai;
+        if matches!(request.input, EmbeddedTexts::TokenIds(_)) && !is_openai {
+            return Err(RelayError::TokenIdsNotSupported);
+        }
+        let _permit = self.permit().await?;
+        let (input, n_counted) = self.count(request.input).await?;
+        let names = (provider.name.as_str(), provider.model.as_str());
+        let log = EmbeddingLog::start(&self.clock, user, names, n_texts(&input));
+        let (sent_user, ignored) = match is_openai {
+            true => (request.user, None),
+            false => (None, request.user.map(|_| "user")),
+        };
+        let dimensions = request.dimensions;
+        let received = self.call(&provider, input, dimensions, sent_user).await;
+        let counted = |it: ReceivedVectors| (it.vectors, it.n_tokens.unwrap_or(n_counted));
+        let (vectors, n_tokens) = log.finish(received.map(counted))?;
+        Ok(RelayedVectors {
+            vectors,
+            n_tokens,
+            ignored,
+        })
+    }
+
+    async fn permit(&self) -> Result<OwnedSemaphorePermit, RelayError> {
+        let permit = timeout(MAX_WAIT, self.permits.clone().acquire_owned()).await;
+        let permit = permit.map_err(|_| RelayError::Busy)?;
+        Ok(permit.expect("the semaphore is never closed"))
+    }
+
+    /// Returns the input and its number of tokens.
+    async fn count(&self, input: EmbeddedTexts) -> Result<(EmbeddedTexts, u64), RelayError> {
+        let count = move || text_tokens::count(&input).map(|it| (input, it));
+        self.shutdown.main().spawn_blocking(count).await?
+    }
+
+    /// Calls a provider on the main runtime, which owns the connections. A task whose set is dropped
+    /// is aborted.
+    async fn call(
+        &self,
+        provider: &provider::Model,
+        input: EmbeddedTexts,
+        dimensions: Option<usize>,
+        user: Option<String>,
+    ) -> Result<ReceivedVectors, RelayError> {
+        let spec = provider.spec(&self.models.cipher);
+        let spec = spec.map_err(ProviderError::from)?;
+        let client = self.models.relayed_embeddings.client(&spec, false);
+        let client = client.map_err(ProviderError::from)?;
+        let work = async move {
+            let texts: Vec<&str>;
+            let input = match &input {
+                EmbeddedTexts::TokenIds(ids) => EmbeddingInput::TokenIds(ids),
+                EmbeddedTexts::Texts(all) => {
+                    texts = all.iter().map(String::as_str).collect();
+                    EmbeddingInput::Texts(&texts)
+                }
+            };
+            let call = RelayedCall {
+                input,
+                dimensions,
+                user: user.as_deref(),
+            };
+            client.relay(call).await
+        };
+        let mut tasks: JoinSet<Result<ReceivedVectors, EmbeddingError>> = JoinSet::new();
+        tasks.spawn_on(work, self.shutdown.main());
+        let result = tasks.join_next().await.expect("the set has a task")?;
+        result.map_err(|error| RelayError::Embedding {
+            error,
+            has_dimensions: dimensions.is_some(),
+        })
+    }
+}
+
+fn n_texts(input: &EmbeddedTexts) -> usize {
+    match input {
+        EmbeddedTexts::Texts(texts) => texts.len(),
+        EmbeddedTexts::TokenIds(texts) => texts.len(),
+    }
+}

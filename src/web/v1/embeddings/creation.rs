@@ -1,0 +1,54 @@
+//! Handler of `POST /v1/embeddings`: returns the vectors of texts, by the local embedding or by the
+//! embedding model of a provider.
+
+use actix_web::http::header::ContentType;
+use actix_web::web::{Data, Payload};
+use actix_web::{HttpRequest, HttpResponse};
+use responses_api::embedding_list::EmbeddingObjects;
+use responses_api::request::create_embeddings::CreateEmbeddings;
+
+use crate::accounts::credential::Credential;
+use crate::app::App;
+use crate::web::error::ApiError;
+use crate::web::v1::api_key_auth::ApiKeyCaller;
+use crate::web::v1::error::V1Result;
+use crate::web::v1::parsing::body;
+
+/// The header that names parameters without effect.
+const IGNORED: &str = "troupe-ignored";
+
+/// Returns the vectors of texts. Nothing is stored.
+///
+/// # Errors
+/// Returns 400 for an invalid request and for one that the provider refuses, 404 for an unknown
+/// model, 429 when the provider limits its requests, 502 when it fails, and 503 when too many
+/// requests wait.
+pub async fn create(
+    app: Data<App>,
+    ApiKeyCaller(caller): ApiKeyCaller,
+    http: HttpRequest,
+    payload: Payload,
+) -> V1Result<HttpResponse> {
+    if let Credential::ApiKey(key) = caller.credential {
+        app.limits.responses.acquire(key).await?;
+    }
+    let body = body::object(&app, &caller, &http, payload).await?;
+    let request = CreateEmbeddings::parse(&body)?;
+    drop(body);
+    let (model, encoding) = (request.model.clone(), request.encoding);
+    let relayed = app.embedding_relay.embed(caller.id(), request).await?;
+    let ignored = relayed.ignored;
+    // Thousands of vectors take a noticeable time to write.
+    let write = move || {
+        let (vectors, n_tokens) = (relayed.vectors, relayed.n_tokens);
+        serde_json::to_vec(&EmbeddingObjects::new(model, vectors, encoding, n_tokens))
+    };
+    let written = app.shutdown.main().spawn_blocking(write).await;
+    let written = written.map_err(ApiError::internal)?;
+    let mut answer = HttpResponse::Ok();
+    if let Some(name) = ignored {
+        answer.insert_header((IGNORED, name));
+    }
+    let written = written.map_err(ApiError::internal)?;
+    Ok(answer.insert_header(ContentType::json()).body(written))
+}

@@ -1,0 +1,4 @@
+//! Modules of `POST /v1/embeddings`.
+
+pub mod creation;
+pub mod relay_errors;
