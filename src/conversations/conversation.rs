@@ -18,7 +18,7 @@ use crate::db::connect::Db;
 use crate::db::id_list::padded;
 use crate::db::reading::page::{PageOf, PageQuery};
 use crate::db::string_enum::string_enum;
-use crate::spaces::{membership, space};
+use crate::spaces::space;
 
 #[derive(Clone, Debug, PartialEq, DeriveEntityModel)]
 #[sea_orm(table_name = "conversations")]
@@ -361,25 +361,4 @@ pub fn hidden_ids() -> SelectStatement {
 pub async fn count_children(db: &impl ConnectionTrait, id: ConversationId) -> Result<u64, DbErr> {
     let children = Entity::find().filter(Column::ParentConversationId.eq(id));
     children.count(db).await
-}
-
-/// Deletes a conversation with everything in it. Returns the memberships whose copilot was bound to
-/// it; `None` if it has a branch or thread by now.
-pub async fn delete(db: &Db, id: ConversationId) -> Result<Option<Vec<membership::Model>>, DbErr> {
-    db.write(move |tx| {
-        Box::pin(async move {
-            // A concurrent creation of a branch or thread waits for the lock and then finds no
-            // parent.
-            let row = lock(tx, id).await?;
-            if count_children(tx, id).await? > 0 {
-                return Ok(None);
-            }
-            if let Some(row) = row {
-                delete_row(tx, &row).await?;
-            }
-            let copilots = membership::disable_copilots_in(tx, id).await?;
-            Ok(Some(copilots))
-        })
-    })
-    .await
 }

@@ -11,7 +11,7 @@ use sea_orm::{
     QuerySelect, Select,
 };
 
-use crate::conversations::message;
+use crate::conversations::{conversation, message};
 use crate::db::connect::Db;
 use crate::memories::memory::{Column, Entity};
 use crate::memories::summaries::summary_deletion;
@@ -89,34 +89,23 @@ async fn delete_in(
     Ok(ids)
 }
 
-/// Keeps those memories of a conversation to be deleted that were also made in another
-/// conversation.
+/// Keeps the memories of a locked conversation that will be deleted, if the same was said in another
+/// one.
 ///
 /// # Errors
 /// Returns an error when the database fails.
 pub async fn leave_conversation(
-    db: &Db,
-    space: SpaceId,
-    conversation: ConversationId,
+    tx: &impl ConnectionTrait,
+    row: &conversation::Model,
 ) -> Result<(), DbErr> {
-    let made_outside = Column::Id.in_subquery(other_sources::made_outside(conversation));
-    if Entity::find()
-        .filter(made_outside)
-        .one(db.reader())
-        .await?
-        .is_none()
-    {
+    let made_outside = Column::Id.in_subquery(other_sources::made_outside(row.id));
+    if Entity::find().filter(made_outside).one(tx).await?.is_none() {
         return Ok(());
     }
-    db.write(move |tx| {
-        Box::pin(async move {
-            let version = space::next_memory_version(tx, space).await?;
-            other_sources::move_outside(tx, conversation, None, version)
-                .await
-                .map(drop)
-        })
-    })
-    .await
+    let version = space::next_memory_version(tx, row.space_id).await?;
+    other_sources::move_outside(tx, row.id, None, version)
+        .await
+        .map(drop)
 }
 
 /// Deletes the tasks and summaries of a space, or of one of its conversations. What was said so far is no

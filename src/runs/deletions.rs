@@ -1,9 +1,10 @@
 //! Deletes conversations and spaces: small ones in one transaction, large ones in a background job.
 
 use base::ids::{ConversationId, SpaceId, UserId};
-use sea_orm::{DbErr, EntityTrait};
+use sea_orm::{ConnectionTrait, DbErr, EntityTrait};
 
 use crate::conversations::conversation;
+use crate::conversations::jobs::deletion::HiddenConversation;
 use crate::conversations::jobs::job::{JobCursor, NewJob, StoredJobKind};
 use crate::conversations::jobs::{deletion, job};
 use crate::memories::memory_deletion;
@@ -50,19 +51,25 @@ impl RunEngine {
         let Some(row) = conversation::Entity::find_by_id(id).one(db).await? else {
             return Ok(None);
         };
-        // Before the deletion, because the memories of the conversation are deleted with its row.
-        memory_deletion::leave_conversation(&self.context.db, row.space_id, id).await?;
         if row.last_seq <= MAX_SHORT_MESSAGES && row.text_bytes <= MAX_SHORT_BYTES {
-            let copilots = conversation::delete(&self.context.db, id).await?;
-            return Ok(copilots.map(|copilots| Deletion {
+            let deleted = self
+                .context
+                .db
+                .write(move |tx| Box::pin(async move { delete_with_memories(tx, id).await }));
+            let copilots: Result<Option<Vec<membership::Model>>, DbErr> = deleted.await;
+            return Ok(copilots?.map(|copilots| Deletion {
                 copilots,
                 task: None,
             }));
         }
         let n_total = deletion::count_messages(db, id, row.last_seq).await?;
         let new = self.new_job(StoredJobKind::DeleteConversation, Some(user), n_total);
-        let hidden = deletion::hide_conversation(&self.context.db, id, new).await?;
-        Ok(hidden.map(|it| Deletion {
+        let hidden = self
+            .context
+            .db
+            .write(move |tx| Box::pin(async move { hide_with_memories(tx, id, new).await }));
+        let hidden: Result<Option<HiddenConversation>, DbErr> = hidden.await;
+        Ok(hidden?.map(|it| Deletion {
             copilots: it.copilots,
             task: Some(background_jobs::start(&self.context, it.job)),
         }))
@@ -130,4 +137,40 @@ impl RunEngine {
             backend: self.context.db.backend(),
         }
     }
+}
+
+/// Deletes a conversation with everything in it. Returns the memberships whose copilot was bound to
+/// it; `None` if it has a branch or thread by now.
+async fn delete_with_memories(
+    tx: &impl ConnectionTrait,
+    id: ConversationId,
+) -> Result<Option<Vec<membership::Model>>, DbErr> {
+    // A concurrent creation of a branch or thread waits for the lock and then finds no parent.
+    let row = conversation::lock(tx, id).await?;
+    if conversation::count_children(tx, id).await? > 0 {
+        return Ok(None);
+    }
+    if let Some(row) = row {
+        memory_deletion::leave_conversation(tx, &row).await?;
+        conversation::delete_row(tx, &row).await?;
+    }
+    membership::disable_copilots_in(tx, id).await.map(Some)
+}
+
+/// Hides a conversation and inserts the job that deletes it. Returns `None` if it does not exist or has
+/// branches or threads.
+async fn hide_with_memories(
+    tx: &impl ConnectionTrait,
+    id: ConversationId,
+    new: NewJob,
+) -> Result<Option<HiddenConversation>, DbErr> {
+    // A concurrent creation of a branch or thread waits for the lock.
+    let Some(row) = conversation::lock(tx, id).await? else {
+        return Ok(None);
+    };
+    if row.is_hidden || conversation::count_children(tx, id).await? > 0 {
+        return Ok(None);
+    }
+    memory_deletion::leave_conversation(tx, &row).await?;
+    deletion::hide_conversation(tx, &row, new).await.map(Some)
 }

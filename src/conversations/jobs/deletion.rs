@@ -47,35 +47,22 @@ const TABLES: [(&str, &str, &str); 5] = [
     ("read_marks", "user_id", "conversation_id"),
 ];
 
-/// Hides a conversation and starts the job that deletes it. Returns `None` if it does not exist or
-/// has branches or threads.
+/// Hides a locked conversation without branches and threads, and inserts the job that deletes it.
 pub async fn hide_conversation(
-    db: &Db,
-    id: ConversationId,
+    tx: &impl ConnectionTrait,
+    row: &conversation::Model,
     new: NewJob,
-) -> Result<Option<HiddenConversation>, DbErr> {
-    db.write(move |tx| {
-        Box::pin(async move {
-            // A concurrent creation of a branch or thread waits for the lock.
-            let Some(row) = conversation::lock(tx, id).await? else {
-                return Ok(None);
-            };
-            if row.is_hidden || conversation::count_children(tx, id).await? > 0 {
-                return Ok(None);
-            }
-            hide(tx, id).await?;
-            space::reset_memory_version(tx, row.space_id).await?;
-            let subject = JobSubject {
-                space: row.space_id,
-                conversation: Some(id),
-            };
-            Ok(Some(HiddenConversation {
-                job: job::insert(tx, new, subject).await?,
-                copilots: membership::disable_copilots_in(tx, id).await?,
-            }))
-        })
+) -> Result<HiddenConversation, DbErr> {
+    hide(tx, row.id).await?;
+    space::reset_memory_version(tx, row.space_id).await?;
+    let subject = JobSubject {
+        space: row.space_id,
+        conversation: Some(row.id),
+    };
+    Ok(HiddenConversation {
+        job: job::insert(tx, new, subject).await?,
+        copilots: membership::disable_copilots_in(tx, row.id).await?,
     })
-    .await
 }
 
 /// Hides a conversation that will be deleted, and detaches it from its parent.

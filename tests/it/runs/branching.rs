@@ -179,7 +179,7 @@ on_sqlite! {
         let hidden = engine.set_visibility(conversation, tail.id, Visibility::Hidden).await;
         let switched = engine.select_swipe(conversation, tail.id, 0, None).await;
         let dimmed = engine.set_visibility(conversation, tail.id, Visibility::Excluded).await;
-        conversation::delete(&app.db, made.id).await.unwrap();
+        engine.delete_conversation(made.id, UserId(1)).await.unwrap().expect("it is deleted");
         let free = engine.edit_message(conversation, edit_of(&tail, "Else.")).await;
 
         assert_eq!(refused(edited), CommandError::ForkPoint);
@@ -279,7 +279,7 @@ on_both! {
 
         let (made, deleted) = tokio::join!(
             branch(&app, first.id, &clone),
-            conversation::delete(&app.db, first.id),
+            app.engine.delete_conversation(first.id, UserId(1)),
         );
 
         match (made, deleted.unwrap()) {

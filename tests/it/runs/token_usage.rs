@@ -3,10 +3,10 @@
 
 use std::time::Duration;
 
-use base::ids::ConversationId;
+use base::ids::{ConversationId, UserId};
 use llm::tokens;
 use serde_json::json;
-use troupe::conversations::{conversation, token_usage};
+use troupe::conversations::token_usage;
 use troupe::runs::store::run;
 use troupe::runs::store::run::{RunStatus, RunUsage};
 
@@ -270,7 +270,7 @@ on_both! {
         app.regenerate_in(branch.id).await;
         assert_eq!(app.tokens_used().await, 20, "the run of the branch was not charged exactly once");
 
-        conversation::delete(&app.db, branch.id).await.unwrap();
+        app.engine.delete_conversation(branch.id, UserId(1)).await.unwrap().expect("it is deleted");
 
         assert_eq!(app.tokens_used().await, 20);
         app.close_without_events().await;
@@ -281,7 +281,7 @@ on_both! {
         let (space, conversation) = (app.space, app.conversation);
         token_usage::add_tokens(app.db.heartbeat_connection(), space, conversation, 3).await.unwrap();
         assert_eq!(app.tokens_used().await, 3);
-        conversation::delete(&app.db, conversation).await.unwrap();
+        app.engine.delete_conversation(conversation, UserId(1)).await.unwrap().expect("it is deleted");
         assert_eq!(app.tokens_used().await, 3);
 
         token_usage::add_tokens(app.db.heartbeat_connection(), space, conversation, 5).await.unwrap();
