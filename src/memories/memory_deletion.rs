@@ -8,7 +8,7 @@ use base::ids::{ConversationId, MembershipId, MemoryId, SpaceId};
 use sea_orm::sea_query::{Expr, ExprTrait, Query, SelectStatement};
 use sea_orm::{
     ColumnTrait, Condition, ConnectionTrait, DbErr, EntityTrait, PaginatorTrait, QueryFilter,
-    QuerySelect, Select,
+    QuerySelect, Select, UpdateMany,
 };
 
 use crate::conversations::{conversation, message};
@@ -89,21 +89,30 @@ async fn delete_in(
     Ok(ids)
 }
 
-/// Keeps the memories of a locked conversation that will be deleted, if the same was said in another
-/// one.
+/// Keeps the memories of a locked conversation that will be deleted, if the same was said in another one.
+/// Marks the others as deleted, because a job may need some time to delete their rows, and until then the
+/// same can be learned elsewhere.
 ///
 /// # Errors
 /// Returns an error when the database fails.
 pub async fn leave_conversation(
     tx: &impl ConnectionTrait,
     row: &conversation::Model,
+    now: Timestamp,
 ) -> Result<(), DbErr> {
-    let made_outside = Column::Id.in_subquery(other_sources::made_outside(row.id));
-    if Entity::find().filter(made_outside).one(tx).await?.is_none() {
+    let is_stored = || {
+        Condition::all()
+            .add(Column::ConversationId.eq(row.id))
+            .add(Column::DeletedAt.is_null())
+    };
+    if Entity::find().filter(is_stored()).one(tx).await?.is_none() {
         return Ok(());
     }
     let version = space::next_memory_version(tx, row.space_id).await?;
-    other_sources::move_outside(tx, row.id, None, version)
+    other_sources::move_outside(tx, row.id, None, version).await?;
+    set_deleted(version, now)
+        .filter(is_stored())
+        .exec(tx)
         .await
         .map(drop)
 }
@@ -251,13 +260,17 @@ pub(super) async fn mark_deleted(
     if ids.is_empty() {
         return Ok(());
     }
-    Entity::update_many()
-        .col_expr(Column::DeletedAt, Expr::value(now))
-        .col_expr(Column::SpaceVersion, Expr::value(version))
+    set_deleted(version, now)
         .filter(Column::Id.is_in(ids.iter().copied()))
         .exec(tx)
         .await
         .map(drop)
+}
+
+fn set_deleted(version: i64, now: Timestamp) -> UpdateMany<Entity> {
+    Entity::update_many()
+        .col_expr(Column::DeletedAt, Expr::value(now))
+        .col_expr(Column::SpaceVersion, Expr::value(version))
 }
 
 /// Deletes the rows of memories that were deleted before this time, at most a batch of them. Returns

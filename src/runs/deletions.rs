@@ -1,5 +1,6 @@
 //! Deletes conversations and spaces: small ones in one transaction, large ones in a background job.
 
+use base::clock::Timestamp;
 use base::ids::{ConversationId, SpaceId, UserId};
 use sea_orm::{ConnectionTrait, DbErr, EntityTrait};
 
@@ -144,6 +145,7 @@ impl RunEngine {
 async fn delete_with_memories(
     tx: &impl ConnectionTrait,
     id: ConversationId,
+    now: Timestamp,
 ) -> Result<Option<Vec<membership::Model>>, DbErr> {
     // A concurrent creation of a branch or thread waits for the lock and then finds no parent.
     let row = conversation::lock(tx, id).await?;
@@ -151,7 +153,7 @@ async fn delete_with_memories(
         return Ok(None);
     }
     if let Some(row) = row {
-        memory_deletion::leave_conversation(tx, &row).await?;
+        memory_deletion::leave_conversation(tx, &row, now).await?;
         conversation::delete_row(tx, &row).await?;
     }
     membership::disable_copilots_in(tx, id).await.map(Some)
@@ -171,6 +173,6 @@ async fn hide_with_memories(
     if row.is_hidden || conversation::count_children(tx, id).await? > 0 {
         return Ok(None);
     }
-    memory_deletion::leave_conversation(tx, &row).await?;
+    memory_deletion::leave_conversation(tx, &row, new.now).await?;
     deletion::hide_conversation(tx, &row, new).await.map(Some)
 }

@@ -98,16 +98,20 @@ pub async fn store(
     Ok(stored.first().map(|it| it.space_version))
 }
 
-/// Removes the memories of which a message was edited or deleted after it was read, or for which learning was
-/// switched off meanwhile (for the message or its author). Locks the conversation, so that a later change of
-/// a message finds the memories stored here.
+/// Removes the memories of which a message was edited, deleted or switched off after it was read, or the memory
+/// of whose author was switched off, or whose conversation was deleted. Locks the conversation, so that a later
+/// change of a message finds the memories stored here.
 async fn drop_outdated(
     tx: &impl ConnectionTrait,
     task: &memory_task::Model,
     memories: Vec<LearnedMemory>,
 ) -> Result<Vec<LearnedMemory>, DbErr> {
-    if let Some(id) = task.conversation_id {
-        conversation::lock(tx, id).await?;
+    let row = match task.conversation_id {
+        Some(id) => conversation::lock(tx, id).await?,
+        None => None,
+    };
+    if row.is_none_or(|it| it.is_hidden) {
+        return Ok(Vec::new());
     }
     let sources = memories.iter().flat_map(|it| &it.sources);
     let mut ids: Vec<MessageId> = sources.map(|(id, _)| *id).collect();
