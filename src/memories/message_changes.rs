@@ -4,8 +4,8 @@
 use std::collections::HashSet;
 
 use base::clock::Timestamp;
-use base::ids::{MemoryId, MessageId, SpaceId};
-use sea_orm::sea_query::{Expr, ExprTrait, Query};
+use base::ids::{MemoryId, SpaceId};
+use sea_orm::sea_query::{Expr, ExprTrait};
 use sea_orm::{ColumnTrait, ConnectionTrait, DbErr, EntityTrait, QueryFilter, QuerySelect};
 
 use crate::conversations::message;
@@ -56,13 +56,19 @@ pub async fn apply(
     if made.is_empty() {
         return Ok(MemoryEffect::default());
     }
-    let shared = list_shared(tx, message.id).await?;
+    let shared = list_shared(tx, message).await?;
     let is_shared = |it: &Model| shared.contains(&it.id);
     let is_stored = |it: &Model| it.deleted_at.is_none();
     let locked = space::begin_memory_change(tx, space).await?;
     let version = locked.memory_version;
     if change != MessageChange::Restored {
         let left = leave_to_others(tx, &made, message, version).await?;
+        if change == MessageChange::TextChanged {
+            // None of them is restored with the message, because its text is another one.
+            let outdated = ids(&made, |it| left.contains(&it.id) || !it.is_kept_by_people());
+            let conversation = message.conversation_id;
+            other_sources::delete_of_conversation(tx, conversation, Some(outdated)).await?;
+        }
         made.retain(|it| !left.contains(&it.id));
     }
     match change {
@@ -73,17 +79,11 @@ pub async fn apply(
             memory_deletion::mark_deleted(tx, &gone, version, now).await?;
         }
         MessageChange::TextChanged => {
-            let outdated = ids(&made, |it| !it.is_kept_by_people());
             let stored = ids(&made, |it| is_stored(it) && !it.is_kept_by_people());
             memory_deletion::mark_deleted(tx, &stored, version, now).await?;
-            // None of them is restored with the message, because its text is another one.
-            memory_source::Entity::delete_many()
-                .filter(memory_source::Column::MemoryId.is_in(outdated))
-                .exec(tx)
-                .await?;
         }
         MessageChange::Restored => {
-            restore(tx, &made, version).await?;
+            restore(tx, &made, message, version).await?;
             // The embedding model of the space may have changed while they were deleted.
             embedding_task::request(tx, &locked, now).await?;
             return Ok(MemoryEffect {
@@ -101,8 +101,8 @@ pub async fn apply(
     })
 }
 
-/// Removes the messages of this conversation from the sources of the memories that were also made in another
-/// conversation, and returns these memories, which remain.
+/// Lets the memories that were also made in another conversation name that conversation, so that they remain.
+/// Returns these memories, and those that named another conversation before.
 async fn leave_to_others(
     tx: &impl ConnectionTrait,
     made: &[Model],
@@ -115,23 +115,21 @@ async fn leave_to_others(
         .iter()
         .filter(|it| it.conversation_id != Some(conversation));
     left.extend(of_others.map(|it| it.id));
-    if !left.is_empty() {
-        let ids = left.iter().copied().collect();
-        other_sources::delete_of_conversation(tx, conversation, Some(ids)).await?;
-    }
     Ok(left)
 }
 
-/// Returns the memories of this message that also have another source.
+/// Returns the memories of this message that also have another source in its conversation.
 async fn list_shared(
     tx: &impl ConnectionTrait,
-    message: MessageId,
+    message: &message::Model,
 ) -> Result<HashSet<MemoryId>, DbErr> {
+    let of_conversation = other_sources::messages_of(message.conversation_id);
     let shared: Vec<MemoryId> = memory_source::Entity::find()
         .select_only()
         .column(memory_source::Column::MemoryId)
-        .filter(memory_source::Column::MessageId.ne(message))
-        .filter(memory_source::Column::MemoryId.in_subquery(memory_source::made_from(message)))
+        .filter(memory_source::Column::MessageId.ne(message.id))
+        .filter(memory_source::Column::MessageId.in_subquery(of_conversation))
+        .filter(memory_source::Column::MemoryId.in_subquery(memory_source::made_from(message.id)))
         .into_tuple()
         .all(tx)
         .await?;
@@ -150,49 +148,42 @@ fn ids(made: &[Model], is_affected: impl Fn(&Model) -> bool) -> Vec<MemoryId> {
     affected.map(|it| it.id).collect()
 }
 
-/// Restores deleted memories if memories may be made from all of their messages, and if their content was not
-/// stored again in the meantime.
-async fn restore(tx: &impl ConnectionTrait, made: &[Model], version: i64) -> Result<(), DbErr> {
-    let incomplete = list_incomplete(tx, made).await?;
-    let is_restored = |it: &&Model| it.deleted_at.is_some() && !incomplete.contains(&it.id);
-    for row in made.iter().filter(is_restored) {
+/// Restores deleted memories if the memory may use all of their messages in the conversation, which they name
+/// then. If the content was stored again in the meantime, that memory gets the messages as sources.
+async fn restore(
+    tx: &impl ConnectionTrait,
+    made: &[Model],
+    message: &message::Model,
+    version: i64,
+) -> Result<(), DbErr> {
+    let conversation = message.conversation_id;
+    let mut complete = other_sources::list_complete(tx, message).await?;
+    for row in made {
+        let Some(own) = complete.remove(&row.id) else {
+            continue;
+        };
+        if row.deleted_at.is_none() {
+            if let Some(first) = row.conversation_id.filter(|it| *it != conversation) {
+                let restored = (conversation, message.id);
+                other_sources::leave_branch(tx, first, restored, version).await?;
+            }
+            continue;
+        }
         let owner = row.space_membership_id;
         let same = memory_store::find_by_content(tx, row.space_id, owner, &row.content).await?;
-        if same.is_some() {
+        if let Some(same) = same {
+            other_sources::add(tx, &same, (conversation, own.messages), version).await?;
             continue;
         }
         Entity::update_many()
             .col_expr(Column::DeletedAt, Expr::value(Option::<Timestamp>::None))
+            .col_expr(Column::ConversationId, Expr::value(conversation))
+            .col_expr(Column::SourceFromSeq, Expr::value(own.from_seq))
+            .col_expr(Column::SourceToSeq, Expr::value(own.to_seq))
             .col_expr(Column::SpaceVersion, Expr::value(version))
             .filter(Column::Id.eq(row.id))
             .exec(tx)
             .await?;
     }
     Ok(())
-}
-
-/// Returns which of the given memories have a source from which no memories may be made.
-async fn list_incomplete(
-    tx: &impl ConnectionTrait,
-    made: &[Model],
-) -> Result<HashSet<MemoryId>, DbErr> {
-    let deleted = made.iter().filter(|it| it.deleted_at.is_some());
-    let is_hidden = Query::select()
-        .column(message::Column::Id)
-        .from(message::Entity)
-        .and_where(
-            Expr::col((message::Entity, message::Column::Id))
-                .equals((memory_source::Entity, memory_source::Column::MessageId)),
-        )
-        .cond_where(message::is_in_memory().not())
-        .to_owned();
-    let incomplete: Vec<MemoryId> = memory_source::Entity::find()
-        .select_only()
-        .column(memory_source::Column::MemoryId)
-        .filter(memory_source::Column::MemoryId.is_in(deleted.map(|it| it.id)))
-        .filter(Expr::exists(is_hidden))
-        .into_tuple()
-        .all(tx)
-        .await?;
-    Ok(incomplete.into_iter().collect())
 }

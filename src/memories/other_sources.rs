@@ -1,10 +1,10 @@
 //! Sources of a memory in several conversations: if the same was said in each of them, one memory has the
 //! messages of all of them, and its row names one of the conversations.
 //!
-//! **Invariant:** memories may be made from each source in a conversation that the row does not name. When
-//! this is no longer true for one of them, all sources in its conversation are removed.
+//! **Invariant:** the messages of a conversation count only if the memory may use all of them. Others stay
+//! sources, so that the memory can name their conversation again when they are restored.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use base::ids::{ConversationId, MemoryId, MessageId};
 use sea_orm::FromQueryResult;
@@ -26,6 +26,13 @@ struct OtherSource {
     to_seq: i64,
 }
 
+/// The messages of one conversation from which a memory was made.
+pub(super) struct OwnSources {
+    pub from_seq: i64,
+    pub to_seq: i64,
+    pub messages: Vec<MessageId>,
+}
+
 /// Adds messages of another conversation to the sources of a memory, so that the memory remains when its
 /// conversation is deleted. Does nothing if the memory was not made in a conversation, because it then
 /// remains anyway.
@@ -43,20 +50,74 @@ pub(super) async fn add(
         return Ok(());
     };
     memory_source::insert(tx, known.id, messages).await?;
+    leave_branch(tx, first, (conversation, message), version).await
+}
+
+/// Lets the memories of a branch that were made from this message of another conversation name another one,
+/// unless both are branches, because other conversations recall nothing of a branch.
+///
+/// # Errors
+/// Returns an error when the database fails.
+pub(super) async fn leave_branch(
+    tx: &impl ConnectionTrait,
+    first: ConversationId,
+    (conversation, message): (ConversationId, MessageId),
+    version: i64,
+) -> Result<(), DbErr> {
     let branches = conversation::Entity::find()
         .filter(conversation::Column::Id.is_in([first, conversation]))
         .filter(conversation::Column::Kind.eq(ConversationKind::Branch))
         .all(tx)
         .await?;
     let is_branch = |id| branches.iter().any(|it| it.id == id);
-    // Other conversations recall nothing of a branch.
     if is_branch(first) && !is_branch(conversation) {
         move_outside(tx, first, Some(message), version).await?;
     }
     Ok(())
 }
 
-/// Selects the ids of the memories that have sources outside this conversation.
+/// Returns the memories that were made from this message, with all their messages of its conversation, if
+/// they may use all of these.
+///
+/// # Errors
+/// Returns an error when the database fails.
+pub(super) async fn list_complete(
+    tx: &impl ConnectionTrait,
+    message: &message::Model,
+) -> Result<HashMap<MemoryId, OwnSources>, DbErr> {
+    let pairs = Entity::find()
+        .filter(Column::MemoryId.in_subquery(memory_source::made_from(message.id)))
+        .filter(Column::MessageId.in_subquery(messages_of(message.conversation_id)))
+        .all(tx)
+        .await?;
+    let usable: Vec<(MessageId, i64)> = message::Entity::find()
+        .select_only()
+        .columns([message::Column::Id, message::Column::Seq])
+        .filter(message::Column::Id.is_in(pairs.iter().map(|it| it.message_id)))
+        .filter(message::is_in_memory())
+        .into_tuple()
+        .all(tx)
+        .await?;
+    let seqs: HashMap<MessageId, i64> = usable.into_iter().collect();
+    let mut of_memories: HashMap<MemoryId, Vec<MessageId>> = HashMap::new();
+    for it in pairs {
+        let ids = of_memories.entry(it.memory_id).or_default();
+        ids.push(it.message_id);
+    }
+    let complete = of_memories.into_iter().filter_map(|(memory, messages)| {
+        let seqs: Option<Vec<i64>> = messages.iter().map(|it| seqs.get(it).copied()).collect();
+        let seqs = seqs?;
+        let own = OwnSources {
+            from_seq: *seqs.iter().min()?,
+            to_seq: *seqs.iter().max()?,
+            messages,
+        };
+        Some((memory, own))
+    });
+    Ok(complete.collect())
+}
+
+/// Selects the ids of the memories that were also made in another conversation than this one.
 pub(super) fn made_outside(conversation: ConversationId) -> SelectStatement {
     select_outside(conversation)
         .column((Entity, Column::MemoryId))
@@ -109,9 +170,7 @@ async fn list_outside(
         .column((message::Entity, message::Column::ConversationId))
         .expr_as(seq().min(), "from_seq")
         .expr_as(seq().max(), "to_seq")
-        .group_by_columns([(Entity, Column::MemoryId)])
-        .group_by_columns([(conversation::Entity, conversation::Column::Kind)])
-        .group_by_columns([(message::Entity, message::Column::ConversationId)]);
+        .group_by_columns([(conversation::Entity, conversation::Column::Kind)]);
     if let Some(id) = only {
         select.and_where(
             Expr::col((Entity, Column::MemoryId)).in_subquery(memory_source::made_from(id)),
@@ -132,11 +191,12 @@ fn seq() -> Expr {
 }
 
 /// Builds a query for the memories whose rows name this conversation, joined with their sources in
-/// other conversations. The caller adds the columns.
+/// other conversations and grouped by memory and conversation. The caller adds the columns.
 fn select_outside(conversation: ConversationId) -> SelectStatement {
     let id_of_memory = Expr::col((memory::Entity, memory::Column::Id));
     let id_of_message = Expr::col((message::Entity, message::Column::Id));
     let id_of_conversation = Expr::col((conversation::Entity, conversation::Column::Id));
+    let is_unusable: SimpleExpr = Expr::case(message::is_in_memory(), 0).finally(1).into();
     Query::select()
         .from(Entity)
         .inner_join(
@@ -154,8 +214,19 @@ fn select_outside(conversation: ConversationId) -> SelectStatement {
         .and_where(memory::Column::ConversationId.eq(conversation))
         .and_where(memory::Column::DeletedAt.is_null())
         .and_where(message::Column::ConversationId.ne(conversation))
-        .cond_where(message::is_in_memory())
         .and_where(conversation::Column::Id.not_in_subquery(conversation::hidden_ids()))
+        .group_by_columns([(Entity, Column::MemoryId)])
+        .group_by_columns([(message::Entity, message::Column::ConversationId)])
+        .and_having(is_unusable.sum().eq(0))
+        .to_owned()
+}
+
+/// Selects the ids of the messages of a conversation.
+pub(super) fn messages_of(conversation: ConversationId) -> SelectStatement {
+    Query::select()
+        .column(message::Column::Id)
+        .from(message::Entity)
+        .and_where(Expr::col(message::Column::ConversationId).eq(conversation))
         .to_owned()
 }
 
@@ -166,12 +237,8 @@ pub(super) async fn delete_of_conversation(
     conversation: ConversationId,
     memories: Option<Vec<MemoryId>>,
 ) -> Result<(), DbErr> {
-    let messages = Query::select()
-        .column(message::Column::Id)
-        .from(message::Entity)
-        .and_where(Expr::col(message::Column::ConversationId).eq(conversation))
-        .to_owned();
-    let mut delete = Entity::delete_many().filter(Column::MessageId.in_subquery(messages));
+    let mut delete =
+        Entity::delete_many().filter(Column::MessageId.in_subquery(messages_of(conversation)));
     if let Some(ids) = memories {
         delete = delete.filter(Column::MemoryId.is_in(ids));
     }
