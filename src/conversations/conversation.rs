@@ -164,6 +164,18 @@ pub async fn lock(tx: &impl ConnectionTrait, id: ConversationId) -> Result<Optio
     Entity::find_by_id(id).lock(LockType::Update).one(tx).await
 }
 
+/// Locks the selected conversations for this transaction, always in the same order, to avoid deadlocks.
+pub async fn lock_selected(tx: &impl ConnectionTrait, ids: SelectStatement) -> Result<(), DbErr> {
+    let locked = Entity::find()
+        .select_only()
+        .column(Column::Id)
+        .filter(Column::Id.in_subquery(ids))
+        .order_by_asc(Column::Id)
+        .lock(LockType::Update)
+        .into_tuple::<ConversationId>();
+    locked.all(tx).await.map(drop)
+}
+
 /// Locks a conversation and returns it with its space. The space is read before any wait for the
 /// lock, and may have changed since.
 pub async fn lock_with_space(

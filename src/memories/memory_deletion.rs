@@ -124,8 +124,8 @@ async fn forget_messages(
     space: SpaceId,
     only: Option<ConversationId>,
 ) -> Result<(), DbErr> {
-    task_deletion::delete_all(tx, space, only).await?;
-    summary_deletion::forget(tx, space, only).await
+    summary_deletion::forget(tx, space, only).await?;
+    task_deletion::delete_all(tx, space, only).await
 }
 
 /// Deletes memories of everyone that newer memories replace, except those that people keep. Returns

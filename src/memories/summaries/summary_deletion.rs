@@ -7,8 +7,8 @@ use sea_orm::{ColumnTrait, ConnectionTrait, DbErr, EntityTrait, QueryFilter};
 use crate::conversations::{conversation, message};
 use crate::memories::summaries::summary::{Column, Entity};
 
-/// Deletes the summaries of a space, or of one of its conversations. What was said so far is no
-/// longer summarized.
+/// Deletes the summaries of a space, or of one of its conversations, and locks these conversations. What
+/// was said so far is no longer summarized.
 ///
 /// # Errors
 /// Returns an error when the database fails.
@@ -28,8 +28,8 @@ pub async fn forget(
     forget_selected(tx, of_scope).await
 }
 
-/// Deletes the summaries of the conversations in which a member has written. What was said there so far
-/// is no longer summarized.
+/// Deletes the summaries of the conversations in which a member has written, and locks these
+/// conversations. What was said there so far is no longer summarized.
 ///
 /// # Errors
 /// Returns an error when the database fails.
@@ -43,7 +43,8 @@ pub async fn forget_member(tx: &impl ConnectionTrait, member: MembershipId) -> R
 }
 
 async fn forget_selected(tx: &impl ConnectionTrait, ids: SelectStatement) -> Result<(), DbErr> {
-    // This locks the conversations first, so that no text of a model is stored in between.
+    // First, so that no text of a model is stored in between.
+    conversation::lock_selected(tx, ids.clone()).await?;
     conversation::Entity::update_many()
         .col_expr(
             conversation::Column::SummaryFromSeq,

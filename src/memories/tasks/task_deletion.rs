@@ -9,7 +9,8 @@ use crate::memories::tasks::memory_task::{Column, Entity};
 use crate::memories::tasks::task_queue::TaskQueue;
 
 /// Deletes the tasks of a space, or of one of its conversations, except embedding tasks, because their
-/// rows are locked after the space. What was said so far is no longer learned from.
+/// rows are locked after the space. What was said so far is no longer learned from. The caller has locked
+/// the conversations, so that no task is inserted in between.
 ///
 /// # Errors
 /// Returns an error when the database fails.
@@ -32,8 +33,6 @@ pub async fn delete_all(
         conversations = conversations.filter(conversation::Column::Id.eq(id));
         tasks = tasks.filter(Column::ConversationId.eq(id));
     }
-    // The tasks are deleted first: a step that commits in between then leaves a task without messages, which
-    // is deleted when it is claimed, but never messages without a task.
     tasks.exec(tx).await?;
     conversations.exec(tx).await.map(drop)
 }

@@ -2,6 +2,8 @@
 //! one order so that this is rare.
 
 use troupe::characters::character;
+use troupe::memories::memory_deletion;
+use troupe::memories::memory_deletion::DeletionScope;
 use troupe::spaces::{lifecycle, roster_changes};
 
 use crate::support::backends::TestBackend;
@@ -143,5 +145,53 @@ async fn a_changed_card_waits_for_its_spaces_before_it_locks_their_members() {
 
     let changed = change.await.expect("the change panicked");
     assert_eq!(changed.expect("the change failed").len(), 1);
+    app.close_without_events().await;
+}
+
+/// Another transaction locks the conversation, requests to learn from it, and changes its tasks.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn forgetting_waits_for_the_conversations_before_it_deletes_their_tasks() {
+    if no_server() {
+        return;
+    }
+    let app = EngineTest::builder(TestBackend::Postgres).open().await;
+    let mut other = app.facts().await;
+    let mut facts = app.facts().await;
+    other.execute("SET deadlock_timeout = '100ms'").await;
+    for scope in [
+        DeletionScope::All,
+        DeletionScope::Conversation(app.conversation),
+    ] {
+        app.user.post("My dog is called Pixel.").await;
+        app.settle().await;
+
+        other
+            .execute(&format!(
+                "BEGIN; UPDATE conversations SET title = 'Held' WHERE id = {}",
+                app.conversation
+            ))
+            .await;
+        let (db, space, now) = (app.db.clone(), app.space, app.clock.now());
+        let forgetting =
+            tokio::spawn(async move { memory_deletion::delete(&db, space, scope, now).await });
+        poll::until("forgetting waits for the conversation", async || {
+            let waiting = facts.rows("SELECT '1' FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'").await;
+            (!waiting.is_empty()).then_some(())
+        })
+        .await;
+        other
+            .execute(
+                "INSERT INTO memory_tasks (kind, space_id, conversation_id, from_seq, to_seq, status, run_after, created_at) \
+                 SELECT kind, space_id, conversation_id, 1, 2, status, run_after, created_at FROM memory_tasks; \
+                 UPDATE memory_tasks SET run_after = 0; COMMIT",
+            )
+            .await;
+
+        let forgotten = forgetting.await.expect("forgetting panicked");
+        forgotten.expect("forgetting failed");
+        let n_tasks = facts.number("SELECT CAST(count(*) AS TEXT) FROM memory_tasks");
+        assert_eq!(n_tasks.await, 0, "{scope:?}");
+        assert_eq!(app.row().await.unlearned_from_seq, None);
+    }
     app.close_without_events().await;
 }
