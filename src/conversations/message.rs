@@ -7,6 +7,7 @@ use std::sync::Arc;
 use base::clock::Timestamp;
 use base::ids::{ConversationId, MembershipId, MessageId, RunId};
 use sea_orm::entity::prelude::*;
+use sea_orm::sea_query::Expr;
 use sea_orm::{Condition, PaginatorTrait};
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -116,6 +117,21 @@ pub fn is_in_memory() -> Condition {
     Condition::all()
         .add(Column::Visibility.eq(Visibility::Normal))
         .add(Column::IsRemembered.eq(true))
+}
+
+/// Switches the memory off for everything that a member has written so far. Open pages show it when they read
+/// the messages again.
+pub async fn switch_memory_off(
+    tx: &impl ConnectionTrait,
+    author: MembershipId,
+) -> Result<(), DbErr> {
+    Entity::update_many()
+        .col_expr(Column::IsRemembered, Expr::value(false))
+        .filter(Column::SpaceMembershipId.eq(author))
+        .filter(Column::IsRemembered.eq(true))
+        .exec(tx)
+        .await
+        .map(drop)
 }
 
 /// Returns the number of messages of conversations that are not hidden.

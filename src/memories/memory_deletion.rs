@@ -36,8 +36,9 @@ pub enum DeletionScope {
 /// Deletes memories on behalf of a person, with their sources, so that no restored message restores them.
 /// What is forgotten (every scope except a single memory) is in no table afterwards, and what was said in the
 /// conversation or space so far is not learned from. Summaries of what is forgotten are deleted, too: those
-/// of the conversation, of the space, or of each conversation in which the member has written. Learning is
-/// switched off for a forgotten member. Returns the deleted memories.
+/// of the conversation, of the space, or of each conversation in which the member has written. For a
+/// forgotten member, the memory of its messages so far is switched off, and so is learning from later ones.
+/// Returns the deleted memories.
 ///
 /// # Errors
 /// Returns an error when the database fails.
@@ -61,7 +62,10 @@ async fn delete_in(
     match scope {
         DeletionScope::All => forget_messages(tx, space, None).await?,
         DeletionScope::Conversation(id) => forget_messages(tx, space, Some(id)).await?,
-        DeletionScope::Member(id) => summary_deletion::forget_member(tx, id).await?,
+        DeletionScope::Member(id) => {
+            summary_deletion::forget_member(tx, id).await?;
+            message::switch_memory_off(tx, id).await?;
+        }
         DeletionScope::Memory(_) => {}
     }
     let version = space::next_memory_version(tx, space).await?;

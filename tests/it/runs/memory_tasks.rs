@@ -1,6 +1,9 @@
 //! Tests of tasks of the memory that fail for good, and of those that people request.
 
+use serde_json::json;
 use troupe::conversations::conversation;
+use troupe::memories::memory_deletion;
+use troupe::memories::memory_deletion::DeletionScope;
 use troupe::memories::tasks::learning_request::RequestedMessages;
 use troupe::memories::tasks::task_queue::TaskCounts;
 use troupe::memories::tasks::{learning_request, summarizing_task, task_queue};
@@ -193,6 +196,23 @@ on_both! {
         assert!(app.request_learning_now(RequestedMessages::Range(1, 4)).await);
         assert_eq!(app.learning().run_due().await.unwrap(), 2);
         assert_eq!(app.memories().await, [format!("Eve: {OTHER_FACT}"), format!("Eve: {FACT}")]);
+        app.close_without_events().await;
+    }
+
+    async fn what_a_forgotten_member_said_is_not_learned_from_once_it_is_switched_on(backend) {
+        let app = EngineTest::builder(backend).open().await;
+        app.fail_first_task().await;
+        let eve = DeletionScope::Member(app.user.membership);
+
+        memory_deletion::delete(&app.db, app.space, eve, app.clock.now()).await.unwrap();
+
+        let remembered: Vec<bool> = app.messages().await.iter().map(|it| it.is_remembered).collect();
+        assert_eq!(remembered, [false, true], "others said the second message");
+        app.change_membership("Eve", |it| it.settings = json!({})).await;
+        app.user.post(OTHER_FACT).await;
+        app.settle().await;
+        app.learn().await;
+        assert_eq!(app.memories().await, [format!("Eve: {OTHER_FACT}")]);
         app.close_without_events().await;
     }
 }
