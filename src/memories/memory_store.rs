@@ -113,6 +113,16 @@ impl ContentValues {
     }
 }
 
+/// What was stored.
+#[derive(Clone, Debug, Default)]
+pub struct StoredMemories {
+    /// The memories that did not exist.
+    pub new: Vec<Model>,
+    /// The version of the space's memories that new and changed ones got; `None` if none was stored or
+    /// changed.
+    pub version: Option<i64>,
+}
+
 /// Stores one memory. Returns `None` if it already exists.
 ///
 /// # Errors
@@ -124,14 +134,14 @@ pub async fn insert_one(
     now: Timestamp,
 ) -> Result<Option<Model>, DbErr> {
     let memory = PreparedMemory::new(memory);
-    let stored: Vec<Model> = db
+    let stored: StoredMemories = db
         .write(move |tx| Box::pin(async move { insert(tx, space, vec![memory], now).await }))
         .await?;
-    Ok(stored.into_iter().next())
+    Ok(stored.new.into_iter().next())
 }
 
-/// Stores the memories that do not exist yet, and returns them. If a memory exists, messages of another
-/// conversation are added to its sources.
+/// Stores the memories that do not exist yet. If a memory exists, messages of another conversation are added
+/// to its sources; it changes if it then names that conversation.
 ///
 /// # Errors
 /// Returns an error when the database fails or the space does not exist.
@@ -140,20 +150,21 @@ pub async fn insert(
     space: SpaceId,
     memories: Vec<PreparedMemory>,
     now: Timestamp,
-) -> Result<Vec<Model>, DbErr> {
+) -> Result<StoredMemories, DbErr> {
     if memories.is_empty() {
-        return Ok(Vec::new());
+        return Ok(StoredMemories::default());
     }
     let locked = space::begin_memory_change(tx, space).await?;
     let version = locked.memory_version;
     let known = list_known(tx, space, &memories).await?;
     let mut new_keys = HashSet::new();
     let model = embedding_model::find_or_insert(tx, LOCAL_MODEL).await?;
-    let mut stored = Vec::new();
+    let (mut stored, mut is_changed) = (Vec::new(), false);
     for it in memories {
         if let Some(row) = known.get(&it.key()) {
             if let Some(it) = it.new.source {
-                other_sources::add(tx, row, (it.conversation, it.messages), version).await?;
+                let source = (it.conversation, it.messages);
+                is_changed |= other_sources::add(tx, row, source, version).await?;
             }
             continue;
         }
@@ -202,7 +213,11 @@ pub async fn insert(
     if !stored.is_empty() {
         embedding_task::request(tx, &locked, now).await?;
     }
-    Ok(stored)
+    is_changed |= !stored.is_empty();
+    Ok(StoredMemories {
+        new: stored,
+        version: is_changed.then_some(version),
+    })
 }
 
 /// Returns which of these memories exist, by hash and owner.

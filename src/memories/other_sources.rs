@@ -35,7 +35,7 @@ pub(super) struct OwnSources {
 
 /// Adds messages of another conversation to the sources of a memory, so that the memory remains when its
 /// conversation is deleted. Does nothing if the memory was not made in a conversation, because it then
-/// remains anyway.
+/// remains anyway. Returns whether a memory names another conversation now.
 ///
 /// # Errors
 /// Returns an error when the database fails.
@@ -44,17 +44,17 @@ pub(super) async fn add(
     known: &memory::Model,
     (conversation, messages): (ConversationId, Vec<MessageId>),
     version: i64,
-) -> Result<(), DbErr> {
+) -> Result<bool, DbErr> {
     let others = known.conversation_id.filter(|it| *it != conversation);
     let (Some(first), Some(message)) = (others, messages.first().copied()) else {
-        return Ok(());
+        return Ok(false);
     };
     memory_source::insert(tx, known.id, messages).await?;
     leave_branch(tx, first, (conversation, message), version).await
 }
 
 /// Lets the memories of a branch that were made from this message of another conversation name another one,
-/// unless both are branches, because other conversations recall nothing of a branch.
+/// unless both are branches, because other conversations recall nothing of a branch. Returns whether one does.
 ///
 /// # Errors
 /// Returns an error when the database fails.
@@ -63,17 +63,18 @@ pub(super) async fn leave_branch(
     first: ConversationId,
     (conversation, message): (ConversationId, MessageId),
     version: i64,
-) -> Result<(), DbErr> {
+) -> Result<bool, DbErr> {
     let branches = conversation::Entity::find()
         .filter(conversation::Column::Id.is_in([first, conversation]))
         .filter(conversation::Column::Kind.eq(ConversationKind::Branch))
         .all(tx)
         .await?;
     let is_branch = |id| branches.iter().any(|it| it.id == id);
-    if is_branch(first) && !is_branch(conversation) {
-        move_outside(tx, first, Some(message), version).await?;
+    if !is_branch(first) || is_branch(conversation) {
+        return Ok(false);
     }
-    Ok(())
+    let moved = move_outside(tx, first, Some(message), version).await?;
+    Ok(!moved.is_empty())
 }
 
 /// Returns the memories that were made from this message, with all their messages of its conversation, if

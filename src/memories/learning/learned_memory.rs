@@ -70,7 +70,7 @@ impl DraftMemory {
 }
 
 /// Ends a task and stores its memories, unless another worker has claimed it. Returns the first version of
-/// the space's memories that new and replaced memories get; `None` if nothing was stored.
+/// the space's memories that new, changed and replaced memories get; `None` if nothing was stored.
 ///
 /// # Errors
 /// Returns an error when the database fails.
@@ -91,11 +91,11 @@ pub async fn store(
     let memories = memories.into_iter().map(|it| it.memory).collect();
     let stored = memory_store::insert(tx, task.space_id, memories, now).await?;
     // A memory that already existed replaces nothing; it may be the same memory that is named.
-    let is_stored = |hash: &str| stored.iter().any(|it| it.content_hash == hash);
+    let is_stored = |hash: &str| stored.new.iter().any(|it| it.content_hash == hash);
     let replaced = replacements.iter().filter(|(hash, _)| is_stored(hash));
     let replaced: Vec<MemoryId> = replaced.map(|(_, id)| *id).collect();
     memory_deletion::delete_replaced(tx, task.space_id, &replaced, now).await?;
-    Ok(stored.first().map(|it| it.space_version))
+    Ok(stored.version)
 }
 
 /// Removes the memories of which a message was edited, deleted or switched off after it was read, or the memory

@@ -72,5 +72,5 @@ pub async fn apply(
     }
     let deleted = memory_deletion::delete_own(tx, space, speaker, forgotten, now).await?;
     let stored = memory_store::insert(tx, space, remembered, now).await?;
-    Ok(deleted.or(stored.first().map(|it| it.space_version)))
+    Ok(deleted.or(stored.version))
 }

@@ -18,7 +18,7 @@ use crate::memories::error::MemoryError;
 use crate::memories::memory::{MemoryKind, MemoryOrigin, Model};
 use crate::memories::memory_settings::MAX_MEMORIES;
 use crate::memories::memory_store;
-use crate::memories::memory_store::{NewMemory, PreparedMemory};
+use crate::memories::memory_store::{NewMemory, PreparedMemory, StoredMemories};
 use crate::memories::transfer::import_report::{LineOutcome, MemoryImportReport};
 use crate::memories::transfer::line_reader;
 use crate::memories::transfer::line_reader::NumberedLine;
@@ -108,11 +108,12 @@ impl MemoryImporter {
             return Ok(Vec::new());
         }
         let space = self.space;
-        self.db
-            .write(move |tx| {
-                Box::pin(async move { memory_store::insert(tx, space, memories, now).await })
-            })
-            .await
+        let stored = self.db.write(move |tx| {
+            Box::pin(async move { memory_store::insert(tx, space, memories, now).await })
+        });
+        let stored: Result<StoredMemories, DbErr> = stored.await;
+        // Lines of a file have no sources, so they change no memory that exists.
+        Ok(stored?.new)
     }
 }
 

@@ -173,6 +173,27 @@ on_both! {
         it.at.close().await;
     }
 
+    async fn a_memory_that_another_conversation_names_now_is_announced(backend) {
+        let it = MemoryEvents::open(backend).await;
+        it.at.post(&it.at.bob, "Good evening.").await;
+        let root = it.at.conversation.0;
+        let fork = it.at.ann.messages(root).await[0]["id"].clone();
+        let path = format!("/api/conversations/{root}/branch");
+        let branch = id(&expect(201, it.at.ann.post(&path, json!({"message_id": fork})).await)["conversation"]);
+        assert_eq!(it.at.bob.post_message(branch, FACT, None).await.0, 201);
+        it.learn().await;
+        let learned = next(&it.anns, 0, "memory_updated").await["memory"].clone();
+        assert_eq!(learned["conversation_id"], branch);
+        let from = it.anns.here();
+
+        it.at.post(&it.at.bob, FACT).await;
+        it.learn().await;
+
+        let moved = next(&it.anns, from, "memory_updated").await["memory"].clone();
+        assert_eq!((&moved["id"], &moved["conversation_id"]), (&learned["id"], &json!(root)));
+        it.at.close().await;
+    }
+
     async fn a_change_of_many_memories_is_one_event(backend) {
         let it = MemoryEvents::open(backend).await;
         let lines: String = (0..30).map(|n| format!("{{\"content\": \"Someone counts to {n}.\"}}\n")).collect();
