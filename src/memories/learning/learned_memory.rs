@@ -6,7 +6,7 @@
 use std::collections::HashSet;
 
 use base::clock::Timestamp;
-use base::ids::{MembershipId, MemoryId, MessageId};
+use base::ids::{MembershipId, MemoryId, MessageId, SpaceId};
 use sea_orm::{ColumnTrait, ConnectionTrait, DbErr, EntityTrait, QueryFilter, QuerySelect};
 
 use crate::conversations::{conversation, message};
@@ -14,7 +14,7 @@ use crate::memories::memory_settings::MemberSwitches;
 use crate::memories::memory_store::{NewMemory, NewSource, PreparedMemory};
 use crate::memories::tasks::{memory_task, task_queue};
 use crate::memories::{memory_deletion, memory_store};
-use crate::spaces::membership;
+use crate::spaces::{membership, space};
 
 /// A memory that was made from messages, without hash and embedding.
 #[derive(Clone, Debug)]
@@ -80,10 +80,20 @@ pub async fn store(
     memories: Vec<LearnedMemory>,
     now: Timestamp,
 ) -> Result<Option<i64>, DbErr> {
-    let memories = drop_outdated(tx, task, memories).await?;
+    // Locked, so that a later change of a message finds the memories stored here.
+    let row = match task.conversation_id {
+        Some(id) => conversation::lock(tx, id).await?,
+        None => None,
+    };
     if !task_queue::finish(tx, task).await? {
         return Ok(None);
     }
+    if memories.is_empty() || row.is_none_or(|it| it.is_hidden) {
+        return Ok(None);
+    }
+    // Locked before the members are read, so that none is switched off in between.
+    space::lock(tx, task.space_id).await?;
+    let memories = drop_outdated(tx, task.space_id, memories).await?;
     let replacements: Vec<(String, MemoryId)> = memories
         .iter()
         .filter_map(|it| Some((it.memory.content_hash().to_owned(), it.replaces?)))
@@ -99,20 +109,12 @@ pub async fn store(
 }
 
 /// Removes the memories of which a message was edited, deleted or switched off after it was read, or the memory
-/// of whose author was switched off, or whose conversation was deleted. Locks the conversation, so that a later
-/// change of a message finds the memories stored here.
+/// of whose author was switched off.
 async fn drop_outdated(
     tx: &impl ConnectionTrait,
-    task: &memory_task::Model,
+    space: SpaceId,
     memories: Vec<LearnedMemory>,
 ) -> Result<Vec<LearnedMemory>, DbErr> {
-    let row = match task.conversation_id {
-        Some(id) => conversation::lock(tx, id).await?,
-        None => None,
-    };
-    if row.is_none_or(|it| it.is_hidden) {
-        return Ok(Vec::new());
-    }
     let sources = memories.iter().flat_map(|it| &it.sources);
     let mut ids: Vec<MessageId> = sources.map(|(id, _)| *id).collect();
     ids.sort_unstable();
@@ -130,7 +132,7 @@ async fn drop_outdated(
         .all(tx)
         .await?;
     let authors = current.iter().map(|(_, _, author)| *author);
-    let authors = membership::load_missing(tx, task.space_id, &[], authors).await?;
+    let authors = membership::load_missing(tx, space, &[], authors).await?;
     let learned = current
         .into_iter()
         .filter(|(_, _, author)| MemberSwitches::of(&authors, *author).learn);

@@ -12,8 +12,9 @@ use troupe::runs::scheduling::command::CommandError;
 
 use super::memories::{FACT, QUESTION};
 use super::memory_extraction::{answer, made};
-use crate::support::backends::on_both;
+use crate::support::backends::{TestBackend, on_both};
 use crate::support::engine_test::EngineTest;
+use crate::support::poll;
 use crate::support::summary_fixture::{LONG, has_word, open_summaries};
 
 const OTHER_FACT: &str = "My cat is called Comet, and she fears the old lighthouse.";
@@ -226,4 +227,37 @@ on_both! {
         assert_eq!(app.memories().await.len(), 1);
         app.close_without_events().await;
     }
+}
+
+/// Another transaction has locked the space and switches a member off.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn nothing_is_stored_of_a_member_that_is_switched_off_in_the_meantime() {
+    if !TestBackend::Postgres.is_available() {
+        return; // SQLite has one writer
+    }
+    let app = EngineTest::builder(TestBackend::Postgres).open().await;
+    app.tell(FACT).await;
+    let mut other = app.facts().await;
+    let mut facts = app.facts().await;
+
+    other
+        .execute(&format!(
+            "BEGIN; UPDATE spaces SET unattributed_tokens = 1 WHERE id = {}; \
+             UPDATE space_memberships SET settings = '{{\"memory\": {{\"learn\": false}}}}' WHERE id = {}",
+            app.space, app.user.membership
+        ))
+        .await;
+    app.clock.advance_ms(30_000);
+    let job = app.learning();
+    let learning = tokio::spawn(async move { job.run_due().await });
+    poll::until("the memories wait for the space", async || {
+        let waiting = facts.rows("SELECT '1' FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'").await;
+        (!waiting.is_empty()).then_some(())
+    })
+    .await;
+    other.execute("COMMIT").await;
+
+    assert_eq!(learning.await.unwrap().unwrap(), 1);
+    assert_eq!(app.memories().await, Vec::<String>::new());
+    app.close_without_events().await;
 }
