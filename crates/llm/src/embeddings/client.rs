@@ -261,10 +261,16 @@ impl EmbeddingCall<'_> {
         match &result {
             Ok(_) => permit.succeed(),
             // It says nothing about requests with other texts.
-            Err(error) if error.is_refusal() => drop(permit),
+            Err(error) if error.is_refusal() || self.has_other_size(error) => drop(permit),
             Err(error) => permit.fail(error.is_timeout(), Instant::now()),
         }
         result
+    }
+
+    /// Returns whether a program requested a number of dimensions that the model does not have.
+    fn has_other_size(&self, error: &EmbeddingError) -> bool {
+        let is_chosen = self.kind == CallKind::Relay && self.requested_dimensions.is_some();
+        is_chosen && matches!(error, EmbeddingError::WrongDimensions { .. })
     }
 
     async fn send(

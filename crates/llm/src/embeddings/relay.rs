@@ -145,6 +145,27 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn dimensions_that_the_model_does_not_have_open_no_circuit_breaker() {
+        let server = ScriptedServer::start(|_| answer(&[[1.0, 0.0]], json!(null))).await;
+        let client = server.client(false);
+        let input = EmbeddingInput::Texts(&["a"]);
+        let other = RelayedCall {
+            dimensions: Some(3),
+            ..call(input)
+        };
+
+        for _ in 0..3 {
+            let expected = EmbeddingError::WrongDimensions {
+                n_expected: 3,
+                n_received: 2,
+            };
+            assert_eq!(client.relay(other).await, Err(expected));
+        }
+
+        assert!(client.relay(call(input)).await.is_ok());
+    }
+
+    #[tokio::test]
     async fn a_relay_is_tried_twice() {
         let mut server = ScriptedServer::start(|_| answer(&[], json!(null))).await;
 
