@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use base::ids::{ConversationId, EmbeddingModelId, MembershipId, MemoryId, SpaceId};
-use recall::entry::{MemoryEntry, MemorySource};
+use recall::entry::{EmbeddedMemory, MemoryEntry, MemorySource};
 use recall::index::MemoryChange;
 use recall::quantized_vector::QuantizedVector;
 use sea_orm::sea_query::{Expr, ExprTrait, Query, SelectStatement, SimpleExpr};
@@ -46,7 +46,7 @@ struct IndexRow {
     embedding: Option<Vec<u8>>,
 }
 
-/// Loaded memories, which are not split into terms yet.
+/// Loaded memories, whose local vectors are not quantized yet.
 pub struct LoadedMemories {
     rows: Vec<IndexRow>,
     audiences: HashMap<MemoryId, Vec<MembershipId>>,
@@ -82,16 +82,17 @@ pub async fn load(db: &impl ConnectionTrait, query: IndexQuery) -> Result<Loaded
 }
 
 impl LoadedMemories {
-    /// Returns the changes for an index. Splitting the texts is CPU work.
+    /// Returns the changes for an index. Converting the vectors is CPU work.
     pub fn into_changes(mut self) -> Vec<MemoryChange> {
         let changes = self.rows.into_iter().map(|row| match row.is_gone {
             true => MemoryChange::Removed(row.id),
             false => {
                 let audience = self.audiences.remove(&row.id);
-                let provider_vector = self.provider_vectors.remove(&row.id);
-                MemoryChange::Stored(MemoryEntry {
-                    provider_vector,
-                    ..row.into_entry(audience)
+                let vector = row.embedding.as_deref().and_then(memory_vector::from_bytes);
+                MemoryChange::Stored(EmbeddedMemory {
+                    vector: vector.map(|it| QuantizedVector::new(&it)),
+                    provider_vector: self.provider_vectors.remove(&row.id),
+                    entry: row.into_entry(audience),
                 })
             }
         });
@@ -178,11 +179,6 @@ impl IndexRow {
             is_pinned: self.is_pinned,
             tokens: self.token_count,
             last_recalled_at: self.last_recalled_at.unwrap_or(0),
-            vector: self
-                .embedding
-                .as_deref()
-                .and_then(memory_vector::from_bytes)
-                .map(|it| QuantizedVector::new(&it)),
             ..MemoryEntry::new(self.id, &self.content)
         }
     }

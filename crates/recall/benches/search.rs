@@ -10,7 +10,7 @@ use std::hint::black_box;
 use std::time::{Duration, Instant};
 
 use base::ids::MemoryId;
-use recall::entry::{MemoryEntry, RecallScope};
+use recall::entry::{EmbeddedMemory, MemoryEntry, RecallScope};
 use recall::index::{MemoryChange, MemoryIndex};
 use recall::quantized_vector::{QuantizedVector, QueryVector};
 use recall::query::{ProviderVector, QueryText};
@@ -82,11 +82,14 @@ fn measure(index: &MemoryIndex, round: usize, has_provider: bool) -> Duration {
 
 fn index(n: usize, has_provider: bool) -> MemoryIndex {
     let memories = (0..n).map(|n| {
-        MemoryChange::Stored(MemoryEntry {
+        let id = MemoryId(i64::try_from(n).unwrap());
+        MemoryChange::Stored(EmbeddedMemory {
             vector: Some(quantized(n, DIMENSIONS)),
             provider_vector: has_provider.then(|| quantized(n, PROVIDER_DIMENSIONS)),
-            tokens: 30,
-            ..MemoryEntry::new(MemoryId(i64::try_from(n).unwrap()), &sentence(n))
+            entry: MemoryEntry {
+                tokens: 30,
+                ..MemoryEntry::new(id, &sentence(n))
+            },
         })
     });
     MemoryIndex::default().with_changes(1, memories)

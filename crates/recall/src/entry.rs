@@ -5,9 +5,8 @@ use std::collections::{BTreeMap, HashSet};
 use base::ids::{ConversationId, MembershipId, MemoryId};
 
 use crate::quantized_vector::QuantizedVector;
-use crate::terms::{term_hash, terms};
 
-/// A memory with what a search needs.
+/// A memory with what a search needs, except its terms and vectors, which the index has.
 #[derive(Clone, Debug, PartialEq)]
 pub struct MemoryEntry {
     pub id: MemoryId,
@@ -25,12 +24,27 @@ pub struct MemoryEntry {
     /// When it was recalled last, in milliseconds since 1970; 0: never.
     pub last_recalled_at: i64,
     pub content: String,
+}
+
+/// A memory and its vectors.
+#[derive(Clone, Debug, PartialEq)]
+pub struct EmbeddedMemory {
+    pub entry: MemoryEntry,
     /// Its embedding by the local model, of length 1.
     pub vector: Option<QuantizedVector>,
     /// Its embedding by the model of a provider, of length 1; `None` until it is computed.
     pub provider_vector: Option<QuantizedVector>,
-    /// The hashes of the terms of `content`.
-    pub terms: Box<[u64]>,
+}
+
+impl From<MemoryEntry> for EmbeddedMemory {
+    /// Returns the memory without vectors.
+    fn from(entry: MemoryEntry) -> Self {
+        Self {
+            entry,
+            vector: None,
+            provider_vector: None,
+        }
+    }
 }
 
 /// The messages from which a memory was made.
@@ -45,7 +59,7 @@ pub struct MemorySource {
 }
 
 impl MemoryEntry {
-    /// Creates a memory of everyone, without source and vectors.
+    /// Creates a memory of everyone, without source.
     pub fn new(id: MemoryId, content: &str) -> Self {
         Self {
             id,
@@ -57,19 +71,43 @@ impl MemoryEntry {
             tokens: 0,
             last_recalled_at: 0,
             content: content.to_owned(),
-            vector: None,
-            provider_vector: None,
-            terms: terms(content).iter().map(|it| term_hash(it)).collect(),
         }
     }
 
     /// Returns its approximate size in memory, in bytes.
     pub fn n_bytes(&self) -> usize {
-        let vectors = [&self.vector, &self.provider_vector].into_iter().flatten();
-        let vectors: usize = vectors.map(QuantizedVector::n_bytes).sum();
         let audience = self.audience.as_ref().map_or(0, |it| size_of_val(&**it));
-        let lists = size_of_val(&*self.terms) + vectors + audience;
-        size_of::<Self>() + self.content.len() + lists
+        size_of::<Self>() + self.content.len() + audience
+    }
+}
+
+/// What decides whether a memory is in the scope of a search.
+#[derive(Clone, Copy, Debug)]
+pub struct ScopeKey {
+    pub id: MemoryId,
+    owner: Option<MembershipId>,
+    /// Where its audience begins and ends in the list of all audiences.
+    audience: Option<(u32, u32)>,
+    source: Option<MemorySource>,
+    pub is_pinned: bool,
+}
+
+impl ScopeKey {
+    /// Returns the key of a memory, after adding its audience to the list.
+    pub fn new(memory: &MemoryEntry, audiences: &mut Vec<MembershipId>) -> Self {
+        let audience = memory.audience.as_ref().map(|members| {
+            // The members of the memories of a block are far fewer than 2^32.
+            let start = audiences.len() as u32;
+            audiences.extend(members);
+            (start, audiences.len() as u32)
+        });
+        Self {
+            id: memory.id,
+            owner: memory.owner,
+            audience,
+            source: memory.source,
+            is_pinned: memory.is_pinned,
+        }
     }
 }
 
@@ -90,23 +128,26 @@ pub struct RecallScope {
 }
 
 impl RecallScope {
-    /// Returns whether the search may read this memory.
-    pub fn contains(&self, memory: &MemoryEntry) -> bool {
-        self.may_know(memory) && self.is_in_lineage(memory) && !self.is_in_history(memory)
+    /// Returns whether the search may read the memory with this key, whose audience is in this list.
+    pub fn contains(&self, key: &ScopeKey, audiences: &[MembershipId]) -> bool {
+        let may_know = self.may_know(key, audiences);
+        may_know && self.is_in_lineage(key) && !self.is_in_history(key)
     }
 
-    fn may_know(&self, memory: &MemoryEntry) -> bool {
+    fn may_know(&self, key: &ScopeKey, audiences: &[MembershipId]) -> bool {
         if let Some(chosen) = &self.chosen {
-            return chosen.contains(&memory.id);
+            return chosen.contains(&key.id);
         }
         let is_own = |owner| Some(owner) == self.member;
-        let is_member =
-            |audience: &[MembershipId]| self.member.is_some_and(|it| audience.contains(&it));
-        memory.owner.is_none_or(is_own) && memory.audience.as_deref().is_none_or(is_member)
+        let is_member = |(start, end): (u32, u32)| {
+            let audience = &audiences[start as usize..end as usize];
+            self.member.is_some_and(|it| audience.contains(&it))
+        };
+        key.owner.is_none_or(is_own) && key.audience.is_none_or(is_member)
     }
 
-    fn is_in_lineage(&self, memory: &MemoryEntry) -> bool {
-        let (Some(lineage), Some(source)) = (&self.lineage, memory.source) else {
+    fn is_in_lineage(&self, key: &ScopeKey) -> bool {
+        let (Some(lineage), Some(source)) = (&self.lineage, key.source) else {
             return true;
         };
         match lineage.get(&source.conversation) {
@@ -116,8 +157,8 @@ impl RecallScope {
         }
     }
 
-    fn is_in_history(&self, memory: &MemoryEntry) -> bool {
-        let (Some((conversation, first_seq)), Some(source)) = (self.history, memory.source) else {
+    fn is_in_history(&self, key: &ScopeKey) -> bool {
+        let (Some((conversation, first_seq)), Some(source)) = (self.history, key.source) else {
             return false;
         };
         source.conversation == conversation && source.from_seq >= first_seq
@@ -128,7 +169,7 @@ impl RecallScope {
 mod tests {
     use base::ids::{ConversationId, MembershipId, MemoryId};
 
-    use super::{MemoryEntry, MemorySource, RecallScope};
+    use super::{MemoryEntry, MemorySource, RecallScope, ScopeKey};
 
     const ANN: MembershipId = MembershipId(1);
     const BOB: MembershipId = MembershipId(2);
@@ -161,6 +202,13 @@ mod tests {
         }
     }
 
+    fn contains(scope: &RecallScope, memory: &MemoryEntry) -> bool {
+        // The audience of an earlier memory.
+        let mut audiences = vec![BOB];
+        let key = ScopeKey::new(memory, &mut audiences);
+        scope.contains(&key, &audiences)
+    }
+
     #[test]
     fn a_member_reads_what_is_everyones_and_its_own() {
         let own = MemoryEntry {
@@ -168,10 +216,10 @@ mod tests {
             ..memory()
         };
 
-        assert!(scope(BOB).contains(&memory()));
-        assert!(scope(ANN).contains(&own));
-        assert!(!scope(BOB).contains(&own));
-        assert!(!RecallScope::default().contains(&own));
+        assert!(contains(&scope(BOB), &memory()));
+        assert!(contains(&scope(ANN), &own));
+        assert!(!contains(&scope(BOB), &own));
+        assert!(!contains(&RecallScope::default(), &own));
     }
 
     #[test]
@@ -181,9 +229,9 @@ mod tests {
             ..memory()
         };
 
-        assert!(scope(ANN).contains(&private));
-        assert!(!scope(BOB).contains(&private));
-        assert!(!RecallScope::default().contains(&private));
+        assert!(contains(&scope(ANN), &private));
+        assert!(!contains(&scope(BOB), &private));
+        assert!(!contains(&RecallScope::default(), &private));
     }
 
     #[test]
@@ -197,8 +245,8 @@ mod tests {
             ..RecallScope::default()
         };
 
-        assert!(choice(1).contains(&own));
-        assert!(!choice(2).contains(&memory()));
+        assert!(contains(&choice(1), &own));
+        assert!(!contains(&choice(2), &memory()));
     }
 
     #[test]
@@ -208,11 +256,11 @@ mod tests {
             ..RecallScope::default()
         };
 
-        assert!(in_branch.contains(&made_in(ROOT, (2, 5))));
-        assert!(!in_branch.contains(&made_in(ROOT, (5, 6))));
-        assert!(in_branch.contains(&made_in(BRANCH, (9, 9))));
-        assert!(in_branch.contains(&made_in(THREAD, (9, 9))));
-        assert!(!in_branch.contains(&made_in(OTHER_BRANCH, (1, 1))));
+        assert!(contains(&in_branch, &made_in(ROOT, (2, 5))));
+        assert!(!contains(&in_branch, &made_in(ROOT, (5, 6))));
+        assert!(contains(&in_branch, &made_in(BRANCH, (9, 9))));
+        assert!(contains(&in_branch, &made_in(THREAD, (9, 9))));
+        assert!(!contains(&in_branch, &made_in(OTHER_BRANCH, (1, 1))));
     }
 
     #[test]
@@ -222,9 +270,9 @@ mod tests {
             ..RecallScope::default()
         };
 
-        assert!(in_root.contains(&made_in(ROOT, (9, 9))));
-        assert!(in_root.contains(&made_in(THREAD, (9, 9))));
-        assert!(!in_root.contains(&made_in(BRANCH, (1, 1))));
+        assert!(contains(&in_root, &made_in(ROOT, (9, 9))));
+        assert!(contains(&in_root, &made_in(THREAD, (9, 9))));
+        assert!(!contains(&in_root, &made_in(BRANCH, (1, 1))));
     }
 
     #[test]
@@ -234,8 +282,8 @@ mod tests {
             ..RecallScope::default()
         };
 
-        assert!(in_root.contains(&made_in(ROOT, (3, 4))));
-        assert!(!in_root.contains(&made_in(ROOT, (4, 4))));
-        assert!(in_root.contains(&made_in(THREAD, (4, 4))));
+        assert!(contains(&in_root, &made_in(ROOT, (3, 4))));
+        assert!(!contains(&in_root, &made_in(ROOT, (4, 4))));
+        assert!(contains(&in_root, &made_in(THREAD, (4, 4))));
     }
 }

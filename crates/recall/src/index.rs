@@ -3,28 +3,41 @@
 //! **Invariant:** an index is used only for the version that it has. A newer version is reached by
 //! the changes in between, so an index never contains a memory that its version does not.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use base::ids::MemoryId;
 
-use crate::entry::MemoryEntry;
+use crate::block::memory_block::{BlockItem, MAX_MEMORIES, MemoryBlock};
+use crate::entry::EmbeddedMemory;
 
-/// The memories of a space. Immutable; a change creates another index, which shares the entries.
+/// The memories of a space. Immutable; a change creates another index, which shares most blocks.
 #[derive(Clone, Debug, Default)]
 pub struct MemoryIndex {
     version: i64,
-    /// Ascending by id.
-    entries: Vec<Arc<MemoryEntry>>,
+    /// Only the last block has less than [`MAX_MEMORIES`].
+    parts: Vec<IndexPart>,
+    len: usize,
+    n_bytes: usize,
+}
+
+/// A block, and which of its memories were removed or are in a later block.
+#[derive(Clone, Debug)]
+pub struct IndexPart {
+    pub block: Arc<MemoryBlock>,
+    /// The positions of these memories.
+    pub gone: Vec<u16>,
     n_bytes: usize,
 }
 
 /// A memory that was stored or removed after the version of an index.
 #[derive(Clone, Debug)]
 pub enum MemoryChange {
-    Stored(MemoryEntry),
+    Stored(EmbeddedMemory),
     Removed(MemoryId),
 }
+
+type Changes = BTreeMap<MemoryId, Option<EmbeddedMemory>>;
 
 impl MemoryIndex {
     /// Returns the version of the space's memories that this index contains.
@@ -34,12 +47,12 @@ impl MemoryIndex {
 
     /// Returns the number of memories.
     pub fn len(&self) -> usize {
-        self.entries.len()
+        self.len
     }
 
     /// Returns whether the space has no memories.
     pub fn is_empty(&self) -> bool {
-        self.entries.is_empty()
+        self.len == 0
     }
 
     /// Returns its approximate size in memory, in bytes.
@@ -47,83 +60,89 @@ impl MemoryIndex {
         self.n_bytes
     }
 
+    /// Returns its blocks.
+    pub fn parts(&self) -> &[IndexPart] {
+        &self.parts
+    }
+
     /// Returns the index after these changes, each memory at most once.
+    ///
+    /// A stored memory is added to the last block, which is created again for that. A block is also
+    /// created again when a quarter of its memories is gone.
     pub fn with_changes(
         &self,
         version: i64,
         changes: impl IntoIterator<Item = MemoryChange>,
     ) -> Self {
-        let mut changed: HashMap<MemoryId, Option<MemoryEntry>> = HashMap::new();
-        for change in changes {
-            match change {
-                MemoryChange::Stored(entry) => changed.insert(entry.id, Some(entry)),
-                MemoryChange::Removed(id) => changed.insert(id, None),
-            };
+        let changes = changes.into_iter().map(|change| match change {
+            MemoryChange::Stored(memory) => (memory.entry.id, Some(memory)),
+            MemoryChange::Removed(id) => (id, None),
+        });
+        let changes: Changes = changes.collect();
+        let mut parts: Vec<_> = self.parts.iter().map(|it| it.without(&changes)).collect();
+        let sparse = parts.extract_if(.., |it| it.is_sparse());
+        let mut items: Vec<BlockItem> = sparse.flat_map(|it| it.items()).collect();
+        items.extend(changes.into_values().flatten().map(BlockItem::from));
+        if !items.is_empty() {
+            let last = parts.pop_if(|it| it.block.len() < MAX_MEMORIES);
+            items.extend(last.into_iter().flat_map(|it| it.items()));
         }
-        let kept = self
-            .entries
-            .iter()
-            .filter(|it| !changed.contains_key(&it.id));
-        let mut entries: Vec<_> = kept.cloned().collect();
-        entries.extend(changed.into_values().flatten().map(Arc::new));
-        entries.sort_unstable_by_key(|it| it.id);
-        let pointer = size_of::<Arc<MemoryEntry>>();
+        items.sort_unstable_by_key(|it| it.entry.id);
+        let mut items = items.into_iter();
+        while items.len() > 0 {
+            let block = items.by_ref().take(MAX_MEMORIES).collect();
+            parts.push(IndexPart::new(MemoryBlock::new(block)));
+        }
         Self {
             version,
-            n_bytes: entries.iter().map(|it| it.n_bytes() + pointer).sum(),
-            entries,
+            len: parts.iter().map(IndexPart::n_left).sum(),
+            n_bytes: parts.iter().map(|it| it.n_bytes).sum(),
+            parts,
+        }
+    }
+}
+
+impl IndexPart {
+    fn new(block: MemoryBlock) -> Self {
+        Self {
+            n_bytes: block.n_bytes(),
+            block: Arc::new(block),
+            gone: Vec::new(),
         }
     }
 
-    /// Returns all memories, ascending by id.
-    pub fn entries(&self) -> &[Arc<MemoryEntry>] {
-        &self.entries
+    /// Returns the part after these memories are gone from it.
+    fn without(&self, changes: &Changes) -> Self {
+        let mut part = self.clone();
+        let [Some(first), Some(last)] = [part.block.keys().first(), part.block.keys().last()]
+        else {
+            return part;
+        };
+        for (id, _) in changes.range(first.id..=last.id) {
+            let position = self.block.position(*id);
+            let position = position.and_then(|it| u16::try_from(it).ok());
+            part.gone
+                .extend(position.filter(|it| !self.gone.contains(it)));
+        }
+        part
+    }
+
+    fn is_sparse(&self) -> bool {
+        4 * self.gone.len() >= self.block.len()
+    }
+
+    fn n_left(&self) -> usize {
+        self.block.len() - self.gone.len()
+    }
+
+    /// Returns the memories that are not gone.
+    fn items(&self) -> Vec<BlockItem> {
+        let items = (0u16..).zip(self.block.items());
+        let left = items.filter(|(at, _)| !self.gone.contains(at));
+        left.map(|(_, it)| it).collect()
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use base::ids::MemoryId;
-
-    use super::{MemoryChange, MemoryIndex};
-    use crate::entry::MemoryEntry;
-
-    fn contents(index: &MemoryIndex) -> Vec<String> {
-        let contents = index.entries().iter().map(|it| it.content.clone());
-        contents.collect()
-    }
-
-    fn stored(id: i64, content: &str) -> MemoryChange {
-        MemoryChange::Stored(MemoryEntry::new(MemoryId(id), content))
-    }
-
-    #[test]
-    fn changes_replace_add_and_remove_memories() {
-        let before = MemoryIndex::default().with_changes(1, [stored(2, "two"), stored(1, "one")]);
-
-        let after = before.with_changes(
-            4,
-            [
-                MemoryChange::Removed(MemoryId(1)),
-                stored(2, "two, edited"),
-                stored(3, "three"),
-                MemoryChange::Removed(MemoryId(9)),
-            ],
-        );
-
-        assert_eq!(contents(&before), ["one", "two"]);
-        assert_eq!(contents(&after), ["two, edited", "three"]);
-        assert_eq!((before.version(), after.version()), (1, 4));
-        assert_eq!(after.len(), 2);
-    }
-
-    #[test]
-    fn an_empty_index_has_no_size() {
-        let index = MemoryIndex::default().with_changes(1, [stored(1, "one")]);
-        assert!(index.n_bytes() > 0);
-
-        let emptied = index.with_changes(2, [MemoryChange::Removed(MemoryId(1))]);
-
-        assert_eq!((emptied.n_bytes(), emptied.is_empty()), (0, true));
-    }
-}
+#[path = "index_tests.rs"]
+mod tests;

@@ -14,6 +14,7 @@
 //! | [`memory_line`] | a memory as a line of a file |
 //! | [`snippet`] | which message becomes a memory as it is |
 
+mod block;
 pub mod content;
 pub mod entry;
 pub mod index;
@@ -21,10 +22,10 @@ pub mod memory_line;
 pub mod quantized_vector;
 pub mod query;
 mod ranking;
+mod scan;
 mod scored_memory;
 pub mod search;
 pub mod snippet;
 mod stemming;
 mod stop_words;
-mod term_lookup;
 pub mod terms;

@@ -1,6 +1,5 @@
 //! A text to search for: its terms, its vectors, and how well a memory fits to them.
 
-use crate::entry::MemoryEntry;
 use crate::quantized_vector::QueryVector;
 use crate::terms::{term_hash, terms};
 
@@ -35,6 +34,14 @@ pub struct ProviderVector<'a> {
     pub cosine_range: (f32, f32),
 }
 
+/// The model of the vectors that are compared.
+#[derive(Clone, Copy, Debug)]
+pub enum VectorSource {
+    /// The local model, with the cosines that count as a score of 0 and of 1.
+    Local((f32, f32)),
+    Provider,
+}
+
 /// The terms of a query that a memory contains, a bit for each.
 pub type TermSet = u64;
 
@@ -42,6 +49,7 @@ pub type TermSet = u64;
 pub struct PreparedQuery<'a> {
     /// Those of the text, and then those that are only in the names of the authors.
     terms: Vec<String>,
+    hashes: Vec<u64>,
     /// The number of terms of the text.
     n_in_text: usize,
     vector: Option<QueryVector>,
@@ -60,6 +68,7 @@ impl<'a> PreparedQuery<'a> {
         }
         all.truncate(MAX_TERMS);
         Self {
+            hashes: all.iter().map(|it| term_hash(it)).collect(),
             terms: all,
             n_in_text,
             vector: query.vector.map(QueryVector::new),
@@ -67,36 +76,26 @@ impl<'a> PreparedQuery<'a> {
         }
     }
 
-    /// Returns the hash of each of its terms, and the bit that stands for the term.
-    pub fn hashes(&self) -> impl Iterator<Item = (u64, TermSet)> {
-        let terms = self.terms.iter().enumerate();
-        terms.map(|(n, it)| (term_hash(it), 1 << n))
+    /// Returns the hash of each of its terms; the bit with the same position in a [`TermSet`] stands
+    /// for the term.
+    pub fn hashes(&self) -> &[u64] {
+        &self.hashes
     }
 
-    /// Returns the score by the vectors of the provider, or by the local ones if one of the two is missing.
-    pub fn vector_score(&self, memory: &MemoryEntry, cosine_range: (f32, f32)) -> Option<f32> {
-        if let Some(score) = self.provider_score(memory) {
-            return Some(score);
+    /// Returns its vector by the local model or by that of a provider, with the cosines that count as a
+    /// score of 0 and of 1.
+    pub fn vector(&self, source: VectorSource) -> Option<(&QueryVector, (f32, f32))> {
+        match source {
+            VectorSource::Local(cosine_range) => Some((self.vector.as_ref()?, cosine_range)),
+            VectorSource::Provider => self.provider_vector.map(|it| (it.vector, it.cosine_range)),
         }
-        let cosine = self.vector.as_ref()?.dot(memory.vector.as_ref()?)?;
-        Some(to_score(cosine, cosine_range))
-    }
-
-    fn provider_score(&self, memory: &MemoryEntry) -> Option<f32> {
-        let query = self.provider_vector?;
-        let cosine = query.vector.dot(memory.provider_vector.as_ref()?)?;
-        Some(to_score(cosine, query.cosine_range))
     }
 
     /// Returns the inverse document frequency of each term, as BM25 defines it, except for terms
-    /// that no memory contains; `sets` are the terms that each memory contains.
-    pub fn weights(&self, sets: &[TermSet]) -> Vec<f32> {
-        let mut n_containing = [0u32; MAX_TERMS];
-        for set in sets {
-            bits_of(*set).for_each(|n| n_containing[n] += 1);
-        }
-        let n_memories = sets.len() as f32;
-        let weight = |(at, n): (usize, &u32)| {
+    /// that no memory contains; `n_containing` are the numbers of memories that contain each term.
+    pub fn weights(&self, n_containing: &[usize], n_memories: usize) -> TermWeights {
+        let n_memories = n_memories as f32;
+        let weight = |(at, n): (usize, &usize)| {
             let weight = match *n {
                 0 => UNKNOWN_TERM_WEIGHT,
                 n => (1.0 + (n_memories - n as f32 + 0.5) / (n as f32 + 0.5)).ln(),
@@ -104,18 +103,13 @@ impl<'a> PreparedQuery<'a> {
             let is_in_text = at < self.n_in_text;
             weight * if is_in_text { 1.0 } else { AUTHOR_SHARE }
         };
-        let counts = n_containing[..self.terms.len()].iter();
-        counts.enumerate().map(weight).collect()
+        TermWeights::new(n_containing.iter().enumerate().map(weight).collect())
     }
 
     /// Returns these terms, in the order of the query.
     pub fn names(&self, set: TermSet) -> Vec<String> {
         bits_of(set).map(|n| self.terms[n].clone()).collect()
     }
-}
-
-fn to_score(cosine: f32, (low, high): (f32, f32)) -> f32 {
-    ((cosine - low) / (high - low)).clamp(0.0, 1.0)
 }
 
 /// Returns the positions of the bits that are set, ascending.
@@ -127,7 +121,36 @@ fn bits_of(mut set: TermSet) -> impl Iterator<Item = usize> {
     })
 }
 
-/// Returns the sum of the weights of these terms.
-pub fn weight_of(set: TermSet, weights: &[f32]) -> f32 {
-    bits_of(set).map(|n| weights[n]).sum()
+/// The weights of the terms of a query.
+pub struct TermWeights {
+    /// For each 8 terms, the sum of the weights of each set of them, because adding up the terms of each
+    /// memory takes longer.
+    sums: Vec<[f32; 256]>,
+    total: f32,
+}
+
+impl TermWeights {
+    fn new(weights: Vec<f32>) -> Self {
+        let sums = |weights: &[f32]| -> [f32; 256] {
+            std::array::from_fn(|set| {
+                let numbered = weights.iter().enumerate();
+                let contained = numbered.filter(|(n, _)| set & (1 << n) != 0);
+                contained.map(|it| it.1).sum()
+            })
+        };
+        Self {
+            sums: weights.chunks(8).map(sums).collect(),
+            total: weights.iter().sum(),
+        }
+    }
+
+    /// Returns the share of the weights that these terms have, from 0 to 1.
+    pub fn share(&self, set: TermSet) -> f32 {
+        if set == 0 {
+            return 0.0;
+        }
+        let parts = self.sums.iter().zip(set.to_le_bytes());
+        let sum: f32 = parts.map(|(sums, part)| sums[usize::from(part)]).sum();
+        sum / self.total
+    }
 }

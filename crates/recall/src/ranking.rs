@@ -3,7 +3,9 @@
 use std::cmp::Ordering;
 use std::collections::HashMap;
 
-use crate::scored_memory::ScoredMemory;
+use base::ids::MemoryId;
+
+use crate::scored_memory::{MemoryScores, ScoredMemories, ScoredMemory};
 
 /// The best memories of each ranking that are fused.
 const MAX_CANDIDATES: usize = 40;
@@ -12,56 +14,78 @@ const MAX_COLLECTED: usize = 4 * MAX_CANDIDATES;
 /// The constant of reciprocal rank fusion: Cormack, Clarke and Büttcher, SIGIR 2009.
 const RANK_CONSTANT: f32 = 60.0;
 
-/// Returns the positions and fused scores of the best memories of both rankings, best first.
-pub fn fuse(scored: &[ScoredMemory<'_>]) -> Vec<(usize, f32)> {
-    let mut fused: HashMap<usize, f32> = HashMap::new();
-    let by_text = |it: &ScoredMemory<'_>| (it.text_score, it.vector_score.unwrap_or(0.0));
-    let by_vector = |it: &ScoredMemory<'_>| (it.vector_score.unwrap_or(0.0), it.text_score);
-    for ranking in [best(scored, by_text), best(scored, by_vector)] {
-        for (rank, at) in (1u8..).zip(ranking) {
-            *fused.entry(at).or_default() += 1.0 / (RANK_CONSTANT + f32::from(rank));
+/// Returns the best memories of both rankings with their fused scores, best first.
+pub fn fuse<'a>(memories: &ScoredMemories<'a>) -> Vec<(ScoredMemory<'a>, f32)> {
+    let mut by_text = Ranking::new(|it| (it.text, it.vector.unwrap_or(0.0)));
+    let mut by_vector = Ranking::new(|it| (it.vector.unwrap_or(0.0), it.text));
+    memories.for_each(|scores, memory| {
+        by_text.add(scores, memory);
+        by_vector.add(scores, memory);
+    });
+    let mut fused: HashMap<MemoryId, (ScoredMemory<'a>, f32)> = HashMap::new();
+    for ranking in [by_text, by_vector] {
+        for (rank, it) in (1u8..).zip(ranking.best()) {
+            let (_, score) = fused.entry(it.id).or_insert((it, 0.0));
+            *score += 1.0 / (RANK_CONSTANT + f32::from(rank));
         }
     }
-    let mut fused: Vec<_> = fused.into_iter().collect();
-    for (at, score) in &mut fused {
-        *score *= 0.75 + 0.5 * scored[*at].memory.importance;
+    let mut fused: Vec<_> = fused.into_values().collect();
+    for (it, score) in &mut fused {
+        *score *= 0.75 + 0.5 * it.entry().importance;
     }
-    fused.sort_unstable_by(|a, b| descending(a.1, b.1).then(b.0.cmp(&a.0)));
+    fused.sort_unstable_by(|(a, score), (b, other)| {
+        descending(*score, *other).then_with(|| b.id.cmp(&a.id))
+    });
     fused
 }
 
-/// A position with the score by which it is ranked, and the score that breaks a tie.
-type Ranked = (usize, (f32, f32));
+/// The score by which memories are ranked, and the score that breaks a tie.
+type RankScores = (f32, f32);
 
-/// Returns the positions of the memories with the highest first scores above 0. Ties are broken by
-/// the second score, because many memories contain only the same name, and then by age: the newer one
-/// is first.
-fn best(
-    scored: &[ScoredMemory<'_>],
-    scores: impl Fn(&ScoredMemory<'_>) -> (f32, f32),
-) -> Vec<usize> {
-    let mut found: Vec<Ranked> = Vec::with_capacity(MAX_COLLECTED);
-    // The worst of the best so far; only what precedes it can be one of the best.
-    let mut worst: Option<Ranked> = None;
-    for it in scored.iter().map(scores).enumerate() {
-        if it.1.0 <= 0.0 || worst.is_some_and(|worst| order(&it, &worst).is_gt()) {
-            continue;
-        }
-        found.push(it);
-        if found.len() == MAX_COLLECTED {
-            found.select_nth_unstable_by(MAX_CANDIDATES - 1, order);
-            found.truncate(MAX_CANDIDATES);
-            worst = found.last().copied();
-        }
-    }
-    found.sort_unstable_by(order);
-    found.truncate(MAX_CANDIDATES);
-    found.into_iter().map(|(at, _)| at).collect()
+/// Collects the memories with the highest first scores above 0. Ties are broken by the second score,
+/// because many memories contain only the same name, and then by age: the newer one is first.
+struct Ranking<'a> {
+    scores: fn(MemoryScores) -> RankScores,
+    found: Vec<(RankScores, ScoredMemory<'a>)>,
+    /// What precedes the worst of the best so far: only this can be one of the best.
+    minimum: RankScores,
 }
 
-fn order((at, a): &Ranked, (other, b): &Ranked) -> Ordering {
+impl<'a> Ranking<'a> {
+    fn new(scores: fn(MemoryScores) -> RankScores) -> Self {
+        Self {
+            scores,
+            found: Vec::with_capacity(MAX_COLLECTED),
+            minimum: (0.0, 0.0),
+        }
+    }
+
+    fn add(&mut self, scores: MemoryScores, memory: &dyn Fn() -> ScoredMemory<'a>) {
+        let scores = (self.scores)(scores);
+        if scores.0 <= 0.0 || scores < self.minimum {
+            return;
+        }
+        self.found.push((scores, memory()));
+        if self.found.len() == MAX_COLLECTED {
+            self.found.select_nth_unstable_by(MAX_CANDIDATES - 1, order);
+            self.found.truncate(MAX_CANDIDATES);
+            self.minimum = self.found[MAX_CANDIDATES - 1].0;
+        }
+    }
+
+    /// Returns the best memories in their order.
+    fn best(mut self) -> impl Iterator<Item = ScoredMemory<'a>> {
+        self.found.sort_unstable_by(order);
+        self.found.into_iter().take(MAX_CANDIDATES).map(|it| it.1)
+    }
+}
+
+fn order(
+    (a, memory): &(RankScores, ScoredMemory<'_>),
+    (b, other): &(RankScores, ScoredMemory<'_>),
+) -> Ordering {
     let by_score = descending(a.0, b.0).then_with(|| descending(a.1, b.1));
-    by_score.then_with(|| other.cmp(at))
+    by_score.then_with(|| other.id.cmp(&memory.id))
 }
 
 fn descending(a: f32, b: f32) -> Ordering {

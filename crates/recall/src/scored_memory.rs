@@ -1,145 +1,127 @@
-//! The memories of an index that are in the scope of a search, with their scores.
+//! The memories in the scope of a search with their scores.
 
-use std::panic::resume_unwind;
 use std::sync::Arc;
-use std::thread;
 
-use crate::entry::{MemoryEntry, RecallScope};
-use crate::query::{PreparedQuery, TermSet, weight_of};
-use crate::term_lookup::TermLookup;
+use base::ids::MemoryId;
 
-/// The memories that are scored between two checks whether the search must stop.
-pub const STOP_CHECK_INTERVAL: usize = 4_096;
-/// So many memories take a few milliseconds: a thread of their own is worth its start.
-pub const MIN_PER_THREAD: usize = 16_384;
-/// A search must not keep more cores from the rest of the server.
-const MAX_THREADS: usize = 4;
+use crate::entry::MemoryEntry;
+use crate::query::{PreparedQuery, TermWeights};
+use crate::scan::ScannedBlock;
 
-/// A memory in scope with its scores.
-pub struct ScoredMemory<'a> {
-    pub memory: &'a Arc<MemoryEntry>,
-    pub vector_score: Option<f32>,
-    pub text_score: f32,
-    /// The query with the highest text score, and its terms that the memory contains.
-    pub matched: Option<(&'a PreparedQuery<'a>, TermSet)>,
-}
-
-impl ScoredMemory<'_> {
-    /// Returns the larger of both scores.
-    pub fn best_score(&self) -> f32 {
-        self.text_score.max(self.vector_score.unwrap_or(0.0))
-    }
-}
-
-/// How memories are scored.
+/// A memory with its scores.
 #[derive(Clone, Copy)]
-pub struct Scoring<'a> {
-    pub scope: &'a RecallScope,
-    pub queries: &'a [PreparedQuery<'a>],
-    /// The cosines of the local vectors that count as a score of 0 and of 1.
-    pub cosine_range: (f32, f32),
-    pub should_stop: &'a (dyn Fn() -> bool + Sync),
+pub struct ScoredMemory<'a> {
+    pub id: MemoryId,
+    pub scores: MemoryScores,
+    block: &'a ScannedBlock<'a>,
+    position: usize,
 }
 
-/// Scored memories without text scores, which depend on all of them.
-struct Part<'a> {
-    scored: Vec<ScoredMemory<'a>>,
-    /// For each query, the terms that each memory contains.
-    sets: Vec<Vec<TermSet>>,
+/// How well a memory fits to the queries.
+#[derive(Clone, Copy)]
+pub struct MemoryScores {
+    pub vector: Option<f32>,
+    pub text: f32,
 }
 
-impl<'a> Scoring<'a> {
-    /// Scores those of these memories that are in scope, in their order. Returns `None` if the search
-    /// must stop.
-    pub fn score(self, memories: &'a [Arc<MemoryEntry>]) -> Option<Vec<ScoredMemory<'a>>> {
-        let Part { mut scored, sets } = self.score_parts(memories)?;
-        for (query, sets) in self.queries.iter().zip(&sets) {
-            score_terms(query, &mut scored, sets);
-        }
-        Some(scored)
+impl MemoryScores {
+    /// Returns the larger of both scores.
+    pub fn best(self) -> f32 {
+        self.text.max(self.vector.unwrap_or(0.0))
     }
+}
 
-    /// Divides many memories among several threads.
-    fn score_parts(self, memories: &'a [Arc<MemoryEntry>]) -> Option<Part<'a>> {
-        let n_threads = n_threads(memories.len());
-        if n_threads < 2 {
-            return self.score_part(memories);
-        }
-        thread::scope(|threads| {
-            let parts = memories.chunks(memories.len().div_ceil(n_threads));
-            let start = |part| threads.spawn(move || self.score_part(part));
-            let running: Vec<_> = parts.map(start).collect();
-            let ended = running.into_iter().map(|it| it.join());
-            let parts = ended.map(|it| it.unwrap_or_else(|panic| resume_unwind(panic)));
-            parts.reduce(|all, next| Some(all?.followed_by(next?)))?
-        })
+impl<'a> ScoredMemory<'a> {
+    /// Returns the memory itself.
+    pub fn entry(&self) -> &'a Arc<MemoryEntry> {
+        self.block.block.entry(self.position)
     }
+}
 
-    fn score_part(self, memories: &'a [Arc<MemoryEntry>]) -> Option<Part<'a>> {
-        let lookup = TermLookup::new(self.queries);
-        let mut found = vec![0; self.queries.len()];
-        let mut part = Part {
-            scored: Vec::with_capacity(memories.len()),
-            sets: vec![Vec::with_capacity(memories.len()); self.queries.len()],
-        };
-        for block in memories.chunks(STOP_CHECK_INTERVAL) {
-            if (self.should_stop)() {
-                return None;
+/// All memories in scope.
+pub struct ScoredMemories<'a> {
+    queries: &'a [PreparedQuery<'a>],
+    /// Of each query.
+    weights: Vec<TermWeights>,
+    blocks: &'a [ScannedBlock<'a>],
+}
+
+impl<'a> ScoredMemories<'a> {
+    /// Weights the terms of the queries by their frequency in these blocks.
+    pub fn new(queries: &'a [PreparedQuery<'a>], blocks: &'a [ScannedBlock<'a>]) -> Self {
+        let n_memories = blocks.iter().map(|it| it.in_scope.len()).sum();
+        let weights = queries.iter().enumerate().map(|(at, query)| {
+            let mut n_containing = vec![0; query.hashes().len()];
+            for block in blocks {
+                let of_block = &block.terms[at].n_containing;
+                n_containing
+                    .iter_mut()
+                    .zip(of_block)
+                    .for_each(|(n, of_block)| *n += of_block);
             }
-            for memory in block.iter().filter(|it| self.scope.contains(it)) {
-                let scores = self.queries.iter();
-                let scores = scores.filter_map(|it| it.vector_score(memory, self.cosine_range));
-                part.scored.push(ScoredMemory {
-                    memory,
-                    vector_score: scores.reduce(f32::max),
-                    text_score: 0.0,
-                    matched: None,
-                });
-                lookup.find(&memory.terms, &mut found);
-                for (sets, found) in part.sets.iter_mut().zip(&found) {
-                    sets.push(*found);
-                }
+            query.weights(&n_containing, n_memories)
+        });
+        Self {
+            queries,
+            weights: weights.collect(),
+            blocks,
+        }
+    }
+
+    /// Calls a function with the scores of each memory in scope. The memory itself is created by another
+    /// function, because few are needed.
+    pub fn for_each(&self, mut visit: impl FnMut(MemoryScores, &dyn Fn() -> ScoredMemory<'a>)) {
+        for block in self.blocks {
+            for position in block.in_scope.iter().copied() {
+                let scores = self.scores(block, position);
+                visit(scores, &|| Self::memory(block, position, scores));
             }
         }
-        Some(part)
     }
-}
 
-impl Part<'_> {
-    fn followed_by(mut self, next: Self) -> Self {
-        self.scored.extend(next.scored);
-        for (sets, next) in self.sets.iter_mut().zip(next.sets) {
-            sets.extend(next);
+    /// Returns the pinned memories.
+    pub fn pinned(&self) -> Vec<ScoredMemory<'a>> {
+        let all = self.blocks.iter().flat_map(|block| {
+            let positions = block.in_scope.iter().copied();
+            let pinned = positions.filter(|it| block.block.keys()[*it].is_pinned);
+            pinned.map(move |it| Self::memory(block, it, self.scores(block, it)))
+        });
+        all.collect()
+    }
+
+    /// Returns the terms that the memory contains, of the query with the highest text score.
+    pub fn matched(&self, memory: &ScoredMemory<'_>) -> Vec<String> {
+        let sets = memory.block.terms.iter().map(|it| it.sets[memory.position]);
+        let mut best = (0.0, Vec::new());
+        for ((query, weights), set) in self.queries.iter().zip(&self.weights).zip(sets) {
+            let score = weights.share(set);
+            if score > best.0 {
+                best = (score, query.names(set));
+            }
         }
-        self
+        best.1
     }
-}
 
-fn n_threads(n_memories: usize) -> usize {
-    match n_memories / MIN_PER_THREAD {
-        // The number of cores is read from files.
-        0 | 1 => 1,
-        n => n.min(MAX_THREADS).min(n_cores()),
+    fn scores(&self, block: &ScannedBlock<'_>, position: usize) -> MemoryScores {
+        let terms = block.terms.iter().zip(&self.weights);
+        let shares = terms.map(|(terms, weights)| weights.share(terms.sets[position]));
+        let vector = block.vector_scores[position];
+        MemoryScores {
+            vector: (!vector.is_nan()).then_some(vector),
+            text: shares.fold(0.0, f32::max),
+        }
     }
-}
 
-fn n_cores() -> usize {
-    thread::available_parallelism().map_or(1, usize::from)
-}
-
-/// Raises the text scores of the memories that fit this query better than earlier ones.
-fn score_terms<'a>(
-    query: &'a PreparedQuery<'a>,
-    scored: &mut [ScoredMemory<'a>],
-    sets: &[TermSet],
-) {
-    let weights = query.weights(sets);
-    let total: f32 = weights.iter().sum();
-    for (it, set) in scored.iter_mut().zip(sets).filter(|(_, set)| **set != 0) {
-        let score = weight_of(*set, &weights) / total;
-        if score > it.text_score {
-            it.text_score = score;
-            it.matched = Some((query, *set));
+    fn memory(
+        block: &'a ScannedBlock<'a>,
+        position: usize,
+        scores: MemoryScores,
+    ) -> ScoredMemory<'a> {
+        ScoredMemory {
+            id: block.block.keys()[position].id,
+            scores,
+            block,
+            position,
         }
     }
 }

@@ -1,14 +1,15 @@
 //! Searches an index: scores each memory in scope by words and by vector, fuses both rankings, and
 //! selects what is recalled, within the limits.
 
-use std::collections::HashMap;
+use std::cmp::Reverse;
 use std::sync::Arc;
 
 use crate::entry::{MemoryEntry, RecallScope};
 use crate::index::MemoryIndex;
 use crate::query::{PreparedQuery, QueryText};
 use crate::ranking::fuse;
-use crate::scored_memory::{ScoredMemory, Scoring};
+use crate::scan::Scan;
+use crate::scored_memory::{ScoredMemories, ScoredMemory};
 
 /// The pinned memories that are recalled whatever the query is.
 const MAX_PINNED: usize = 2;
@@ -66,66 +67,56 @@ pub fn search(
     should_stop: &(dyn Fn() -> bool + Sync),
 ) -> Vec<FoundMemory> {
     let queries: Vec<_> = queries.iter().map(PreparedQuery::new).collect();
-    let scoring = Scoring {
+    let scan = Scan {
         scope,
         queries: &queries,
         cosine_range: rules.cosine_range,
         should_stop,
     };
-    match scoring.score(index.entries()) {
-        Some(scored) => select(fuse(&scored), &scored, rules),
+    match scan.read(index.parts()) {
+        Some(blocks) => select(&ScoredMemories::new(&queries, &blocks), rules),
         None => Vec::new(),
     }
 }
 
 /// Selects the memories that are recalled, pinned ones first, within the limits.
-fn select(
-    fused: Vec<(usize, f32)>,
-    scored: &[ScoredMemory<'_>],
-    rules: &RecallRules,
-) -> Vec<FoundMemory> {
-    let scores: HashMap<usize, f32> = fused.iter().copied().collect();
-    let pinned = pinned(scored);
-    let core = pinned.iter().map(|at| (*at, true));
-    let rest = fused.iter().filter(|(at, _)| !pinned.contains(at));
-    let rest = rest.map(|(at, _)| (*at, scored[*at].best_score() >= rules.threshold));
+fn select(memories: &ScoredMemories<'_>, rules: &RecallRules) -> Vec<FoundMemory> {
+    let fused = fuse(memories);
+    let score_of = |it: &ScoredMemory<'_>| {
+        let same = fused.iter().find(|(other, _)| other.id == it.id);
+        same.map_or(0.0, |(_, score)| *score)
+    };
+    let pinned = last_recalled(memories.pinned());
+    let core = pinned.iter().map(|it| (it, score_of(it), true));
+    let rest = fused.iter();
+    let rest = rest.filter(|(it, _)| pinned.iter().all(|pinned| pinned.id != it.id));
+    let rest = rest.map(|(it, score)| (it, *score, it.scores.best() >= rules.threshold));
     let (mut recalled, mut near) = (Vec::new(), Vec::new());
     let mut tokens_left = rules.token_budget;
-    for (at, is_close) in core.chain(rest) {
-        let it = &scored[at];
-        let score = scores.get(&at).copied().unwrap_or(0.0);
-        if is_close && recalled.len() < rules.top_k && it.memory.tokens <= tokens_left {
-            tokens_left -= it.memory.tokens;
-            recalled.push(found(it, Some(recalled.len()), score));
+    for (it, score, is_close) in core.chain(rest) {
+        let found = |rank| FoundMemory {
+            memory: it.entry().clone(),
+            rank,
+            score,
+            vector_score: it.scores.vector,
+            text_score: it.scores.text,
+            matched: memories.matched(it),
+        };
+        let tokens = it.entry().tokens;
+        if is_close && recalled.len() < rules.top_k && tokens <= tokens_left {
+            tokens_left -= tokens;
+            recalled.push(found(Some(recalled.len())));
         } else if near.len() < MAX_NEAR_MISSES {
-            near.push(found(it, None, score));
+            near.push(found(None));
         }
     }
     recalled.extend(near);
     recalled
 }
 
-fn found(it: &ScoredMemory<'_>, rank: Option<usize>, score: f32) -> FoundMemory {
-    let matched = it.matched.map(|(query, set)| query.names(set));
-    FoundMemory {
-        memory: it.memory.clone(),
-        rank,
-        score,
-        vector_score: it.vector_score,
-        text_score: it.text_score,
-        matched: matched.unwrap_or_default(),
-    }
-}
-
-/// Returns the positions of the pinned memories that were recalled last.
-fn pinned(scored: &[ScoredMemory<'_>]) -> Vec<usize> {
-    let mut pinned: Vec<usize> = (0..scored.len())
-        .filter(|at| scored[*at].memory.is_pinned)
-        .collect();
-    pinned.sort_by_key(|at| {
-        let memory = scored[*at].memory;
-        std::cmp::Reverse((memory.last_recalled_at, memory.id))
-    });
+/// Returns those of the pinned memories that were recalled last.
+fn last_recalled(mut pinned: Vec<ScoredMemory<'_>>) -> Vec<ScoredMemory<'_>> {
+    pinned.sort_by_key(|it| Reverse((it.entry().last_recalled_at, it.id)));
     pinned.truncate(MAX_PINNED);
     pinned
 }

@@ -5,14 +5,17 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use base::ids::{MembershipId, MemoryId};
 
 use super::{FoundMemory, RecallRules, search};
-use crate::entry::{MemoryEntry, RecallScope};
+use crate::block::memory_block::MAX_MEMORIES;
+use crate::entry::{EmbeddedMemory, MemoryEntry, RecallScope};
 use crate::index::{MemoryChange, MemoryIndex};
 use crate::quantized_vector::{QuantizedVector, QueryVector};
 use crate::query::{ProviderVector, QueryText};
-use crate::scored_memory::STOP_CHECK_INTERVAL;
 
-fn index(entries: impl IntoIterator<Item = MemoryEntry>) -> MemoryIndex {
-    MemoryIndex::default().with_changes(1, entries.into_iter().map(MemoryChange::Stored))
+fn index(memories: impl IntoIterator<Item = impl Into<EmbeddedMemory>>) -> MemoryIndex {
+    let stored = memories
+        .into_iter()
+        .map(|it| MemoryChange::Stored(it.into()));
+    MemoryIndex::default().with_changes(1, stored)
 }
 
 fn memory(id: i64, content: &str) -> MemoryEntry {
@@ -22,10 +25,10 @@ fn memory(id: i64, content: &str) -> MemoryEntry {
     }
 }
 
-fn with_vector(id: i64, content: &str, vector: [f32; 2]) -> MemoryEntry {
-    MemoryEntry {
+fn with_vector(id: i64, content: &str, vector: [f32; 2]) -> EmbeddedMemory {
+    EmbeddedMemory {
         vector: Some(QuantizedVector::new(&vector)),
-        ..memory(id, content)
+        ..memory(id, content).into()
     }
 }
 
@@ -169,7 +172,7 @@ fn vectors_of_another_model_are_not_compared() {
 
 #[test]
 fn vectors_of_a_provider_are_compared_where_both_sides_have_one() {
-    let with_provider = |id, vector: &[f32]| MemoryEntry {
+    let with_provider = |id, vector: &[f32]| EmbeddedMemory {
         provider_vector: Some(QuantizedVector::new(vector)),
         ..with_vector(id, "hound", [0.0, 1.0])
     };
@@ -362,7 +365,7 @@ fn memories_outside_the_scope_influence_no_score() {
 
 #[test]
 fn a_search_stops_when_it_should() {
-    let n = i64::try_from(2 * STOP_CHECK_INTERVAL).unwrap();
+    let n = i64::try_from(2 * MAX_MEMORIES).unwrap();
     let index = index((0..n).map(|id| memory(id, "Ann: A dog.")));
     let n_checks = AtomicUsize::new(0);
     let query = QueryText {

@@ -12,7 +12,7 @@
 use std::collections::HashMap;
 
 use base::ids::MemoryId;
-use recall::entry::{MemoryEntry, RecallScope};
+use recall::entry::{EmbeddedMemory, MemoryEntry, RecallScope};
 use recall::index::{MemoryChange, MemoryIndex};
 use recall::quantized_vector::QuantizedVector;
 use recall::query::QueryText;
@@ -163,9 +163,9 @@ fn index() -> (HashMap<&'static str, MemoryId>, MemoryIndex) {
         };
         let id = MemoryId(id);
         assert!(ids.insert(name, id).is_none(), "{name} exists twice");
-        changes.push(MemoryChange::Stored(MemoryEntry {
+        changes.push(MemoryChange::Stored(EmbeddedMemory {
             vector: Some(QuantizedVector::new(&local_embedding::embed(content))),
-            ..MemoryEntry::new(id, content)
+            ..MemoryEntry::new(id, content).into()
         }));
     }
     (ids, MemoryIndex::default().with_changes(1, changes))
