@@ -10,6 +10,7 @@ use std::mem;
 
 use crate::name_prefix;
 use crate::name_prefix::{NamePrefixes, PrefixMatch};
+use crate::text::stop_sequences::StopSequences;
 
 /// The state between two chunks of one text.
 #[derive(Debug, Clone)]
@@ -25,6 +26,7 @@ pub struct ReplyTrimmer {
     head: String,
     /// Asterisks that opened before the own name; their counterpart may follow its colon.
     unclosed: String,
+    stops: StopSequences,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -54,6 +56,7 @@ impl ReplyTrimmer {
             blanks: String::new(),
             head: String::new(),
             unclosed: String::new(),
+            stops: StopSequences::default(),
         }
     }
 
@@ -71,8 +74,21 @@ impl ReplyTrimmer {
         }
     }
 
+    /// Returns the trimmer with stop sequences: the text ends before the first of them.
+    pub fn with_stops(self, stops: &[String]) -> Self {
+        Self {
+            stops: StopSequences::new(stops),
+            ..self
+        }
+    }
+
     /// Adds the next chunk and returns the text that can be shown.
     pub fn push(&mut self, piece: &str) -> String {
+        let piece = self.stops.push(piece);
+        self.trim(&piece)
+    }
+
+    fn trim(&mut self, piece: &str) -> String {
         if self.position == LinePosition::Verbatim {
             return piece.replace('\0', "");
         }
@@ -85,7 +101,8 @@ impl ReplyTrimmer {
 
     /// Ends the text and returns what was held back, without trailing whitespace.
     pub fn finish(&mut self) -> String {
-        let mut out = String::new();
+        let held = self.stops.finish();
+        let mut out = self.trim(&held);
         // Asterisks around nothing but the own name are not text.
         if !matches!(
             self.position,
@@ -102,9 +119,10 @@ impl ReplyTrimmer {
         self.position == LinePosition::Verbatim
     }
 
-    /// Returns whether another member's line ended the text, so that later chunks are ignored.
+    /// Returns whether another member's line or a stop sequence ended the text, so that later chunks
+    /// are ignored.
     pub fn is_cut(&self) -> bool {
-        self.position == LinePosition::Cut
+        self.position == LinePosition::Cut || self.stops.is_reached()
     }
 
     fn push_char(&mut self, it: char, out: &mut String) {

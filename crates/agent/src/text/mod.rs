@@ -1,0 +1,3 @@
+//! Modules that change a text of a model while it streams.
+
+pub mod stop_sequences;
