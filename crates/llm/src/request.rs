@@ -1,6 +1,8 @@
 //! A request to a model, independent of any API: the finished prompt, sampling settings, tools and
 //! the output format.
 
+use std::collections::BTreeMap;
+
 use base::prompt_role::PromptRole;
 use base::samplers::Samplers;
 use serde::{Deserialize, Serialize};
@@ -23,6 +25,10 @@ pub struct Request {
     pub stop: Vec<String>,
     /// Further samplers. A provider sends only those that it supports.
     pub samplers: Samplers,
+    /// Changes of the probability of tokens, by the id of the token. Sent to OpenAI and compatible
+    /// servers only.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub logit_bias: BTreeMap<String, f64>,
     /// Tools that the model may call; often none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tools: Vec<Tool>,

@@ -54,6 +54,9 @@ pub fn body(request: &Request, options: &ProviderOptions, variant: ChatVariant) 
     if !stops.is_empty() {
         body.insert("stop".to_owned(), json!(stops));
     }
+    if !request.logit_bias.is_empty() {
+        body.insert("logit_bias".to_owned(), json!(request.logit_bias));
+    }
     tools::insert_tools_and_format(&mut body, request);
     logprobs::insert_logprobs(&mut body, request);
     if let Some(effort) = options.reasoning {
@@ -185,6 +188,17 @@ mod tests {
             body(&request, ChatVariant::Openai)["stop"],
             json!(["a", "b", "c", "d"])
         );
+    }
+
+    #[test]
+    fn the_bias_of_tokens_is_sent() {
+        let request = Request {
+            logit_bias: [("50256".to_owned(), -100.0)].into(),
+            ..Request::default()
+        };
+
+        let sent = body(&request, ChatVariant::Openai);
+        assert_eq!(sent["logit_bias"], json!({ "50256": -100.0 }));
     }
 
     #[test]
