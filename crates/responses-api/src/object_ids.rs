@@ -40,6 +40,11 @@ pub fn generate(prefix: &str) -> String {
     format!("{prefix}_{}", Uuid::now_v7().simple())
 }
 
+/// Returns a new id of a chat completion, whose prefix is followed by `-`.
+pub fn generate_chat_completion() -> String {
+    format!("chatcmpl-{}", Uuid::now_v7().simple())
+}
+
 /// Returns the id prefix for items of this type.
 pub fn prefix_for_type(kind: &str) -> &'static str {
     match kind {

@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::item::ItemBody;
 use crate::response::{ResponseError, ResponseUsage};
-use crate::status::ItemStatus;
+use crate::status::{ItemStatus, ResponseStatus};
 
 /// One event.
 #[derive(Clone, Debug, PartialEq)]
@@ -74,4 +74,25 @@ pub enum ResponseOutcome {
     Incomplete(&'static str),
     Failed(ResponseError),
     Cancelled,
+}
+
+impl ResponseOutcome {
+    /// Returns the final status.
+    pub fn status(&self) -> ResponseStatus {
+        match self {
+            Self::Completed => ResponseStatus::Completed,
+            Self::Incomplete(_) => ResponseStatus::Incomplete,
+            Self::Failed(_) => ResponseStatus::Failed,
+            Self::Cancelled => ResponseStatus::Cancelled,
+        }
+    }
+
+    /// Returns why a response ended early.
+    pub fn incomplete_reason(&self) -> Option<String> {
+        match self {
+            Self::Incomplete(reason) => Some((*reason).to_owned()),
+            Self::Cancelled => Some("cancelled".to_owned()),
+            Self::Completed | Self::Failed(_) => None,
+        }
+    }
 }

@@ -262,12 +262,6 @@ impl Fold {
     }
 
     fn finish_response(&mut self, end: ResponseEnd, events: &mut Vec<EncodedEvent>) {
-        let status = match &end.outcome {
-            ResponseOutcome::Completed => ResponseStatus::Completed,
-            ResponseOutcome::Incomplete(_) => ResponseStatus::Incomplete,
-            ResponseOutcome::Failed(_) => ResponseStatus::Failed,
-            ResponseOutcome::Cancelled => ResponseStatus::Cancelled,
-        };
         let (item_status, event): (_, fn(ResponseEvent) -> StreamEvent) = match &end.outcome {
             ResponseOutcome::Completed => (ItemStatus::Completed, StreamEvent::Completed),
             ResponseOutcome::Failed(_) => (ItemStatus::Incomplete, StreamEvent::Failed),
@@ -280,12 +274,8 @@ impl Fold {
         }
         self.close_item(item_status, events);
         self.state = ResponseState {
-            status,
-            incomplete_reason: match &end.outcome {
-                ResponseOutcome::Incomplete(reason) => Some((*reason).to_owned()),
-                ResponseOutcome::Cancelled => Some("cancelled".to_owned()),
-                ResponseOutcome::Completed | ResponseOutcome::Failed(_) => None,
-            },
+            status: end.outcome.status(),
+            incomplete_reason: end.outcome.incomplete_reason(),
             error: match end.outcome {
                 ResponseOutcome::Failed(trouble) => Some(trouble),
                 _ => None,

@@ -5,6 +5,7 @@
 //! kept as JSON documents in the form in which they are stored and returned. `items/item_view`
 //! reads them.
 
+pub mod chat;
 pub mod conversation_bodies;
 pub mod create_embeddings;
 pub mod create_response;

@@ -95,7 +95,7 @@ impl TextFormat {
 }
 
 impl TextSchema {
-    fn read(format: &ObjectReader) -> Option<Self> {
+    pub(super) fn read(format: &ObjectReader) -> Option<Self> {
         format.require_known(&["type", "name", "description", "schema", "strict"]);
         let name = format.text("name").unwrap_or_default();
         let expected = "up to 64 letters, digits, `_` and `-`";

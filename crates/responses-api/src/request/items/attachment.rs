@@ -129,7 +129,8 @@ fn reject_file_id(part: &ObjectReader) {
     }
 }
 
-fn is_remote(url: &str) -> bool {
+/// Returns whether this is a web URL.
+pub(in crate::request) fn is_remote(url: &str) -> bool {
     url.starts_with("https://") || url.starts_with("http://")
 }
 
@@ -146,7 +147,7 @@ pub fn detect_media_type(bytes: &[u8]) -> Option<&'static str> {
 }
 
 /// Returns whether a data URL contains a file of this kind: its bytes match the declared type.
-fn is_inline(url: &str, kind: FileKind) -> bool {
+pub(in crate::request) fn is_inline(url: &str, kind: FileKind) -> bool {
     let media_type = data_url_media_type(url);
     media_type.is_some_and(|it| (it == PDF) == (kind == FileKind::Document))
 }

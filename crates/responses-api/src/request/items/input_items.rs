@@ -10,7 +10,7 @@ use crate::request::items::item_view::{ItemContent, ItemView, MessageRole};
 use crate::request::object_reader::ObjectReader;
 
 /// The maximum number of items in one request.
-const MAX_ITEMS: usize = 2_000;
+pub(in crate::request) const MAX_ITEMS: usize = 2_000;
 
 /// Reads the `input` of a request, which is present: a text, or a list of items.
 pub(in crate::request) fn input(body: &ObjectReader) -> Vec<Value> {
@@ -75,7 +75,7 @@ fn stored_form(item: &ObjectReader) -> Value {
 }
 
 /// Returns the part for a message whose content is one text.
-fn text_part(role: MessageRole, text: String) -> Value {
+pub(in crate::request) fn text_part(role: MessageRole, text: String) -> Value {
     match role {
         MessageRole::Assistant => json!({
             "type": "output_text", "text": text, "annotations": [], "logprobs": [],
@@ -95,7 +95,7 @@ fn name_call(document: &mut Value, call_id: &str) {
 }
 
 /// Adds an id and a status where the item has none.
-fn with_id_and_status(mut item: Value, prefix: &str) -> Value {
+pub(in crate::request) fn with_id_and_status(mut item: Value, prefix: &str) -> Value {
     if item["id"].is_null() {
         item["id"] = json!(object_ids::generate(prefix));
     }

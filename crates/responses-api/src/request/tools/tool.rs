@@ -173,7 +173,8 @@ impl RequestTool {
 }
 
 impl FunctionTool {
-    fn read(tool: &ObjectReader) -> Option<Self> {
+    /// Reads the object that contains the name and the parameters.
+    pub(in crate::request) fn read(tool: &ObjectReader) -> Option<Self> {
         let known = ["type", "name", "description", "parameters", "strict"];
         require_known_fields(tool, &known);
         let name = name(tool);
@@ -206,13 +207,18 @@ impl CustomFormat {
     fn read(format: &ObjectReader) -> Self {
         let require = |name: &str| format.missing(name, "A grammar requires this parameter.");
         match format.word("type") {
-            Some(CustomFormatType::Text) => return Self::Text,
-            Some(CustomFormatType::Grammar) => {}
+            Some(CustomFormatType::Text) => Self::Text,
+            Some(CustomFormatType::Grammar) => Self::read_grammar(format),
             None => {
                 require("type");
-                return Self::Text;
+                Self::Text
             }
         }
+    }
+
+    /// Reads the object that contains the syntax and the definition of a grammar.
+    pub(in crate::request) fn read_grammar(format: &ObjectReader) -> Self {
+        let require = |name: &str| format.missing(name, "A grammar requires this parameter.");
         let Some(syntax) = format.word("syntax") else {
             require("syntax");
             return Self::Text;
@@ -228,13 +234,14 @@ impl CustomFormat {
     }
 }
 
-fn reject_type(tool: &ObjectReader) {
+/// Rejects a tool of an unknown type.
+pub(in crate::request) fn reject_type(tool: &ObjectReader) {
     let message = "Tools of this type are not supported.";
     tool.fail("unsupported_tool", "type", message);
 }
 
 /// Rejects a field that this type of tool does not have, unless it is `null`.
-fn require_known_fields(tool: &ObjectReader, known: &[&str]) {
+pub(in crate::request) fn require_known_fields(tool: &ObjectReader, known: &[&str]) {
     let mut given = tool.fields.keys().filter(|it| tool.get(it).is_some());
     if let Some(name) = given.find(|it| !known.contains(&it.as_str())) {
         let message = "Unknown parameter for a tool of this type.";
@@ -242,7 +249,8 @@ fn require_known_fields(tool: &ObjectReader, known: &[&str]) {
     }
 }
 
-fn name(tool: &ObjectReader) -> Option<String> {
+/// Returns the name of a tool, which is required.
+pub(in crate::request) fn name(tool: &ObjectReader) -> Option<String> {
     let Some(name) = tool.text("name") else {
         tool.missing("name", "A tool requires `name`.");
         return None;

@@ -122,7 +122,13 @@ impl RequestedChoice {
 }
 
 impl ChoiceMode {
-    fn read(parent: &ObjectReader, name: &str, word: &str, declared: &[RequestTool]) -> Self {
+    /// Reads the word of a choice.
+    pub(in crate::request) fn read(
+        parent: &ObjectReader,
+        name: &str,
+        word: &str,
+        declared: &[RequestTool],
+    ) -> Self {
         match word {
             "auto" => Self::Auto,
             "none" => Self::None,
@@ -161,7 +167,8 @@ impl ToolReference {
         Some(reference)
     }
 
-    fn is_tool(&self, tool: &RequestTool) -> bool {
+    /// Returns whether this tool is meant.
+    pub(in crate::request) fn is_tool(&self, tool: &RequestTool) -> bool {
         match (self, tool) {
             (Self::Function { name }, RequestTool::Function(it)) => it.name == *name,
             (Self::Custom { name }, RequestTool::Custom(it)) => it.name == *name,

@@ -1,0 +1,327 @@
+//! The chat fold: applies the events of a response task to a chat completion, and returns the chunks
+//! of its stream.
+//!
+//! **Invariant:** the answer is what a client builds from the chunks. The first chunk is sent with
+//! the first output, so a failure before it sends only an error. No I/O.
+
+use std::mem;
+
+use serde::Serialize;
+use serde_json::{Value, json};
+
+use crate::event::EncodedEvent;
+use crate::fold::chat_objects::{
+    CallDelta, ChatCall, ChatCallInput, ChatChoice, ChatCompletion, ChatCustom, ChatDelta,
+    ChatFunction, ChatLogprobs, ChunkChoice, CompletionHeader, CompletionMessage, FinishWord,
+};
+use crate::fold::engine_event::{EngineEvent, ResponseEnd, ResponseOutcome};
+use crate::item::ItemBody;
+use crate::response::{ResponseError, ResponseState};
+use crate::status::ResponseStatus;
+
+/// The kind of a chunk that another one follows.
+pub const CHUNK: &str = "chunk";
+/// The kind of the last chunk.
+pub const LAST_CHUNK: &str = "last_chunk";
+/// The kind of an error, after which nothing follows.
+pub const ERROR: &str = "error";
+
+const ASSISTANT: &str = "assistant";
+
+/// A chat completion while it is built.
+#[derive(Clone, Debug)]
+pub struct ChatFold {
+    header: CompletionHeader,
+    state: ResponseState,
+    next_seq: i64,
+    /// The first chunk was sent.
+    has_begun: bool,
+    text: String,
+    refusal: String,
+    reasoning: String,
+    calls: Vec<ChatCall>,
+    annotations: Vec<Value>,
+    logprobs: Vec<Value>,
+    /// The logprobs of the next text delta.
+    next_logprobs: Vec<Value>,
+    speaker: Option<Value>,
+}
+
+impl ChatFold {
+    /// Creates a fold without events.
+    pub fn new(header: CompletionHeader) -> Self {
+        Self {
+            header,
+            state: ResponseState::new(ResponseStatus::InProgress),
+            next_seq: 0,
+            has_begun: false,
+            text: String::new(),
+            refusal: String::new(),
+            reasoning: String::new(),
+            calls: Vec::new(),
+            annotations: Vec::new(),
+            logprobs: Vec::new(),
+            next_logprobs: Vec::new(),
+            speaker: None,
+        }
+    }
+
+    /// Returns how the completion stands.
+    pub fn state(&self) -> &ResponseState {
+        &self.state
+    }
+
+    /// Returns whether any output was emitted.
+    pub fn has_output(&self) -> bool {
+        self.has_begun
+    }
+
+    /// Returns the complete answer.
+    ///
+    /// # Errors
+    /// Returns why there is none.
+    pub fn into_completion(self) -> Result<ChatCompletion, ResponseError> {
+        if let Some(error) = failure(&self.state) {
+            return Err(error);
+        }
+        let finish_reason = self.finish_word();
+        let is_silent = self.text.is_empty();
+        let has_other = !self.calls.is_empty() || !self.refusal.is_empty();
+        let text_or_none = |text: String| (!text.is_empty()).then_some(text);
+        let message = CompletionMessage {
+            role: ASSISTANT,
+            content: (!is_silent || !has_other).then_some(self.text),
+            refusal: text_or_none(self.refusal),
+            reasoning_content: text_or_none(self.reasoning),
+            tool_calls: self.calls,
+            annotations: self.annotations,
+            troupe: self.speaker,
+        };
+        let choice = ChatChoice {
+            index: 0,
+            message,
+            logprobs: ChatLogprobs::of(self.logprobs),
+            finish_reason,
+        };
+        Ok(self.header.completion(choice, self.state.usage))
+    }
+
+    /// Applies an event and returns the chunks for it. After the end, events are ignored.
+    pub fn apply(&mut self, event: EngineEvent) -> Vec<EncodedEvent> {
+        let mut chunks = Vec::new();
+        if self.state.status.is_final() {
+            return chunks;
+        }
+        match event {
+            EngineEvent::SpeakerChanged(speaker) => self.speaker = Some(speaker),
+            EngineEvent::ReasoningDelta(text) => {
+                self.reasoning.push_str(&text);
+                let delta = ChatDelta {
+                    reasoning_content: Some(text),
+                    ..ChatDelta::default()
+                };
+                self.emit_delta(delta, &mut chunks);
+            }
+            EngineEvent::TextDelta(text) => {
+                self.text.push_str(&text);
+                let delta = ChatDelta {
+                    content: Some(text),
+                    ..ChatDelta::default()
+                };
+                self.emit_delta(delta, &mut chunks);
+            }
+            EngineEvent::RefusalDelta(text) => {
+                self.refusal.push_str(&text);
+                let delta = ChatDelta {
+                    refusal: Some(text),
+                    ..ChatDelta::default()
+                };
+                self.emit_delta(delta, &mut chunks);
+            }
+            EngineEvent::Logprobs(logprobs) => self.next_logprobs.extend(logprobs),
+            EngineEvent::Annotation(citation) => {
+                self.annotations.push(citation.clone());
+                let delta = ChatDelta {
+                    annotations: vec![citation],
+                    ..ChatDelta::default()
+                };
+                self.emit_delta(delta, &mut chunks);
+            }
+            EngineEvent::ClientToolCall(call, _) => self.add_call(call, &mut chunks),
+            EngineEvent::Finished(end) => self.finish(end, &mut chunks),
+            // What this server does between the parts of an answer is not in it.
+            EngineEvent::Created
+            | EngineEvent::Started
+            | EngineEvent::NextIteration
+            | EngineEvent::ToolStarted(_)
+            | EngineEvent::ToolProgress(_)
+            | EngineEvent::ToolFinished(_) => {}
+        }
+        chunks
+    }
+
+    fn add_call(&mut self, call: ItemBody, chunks: &mut Vec<EncodedEvent>) {
+        let Some(call) = chat_call(call) else {
+            return;
+        };
+        for delta in call.deltas(self.calls.len()) {
+            self.emit_call(delta, chunks);
+        }
+        self.calls.push(call);
+    }
+
+    fn emit_call(&mut self, call: CallDelta, chunks: &mut Vec<EncodedEvent>) {
+        let delta = ChatDelta {
+            tool_calls: vec![call],
+            ..ChatDelta::default()
+        };
+        self.emit_delta(delta, chunks);
+    }
+
+    fn emit_delta(&mut self, delta: ChatDelta, chunks: &mut Vec<EncodedEvent>) {
+        self.begin(chunks);
+        let mut logprobs = Vec::new();
+        if delta.content.is_some() {
+            logprobs = mem::take(&mut self.next_logprobs);
+            self.logprobs.extend(logprobs.iter().cloned());
+        }
+        self.emit_choice(delta, ChatLogprobs::of(logprobs), None, CHUNK, chunks);
+    }
+
+    /// Sends the first chunk, unless it was sent.
+    fn begin(&mut self, chunks: &mut Vec<EncodedEvent>) {
+        if mem::replace(&mut self.has_begun, true) {
+            return;
+        }
+        let first = ChatDelta {
+            role: Some(ASSISTANT),
+            content: Some(String::new()),
+            troupe: self.speaker.clone(),
+            ..ChatDelta::default()
+        };
+        self.emit_choice(first, None, None, CHUNK, chunks);
+    }
+
+    fn finish(&mut self, end: ResponseEnd, chunks: &mut Vec<EncodedEvent>) {
+        self.state = ResponseState {
+            status: end.outcome.status(),
+            incomplete_reason: end.outcome.incomplete_reason(),
+            error: match end.outcome {
+                ResponseOutcome::Failed(error) => Some(error),
+                _ => None,
+            },
+            usage: end.usage,
+            ended_at: Some(end.at),
+        };
+        if let Some(error) = failure(&self.state) {
+            return self.emit(ERROR, &json!({ "error": error_body(&error) }), chunks);
+        }
+        self.begin(chunks);
+        let word = self.finish_word();
+        let kind = match self.header.include_usage {
+            true => CHUNK,
+            false => LAST_CHUNK,
+        };
+        self.emit_choice(ChatDelta::default(), None, Some(word), kind, chunks);
+        if self.header.include_usage {
+            let usage = self.header.usage_chunk(self.state.usage);
+            self.emit(LAST_CHUNK, &usage, chunks);
+        }
+    }
+
+    fn finish_word(&self) -> FinishWord {
+        match self.state.incomplete_reason.as_deref() {
+            Some("content_filter") => FinishWord::ContentFilter,
+            Some(_) => FinishWord::Length,
+            None if !self.calls.is_empty() => FinishWord::ToolCalls,
+            None => FinishWord::Stop,
+        }
+    }
+
+    fn emit_choice(
+        &mut self,
+        delta: ChatDelta,
+        logprobs: Option<ChatLogprobs>,
+        finish_reason: Option<FinishWord>,
+        kind: &str,
+        chunks: &mut Vec<EncodedEvent>,
+    ) {
+        let choice = ChunkChoice {
+            index: 0,
+            delta,
+            logprobs,
+            finish_reason,
+        };
+        let chunk = self.header.chunk(choice);
+        self.emit(kind, &chunk, chunks);
+    }
+
+    fn emit(&mut self, kind: &str, body: &impl Serialize, chunks: &mut Vec<EncodedEvent>) {
+        chunks.push(EncodedEvent {
+            seq: self.next_seq,
+            kind: kind.to_owned(),
+            json: serde_json::to_string(body).expect("a chunk is an object with text keys"),
+        });
+        self.next_seq += 1;
+    }
+}
+
+/// Returns why a completion has no answer.
+fn failure(state: &ResponseState) -> Option<ResponseError> {
+    let cancelled = || ResponseError {
+        code: "cancelled".to_owned(),
+        message: "The request was cancelled.".to_owned(),
+    };
+    let is_cancelled = state.status == ResponseStatus::Cancelled;
+    state.error.clone().or_else(|| is_cancelled.then(cancelled))
+}
+
+/// Returns the HTTP status of a failure with this code.
+pub fn error_status(code: &str) -> u16 {
+    match code {
+        "context_length_exceeded" => 400,
+        "rate_limit_exceeded" => 429,
+        "server_error" | "cancelled" => 500,
+        "instance_lost" => 503,
+        _ => 502,
+    }
+}
+
+/// Returns the error object of a stream that has begun.
+fn error_body(error: &ResponseError) -> Value {
+    let kind = match error_status(&error.code) {
+        400 => "invalid_request_error",
+        429 => "rate_limit_error",
+        _ => "server_error",
+    };
+    json!({ "type": kind, "code": error.code, "message": error.message, "param": null })
+}
+
+/// Returns a call as the client sees it; `None` for other items.
+fn chat_call(item: ItemBody) -> Option<ChatCall> {
+    match item {
+        ItemBody::FunctionCall(call) => Some(ChatCall {
+            id: call.call_id,
+            input: ChatCallInput::Function {
+                function: ChatFunction {
+                    name: Some(call.name),
+                    arguments: call.arguments,
+                },
+            },
+        }),
+        ItemBody::CustomToolCall(call) => Some(ChatCall {
+            id: call.call_id,
+            input: ChatCallInput::Custom {
+                custom: ChatCustom {
+                    name: Some(call.name),
+                    input: call.input,
+                },
+            },
+        }),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+#[path = "chat_fold_tests.rs"]
+mod tests;

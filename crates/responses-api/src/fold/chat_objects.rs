@@ -1,0 +1,304 @@
+//! Defines the objects of a chat completion: the answer, the chunks of its stream, and what they
+//! contain.
+//!
+//! **Invariant:** the order of the fields is the order on the wire.
+
+use serde::Serialize;
+use serde_json::Value;
+
+use crate::response::ResponseUsage;
+
+/// The tier that every answer reports.
+const SERVICE_TIER: &str = "default";
+
+/// A complete answer.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct ChatCompletion {
+    pub id: String,
+    object: &'static str,
+    /// In seconds since 1970.
+    created: i64,
+    model: String,
+    pub choices: [ChatChoice; 1],
+    usage: Option<ChatUsage>,
+    service_tier: &'static str,
+    system_fingerprint: Option<String>,
+}
+
+/// The only choice of an answer.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct ChatChoice {
+    pub index: usize,
+    pub message: CompletionMessage,
+    pub logprobs: Option<ChatLogprobs>,
+    pub finish_reason: FinishWord,
+}
+
+/// The message of an answer.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct CompletionMessage {
+    pub role: &'static str,
+    pub content: Option<String>,
+    pub refusal: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reasoning_content: Option<String>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub tool_calls: Vec<ChatCall>,
+    /// Citations.
+    pub annotations: Vec<Value>,
+    /// The speaker, if the model has speakers.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub troupe: Option<Value>,
+}
+
+/// The log probabilities of the tokens of a text.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct ChatLogprobs {
+    content: Vec<Value>,
+    refusal: Option<Vec<Value>>,
+}
+
+/// Why an answer ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum FinishWord {
+    Stop,
+    Length,
+    ToolCalls,
+    ContentFilter,
+}
+
+/// A call of a client's tool.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct ChatCall {
+    pub id: String,
+    #[serde(flatten)]
+    pub input: ChatCallInput,
+}
+
+/// The input of a call, by the type of the tool.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub enum ChatCallInput {
+    Function { function: ChatFunction },
+    Custom { custom: ChatCustom },
+}
+
+/// A function and its arguments.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct ChatFunction {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    /// JSON as the model wrote it.
+    pub arguments: String,
+}
+
+/// A custom tool and its text.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct ChatCustom {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    pub input: String,
+}
+
+/// One chunk of a stream.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct ChatChunk {
+    id: String,
+    object: &'static str,
+    created: i64,
+    model: String,
+    choices: Vec<ChunkChoice>,
+    /// Only if the client requests it: `null` except in the last chunk.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    usage: Option<Option<ChatUsage>>,
+    service_tier: &'static str,
+    system_fingerprint: Option<String>,
+}
+
+/// The only choice of a chunk.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct ChunkChoice {
+    pub index: usize,
+    pub delta: ChatDelta,
+    pub logprobs: Option<ChatLogprobs>,
+    pub finish_reason: Option<FinishWord>,
+}
+
+/// What a chunk adds to the message.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct ChatDelta {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub role: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub content: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub refusal: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reasoning_content: Option<String>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub tool_calls: Vec<CallDelta>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub annotations: Vec<Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub troupe: Option<Value>,
+}
+
+/// What a chunk adds to a call; the first one has the id, the type and the name.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct CallDelta {
+    pub index: usize,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub id: Option<String>,
+    #[serde(rename = "type", skip_serializing_if = "Option::is_none")]
+    pub kind: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub function: Option<ChatFunction>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub custom: Option<ChatCustom>,
+}
+
+/// The token usage of an answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct ChatUsage {
+    prompt_tokens: i64,
+    completion_tokens: i64,
+    total_tokens: i64,
+    prompt_tokens_details: PromptTokensDetails,
+    completion_tokens_details: CompletionTokensDetails,
+}
+
+/// What the tokens of a prompt contain.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct PromptTokensDetails {
+    cached_tokens: i64,
+    audio_tokens: i64,
+}
+
+/// What the tokens of an answer contain.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct CompletionTokensDetails {
+    reasoning_tokens: i64,
+    audio_tokens: i64,
+    accepted_prediction_tokens: i64,
+    rejected_prediction_tokens: i64,
+}
+
+/// What is the same in the answer and in all chunks.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CompletionHeader {
+    pub id: String,
+    /// In seconds since 1970.
+    pub created: i64,
+    pub model: String,
+    /// Whether the stream ends with a chunk that contains the usage.
+    pub include_usage: bool,
+}
+
+impl CompletionHeader {
+    /// Returns the complete answer.
+    pub fn completion(&self, choice: ChatChoice, usage: Option<ResponseUsage>) -> ChatCompletion {
+        ChatCompletion {
+            id: self.id.clone(),
+            object: "chat.completion",
+            created: self.created,
+            model: self.model.clone(),
+            choices: [choice],
+            usage: usage.map(ChatUsage::of),
+            service_tier: SERVICE_TIER,
+            system_fingerprint: None,
+        }
+    }
+
+    /// Returns a chunk with a delta.
+    pub fn chunk(&self, choice: ChunkChoice) -> ChatChunk {
+        self.chunk_of(vec![choice], self.include_usage.then_some(None))
+    }
+
+    /// Returns the chunk with the usage.
+    pub fn usage_chunk(&self, usage: Option<ResponseUsage>) -> ChatChunk {
+        self.chunk_of(Vec::new(), Some(usage.map(ChatUsage::of)))
+    }
+
+    fn chunk_of(&self, choices: Vec<ChunkChoice>, usage: Option<Option<ChatUsage>>) -> ChatChunk {
+        ChatChunk {
+            id: self.id.clone(),
+            object: "chat.completion.chunk",
+            created: self.created,
+            model: self.model.clone(),
+            choices,
+            usage,
+            service_tier: SERVICE_TIER,
+            system_fingerprint: None,
+        }
+    }
+}
+
+impl ChatLogprobs {
+    /// Returns the logprobs of these tokens, or `None` if there are none.
+    pub fn of(tokens: Vec<Value>) -> Option<Self> {
+        (!tokens.is_empty()).then_some(Self {
+            content: tokens,
+            refusal: None,
+        })
+    }
+}
+
+impl ChatUsage {
+    fn of(usage: ResponseUsage) -> Self {
+        let view = usage.view();
+        Self {
+            prompt_tokens: view.input_tokens,
+            completion_tokens: view.output_tokens,
+            total_tokens: view.total_tokens,
+            prompt_tokens_details: PromptTokensDetails {
+                cached_tokens: view.input_tokens_details.cached_tokens,
+                audio_tokens: 0,
+            },
+            completion_tokens_details: CompletionTokensDetails {
+                reasoning_tokens: view.output_tokens_details.reasoning_tokens,
+                audio_tokens: 0,
+                accepted_prediction_tokens: 0,
+                rejected_prediction_tokens: 0,
+            },
+        }
+    }
+}
+
+impl ChatCall {
+    /// Returns the deltas of this call: the first names it, the second has its input, if any.
+    pub fn deltas(&self, index: usize) -> Vec<CallDelta> {
+        let delta = |id, kind, function, custom| CallDelta {
+            index,
+            id,
+            kind,
+            function,
+            custom,
+        };
+        let id = Some(self.id.clone());
+        match &self.input {
+            ChatCallInput::Function { function } => {
+                let part = |name: Option<String>, arguments: &str| {
+                    let arguments = arguments.to_owned();
+                    Some(ChatFunction { name, arguments })
+                };
+                let first = part(function.name.clone(), "");
+                let first = delta(id, Some("function"), first, None);
+                let rest = (!function.arguments.is_empty())
+                    .then(|| delta(None, None, part(None, &function.arguments), None));
+                [first].into_iter().chain(rest).collect()
+            }
+            ChatCallInput::Custom { custom } => {
+                let part = |name: Option<String>, input: &str| {
+                    let input = input.to_owned();
+                    Some(ChatCustom { name, input })
+                };
+                let first = part(custom.name.clone(), "");
+                let first = delta(id, Some("custom"), None, first);
+                let rest = (!custom.input.is_empty())
+                    .then(|| delta(None, None, None, part(None, &custom.input)));
+                [first].into_iter().chain(rest).collect()
+            }
+        }
+    }
+}
