@@ -9,11 +9,12 @@ use base::clock::Timestamp;
 use base::ids::UserId;
 use leased_jobs::concurrency_limit::ConcurrencyPermit;
 use leased_jobs::lease::CancelHandle;
+use responses_api::fold::chat_fold::ChatFold;
 use responses_api::fold::engine_event::EngineEvent;
 use responses_api::fold::response_fold::Fold;
-use responses_api::response::{Response, ResponseHeader};
+use responses_api::pending_tool_calls;
+use responses_api::response::Response;
 use responses_api::status::ResponseStatus;
-use responses_api::{object_ids, pending_tool_calls};
 use sea_orm::{DbErr, SqlErr};
 use tokio::sync::oneshot;
 use tokio_util::sync::DropGuard;
@@ -22,6 +23,7 @@ use crate::responses::error::ResponseEngineError;
 use crate::responses::execution::end_log::EndLog;
 use crate::responses::execution::event_stream::EventReceiver;
 use crate::responses::execution::mcp::plan;
+use crate::responses::execution::projection::Projection;
 use crate::responses::execution::recorder::Recorder;
 use crate::responses::execution::response_task::{ResponseOutput, TaskOutcome};
 use crate::responses::execution::{event_stream, response_task};
@@ -51,14 +53,19 @@ pub enum Created {
 
 /// A running response whose result is awaited. Dropping it cancels the response.
 pub struct PendingResponse {
-    done: oneshot::Receiver<Box<Response>>,
+    done: oneshot::Receiver<Projection>,
     _cancel_on_drop: DropGuard,
 }
 
 impl PendingResponse {
     /// Returns the complete response, or `None` if its task ended without a result.
     pub async fn wait(self) -> Option<Box<Response>> {
-        self.done.await.ok()
+        self.done.await.ok()?.response()
+    }
+
+    /// Returns the fold of a complete chat completion, or `None` if its task ended without a result.
+    pub async fn wait_for_chat(self) -> Option<ChatFold> {
+        self.done.await.ok()?.into_chat()
     }
 }
 
@@ -108,7 +115,7 @@ impl ResponseEngine {
         let _creation_permit = self.services.creation_permits.acquire().await.ok();
         let prepared = self.prepare(user, &mut request).await?;
         let now = self.services.clock.now();
-        let id = object_ids::generate(object_ids::RESPONSE);
+        let id = request.new_id();
         match permit {
             // The worker reads the conversation again when it claims the response.
             None => self.enqueue(user, &id, request, follow_permit, now).await,
@@ -220,7 +227,7 @@ impl ResponseEngine {
         permits: Vec<ConcurrencyPermit<UserId>>,
         now: Timestamp,
     ) -> Result<Created, ResponseEngineError> {
-        let header = header(id, &request, now);
+        let fold = request.projection(id, now);
         let (stream, store) = (request.stream, request.store);
         let recorder = match store {
             true => Some(
@@ -237,7 +244,7 @@ impl ResponseEngine {
             false => (None, None),
         };
         let output = ResponseOutput {
-            fold: Fold::new(header, ResponseStatus::InProgress),
+            fold,
             recorder,
             sender,
             is_reader_dropped: false,
@@ -249,9 +256,9 @@ impl ResponseEngine {
         let task = prepared.into_task(&self.services, cancel.clone(), output);
         let (done_sender, done) = oneshot::channel();
         self.services.shutdown.spawn(async move {
-            if let TaskOutcome::Finished(document) = response_task::run(task).await {
-                // Fails if the response was streamed, because nothing awaits the document.
-                let _ = done_sender.send(document);
+            if let TaskOutcome::Finished(fold) = response_task::run(task).await {
+                // Fails if the response was streamed, because nothing awaits the result.
+                let _ = done_sender.send(fold);
             }
             drop(guard);
         });
@@ -306,7 +313,7 @@ impl ResponseEngine {
         follow_permit: Option<ConcurrencyPermit<UserId>>,
         now: Timestamp,
     ) -> Result<Created, ResponseEngineError> {
-        let mut fold = Fold::new(header(id, &request, now), ResponseStatus::Queued);
+        let mut fold = Fold::new(request.header(id, now), ResponseStatus::Queued);
         let events = fold.apply(EngineEvent::Created);
         let input = request.input.clone();
         let sealed_secrets = plan::encrypt(
@@ -332,14 +339,6 @@ impl ResponseEngine {
             Some(place) => Ok(Created::Streamed(self.start_log_reader(id, -1, place))),
             None => Ok(Created::Queued(Box::new(fold.document()))),
         }
-    }
-}
-
-fn header(id: &str, request: &ResponseRequest, now: Timestamp) -> ResponseHeader {
-    ResponseHeader {
-        id: id.to_owned(),
-        created_at: now,
-        echo: request.stored.echo.clone(),
     }
 }
 

@@ -112,6 +112,7 @@ async fn prepare_for_provider(
         ..stored.sampling.request(&row.model)
     };
     stored.tools.apply_to_request(&mut request);
+    stored.chat_sampling.apply_to_request(&mut request);
     let answer = stored.sampling.max_output_tokens.map_or(0, i64::from);
     let tools = request.tools.clone();
     let (instructions, truncates) = (stored.instructions.clone(), stored.truncates);
@@ -133,7 +134,7 @@ async fn prepare_for_provider(
         provider_name: row.name,
         request,
         calls: services.provider_queues.calls_of(row.id),
-        trim: ReplyTrimmer::verbatim(),
+        trim: ReplyTrimmer::verbatim().with_stops(&stored.chat_sampling.stop),
         speaker_metadata: None,
         memory: None,
     };

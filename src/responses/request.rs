@@ -1,20 +1,31 @@
 //! Defines the request to create a response as the engine receives it, and converts parsed API
 //! requests to it.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use base::clock::Timestamp;
 use base::samplers::Samplers;
 use llm::openai_chat::logprobs::MAX_TOP_LOGPROBS;
 use llm::request::Request;
 use llm::tool::{OutputFormat, OutputSchema};
+use responses_api::fold::chat_fold::ChatFold;
+use responses_api::fold::chat_objects::CompletionHeader;
+use responses_api::fold::response_fold::Fold;
+use responses_api::object_ids;
+use responses_api::objects::seconds;
+use responses_api::request::chat::chat_completion::CreateChatCompletion;
 use responses_api::request::create_response::{CompactExchange, CreateResponse};
 use responses_api::request::parameters;
 use responses_api::request::parameters::{IncludedOutput, SamplingParameters, TruncationMode};
 use responses_api::request::text_config::TextFormat;
+use responses_api::response::ResponseHeader;
+use responses_api::status::ResponseStatus;
 use sea_orm::FromJsonQueryResult;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+use crate::responses::execution::projection::Projection;
 use crate::responses::execution::tool_config::ToolConfig;
 use crate::responses::tool_declarations;
 
@@ -35,7 +46,16 @@ pub struct ResponseRequest {
     pub store: bool,
     pub stream: bool,
     pub background: bool,
+    /// The request completes a chat, and its answer has this shape.
+    pub chat: Option<ChatShape>,
     pub stored: StoredRequest,
+}
+
+/// The shape of a chat completion.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ChatShape {
+    /// The stream ends with the usage.
+    pub include_usage: bool,
 }
 
 /// The part of a request that is stored with its response.
@@ -53,6 +73,21 @@ pub struct StoredRequest {
     /// The available tools; empty in rows from before tools were supported.
     #[serde(default)]
     pub tools: ToolConfig,
+    /// What only a chat completion has.
+    #[serde(default)]
+    pub chat_sampling: ChatSampling,
+    /// At most one speaker answers, whatever the space says.
+    #[serde(default)]
+    pub has_one_speaker: bool,
+}
+
+/// The sampling parameters that only a chat completion has; unset ones are not sent.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct ChatSampling {
+    /// The answer ends before any of these.
+    pub stop: Vec<String>,
+    pub seed: Option<u32>,
+    pub logit_bias: BTreeMap<String, f64>,
 }
 
 /// The sampling parameters; unset ones are not sent.
@@ -104,6 +139,7 @@ impl From<CreateResponse> for ResponseRequest {
             store,
             stream,
             background,
+            chat: None,
             stored: StoredRequest {
                 echo,
                 instructions,
@@ -115,9 +151,65 @@ impl From<CreateResponse> for ResponseRequest {
                     is_serial: !parallel_tool_calls,
                     ..tool_declarations::tool_config(tools, tool_choice)
                 },
+                chat_sampling: ChatSampling::default(),
+                has_one_speaker: false,
             },
         }
     }
+}
+
+impl From<CreateChatCompletion> for ResponseRequest {
+    fn from(request: CreateChatCompletion) -> Self {
+        let CreateChatCompletion {
+            model,
+            input,
+            stream,
+            include_usage,
+            sampling,
+            include,
+            stop,
+            seed,
+            logit_bias,
+            format,
+            tools,
+            tool_choice,
+            parallel_tool_calls,
+            // Used by the handler.
+            origins: _,
+            ignored: _,
+        } = request;
+        Self {
+            model,
+            input,
+            previous_response_id: None,
+            prior_items: None,
+            conversation_id: None,
+            store: false,
+            stream,
+            background: false,
+            chat: Some(ChatShape { include_usage }),
+            stored: StoredRequest {
+                sampling: Sampling::new(sampling, &include),
+                format: output_format(format),
+                tools: ToolConfig {
+                    is_serial: !parallel_tool_calls,
+                    ..tool_declarations::tool_config(tools, tool_choice)
+                },
+                chat_sampling: ChatSampling {
+                    stop,
+                    seed: seed.map(short_seed),
+                    logit_bias,
+                },
+                has_one_speaker: true,
+                ..StoredRequest::default()
+            },
+        }
+    }
+}
+
+/// Returns the seed as model APIs accept it. Equal seeds remain equal.
+fn short_seed(seed: i64) -> u32 {
+    (seed & i64::from(u32::MAX)) as u32
 }
 
 impl From<CompactExchange> for ResponseRequest {
@@ -131,6 +223,7 @@ impl From<CompactExchange> for ResponseRequest {
             store: false,
             stream: false,
             background: false,
+            chat: None,
             stored: StoredRequest {
                 instructions: request.instructions,
                 ..StoredRequest::default()
@@ -149,6 +242,48 @@ fn output_format(format: TextFormat) -> OutputFormat {
             schema: Value::Object(schema.schema),
             strict: schema.strict,
         }),
+    }
+}
+
+impl ResponseRequest {
+    /// Returns a new id for what the request creates.
+    pub fn new_id(&self) -> String {
+        match self.chat {
+            Some(_) => object_ids::generate_chat_completion(),
+            None => object_ids::generate(object_ids::RESPONSE),
+        }
+    }
+
+    /// Returns the state of what the request creates, before its first event.
+    pub fn projection(&self, id: &str, now: Timestamp) -> Projection {
+        let Some(chat) = self.chat else {
+            return Fold::new(self.header(id, now), ResponseStatus::InProgress).into();
+        };
+        Projection::Chat(Box::new(ChatFold::new(CompletionHeader {
+            id: id.to_owned(),
+            created: seconds(now),
+            model: self.model.clone(),
+            include_usage: chat.include_usage,
+        })))
+    }
+
+    /// Returns the part of a response that never changes.
+    pub fn header(&self, id: &str, now: Timestamp) -> ResponseHeader {
+        ResponseHeader {
+            id: id.to_owned(),
+            created_at: now,
+            echo: self.stored.echo.clone(),
+        }
+    }
+}
+
+impl ChatSampling {
+    /// Adds these parameters to a model request.
+    pub fn apply_to_request(&self, request: &mut Request) {
+        // Before those of the preset, because model APIs accept only a few.
+        request.stop.splice(0..0, self.stop.iter().cloned());
+        request.samplers.seed = self.seed.or(request.samplers.seed);
+        request.logit_bias.clone_from(&self.logit_bias);
     }
 }
 

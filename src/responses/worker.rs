@@ -231,7 +231,7 @@ async fn run_claimed(
 ) -> Result<(), ResponseEngineError> {
     let fold = finalize::load_fold(services.db.reader(), row).await?;
     let output = ResponseOutput {
-        fold,
+        fold: fold.into(),
         recorder: Some(Recorder::new(services.db.clone(), row)),
         sender: None,
         is_reader_dropped: false,

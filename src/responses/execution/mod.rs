@@ -7,6 +7,7 @@ pub mod event_queue;
 pub mod event_stream;
 pub mod finalize;
 pub mod mcp;
+pub mod projection;
 pub mod recorder;
 pub mod response_sink;
 pub mod response_task;

@@ -165,7 +165,7 @@ async fn run_task(calls: &[&'static str], total: Duration, stop: CancelHandle) -
         cancel: stop,
         clock: Clock::system(),
         output: ResponseOutput {
-            fold: Fold::new(header, ResponseStatus::InProgress),
+            fold: Fold::new(header, ResponseStatus::InProgress).into(),
             recorder: None,
             sender: None,
             is_reader_dropped: false,
@@ -175,11 +175,11 @@ async fn run_task(calls: &[&'static str], total: Duration, stop: CancelHandle) -
             log_written: Default::default(),
         },
     };
-    let TaskOutcome::Finished(document) = response_task::run(turn).await else {
+    let TaskOutcome::Finished(fold) = response_task::run(turn).await else {
         panic!("the response did not end");
     };
     let requests = model.requests.lock().clone();
-    let document = serde_json::to_value(document).unwrap();
+    let document = serde_json::to_value(fold.response()).unwrap();
     FinishedTask { document, requests }
 }
 

@@ -17,8 +17,7 @@ use leased_jobs::lease::{CancelHandle, CancelReason};
 use llm::delta::FinishReason;
 use responses_api::event::EncodedEvent;
 use responses_api::fold::engine_event::{EngineEvent, ResponseEnd, ResponseOutcome};
-use responses_api::fold::response_fold::Fold;
-use responses_api::response::{Response, ResponseError};
+use responses_api::response::ResponseError;
 use responses_api::status::ResponseStatus;
 use tokio::time::{Instant, timeout_at};
 
@@ -27,6 +26,7 @@ use crate::responses::execution::end_log::EndLog;
 use crate::responses::execution::event_queue::EventQueue;
 use crate::responses::execution::event_stream::EventSender;
 use crate::responses::execution::mcp::plan::McpPlan;
+use crate::responses::execution::projection::Projection;
 use crate::responses::execution::recorder::{RecordError, Recorder};
 use crate::responses::execution::speaker_call::SpeakerCall;
 use crate::responses::execution::speakers::run_speakers;
@@ -54,7 +54,7 @@ pub struct ResponseTask {
 
 /// Where the events of a response are stored and sent.
 pub struct ResponseOutput {
-    pub fold: Fold,
+    pub fold: Projection,
     /// `None` if nothing is stored.
     pub recorder: Option<Recorder>,
     /// `None` if no client reads the stream.
@@ -73,8 +73,8 @@ pub struct ResponseOutput {
 /// How a task ended.
 #[derive(Debug)]
 pub enum TaskOutcome {
-    /// The response ended; contains the response object.
-    Finished(Box<Response>),
+    /// The response ended; contains its final state.
+    Finished(Projection),
     /// The response has no output yet, so another node can run it.
     NotStarted,
 }
@@ -233,7 +233,7 @@ impl ResponseOutput {
         self.log_written.send_replace(());
         self.permits.clear();
         self.send(events);
-        TaskOutcome::Finished(Box::new(self.fold.document()))
+        TaskOutcome::Finished(self.fold)
     }
 }
 

@@ -46,7 +46,7 @@ fn message(item: &ItemView) -> Option<Message> {
         MessageRole::Assistant => PromptRole::Assistant,
         MessageRole::User => PromptRole::User,
     };
-    let name = Some(role).filter(|it| *it == PromptRole::Assistant);
+    let name = Some(role).filter(|it| *it != PromptRole::System);
     let attachments = message.content.iter().filter_map(attachment);
     Some(Message {
         name: name.and_then(|_| speaker_selection::speaker_name(item)),

@@ -82,6 +82,8 @@ pub async fn build_request(
         ..built.into_request(&row.model, rand::random())
     };
     stored.tools.apply_to_request(&mut request);
+    stored.chat_sampling.apply_to_request(&mut request);
+    let trim = trim.with_stops(&stored.chat_sampling.stop);
     Ok((request, trim))
 }
 
@@ -128,7 +130,8 @@ fn lines(
     prior_items.iter().zip(1..).map(line).collect()
 }
 
-/// Returns the author of a message: everything with the user role belongs to the requester.
+/// Returns the author of a message: everything with the user role belongs to the requester, who may
+/// give another name.
 fn author(persona: &PersonaModel, message: &Message) -> (MembershipId, String) {
     let (user, name) = match persona {
         PersonaModel::Character { user, .. } => (external_history::USER_MEMBERSHIP, user),
@@ -137,7 +140,7 @@ fn author(persona: &PersonaModel, message: &Message) -> (MembershipId, String) {
     match (message.role, persona) {
         (PromptRole::System, _) => (NO_MEMBER, String::new()),
         (PromptRole::User, _) if message.answers.is_some() => (user, String::new()),
-        (PromptRole::User, _) => (user, name.clone()),
+        (PromptRole::User, _) => (user, message.name.as_ref().unwrap_or(name).clone()),
         (PromptRole::Assistant, PersonaModel::Character { row, .. }) => {
             let name = message.name.as_ref().unwrap_or(&row.name);
             let is_own = *name == row.name;

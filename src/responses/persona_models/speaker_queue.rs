@@ -55,7 +55,7 @@ impl SpeakerQueue {
         prior: &[Value],
         input: &[Value],
     ) -> Result<Self, ResponseEngineError> {
-        let remaining: VecDeque<SpeakerChoice> = match &persona_model {
+        let mut remaining: VecDeque<SpeakerChoice> = match &persona_model {
             PersonaModel::Character { .. } => [SpeakerChoice::new(
                 external_history::CHARACTER_MEMBERSHIP,
                 "asked for",
@@ -77,6 +77,9 @@ impl SpeakerQueue {
                 speaker_selection::choose(&asked, &items, &mut dice).into()
             }
         };
+        if request.has_one_speaker {
+            remaining.truncate(1);
+        }
         match remaining.is_empty() {
             true => Err(ResponseEngineError::NoSpeaker),
             false => Ok(Self {
