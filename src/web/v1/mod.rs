@@ -7,6 +7,7 @@
 //! The API is documented by the Open Responses specification, not by our API document.
 
 pub mod api_key_auth;
+pub mod chat;
 pub mod compact;
 pub mod conversations;
 pub mod embeddings;

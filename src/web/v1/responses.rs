@@ -51,7 +51,10 @@ pub async fn create(
 }
 
 /// Enforces the request rate limit of an API key.
-async fn require_rate_limit(app: &App, caller: &CurrentUser) -> V1Result<()> {
+///
+/// # Errors
+/// Returns 429 `rate_limited` when the limit is reached.
+pub async fn require_rate_limit(app: &App, caller: &CurrentUser) -> V1Result<()> {
     if let Credential::ApiKey(key) = caller.credential {
         app.limits.responses.acquire(key).await?;
     }

@@ -7,6 +7,7 @@
 use actix_web::web::{ServiceConfig, delete, get, post};
 use actix_web::{HttpResponse, Resource, web};
 
+use crate::web::v1::chat::chat_completions;
 use crate::web::v1::embeddings::creation;
 use crate::web::v1::error::{V1Error, V1Result};
 use crate::web::v1::{compact, conversations, memory_query, models, responses, ws_upgrade};
@@ -28,6 +29,7 @@ pub fn mount(config: &mut ServiceConfig) {
         )
         .service(at("/responses/{id}/cancel").route(post().to(responses::cancel)))
         .service(at("/responses/{id}/input_items").route(get().to(responses::input_items)))
+        .service(at("/chat/completions").route(post().to(chat_completions::create)))
         .service(at("/models").route(get().to(models::list)))
         .service(at("/models/{id:.+}").route(get().to(models::show)))
         .service(at("/embeddings").route(post().to(creation::create)))

@@ -4,9 +4,9 @@
 use std::io;
 use std::time::Duration;
 
-use actix_web::HttpResponse;
 use actix_web::http::header;
 use actix_web::web::Bytes;
+use actix_web::{HttpResponse, HttpResponseBuilder};
 use futures::stream;
 use rand::RngExt;
 use rand::distr::Alphanumeric;
@@ -16,7 +16,13 @@ use tokio::time::timeout;
 use crate::responses::execution::event_stream::EventReceiver;
 
 /// How often a comment line is sent on an idle stream, so that proxies do not close it.
-const KEEP_ALIVE_INTERVAL: Duration = Duration::from_secs(15);
+pub const KEEP_ALIVE_INTERVAL: Duration = Duration::from_secs(15);
+
+/// The comment that is sent then.
+pub const KEEP_ALIVE: &[u8] = b": keepalive\n\n";
+
+/// The last frame of a complete stream.
+pub const DONE: &[u8] = b"data: [DONE]\n\n";
 
 /// Padded events have a length that is a multiple of this (in bytes), so that an observer of the
 /// encrypted traffic cannot infer word lengths.
@@ -51,15 +57,21 @@ pub fn stream_response(reader: EventReceiver, padding: Obfuscation) -> HttpRespo
     let frames = stream::unfold(NextFrame::Event(reader), move |next| async move {
         match next {
             NextFrame::Event(reader) => Some(next_frame(reader, padding).await),
-            NextFrame::Done => Some((Ok(Bytes::from_static(b"data: [DONE]\n\n")), NextFrame::End)),
+            NextFrame::Done => Some((Ok(Bytes::from_static(DONE)), NextFrame::End)),
             NextFrame::End => None,
         }
     });
-    HttpResponse::Ok()
+    answer().streaming(frames)
+}
+
+/// Returns the beginning of an HTTP response with server-sent events.
+pub fn answer() -> HttpResponseBuilder {
+    let mut answer = HttpResponse::Ok();
+    answer
         .content_type("text/event-stream")
         .insert_header((header::CACHE_CONTROL, "no-store, no-transform"))
-        .insert_header(("x-accel-buffering", "no"))
-        .streaming(frames)
+        .insert_header(("x-accel-buffering", "no"));
+    answer
 }
 
 async fn next_frame(
@@ -68,7 +80,7 @@ async fn next_frame(
 ) -> (io::Result<Bytes>, NextFrame) {
     match timeout(KEEP_ALIVE_INTERVAL, reader.next()).await {
         Err(_) => {
-            let nothing = Bytes::from_static(b": keepalive\n\n");
+            let nothing = Bytes::from_static(KEEP_ALIVE);
             (Ok(nothing), NextFrame::Event(reader))
         }
         Ok(Some(event)) => {

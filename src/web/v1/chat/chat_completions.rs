@@ -1,0 +1,55 @@
+//! Handler of `POST /v1/chat/completions`: runs the request as a response that is not stored, and
+//! returns the completion or the stream of its chunks.
+
+use actix_web::web::{Data, Payload};
+use actix_web::{HttpRequest, HttpResponse};
+use responses_api::request::chat::chat_completion::CreateChatCompletion;
+
+use crate::app::App;
+use crate::responses::engine::{Created, PendingResponse};
+use crate::web::v1::api_key_auth::ApiKeyCaller;
+use crate::web::v1::chat::{chat_errors, chat_stream, ignored_parameters};
+use crate::web::v1::error::{V1Error, V1Result};
+use crate::web::v1::parsing::{body, remote_files};
+use crate::web::v1::responses;
+
+/// Completes a chat.
+///
+/// # Errors
+/// Returns why the request is invalid or refused, or why the model failed before its first output.
+pub async fn create(
+    app: Data<App>,
+    ApiKeyCaller(caller): ApiKeyCaller,
+    http: HttpRequest,
+    payload: Payload,
+) -> V1Result<HttpResponse> {
+    responses::require_rate_limit(&app, &caller).await?;
+    let body = body::object(&app, &caller, &http, payload).await?;
+    let mut request = CreateChatCompletion::parse(&body)?;
+    drop(body);
+    let (origins, ignored) = (
+        std::mem::take(&mut request.origins),
+        std::mem::take(&mut request.ignored),
+    );
+    let in_messages = |error| chat_errors::in_messages(error, &origins);
+    remote_files::fetch(&app, caller.id(), "input", &mut request.input)
+        .await
+        .map_err(in_messages)?;
+    let created = app.responses.create(caller.id(), request.into()).await;
+    let mut answer = match created.map_err(|it| in_messages(it.into()))? {
+        Created::Streamed(reader) => chat_stream::start(reader).await?,
+        Created::Blocking(pending) => complete(pending).await?,
+        Created::Queued(_) => return Err(chat_errors::no_result()),
+    };
+    ignored_parameters::add_header(&mut answer, &ignored);
+    Ok(answer)
+}
+
+async fn complete(pending: PendingResponse) -> V1Result<HttpResponse> {
+    let fold = pending.wait_for_chat().await;
+    let fold = fold.ok_or_else(chat_errors::no_result)?;
+    let completion = fold
+        .into_completion()
+        .map_err(|it| V1Error::from_failure(&it))?;
+    Ok(HttpResponse::Ok().json(completion))
+}
