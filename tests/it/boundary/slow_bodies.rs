@@ -71,6 +71,7 @@ async fn a_body_that_stalls_is_408_and_the_connection_closes() {
         ("POST /api/lorebooks/import".to_owned(), FORM, file),
         ("POST /v1/responses".to_owned(), JSON, "{\"input\":"),
         ("POST /v1/responses/compact".to_owned(), JSON, "{"),
+        ("POST /v1/chat/completions".to_owned(), JSON, "{"),
         ("POST /v1/conversations".to_owned(), JSON, "{"),
     ];
 

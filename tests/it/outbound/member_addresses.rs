@@ -32,7 +32,7 @@ enum Way {
 }
 
 /// Every endpoint that accepts an address.
-const ROWS: [(&str, Way); 16] = [
+const ROWS: [(&str, Way); 17] = [
     (
         "POST /api/providers base_url",
         Way::Admin("POST /api/providers"),
@@ -75,6 +75,7 @@ const ROWS: [(&str, Way); 16] = [
         Way::V1("/conversations/{chat}/items"),
     ),
     ("POST /v1/embeddings", Way::V1("/embeddings")),
+    ("POST /v1/chat/completions", Way::V1("/chat/completions")),
     ("POST /v1/memory/query", Way::V1("/memory/query")),
 ];
 

@@ -15,7 +15,7 @@ use crate::support::v1_client::V1Client;
 use crate::support::ws_client::{WsClient, connect_with_key};
 
 /// The fields under `/v1` that accept an address.
-pub const V1_FIELDS: [&str; 3] = ["file_url", "image_url", "server_url"];
+pub const V1_FIELDS: [&str; 4] = ["file_url", "image_url", "server_url", "url"];
 
 /// The maximum number of tool servers in a space.
 const SERVERS_OF_A_SPACE: usize = 8;
@@ -179,12 +179,13 @@ impl MemberCalls {
     /// Sends the address in each field of `/v1`.
     pub async fn v1(&self, path: &str, url: &str) {
         for field in V1_FIELDS {
-            let list = match path.starts_with("/conversations") {
-                true => "items",
-                false => "input",
+            let list = match path {
+                "/chat/completions" => "messages",
+                path if path.starts_with("/conversations") => "items",
+                _ => "input",
             };
             let mut body = body(list, field, url);
-            if path.starts_with("/responses") {
+            if path.starts_with("/responses") || path.starts_with("/chat") {
                 body["model"] = json!("scripted");
             }
             let (status, answer) = self.program.post(&self.path(path), body).await;
@@ -282,6 +283,7 @@ fn body(list: &str, field: &str, url: &str) -> Value {
             return json!({list: "Hi.", "tools": [server]});
         }
         "image_url" => json!({"type": "input_image", "image_url": url}),
+        "url" => json!({"type": "image_url", "image_url": {"url": url}}),
         _ => json!({"type": "input_file", "file_url": url}),
     };
     let message = json!({"type": "message", "role": "user", "content": [part]});

@@ -39,7 +39,8 @@ impl V1Client {
         }
     }
 
-    fn request(&self, method: Method, path: &str) -> reqwest::RequestBuilder {
+    /// Returns a request with the API key.
+    pub fn request(&self, method: Method, path: &str) -> reqwest::RequestBuilder {
         let request = self
             .client
             .request(method, format!("{}/v1{path}", self.base));
@@ -110,7 +111,7 @@ impl V1Client {
 }
 
 /// Adds the model of the tests if the body has none.
-fn with_default_model(mut body: Value) -> Value {
+pub fn with_default_model(mut body: Value) -> Value {
     if body.get("model").is_none() {
         body["model"] = json!("scripted");
     }

@@ -2,6 +2,9 @@
 
 pub mod background;
 pub mod chains;
+pub mod chat_client;
+mod chat_completions;
+mod chat_completions_personas;
 pub mod compact;
 mod concurrency;
 pub mod conversations;
