@@ -179,7 +179,7 @@ impl ChatFold {
     }
 
     fn emit_delta(&mut self, delta: ChatDelta, chunks: &mut Vec<EncodedEvent>) {
-        self.begin(chunks);
+        self.ensure_begun(chunks);
         let mut logprobs = Vec::new();
         if delta.content.is_some() {
             logprobs = mem::take(&mut self.next_logprobs);
@@ -189,7 +189,7 @@ impl ChatFold {
     }
 
     /// Sends the first chunk, unless it was sent.
-    fn begin(&mut self, chunks: &mut Vec<EncodedEvent>) {
+    fn ensure_begun(&mut self, chunks: &mut Vec<EncodedEvent>) {
         if mem::replace(&mut self.has_begun, true) {
             return;
         }
@@ -216,7 +216,7 @@ impl ChatFold {
         if let Some(error) = failure(&self.state) {
             return self.emit(ERROR, &json!({ "error": error_body(&error) }), chunks);
         }
-        self.begin(chunks);
+        self.ensure_begun(chunks);
         let word = self.finish_word();
         let kind = match self.header.include_usage {
             true => CHUNK,
