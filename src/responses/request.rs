@@ -124,6 +124,7 @@ impl From<CreateResponse> for ResponseRequest {
             parallel_tool_calls,
             // Used by the handler.
             include_obfuscation: _,
+            ignored: _,
             // Only echoed.
             metadata: _,
             reasoning: _,

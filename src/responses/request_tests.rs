@@ -44,7 +44,7 @@ fn an_invalid_parameter_is_named() {
     assert_rejected(json!({ "colour": 1 }), "unknown_parameter", "colour");
     assert_rejected(json!({ "prompt": {} }), "unsupported_parameter", "prompt");
     assert_rejected(
-        json!({ "max_output_tokens": 15 }),
+        json!({ "max_output_tokens": 0 }),
         "invalid_value",
         "max_output_tokens",
     );
@@ -65,7 +65,7 @@ fn an_invalid_parameter_is_named() {
         "reasoning.effort",
     );
     assert_rejected(
-        json!({ "tools": [{ "type": "web_search" }] }),
+        json!({ "tools": [{ "type": "search" }] }),
         "unsupported_tool",
         "tools[0].type",
     );
@@ -85,11 +85,6 @@ fn an_invalid_item_is_rejected_with_its_path() {
     assert_rejected(
         item(json!({ "type": "dream" })),
         "invalid_value",
-        "input[1].type",
-    );
-    assert_rejected(
-        item(json!({ "type": "computer_call" })),
-        "unsupported_tool",
         "input[1].type",
     );
     assert_rejected(

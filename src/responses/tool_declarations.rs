@@ -13,15 +13,16 @@ use responses_api::request::tools::mcp_server::{
     McpCredentials, McpServerTool, RequireApproval, ToolConditions,
 };
 use responses_api::request::tools::tool::{
-    CustomFormat, CustomTool, FunctionTool, GrammarSyntax, RequestTool,
+    CustomFormat, CustomTool, FunctionTool, GrammarSyntax, NamespaceTool, RequestTool,
 };
 use responses_api::request::tools::tool_choice::{ChoiceMode, RequestedChoice, ToolReference};
+use responses_api::request::tools::tool_names;
 use responses_api::request::tools::tool_names::SHELL_TOOL_NAME;
 use responses_api::server_tools;
 use serde_json::{Value, json};
 
 use crate::responses::execution::tool_config::{
-    DeclaredServer, DeclaredTool, ToolConfig, ToolKind,
+    DeclaredServer, DeclaredTool, NamespacedFunction, ToolConfig, ToolKind,
 };
 
 /// What a request may contain on this server.
@@ -40,6 +41,9 @@ pub fn tool_config(tools: Vec<RequestTool>, choice: RequestedChoice) -> ToolConf
             RequestTool::LocalShell => config.tools.push(shell()),
             RequestTool::Builtin(kind) => config.tools.extend(builtin(&kind)),
             RequestTool::Mcp(server) => declare_server(*server, &mut config),
+            RequestTool::Namespace(tool) => config.tools.extend(namespace(tool)),
+            // The model must not call what no one runs.
+            RequestTool::Hosted(_) => {}
         }
     }
     choose(choice, &mut config);
@@ -51,6 +55,7 @@ fn function(tool: FunctionTool) -> DeclaredTool {
     let no_parameters = || json!({ "type": "object", "properties": {} });
     DeclaredTool {
         kind: ToolKind::Function,
+        namespaced: None,
         tool: Tool {
             name: tool.name,
             description: tool.description,
@@ -58,6 +63,25 @@ fn function(tool: FunctionTool) -> DeclaredTool {
             strict: tool.strict,
         },
     }
+}
+
+/// Returns the functions of a namespace, whose description is added to each of them.
+fn namespace(tool: NamespaceTool) -> Vec<DeclaredTool> {
+    let common = tool.description.filter(|it| !it.is_empty());
+    let declare = |it: FunctionTool| {
+        let name = it.name.clone();
+        let mut declared = function(it);
+        declared.tool.name = tool_names::with_namespace(&tool.name, &name);
+        let own = declared.tool.description.take().filter(|it| !it.is_empty());
+        let parts: Vec<String> = common.clone().into_iter().chain(own).collect();
+        declared.tool.description = (!parts.is_empty()).then(|| parts.join("\n\n"));
+        declared.namespaced = Some(NamespacedFunction {
+            namespace: tool.name.clone(),
+            name,
+        });
+        declared
+    };
+    tool.functions.into_iter().map(declare).collect()
 }
 
 fn custom(tool: CustomTool) -> DeclaredTool {
@@ -77,6 +101,7 @@ fn custom(tool: CustomTool) -> DeclaredTool {
     let parts: Vec<String> = description.into_iter().chain(grammar).collect();
     DeclaredTool {
         kind: ToolKind::Custom,
+        namespaced: None,
         tool: Tool {
             name: tool.name,
             description: (!parts.is_empty()).then(|| parts.join("\n\n")),
@@ -95,6 +120,7 @@ fn shell() -> DeclaredTool {
     let text = json!({ "type": "string" });
     DeclaredTool {
         kind: ToolKind::Shell,
+        namespaced: None,
         tool: Tool {
             name: SHELL_TOOL_NAME.to_owned(),
             description: Some("Runs a command in the user's shell.".to_owned()),
@@ -120,8 +146,11 @@ fn shell() -> DeclaredTool {
 /// Returns a tool of this server; parsing has rejected unknown ones.
 fn builtin(kind: &str) -> Option<DeclaredTool> {
     let tool = registry::declaration(server_tools::tool_name(kind)?)?;
-    let kind = ToolKind::Server;
-    Some(DeclaredTool { kind, tool })
+    Some(DeclaredTool {
+        kind: ToolKind::Server,
+        namespaced: None,
+        tool,
+    })
 }
 
 fn declare_server(server: McpServerTool, config: &mut ToolConfig) {
@@ -161,19 +190,21 @@ fn filter(conditions: ToolConditions) -> ToolFilter {
 fn choose(choice: RequestedChoice, config: &mut ToolConfig) {
     config.choice = match choice {
         RequestedChoice::Mode(mode) => mode_choice(mode),
-        RequestedChoice::Tool(tool) => match name_or_server(tool) {
-            Ok(name) => ToolChoice::Named(name),
-            Err(label) => {
+        RequestedChoice::Tool(tool) => match called_tools(tool) {
+            CalledTools::One(name) => ToolChoice::Named(name),
+            CalledTools::OfServer(label) => {
                 config.must_use = Some(label);
                 ToolChoice::Required
             }
+            CalledTools::None => ToolChoice::Auto,
         },
         RequestedChoice::Allowed { mode, tools } => {
             let mut names = Vec::new();
             for tool in tools {
-                match name_or_server(tool) {
-                    Ok(name) => names.push(name),
-                    Err(label) => config.allowed_servers.push(label),
+                match called_tools(tool) {
+                    CalledTools::One(name) => names.push(name),
+                    CalledTools::OfServer(label) => config.allowed_servers.push(label),
+                    CalledTools::None => {}
                 }
             }
             config.allowed = Some(names);
@@ -190,17 +221,32 @@ fn mode_choice(mode: ChoiceMode) -> ToolChoice {
     }
 }
 
-/// Returns the tool's name for the model, or the label of an MCP server if all of its tools are
-/// meant.
-fn name_or_server(tool: ToolReference) -> Result<String, String> {
+/// The tools that a reference means.
+enum CalledTools {
+    /// The name of a tool for the model.
+    One(String),
+    /// The label of an MCP server, all of whose tools are meant.
+    OfServer(String),
+    /// A tool that is not offered to the model.
+    None,
+}
+
+fn called_tools(tool: ToolReference) -> CalledTools {
     match tool {
-        ToolReference::Function { name } | ToolReference::Custom { name } => Ok(name),
-        ToolReference::LocalShell => Ok(SHELL_TOOL_NAME.to_owned()),
-        ToolReference::Builtin { kind } => Ok(server_tools::model_name(&kind)),
+        ToolReference::Function {
+            name,
+            namespace: Some(namespace),
+        } => CalledTools::One(tool_names::with_namespace(&namespace, &name)),
+        ToolReference::Function { name, .. } | ToolReference::Custom { name } => {
+            CalledTools::One(name)
+        }
+        ToolReference::LocalShell => CalledTools::One(SHELL_TOOL_NAME.to_owned()),
+        ToolReference::Builtin { kind } => CalledTools::One(server_tools::model_name(&kind)),
         ToolReference::Server { server_label, name } => match name {
-            Some(name) => Ok(model_facing_name(&server_label, &name)),
-            None => Err(server_label),
+            Some(name) => CalledTools::One(model_facing_name(&server_label, &name)),
+            None => CalledTools::OfServer(server_label),
         },
+        ToolReference::Hosted { .. } => CalledTools::None,
     }
 }
 

@@ -43,7 +43,7 @@ fn an_invalid_declaration_is_named() {
         "missing_required_parameter",
         "tools[1].type",
     );
-    for kind in ["web_search", "troupe:dream", "troupe:troupe:time"] {
+    for kind in ["search", "troupe:dream", "troupe:troupe:time"] {
         assert_rejected(
             with(json!({ "type": kind })),
             "unsupported_tool",

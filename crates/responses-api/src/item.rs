@@ -94,6 +94,9 @@ pub struct FunctionCall {
     pub status: ItemStatus,
     pub call_id: String,
     pub name: String,
+    /// The namespace in which the client declared the function.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub namespace: Option<String>,
     /// JSON as the model wrote it.
     pub arguments: String,
 }

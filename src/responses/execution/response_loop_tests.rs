@@ -130,6 +130,7 @@ async fn run_task(calls: &[&'static str], total: Duration, stop: CancelHandle) -
     let test_tools =
         TEST_TOOLS.map(|(name, ms)| (name, Arc::new(TestTool(name, ms)) as Arc<dyn ServerTool>));
     let declared = test_tools.iter().map(|it| DeclaredTool {
+        namespaced: None,
         kind: ToolKind::Server,
         tool: it.1.declaration(),
     });

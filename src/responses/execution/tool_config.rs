@@ -47,8 +47,18 @@ pub struct ToolConfig {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct DeclaredTool {
     pub kind: ToolKind,
+    /// The client's names of a function in a namespace.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub namespaced: Option<NamespacedFunction>,
     /// The definition that the model sees.
     pub tool: Tool,
+}
+
+/// A function as the client names it, with its namespace.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct NamespacedFunction {
+    pub namespace: String,
+    pub name: String,
 }
 
 /// The kind of a declared tool.

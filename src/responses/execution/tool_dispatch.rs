@@ -15,7 +15,7 @@ use responses_api::status::ItemStatus;
 use responses_api::{object_ids, server_tools};
 use serde_json::{Map, Value};
 
-use crate::responses::execution::tool_config::{ToolConfig, ToolKind};
+use crate::responses::execution::tool_config::{DeclaredTool, ToolConfig, ToolKind};
 
 /// The longest call id that is accepted from a provider.
 const MAX_ID_CHARS: usize = 64;
@@ -89,8 +89,8 @@ fn disposition_of(call: &ToolCall, tools: &ToolConfig) -> Disposition {
         ToolKind::Function => {
             let is_empty = call.arguments.trim().is_empty();
             let arguments = if is_empty { "{}" } else { &call.arguments };
-            let name = call.name.clone();
-            Disposition::Client(function_call(call.id.clone(), name, arguments.to_owned()))
+            let id = call.id.clone();
+            Disposition::Client(function_call(id, declared, arguments.to_owned()))
         }
         ToolKind::Custom => match arguments.get("input").and_then(Value::as_str) {
             Some(input) => Disposition::Client(ItemBody::CustomToolCall(CustomToolCall {
@@ -172,11 +172,16 @@ fn shell_action(arguments: &Map<String, Value>) -> Option<ShellAction> {
     })
 }
 
-fn function_call(call_id: String, name: String, arguments: String) -> ItemBody {
+fn function_call(call_id: String, declared: &DeclaredTool, arguments: String) -> ItemBody {
+    let (name, namespace) = match &declared.namespaced {
+        Some(function) => (&function.name, Some(function.namespace.clone())),
+        None => (&declared.tool.name, None),
+    };
     ItemBody::FunctionCall(FunctionCall {
         status: ItemStatus::InProgress,
         call_id,
-        name,
+        name: name.clone(),
+        namespace,
         arguments,
     })
 }
@@ -184,14 +189,11 @@ fn function_call(call_id: String, name: String, arguments: String) -> ItemBody {
 /// Returns the items for the calls of a truncated answer: only client functions, and none of them
 /// waits for an output.
 pub fn truncated_calls(calls: Vec<ToolCall>, tools: &ToolConfig) -> Vec<ItemBody> {
-    let function = |it: &ToolCall| {
-        let found = tools.find(&it.name);
-        found.is_some_and(|it| it.kind == ToolKind::Function)
-    };
-    let calls = calls.into_iter().filter(function);
-    let shown = calls.map(|it| {
+    let shown = calls.into_iter().filter_map(|it| {
+        let declared = tools.find(&it.name)?;
         let id = unique_call_id(it.id, &mut HashSet::new());
-        function_call(id, it.name, it.arguments.replace('\0', ""))
+        let arguments = it.arguments.replace('\0', "");
+        (declared.kind == ToolKind::Function).then(|| function_call(id, declared, arguments))
     });
     shown.collect()
 }

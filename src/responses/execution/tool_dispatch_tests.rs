@@ -10,6 +10,7 @@ use crate::responses::execution::tool_config::{DeclaredTool, ToolConfig, ToolKin
 
 fn tool_config() -> ToolConfig {
     let declared = |name: &str, kind| DeclaredTool {
+        namespaced: None,
         kind,
         tool: Tool {
             name: name.to_owned(),

@@ -13,6 +13,7 @@ use llm::request::Message;
 use llm::tool::ToolCall;
 use responses_api::request::items::call_items::{BuiltinCall, CallInput, ClientCall, RemoteCall};
 use responses_api::request::items::item_view::{ItemContent, ItemView};
+use responses_api::request::tools::tool_names;
 use responses_api::request::tools::tool_names::SHELL_TOOL_NAME;
 use responses_api::server_tools;
 use serde_json::{Value, json};
@@ -141,17 +142,32 @@ impl PromptAssembler {
 
 fn client_call(call: &ClientCall) -> ToolCall {
     let (name, arguments) = match call.input {
-        CallInput::Function { name, arguments } => (name, arguments.to_owned()),
-        CallInput::Custom { name, input } => (name, json!({ "input": input }).to_string()),
+        CallInput::Function {
+            name,
+            namespace,
+            arguments,
+        } => {
+            let full = namespace.map(|it| tool_names::with_namespace(it, name));
+            (
+                full.unwrap_or_else(|| name.to_owned()),
+                arguments.to_owned(),
+            )
+        }
+        CallInput::Custom { name, input } => {
+            (name.to_owned(), json!({ "input": input }).to_string())
+        }
         CallInput::Shell(action) => {
             let mut action = action.cloned().unwrap_or_default();
             action.shift_remove("type");
-            (SHELL_TOOL_NAME, Value::Object(action).to_string())
+            (
+                SHELL_TOOL_NAME.to_owned(),
+                Value::Object(action).to_string(),
+            )
         }
     };
     ToolCall {
         id: call.call_id.to_owned(),
-        name: name.to_owned(),
+        name,
         arguments,
     }
 }

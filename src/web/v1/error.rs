@@ -61,7 +61,8 @@ impl V1Error {
 
     /// 400 `invalid_value`.
     pub fn wrong_value(param: &str, expected: &str) -> Self {
-        Self::invalid("invalid_value", param, must_be(expected))
+        let message = format!("Invalid value for '{param}'. {}", must_be(expected));
+        Self::invalid("invalid_value", param, message)
     }
 
     /// 404: does not exist, or is not visible to the caller.

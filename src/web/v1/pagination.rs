@@ -2,7 +2,7 @@
 //! of an item.
 
 use responses_api::objects::List;
-use responses_api::request::parameters::INCLUDABLE;
+use responses_api::request::parameters::{INCLUDABLE, INCLUDABLE_WITHOUT_EFFECT};
 use serde_json::Value;
 
 use crate::web::extract::pagination;
@@ -39,16 +39,20 @@ impl ListQuery {
     }
 
     /// Rejects unknown values of `include`. The known ones need no handling, because their data is
-    /// always returned.
+    /// always returned, or does not exist on this server.
     ///
     /// # Errors
     /// Returns 400 for an unknown value.
     pub fn require_known_includes(&self) -> V1Result<()> {
         let is_include = |it: &&(String, String)| ["include", "include[]"].contains(&it.0.as_str());
         let mut asked = self.0.iter().filter(is_include);
-        match asked.all(|it| INCLUDABLE.contains(&it.1.as_str())) {
+        let known = [&INCLUDABLE[..], &INCLUDABLE_WITHOUT_EFFECT[..]].concat();
+        match asked.all(|it| known.contains(&it.1.as_str())) {
             true => Ok(()),
-            false => Err(V1Error::wrong_value("include", &INCLUDABLE.join(" or "))),
+            false => {
+                let expected = format!("one of {}", known.join(", "));
+                Err(V1Error::wrong_value("include", &expected))
+            }
         }
     }
 

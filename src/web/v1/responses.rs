@@ -1,6 +1,9 @@
 //! Handlers of `/v1/responses`: create, show, stream again, cancel and delete a response, list its
 //! input items, and count the input tokens of a request.
 
+use std::mem;
+
+use actix_web::http::header::{HeaderName, HeaderValue};
 use actix_web::web::{Data, Path, Payload};
 use actix_web::{HttpRequest, HttpResponse};
 use responses_api::objects::{DeletedObject, InputTokens, ObjectType};
@@ -19,6 +22,9 @@ use crate::web::v1::parsing::{body, remote_files};
 use crate::web::v1::sse::Obfuscation;
 use crate::web::v1::{pagination, sse};
 
+/// The header that names the parameters of a request that were accepted without effect.
+const IGNORED: HeaderName = HeaderName::from_static("troupe-ignored");
+
 /// Creates a response and returns it: complete, as a stream, or queued.
 ///
 /// # Errors
@@ -35,18 +41,32 @@ pub async fn create(
     let mut request = CreateResponse::parse(&body, &SERVER_RULES)?;
     drop(body);
     let padding = Obfuscation::from_request(request.include_obfuscation);
+    let ignored = mem::take(&mut request.ignored);
     remote_files::fetch(&app, caller.id(), "input", &mut request.input).await?;
-    match app.responses.create(caller.id(), request.into()).await? {
-        Created::Streamed(reader) => Ok(sse::stream_response(reader, padding)),
-        Created::Queued(document) => Ok(HttpResponse::Ok().json(document)),
+    let mut answer = match app.responses.create(caller.id(), request.into()).await? {
+        Created::Streamed(reader) => sse::stream_response(reader, padding),
+        Created::Queued(document) => HttpResponse::Ok().json(document),
         Created::Blocking(pending) => {
             let document = pending.wait().await;
             let document = document.ok_or_else(|| {
                 tracing::error!("response task ended without a result");
                 V1Error::new(500, "internal", "Internal server error.")
             })?;
-            Ok(HttpResponse::Ok().json(document))
+            HttpResponse::Ok().json(document)
         }
+    };
+    name_ignored(&mut answer, &ignored);
+    Ok(answer)
+}
+
+/// Names the parameters without effect in the header `troupe-ignored`.
+fn name_ignored(answer: &mut HttpResponse, ignored: &[String]) {
+    if ignored.is_empty() {
+        return;
+    }
+    // The names are those of parameters and types of tools, which are always a valid value.
+    if let Ok(value) = HeaderValue::from_str(&ignored.join(", ")) {
+        answer.headers_mut().insert(IGNORED, value);
     }
 }
 
@@ -146,12 +166,15 @@ pub async fn input_tokens(
     let body = body::object(&app, &caller, &http, payload).await?;
     let mut request = CreateResponse::parse(&body, &SERVER_RULES)?;
     drop(body);
+    let ignored = mem::take(&mut request.ignored);
     remote_files::fetch(&app, caller.id(), "input", &mut request.input).await?;
     let n_tokens = app
         .responses
         .count_tokens(caller.id(), request.into())
         .await?;
-    Ok(HttpResponse::Ok().json(InputTokens::new(n_tokens)))
+    let mut answer = HttpResponse::Ok().json(InputTokens::new(n_tokens));
+    name_ignored(&mut answer, &ignored);
+    Ok(answer)
 }
 
 /// 405: the path does not support the method.

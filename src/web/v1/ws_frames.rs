@@ -11,7 +11,7 @@ use crate::web::v1::error::{V1Error, V1Result};
 use crate::web::v1::parsing::body;
 
 /// Fields that a frame must not contain, because the socket determines them.
-const SOCKET_CONTROLLED_FIELDS: [&str; 3] = ["stream", "stream_options", "background"];
+const SOCKET_CONTROLLED_FIELDS: [&str; 2] = ["stream_options", "background"];
 
 /// A parsed frame.
 pub struct V1Frame {
@@ -39,15 +39,21 @@ fn previous_response_id(fields: &Map<String, Value>) -> Option<String> {
 
 fn parse_request(mut fields: Map<String, Value>) -> V1Result<ResponseRequest> {
     if fields.shift_remove("type") != Some(json!("response.create")) {
-        let message = "Must be `response.create`.";
+        let message = "Unsupported frame: `type` must be `response.create`.";
         return Err(V1Error::invalid("invalid_event", "type", message));
     }
     if let Some(name) = SOCKET_CONTROLLED_FIELDS
         .iter()
         .find(|it| fields.contains_key(**it))
     {
-        let message = "This parameter is not supported.";
+        let message = format!("Unsupported parameter on a socket: '{name}'.");
         return Err(V1Error::invalid("unsupported_parameter", name, message));
+    }
+    // Clients send the same body as over HTTP; every turn of a socket is streamed.
+    if fields.get("stream") == Some(&Value::Bool(false)) {
+        let message =
+            "Unsupported value for 'stream': false. The responses of a socket are always streamed.";
+        return Err(V1Error::invalid("unsupported_parameter", "stream", message));
     }
     let request = CreateResponse::parse(&fields, &SERVER_RULES)?;
     Ok(ResponseRequest {
@@ -76,16 +82,18 @@ mod tests {
 
     #[test]
     fn a_frame_is_a_request_and_always_streamed() {
-        let frame = json!({
-            "type": "response.create", "model": "m", "input": "x", "store": false,
-            "previous_response_id": "resp_1",
-        });
+        for stream in [json!(null), json!(true)] {
+            let frame = json!({
+                "type": "response.create", "model": "m", "input": "x", "store": false,
+                "previous_response_id": "resp_1", "stream": stream,
+            });
 
-        let frame = parse(&frame.to_string());
+            let frame = parse(&frame.to_string());
 
-        let spec = frame.request.unwrap();
-        assert!(spec.stream && !spec.store);
-        assert_eq!(frame.previous_response_id, spec.previous_response_id);
+            let spec = frame.request.unwrap();
+            assert!(spec.stream && !spec.store);
+            assert_eq!(frame.previous_response_id, spec.previous_response_id);
+        }
     }
 
     #[test]

@@ -14,6 +14,7 @@ mod end_of_response_logs;
 pub mod failures;
 pub mod fixture;
 pub mod forms;
+mod ignored_fields;
 pub mod keys;
 pub mod limits;
 mod logprobs;

@@ -40,7 +40,7 @@ on_sqlite! {
         assert_eq!(refused(json!({ "input": 42 })).await, (400, "invalid_type".into(), json!("input")));
         assert_eq!(refused(json!({ "input": "x", "temperature": 5 })).await, (400, "invalid_value".into(), json!("temperature")));
         assert_eq!(refused(json!({ "input": [{ "type": "dream" }] })).await, (400, "invalid_value".into(), json!("input[0].type")));
-        assert_eq!(refused(json!({ "input": "x", "tools": [{ "type": "web_search" }] })).await.1, "unsupported_tool");
+        assert_eq!(refused(json!({ "input": "x", "tools": [{ "type": "foo" }] })).await.1, "unsupported_tool");
         assert_eq!(refused(json!({ "input": "x", "store": false, "background": true })).await.1, "background_requires_store");
         for stream in [false, true] {
             let unknown = refused(json!({ "model": "none", "input": "x", "stream": stream })).await;

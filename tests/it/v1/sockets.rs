@@ -176,12 +176,13 @@ on_sqlite! {
         assert_eq!(socket.error().await, (400, "invalid_json".to_owned()));
         socket.client.send_text(r#"{"type":"session.update"}"#).await;
         assert_eq!(socket.error().await, (400, "invalid_event".to_owned()));
-        for name in ["stream", "background", "stream_options"] {
-            let refused = socket.request_with_error(json!({ "input": "x", name: true })).await;
+        for (name, value) in [("stream", false), ("background", true), ("stream_options", true)] {
+            let refused = socket.request_with_error(json!({ "input": "x", name: value })).await;
             assert_eq!(refused, (400, "unsupported_parameter".to_owned()), "{name}");
         }
         assert_eq!(socket.request_with_error(json!({ "input": "x", "model": "none" })).await, (404, "model_not_found".to_owned()));
         assert_eq!(fixture.upstream.n_requests(), 0);
+        socket.request(json!({ "input": "x", "stream": true })).await;
         socket.request(json!({ "input": "x" })).await;
         fixture.close().await;
     }

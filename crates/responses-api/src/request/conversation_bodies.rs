@@ -56,7 +56,7 @@ pub fn parse_items(body: &Map<String, Value>) -> Result<Vec<Value>, RequestError
         body.require_known(&["items"]);
         let items = items(body);
         if items.is_none() {
-            body.missing("items", "This parameter is required.");
+            body.missing("items", "Send a list of items.");
         }
         items.unwrap_or_default()
     })

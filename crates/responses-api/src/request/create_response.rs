@@ -14,11 +14,13 @@ use crate::request::text_config::TextConfig;
 use crate::request::tools::tool;
 use crate::request::tools::tool::RequestTool;
 use crate::request::tools::tool_choice::RequestedChoice;
-use crate::request::{object_reader, parameters};
+use crate::request::{ignored_fields, object_reader, parameters};
 
 /// The fields that a request may name. The last three are also in [`UNSUPPORTED`].
-const KNOWN_FIELDS: [&str; 33] = [
+const KNOWN_FIELDS: [&str; 35] = [
+    "access_programs",
     "background",
+    "client_metadata",
     "conversation",
     "frequency_penalty",
     "include",
@@ -90,6 +92,8 @@ pub struct CreateResponse {
     pub tool_choice: RequestedChoice,
     pub max_tool_calls: Option<i64>,
     pub parallel_tool_calls: bool,
+    /// The fields and tools that were accepted without effect.
+    pub ignored: Vec<String>,
 }
 
 /// A request to compact an exchange.
@@ -167,6 +171,7 @@ impl CreateResponse {
             tool_choice,
             max_tool_calls: body.integer("max_tool_calls", 1..=i64::MAX),
             parallel_tool_calls: body.flag("parallel_tool_calls").unwrap_or(true),
+            ignored: ignored_fields::find(body),
         }
     }
 
@@ -232,7 +237,7 @@ impl CompactExchange {
 fn model(body: &ObjectReader) -> String {
     let model = body.text("model").unwrap_or_default();
     if model.is_empty() {
-        body.missing("model", "This parameter is required.");
+        body.missing("model", "`GET /v1/models` lists the models.");
     }
     model.to_owned()
 }
@@ -255,7 +260,7 @@ fn input(body: &ObjectReader, has_history: bool) -> Vec<Value> {
         return input_items::input(body);
     }
     if !has_history {
-        body.missing("input", "This parameter is required.");
+        body.missing("input", "Send a text or a list of items.");
     }
     Vec::new()
 }

@@ -1,6 +1,12 @@
 //! Defines the error of an invalid request: a code, the path of the invalid field, and a message.
 
-/// An invalid request. Its message never repeats the value.
+use serde_json::Value;
+
+/// The longest part of a value that a message repeats.
+const MAX_VALUE_CHARS: usize = 64;
+
+/// An invalid request. Its message names the field, its value and what is supported, because SDKs
+/// print nothing else. It never repeats a credential.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RequestError {
     pub code: &'static str,
@@ -12,4 +18,22 @@ pub struct RequestError {
 /// Returns the message for a value that is not `expected`.
 pub fn must_be(expected: &str) -> String {
     format!("Must be {expected}.")
+}
+
+/// Returns the beginning of a text in quotes.
+pub fn quoted(text: &str) -> String {
+    match text.char_indices().nth(MAX_VALUE_CHARS) {
+        Some((end, _)) => format!("'{}…'", &text[..end]),
+        None => format!("'{text}'"),
+    }
+}
+
+/// Returns a value as a message names it: only the kind of an object or a list.
+pub(in crate::request) fn shown(value: &Value) -> String {
+    match value {
+        Value::String(text) => quoted(text),
+        Value::Object(_) => "an object".to_owned(),
+        Value::Array(_) => "a list".to_owned(),
+        scalar => scalar.to_string(),
+    }
 }

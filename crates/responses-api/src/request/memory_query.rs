@@ -82,7 +82,10 @@ impl MemorySearch {
 fn conversation(body: &ObjectReader<'_>) -> Option<ConversationId> {
     match body.get("conversation_id") {
         None => {
-            body.missing("conversation_id", "This parameter is required.");
+            body.missing(
+                "conversation_id",
+                "Send the id of a conversation of a space.",
+            );
             None
         }
         // API conversations, whose ids are other strings, have no memories.

@@ -10,6 +10,7 @@ pub mod conversation_bodies;
 pub mod create_embeddings;
 pub mod create_response;
 pub mod error;
+pub mod ignored_fields;
 pub mod items;
 pub mod memory_query;
 pub mod object_reader;

@@ -14,10 +14,19 @@ use std::rc::Rc;
 use serde::de::{Deserialize, IntoDeserializer};
 use serde_json::{Map, Value};
 
+use crate::request::error;
 use crate::request::error::{RequestError, must_be};
 
 /// The maximum length of a text in an item, in bytes.
 const MAX_TEXT_BYTES: usize = 10 * 1024 * 1024;
+
+/// Fields whose value a message never repeats, because it is or may contain a credential.
+const SECRET_FIELDS: [&str; 4] = [
+    "authorization",
+    "headers",
+    "server_url",
+    "encrypted_content",
+];
 
 /// Reads one JSON object.
 pub struct ObjectReader<'a> {
@@ -80,6 +89,17 @@ impl<'a> ObjectReader<'a> {
         }
     }
 
+    /// Returns the path of the object; empty for the body.
+    pub fn path(&self) -> &str {
+        &self.path
+    }
+
+    /// Records `unknown_parameter`.
+    pub fn unknown(&self, name: &str) {
+        let message = format!("Unknown parameter: {}.", error::quoted(&self.param(name)));
+        self.fail("unknown_parameter", name, message);
+    }
+
     /// Records an error of a field.
     pub fn fail(&self, code: &'static str, name: &str, message: impl Into<String>) {
         if let Some(first_error) = &self.first_error {
@@ -94,12 +114,12 @@ impl<'a> ObjectReader<'a> {
 
     /// Records `invalid_type`.
     pub fn wrong_type(&self, name: &str, expected: &str) {
-        self.fail("invalid_type", name, must_be(expected));
+        self.fail("invalid_type", name, self.mismatch(name, expected));
     }
 
     /// Records `invalid_value`.
     pub fn wrong_value(&self, name: &str, expected: &str) {
-        self.fail("invalid_value", name, must_be(expected));
+        self.fail("invalid_value", name, self.mismatch(name, expected));
     }
 
     /// Records `invalid_value` unless the field is valid.
@@ -109,14 +129,44 @@ impl<'a> ObjectReader<'a> {
         }
     }
 
+    /// Returns the message for a field whose value is not `expected`.
+    fn mismatch(&self, name: &str, expected: &str) -> String {
+        if self.first_error.is_none() {
+            return String::new();
+        }
+        let param = self.param(name);
+        let is_secret = SECRET_FIELDS.iter().any(|it| param.contains(it));
+        let value = self.value_at(name).filter(|_| !is_secret);
+        let value = value.map_or_else(String::new, |it| format!(": {}", error::shown(it)));
+        let must_be = must_be(expected);
+        format!(
+            "Invalid value for {}{value}. {must_be}",
+            error::quoted(&param)
+        )
+    }
+
+    /// Returns the value of a field, or of an element of a list field as `include[1]`.
+    fn value_at(&self, name: &str) -> Option<&'a Value> {
+        let Some((list, index)) = name.split_once('[') else {
+            return self.fields.get(name);
+        };
+        let index: usize = index.strip_suffix(']')?.parse().ok()?;
+        self.fields.get(list)?.get(index)
+    }
+
     /// Records `missing_required_parameter`.
     pub fn missing(&self, name: &str, message: &str) {
+        let param = error::quoted(&self.param(name));
+        let message = format!("Missing required parameter: {param}. {message}");
         self.fail("missing_required_parameter", name, message);
     }
 
     /// Records `unsupported_parameter`.
     pub fn unsupported(&self, name: &str) {
-        let message = "This parameter is not supported.";
+        let message = format!(
+            "Unsupported parameter: {}.",
+            error::quoted(&self.param(name))
+        );
         self.fail("unsupported_parameter", name, message);
     }
 
@@ -233,7 +283,7 @@ impl<'a> ObjectReader<'a> {
     pub fn require_known(&self, known: &[&str]) {
         let mut names = self.fields.keys();
         if let Some(name) = names.find(|it| !known.contains(&it.as_str())) {
-            self.fail("unknown_parameter", name, "Unknown parameter.");
+            self.unknown(name);
         }
     }
 
@@ -241,7 +291,7 @@ impl<'a> ObjectReader<'a> {
     fn require_present(&self, name: &str) -> bool {
         let is_present = self.get(name).is_some();
         if !is_present {
-            self.missing(name, "An item of this type requires this field.");
+            self.missing(name, "An item of this type requires it.");
         }
         is_present
     }

@@ -6,10 +6,21 @@ use serde_json::{Map, Value};
 
 use crate::request::object_reader::ObjectReader;
 
-/// The values of `include`.
+/// The values of `include` that have an effect.
 pub const INCLUDABLE: [&str; 2] = [
     "reasoning.encrypted_content",
     "message.output_text.logprobs",
+];
+
+/// The values of `include` that are accepted without effect: they name output that this server does
+/// not have.
+pub const INCLUDABLE_WITHOUT_EFFECT: [&str; 6] = [
+    "web_search_call.action.sources",
+    "web_search_call.results",
+    "file_search_call.results",
+    "code_interpreter_call.outputs",
+    "computer_call_output.output.image_url",
+    "message.input_image.image_url",
 ];
 
 /// The field of `stream_options`.
@@ -84,7 +95,7 @@ pub struct CallerHints {
 
 /// Returns the sampling parameters and the included output.
 pub(super) fn sampling(body: &ObjectReader) -> (SamplingParameters, Vec<IncludedOutput>) {
-    let max_output_tokens = body.integer("max_output_tokens", 16..=i64::from(u32::MAX));
+    let max_output_tokens = body.integer("max_output_tokens", 1..=i64::from(u32::MAX));
     let top_logprobs = body.integer("top_logprobs", 0..=MAX_TOP_LOGPROBS);
     let include = include(body);
     let sampling = SamplingParameters {
@@ -109,7 +120,11 @@ fn include(body: &ObjectReader) -> Vec<IncludedOutput> {
                 return Some(IncludedOutput::EncryptedReasoning);
             }
             Some("message.output_text.logprobs") => return Some(IncludedOutput::Logprobs),
-            Some(_) => body.wrong_value(&param, &INCLUDABLE.join(" or ")),
+            Some(it) if INCLUDABLE_WITHOUT_EFFECT.contains(&it) => {}
+            Some(_) => {
+                let all = [&INCLUDABLE[..], &INCLUDABLE_WITHOUT_EFFECT[..]].concat();
+                body.wrong_value(&param, &format!("one of {}", all.join(", ")));
+            }
             None => body.wrong_type(&param, "a string"),
         }
         None
@@ -156,6 +171,7 @@ pub(super) fn caller_hints(body: &ObjectReader) -> CallerHints {
     body.text("prompt_cache_retention");
     body.object("prompt_cache_options");
     body.text("user");
+    body.object("client_metadata");
     hints
 }
 

@@ -126,10 +126,11 @@ impl McpContext<'_> {
         };
         let registry = &mut self.tool_runtime.registry;
         *registry = registry.with(&name, Arc::new(runner));
-        let kind = ToolKind::Remote;
-        self.tools
-            .tools
-            .push(tool_config::DeclaredTool { kind, tool });
+        self.tools.tools.push(tool_config::DeclaredTool {
+            kind: ToolKind::Remote,
+            namespaced: None,
+            tool,
+        });
         let remote = ServerToolRef {
             label: label.to_owned(),
             name: listed.name.clone(),

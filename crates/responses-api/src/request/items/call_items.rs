@@ -22,6 +22,8 @@ pub enum CallInput<'a> {
     /// JSON arguments, as the model wrote them.
     Function {
         name: &'a str,
+        /// The namespace of the function.
+        namespace: Option<&'a str>,
         arguments: &'a str,
     },
     Custom {
@@ -85,6 +87,7 @@ impl<'a> ClientCall<'a> {
             call_id: call_id(item),
             input: CallInput::Function {
                 name: name(item),
+                namespace: namespace(item),
                 arguments: item.item_text("arguments"),
             },
         }
@@ -200,6 +203,12 @@ fn name<'a>(item: &ObjectReader<'a>) -> &'a str {
     let name = item.item_text("name");
     item.require(is_name(name), "name", NAME_RULE);
     name
+}
+
+fn namespace<'a>(item: &ObjectReader<'a>) -> Option<&'a str> {
+    let namespace = item.text("namespace")?;
+    item.require(is_name(namespace), "namespace", NAME_RULE);
+    Some(namespace)
 }
 
 fn action<'a>(item: &ObjectReader<'a>) -> Option<&'a Map<String, Value>> {

@@ -15,8 +15,15 @@ use crate::status::ItemStatus;
 const MAX_ID_CHARS: usize = 64;
 const MAX_CALL_ID_CHARS: usize = 128;
 
-/// Items of tools that are not supported.
-const UNSUPPORTED_TOOL_ITEMS: [&str; 2] = ["computer_call", "computer_call_output"];
+/// Items of tools that other services run.
+const HOSTED_TOOL_ITEMS: [&str; 6] = [
+    "code_interpreter_call",
+    "computer_call",
+    "computer_call_output",
+    "file_search_call",
+    "image_generation_call",
+    "web_search_call",
+];
 
 /// An item.
 #[derive(Clone, Debug, PartialEq)]
@@ -46,6 +53,8 @@ pub enum ItemContent<'a> {
     RemoteCall(RemoteCall<'a>),
     ApprovalRequest(RemoteCall<'a>),
     ApprovalResponse(ApprovalResponse<'a>),
+    /// The record of a tool that another service ran; the model does not see it.
+    HostedTool,
     /// A stored item of a type that requests must not contain.
     Foreign,
 }
@@ -133,11 +142,7 @@ impl<'a> ItemContent<'a> {
                 Self::ApprovalRequest(RemoteCall::request(item))
             }
             "mcp_approval_response" => Self::ApprovalResponse(ApprovalResponse::read(item)),
-            kind if UNSUPPORTED_TOOL_ITEMS.contains(&kind) => {
-                let message = "Items of this type are not supported.";
-                item.fail("unsupported_tool", "type", message);
-                Self::Foreign
-            }
+            kind if HOSTED_TOOL_ITEMS.contains(&kind) => Self::HostedTool,
             kind => match BuiltinCall::read(item, kind) {
                 Some(call) => Self::BuiltinCall(call),
                 None => {
@@ -201,7 +206,9 @@ fn status(item: &ObjectReader) -> Option<ItemStatus> {
     let given = item.get("status")?;
     let status = given.as_str().and_then(|it| parse_word(it).ok());
     let expected = "in_progress, completed or incomplete";
-    item.require(status.is_some(), "status", expected);
+    // Tools of other services have more statuses, for example `searching` and `failed`.
+    let is_hosted = HOSTED_TOOL_ITEMS.contains(&kind(item));
+    item.require(status.is_some() || is_hosted, "status", expected);
     status
 }
 

@@ -20,7 +20,7 @@ fn parse(input: Value) -> Result<CreateResponse, RequestError> {
 
 #[test]
 fn a_stored_item_is_readable_though_a_request_must_not_contain_it() {
-    let foreign = json!({ "type": "web_search_call", "id": "ws_1", "status": "searching" });
+    let foreign = json!({ "type": "dream", "id": "ws_1", "status": "searching" });
     let failed = json!({
         "type": "mcp_call", "id": "mcp_1", "status": "failed", "server_label": "w", "error": "no",
     });

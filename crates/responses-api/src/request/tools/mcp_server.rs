@@ -81,7 +81,7 @@ impl McpServerTool {
     pub(in crate::request) fn read(tool: &ObjectReader, rules: &ServerRules) -> Option<Self> {
         let mut given = tool.fields.keys().filter(|it| tool.get(it).is_some());
         if let Some(name) = given.find(|it| !KNOWN_FIELDS.contains(&it.as_str())) {
-            tool.fail("unknown_parameter", name, "Unknown parameter.");
+            tool.unknown(name);
         }
         let label = required(tool, "server_label")?;
         tool.require(is_name(label), "server_label", NAME_RULE);
@@ -119,7 +119,7 @@ impl McpServerTool {
 fn required<'a>(tool: &ObjectReader<'a>, name: &str) -> Option<&'a str> {
     let text = tool.text(name);
     if text.is_none() {
-        tool.missing(name, "This parameter is required.");
+        tool.missing(name, "A server requires it.");
     }
     text
 }

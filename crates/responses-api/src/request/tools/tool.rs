@@ -1,19 +1,22 @@
 //! Parses and validates the tools that a request declares, and returns them as the response repeats
 //! them.
 
-use std::borrow::Cow;
-
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
+use crate::request::error;
 use crate::request::object_reader::ObjectReader;
 use crate::request::server_rules::ServerRules;
 use crate::request::tools::mcp_server::McpServerTool;
+use crate::request::tools::tool_names;
 use crate::request::tools::tool_names::{NAME_RULE, SHELL_TOOL_NAME, is_name};
 use crate::server_tools;
 
 /// The maximum number of tools in one request.
 pub(in crate::request) const MAX_TOOLS: usize = 128;
+
+/// The field of a function whose declaration the model may load later; it has no effect here.
+pub(in crate::request) const DEFER_LOADING: &str = "defer_loading";
 
 /// The maximum number of MCP servers in one request.
 const MAX_SERVERS: usize = 16;
@@ -29,6 +32,11 @@ pub enum RequestTool {
     Builtin(String),
     /// The tools of an MCP server.
     Mcp(Box<McpServerTool>),
+    /// Functions of the client under a common name.
+    Namespace(NamespaceTool),
+    /// A tool that other services run and this server does not: its declaration, which is only
+    /// repeated.
+    Hosted(Map<String, Value>),
 }
 
 /// A tool of the client, called with JSON arguments.
@@ -39,6 +47,14 @@ pub struct FunctionTool {
     /// The JSON Schema of the arguments.
     pub parameters: Option<Map<String, Value>>,
     pub strict: Option<bool>,
+}
+
+/// Functions of the client under a common name.
+#[derive(Clone, Debug, PartialEq)]
+pub struct NamespaceTool {
+    pub name: String,
+    pub description: Option<String>,
+    pub functions: Vec<FunctionTool>,
 }
 
 /// A tool of the client, called with a text.
@@ -100,12 +116,23 @@ pub(in crate::request) fn tools(body: &ObjectReader, rules: &ServerRules) -> Vec
                 "at most 16 servers",
             );
         } else {
-            let is_new = tools.iter().all(|it| it.model_name() != tool.model_name());
+            let names = tool.model_names();
+            let earlier: Vec<String> = tools.iter().flat_map(RequestTool::model_names).collect();
+            let is_new = names.iter().all(|it| !earlier.contains(it));
             fields.require(is_new, "name", "unique in the request");
+            let n_tools = earlier.len() + names.len();
+            body.require(n_tools <= MAX_TOOLS, "tools", "at most 128 tools");
         }
         tools.push(tool);
     }
     tools
+}
+
+/// Returns whether a tool of this type is accepted though this server does not run it.
+pub(in crate::request) fn is_hosted(kind: &str) -> bool {
+    let is_named = ["file_search", "code_interpreter", "image_generation"].contains(&kind);
+    let has_versions = kind.starts_with("web_search") || kind.starts_with("computer");
+    is_named || (has_versions && is_name(kind))
 }
 
 /// Returns the MCP servers among the tools.
@@ -126,13 +153,15 @@ impl RequestTool {
                 require_known_fields(tool, &["type"]);
                 Some(Self::LocalShell)
             }
+            Some("namespace") => NamespaceTool::read(tool).map(Self::Namespace),
+            Some(kind) if is_hosted(kind) => Some(Self::Hosted(tool.fields.clone())),
             Some(kind) => match server_tools::tool_name(kind) {
                 Some(name) if (rules.is_builtin_tool)(name) => {
                     require_known_fields(tool, &["type"]);
                     Some(Self::Builtin(kind.to_owned()))
                 }
                 _ => {
-                    reject_type(tool);
+                    reject_type(tool, kind);
                     None
                 }
             },
@@ -143,24 +172,22 @@ impl RequestTool {
         }
     }
 
-    /// Returns the name for the model; an MCP server has none.
-    pub fn model_name(&self) -> Option<Cow<'_, str>> {
+    /// Returns the names for the model. The tools of an MCP server are not known yet.
+    fn model_names(&self) -> Vec<String> {
         match self {
-            Self::Function(it) => Some(it.name.as_str().into()),
-            Self::Custom(it) => Some(it.name.as_str().into()),
-            Self::LocalShell => Some(SHELL_TOOL_NAME.into()),
-            Self::Builtin(kind) => Some(server_tools::model_name(kind).into()),
-            Self::Mcp(_) => None,
+            Self::Function(it) => vec![it.name.clone()],
+            Self::Custom(it) => vec![it.name.clone()],
+            Self::LocalShell => vec![SHELL_TOOL_NAME.to_owned()],
+            Self::Builtin(kind) => vec![server_tools::model_name(kind)],
+            Self::Namespace(it) => it.model_names(),
+            Self::Mcp(_) | Self::Hosted(_) => Vec::new(),
         }
     }
 
     /// Returns the echo in the response.
     pub fn echo(&self) -> Value {
         match self {
-            Self::Function(it) => json!({
-                "type": "function", "name": it.name, "description": it.description,
-                "parameters": it.parameters, "strict": it.strict,
-            }),
+            Self::Function(it) => it.echo(),
             Self::Custom(it) => json!({
                 "type": "custom", "name": it.name, "description": it.description,
                 "format": it.format,
@@ -168,15 +195,81 @@ impl RequestTool {
             Self::LocalShell => json!({ "type": "local_shell" }),
             Self::Builtin(kind) => json!({ "type": kind }),
             Self::Mcp(server) => server.echo(),
+            Self::Namespace(it) => json!({
+                "type": "namespace", "name": it.name, "description": it.description,
+                "tools": it.functions.iter().map(FunctionTool::echo).collect::<Vec<_>>(),
+            }),
+            Self::Hosted(fields) => Value::Object(fields.clone()),
         }
+    }
+}
+
+impl NamespaceTool {
+    fn read(tool: &ObjectReader) -> Option<Self> {
+        require_known_fields(tool, &["type", "name", "description", "tools"]);
+        let name = name(tool);
+        let description = tool.text("description").map(str::to_owned);
+        if tool.get("tools").is_none() {
+            tool.missing("tools", "A namespace requires `tools`.");
+        }
+        let read = |function: &ObjectReader| match function.text("type") {
+            Some("function") => FunctionTool::read(function),
+            Some(kind) => {
+                let message = format!(
+                    "Unsupported tool type {} at {} in a namespace; supported: function.",
+                    error::quoted(kind),
+                    function.path(),
+                );
+                function.fail("unsupported_tool", "type", message);
+                None
+            }
+            None => {
+                function.missing("type", "A tool requires `type`.");
+                None
+            }
+        };
+        let mut functions: Vec<FunctionTool> = Vec::new();
+        for fields in tool.objects("tools") {
+            let Some(function) = read(&fields) else {
+                continue;
+            };
+            let is_new = functions.iter().all(|it| it.name != function.name);
+            fields.require(is_new, "name", "unique in its namespace");
+            let full = name
+                .as_deref()
+                .map(|it| tool_names::with_namespace(it, &function.name));
+            let expected = "at most 64 characters together with its namespace and `__`";
+            fields.require(full.is_none_or(|it| is_name(&it)), "name", expected);
+            functions.push(function);
+        }
+        Some(Self {
+            name: name?,
+            description,
+            functions,
+        })
+    }
+
+    fn model_names(&self) -> Vec<String> {
+        let functions = self.functions.iter();
+        functions
+            .map(|it| tool_names::with_namespace(&self.name, &it.name))
+            .collect()
     }
 }
 
 impl FunctionTool {
     /// Reads the object that contains the name and the parameters.
     pub(in crate::request) fn read(tool: &ObjectReader) -> Option<Self> {
-        let known = ["type", "name", "description", "parameters", "strict"];
+        let known = [
+            "type",
+            "name",
+            "description",
+            "parameters",
+            "strict",
+            DEFER_LOADING,
+        ];
         require_known_fields(tool, &known);
+        tool.flag(DEFER_LOADING);
         let name = name(tool);
         let description = tool.text("description").map(str::to_owned);
         let parameters = tool.object("parameters");
@@ -185,6 +278,13 @@ impl FunctionTool {
             description,
             parameters: parameters.map(|it| it.fields.clone()),
             strict: tool.flag("strict"),
+        })
+    }
+
+    fn echo(&self) -> Value {
+        json!({
+            "type": "function", "name": self.name, "description": self.description,
+            "parameters": self.parameters, "strict": self.strict,
         })
     }
 }
@@ -235,8 +335,13 @@ impl CustomFormat {
 }
 
 /// Rejects a tool of an unknown type.
-pub(in crate::request) fn reject_type(tool: &ObjectReader) {
-    let message = "Tools of this type are not supported.";
+pub(in crate::request) fn reject_type(tool: &ObjectReader, kind: &str) {
+    let message = format!(
+        "Unsupported tool type {} at {}; supported: function, custom, local_shell, mcp, namespace, \
+         troupe:*.",
+        error::quoted(kind),
+        tool.path(),
+    );
     tool.fail("unsupported_tool", "type", message);
 }
 
@@ -244,8 +349,7 @@ pub(in crate::request) fn reject_type(tool: &ObjectReader) {
 pub(in crate::request) fn require_known_fields(tool: &ObjectReader, known: &[&str]) {
     let mut given = tool.fields.keys().filter(|it| tool.get(it).is_some());
     if let Some(name) = given.find(|it| !known.contains(&it.as_str())) {
-        let message = "Unknown parameter for a tool of this type.";
-        tool.fail("unknown_parameter", name, message);
+        tool.unknown(name);
     }
 }
 

@@ -3,6 +3,7 @@
 use serde::Serialize;
 use serde_json::{Value, json};
 
+use crate::request::error;
 use crate::request::object_reader::ObjectReader;
 use crate::request::tools::tool;
 use crate::request::tools::tool::{MAX_TOOLS, RequestTool};
@@ -37,6 +38,8 @@ pub enum ChoiceMode {
 pub enum ToolReference {
     Function {
         name: String,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        namespace: Option<String>,
     },
     Custom {
         name: String,
@@ -52,6 +55,12 @@ pub enum ToolReference {
     /// A tool of this server.
     #[serde(untagged)]
     Builtin {
+        #[serde(rename = "type")]
+        kind: String,
+    },
+    /// A tool that this server does not run.
+    #[serde(untagged)]
+    Hosted {
         #[serde(rename = "type")]
         kind: String,
     },
@@ -82,9 +91,13 @@ impl RequestedChoice {
         };
         match choice.fields.get("type").and_then(Value::as_str) {
             Some("allowed_tools") => Self::read_allowed(&choice, declared),
-            Some(_) => {
-                ToolReference::read(&choice, declared).map_or_else(Self::default, Self::Tool)
-            }
+            Some(_) => match ToolReference::read(&choice, declared) {
+                Some(ToolReference::Hosted { kind }) => {
+                    reject_hosted(&choice, "type", &kind);
+                    Self::default()
+                }
+                found => found.map_or_else(Self::default, Self::Tool),
+            },
             None => {
                 choice.wrong_value("type", expected);
                 Self::default()
@@ -101,12 +114,16 @@ impl RequestedChoice {
             return Self::Mode(mode);
         }
         let tools = choice.elements("tools", given);
-        Self::Allowed {
-            mode,
-            tools: tools
-                .filter_map(|it| ToolReference::read(&it, declared))
-                .collect(),
+        let tools: Vec<ToolReference> = tools
+            .filter_map(|it| ToolReference::read(&it, declared))
+            .collect();
+        let first = tools.first().filter(|_| mode == ChoiceMode::Required);
+        if let Some(ToolReference::Hosted { kind }) = first
+            && tools.iter().all(ToolReference::is_hosted)
+        {
+            reject_hosted(choice, "tools", kind);
         }
+        Self::Allowed { mode, tools }
     }
 
     /// Returns the echo in the response.
@@ -135,6 +152,14 @@ impl ChoiceMode {
             "required" => {
                 let expected = "auto or none, because no tool is declared";
                 parent.require(!declared.is_empty(), name, expected);
+                if let Some(RequestTool::Hosted(first)) = declared.first()
+                    && declared
+                        .iter()
+                        .all(|it| matches!(it, RequestTool::Hosted(_)))
+                {
+                    let kind = first.get("type").and_then(Value::as_str);
+                    reject_hosted(parent, name, kind.unwrap_or_default());
+                }
                 Self::Required
             }
             _ => {
@@ -150,12 +175,20 @@ impl ToolReference {
         let kind = choice.fields.get("type").and_then(Value::as_str);
         let (reference, field) = match kind.unwrap_or_default() {
             "mcp" => return Self::read_server(choice, declared),
-            "function" => (Self::Function { name: name(choice) }, "name"),
+            "function" => {
+                let namespace = choice.text("namespace").map(str::to_owned);
+                let name = name(choice);
+                (Self::Function { name, namespace }, "name")
+            }
             "custom" => (Self::Custom { name: name(choice) }, "name"),
             "local_shell" => (Self::LocalShell, "type"),
             kind if server_tools::tool_name(kind).is_some() => {
                 let kind = kind.to_owned();
                 (Self::Builtin { kind }, "type")
+            }
+            kind if tool::is_hosted(kind) => {
+                let kind = kind.to_owned();
+                (Self::Hosted { kind }, "type")
             }
             _ => {
                 choice.wrong_value("type", "the type of a tool");
@@ -170,7 +203,16 @@ impl ToolReference {
     /// Returns whether this tool is meant.
     pub(in crate::request) fn is_tool(&self, tool: &RequestTool) -> bool {
         match (self, tool) {
-            (Self::Function { name }, RequestTool::Function(it)) => it.name == *name,
+            (Self::Function { name, namespace }, RequestTool::Function(it)) => {
+                namespace.is_none() && it.name == *name
+            }
+            (Self::Function { name, namespace }, RequestTool::Namespace(it)) => {
+                namespace.as_ref() == Some(&it.name)
+                    && it.functions.iter().any(|it| it.name == *name)
+            }
+            (Self::Hosted { kind }, RequestTool::Hosted(it)) => {
+                it.get("type").and_then(Value::as_str) == Some(kind)
+            }
             (Self::Custom { name }, RequestTool::Custom(it)) => it.name == *name,
             (Self::LocalShell, RequestTool::LocalShell) => true,
             (Self::Builtin { kind }, RequestTool::Builtin(declared)) => {
@@ -178,6 +220,10 @@ impl ToolReference {
             }
             _ => false,
         }
+    }
+
+    fn is_hosted(&self) -> bool {
+        matches!(self, Self::Hosted { .. })
     }
 
     fn read_server(choice: &ObjectReader, declared: &[RequestTool]) -> Option<Self> {
@@ -206,4 +252,13 @@ impl ToolReference {
 
 fn name(choice: &ObjectReader) -> String {
     choice.text("name").unwrap_or_default().to_owned()
+}
+
+/// Rejects a choice that demands a tool that this server does not run.
+fn reject_hosted(choice: &ObjectReader, field: &str, kind: &str) {
+    let message = format!(
+        "This server does not run tools of type {}, so `tool_choice` must not demand one.",
+        error::quoted(kind)
+    );
+    choice.fail("unsupported_tool", field, message);
 }

@@ -13,3 +13,8 @@ pub fn is_name(name: &str) -> bool {
     let is_plain = |it: char| it.is_ascii_alphanumeric() || it == '_' || it == '-';
     (1..=MAX_NAME_CHARS).contains(&name.len()) && name.chars().all(is_plain)
 }
+
+/// Returns the name for the model of a function in a namespace.
+pub fn with_namespace(namespace: &str, name: &str) -> String {
+    format!("{namespace}__{name}")
+}

@@ -1,0 +1,65 @@
+//! Lists the fields and tools of a valid request that have no effect on this server, by the names
+//! that the header `troupe-ignored` of the answer uses.
+
+use serde_json::Value;
+
+use crate::request::object_reader::ObjectReader;
+use crate::request::parameters::INCLUDABLE_WITHOUT_EFFECT;
+use crate::request::tools::tool;
+use crate::request::tools::tool::DEFER_LOADING;
+
+/// Fields whose value is not used, though some are repeated in the response.
+const FIELDS: [&str; 8] = [
+    "access_programs",
+    "client_metadata",
+    "prompt_cache_key",
+    "prompt_cache_options",
+    "prompt_cache_retention",
+    "reasoning",
+    "safety_identifier",
+    "user",
+];
+
+/// The service tiers that mean what this server does.
+const USUAL_TIERS: [&str; 2] = ["auto", "default"];
+
+/// Returns what has no effect: first the tools in their order, then the fields.
+pub(super) fn find(body: &ObjectReader) -> Vec<String> {
+    let mut ignored = Vec::new();
+    for (at, tool) in body.list("tools").unwrap_or_default().iter().enumerate() {
+        tools(tool, &format!("tools[{at}]"), &mut ignored);
+    }
+    let included = body.list("include").unwrap_or_default().iter().enumerate();
+    ignored.extend(included.filter_map(|(at, it)| {
+        let name = it.as_str()?;
+        let has_no_effect =
+            INCLUDABLE_WITHOUT_EFFECT.contains(&name) || name == "reasoning.encrypted_content";
+        has_no_effect.then(|| format!("include[{at}].{name}"))
+    }));
+    let given = FIELDS.iter().filter(|it| body.get(it).is_some());
+    ignored.extend(given.map(|it| (*it).to_owned()));
+    let tier = body.get("service_tier").and_then(Value::as_str);
+    if tier.is_some_and(|it| !USUAL_TIERS.contains(&it)) {
+        ignored.push("service_tier".to_owned());
+    }
+    let text = body.get("text");
+    if text.is_some_and(|it| !it["verbosity"].is_null()) {
+        ignored.push("text.verbosity".to_owned());
+    }
+    ignored
+}
+
+/// Adds a tool that is not run, and the fields of functions that are not used.
+fn tools(tool: &Value, path: &str, ignored: &mut Vec<String>) {
+    let kind = tool["type"].as_str().unwrap_or_default();
+    if tool::is_hosted(kind) {
+        ignored.push(format!("{path}.{kind}"));
+    }
+    if kind == "function" && tool[DEFER_LOADING] == true {
+        ignored.push(format!("{path}.{DEFER_LOADING}"));
+    }
+    let functions = tool["tools"].as_array().filter(|_| kind == "namespace");
+    for (at, function) in functions.into_iter().flatten().enumerate() {
+        tools(function, &format!("{path}.tools[{at}]"), ignored);
+    }
+}
