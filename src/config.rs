@@ -5,12 +5,13 @@
 
 use std::fmt;
 use std::net::{SocketAddr, ToSocketAddrs};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::time::Duration;
 
 use ipnet::IpNet;
 
+use crate::cors_origins::{CORS_FORMAT, CorsOrigins};
 use crate::host_settings::{HOST_FORMAT, NETWORK_FORMAT, parse_host, parse_network};
 use crate::secret_text::SecretText;
 
@@ -22,6 +23,8 @@ pub struct Config {
     pub public_url: Option<String>,
     /// Further host names and addresses that requests may use; in lower case.
     pub allowed_hosts: Vec<String>,
+    /// Pages of other sites that may call `/v1`.
+    pub cors_origins: CorsOrigins,
     /// Networks whose `X-Forwarded-For` header is trusted.
     pub trusted_proxies: Vec<IpNet>,
     pub data_dir: PathBuf,
@@ -134,6 +137,7 @@ impl Config {
             bind,
             public_url: reader.public_url("TROUPE_PUBLIC_URL")?,
             allowed_hosts: reader.list("TROUPE_ALLOWED_HOSTS", HOST_FORMAT, parse_host)?,
+            cors_origins: reader.cors_origins("TROUPE_CORS_ORIGINS")?,
             trusted_proxies: reader.list(
                 "TROUPE_TRUSTED_PROXIES",
                 NETWORK_FORMAT,
@@ -292,6 +296,12 @@ impl Reader<'_> {
         Ok(Some(got.trim_end_matches('/').to_owned()))
     }
 
+    fn cors_origins(&self, name: &'static str) -> Result<CorsOrigins, ConfigError> {
+        let got = self.text(name).unwrap_or("*".to_owned());
+        let parsed = got.parse();
+        parsed.map_err(|_| config_error(name, got, CORS_FORMAT))
+    }
+
     /// Splits at commas and reads each part with `read`.
     fn list<T>(
         &self,
@@ -305,11 +315,7 @@ impl Reader<'_> {
             .collect()
     }
 
-    fn database_url(
-        &self,
-        name: &'static str,
-        data_dir: &std::path::Path,
-    ) -> Result<String, ConfigError> {
+    fn database_url(&self, name: &'static str, data_dir: &Path) -> Result<String, ConfigError> {
         let Some(got) = self.text(name) else {
             let file = data_dir.join("troupe.db");
             return Ok(format!("sqlite://{}?mode=rwc", file.display()));
@@ -328,11 +334,10 @@ impl Reader<'_> {
 
     fn secret(&self, name: &'static str) -> Result<Option<SecretText>, ConfigError> {
         match self.text(name) {
-            Some(got) if got.len() < 16 => Err(ConfigError {
-                name,
-                got: format!("{} characters", got.len()),
-                takes: "at least 16 characters".into(),
-            }),
+            Some(got) if got.len() < 16 => {
+                let got = format!("{} characters", got.len());
+                Err(config_error(name, got, "at least 16 characters"))
+            }
             other => Ok(other.map(SecretText)),
         }
     }
@@ -346,11 +351,8 @@ impl Reader<'_> {
             && !key.chars().all(|it| it.is_ascii_graphic())
         {
             let got = format!("{} characters", key.chars().count());
-            return Err(config_error(
-                "TROUPE_LLM_API_KEY",
-                got,
-                "visible ASCII characters without spaces",
-            ));
+            let takes = "visible ASCII characters without spaces";
+            return Err(config_error("TROUPE_LLM_API_KEY", got, takes));
         }
         if let Some(model) = model.as_ref().filter(|it| it.contains(char::is_control)) {
             let takes = "a name without line breaks or other control characters";
@@ -363,16 +365,14 @@ impl Reader<'_> {
                 model,
             })),
             (None, None) => Ok(None),
-            (Some(_), None) => Err(config_error(
-                "TROUPE_LLM_MODEL",
-                String::new(),
-                "the model's name, as TROUPE_LLM_BASE_URL is set",
-            )),
-            (None, Some(_)) => Err(config_error(
-                "TROUPE_LLM_BASE_URL",
-                String::new(),
-                "the endpoint with its /v1, as TROUPE_LLM_MODEL is set",
-            )),
+            (Some(_), None) => {
+                let takes = "the model's name, as TROUPE_LLM_BASE_URL is set";
+                Err(config_error("TROUPE_LLM_MODEL", String::new(), takes))
+            }
+            (None, Some(_)) => {
+                let takes = "the endpoint with its /v1, as TROUPE_LLM_MODEL is set";
+                Err(config_error("TROUPE_LLM_BASE_URL", String::new(), takes))
+            }
         }
     }
 

@@ -8,7 +8,7 @@ use std::time::Duration;
 use base::clock::Clock;
 use realtime::cluster::shared_counter::{CounterEntry, CounterSpec, SharedCounter};
 
-use crate::rate_limit::sliding_window::{RetryAfter, SlidingWindow};
+use crate::rate_limit::sliding_window::{RemainingEvents, RetryAfter, SlidingWindow};
 
 /// Limits the number of events per key in a time window; 0 means no limit.
 pub struct RateLimit<K> {
@@ -72,6 +72,11 @@ impl<K: Eq + Hash + Clone + Display> RateLimit<K> {
         }
         let wait = self.shared.retry_after(self.counter_spec(key)).await;
         wait.map(to_seconds)
+    }
+
+    /// Returns what is left of the limit on this node, or `None` if there is no limit.
+    pub fn remaining(&self, key: &K) -> Option<RemainingEvents> {
+        self.local.remaining(key)
     }
 
     /// Counts one event even if the limit is reached.

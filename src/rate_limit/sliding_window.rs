@@ -14,6 +14,15 @@ use parking_lot::Mutex;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RetryAfter(pub u64);
 
+/// How much of a limit is left for a key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RemainingEvents {
+    pub max: usize,
+    pub n_left: usize,
+    /// Seconds until all of it is available again.
+    pub full_after: u64,
+}
+
 /// Number of keys below which no sweep runs.
 const MIN_SWEEP_KEYS: usize = 1024;
 
@@ -78,6 +87,30 @@ impl<K: Eq + Hash> SlidingWindow<K> {
         self.push(&mut self.hits.lock(), key);
     }
 
+    /// Returns what is left of the limit, or `None` if there is no limit.
+    pub fn remaining(&self, key: &K) -> Option<RemainingEvents> {
+        if self.max == 0 {
+            return None;
+        }
+        let now = self.clock.now();
+        let mut hits = self.hits.lock();
+        let mut n_recent = 0;
+        let mut full_after = 0;
+        if let Some(times) = hits.by_key.get_mut(key) {
+            drop_expired(times, now, self.span_ms);
+            n_recent = times.len();
+            let last = times
+                .back()
+                .map(|it| it.plus_ms(self.span_ms).ms_since(now));
+            full_after = u64::try_from(last.unwrap_or(0)).unwrap_or(0).div_ceil(1000);
+        }
+        Some(RemainingEvents {
+            max: self.max,
+            n_left: self.max.saturating_sub(n_recent),
+            full_after,
+        })
+    }
+
     fn seconds_until_free(&self, hits: &mut HitTimes<K>, key: &K) -> Option<u64> {
         if self.max == 0 {
             return None;
@@ -116,7 +149,7 @@ fn drop_expired(times: &mut VecDeque<Timestamp>, now: Timestamp, span_ms: i64) {
 mod tests {
     use base::clock::Clock;
 
-    use super::{MIN_SWEEP_KEYS, RetryAfter, SlidingWindow};
+    use super::{MIN_SWEEP_KEYS, RemainingEvents, RetryAfter, SlidingWindow};
 
     #[test]
     fn a_window_slides() {
@@ -133,6 +166,31 @@ mod tests {
         clock.advance_ms(1);
         assert_eq!(window.acquire("ann"), Ok(()));
         assert_eq!(window.acquire("ann"), Err(RetryAfter(30)));
+    }
+
+    #[test]
+    fn what_remains_grows_as_events_leave_the_window() {
+        let clock = Clock::manual();
+        let window = SlidingWindow::new(2, 60_000, &clock);
+        let remaining = |n_left, full_after| {
+            Some(RemainingEvents {
+                max: 2,
+                n_left,
+                full_after,
+            })
+        };
+
+        assert_eq!(window.remaining(&"ann"), remaining(2, 0));
+        window.acquire("ann").unwrap();
+        clock.advance_ms(30_000);
+        window.acquire("ann").unwrap();
+        assert_eq!(window.remaining(&"ann"), remaining(0, 60));
+        clock.advance_ms(30_000);
+        assert_eq!(window.remaining(&"ann"), remaining(1, 30));
+        assert_eq!(
+            SlidingWindow::new(0, 60_000, &clock).remaining(&"ann"),
+            None
+        );
     }
 
     #[test]

@@ -24,6 +24,7 @@ use crate::web::error::ApiError;
 use crate::web::extract::{authentication, request_body};
 use crate::web::middleware::{allowed_hosts, request_metrics, response_headers, run_to_completion};
 use crate::web::openapi::endpoint;
+use crate::web::v1::headers::answer_headers;
 use crate::web::v1::{api_key_auth, routes};
 
 /// A peer that acknowledges no data for this long is considered gone.
@@ -74,6 +75,7 @@ pub async fn listen(app: App) -> anyhow::Result<BoundServer> {
             .service(
                 web::scope("/v1")
                     .wrap(from_fn(api_key_auth::authenticate))
+                    .wrap(from_fn(answer_headers::apply))
                     .configure(routes::mount),
             )
             .default_service(web::to(client_files::serve))

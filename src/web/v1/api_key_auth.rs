@@ -12,6 +12,7 @@ use crate::app::App;
 use crate::web::extract::authentication;
 use crate::web::extract::authentication::CurrentUser;
 use crate::web::v1::error::V1Error;
+use crate::web::v1::headers::cors;
 
 /// The caller, authenticated by an API key.
 #[derive(Clone, Debug)]
@@ -27,7 +28,8 @@ impl FromRequest for ApiKeyCaller {
     }
 }
 
-/// Middleware of everything under `/v1`: authenticates the API key of a request.
+/// Middleware of everything under `/v1`: authenticates the API key of a request. A browser's
+/// request that asks whether a page may call has none.
 ///
 /// # Errors
 /// Only errors that the inner services did not turn into a response.
@@ -36,6 +38,10 @@ pub async fn authenticate(
     request: ServiceRequest,
     next: Next<impl MessageBody + 'static>,
 ) -> Result<ServiceResponse<BoxBody>, Error> {
+    let origins = &app.config.cors_origins;
+    if cors::is_preflight(request.method(), request.headers(), origins) {
+        return Ok(next.call(request).await?.map_into_boxed_body());
+    }
     let found = authentication::from_api_key(&app, request.request()).await;
     match found
         .map_err(V1Error::from)

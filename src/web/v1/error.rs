@@ -3,7 +3,7 @@
 
 use std::fmt;
 
-use actix_web::http::StatusCode;
+use actix_web::http::{StatusCode, header};
 use actix_web::{HttpResponse, ResponseError};
 use responses_api::pending_tool_calls::ToolOutputError;
 use responses_api::request::error::{RequestError, must_be};
@@ -31,6 +31,8 @@ pub struct V1Error {
     pub param: Option<String>,
     /// Seconds until a retry makes sense; set with 429 and 503.
     pub retry_after: Option<u64>,
+    /// The methods of the path; set with 405.
+    pub allowed_methods: Option<&'static str>,
 }
 
 /// The result of every handler under `/v1`.
@@ -45,6 +47,7 @@ impl V1Error {
             message: message.into(),
             param: None,
             retry_after: None,
+            allowed_methods: None,
         }
     }
 
@@ -72,6 +75,23 @@ impl V1Error {
             "not_found",
             "This does not exist, or you cannot see it.",
         )
+    }
+
+    /// 404: no endpoint has this path.
+    pub fn no_endpoint(method: &str, path: &str) -> Self {
+        let path: String = path.chars().take(MAX_PARAM_CHARS).collect();
+        let message = format!("No such endpoint: {method} {path}.");
+        Self::new(404, "not_found", message)
+    }
+
+    /// 405: the path does not support the method.
+    pub fn method_not_allowed(method: &str, allowed: &'static str) -> Self {
+        let message =
+            format!("This path does not support the method {method}; supported: {allowed}.");
+        Self {
+            allowed_methods: Some(allowed),
+            ..Self::new(405, "method_not_allowed", message)
+        }
     }
 
     /// Returns the `error` object of the response body.
@@ -108,7 +128,13 @@ impl ResponseError for V1Error {
     fn error_response(&self) -> HttpResponse {
         let mut answer = HttpResponse::build(self.status_code());
         if let Some(seconds) = self.retry_after {
-            answer.insert_header(("retry-after", seconds.to_string()));
+            answer.insert_header((header::RETRY_AFTER, seconds.to_string()));
+        }
+        if let Some(methods) = self.allowed_methods {
+            answer.insert_header((header::ALLOW, methods));
+        }
+        if self.status == 401 {
+            answer.insert_header((header::WWW_AUTHENTICATE, "Bearer"));
         }
         answer.json(json!({ "error": self.body() }))
     }
@@ -128,6 +154,7 @@ impl From<ApiError> for V1Error {
             message: error.message,
             param: error.param,
             retry_after: error.retry_after,
+            allowed_methods: None,
         }
     }
 }

@@ -12,6 +12,7 @@ pub mod compact;
 pub mod conversations;
 pub mod embeddings;
 pub mod error;
+pub mod headers;
 pub mod memory_query;
 pub mod models;
 pub mod pagination;

@@ -3,6 +3,7 @@
 
 use std::mem;
 
+use actix_web::http::Method;
 use actix_web::http::header::{HeaderName, HeaderValue};
 use actix_web::web::{Data, Path, Payload};
 use actix_web::{HttpRequest, HttpResponse};
@@ -94,7 +95,8 @@ pub async fn show(
     let query = ListQuery::parse(http.query_string());
     let after = query.number("starting_after")?;
     query.require_known_includes()?;
-    if query.flag("stream")? {
+    // The head of a stream is that of its response: it would have to be read to its end.
+    if query.flag("stream")? && http.method() != Method::HEAD {
         let after = after.unwrap_or(-1);
         let reader = app.responses.follow_log(caller.id(), &id, after).await?;
         let padding = Obfuscation::from_request(query.flag(INCLUDE_OBFUSCATION)?);
@@ -175,12 +177,6 @@ pub async fn input_tokens(
     let mut answer = HttpResponse::Ok().json(InputTokens::new(n_tokens));
     name_ignored(&mut answer, &ignored);
     Ok(answer)
-}
-
-/// 405: the path does not support the method.
-pub fn method_not_allowed() -> V1Error {
-    let message = "This path does not support this method.";
-    V1Error::new(405, "method_not_allowed", message)
 }
 
 #[cfg(test)]

@@ -4,70 +4,84 @@
 //! They are not mounted by `web/openapi/endpoint.rs`, because the Open Responses specification
 //! describes them and an unknown method or path must return its error format.
 
-use actix_web::web::{ServiceConfig, delete, get, post};
-use actix_web::{HttpResponse, Resource, web};
+use actix_web::guard::{Any, Get, Head};
+use actix_web::web::{Data, ServiceConfig, delete, post};
+use actix_web::{HttpRequest, HttpResponse, Resource, Route, web};
 
+use crate::app::App;
 use crate::web::v1::chat::chat_completions;
 use crate::web::v1::embeddings::creation;
 use crate::web::v1::error::{V1Error, V1Result};
+use crate::web::v1::headers::cors;
 use crate::web::v1::{compact, conversations, memory_query, models, responses, ws_upgrade};
 
 /// Mounts all routes.
 pub fn mount(config: &mut ServiceConfig) {
     config
         .service(
-            at("/responses")
+            at("/responses", ws_upgrade::METHODS)
                 .route(post().to(responses::create))
-                .route(get().to(ws_upgrade::connect)),
+                .route(web::get().to(ws_upgrade::connect)),
         )
-        .service(at("/responses/compact").route(post().to(compact::compact)))
-        .service(at("/responses/input_tokens").route(post().to(responses::input_tokens)))
+        .service(at("/responses/compact", "POST").route(post().to(compact::compact)))
+        .service(at("/responses/input_tokens", "POST").route(post().to(responses::input_tokens)))
         .service(
-            at("/responses/{id}")
+            at("/responses/{id}", "GET, HEAD, DELETE")
                 .route(get().to(responses::show))
                 .route(delete().to(responses::delete)),
         )
-        .service(at("/responses/{id}/cancel").route(post().to(responses::cancel)))
-        .service(at("/responses/{id}/input_items").route(get().to(responses::input_items)))
-        .service(at("/chat/completions").route(post().to(chat_completions::create)))
-        .service(at("/models").route(get().to(models::list)))
-        .service(at("/models/{id:.+}").route(get().to(models::show)))
-        .service(at("/embeddings").route(post().to(creation::create)))
-        .service(at("/memory/query").route(post().to(memory_query::query)));
+        .service(at("/responses/{id}/cancel", "POST").route(post().to(responses::cancel)))
+        .service(
+            at("/responses/{id}/input_items", "GET, HEAD").route(get().to(responses::input_items)),
+        )
+        .service(at("/chat/completions", "POST").route(post().to(chat_completions::create)))
+        .service(at("/models", "GET, HEAD").route(get().to(models::list)))
+        .service(at("/models/{id:.+}", "GET, HEAD").route(get().to(models::show)))
+        .service(at("/embeddings", "POST").route(post().to(creation::create)))
+        .service(at("/memory/query", "POST").route(post().to(memory_query::query)));
     mount_conversations(config);
     config.default_service(web::to(not_found));
 }
 
 fn mount_conversations(config: &mut ServiceConfig) {
     config
-        .service(at("/conversations").route(post().to(conversations::create)))
+        .service(at("/conversations", "POST").route(post().to(conversations::create)))
         .service(
-            at("/conversations/{id}")
+            at("/conversations/{id}", "GET, HEAD, POST, DELETE")
                 .route(get().to(conversations::show))
                 .route(post().to(conversations::update))
                 .route(delete().to(conversations::delete)),
         )
         .service(
-            at("/conversations/{id}/items")
+            at("/conversations/{id}/items", "GET, HEAD, POST")
                 .route(get().to(conversations::list_items))
                 .route(post().to(conversations::append)),
         )
         .service(
-            at("/conversations/{id}/items/{item_id}")
+            at("/conversations/{id}/items/{item_id}", "GET, HEAD, DELETE")
                 .route(get().to(conversations::show_item))
                 .route(delete().to(conversations::delete_item)),
         );
 }
 
-/// Creates a resource that answers other methods with this API's error format.
-fn at(path: &str) -> Resource {
-    web::resource(path).default_service(web::to(method_not_allowed))
+/// Creates a route for GET, and for HEAD, whose body is not sent.
+fn get() -> Route {
+    web::route().guard(Any(Get()).or(Head()))
 }
 
-async fn method_not_allowed() -> V1Result<HttpResponse> {
-    Err(responses::method_not_allowed())
+/// Creates a resource with these methods. It answers others with this API's error format, and a
+/// browser's question whether a page of another site may call.
+fn at(path: &str, methods: &'static str) -> Resource {
+    let other = move |app: Data<App>, http: HttpRequest| async move {
+        let origins = &app.config.cors_origins;
+        match cors::is_preflight(http.method(), http.headers(), origins) {
+            true => Ok(cors::permission(methods, http.headers())),
+            false => Err(V1Error::method_not_allowed(http.method().as_str(), methods)),
+        }
+    };
+    web::resource(path).default_service(web::to(other))
 }
 
-async fn not_found() -> V1Result<HttpResponse> {
-    Err(V1Error::not_found())
+async fn not_found(http: HttpRequest) -> V1Result<HttpResponse> {
+    Err(V1Error::no_endpoint(http.method().as_str(), http.path()))
 }

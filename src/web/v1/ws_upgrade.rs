@@ -8,16 +8,20 @@ use actix_web::{HttpRequest, HttpResponse};
 use crate::app::App;
 use crate::web::v1::api_key_auth::ApiKeyCaller;
 use crate::web::v1::error::{V1Error, V1Result};
+use crate::web::v1::headers::cors;
 use crate::web::v1::parsing::body::MAX_BODY_BYTES;
-use crate::web::v1::{responses, ws_session};
+use crate::web::v1::ws_session;
 use crate::web::ws::socket_caller::SocketCaller;
 use crate::web::ws::socket_upgrade;
 use crate::web::ws::socket_upgrade::UpgradeError;
 
+/// The methods of the path; GET only opens a socket.
+pub const METHODS: &str = "GET, POST";
+
 /// Opens a socket.
 ///
 /// # Errors
-/// Returns 405 without an upgrade, 400 for an invalid upgrade, 429 when the caller has too many
+/// Returns 405 without an upgrade, 403 for a page of an origin that may not call, 400 for an invalid upgrade, 429 when the caller has too many
 /// sockets, and 503 during shutdown.
 pub async fn connect(
     app: Data<App>,
@@ -26,7 +30,11 @@ pub async fn connect(
     payload: Payload,
 ) -> V1Result<HttpResponse> {
     if !http.headers().contains_key(UPGRADE) {
-        return Err(responses::method_not_allowed());
+        return Err(V1Error::method_not_allowed("GET", METHODS));
+    }
+    if !cors::may_open_socket(http.headers(), &app.config.cors_origins) {
+        let message = "Pages of this origin may not open a socket; see TROUPE_CORS_ORIGINS.";
+        return Err(V1Error::new(403, "cross_origin", message));
     }
     let caller = SocketCaller {
         user: caller.id(),

@@ -1,6 +1,7 @@
 //! Tests of `/v1`: the behavior of the Responses API, through the real endpoints.
 
 pub mod background;
+mod browsers;
 pub mod chains;
 pub mod chat_client;
 mod chat_completions;
@@ -14,6 +15,7 @@ mod end_of_response_logs;
 pub mod failures;
 pub mod fixture;
 pub mod forms;
+mod http_rules;
 mod ignored_fields;
 pub mod keys;
 pub mod limits;

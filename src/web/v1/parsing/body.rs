@@ -1,16 +1,19 @@
 //! Reads and parses the JSON bodies of `/v1` requests, of at most 32 MiB; a body of more than 1 MiB
-//! needs a permit.
+//! needs a permit. Bodies may be compressed with gzip or deflate.
 
 use actix_web::HttpRequest;
-use actix_web::http::header::{CONTENT_LENGTH, CONTENT_TYPE, HeaderName};
+use actix_web::http::header::{CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, HeaderName};
 use actix_web::web::Payload;
 use serde_json::{Map, Value};
+use tokio::task::spawn_blocking;
 
 use crate::app::App;
+use crate::web::error::ApiError;
 use crate::web::extract::authentication::CurrentUser;
 use crate::web::extract::request_body::BodyError;
 use crate::web::extract::{json_body, request_body};
 use crate::web::v1::error::{V1Error, V1Result};
+use crate::web::v1::parsing::compressed_body::BodyEncoding;
 
 /// The maximum size of a body, in bytes.
 pub const MAX_BODY_BYTES: usize = 32 * 1024 * 1024;
@@ -78,7 +81,21 @@ async fn read_bytes(
         Ok(())
     };
     let content_length = header(request, CONTENT_LENGTH);
-    request_body::read(payload, content_length, MAX_BODY_BYTES, admit).await
+    let encoding = BodyEncoding::of(header(request, CONTENT_ENCODING))?;
+    let read = request_body::read(payload, content_length, MAX_BODY_BYTES, admit);
+    let read: V1Result<Vec<u8>> = read.await;
+    let bytes = read?;
+    let Some(encoding) = encoding else {
+        return Ok(bytes);
+    };
+    if permit.is_none() {
+        permit = Some(app.responses.permit_to_receive(caller.id())?);
+    }
+    // Unpacking 32 MiB would delay the other requests of this worker.
+    let unpacking = spawn_blocking(move || encoding.unpack(&bytes, MAX_BODY_BYTES));
+    let unpacked = unpacking.await.map_err(ApiError::internal)?;
+    drop(permit);
+    unpacked
 }
 
 impl From<BodyError> for V1Error {

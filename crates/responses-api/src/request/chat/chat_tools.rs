@@ -45,8 +45,8 @@ fn tool(tool: &ObjectReader) -> Option<RequestTool> {
             FunctionTool::read(&function).map(RequestTool::Function)
         }
         Some("custom") => custom(&definition(tool, "custom")?).map(RequestTool::Custom),
-        Some(_) => {
-            tool::reject_type(tool);
+        Some(kind) => {
+            tool::reject_type(tool, kind, "function, custom");
             None
         }
         None => {

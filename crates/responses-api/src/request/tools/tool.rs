@@ -20,6 +20,8 @@ pub(in crate::request) const DEFER_LOADING: &str = "defer_loading";
 
 /// The maximum number of MCP servers in one request.
 const MAX_SERVERS: usize = 16;
+/// The types of tools that an error names.
+const SUPPORTED_TYPES: &str = "function, custom, local_shell, mcp, namespace, troupe:*";
 
 /// A declared tool.
 #[derive(Clone, Debug, PartialEq)]
@@ -161,7 +163,7 @@ impl RequestTool {
                     Some(Self::Builtin(kind.to_owned()))
                 }
                 _ => {
-                    reject_type(tool, kind);
+                    reject_type(tool, kind, SUPPORTED_TYPES);
                     None
                 }
             },
@@ -335,10 +337,9 @@ impl CustomFormat {
 }
 
 /// Rejects a tool of an unknown type.
-pub(in crate::request) fn reject_type(tool: &ObjectReader, kind: &str) {
+pub(in crate::request) fn reject_type(tool: &ObjectReader, kind: &str, supported: &str) {
     let message = format!(
-        "Unsupported tool type {} at {}; supported: function, custom, local_shell, mcp, namespace, \
-         troupe:*.",
+        "Unsupported tool type {} at {}; supported: {supported}.",
         error::quoted(kind),
         tool.path(),
     );
