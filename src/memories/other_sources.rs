@@ -197,7 +197,7 @@ fn select_outside(conversation: ConversationId) -> SelectStatement {
     let id_of_memory = Expr::col((memory::Entity, memory::Column::Id));
     let id_of_message = Expr::col((message::Entity, message::Column::Id));
     let id_of_conversation = Expr::col((conversation::Entity, conversation::Column::Id));
-    let is_unusable: SimpleExpr = Expr::case(message::is_in_memory(), 0).finally(1).into();
+    let is_unusable: Expr = Expr::case(message::is_in_memory(), 0).finally(1).into();
     Query::select()
         .from(Entity)
         .inner_join(

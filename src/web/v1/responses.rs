@@ -4,7 +4,6 @@
 use std::mem;
 
 use actix_web::http::Method;
-use actix_web::http::header::{HeaderName, HeaderValue};
 use actix_web::web::{Data, Path, Payload};
 use actix_web::{HttpRequest, HttpResponse};
 use responses_api::objects::{DeletedObject, InputTokens, ObjectType};
@@ -18,13 +17,11 @@ use crate::responses::tool_declarations::SERVER_RULES;
 use crate::web::extract::authentication::CurrentUser;
 use crate::web::v1::api_key_auth::ApiKeyCaller;
 use crate::web::v1::error::{V1Error, V1Result};
+use crate::web::v1::headers::ignored_parameters;
 use crate::web::v1::pagination::ListQuery;
 use crate::web::v1::parsing::{body, remote_files};
 use crate::web::v1::sse::Obfuscation;
 use crate::web::v1::{pagination, sse};
-
-/// The header that names the parameters of a request that were accepted without effect.
-const IGNORED: HeaderName = HeaderName::from_static("troupe-ignored");
 
 /// Creates a response and returns it: complete, as a stream, or queued.
 ///
@@ -56,19 +53,8 @@ pub async fn create(
             HttpResponse::Ok().json(document)
         }
     };
-    name_ignored(&mut answer, &ignored);
+    ignored_parameters::add_header(&mut answer, &ignored);
     Ok(answer)
-}
-
-/// Names the parameters without effect in the header `troupe-ignored`.
-fn name_ignored(answer: &mut HttpResponse, ignored: &[String]) {
-    if ignored.is_empty() {
-        return;
-    }
-    // The names are those of parameters and types of tools, which are always a valid value.
-    if let Ok(value) = HeaderValue::from_str(&ignored.join(", ")) {
-        answer.headers_mut().insert(IGNORED, value);
-    }
 }
 
 /// Enforces the request rate limit of an API key.
@@ -175,7 +161,7 @@ pub async fn input_tokens(
         .count_tokens(caller.id(), request.into())
         .await?;
     let mut answer = HttpResponse::Ok().json(InputTokens::new(n_tokens));
-    name_ignored(&mut answer, &ignored);
+    ignored_parameters::add_header(&mut answer, &ignored);
     Ok(answer)
 }
 

@@ -8,8 +8,9 @@ use responses_api::request::chat::chat_completion::CreateChatCompletion;
 use crate::app::App;
 use crate::responses::engine::{Created, PendingResponse};
 use crate::web::v1::api_key_auth::ApiKeyCaller;
-use crate::web::v1::chat::{chat_errors, chat_stream, ignored_parameters};
+use crate::web::v1::chat::{chat_errors, chat_stream};
 use crate::web::v1::error::{V1Error, V1Result};
+use crate::web::v1::headers::ignored_parameters;
 use crate::web::v1::parsing::{body, remote_files};
 use crate::web::v1::responses;
 

@@ -3,4 +3,3 @@
 pub mod chat_completions;
 pub mod chat_errors;
 pub mod chat_stream;
-pub mod ignored_parameters;

@@ -7,15 +7,13 @@ use actix_web::{HttpRequest, HttpResponse};
 use responses_api::embedding_list::EmbeddingObjects;
 use responses_api::request::create_embeddings::CreateEmbeddings;
 
-use crate::accounts::credential::Credential;
 use crate::app::App;
 use crate::web::error::ApiError;
 use crate::web::v1::api_key_auth::ApiKeyCaller;
 use crate::web::v1::error::V1Result;
+use crate::web::v1::headers::ignored_parameters;
 use crate::web::v1::parsing::body;
-
-/// The header that names parameters without effect.
-const IGNORED: &str = "troupe-ignored";
+use crate::web::v1::responses;
 
 /// Returns the vectors of texts. Nothing is stored.
 ///
@@ -29,9 +27,7 @@ pub async fn create(
     http: HttpRequest,
     payload: Payload,
 ) -> V1Result<HttpResponse> {
-    if let Credential::ApiKey(key) = caller.credential {
-        app.limits.responses.acquire(key).await?;
-    }
+    responses::require_rate_limit(&app, &caller).await?;
     let body = body::object(&app, &caller, &http, payload).await?;
     let request = CreateEmbeddings::parse(&body)?;
     drop(body);
@@ -45,10 +41,11 @@ pub async fn create(
     };
     let written = app.shutdown.main().spawn_blocking(write).await;
     let written = written.map_err(ApiError::internal)?;
-    let mut answer = HttpResponse::Ok();
-    if let Some(name) = ignored {
-        answer.insert_header((IGNORED, name));
-    }
     let written = written.map_err(ApiError::internal)?;
-    Ok(answer.insert_header(ContentType::json()).body(written))
+    let mut answer = HttpResponse::Ok()
+        .insert_header(ContentType::json())
+        .body(written);
+    let ignored: Vec<String> = ignored.map(str::to_owned).into_iter().collect();
+    ignored_parameters::add_header(&mut answer, &ignored);
+    Ok(answer)
 }

@@ -1,5 +1,6 @@
-//! Modules of the headers that every answer under `/v1` has: ids and limits (`answer_headers`), and
-//! those for pages of other sites (`cors`).
+//! Modules of the headers of answers under `/v1`: ids and limits (`answer_headers`), those for pages of
+//! other sites (`cors`), and the names of parameters without effect (`ignored_parameters`).
 
 pub mod answer_headers;
 pub mod cors;
+pub mod ignored_parameters;

@@ -23,9 +23,8 @@ pub(super) fn tools(body: &ObjectReader) -> Vec<RequestTool> {
         let Some(tool) = tool else {
             return;
         };
-        let is_new = declared
-            .iter()
-            .all(|it| it.model_name() != tool.model_name());
+        let names = tool.model_names();
+        let is_new = declared.iter().all(|it| it.model_names() != names);
         fields.require(is_new, "name", "unique in the request");
         declared.push(tool);
     };
@@ -109,6 +108,7 @@ pub(super) fn choice(body: &ObjectReader, declared: &[RequestTool]) -> Requested
             };
             let function = ToolReference::Function {
                 name: call.text("name").unwrap_or_default().to_owned(),
+                namespace: None,
             };
             require_declared(&call, &function, declared);
             RequestedChoice::Tool(function)
@@ -154,7 +154,10 @@ fn reference(choice: &ObjectReader, declared: &[RequestTool]) -> Option<ToolRefe
         Some(name.to_owned())
     };
     let tool = match kind {
-        "function" => ToolReference::Function { name: name(kind)? },
+        "function" => ToolReference::Function {
+            name: name(kind)?,
+            namespace: None,
+        },
         "custom" => ToolReference::Custom { name: name(kind)? },
         _ => {
             choice.wrong_value("type", "function, custom or allowed_tools");

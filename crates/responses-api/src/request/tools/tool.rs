@@ -175,7 +175,7 @@ impl RequestTool {
     }
 
     /// Returns the names for the model. The tools of an MCP server are not known yet.
-    fn model_names(&self) -> Vec<String> {
+    pub(in crate::request) fn model_names(&self) -> Vec<String> {
         match self {
             Self::Function(it) => vec![it.name.clone()],
             Self::Custom(it) => vec![it.name.clone()],
