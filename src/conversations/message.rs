@@ -7,7 +7,6 @@ use std::sync::Arc;
 use base::clock::Timestamp;
 use base::ids::{ConversationId, MembershipId, MessageId, RunId};
 use sea_orm::entity::prelude::*;
-use sea_orm::sea_query::Expr;
 use sea_orm::{Condition, PaginatorTrait};
 use serde::Serialize;
 use utoipa::ToSchema;

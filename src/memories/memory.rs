@@ -1,17 +1,18 @@
 //! Table `memories`: what is remembered, whose it is, where it comes from, and how often it was
-//! recalled. Queries the rows; `memory_store.rs` writes them.
+//! recalled. Queries the rows and counts recalls; `memory_store.rs` writes the rest.
 //!
 //! A deleted memory keeps its row until it is purged, so that an undone deletion restores it.
 
 use base::clock::Timestamp;
 use base::ids::{ConversationId, MembershipId, MemoryId, MessageId, RunId, SpaceId, UserId};
 use sea_orm::entity::prelude::*;
-use sea_orm::sea_query::Query;
+use sea_orm::sea_query::{ExprTrait, Query};
 use sea_orm::{Condition, QueryOrder, QuerySelect};
 use serde::Serialize;
 use utoipa::ToSchema;
 
 use crate::conversations::conversation;
+use crate::db::connect::Db;
 use crate::db::reading::page::{PageOf, PageQuery};
 use crate::db::string_enum::string_enum;
 use crate::memories::memory_source;
@@ -279,4 +280,30 @@ pub async fn list_in_space(
 ) -> Result<Vec<Model>, DbErr> {
     let found = select_for_space(space).filter(Column::Id.is_in(ids));
     found.all(db).await
+}
+
+/// Counts the recall of these memories by the prompt of a run. The version of the space stays, because what
+/// a search finds stays the same; only the order of pinned memories may be an older one on this node.
+///
+/// # Errors
+/// Returns an error when the database fails.
+pub async fn count_recalls(
+    db: &Db,
+    run: RunId,
+    ids: Vec<MemoryId>,
+    now: Timestamp,
+) -> Result<(), DbErr> {
+    db.write(move |tx| {
+        Box::pin(async move {
+            Entity::update_many()
+                .col_expr(Column::RecallCount, Expr::col(Column::RecallCount).add(1))
+                .col_expr(Column::LastRecalledAt, Expr::value(now))
+                .col_expr(Column::LastRecallRunId, Expr::value(run))
+                .filter(Column::Id.is_in(ids))
+                .exec(tx)
+                .await
+                .map(drop)
+        })
+    })
+    .await
 }

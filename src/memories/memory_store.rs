@@ -9,7 +9,7 @@
 use std::collections::{HashMap, HashSet};
 
 use base::clock::Timestamp;
-use base::ids::{ConversationId, MembershipId, MemoryId, MessageId, RunId, SpaceId, UserId};
+use base::ids::{ConversationId, MembershipId, MemoryId, MessageId, SpaceId, UserId};
 use llm::tokens;
 use recall::content;
 use sea_orm::ActiveValue::{NotSet, Set};
@@ -377,30 +377,4 @@ async fn replace_vectors(
         .await?;
     let model = embedding_model::find_or_insert(tx, LOCAL_MODEL).await?;
     insert_vector(tx, &model, id, vector, now).await
-}
-
-/// Counts the recall of these memories by the prompt of a run. The version of the space stays, because what a search finds
-/// stays the same; only the order of pinned memories may be an older one on this node.
-///
-/// # Errors
-/// Returns an error when the database fails.
-pub async fn count_recalls(
-    db: &Db,
-    run: RunId,
-    ids: Vec<MemoryId>,
-    now: Timestamp,
-) -> Result<(), DbErr> {
-    db.write(move |tx| {
-        Box::pin(async move {
-            Entity::update_many()
-                .col_expr(Column::RecallCount, Expr::col(Column::RecallCount).add(1))
-                .col_expr(Column::LastRecalledAt, Expr::value(now))
-                .col_expr(Column::LastRecallRunId, Expr::value(run))
-                .filter(Column::Id.is_in(ids))
-                .exec(tx)
-                .await
-                .map(drop)
-        })
-    })
-    .await
 }

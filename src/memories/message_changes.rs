@@ -5,7 +5,7 @@ use std::collections::HashSet;
 
 use base::clock::Timestamp;
 use base::ids::{MemoryId, SpaceId};
-use sea_orm::sea_query::{Expr, ExprTrait};
+use sea_orm::sea_query::Expr;
 use sea_orm::{ColumnTrait, ConnectionTrait, DbErr, EntityTrait, QueryFilter, QuerySelect};
 
 use crate::conversations::message;

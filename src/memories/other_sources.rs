@@ -7,9 +7,9 @@
 use std::collections::{HashMap, HashSet};
 
 use base::ids::{ConversationId, MemoryId, MessageId};
-use sea_orm::FromQueryResult;
 use sea_orm::entity::prelude::*;
 use sea_orm::sea_query::{Expr, ExprTrait, Query, SelectStatement};
+use sea_orm::{FromQueryResult, QuerySelect};
 
 use crate::conversations::conversation::ConversationKind;
 use crate::conversations::{conversation, message};

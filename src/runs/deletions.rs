@@ -53,10 +53,11 @@ impl RunEngine {
             return Ok(None);
         };
         if row.last_seq <= MAX_SHORT_MESSAGES && row.text_bytes <= MAX_SHORT_BYTES {
+            let now = self.context.clock.now();
             let deleted = self
                 .context
                 .db
-                .write(move |tx| Box::pin(async move { delete_with_memories(tx, id).await }));
+                .write(move |tx| Box::pin(async move { delete_with_memories(tx, id, now).await }));
             let copilots: Result<Option<Vec<membership::Model>>, DbErr> = deleted.await;
             return Ok(copilots?.map(|copilots| Deletion {
                 copilots,

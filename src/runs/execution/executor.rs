@@ -20,7 +20,7 @@ use serde_json::{Value, json};
 use tokio::time::Instant;
 
 use crate::db::retry_wait;
-use crate::memories::memory_store;
+use crate::memories::memory;
 use crate::runs::error::EngineError;
 use crate::runs::execution::agent_host::{RunHost, RunProgress};
 use crate::runs::execution::lease::RunLease;
@@ -63,7 +63,7 @@ async fn count_recalls(context: &RunServices, run: RunId, recalled: Option<Arc<[
         return;
     };
     let now = context.clock.now();
-    let counted = memory_store::count_recalls(&context.db, run, recalled.to_vec(), now).await;
+    let counted = memory::count_recalls(&context.db, run, recalled.to_vec(), now).await;
     if let Err(error) = counted {
         tracing::debug!(%error, "failed to count recalled memories: {error}");
     }
