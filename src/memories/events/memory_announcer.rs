@@ -30,8 +30,10 @@ pub struct MemoryAnnouncer {
     loader: ChangeLoader,
     hub: Hub,
     shutdown: Shutdown,
-    queue: Arc<Mutex<AnnouncementQueue>>,
+    queue: SharedQueue,
 }
+
+type SharedQueue = Arc<Mutex<AnnouncementQueue>>;
 
 /// The announcements that wait.
 #[derive(Default)]
@@ -39,6 +41,44 @@ struct AnnouncementQueue {
     waiting: VecDeque<Announcement>,
     /// Whether a task publishes them.
     is_running: bool,
+}
+
+impl AnnouncementQueue {
+    /// Adds an announcement. Returns whether a task must be started.
+    fn add(&mut self, new: Announcement) -> bool {
+        // One that waits will load this change, too.
+        if self.waiting.contains(&new) {
+            return false;
+        }
+        if self.waiting.len() >= MAX_WAITING {
+            tracing::debug!("an announcement of the memory was dropped: too many wait");
+            return false;
+        }
+        self.waiting.push_back(new);
+        !std::mem::replace(&mut self.is_running, true)
+    }
+}
+
+/// The task that publishes. When it ends, and also if it panics, the next announcement starts another one.
+struct PublishingTask(SharedQueue);
+
+impl PublishingTask {
+    /// Returns the next announcement. If there is none, the task has ended.
+    fn next(&self) -> Option<Announcement> {
+        let mut queue = self.0.lock();
+        let next = queue.waiting.pop_front();
+        queue.is_running = next.is_some();
+        next
+    }
+}
+
+impl Drop for PublishingTask {
+    fn drop(&mut self) {
+        // After its end, another task may be running.
+        if std::thread::panicking() {
+            self.0.lock().is_running = false;
+        }
+    }
 }
 
 /// A change whose events must be loaded.
@@ -67,13 +107,14 @@ impl MemoryAnnouncer {
         }
     }
 
-    /// Announces the memories that changed at or after a version of the space's memories.
+    /// Announces the memories that changed since a version of the space's memories, that version
+    /// included.
     pub fn memories_changed(&self, space: SpaceId, since_version: i64) {
         self.enqueue(Announcement::Memories(space, since_version));
     }
 
-    /// Announces that memories, and possibly summaries, are no longer in any table. `count` is the number of
-    /// memories that everyone in the space could see.
+    /// Announces that memories, and possibly summaries, are in no table any more. `count` is the number
+    /// of memories that everyone in the space could see.
     pub fn memories_forgotten(&self, space: SpaceId, count: u64) {
         let topic = Topic::Space(space);
         let event = change_loader::forgotten_event(topic, space, count);
@@ -96,39 +137,22 @@ impl MemoryAnnouncer {
     }
 
     fn enqueue(&self, new: Announcement) {
-        let mut queue = self.queue.lock();
-        // A waiting announcement that is equal will load this change, too.
-        if queue.waiting.contains(&new) {
-            return;
-        }
-        if queue.waiting.len() >= MAX_WAITING {
-            tracing::debug!("dropped an announcement of memory changes: the queue is full");
-            return;
-        }
-        queue.waiting.push_back(new);
-        if !queue.is_running {
-            queue.is_running = true;
+        let needs_task = self.queue.lock().add(new);
+        if needs_task {
             self.shutdown.spawn(self.clone().publish_all());
         }
     }
 
     async fn publish_all(self) {
-        while let Some(next) = self.next() {
+        let task = PublishingTask(Arc::clone(&self.queue));
+        while let Some(next) = task.next() {
             match self.load(next).await {
                 Ok(events) => events.into_iter().for_each(|it| self.hub.publish(it)),
                 Err(error) => {
-                    tracing::debug!(%error, "failed to announce a change of memories: {error}");
+                    tracing::debug!(%error, "a change of the memory was not announced: {error}");
                 }
             }
         }
-    }
-
-    /// Returns the next announcement. The task ends if there is none.
-    fn next(&self) -> Option<Announcement> {
-        let mut queue = self.queue.lock();
-        let next = queue.waiting.pop_front();
-        queue.is_running = next.is_some();
-        next
     }
 
     async fn load(&self, announcement: Announcement) -> Result<Vec<Envelope>, DbErr> {
@@ -140,5 +164,31 @@ impl MemoryAnnouncer {
             }
             Announcement::State(space) => self.loader.load_state(space).await,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use base::ids::SpaceId;
+
+    use super::{Announcement, PublishingTask, SharedQueue};
+
+    #[tokio::test]
+    async fn another_task_is_started_after_one_that_panicked() {
+        let queue = SharedQueue::default();
+        let state = |n| Announcement::State(SpaceId(n));
+        queue.lock().waiting.extend([state(1), state(2)]);
+        queue.lock().is_running = true;
+        let task = PublishingTask(queue.clone());
+
+        let ended = tokio::spawn(async move {
+            task.next();
+            panic!("the load of an announcement panics");
+        });
+
+        assert!(ended.await.is_err());
+        assert!(!queue.lock().is_running);
+        assert_eq!(PublishingTask(queue.clone()).next(), Some(state(2)));
+        assert!(queue.lock().is_running);
     }
 }
