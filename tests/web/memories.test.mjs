@@ -127,6 +127,26 @@ test("the list is read again after a change of many memories, and if a filter hi
   assert.equal(apply({ type: "memory_state", reload: false }), null)
 })
 
+test("an event that may be older than the deletion of its memory does not show the memory again", () => {
+  const list = new MemoryList()
+  const page = { data: [memory({ id: 9 }), memory({ id: 8 })], has_more: false, cursor: null }
+  list.reset(page)
+  const apply = (event) => list.apply(event, { isFiltered: false })
+  const updated = (id) => apply({ type: "memory_updated", memory: memory({ id, version: 2 }) })
+  const shown = () => list.memories.map((it) => it.id)
+
+  apply({ type: "memory_deleted", memory_id: 9 })
+  assert.equal(updated(9), "stale", "its message may have been restored")
+  assert.equal(updated(10), "changed")
+  assert.deepEqual(shown(), [10, 8])
+
+  apply({ type: "memories_forgotten", count: 2 })
+  list.reset({ ...page, data: [memory({ id: 8 })] })
+  assert.equal(updated(10), "stale")
+  assert.equal(updated(8), "changed")
+  assert.deepEqual(shown(), [8])
+})
+
 test("a changed memory keeps its place and how it was found", () => {
   const list = new MemoryList()
   list.reset({ data: [memory({ id: 9, score: 0.7 }), memory({ id: 8 })], has_more: false, cursor: null })

@@ -46,8 +46,9 @@ struct AnnouncementQueue {
 impl AnnouncementQueue {
     /// Adds an announcement. Returns whether a task must be started.
     fn add(&mut self, new: Announcement) -> bool {
-        // One that waits will load this change, too.
-        if self.waiting.contains(&new) {
+        // One that waits will load this change, too. Those that are counted are announced each.
+        let is_counted = matches!(new, Announcement::Forgotten(..));
+        if !is_counted && self.waiting.contains(&new) {
             return false;
         }
         if self.waiting.len() >= MAX_WAITING {
@@ -86,6 +87,8 @@ impl Drop for PublishingTask {
 enum Announcement {
     /// The memories of a space with this version, or a later one.
     Memories(SpaceId, i64),
+    /// This number of memories of a space.
+    Forgotten(SpaceId, u64),
     /// The summaries that cover one of these messages.
     OutdatedSummaries(ConversationId, (i64, i64)),
     State(SpaceId),
@@ -114,11 +117,10 @@ impl MemoryAnnouncer {
     }
 
     /// Announces that memories, and possibly summaries, are in no table any more. `count` is the number
-    /// of memories that everyone in the space could see.
+    /// of memories that everyone in the space could see. Events that were loaded before are published
+    /// before: a page would show these memories again.
     pub fn memories_forgotten(&self, space: SpaceId, count: u64) {
-        let topic = Topic::Space(space);
-        let event = change_loader::forgotten_event(topic, space, count);
-        self.hub.publish(event);
+        self.enqueue(Announcement::Forgotten(space, count));
     }
 
     /// Announces that a summary was written or changed.
@@ -158,6 +160,10 @@ impl MemoryAnnouncer {
     async fn load(&self, announcement: Announcement) -> Result<Vec<Envelope>, DbErr> {
         match announcement {
             Announcement::Memories(space, since) => self.loader.load_memories(space, since).await,
+            Announcement::Forgotten(space, count) => {
+                let topic = Topic::Space(space);
+                Ok(vec![change_loader::forgotten_event(topic, space, count)])
+            }
             Announcement::OutdatedSummaries(conversation, seqs) => {
                 let loader = &self.loader;
                 loader.load_outdated_summaries(conversation, seqs).await
@@ -171,7 +177,19 @@ impl MemoryAnnouncer {
 mod tests {
     use base::ids::SpaceId;
 
-    use super::{Announcement, PublishingTask, SharedQueue};
+    use super::{Announcement, AnnouncementQueue, PublishingTask, SharedQueue};
+
+    #[test]
+    fn what_was_forgotten_is_announced_each_time_and_after_earlier_changes() {
+        let mut queue = AnnouncementQueue::default();
+        let memories = Announcement::Memories(SpaceId(1), 7);
+        let forgotten = Announcement::Forgotten(SpaceId(1), 3);
+
+        let started = [memories, forgotten, memories, forgotten].map(|it| queue.add(it));
+
+        assert_eq!(started, [true, false, false, false]);
+        assert_eq!(queue.waiting, [memories, forgotten, forgotten]);
+    }
 
     #[tokio::test]
     async fn another_task_is_started_after_one_that_panicked() {

@@ -2,6 +2,10 @@
 export default class MemoryList {
   #memories = []
   #cursor = null
+  // Memories that were deleted; they are restored with their messages.
+  #deletedIds = new Set()
+  // Whether memories were deleted without their ids.
+  #hasForgotten = false
 
   get memories() {
     return this.#memories
@@ -24,15 +28,18 @@ export default class MemoryList {
   }
 
   // Applies an event of the socket. Returns "changed", "stale" (the list must be read again), or null. A
-  // filtered list must be read again after a new memory, because the filter is applied by the server.
+  // filtered list does not know whether it has a new memory, and an event may be older than the deletion
+  // of its memory.
   apply(event, { isFiltered }) {
     switch (event.type) {
       case "memory_updated":
         return this.#applyMemory(event.memory, isFiltered)
       case "memory_deleted":
+        this.#deletedIds.add(event.memory_id)
         return this.remove(event.memory_id) === -1 ? null : "changed"
       case "memories_forgotten":
       case "conversation_deleted":
+        this.#hasForgotten = true
         return "stale"
       default:
         return event.reload ? "stale" : null
@@ -46,7 +53,7 @@ export default class MemoryList {
       this.put(memory)
       return "changed"
     }
-    if (isFiltered) return "stale"
+    if (isFiltered || this.#hasForgotten || this.#deletedIds.has(memory.id)) return "stale"
     const index = this.#memories.findIndex((it) => it.id < memory.id)
     // It belongs to a page that is not loaded.
     if (index === -1 && this.#cursor !== null) return null
