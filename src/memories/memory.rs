@@ -161,8 +161,13 @@ pub struct MemoryFilter {
 impl MemoryFilter {
     /// Returns whether it selects only some of the memories that the viewer may see.
     pub fn is_restrictive(&self) -> bool {
-        let ids = self.membership.is_some() || self.about.is_some() || self.conversation.is_some();
-        ids || self.kind.is_some() || self.origin.is_some() || self.is_pinned.is_some()
+        let members = self.membership.is_some() || self.about.is_some();
+        let sources = self.conversation.is_some() || self.source_message.is_some();
+        members
+            || sources
+            || self.kind.is_some()
+            || self.origin.is_some()
+            || self.is_pinned.is_some()
     }
 }
 

@@ -4,7 +4,8 @@ use serde_json::{Value, json};
 
 use crate::support::app::{OPEN_REGISTRATION, TestApp};
 use crate::support::backends::{TestBackend, on_both};
-use crate::support::http_client::{HttpClient, expect, id};
+use crate::support::database_facts::DatabaseFacts;
+use crate::support::http_client::{HttpClient, expect, id, root_of};
 use crate::support::http_response::refusal;
 
 struct MemoryFixture {
@@ -138,11 +139,15 @@ on_both! {
         }
         let weak = "Among many other things, somebody once spoke of a lighthouse that nobody had seen.";
         let body = json!({"content": weak, "kind": "relation"});
-        expect(201, it.owner.post(&it.path, body).await);
+        let made = expect(201, it.owner.post(&it.path, body).await);
+        let said = expect(201, it.owner.post_message(root_of(&it.space), "A lighthouse!", None).await);
+        let message = id(&said["message"]);
+        let source = format!("INSERT INTO memory_sources (memory_id, message_id) VALUES ({}, {message})", id(&made));
+        DatabaseFacts::open(&it.app.database).await.execute(&source).await;
 
-        let found = it.contents("?q=lighthouse&kind=relation").await;
-
-        assert_eq!(found, [weak]);
+        for filter in ["kind=relation".to_owned(), format!("source_message_id={message}")] {
+            assert_eq!(it.contents(&format!("?q=lighthouse&{filter}")).await, [weak], "{filter}");
+        }
         it.app.close().await;
     }
 
