@@ -7,7 +7,6 @@ use sea_orm::{
     ColumnTrait, ConnectionTrait, DbErr, EntityTrait, QueryFilter, QueryOrder, QuerySelect,
 };
 
-use crate::conversations::message::Visibility;
 use crate::conversations::{conversation, message};
 use crate::db::connect::Db;
 use crate::memories::summaries::summary;
@@ -170,7 +169,7 @@ pub async fn request_now(
     .await
 }
 
-/// Returns the `seq` of the newest message that is old enough.
+/// Returns the `seq` of the newest message that is old enough, of those that the memory may use.
 async fn find_goal(
     tx: &impl ConnectionTrait,
     conversation: ConversationId,
@@ -179,7 +178,7 @@ async fn find_goal(
         .select_only()
         .column(message::Column::Seq)
         .filter(message::Column::ConversationId.eq(conversation))
-        .filter(message::Column::Visibility.eq(Visibility::Normal))
+        .filter(message::is_in_memory())
         .order_by_desc(message::Column::Seq)
         .offset(NEWEST_MESSAGES)
         .limit(1)

@@ -53,6 +53,26 @@ on_both! {
         app.close_without_events().await;
     }
 
+    async fn messages_whose_memory_is_off_are_not_summarized_on_request(backend) {
+        let app = open_summaries(backend).await;
+        app.talk_without_summaries(LONG / 2).await;
+        let switch = async |is_on: &str| {
+            app.facts().await.execute(&format!("UPDATE messages SET is_remembered = {is_on}")).await;
+        };
+        let request = async || {
+            summary_edit::request_now(&app.db, app.conversation, app.clock.now()).await.unwrap()
+        };
+
+        switch("FALSE").await;
+        assert!(!request().await);
+        app.summarize().await;
+        assert!(app.running().await.is_none());
+
+        switch("TRUE").await;
+        assert!(request().await);
+        app.close_without_events().await;
+    }
+
     async fn facts_that_are_pinned_after_a_deletion_do_not_bring_the_text_back(backend) {
         let app = open_summaries(backend).await;
         app.talk(LONG).await;
