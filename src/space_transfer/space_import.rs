@@ -123,7 +123,8 @@ async fn import_file(
             }
             (ImportEvent::Summaries(lines), Some(there)) => {
                 save_progress(tools, import.job.id, there.n_messages).await?;
-                let written = there.summaries.write_batch(lines, tools.clock.now());
+                let (last_seqs, now) = (&there.last_seqs, tools.clock.now());
+                let written = there.summaries.write_batch(lines, last_seqs, now);
                 written.await.map_err(memory_error)?;
             }
             (ImportEvent::AssetChecked, Some(there)) => {

@@ -73,6 +73,13 @@ impl SummaryPlace {
         }
     }
 
+    /// Ends the range at the last message that was stored; `None`: there is none. The number after it
+    /// must be valid, too.
+    fn end_at(&mut self, last_seq: Option<i64>) {
+        let last_seq = last_seq.unwrap_or(0).min(i64::MAX - 1);
+        self.last_seq = self.last_seq.min(last_seq);
+    }
+
     /// Reserves the messages of a summary. Returns `false` if they do not exist or already have a
     /// summary.
     fn take(&mut self, level: SummaryLevel, line: &ExportedSummary) -> bool {
@@ -106,16 +113,20 @@ impl SummaryImporter {
         self.report
     }
 
-    /// Stores the valid summaries of a batch whose messages have no summary yet, in one
-    /// transaction.
+    /// Stores the valid summaries of a batch whose messages have no summary yet, in one transaction.
+    /// `last_seqs` has the last message that was stored of each conversation, by its key.
     ///
     /// # Errors
     /// Returns the database's error; then nothing of the batch was stored.
     pub async fn write_batch(
         &mut self,
         lines: Vec<NumberedSummary>,
+        last_seqs: &HashMap<i64, i64>,
         now: Timestamp,
     ) -> Result<(), MemoryError> {
+        for (key, place) in &mut self.places {
+            place.end_at(last_seqs.get(key).copied());
+        }
         let mut rows = Vec::new();
         for NumberedSummary { number, summary } in lines {
             match summary.and_then(|it| self.row(it, now)) {
@@ -228,6 +239,18 @@ mod tests {
         assert!(part((40, 60)));
         assert!(!part((60, 50)));
         assert!(!part((61, 91)), "a message that does not exist");
+    }
+
+    #[test]
+    fn a_place_ends_at_the_last_stored_message_whatever_the_file_states() {
+        for (last_stored, end) in [(Some(90), 90), (None, 0), (Some(i64::MAX), i64::MAX - 1)] {
+            let mut place = SummaryPlace::new(ConversationId(1), (1, i64::MAX));
+
+            place.end_at(last_stored);
+
+            assert_eq!(place.last_seq, end);
+            assert!(!take(&mut place, SummaryLevel::Running, (1, end + 1)));
+        }
     }
 
     #[test]

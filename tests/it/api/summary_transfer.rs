@@ -159,6 +159,28 @@ on_sqlite! {
         it.app.close().await;
     }
 
+    async fn a_summary_of_messages_that_only_the_list_of_conversations_states_has_no_place(backend) {
+        let it = ArchiveFixture::open(backend).await;
+        let conversation = it.conversation_of_messages(&it.space, 6).await;
+        let file = it.exported(id(&it.space)).await;
+        let mut listed: Value = serde_json::from_slice(&unpacked(&file)["conversations.json"]).unwrap();
+        listed[0]["last_seq"] = json!(i64::MAX);
+        let line = |to: i64| {
+            json!({"conversation": conversation, "level": 1, "from_seq": 1, "to_seq": to, "content": format!("Up to {to}."), "status": "current", "origin": "model", "is_usable": true, "created_at": "2026-11-28T10:00:00.000Z"}).to_string()
+        };
+        let lines = [line(i64::MAX), line(7), line(6)].join("\n");
+        let changed = with_file(&file, "conversations.json", listed.to_string().as_bytes());
+        let changed = with_file(&changed, "summaries.jsonl", lines.as_bytes());
+
+        let done = import(&it.ann, "/api/spaces/import", "harbor.zip", &changed).await;
+
+        assert_eq!(done["status"], "succeeded", "{done}");
+        assert_eq!(problems(&done["report"]), [(1, "summary_no_place"), (2, "summary_no_place")]);
+        let after = it.summaries(it.root_of(done["space_id"].as_i64().unwrap()).await).await;
+        assert_eq!(contents(&after), ["Up to 6."]);
+        it.app.close().await;
+    }
+
     async fn a_summary_without_a_place_is_reported_and_the_others_are_imported(backend) {
         let it = ArchiveFixture::open(backend).await;
         let conversation = it.conversation_of_messages(&it.space, 6).await;
