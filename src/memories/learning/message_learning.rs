@@ -9,7 +9,7 @@ use base::ids::ConversationId;
 use sea_orm::sea_query::{Expr, ExprTrait};
 use sea_orm::{
     ColumnTrait, ConnectionTrait, DbErr, EntityTrait, PaginatorTrait, QueryFilter, QueryOrder,
-    QuerySelect,
+    QuerySelect, Select,
 };
 use tokio_util::sync::CancellationToken;
 
@@ -109,13 +109,23 @@ impl LearningServices {
         };
         let (space, now) = (task.space_id, self.clock.now());
         let stored = self.db.write(move |tx| {
-            Box::pin(async move { learned_memory::store(tx, &task, memories, now).await })
+            Box::pin(async move {
+                if let Some(id) = task.conversation_id {
+                    conversation::lock(tx, id).await?;
+                }
+                let was_held = task_queue::is_held(tx, &task).await?;
+                let version = learned_memory::store(tx, &task, memories, now).await?;
+                Ok((was_held, version))
+            })
         });
-        let stored: Result<Option<i64>, DbErr> = stored.await;
-        if let Some(version) = stored? {
+        let stored: Result<(bool, Option<i64>), DbErr> = stored.await;
+        let (was_held, version) = stored?;
+        if let Some(version) = version {
             self.events.memories_changed(space, version);
         }
-        self.indexes.metrics.dropped.inc_by(n_dropped);
+        if was_held {
+            self.indexes.metrics.dropped.inc_by(n_dropped);
+        }
         Ok(())
     }
 
@@ -228,22 +238,35 @@ async fn clear_unlearned(
     learning_task::retry_failed(tx, id, now).await
 }
 
-/// Returns the messages of people and the replies of characters in a range, ascending, and the number of
-/// older ones that were left out because of [`MAX_MESSAGES`]. Greetings are texts of cards, and are left out.
+/// Returns the `seq` from which on a range has no more messages than are learned from at once.
+///
+/// # Errors
+/// Returns an error when the database fails.
+pub async fn find_start_of_newest(
+    db: &impl ConnectionTrait,
+    id: ConversationId,
+    range: (i64, i64),
+) -> Result<i64, DbErr> {
+    let start: Option<i64> = select_messages(id, range)
+        .select_only()
+        .column(message::Column::Seq)
+        .order_by_desc(message::Column::Seq)
+        .offset(MAX_MESSAGES.unsigned_abs() - 1)
+        .limit(1)
+        .into_tuple()
+        .one(db)
+        .await?;
+    Ok(start.unwrap_or(range.0))
+}
+
+/// Returns the messages of a range that are learned from, ascending, and the number of older ones that were
+/// left out because of [`MAX_MESSAGES`].
 async fn load_messages(
     db: &impl ConnectionTrait,
     id: ConversationId,
-    (from, to): (i64, i64),
+    range: (i64, i64),
 ) -> Result<(Vec<message::Model>, u64), DbErr> {
-    let of_person = message::Column::Role.eq(MessageRole::User);
-    let is_reply = message::Column::Role
-        .eq(MessageRole::Assistant)
-        .and(message::Column::ConversationRunId.is_not_null());
-    let found = message::Entity::find()
-        .filter(message::Column::ConversationId.eq(id))
-        .filter(message::Column::Seq.between(from, to))
-        .filter(message::is_in_memory())
-        .filter(of_person.or(is_reply));
+    let found = select_messages(id, range);
     let newest = found.clone().order_by_desc(message::Column::Seq);
     let max = MAX_MESSAGES.unsigned_abs();
     let mut messages = newest.limit(max).all(db).await?;
@@ -253,4 +276,18 @@ async fn load_messages(
         false => 0,
     };
     Ok((messages, n_dropped))
+}
+
+/// Selects the messages of people and the replies of characters in a range. Greetings are texts of cards,
+/// and are left out.
+fn select_messages(id: ConversationId, (from, to): (i64, i64)) -> Select<message::Entity> {
+    let of_person = message::Column::Role.eq(MessageRole::User);
+    let is_reply = message::Column::Role
+        .eq(MessageRole::Assistant)
+        .and(message::Column::ConversationRunId.is_not_null());
+    message::Entity::find()
+        .filter(message::Column::ConversationId.eq(id))
+        .filter(message::Column::Seq.between(from, to))
+        .filter(message::is_in_memory())
+        .filter(of_person.or(is_reply))
 }

@@ -9,13 +9,14 @@ use sea_orm::{
 
 use crate::conversations::conversation;
 use crate::db::connect::Db;
+use crate::memories::learning::message_learning;
 use crate::memories::tasks::learning_task;
 use crate::memories::tasks::memory_task::{Column, Entity, MemoryTaskKind, MemoryTaskStatus};
 
 /// Which messages to learn from, as a range of `seq`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RequestedMessages {
-    /// Those that were not learned from; all messages if there are none.
+    /// Those that were not learned from; the newest messages if there are none.
     Unlearned,
     Range(i64, i64),
 }
@@ -70,8 +71,9 @@ async fn request_unlearned(
     if all.0 > all.1 {
         return Ok(false);
     }
-    // The task reads only the newest of them.
-    learning_task::insert(tx, row, Some(all), now, now).await?;
+    // Those before are not left out by this task: they were learned from already.
+    let from = message_learning::find_start_of_newest(tx, row.id, all).await?;
+    learning_task::insert(tx, row, Some((from, all.1)), now, now).await?;
     Ok(true)
 }
 

@@ -50,6 +50,24 @@ impl EngineTest {
         assert_eq!(self.learn().await, 0, "a sixth attempt");
     }
 
+    /// Adds this many messages of the user, without facts, to a conversation with two messages.
+    async fn add_messages(&self, n: i64) {
+        let (id, last) = (self.conversation, n + 2);
+        let mut facts = self.facts().await;
+        for change in [
+            format!(
+                "WITH RECURSIVE n(i) AS (SELECT 3 UNION ALL SELECT i + 1 FROM n WHERE i < {last}) \
+                 INSERT INTO messages (conversation_id, seq, space_membership_id, role, content, visibility, \
+                 active_swipe, created_at, rev, token_count, metadata) \
+                 SELECT conversation_id, i, space_membership_id, 'user', 'Yes.', 'normal', 0, created_at, \
+                 rev, 1, '{{}}' FROM n CROSS JOIN messages WHERE conversation_id = {id} AND seq = 1"
+            ),
+            format!("UPDATE conversations SET last_seq = {last} WHERE id = {id}"),
+        ] {
+            facts.execute(&change).await;
+        }
+    }
+
     async fn request_summary(&self) {
         let (id, now) = (self.conversation, self.clock.now());
         let requested = self.db.write(move |tx| {
@@ -177,6 +195,29 @@ on_both! {
         }
         app.learning().run_due().await.unwrap();
         assert_eq!(app.memories().await, [format!("Eve: {OTHER_FACT}"), format!("Eve: {FACT}")]);
+        app.close_without_events().await;
+    }
+
+    async fn a_message_is_counted_as_left_out_once_and_only_by_the_worker_that_holds_the_task(backend) {
+        let app = EngineTest::builder(backend).open().await;
+        app.user.post(FACT).await;
+        app.settle().await;
+        app.add_messages(300).await;
+        let services = app.learning_services();
+        let n_dropped = || services.indexes.metrics.dropped.get();
+
+        let lost = app.claim_task().await;
+        app.abandon_tasks(lost.attempt).await;
+        services.learn(lost, &Default::default()).await.expect("nothing is stored");
+        assert_eq!(n_dropped(), 0);
+        assert_eq!(app.learn().await, 1);
+        assert_eq!(n_dropped(), 302 - 256);
+
+        assert!(app.request_learning_now(RequestedMessages::Unlearned).await);
+        let range = app.facts().await.rows("SELECT CAST(from_seq AS TEXT), CAST(to_seq AS TEXT) FROM memory_tasks").await;
+        assert_eq!((range[0][0].as_deref(), range[0][1].as_deref()), (Some("47"), Some("302")));
+        assert_eq!(app.learning().run_due().await.unwrap(), 1);
+        assert_eq!(n_dropped(), 302 - 256);
         app.close_without_events().await;
     }
 
