@@ -133,6 +133,9 @@ pub struct PromptBlock {
     /// Whether the text comes from a card.
     #[serde(skip)]
     pub card_use: CardUse,
+    /// Whether `{{summary}}` may have inserted the summary into the text.
+    #[serde(skip)]
+    pub has_summary: bool,
     #[serde(skip)]
     pub payload: BlockPayload,
     /// The message must not be dropped; if it does not fit, the prompt is refused.
@@ -158,6 +161,7 @@ impl PromptBlock {
             priority: (0, 0),
             origin: BlockOrigin::Written,
             card_use: CardUse::None,
+            has_summary: false,
             payload: BlockPayload::default(),
             is_required: false,
         }

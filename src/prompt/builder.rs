@@ -75,10 +75,12 @@ pub fn build(
     let mut environment = context.macro_environment();
     let lore = lore::activate(context, &mut environment, count);
     environment.take_card_use();
+    environment.take_summary_use();
     let cards = card_texts::expand_cards(context, &environment);
     let card_text = environment.take_card_use().max(CardUse::Entered);
     let sections = Sections {
         card_text,
+        have_cards_summary: environment.take_summary_use(),
         context,
         cards: &cards,
         lore: &lore,
@@ -230,6 +232,7 @@ fn depth_injections(sections: &Sections<'_>, note: Vec<PromptBlock>) -> Vec<Inje
         let text = it.prompt.prompt.clone();
         let block = PromptBlock {
             card_use: sections.card_text,
+            has_summary: sections.have_cards_summary,
             ..PromptBlock::new(BlockKind::DepthPrompt, &it.owner, role, text)
         };
         usual(it.prompt.depth, block)

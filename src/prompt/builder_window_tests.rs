@@ -167,6 +167,38 @@ fn pinned_facts_and_the_summary_use_at_most_a_quarter_of_the_share() {
 }
 
 #[test]
+fn a_short_summary_is_replaced_only_in_the_record_of_blocks_with_the_macro() {
+    let mut context = summarized_chat("e", Vec::new());
+    let texts = |context: &PromptContext| -> Vec<(BlockKind, String, String)> {
+        let prompt = built(context);
+        let mut record = SentPrompt::from_built("model", &prompt);
+        let is_written = |it: BlockKind| !matches!(it, BlockKind::History | BlockKind::Summary);
+        let sent = prompt.blocks.iter().filter(|it| is_written(it.kind));
+        let recorded = record.blocks_mut().filter(|it| is_written(it.kind));
+        sent.zip(recorded)
+            .map(|(sent, recorded)| (sent.kind, sent.text.clone(), recorded.text.clone()))
+            .collect()
+    };
+
+    let without = texts(&context);
+    assert!(without.iter().any(|(_, sent, _)| sent.contains('e')));
+    for (kind, sent, recorded) in without {
+        assert_eq!(sent, recorded, "{kind:?}");
+    }
+
+    context.note.text = "So far: {{summary}}|".to_owned();
+    context.note.interval = 1;
+    let with = texts(&context);
+    assert!(with.iter().any(|(_, sent, _)| sent == "So far: e|"));
+    for (kind, sent, recorded) in with {
+        match sent.as_str() {
+            "So far: e|" => assert_eq!(recorded, "So far: {{summary}}|"),
+            _ => assert_eq!(sent, recorded, "{kind:?}"),
+        }
+    }
+}
+
+#[test]
 fn the_macro_inserts_the_summary_in_use() {
     let mut context = summarized_chat("They met {{user}}.", Vec::new());
     context.scenario_override = Some("So far: {{summary}}|".to_owned());

@@ -2,7 +2,7 @@
 //! entries, and reports why entries were activated or dropped. No I/O.
 
 use std::cell::RefCell;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use base::ids::LorebookEntryId;
 use base::prompt_role::PromptRole;
@@ -39,6 +39,8 @@ pub struct PromptLore {
     format: (String, String),
     /// Texts into which macros inserted text of a card.
     card_uses: HashMap<String, CardUse>,
+    /// Texts into which macros may have inserted the summary.
+    with_summary: HashSet<String>,
 }
 
 /// The lore of a prompt.
@@ -82,14 +84,19 @@ pub fn activate(
     }
     // The cards are expanded again later, when the outlets are known.
     let cards = environment.without_variables(|| card_texts::expand_cards(context, environment));
+    let have_cards_summary = environment.take_summary_use();
     let card_uses = RefCell::new(HashMap::new());
+    let with_summary = RefCell::new(HashSet::new());
     let expanded = |text: &str| {
         environment.take_card_use();
         let expanded = expand(text, &cards.bindings, environment);
         let card_use = environment.take_card_use();
+        let text = expanded.trim();
         if !card_use.is_none() {
-            let text = expanded.trim().to_owned();
-            card_uses.borrow_mut().insert(text, card_use);
+            card_uses.borrow_mut().insert(text.to_owned(), card_use);
+        }
+        if environment.take_summary_use() || have_cards_summary {
+            with_summary.borrow_mut().insert(text.to_owned());
         }
         expanded
     };
@@ -98,6 +105,7 @@ pub fn activate(
     let lore = PromptLore {
         format,
         card_uses: card_uses.into_inner(),
+        with_summary: with_summary.into_inner(),
         outcome: Some(outcome),
     };
     for (fired, name) in lore
@@ -182,10 +190,12 @@ impl PromptLore {
         if let Some(first) = blocks.first_mut() {
             first.text.insert_str(0, before);
             first.card_use = first.card_use.max(self.card_use_of(before));
+            first.has_summary |= self.has_summary(before);
         }
         if let Some(last) = blocks.last_mut() {
             last.text.push_str(after);
             last.card_use = last.card_use.max(self.card_use_of(after));
+            last.has_summary |= self.has_summary(after);
         }
         for block in blocks.iter_mut().skip(1) {
             block.joins = true;
@@ -251,12 +261,17 @@ impl PromptLore {
             priority: (fired.priority, fired.order),
             origin: BlockOrigin::Lore(n),
             card_use,
+            has_summary: self.has_summary(text),
             ..PromptBlock::new(BlockKind::Lore, &fired.entry.name, role, text.to_owned())
         }
     }
 
     fn card_use_of(&self, text: &str) -> CardUse {
         self.card_uses.get(text.trim()).copied().unwrap_or_default()
+    }
+
+    fn has_summary(&self, text: &str) -> bool {
+        self.with_summary.contains(text.trim())
     }
 
     fn activated(&self) -> impl Iterator<Item = &ActivatedEntry> {

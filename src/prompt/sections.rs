@@ -24,6 +24,8 @@ pub struct Sections<'a> {
     pub environment: &'a MacroEnvironment,
     /// The card use of text from the included cards.
     pub card_text: CardUse,
+    /// Whether the summary was inserted into a text of a card, the persona or the scenario.
+    pub have_cards_summary: bool,
 }
 
 impl Sections<'_> {
@@ -224,20 +226,22 @@ impl Sections<'_> {
     }
 
     fn entry_blocks(&self, kind: BlockKind, entry: &PresetEntry, text: String) -> Vec<PromptBlock> {
-        let card_use = self.card_use();
+        let (card_use, has_summary) = (self.card_use(), self.has_summary());
         if text.is_empty() {
             return Vec::new();
         }
         vec![PromptBlock {
             card_use,
+            has_summary,
             ..PromptBlock::new(kind, &entry.label, entry.role, text)
         }]
     }
 
     fn system_block(&self, kind: BlockKind, label: &str, text: String) -> Option<PromptBlock> {
-        let card_use = self.card_use();
+        let (card_use, has_summary) = (self.card_use(), self.has_summary());
         (!text.is_empty()).then(|| PromptBlock {
             card_use,
+            has_summary,
             ..PromptBlock::new(kind, label, PromptRole::System, text)
         })
     }
@@ -248,6 +252,11 @@ impl Sections<'_> {
             CardUse::Entered => self.card_text,
             other => other,
         }
+    }
+
+    /// Returns whether the text expanded last may contain the summary.
+    fn has_summary(&self) -> bool {
+        self.environment.take_summary_use() || self.have_cards_summary
     }
 }
 

@@ -89,16 +89,21 @@ pub(super) fn current_text(block: &RecordedBlock, current: &impl CurrentTexts) -
     }
 }
 
-/// Converts a block to its stored form. In its text, the macro replaces the `summary` that it inserted.
+/// Converts a block to its stored form. In its text, the macro replaces the `summary` that it inserted;
+/// the texts of other blocks may contain the same words.
 pub(super) fn to_recorded_block(block: &PromptBlock, summary: &str) -> RecordedBlock {
     let (text, source) = match &block.origin {
         BlockOrigin::Message { source, before, .. } => (before.as_str(), Some(*source)),
         BlockOrigin::Memories(_) | BlockOrigin::Summary(_) => ("", None),
         BlockOrigin::Written | BlockOrigin::Lore(_) => (block.text.as_str(), None),
     };
+    // A variable or an outlet may contain the summary.
+    let has_summary = block.has_summary || block.card_use == CardUse::Unknown;
     let text = match summary.trim() {
-        "" => Cow::Borrowed(text),
-        summary => Cow::Owned(text.replace(summary, SUMMARY_MACRO)),
+        summary if has_summary && !summary.is_empty() => {
+            Cow::Owned(text.replace(summary, SUMMARY_MACRO))
+        }
+        _ => Cow::Borrowed(text),
     };
     let memories = match &block.origin {
         BlockOrigin::Memories(ids) => ids.clone(),

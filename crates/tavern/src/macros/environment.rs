@@ -1,5 +1,5 @@
 //! Stores the values that macros read besides names and card fields: time, random seed, last
-//! messages, variables, outlets and model. Records whether text of a card was inserted.
+//! messages, variables, outlets and model. Records whether text of a card or the summary was inserted.
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
@@ -28,6 +28,8 @@ pub struct MacroEnvironment {
     pub outlets: BTreeMap<String, String>,
     /// Whether text of a card was inserted since the last [`Self::take_card_use`].
     pub card_use: Cell<CardUse>,
+    /// Whether the summary was inserted since the last [`Self::take_summary_use`].
+    pub has_used_summary: Cell<bool>,
 }
 
 /// The seed of random macros. It is combined with the text that is expanded, so the same prompt
@@ -62,6 +64,17 @@ impl MacroEnvironment {
     /// Returns whether text of a card was inserted since the last call, and resets it.
     pub fn take_card_use(&self) -> CardUse {
         self.card_use.take()
+    }
+
+    /// Returns the summary to insert, and records that it was inserted.
+    pub fn use_summary(&self) -> String {
+        self.has_used_summary.set(true);
+        self.summary.clone()
+    }
+
+    /// Returns whether the summary was inserted since the last call, and resets it.
+    pub fn take_summary_use(&self) -> bool {
+        self.has_used_summary.take()
     }
 
     /// Runs `act` and then discards the variables that it set.

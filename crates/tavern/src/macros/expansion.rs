@@ -272,7 +272,7 @@ impl<'a> Expansion<'a> {
                 .message_id
                 .map_or(String::new(), |it| it.to_string()),
             "input" => last_messages.input.clone(),
-            "summary" => world.summary.clone(),
+            "summary" => world.use_summary(),
             "maxprompt" | "maxprompttokens" => world.max_prompt_tokens.to_string(),
             "model" => world.model.clone(),
             "idle_duration" | "idleduration" => {
