@@ -14,6 +14,7 @@ import Outbox from "./models/conversation/outbox.js"
 import OpenConversation from "./models/conversation/open_conversation.js"
 import Roster from "./models/members/roster.js"
 import CopilotCandidates from "./models/conversation/copilot_candidates.js"
+import { hasSummaries } from "./models/summaries/summary_settings.js"
 import ServerClock from "./models/queue/server_clock.js"
 
 export default class Store extends Emitter {
@@ -122,6 +123,8 @@ export default class Store extends Emitter {
     this.#spaces.set(space.id, { ...known, ...space, my_role: mine })
     this.emit("spaces")
     if (known && known.my_role !== mine) this.emit("rights", space.id)
+    const isSwitched = hasSummaries(known?.settings) !== hasSummaries(this.space(space.id).settings)
+    if (isSwitched) this.#readSummaryEnd(space.id)
   }
 
   // Marks a space that the user is about to leave, so that the removal is reported as "left".
@@ -162,10 +165,8 @@ export default class Store extends Emitter {
     const conversation = this.conversation(id)
     if (!conversation) return
     const { space_id: spaceId, title } = conversation
-    this.#conversations.set(
-      spaceId,
-      this.conversations(spaceId).filter((it) => it.id !== id),
-    )
+    const others = this.conversations(spaceId).filter((it) => it.id !== id)
+    this.#conversations.set(spaceId, others)
     this.emit("spaces")
     if (this.openConversation?.conversationId === id)
       this.emit("removed", { reason: "conversation_deleted", name: title, spaceId })
@@ -248,11 +249,8 @@ export default class Store extends Emitter {
   markRead(conversationId, seq) {
     const conversation = this.conversation(conversationId)
     if (!conversation || (conversation.last_read_seq ?? 0) >= seq) return false
-    this.putConversation({
-      ...conversation,
-      last_read_seq: seq,
-      last_seq: Math.max(conversation.last_seq ?? 0, seq),
-    })
+    const lastSeq = Math.max(conversation.last_seq ?? 0, seq)
+    this.putConversation({ ...conversation, last_read_seq: seq, last_seq: lastSeq })
     return true
   }
 
@@ -303,7 +301,7 @@ export default class Store extends Emitter {
   #applyEvent(event) {
     switch (event.type) {
       case "space_updated":
-        return this.putSpace(spaceOf(event))
+        return this.putSpace(event.space ?? event)
       case "membership_updated":
         return this.putMembership(event.membership ?? event)
       case "conversation_updated":
@@ -329,8 +327,10 @@ export default class Store extends Emitter {
         return this.candidates.apply(event) ? this.emit("candidates") : undefined
       case "memory_updated":
       case "memory_deleted":
-      case "memories_forgotten":
       case "memory_state":
+        return this.emit("memories", event)
+      case "memories_forgotten":
+        this.#readSummaryEnd(event.space_id)
         return this.emit("memories", event)
       case "summary_updated":
         this.applySummary(event.conversation_id, event.summary)
@@ -349,6 +349,12 @@ export default class Store extends Emitter {
     if (what === "gap") return this.#socket.resubscribe(event.conversation_id)
     if (event.type === "message_created") this.emit("new_messages", [event.message])
     if (what) this.emit(what)
+  }
+
+  // Reads the open conversation of this space again: its snapshot states what the summary covers.
+  #readSummaryEnd(spaceId) {
+    const open = this.openConversationDocument
+    if (open?.space_id === spaceId) this.#socket.resubscribe(open.id)
   }
 
   // Removes the outbox entry of a message that the server has stored.
@@ -390,8 +396,4 @@ export default class Store extends Emitter {
     const { openSpace: space, openConversationDocument: conversation } = this
     this.emit("removed", { reason: null, name: space?.name, spaceId: conversation?.space_id ?? null })
   }
-}
-
-function spaceOf(event) {
-  return event.space ?? event
 }

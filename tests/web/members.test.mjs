@@ -9,9 +9,12 @@ import { MemoryStorage } from "./support.mjs"
 
 class FakeSocket extends Emitter {
   dropped = []
+  resubscribed = []
   subscribe() {}
   unsubscribe() {}
-  resubscribe() {}
+  resubscribe(id) {
+    this.resubscribed.push(id)
+  }
   dropSpace(id) {
     this.dropped.push(id)
   }
@@ -54,6 +57,28 @@ test("a removed membership closes the open conversation, with its name", () => {
   assert.deepEqual(emitted, [["removed", { reason: "removed", name: "The Inn", spaceId: 1 }]])
   assert.deepEqual(store.spaces, [])
   assert.deepEqual(socket.dropped, [1])
+})
+
+test("the open conversation is read again when its summaries may have been deleted or are switched", () => {
+  const { socket, receive } = storeOfBob()
+  const settings = (summaries, enabled = true) => ({
+    type: "space_updated",
+    space: { id: 1, settings: { memory: { enabled, summaries } } },
+  })
+
+  receive({ type: "memories_forgotten", space_id: 2, count: 1 })
+  receive(settings({ chunk_messages: 20 }))
+  assert.deepEqual(socket.resubscribed, [])
+
+  receive({ type: "memories_forgotten", space_id: 1, count: 0 })
+  assert.deepEqual(socket.resubscribed, [7])
+  receive(settings({ enabled: false }))
+  receive(settings({ enabled: false }))
+  assert.deepEqual(socket.resubscribed, [7, 7])
+  receive(settings({}))
+  assert.deepEqual(socket.resubscribed, [7, 7, 7])
+  receive(settings({}, false))
+  assert.deepEqual(socket.resubscribed, [7, 7, 7, 7])
 })
 
 test("leaving is not reported as a removal", () => {

@@ -17,6 +17,11 @@ export function readSummarySettings(settings) {
   return { ...USUAL, ...Object.fromEntries(stated) }
 }
 
+// Returns whether the conversations of a space are summarized: both the memory and the summaries are on.
+export function hasSummaries(settings) {
+  return settings?.memory?.enabled !== false && readSummarySettings(settings).enabled
+}
+
 // Returns the settings of the space with other settings of summaries. Only values that differ from the defaults are stored; unknown
 // ones are kept.
 export function withSummarySettings(settings, rules) {
