@@ -3,12 +3,15 @@
 use std::sync::Arc;
 
 use base::clock::Timestamp;
+use base::shutdown::Shutdown;
 use parking_lot::Mutex;
 use sea_orm::sea_query::{Expr, ExprTrait, Query};
 use sea_orm::{
     ColumnTrait, ConnectionTrait, DbErr, EntityTrait, PaginatorTrait, QueryFilter, QuerySelect,
 };
+use tokio::sync::watch;
 
+use crate::db::connect::Db;
 use crate::memories::tasks::memory_task;
 use crate::memories::tasks::memory_task::MemoryTaskStatus;
 use crate::memories::tasks::task_queue::TaskQueue;
@@ -18,11 +21,11 @@ use crate::spaces::space;
 /// How long counted totals are used again: counting reads an index entry for each memory.
 const TOTALS_VALID_MS: i64 = 60_000;
 
-/// The memories of all spaces, and the background work on them.
-#[derive(Clone, Copy, Debug)]
+/// The memories of all spaces, and the background work on them; `None`: it could not be counted in time.
+#[derive(Clone, Copy, Debug, Default)]
 pub struct MemoryLoad {
-    pub tasks: TaskLoad,
-    pub totals: MemoryTotals,
+    pub tasks: Option<TaskLoad>,
+    pub totals: Option<MemoryTotals>,
 }
 
 /// The tasks of all nodes together.
@@ -36,16 +39,25 @@ pub struct TaskLoad {
 }
 
 /// Counts of memories.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MemoryTotals {
     pub memories: u64,
     /// Those that wait for a vector of the model of their space.
     pub vectors_stale: u64,
 }
 
-/// The totals that were counted last, and when. Cheap to clone; clones share state.
+/// The totals that were counted last. Cheap to clone; clones share state.
 #[derive(Clone, Debug, Default)]
-pub struct TotalsCache(Arc<Mutex<Option<(Timestamp, MemoryTotals)>>>);
+pub struct TotalsCache(Arc<Mutex<CountedTotals>>);
+
+/// What was counted, and whether it is being counted again.
+#[derive(Debug, Default)]
+struct CountedTotals {
+    /// The totals, and when they were requested.
+    known: Option<(Timestamp, MemoryTotals)>,
+    /// Its sender is dropped when the task that counts ends.
+    counting: Option<watch::Receiver<()>>,
+}
 
 impl TaskLoad {
     /// Returns the age of the oldest task that has not failed.
@@ -55,28 +67,77 @@ impl TaskLoad {
     }
 }
 
-/// Returns the load. The tasks are counted each time, the totals once a minute.
-///
-/// # Errors
-/// Returns an error when the database fails.
-pub async fn load(
-    db: &impl ConnectionTrait,
-    cache: &TotalsCache,
-    now: Timestamp,
-) -> Result<MemoryLoad, DbErr> {
-    let tasks = count_tasks(db).await?;
-    let known = *cache.0.lock();
-    let is_valid = |at: Timestamp| (0..TOTALS_VALID_MS).contains(&now.ms_since(at));
-    if let Some((_, totals)) = known.filter(|(at, _)| is_valid(*at)) {
-        return Ok(MemoryLoad { tasks, totals });
+impl TotalsCache {
+    /// Returns the totals, which are counted once a minute at most. One task counts for all callers, and
+    /// also if no caller waits any more. Returns `None` if they were never counted without an error.
+    pub async fn load(&self, db: &Db, shutdown: &Shutdown, now: Timestamp) -> Option<MemoryTotals> {
+        let db = db.clone();
+        let count = move || async move { count_totals(db.reader()).await };
+        self.load_with(shutdown, now, count).await
     }
-    let totals = count_totals(db).await?;
-    *cache.0.lock() = Some((now, totals));
-    Ok(MemoryLoad { tasks, totals })
+
+    /// Returns the totals that were counted last, however old they are.
+    pub fn last_known(&self) -> Option<MemoryTotals> {
+        self.0.lock().known.map(|(_, totals)| totals)
+    }
+
+    async fn load_with<F>(
+        &self,
+        shutdown: &Shutdown,
+        now: Timestamp,
+        count: impl FnOnce() -> F,
+    ) -> Option<MemoryTotals>
+    where
+        F: Future<Output = Result<MemoryTotals, DbErr>> + Send + 'static,
+    {
+        if let Some(mut counting) = self.start(shutdown, now, count) {
+            // Nothing is sent: it ends with an error when the sender is dropped.
+            while counting.changed().await.is_ok() {}
+        }
+        self.last_known()
+    }
+
+    /// Starts the task that counts, if it is necessary. Returns what ends with it; `None` if the totals
+    /// are new enough.
+    fn start<F>(
+        &self,
+        shutdown: &Shutdown,
+        now: Timestamp,
+        count: impl FnOnce() -> F,
+    ) -> Option<watch::Receiver<()>>
+    where
+        F: Future<Output = Result<MemoryTotals, DbErr>> + Send + 'static,
+    {
+        let mut state = self.0.lock();
+        let is_valid = |at: Timestamp| (0..TOTALS_VALID_MS).contains(&now.ms_since(at));
+        if state.known.is_some_and(|(at, _)| is_valid(at)) {
+            return None;
+        }
+        let running = state.counting.clone();
+        if let Some(running) = running.filter(|it| it.has_changed().is_ok()) {
+            return Some(running);
+        }
+        let (ended, counting) = watch::channel(());
+        state.counting = Some(counting.clone());
+        let (cache, counted) = (self.clone(), count());
+        let stopping = shutdown.stopping.clone();
+        shutdown.spawn(async move {
+            match stopping.run_until_cancelled(counted).await {
+                Some(Ok(totals)) => cache.0.lock().known = Some((now, totals)),
+                Some(Err(error)) => tracing::warn!(%error, "failed to count the memories"),
+                None => {}
+            }
+            drop(ended);
+        });
+        Some(counting)
+    }
 }
 
 /// Counts the tasks by status. This reads all tasks, but a space has few.
-async fn count_tasks(db: &impl ConnectionTrait) -> Result<TaskLoad, DbErr> {
+///
+/// # Errors
+/// Returns an error when the database fails.
+pub async fn count_tasks(db: &impl ConnectionTrait) -> Result<TaskLoad, DbErr> {
     let rows: Vec<(MemoryTaskStatus, i64, Option<Timestamp>)> = memory_task::Entity::find()
         .select_only()
         .column(memory_task::Column::Status)
@@ -142,4 +203,91 @@ async fn count_stale(db: &impl ConnectionTrait) -> Result<u64, DbErr> {
         .filter(Expr::exists(has_vector).not())
         .count(db)
         .await
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use base::clock::Timestamp;
+    use base::shutdown::Shutdown;
+    use sea_orm::DbErr;
+    use tokio::sync::Semaphore;
+
+    use super::{MemoryTotals, TOTALS_VALID_MS, TotalsCache};
+
+    /// Counts one memory more each time, when it is allowed to.
+    #[derive(Clone)]
+    struct Counter {
+        n_started: Arc<AtomicUsize>,
+        allowed: Arc<Semaphore>,
+    }
+
+    impl Counter {
+        fn new() -> Self {
+            Self {
+                n_started: Arc::default(),
+                allowed: Arc::new(Semaphore::new(0)),
+            }
+        }
+
+        async fn count(self) -> Result<MemoryTotals, DbErr> {
+            let n = self.n_started.fetch_add(1, Ordering::SeqCst) + 1;
+            let permit = self.allowed.acquire().await.expect("it is open");
+            permit.forget();
+            Ok(totals(n))
+        }
+    }
+
+    fn totals(n: usize) -> MemoryTotals {
+        MemoryTotals {
+            memories: n as u64,
+            vectors_stale: 0,
+        }
+    }
+
+    #[tokio::test]
+    async fn one_task_counts_for_all_callers_even_if_they_stop_waiting() {
+        let (cache, shutdown, counter) = (TotalsCache::default(), Shutdown::new(), Counter::new());
+        let load = |at: i64| {
+            let (counter, cache, shutdown) = (counter.clone(), cache.clone(), shutdown.clone());
+            async move {
+                let count = move || counter.count();
+                cache.load_with(&shutdown, Timestamp(at), count).await
+            }
+        };
+
+        let dropped = load(0);
+        tokio::select! {
+            biased;
+            _ = dropped => panic!("nothing was counted"),
+            () = std::future::ready(()) => {}
+        }
+        counter.allowed.add_permits(1);
+        let loaded = tokio::join!(load(1), load(2));
+
+        assert_eq!(loaded, (Some(totals(1)), Some(totals(1))));
+        assert_eq!(counter.n_started.load(Ordering::SeqCst), 1);
+    }
+
+    #[tokio::test]
+    async fn the_last_totals_are_known_while_new_ones_are_counted() {
+        let (cache, shutdown, counter) = (TotalsCache::default(), Shutdown::new(), Counter::new());
+        let started = counter.clone();
+        counter.allowed.add_permits(1);
+        let first = cache.load_with(&shutdown, Timestamp(0), move || started.count());
+        assert_eq!(first.await, Some(totals(1)));
+        assert_eq!(cache.last_known(), Some(totals(1)));
+
+        let later = Timestamp(TOTALS_VALID_MS);
+        let started = counter.clone();
+        let counting = cache.start(&shutdown, later, move || started.count());
+
+        assert!(counting.is_some());
+        assert_eq!(cache.last_known(), Some(totals(1)));
+        counter.allowed.add_permits(1);
+        let again = cache.load_with(&shutdown, later, || counter.count());
+        assert_eq!(again.await, Some(totals(2)));
+    }
 }

@@ -152,24 +152,24 @@ impl MemoryMetrics {
         self.source_failures.get_or_create(&label).inc();
     }
 
-    /// Records the background work; `None`: the database could not be queried.
-    pub fn show_load(&self, load: Option<MemoryLoad>, now: Timestamp) {
+    /// Records the memories and the background work on them.
+    pub fn show_load(&self, load: MemoryLoad, now: Timestamp) {
         // NaN for an unknown value: the previous one would be wrong.
-        let figure =
-            |read: fn(&MemoryLoad) -> u64| load.as_ref().map_or(f64::NAN, |it| read(it) as f64);
+        let figure = |n: Option<u64>| n.map_or(f64::NAN, |it| it as f64);
+        let (tasks, totals) = (load.tasks, load.totals);
         for (status, n) in [
-            ("queued", figure(|it| it.tasks.queued)),
-            ("running", figure(|it| it.tasks.running)),
-            ("failed", figure(|it| it.tasks.failed)),
+            ("queued", tasks.map(|it| it.queued)),
+            ("running", tasks.map(|it| it.running)),
+            ("failed", tasks.map(|it| it.failed)),
         ] {
-            self.tasks.get_or_create(&StatusLabel { status }).set(n);
+            let gauge = self.tasks.get_or_create(&StatusLabel { status });
+            gauge.set(figure(n));
         }
-        let age_ms = load
-            .as_ref()
-            .map(|it| it.tasks.oldest_age_ms(now).unwrap_or(0));
+        let age_ms = tasks.map(|it| it.oldest_age_ms(now).unwrap_or(0));
         let age = age_ms.map_or(f64::NAN, |it| it as f64 / 1000.0);
         self.oldest_task.set(age);
-        self.memories.set(figure(|it| it.totals.memories));
-        self.vectors_stale.set(figure(|it| it.totals.vectors_stale));
+        self.memories.set(figure(totals.map(|it| it.memories)));
+        self.vectors_stale
+            .set(figure(totals.map(|it| it.vectors_stale)));
     }
 }

@@ -10,7 +10,7 @@ use actix_web::{HttpRequest, HttpResponse};
 use crate::accounts::credential::Credential;
 use crate::app::App;
 use crate::memories::metrics::memory_load;
-use crate::memories::metrics::memory_load::MemoryLoad;
+use crate::memories::metrics::memory_load::{MemoryLoad, TaskLoad};
 use crate::runs::reading::history;
 use crate::runs::reading::history::QueueLoad;
 use crate::telemetry::metrics;
@@ -103,13 +103,24 @@ async fn count_queue(app: &App) -> Option<QueueLoad> {
     }
 }
 
-async fn count_memories(app: &App) -> Option<MemoryLoad> {
-    let metrics = &app.engine.context().prompt_caches.memories.metrics;
-    let count = memory_load::load(app.db.reader(), &metrics.totals, app.clock.now());
+async fn count_memories(app: &App) -> MemoryLoad {
+    let cache = &app.engine.context().prompt_caches.memories.metrics.totals;
+    let totals = cache.load(&app.db, &app.shutdown, app.clock.now());
+    let (tasks, totals) = tokio::join!(
+        count_tasks(app),
+        tokio::time::timeout(QUEUE_COUNT_TIMEOUT, totals)
+    );
+    // If it takes longer, a later request returns what is being counted.
+    let totals = totals.unwrap_or_else(|_| cache.last_known());
+    MemoryLoad { tasks, totals }
+}
+
+async fn count_tasks(app: &App) -> Option<TaskLoad> {
+    let count = memory_load::count_tasks(app.db.reader());
     match tokio::time::timeout(QUEUE_COUNT_TIMEOUT, count).await {
-        Ok(Ok(load)) => Some(load),
+        Ok(Ok(tasks)) => Some(tasks),
         Ok(Err(error)) => {
-            tracing::warn!(%error, "failed to count the memories");
+            tracing::warn!(%error, "failed to count the tasks of memories");
             None
         }
         Err(_) => None,

@@ -7,6 +7,7 @@ use serde_json::json;
 
 use crate::api::admin::admin_role::AdminFixture;
 use crate::support::backends::{TestBackend, on_both, on_sqlite};
+use crate::support::database_facts::DatabaseFacts;
 use crate::support::embedding_fixture::{EmbeddingFixture, HOUND, OCEAN};
 use crate::support::embeddings_server::EmbeddingAnswer;
 use crate::support::fake_provider::script::{HoldPoint, ResponseScript};
@@ -285,6 +286,30 @@ on_both! {
         assert!(!text.contains(PLANTED) && !text.contains("narrow"), "{text}");
         it.app.close().await;
     }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn tasks_are_shown_while_the_memories_cannot_be_counted() {
+    if !TestBackend::Postgres.is_available() {
+        eprintln!("not run: TROUPE_TEST_POSTGRES_URL is not set");
+        return;
+    }
+    let fixture = AdminFixture::open(TestBackend::Postgres).await;
+    let mut holder = DatabaseFacts::open(&fixture.app.database).await;
+    holder
+        .execute("BEGIN; LOCK TABLE memories IN ACCESS EXCLUSIVE MODE")
+        .await;
+
+    let found = samples(&fixture).await;
+    assert_eq!(found[r#"troupe_memory_outbox{status="queued"}"#], 0.0);
+    assert!(found["troupe_memories_total"].is_nan(), "{found:#?}");
+
+    holder.execute("COMMIT").await;
+    poll::until("the memories are counted", async || {
+        (samples(&fixture).await["troupe_memories_total"] == 0.0).then_some(())
+    })
+    .await;
+    fixture.close().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -181,7 +181,10 @@ pub async fn show(
 
 async fn load_memory(app: &App, now: Timestamp) -> ApiResult<MemoryStats> {
     let cache = &app.engine.context().prompt_caches.memories.metrics.totals;
-    let load = memory_load::load(app.db.reader(), cache, now).await?;
+    let tasks = memory_load::count_tasks(app.db.reader()).await?;
+    let totals = cache.load(&app.db, &app.shutdown, now).await;
+    let uncounted = || ApiError::internal("the memories could not be counted");
+    let totals = totals.ok_or_else(uncounted)?;
     let breakers = app.models.embeddings.list_breakers().into_iter();
     let breakers = breakers.map(|it| BreakerView {
         provider: it.kind.to_string(),
@@ -189,12 +192,12 @@ async fn load_memory(app: &App, now: Timestamp) -> ApiResult<MemoryStats> {
         open: it.state != BreakerState::Closed,
     });
     Ok(MemoryStats {
-        memories: load.totals.memories,
-        vectors_stale: load.totals.vectors_stale,
-        queued_tasks: load.tasks.queued,
-        running_tasks: load.tasks.running,
-        failed_tasks: load.tasks.failed,
-        oldest_task_age_ms: load.tasks.oldest_age_ms(now),
+        memories: totals.memories,
+        vectors_stale: totals.vectors_stale,
+        queued_tasks: tasks.queued,
+        running_tasks: tasks.running,
+        failed_tasks: tasks.failed,
+        oldest_task_age_ms: tasks.oldest_age_ms(now),
         breakers: breakers.collect(),
         tokens_used: space::sum_memory_tokens(app.db.reader()).await?,
     })
