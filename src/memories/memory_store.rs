@@ -13,7 +13,6 @@ use base::ids::{ConversationId, MembershipId, MemoryId, MessageId, SpaceId, User
 use llm::tokens;
 use recall::content;
 use sea_orm::ActiveValue::{NotSet, Set};
-use sea_orm::sea_query::{Expr, ExprTrait};
 use sea_orm::{
     ActiveModelTrait, ColumnTrait, ConnectionTrait, DbErr, EntityTrait, IntoActiveModel,
     QueryFilter,
@@ -21,7 +20,7 @@ use sea_orm::{
 
 use crate::db::connect::Db;
 use crate::memories::embedding_model::NewModel;
-use crate::memories::memory::{Column, Entity, MemoryKind, MemoryOrigin, Model};
+use crate::memories::memory::{Column, MemoryKind, MemoryOrigin, Model};
 use crate::memories::tasks::embedding_task;
 use crate::memories::{embedding_model, memory, memory_source, memory_vector, other_sources};
 use crate::spaces::space;

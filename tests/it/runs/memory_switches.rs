@@ -36,7 +36,7 @@ impl EngineTest {
         assert_eq!(switched.expect("it is switched").remember, remember);
     }
 
-    async fn post_and_settle(&self, text: &str) {
+    async fn say_and_settle(&self, text: &str) {
         self.user.post(text).await;
         self.settle().await;
     }
@@ -46,11 +46,11 @@ on_both! {
     async fn nothing_is_learned_from_a_member_while_its_learning_is_off(backend) {
         let app = EngineTest::builder(backend).open().await;
         app.switch_member("Eve", json!({"learn": false})).await;
-        app.post_and_settle(FACT).await;
+        app.say_and_settle(FACT).await;
         app.learn().await;
 
         app.switch_member("Eve", json!({"learn": true})).await;
-        app.post_and_settle(OTHER_FACT).await;
+        app.say_and_settle(OTHER_FACT).await;
         app.learn().await;
 
         let remembered: Vec<bool> = app.messages().await.iter().map(|it| it.is_remembered).collect();
@@ -61,7 +61,7 @@ on_both! {
 
     async fn a_waiting_message_is_not_learned_from_after_its_author_switched_learning_off(backend) {
         let app = EngineTest::builder(backend).open().await;
-        app.post_and_settle(FACT).await;
+        app.say_and_settle(FACT).await;
 
         app.switch_member("Eve", json!({"learn": false})).await;
 
@@ -84,7 +84,7 @@ on_both! {
 
     async fn nothing_is_recalled_for_a_speaker_whose_recall_is_off(backend) {
         let app = EngineTest::builder(backend).open().await;
-        app.post_and_settle(FACT).await;
+        app.say_and_settle(FACT).await;
         app.learn().await;
         assert!(app.recalls_fact_elsewhere().await);
 
@@ -98,7 +98,7 @@ on_both! {
 
     async fn nothing_is_recalled_for_the_copilot_of_a_person_whose_recall_is_off(backend) {
         let app = EngineTest::builder(backend).open().await;
-        app.post_and_settle(FACT).await;
+        app.say_and_settle(FACT).await;
         app.learn().await;
         app.change_rules(|it| it.settings = json!({"memory": {"threshold": 0.1}})).await;
         let (conversation, n_before) = (app.another_conversation().await, app.upstream.n_requests());
@@ -121,7 +121,7 @@ on_both! {
 
     async fn what_was_learned_from_a_message_is_deleted_until_its_memory_is_on_again(backend) {
         let app = EngineTest::builder(backend).open().await;
-        app.post_and_settle(FACT).await;
+        app.say_and_settle(FACT).await;
         app.learn().await;
 
         app.switch_message(1, false).await;
@@ -137,7 +137,7 @@ on_both! {
 
     async fn a_message_is_learned_from_once_its_memory_is_on(backend) {
         let app = EngineTest::builder(backend).open().await;
-        app.post_and_settle(FACT).await;
+        app.say_and_settle(FACT).await;
         app.switch_message(1, false).await;
         app.learn().await;
         assert_eq!(app.memories().await, Vec::<String>::new());
@@ -151,7 +151,7 @@ on_both! {
 
     async fn an_excluded_message_whose_memory_is_off_stays_forgotten_when_it_is_included(backend) {
         let app = EngineTest::builder(backend).open().await;
-        app.post_and_settle(FACT).await;
+        app.say_and_settle(FACT).await;
         app.learn().await;
         let said = app.messages().await[0].id;
         app.switch_message(1, false).await;
@@ -166,7 +166,7 @@ on_both! {
     async fn a_memory_with_another_source_is_made_again_without_the_message(backend) {
         let app = EngineTest::builder(backend).open().await;
         app.with_fact().await;
-        app.post_and_settle(OTHER_FACT).await;
+        app.say_and_settle(OTHER_FACT).await;
         app.upstream.next(answer(&[made("Pixel and Comet.", &[1, 3])]));
         app.learn().await;
         assert_eq!(app.memories().await, ["Pixel and Comet."]);
@@ -185,7 +185,7 @@ on_both! {
 
     async fn a_hidden_message_cannot_be_switched(backend) {
         let app = EngineTest::builder(backend).open().await;
-        app.post_and_settle(FACT).await;
+        app.say_and_settle(FACT).await;
         let said = app.messages().await[0].id;
         app.engine.set_visibility(app.conversation, said, Visibility::Hidden).await.unwrap();
 
@@ -211,18 +211,18 @@ on_both! {
 
     async fn a_forgotten_member_is_not_learned_from_until_it_is_switched_on(backend) {
         let app = EngineTest::builder(backend).open().await;
-        app.post_and_settle(FACT).await;
+        app.say_and_settle(FACT).await;
         let eve = app.user.membership;
 
         memory_deletion::delete(&app.db, app.space, DeletionScope::Member(eve), app.clock.now()).await.unwrap();
 
         let row = app.membership("Eve").await;
         assert_eq!(row.settings["memory"], json!({"learn": false}));
-        app.post_and_settle(OTHER_FACT).await;
+        app.say_and_settle(OTHER_FACT).await;
         app.learn().await;
         assert_eq!(app.memories().await, Vec::<String>::new());
         app.switch_member("Eve", json!({})).await;
-        app.post_and_settle("My horse is called Blaze, and he loves the old mill.").await;
+        app.say_and_settle("My horse is called Blaze, and he loves the old mill.").await;
         app.learn().await;
         assert_eq!(app.memories().await.len(), 1);
         app.close_without_events().await;
@@ -236,7 +236,7 @@ async fn nothing_is_stored_of_a_member_that_is_switched_off_in_the_meantime() {
         return; // SQLite has one writer
     }
     let app = EngineTest::builder(TestBackend::Postgres).open().await;
-    app.tell(FACT).await;
+    app.say_and_settle(FACT).await;
     let mut other = app.facts().await;
     let mut facts = app.facts().await;
 

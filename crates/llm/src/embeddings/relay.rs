@@ -106,10 +106,11 @@ mod tests {
     #[tokio::test]
     async fn token_ids_dimensions_and_user_are_sent() {
         let mut server = ScriptedServer::start(|_| answer(&[[1.0, 0.0]], json!(null))).await;
+        let token_ids = [vec![1, 2]];
         let request = RelayedCall {
             dimensions: Some(2),
             user: Some("u"),
-            ..call(EmbeddingInput::TokenIds(&[vec![1, 2]]))
+            ..call(EmbeddingInput::TokenIds(&token_ids))
         };
 
         let received = server.client(false).relay(request).await;

@@ -60,7 +60,8 @@ fn a_request_contains_only_what_is_set() {
     );
     request.dimensions = Some(256);
     assert_eq!(to_json(&request)["dimensions"], 256);
-    request.input = EmbeddingInput::TokenIds(&[vec![1, 2], vec![3]]);
+    let token_ids = [vec![1, 2], vec![3]];
+    request.input = EmbeddingInput::TokenIds(&token_ids);
     assert_eq!(to_json(&request)["input"], json!([[1, 2], [3]]));
 }
 

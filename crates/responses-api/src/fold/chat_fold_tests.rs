@@ -39,6 +39,7 @@ fn function(id: &str, arguments: &str) -> EngineEvent {
         call_id: id.to_owned(),
         name: "f".to_owned(),
         arguments: arguments.to_owned(),
+        namespace: None,
     };
     EngineEvent::ClientToolCall(ItemBody::FunctionCall(call), Completeness::Complete)
 }
