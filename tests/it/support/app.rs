@@ -87,13 +87,12 @@ impl TestApp {
         inspect_every_response(api_contract::check_response);
         let folder = tempfile::tempdir().expect("a temporary folder can be made");
         let config = settings(&database, folder.path(), env);
-        let mut app = App::build_with_resolver(config, clock, names)
-            .await
-            .expect("the server can be built");
+        // Boxed, because the futures are large, and the stack of a test's thread has 2 MiB.
+        let built = Box::pin(App::build_with_resolver(config, clock, names)).await;
+        let mut app = built.expect("the server can be built");
         change(&mut app);
-        let listening = serve::listen(app.clone())
-            .await
-            .expect("there is a free port");
+        let listening = Box::pin(serve::listen(app.clone())).await;
+        let listening = listening.expect("there is a free port");
         let base = format!("http://{}", listening.address);
         let (stop, stopped) = oneshot::channel();
         let served = tokio::spawn(listening.run_until(async {
