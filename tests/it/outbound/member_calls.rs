@@ -171,7 +171,7 @@ impl MemberCalls {
     /// Returns whether an endpoint of `/v1` can use addresses.
     pub fn leads_out(&self, path: &str) -> bool {
         let path = path.trim_end_matches('/');
-        !["/cancel", "/query", "{chat}"]
+        !["/cancel", "/embeddings", "/query", "{chat}"]
             .iter()
             .any(|it| path.ends_with(it))
     }
