@@ -62,7 +62,9 @@ impl EngineTest {
                  SELECT conversation_id, i, space_membership_id, 'user', 'Yes.', 'normal', 0, created_at, \
                  rev, 1, '{{}}' FROM n CROSS JOIN messages WHERE conversation_id = {id} AND seq = 1"
             ),
-            format!("UPDATE conversations SET last_seq = {last} WHERE id = {id}"),
+            format!(
+                "UPDATE conversations SET last_seq = {last}, last_user_seq = {last} WHERE id = {id}"
+            ),
         ] {
             facts.execute(&change).await;
         }

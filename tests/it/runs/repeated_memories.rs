@@ -5,7 +5,7 @@ use sea_orm::{ColumnTrait, EntityTrait, QueryFilter, QueryOrder};
 use tokio_util::sync::CancellationToken;
 use troupe::accounts::user;
 use troupe::conversations::message;
-use troupe::conversations::message::Visibility;
+use troupe::conversations::message::{MessageRole, Visibility};
 use troupe::memories::memory_deletion;
 use troupe::memories::memory_deletion::DeletionScope;
 use troupe::runs::engine::RunEngine;
@@ -83,6 +83,14 @@ impl EngineTest {
     async fn learn_fact_in(&self, conversation: ConversationId) {
         let person = self.user_in_conversation(&self.engine, conversation);
         person.post(FACT).await;
+        self.until("the fact has a reply", async |app| {
+            let newest = message::Entity::find()
+                .filter(message::Column::ConversationId.eq(conversation))
+                .order_by_desc(message::Column::Seq)
+                .one(app.db.reader());
+            newest.await.unwrap().expect("a message").role == MessageRole::Assistant
+        })
+        .await;
         self.wait_until_idle().await;
         self.learn().await;
     }
