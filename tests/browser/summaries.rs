@@ -181,17 +181,19 @@ async fn a_line_shows_where_the_summary_ends_and_opens_it_without_moving_the_mes
             .post(&format!("Line {i} is about the tide."))
             .await;
     }
-    summarize(&test_space).await;
     let position = "[...document.querySelectorAll('.message')].find((it) => it.textContent.includes('Line 18 ')).getBoundingClientRect().top";
     let before = page.value(position).await.as_f64().expect("a position");
 
-    page.click_text(".divider--summary button", "Summarized up to here")
-        .await;
+    summarize(&test_space).await;
 
-    page.see("dialog [data-section=summary]").await;
     is_between_lines(&page, 29, 30).await;
     let after = page.value(position).await.as_f64().expect("a position");
     assert!((after - before).abs() < 1.0, "{before} to {after}");
+    page.run("document.querySelector('.divider--summary').scrollIntoView({ block: 'center' })")
+        .await;
+    page.click_text(".divider--summary button", "Summarized up to here")
+        .await;
+    page.see("dialog [data-section=summary]").await;
 }
 
 /// Waits until the end of the summary is shown between these two lines.

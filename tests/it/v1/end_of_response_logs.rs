@@ -160,7 +160,7 @@ on_both! {
 
     async fn a_response_that_no_task_runs_has_a_log_line_when_it_ends(backend) {
         let mut fixture = LoggingServer::open(backend, &[("TROUPE_WORKERS", "0")]).await;
-        let queued = fixture.respond(script("stop"), json!({ "background": true })).await;
+        let queued = fixture.program.respond(json!({ "input": INPUT, "background": true })).await;
         fixture.program.post(&format!("/responses/{}/cancel", id(&queued)), json!({})).await;
         let canceled = fixture.line_about(id(&queued)).await;
         let hanging = ResponseScript::stream().role().words("One two ").hang();
