@@ -8,6 +8,9 @@ const MAX_TERMS: usize = 64;
 /// The weight of a term that no memory contains, for example "breed" in "the breed of my dog". It is
 /// only weak evidence that the query is about something else.
 const UNKNOWN_TERM_WEIGHT: f32 = 0.4;
+/// In a space with fewer memories, the frequency of a term of the text is computed as if there were this
+/// many: that one of three memories contains a word does not mean that the word is common.
+const MIN_COUNTED_MEMORIES: usize = 50;
 /// The share of the weight of a term that is only in the name of an author: most messages are not about
 /// the person who writes them, but many memories contain the name.
 const AUTHOR_SHARE: f32 = 0.25;
@@ -94,14 +97,14 @@ impl<'a> PreparedQuery<'a> {
     /// Returns the inverse document frequency of each term, as BM25 defines it, except for terms
     /// that no memory contains; `n_containing` are the numbers of memories that contain each term.
     pub fn weights(&self, n_containing: &[usize], n_memories: usize) -> TermWeights {
-        let n_memories = n_memories as f32;
-        let weight = |(at, n): (usize, &usize)| {
-            let weight = match *n {
-                0 => UNKNOWN_TERM_WEIGHT,
-                n => (1.0 + (n_memories - n as f32 + 0.5) / (n as f32 + 0.5)).ln(),
-            };
-            let is_in_text = at < self.n_in_text;
-            weight * if is_in_text { 1.0 } else { AUTHOR_SHARE }
+        let inverse_frequency = |n: usize, of: usize| match n {
+            0 => UNKNOWN_TERM_WEIGHT,
+            n => (1.0 + (of as f32 - n as f32 + 0.5) / (n as f32 + 0.5)).ln(),
+        };
+        let weight = |(at, n): (usize, &usize)| match at < self.n_in_text {
+            true => inverse_frequency(*n, n_memories.max(MIN_COUNTED_MEMORIES)),
+            // Names of authors are in many memories, also in a small space.
+            false => inverse_frequency(*n, n_memories) * AUTHOR_SHARE,
         };
         TermWeights::new(n_containing.iter().enumerate().map(weight).collect())
     }

@@ -95,7 +95,7 @@ fn scores(items: &Items, queries: &[Item]) -> Vec<(usize, f32, f32)> {
             let n = items.values().filter(|it| has(it, &term)).count() as f32;
             let weight = match n {
                 0.0 => 0.4,
-                _ => (1.0 + (items.len() as f32 - n + 0.5) / (n + 0.5)).ln(),
+                _ => (1.0 + (items.len().max(50) as f32 - n + 0.5) / (n + 0.5)).ln(),
             };
             total += weight;
             sum += if has(item, &term) { weight } else { 0.0 };

@@ -232,6 +232,25 @@ fn each_memory_is_scored_by_the_query_that_fits_it_best() {
 }
 
 #[test]
+fn a_word_finds_the_only_memory_of_a_space() {
+    let index = index([memory(1, "Ann has a puppy called Pixel.")]);
+    let recalled = |text| {
+        let query = QueryText {
+            text,
+            authors: "Ann",
+            vector: None,
+            provider_vector: None,
+        };
+        let rules = RecallRules::default();
+        let found = search(&index, &RecallScope::default(), &[query], &rules, &|| false);
+        found.iter().filter(|it| it.rank.is_some()).count()
+    };
+
+    assert_eq!(recalled("Is the puppy hungry?"), 1);
+    assert_eq!(recalled("Is the harbor frozen?"), 0);
+}
+
+#[test]
 fn the_name_of_an_author_counts_less_than_a_word_of_the_text() {
     let index = index([
         memory(1, "Lena: I work in the bakery."),
