@@ -93,32 +93,20 @@ fn find_gap(state: SummaryState<'_>, valid: &[&summary::Model]) -> Option<(i64, 
 
 #[cfg(test)]
 mod tests {
-    use base::clock::Timestamp;
-    use base::ids::{ConversationId, SummaryId};
-    use serde_json::json;
+    use base::ids::SummaryId;
 
     use super::{SummaryState, SummaryStep, next_step};
     use crate::memories::summaries::summary;
+    use crate::memories::summaries::summary::tests::running_version;
     use crate::memories::summaries::summary::{SummaryLevel, SummaryOrigin, SummaryStatus};
 
     fn version(id: i64, level: SummaryLevel, (from_seq, to_seq): (i64, i64)) -> summary::Model {
         summary::Model {
-            id: SummaryId(id),
-            conversation_id: ConversationId(1),
             level,
             version: 1,
             status: SummaryStatus::Current,
             from_seq,
-            to_seq,
-            content: String::new(),
-            pinned_facts: json!([]),
-            token_count: 0,
-            origin: SummaryOrigin::Model,
-            model: None,
-            created_by: None,
-            is_usable: true,
-            is_regeneration_requested: false,
-            created_at: Timestamp(0),
+            ..running_version(id, to_seq)
         }
     }
 
