@@ -14,7 +14,7 @@ pub enum CorsOrigins {
 }
 
 impl CorsOrigins {
-    /// Returns whether a page of this origin may call.
+    /// Returns whether a page of this origin may call `/v1`.
     pub fn allows(&self, origin: &str) -> bool {
         match self {
             Self::Any => true,

@@ -3,7 +3,7 @@
 //!
 //! `tests/it/architecture.rs` reads this list and checks every import.
 
-// Settings that list hosts and networks; caches with a limit in bytes; secret settings.
+// Settings that list hosts, networks and origins; caches with a limit in bytes; secret settings.
 pub mod cors_origins;
 pub mod host_settings;
 pub mod memory_limited_cache;

@@ -16,7 +16,7 @@ impl MigrationTrait for Migration {
     }
 
     async fn up(&self, manager: &SchemaManager) -> Result<(), DbErr> {
-        // Without a foreign key, which SQLite cannot add; the id of a deleted run leads to nothing.
+        // Without a foreign key, which SQLite cannot add; readers ignore the id of a deleted run.
         let column = uuid_null(COLUMN);
         let add = Table::alter().table(MEMORIES).add_column(column).to_owned();
         manager.alter_table(add).await

@@ -118,8 +118,8 @@ pub fn is_in_memory() -> Condition {
         .add(Column::IsRemembered.eq(true))
 }
 
-/// Switches the memory off for everything that a member has written so far. Open pages show it when they read
-/// the messages again.
+/// Switches the memory off for all messages that a member has written so far. Open pages show this when they
+/// read the messages again.
 pub async fn switch_memory_off(
     tx: &impl ConnectionTrait,
     author: MembershipId,

@@ -287,8 +287,8 @@ pub async fn list_in_space(
     found.all(db).await
 }
 
-/// Counts the recall of these memories by the prompt of a run. The version of the space stays, because what
-/// a search finds stays the same; only the order of pinned memories may be an older one on this node.
+/// Counts the recall of these memories by the prompt of a run. The version of the space does not change,
+/// because a search finds the same memories; only the order of pinned ones may be outdated in an index.
 ///
 /// # Errors
 /// Returns an error when the database fails.

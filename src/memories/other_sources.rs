@@ -53,8 +53,9 @@ pub(super) async fn add(
     leave_branch(tx, first, (conversation, message), version).await
 }
 
-/// Lets the memories of a branch that were made from this message of another conversation name another one,
-/// unless both are branches, because other conversations recall nothing of a branch. Returns whether one does.
+/// If `first` is a branch and the other conversation is not, lets the memories of the branch that were also
+/// made from this message of the other conversation name another conversation, because other
+/// conversations do not recall memories that name a branch. Returns whether a memory changed.
 ///
 /// # Errors
 /// Returns an error when the database fails.

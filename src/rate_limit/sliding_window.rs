@@ -14,12 +14,12 @@ use parking_lot::Mutex;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RetryAfter(pub u64);
 
-/// How much of a limit is left for a key.
+/// The part of a limit that is left for a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RemainingEvents {
     pub max: usize,
     pub n_left: usize,
-    /// Seconds until all of it is available again.
+    /// Seconds until the whole limit is available again.
     pub full_after: u64,
 }
 

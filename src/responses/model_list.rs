@@ -11,7 +11,7 @@ use crate::providers::provider;
 pub struct ModelListing {
     /// The name that clients request.
     pub id: String,
-    /// Its `model` is the name for the provider.
+    /// Its provider, in which `model` is the name that the provider knows.
     pub provider: provider::Model,
 }
 

@@ -46,7 +46,7 @@ pub struct ResponseRequest {
     pub store: bool,
     pub stream: bool,
     pub background: bool,
-    /// The request completes a chat, and its answer has this shape.
+    /// The shape of the answer if the request completes a chat, otherwise `None`.
     pub chat: Option<ChatShape>,
     pub stored: StoredRequest,
 }
@@ -54,7 +54,7 @@ pub struct ResponseRequest {
 /// The shape of a chat completion.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ChatShape {
-    /// The stream ends with the usage.
+    /// Whether the stream ends with the usage.
     pub include_usage: bool,
 }
 
@@ -73,10 +73,10 @@ pub struct StoredRequest {
     /// The available tools; empty in rows from before tools were supported.
     #[serde(default)]
     pub tools: ToolConfig,
-    /// What only a chat completion has.
+    /// The sampling parameters that only a chat completion has.
     #[serde(default)]
     pub chat_sampling: ChatSampling,
-    /// At most one speaker answers, whatever the space says.
+    /// Whether at most one speaker answers, whatever the settings of the space are.
     #[serde(default)]
     pub has_one_speaker: bool,
 }
@@ -208,7 +208,7 @@ impl From<CreateChatCompletion> for ResponseRequest {
     }
 }
 
-/// Returns the seed as model APIs accept it. Equal seeds remain equal.
+/// Returns the low 32 bits of a seed, because model APIs accept no longer ones. Equal seeds remain equal.
 fn short_seed(seed: i64) -> u32 {
     (seed & i64::from(u32::MAX)) as u32
 }

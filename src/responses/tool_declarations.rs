@@ -42,7 +42,7 @@ pub fn tool_config(tools: Vec<RequestTool>, choice: RequestedChoice) -> ToolConf
             RequestTool::Builtin(kind) => config.tools.extend(builtin(&kind)),
             RequestTool::Mcp(server) => declare_server(*server, &mut config),
             RequestTool::Namespace(tool) => config.tools.extend(namespace(tool)),
-            // The model must not call what no one runs.
+            // The model must not call a tool that no one runs.
             RequestTool::Hosted(_) => {}
         }
     }
@@ -221,11 +221,11 @@ fn mode_choice(mode: ChoiceMode) -> ToolChoice {
     }
 }
 
-/// The tools that a reference means.
+/// The tools to which a reference refers.
 enum CalledTools {
     /// The name of a tool for the model.
     One(String),
-    /// The label of an MCP server, all of whose tools are meant.
+    /// The label of an MCP server, for all of its tools.
     OfServer(String),
     /// A tool that is not offered to the model.
     None,

@@ -7,7 +7,7 @@
 //! | [`model_call`], [`attempt`], [`attempt_error`] | one model call, its attempts, and when one is repeated |
 //! | [`sink`], [`outcome`] | who receives the output, and how a call ended |
 //! | [`call_limits`] | limits of one call, and of the calls at the same time |
-//! | [`trim`], [`name_prefix`], [`text`] | removes names from a text while it streams, and ends it before a stop sequence |
+//! | [`trim`], [`name_prefix`], [`text`] | remove names from a streamed text, and end it before a stop sequence |
 //! | [`reasoning`], [`tool_call_assembler`] | collect the other parts of an answer |
 //! | [`usage`] | counts tokens |
 //! | [`agent_loop`], [`next_action`] | the loop, and its decision after each step |

@@ -15,7 +15,7 @@ use crate::entry::EmbeddedMemory;
 #[derive(Clone, Debug, Default)]
 pub struct MemoryIndex {
     version: i64,
-    /// Only the last block has less than [`MAX_MEMORIES`].
+    /// Only the last block has fewer than [`MAX_MEMORIES`] memories.
     parts: Vec<IndexPart>,
     len: usize,
     n_bytes: usize,

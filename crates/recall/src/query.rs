@@ -126,8 +126,8 @@ fn bits_of(mut set: TermSet) -> impl Iterator<Item = usize> {
 
 /// The weights of the terms of a query.
 pub struct TermWeights {
-    /// For each 8 terms, the sum of the weights of each set of them, because adding up the terms of each
-    /// memory takes longer.
+    /// For each group of 8 terms, the sum of the weights of each subset of the group. Adding the weights of
+    /// the terms for each memory would take longer.
     sums: Vec<[f32; 256]>,
     total: f32,
 }

@@ -47,7 +47,7 @@ type RankScores = (f32, f32);
 struct Ranking<'a> {
     scores: fn(MemoryScores) -> RankScores,
     found: Vec<(RankScores, ScoredMemory<'a>)>,
-    /// What precedes the worst of the best so far: only this can be one of the best.
+    /// The scores of the worst of the best memories so far: a memory with lower scores cannot be among them.
     minimum: RankScores,
 }
 

@@ -10,12 +10,13 @@ use crate::entry::RecallScope;
 use crate::index::IndexPart;
 use crate::query::{PreparedQuery, TermSet, VectorSource};
 
-/// So many memories take a few milliseconds: a thread of their own is worth its start.
+/// The minimum number of memories of a thread: reading them takes a few milliseconds, much longer than the
+/// start of the thread.
 pub const MIN_PER_THREAD: usize = 16 * MAX_MEMORIES;
-/// A search must not keep more cores from the rest of the server.
+/// The maximum number of threads of a search, so that it leaves cores to the rest of the server.
 const MAX_THREADS: usize = 4;
 
-/// How memories are read.
+/// The parameters of a search that reads memories.
 #[derive(Clone, Copy)]
 pub struct Scan<'a> {
     pub scope: &'a RecallScope,
@@ -25,12 +26,12 @@ pub struct Scan<'a> {
     pub should_stop: &'a (dyn Fn() -> bool + Sync),
 }
 
-/// What was read of a block.
+/// The values that were read of a block.
 pub struct ScannedBlock<'a> {
     pub block: &'a MemoryBlock,
     /// The positions of the memories in scope, ascending.
     pub in_scope: Vec<usize>,
-    /// By position; not a number if no vectors were compared.
+    /// By position; NaN if no vectors were compared.
     pub vector_scores: Vec<f32>,
     pub terms: Vec<ScannedTerms>,
 }
@@ -100,7 +101,7 @@ impl<'a> Scan<'a> {
             self.compare_rows(rows, source, is_in_scope, &mut scores);
         }
         let best = |mut best: Vec<f32>, scores: Vec<f32>| {
-            // The maximum of a number and of what is not a number is the number.
+            // The maximum of a number and NaN is the number.
             let pairs = best.iter_mut().zip(scores);
             pairs.for_each(|(best, score)| *best = best.max(score));
             best

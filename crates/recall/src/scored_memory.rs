@@ -41,7 +41,7 @@ impl<'a> ScoredMemory<'a> {
 /// All memories in scope.
 pub struct ScoredMemories<'a> {
     queries: &'a [PreparedQuery<'a>],
-    /// Of each query.
+    /// The weights of the terms of each query.
     weights: Vec<TermWeights>,
     blocks: &'a [ScannedBlock<'a>],
 }
@@ -68,8 +68,8 @@ impl<'a> ScoredMemories<'a> {
         }
     }
 
-    /// Calls a function with the scores of each memory in scope. The memory itself is created by another
-    /// function, because few are needed.
+    /// Calls `visit` with the scores of each memory in scope, and with a function that creates the
+    /// [`ScoredMemory`], because only a few are needed.
     pub fn for_each(&self, mut visit: impl FnMut(MemoryScores, &dyn Fn() -> ScoredMemory<'a>)) {
         for block in self.blocks {
             for position in block.in_scope.iter().copied() {

@@ -46,7 +46,7 @@ struct AnnouncementQueue {
 impl AnnouncementQueue {
     /// Adds an announcement. Returns whether a task must be started.
     fn add(&mut self, new: Announcement) -> bool {
-        // One that waits will load this change, too. Those that are counted are announced each.
+        // An equal announcement that waits will load this change, too. Those with a count are all published.
         let is_counted = matches!(new, Announcement::Forgotten(..));
         if !is_counted && self.waiting.contains(&new) {
             return false;
@@ -117,8 +117,8 @@ impl MemoryAnnouncer {
     }
 
     /// Announces that memories, and possibly summaries, are in no table any more. `count` is the number
-    /// of memories that everyone in the space could see. Events that were loaded before are published
-    /// before: a page would show these memories again.
+    /// of memories that everyone in the space could see. Events that were loaded earlier are
+    /// published earlier: otherwise a page would show these memories again.
     pub fn memories_forgotten(&self, space: SpaceId, count: u64) {
         self.enqueue(Announcement::Forgotten(space, count));
     }

@@ -108,8 +108,8 @@ pub async fn store(
     Ok(stored.version)
 }
 
-/// Removes the memories of which a message was edited, deleted or switched off after it was read, or the memory
-/// of whose author was switched off.
+/// Removes the memories whose messages have changed since they were read: a message was edited or deleted, or
+/// the memory was switched off for a message or for its author.
 async fn drop_outdated(
     tx: &impl ConnectionTrait,
     space: SpaceId,

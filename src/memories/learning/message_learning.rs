@@ -238,7 +238,7 @@ async fn clear_unlearned(
     learning_task::retry_failed(tx, id, now).await
 }
 
-/// Returns the `seq` from which on a range has no more messages than are learned from at once.
+/// Returns the lowest `seq` from which a range has at most as many messages as are learned from at once.
 ///
 /// # Errors
 /// Returns an error when the database fails.

@@ -21,7 +21,7 @@ use crate::spaces::space;
 /// How long counted totals are used again: counting reads an index entry for each memory.
 const TOTALS_VALID_MS: i64 = 60_000;
 
-/// The memories of all spaces, and the background work on them; `None`: it could not be counted in time.
+/// The memories of all spaces, and the background work on them; `None`: the numbers are not known.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct MemoryLoad {
     pub tasks: Option<TaskLoad>,
@@ -69,7 +69,7 @@ impl TaskLoad {
 
 impl TotalsCache {
     /// Returns the totals, which are counted once a minute at most. One task counts for all callers, and
-    /// also if no caller waits any more. Returns `None` if they were never counted without an error.
+    /// continues if no caller waits any more. Returns `None` if the totals were never counted successfully.
     pub async fn load(&self, db: &Db, shutdown: &Shutdown, now: Timestamp) -> Option<MemoryTotals> {
         let db = db.clone();
         let count = move || async move { count_totals(db.reader()).await };
@@ -91,14 +91,14 @@ impl TotalsCache {
         F: Future<Output = Result<MemoryTotals, DbErr>> + Send + 'static,
     {
         if let Some(mut counting) = self.start(shutdown, now, count) {
-            // Nothing is sent: it ends with an error when the sender is dropped.
+            // Nothing is sent: `changed` returns an error when the task drops the sender.
             while counting.changed().await.is_ok() {}
         }
         self.last_known()
     }
 
-    /// Starts the task that counts, if it is necessary. Returns what ends with it; `None` if the totals
-    /// are new enough.
+    /// Starts the task that counts, if necessary. Returns a receiver whose sender the task drops when it ends;
+    /// `None` if the totals are new enough.
     fn start<F>(
         &self,
         shutdown: &Shutdown,

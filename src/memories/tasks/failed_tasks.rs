@@ -10,7 +10,8 @@ use sea_orm::{
 use crate::conversations::conversation;
 use crate::memories::tasks::memory_task::{Column, Entity, MemoryTaskKind, MemoryTaskStatus};
 
-/// How many failed tasks are listed: enough to see the cause, which is mostly the same for all.
+/// The maximum number of failed tasks that are listed: enough to see the cause, which is mostly the same for
+/// all.
 const MAX_LISTED: u64 = 5;
 
 /// A task that is not retried.

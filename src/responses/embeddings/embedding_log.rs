@@ -1,14 +1,15 @@
 //! Writes the log line about the end of a request for embeddings.
 //!
-//! **Invariant:** exactly one line for each request that was started, without any text: if the
-//! client disconnects, the drop of the log writes it.
+//! **Invariant:** exactly one line for each request that was started, and no line contains a text. If the
+//! client disconnects, dropping the [`EmbeddingLog`] writes the line.
 
 use base::clock::{Clock, Timestamp};
 use base::ids::UserId;
 
 use crate::responses::embeddings::relay_error::RelayError;
 
-/// What the line states besides the end. A dropped one writes the line of a canceled request.
+/// The values of the line that are known at the start. If dropped before [`Self::finish`], writes the line
+/// of a canceled request.
 pub struct EmbeddingLog {
     clock: Clock,
     started_at: Timestamp,

@@ -26,11 +26,11 @@ use crate::responses::embeddings::relay_error::RelayError;
 use crate::responses::embeddings::text_tokens;
 use crate::responses::model_list;
 
-/// Maximum number of requests that this node executes at the same time, so that programs use
-/// neither all processors nor all connections of a provider.
+/// The maximum number of requests that this node executes at the same time, so that programs use neither all
+/// processors nor all connections of a provider.
 const MAX_RUNNING: usize = 16;
 
-/// How long a request waits for another one to end: as long as for an answer of the provider.
+/// How long a request waits for another one to end: as long as it waits for a response of the provider.
 const MAX_WAIT: Duration = Duration::from_secs(30);
 
 /// Executes requests for embeddings. Cheap to clone; clones share the limit.
@@ -49,7 +49,7 @@ pub struct RelayedVectors {
     pub vectors: Vec<Vec<f32>>,
     /// As the provider states, otherwise as counted here.
     pub n_tokens: u64,
-    /// A parameter that had no effect.
+    /// The parameter that had no effect, if any.
     pub ignored: Option<&'static str>,
 }
 
@@ -76,15 +76,15 @@ impl EmbeddingRelay {
         request: CreateEmbeddings,
     ) -> Result<RelayedVectors, RelayError> {
         if request.model == local_embedding::MODEL_NAME {
-            return self.embed_here(user, request).await;
+            return self.embed_locally(user, request).await;
         }
         let found = model_list::find_embedding_provider(self.db.reader(), &request.model).await?;
         let provider = found.ok_or_else(|| RelayError::ModelNotFound(request.model.clone()))?;
-        self.embed_there(user, provider, request).await
+        self.embed_by_provider(user, provider, request).await
     }
 
     /// Embeds texts with the local embedding.
-    async fn embed_here(
+    async fn embed_locally(
         &self,
         user: UserId,
         request: CreateEmbeddings,
@@ -117,7 +117,7 @@ impl EmbeddingRelay {
     }
 
     /// Embeds texts with the model of a provider.
-    async fn embed_there(
+    async fn embed_by_provider(
         &self,
         user: UserId,
         provider: provider::Model,
@@ -158,8 +158,8 @@ impl EmbeddingRelay {
         self.shutdown.main().spawn_blocking(count).await?
     }
 
-    /// Calls a provider on the main runtime, which owns the connections. A task whose set is dropped
-    /// is aborted.
+    /// Calls a provider on the main runtime, which owns the connections. Dropping the future drops the set of
+    /// tasks, which aborts the call.
     async fn call(
         &self,
         provider: &provider::Model,

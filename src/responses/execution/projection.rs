@@ -1,4 +1,4 @@
-//! Defines `Projection`, what the events of a response task become: a response, or a chat completion.
+//! Defines `Projection`, the result of the events of a response task: a response or a chat completion.
 
 use responses_api::event::EncodedEvent;
 use responses_api::fold::chat_fold::ChatFold;

@@ -110,7 +110,7 @@ async fn count_memories(app: &App) -> MemoryLoad {
         count_tasks(app),
         tokio::time::timeout(QUEUE_COUNT_TIMEOUT, totals)
     );
-    // If it takes longer, a later request returns what is being counted.
+    // If counting takes longer, its result is in the response to a later request.
     let totals = totals.unwrap_or_else(|_| cache.last_known());
     MemoryLoad { tasks, totals }
 }

@@ -28,8 +28,8 @@ impl FromRequest for ApiKeyCaller {
     }
 }
 
-/// Middleware of everything under `/v1`: authenticates the API key of a request. A browser's
-/// request that asks whether a page may call has none.
+/// Middleware of everything under `/v1`: authenticates the API key of a request. A preflight request of a
+/// browser has no key, and is not authenticated.
 ///
 /// # Errors
 /// Only errors that the inner services did not turn into a response.

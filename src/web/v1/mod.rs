@@ -1,10 +1,10 @@
-//! Modules of the Responses API and of the Embeddings API under `/v1` for programs: endpoints over
+//! Modules of the API under `/v1` for programs (responses, chat completions, embeddings): endpoints over
 //! HTTP, server-sent events (SSE) and WebSocket.
 //!
 //! Read `request` in the crate `responses_api` (what a request may contain), then here `error` (how
-//! it is rejected), `responses` and `conversations` (the handlers), `sse` (streaming), and
-//! `ws_session` (several responses over one WebSocket). `src/responses/` implements the operations.
-//! The API is documented by the Open Responses specification, not by our API document.
+//! it is rejected), `responses`, `conversations`, `chat` and `embeddings` (the handlers), `sse` (streaming),
+//! and `ws_session` (several responses over one WebSocket). `src/responses/` implements the operations.
+//! The Open Responses specification and OpenAI's API reference document this API, not our API document.
 
 pub mod api_key_auth;
 pub mod chat;

@@ -81,7 +81,7 @@ pub async fn show(
     let query = ListQuery::parse(http.query_string());
     let after = query.number("starting_after")?;
     query.require_known_includes()?;
-    // The head of a stream is that of its response: it would have to be read to its end.
+    // A HEAD request gets the headers of the stored response, because a stream would be read to its end.
     if query.flag("stream")? && http.method() != Method::HEAD {
         let after = after.unwrap_or(-1);
         let reader = app.responses.follow_log(caller.id(), &id, after).await?;

@@ -64,13 +64,13 @@ fn mount_conversations(config: &mut ServiceConfig) {
         );
 }
 
-/// Creates a route for GET, and for HEAD, whose body is not sent.
+/// Creates a route for GET and HEAD. For HEAD, the server does not send the body.
 fn get() -> Route {
     web::route().guard(Any(Get()).or(Head()))
 }
 
-/// Creates a resource with these methods. It answers others with this API's error format, and a
-/// browser's question whether a page of another site may call.
+/// Creates a resource with these methods. It answers other methods in this API's error format, and the
+/// preflight requests of browsers with the permission to call.
 fn at(path: &str, methods: &'static str) -> Resource {
     let other = move |app: Data<App>, http: HttpRequest| async move {
         let origins = &app.config.cors_origins;

@@ -18,7 +18,7 @@ use crate::responses::execution::event_stream::EventReceiver;
 /// How often a comment line is sent on an idle stream, so that proxies do not close it.
 pub const KEEP_ALIVE_INTERVAL: Duration = Duration::from_secs(15);
 
-/// The comment that is sent then.
+/// The comment line of an idle stream.
 pub const KEEP_ALIVE: &[u8] = b": keepalive\n\n";
 
 /// The last frame of a complete stream.

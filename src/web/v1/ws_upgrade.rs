@@ -21,8 +21,8 @@ pub const METHODS: &str = "GET, POST";
 /// Opens a socket.
 ///
 /// # Errors
-/// Returns 405 without an upgrade, 403 for a page of an origin that may not call, 400 for an invalid upgrade, 429 when the caller has too many
-/// sockets, and 503 during shutdown.
+/// Returns 405 without an upgrade, 403 for a page of an origin that may not call, 400 for an invalid upgrade,
+/// 429 when the caller has too many sockets, and 503 during shutdown.
 pub async fn connect(
     app: Data<App>,
     ApiKeyCaller(caller): ApiKeyCaller,

@@ -12,7 +12,7 @@ use crate::support::poll;
 /// A space with a pinned memory, which every prompt recalls, and a character that replies.
 struct RecallFixture {
     app: TestApp,
-    /// Answers as long as it exists.
+    /// Kept, because it answers only while it exists.
     _upstream: FakeProvider,
     owner: HttpClient,
     space: Value,
@@ -61,7 +61,7 @@ impl RecallFixture {
         ))
     }
 
-    /// Ada replies. Returns the last recall that this causes, when it is the `n`th.
+    /// Lets Ada reply, waits for the `n`th recall of the memory, and returns it.
     async fn recall_in(&self, conversation: i64, n: i64) -> Value {
         let owner = &self.owner;
         expect(
@@ -106,7 +106,7 @@ on_both! {
         it.app.close().await;
     }
 
-    async fn a_recall_whose_prompt_is_gone_is_counted_but_leads_nowhere(backend) {
+    async fn a_recall_whose_prompt_is_deleted_is_counted_but_not_linked(backend) {
         let it = RecallFixture::open(backend).await;
         it.recall_in(root_of(&it.space), 1).await;
         let mut facts = DatabaseFacts::open(&it.app.database).await;

@@ -30,7 +30,7 @@ impl RepeatedFact {
         Self { app, other }.repeat().await
     }
 
-    /// Opens one whose other conversation is a branch.
+    /// Opens a fixture whose other conversation is a branch.
     async fn open_in_branch(backend: TestBackend) -> Self {
         let app = EngineTest::builder(backend).open().await;
         app.learn_fact_in(app.conversation).await;

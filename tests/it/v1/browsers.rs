@@ -12,7 +12,7 @@ use crate::support::http_client::http_client;
 
 const PAGE: &str = "https://app.example";
 
-/// What a browser sends before a call, without a key.
+/// Sends the preflight request that a browser sends before a call, without an API key.
 async fn preflight(fixture: &V1Fixture, path: &str) -> Response {
     let url = format!("{}{path}", fixture.app.base);
     let request = http_client()

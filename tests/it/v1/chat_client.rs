@@ -1,4 +1,4 @@
-//! A client of `POST /v1/chat/completions`: sends requests, reads chunks, and adds them up.
+//! A client of `POST /v1/chat/completions`: sends requests, reads chunks, and joins their texts.
 
 use futures::StreamExt;
 use futures::stream::BoxStream;
@@ -101,7 +101,7 @@ pub async fn chunks(program: &V1Client, body: Value) -> Vec<Value> {
     chunks
 }
 
-/// The text of all chunks.
+/// Returns the joined text of all chunks.
 pub fn text_of(chunks: &[Value]) -> String {
     let texts = chunks
         .iter()
@@ -109,7 +109,7 @@ pub fn text_of(chunks: &[Value]) -> String {
     texts.filter_map(Value::as_str).collect()
 }
 
-/// The message of an answer.
+/// Returns the message of an answer.
 pub fn message(answer: &Value) -> &Value {
     &answer["choices"][0]["message"]
 }

@@ -43,7 +43,7 @@ on_sqlite! {
         fixture.close().await;
     }
 
-    async fn a_chat_and_a_response_put_the_same_prompt_to_the_model(backend) {
+    async fn a_chat_and_a_response_send_the_same_prompt_to_the_model(backend) {
         let fixture = V1Fixture::open(backend).await;
         let picture = "data:image/png;base64,iVBORw0KGgo=";
         let function = json!({ "name": "f", "description": "Adds.", "parameters": { "type": "object", "properties": {} } });
@@ -131,7 +131,7 @@ on_sqlite! {
         fixture.close().await;
     }
 
-    async fn custom_tools_and_former_functions_are_called(backend) {
+    async fn custom_tools_and_deprecated_functions_are_called(backend) {
         let fixture = V1Fixture::open(backend).await;
         fixture.upstream.next(ResponseScript::calls(&[("a", "g", "{\"input\":\"x = 1\"}")]));
         fixture.upstream.next(ResponseScript::calls(&[("b", "f", "{}")]));
@@ -250,7 +250,7 @@ on_sqlite! {
         fixture.close().await;
     }
 
-    async fn a_client_that_leaves_closes_the_call_of_the_model(backend) {
+    async fn a_client_that_disconnects_cancels_the_call_of_the_model(backend) {
         let fixture = V1Fixture::open(backend).await;
         fixture.upstream.next(begun().hang());
         let mut reader = stream(&fixture.program, ask("Hi.")).await;

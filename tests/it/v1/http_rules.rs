@@ -77,7 +77,7 @@ on_sqlite! {
         fixture.close().await;
     }
 
-    async fn answers_carry_ids_limits_and_their_duration(backend) {
+    async fn answers_have_ids_limits_and_their_duration(backend) {
         let fixture = V1Fixture::open_with(backend, &[("RESPONSES_RATE_PER_MINUTE", "2")]).await;
         let send = async |stream: bool, id: &str| {
             let body = json!({ "model": "scripted", "input": "Hi.", "stream": stream });

@@ -1,5 +1,5 @@
-//! Tests of what requests of existing clients contain and this server does not use: it is accepted,
-//! and named in the header `troupe-ignored`.
+//! Tests of parameters, tools and items that existing clients send and this server does not use: they are
+//! accepted, and the header `troupe-ignored` names them.
 
 use reqwest::Method;
 use serde_json::{Value, json};

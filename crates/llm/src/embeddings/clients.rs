@@ -65,8 +65,8 @@ impl EmbeddingClients {
         }
     }
 
-    /// Returns other clients, whose requests are counted together with these. They have circuit
-    /// breakers of their own, and replace none of these.
+    /// Returns a separate set of clients, which shares only the counts of requests with this one. Its clients
+    /// have their own circuit breakers, and do not replace clients of this set.
     pub fn separate(&self) -> Self {
         Self {
             registry: self.registry.clone(),

@@ -1,12 +1,12 @@
-//! Embeds the texts of a program: nothing is cached, cut or scaled, and the tokens are those that the
-//! provider states.
+//! Embeds the texts of a program: no text is cached or shortened, no vector is scaled, and the number of
+//! tokens is the one that the provider states.
 
 use crate::embeddings::client::{EmbeddingCall, EmbeddingClient, MAX_TEXTS};
 use crate::embeddings::error::EmbeddingError;
 use crate::embeddings::options::{CallKind, EmbeddingOptions};
 use crate::embeddings::request::{EmbeddingInput, ReceivedVectors};
 
-/// What a program requests.
+/// A request of a program.
 #[derive(Debug, Clone, Copy)]
 pub struct RelayedCall<'a> {
     pub input: EmbeddingInput<'a>,

@@ -1,6 +1,6 @@
-//! Some memories of an index. What a search reads of each memory is in arrays, because reading it from
-//! an allocation for each memory takes longer than comparing it. The rest of a memory is read only if
-//! it is found.
+//! A part of the memories of an index. The values that a search reads of each memory are in arrays, because
+//! reading them from a separate allocation for each memory takes longer than comparing them. The rest of a
+//! memory is read only if it is found.
 
 use std::sync::Arc;
 
@@ -12,8 +12,8 @@ use crate::entry::{EmbeddedMemory, MemoryEntry, ScopeKey};
 use crate::quantized_vector::QuantizedVector;
 use crate::terms::{term_hash, terms};
 
-/// The maximum number of memories of a block. A change creates a block of up to so many memories again,
-/// which takes about a millisecond. In tests, few memories have several blocks.
+/// The maximum number of memories of a block. A change creates a block of at most this size again, which
+/// takes about a millisecond. Small in tests, so that a few memories need several blocks.
 pub const MAX_MEMORIES: usize = if cfg!(test) { 16 } else { 1_024 };
 
 /// A memory with its terms and vectors, outside of a block.
@@ -40,7 +40,7 @@ impl From<EmbeddedMemory> for BlockItem {
 #[derive(Debug)]
 pub struct MemoryBlock {
     keys: Vec<ScopeKey>,
-    /// Those of all memories, one list after the other.
+    /// The audiences of all memories, one list after the other.
     audiences: Vec<MembershipId>,
     postings: Postings,
     vectors: Vec<VectorRows>,

@@ -1,4 +1,4 @@
-//! The parts of an index, each with the memories that a search reads one after the other in arrays.
+//! Modules of the blocks of an index. A block has its memories in arrays, which a search reads in order.
 
 pub mod memory_block;
 pub mod postings;

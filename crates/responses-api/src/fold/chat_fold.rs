@@ -1,8 +1,8 @@
 //! The chat fold: applies the events of a response task to a chat completion, and returns the chunks
 //! of its stream.
 //!
-//! **Invariant:** the answer is what a client builds from the chunks. The first chunk is sent with
-//! the first output, so a failure before it sends only an error. No I/O.
+//! **Invariant:** the chunks together contain the same message as the complete answer. The first chunk is
+//! sent with the first output, so a failure before the first output sends only an error. No I/O.
 
 use std::mem;
 
@@ -19,7 +19,7 @@ use crate::item::ItemBody;
 use crate::response::{ResponseError, ResponseState};
 use crate::status::ResponseStatus;
 
-/// The kind of a chunk that another one follows.
+/// The kind of a chunk that is followed by another one.
 pub const CHUNK: &str = "chunk";
 /// The kind of the last chunk.
 pub const LAST_CHUNK: &str = "last_chunk";
@@ -34,7 +34,7 @@ pub struct ChatFold {
     header: CompletionHeader,
     state: ResponseState,
     next_seq: i64,
-    /// The first chunk was sent.
+    /// Whether the first chunk was sent.
     has_begun: bool,
     text: String,
     refusal: String,
@@ -66,7 +66,7 @@ impl ChatFold {
         }
     }
 
-    /// Returns how the completion stands.
+    /// Returns the present state.
     pub fn state(&self) -> &ResponseState {
         &self.state
     }
@@ -79,18 +79,18 @@ impl ChatFold {
     /// Returns the complete answer.
     ///
     /// # Errors
-    /// Returns why there is none.
+    /// Returns the failure if the model failed or the request was canceled.
     pub fn into_completion(self) -> Result<ChatCompletion, ResponseError> {
         if let Some(error) = failure(&self.state) {
             return Err(error);
         }
         let finish_reason = self.finish_word();
-        let is_silent = self.text.is_empty();
+        let has_text = !self.text.is_empty();
         let has_other = !self.calls.is_empty() || !self.refusal.is_empty();
         let text_or_none = |text: String| (!text.is_empty()).then_some(text);
         let message = CompletionMessage {
             role: ASSISTANT,
-            content: (!is_silent || !has_other).then_some(self.text),
+            content: (has_text || !has_other).then_some(self.text),
             refusal: text_or_none(self.refusal),
             reasoning_content: text_or_none(self.reasoning),
             tool_calls: self.calls,
@@ -149,7 +149,7 @@ impl ChatFold {
             }
             EngineEvent::ClientToolCall(call, _) => self.add_call(call, &mut chunks),
             EngineEvent::Finished(end) => self.finish(end, &mut chunks),
-            // What this server does between the parts of an answer is not in it.
+            // The answer does not contain the work of this server between its parts.
             EngineEvent::Created
             | EngineEvent::Started
             | EngineEvent::NextIteration

@@ -1,4 +1,4 @@
-//! Tests that the chunks of a chat completion add up to its answer, and how each end is reported.
+//! Tests that the chunks of a chat completion together are its answer, and how each end is reported.
 
 use base::clock::Timestamp;
 use proptest::prelude::*;
@@ -135,7 +135,7 @@ fn any_event() -> impl Strategy<Value = EngineEvent> {
 
 proptest! {
     #[test]
-    fn the_chunks_add_up_to_the_answer(
+    fn the_chunks_together_are_the_answer(
         events in proptest::collection::vec(any_event(), 0..20),
         include_usage in any::<bool>(),
         has_speaker in any::<bool>(),

@@ -109,7 +109,7 @@ pub struct ChatChunk {
     created: i64,
     model: String,
     choices: Vec<ChunkChoice>,
-    /// Only if the client requests it: `null` except in the last chunk.
+    /// Present only if the client requests the usage; then `null` except in the last chunk.
     #[serde(skip_serializing_if = "Option::is_none")]
     usage: Option<Option<ChatUsage>>,
     service_tier: &'static str,
@@ -144,7 +144,7 @@ pub struct ChatDelta {
     pub troupe: Option<Value>,
 }
 
-/// What a chunk adds to a call; the first one has the id, the type and the name.
+/// What a chunk adds to a call. The first delta of a call has its id, type and name.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct CallDelta {
     pub index: usize,
@@ -168,14 +168,14 @@ pub struct ChatUsage {
     completion_tokens_details: CompletionTokensDetails,
 }
 
-/// What the tokens of a prompt contain.
+/// The tokens of a prompt by kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct PromptTokensDetails {
     cached_tokens: i64,
     audio_tokens: i64,
 }
 
-/// What the tokens of an answer contain.
+/// The tokens of an answer by kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct CompletionTokensDetails {
     reasoning_tokens: i64,
@@ -184,7 +184,7 @@ pub struct CompletionTokensDetails {
     rejected_prediction_tokens: i64,
 }
 
-/// What is the same in the answer and in all chunks.
+/// The values that are the same in the answer and in all chunks.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CompletionHeader {
     pub id: String,
@@ -266,7 +266,8 @@ impl ChatUsage {
 }
 
 impl ChatCall {
-    /// Returns the deltas of this call: the first names it, the second has its input, if any.
+    /// Returns the deltas of this call: the first has its id, type and name, the second its input if that is
+    /// not empty.
     pub fn deltas(&self, index: usize) -> Vec<CallDelta> {
         let delta = |id, kind, function, custom| CallDelta {
             index,

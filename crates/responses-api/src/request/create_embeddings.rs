@@ -44,14 +44,14 @@ pub struct CreateEmbeddings {
     pub model: String,
     pub input: EmbeddedTexts,
     pub encoding: VectorEncoding,
-    /// The number of components that each vector is to have.
+    /// The requested number of components of each vector.
     pub dimensions: Option<usize>,
     /// An identifier of the end user for the provider.
     pub user: Option<String>,
 }
 
 impl CreateEmbeddings {
-    /// Parses the body of a request. The tokens of strings are not counted.
+    /// Parses the body of a request. Does not count the tokens of strings.
     ///
     /// # Errors
     /// Returns the first invalid field.

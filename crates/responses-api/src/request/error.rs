@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-/// The longest part of a value that a message repeats.
+/// The maximum length of the part of a value that a message repeats, in characters.
 const MAX_VALUE_CHARS: usize = 64;
 
 /// An invalid request. Its message names the field, its value and what is supported, because SDKs
@@ -28,7 +28,7 @@ pub fn quoted(text: &str) -> String {
     }
 }
 
-/// Returns a value as a message names it: only the kind of an object or a list.
+/// Returns a value for a message; of an object or a list, only its kind.
 pub(in crate::request) fn shown(value: &Value) -> String {
     match value {
         Value::String(text) => quoted(text),

@@ -8,7 +8,7 @@ use crate::request::parameters::INCLUDABLE_WITHOUT_EFFECT;
 use crate::request::tools::tool;
 use crate::request::tools::tool::DEFER_LOADING;
 
-/// Fields whose value is not used, though some are repeated in the response.
+/// The fields whose value has no effect; the response repeats some of them.
 const FIELDS: [&str; 8] = [
     "access_programs",
     "client_metadata",
@@ -20,10 +20,11 @@ const FIELDS: [&str; 8] = [
     "user",
 ];
 
-/// The service tiers that mean what this server does.
+/// The service tiers that mean the usual processing, which all requests get.
 const USUAL_TIERS: [&str; 2] = ["auto", "default"];
 
-/// Returns what has no effect: first the tools in their order, then the fields.
+/// Returns what has no effect: first the tools in their order, then the values of `include`, then the other
+/// fields.
 pub(super) fn find(body: &ObjectReader) -> Vec<String> {
     let mut ignored = Vec::new();
     for (at, tool) in body.list("tools").unwrap_or_default().iter().enumerate() {
@@ -49,7 +50,7 @@ pub(super) fn find(body: &ObjectReader) -> Vec<String> {
     ignored
 }
 
-/// Adds a tool that is not run, and the fields of functions that are not used.
+/// Adds the tool if this server does not run it, and the fields of functions that have no effect.
 fn tools(tool: &Value, path: &str, ignored: &mut Vec<String>) {
     let kind = tool["type"].as_str().unwrap_or_default();
     if tool::is_hosted(kind) {

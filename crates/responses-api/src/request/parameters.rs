@@ -6,7 +6,8 @@ use serde_json::{Map, Value};
 
 use crate::request::object_reader::ObjectReader;
 
-/// The values of `include` that have an effect.
+/// The values of `include` that name output of this server. `reasoning.encrypted_content` has no effect,
+/// because reasoning is never encrypted.
 pub const INCLUDABLE: [&str; 2] = [
     "reasoning.encrypted_content",
     "message.output_text.logprobs",

@@ -9,8 +9,8 @@ use crate::web::v1::error::V1Error;
 /// Seconds after which a request that failed temporarily may be repeated.
 const RETRY_AFTER: u64 = 1;
 
-/// Returns the error with the path of the chat message. `origins` has the position of the message
-/// of each item.
+/// Returns the error with the path of the chat message instead of the path of the input item. `origins` has
+/// the position of the message of each item.
 pub fn in_messages(error: V1Error, origins: &[usize]) -> V1Error {
     let Some(param) = &error.param else {
         return error;

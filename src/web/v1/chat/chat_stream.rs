@@ -25,7 +25,7 @@ enum NextChunk {
     End,
 }
 
-/// The JSON text of an error.
+/// The body of an error chunk.
 #[derive(Deserialize)]
 struct ErrorChunk {
     error: ResponseError,

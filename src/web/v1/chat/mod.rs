@@ -1,4 +1,4 @@
-//! Modules of `POST /v1/chat/completions`, a projection of an unstored response.
+//! Modules of `POST /v1/chat/completions`, which executes a request as a response that is not stored.
 
 pub mod chat_completions;
 pub mod chat_errors;

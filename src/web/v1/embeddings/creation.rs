@@ -1,4 +1,4 @@
-//! Handler of `POST /v1/embeddings`: returns the vectors of texts, by the local embedding or by the
+//! Handler of `POST /v1/embeddings`: returns the vectors of texts, from the local embedding or from the
 //! embedding model of a provider.
 
 use actix_web::http::header::ContentType;

@@ -39,8 +39,8 @@ impl From<RelayError> for V1Error {
     }
 }
 
-/// Translates the error of a provider. Its own message is returned only with a refusal, because
-/// only this one is about the request.
+/// Translates the error of a provider. The message of the provider is returned only if it refuses the
+/// request, because its other errors are not about the request.
 fn from_provider(error: &EmbeddingError, has_dimensions: bool) -> V1Error {
     if error.is_refusal() {
         return from_refusal(error, has_dimensions);
@@ -77,7 +77,8 @@ fn from_refusal(error: &EmbeddingError, has_dimensions: bool) -> V1Error {
     ) {
         return V1Error::invalid("context_length_exceeded", "input", message);
     }
-    // What it refuses is only in its message; a model with a fixed number is the usual reason.
+    // Only the message states what the provider refuses. If the request has `dimensions`, the usual reason is
+    // that the model has a fixed number of them.
     let param = match has_dimensions {
         true => "dimensions",
         false => "input",

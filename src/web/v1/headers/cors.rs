@@ -1,6 +1,6 @@
-//! Lets pages of other sites call `/v1` from a browser (CORS), and answers the request that a
-//! browser sends before such a call. `/v1` reads no cookies, so a page can do nothing that it could
-//! not do with its API key outside a browser.
+//! Lets pages of other sites call `/v1` from a browser (CORS), and answers the preflight request that a
+//! browser sends before such a call. `/v1` reads no cookies, so a page can do only what the API key that it
+//! sends permits.
 
 use actix_web::HttpResponse;
 use actix_web::http::header::{HeaderMap, HeaderName, HeaderValue};
@@ -13,13 +13,13 @@ const EXPOSED: &str = "x-request-id, x-client-request-id, retry-after, \
      x-ratelimit-limit-requests, x-ratelimit-remaining-requests, x-ratelimit-reset-requests, \
      openai-processing-ms, troupe-ignored";
 
-/// How long a browser may keep the permission to call, in seconds: as most servers of this API.
+/// How long a browser may keep the permission to call, in seconds: the value of most servers of this API.
 const MAX_AGE: &str = "600";
 
-/// Headers of the request that a browser sends before a call, and its answer.
+/// The header that distinguishes a preflight request from other OPTIONS requests.
 const REQUEST_METHOD: HeaderName = header::ACCESS_CONTROL_REQUEST_METHOD;
 
-/// Returns whether a browser asks whether a page may call; such a request has no key.
+/// Returns whether this is the preflight request for a page that may call. Such a request has no API key.
 pub fn is_preflight(method: &Method, headers: &HeaderMap, origins: &CorsOrigins) -> bool {
     *method == Method::OPTIONS
         && headers.contains_key(REQUEST_METHOD)
@@ -37,7 +37,8 @@ pub fn permission(allowed_methods: &'static str, headers: &HeaderMap) -> HttpRes
     answer.finish()
 }
 
-/// Returns the value that permits the origin of a request to read the answer.
+/// Returns the header value that permits the origin of a request to read the answer; `None` if the origin is
+/// not allowed, or if there is none.
 pub fn allowed_origin(headers: &HeaderMap, origins: &CorsOrigins) -> Option<HeaderValue> {
     let origin = headers.get(header::ORIGIN)?;
     match origins {
@@ -46,7 +47,8 @@ pub fn allowed_origin(headers: &HeaderMap, origins: &CorsOrigins) -> Option<Head
     }
 }
 
-/// Returns whether a page of the origin of this request may open a socket. Programs send no origin.
+/// Returns whether a page of the origin of this request may open a socket. Clients other than browsers send
+/// no origin.
 pub fn may_open_socket(headers: &HeaderMap, origins: &CorsOrigins) -> bool {
     !headers.contains_key(header::ORIGIN) || allowed_origin(headers, origins).is_some()
 }

@@ -1,4 +1,4 @@
-//! Names the parameters that a request may contain but that have no effect, in the response header
+//! Names the parameters of a request that were accepted but have no effect, in the response header
 //! `troupe-ignored`.
 
 use actix_web::HttpResponse;
@@ -6,7 +6,8 @@ use actix_web::http::header::{HeaderName, HeaderValue};
 
 const TROUPE_IGNORED: HeaderName = HeaderName::from_static("troupe-ignored");
 
-/// Proxies reject long headers, so the names together are not longer. In bytes.
+/// The maximum length of the value, in bytes, because proxies reject long headers. Further names are left
+/// out.
 const MAX_HEADER_BYTES: usize = 1_000;
 
 /// Adds the header, unless there are no names.

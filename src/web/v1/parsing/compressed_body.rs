@@ -1,5 +1,5 @@
-//! Unpacks request bodies that are compressed with gzip or deflate, up to a limit that protects the
-//! memory from small bodies that unpack to very large ones.
+//! Unpacks request bodies that are compressed with gzip or deflate. A limit protects the server from small
+//! bodies that would use very much memory when unpacked.
 
 use std::io::Read;
 
@@ -7,8 +7,8 @@ use flate2::read::{MultiGzDecoder, ZlibDecoder};
 
 use crate::web::v1::error::{V1Error, V1Result};
 
-/// An unpacked body may be this many times as long as the sent one. JSON text is usually 5 to 20
-/// times as long.
+/// The maximum length of an unpacked body, as a multiple of the length of the compressed one. JSON text is
+/// usually 5 to 20 times as long as its compressed form.
 const MAX_RATIO: usize = 100;
 
 /// How a body is compressed.
@@ -41,7 +41,7 @@ impl BodyEncoding {
     /// Unpacks a body to at most `limit` bytes.
     ///
     /// # Errors
-    /// Returns 413 if it would be longer, and 400 if it is not compressed in this way.
+    /// Returns 413 if the unpacked body would be longer, and 400 if the body is not compressed in this way.
     pub fn unpack(self, packed: &[u8], limit: usize) -> V1Result<Vec<u8>> {
         let limit = limit.min(packed.len().saturating_mul(MAX_RATIO));
         let at_most = limit as u64 + 1;
@@ -55,7 +55,8 @@ impl BodyEncoding {
                 .read_to_end(&mut bytes),
         };
         if bytes.len() > limit {
-            let message = "The unpacked body is larger than 32 MiB, or than 100 times its size.";
+            let message =
+                "The unpacked body is larger than 32 MiB, or than 100 times the compressed body.";
             return Err(V1Error::new(413, "too_large", message));
         }
         match read {
@@ -68,7 +69,7 @@ impl BodyEncoding {
     }
 }
 
-/// The longest part of an encoding's name that a message repeats.
+/// The maximum length of the part of an encoding's name that a message repeats, in characters.
 const MAX_NAME_CHARS: usize = 64;
 
 #[cfg(test)]

@@ -2,9 +2,9 @@
 export default class MemoryList {
   #memories = []
   #cursor = null
-  // Memories that were deleted; they are restored with their messages.
+  // The ids of deleted memories. A memory is restored with its messages.
   #deletedIds = new Set()
-  // Whether memories were deleted without their ids.
+  // Whether memories were deleted by an event that does not name their ids.
   #hasForgotten = false
 
   get memories() {

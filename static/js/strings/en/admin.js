@@ -10,7 +10,7 @@ export default {
 
   "admin.figures": "Right now",
   "admin.memory": "Memory",
-  "admin.memory_note": "Paused models are those of the server that answered, since its start.",
+  "admin.memory_note": "Paused models are those of the server that answered.",
   "figure.users": "Accounts",
   "figure.guests": { one: "including {n} guest", other: "including {n} guests" },
   "figure.active_sessions": "Signed-in browsers",

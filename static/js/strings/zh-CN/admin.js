@@ -10,7 +10,7 @@ export default {
 
   "admin.figures": "当前状况",
   "admin.memory": "记忆",
-  "admin.memory_note": "暂停的模型只统计本次应答的服务器，从它启动时算起。",
+  "admin.memory_note": "暂停的模型只统计本次应答的服务器。",
   "figure.users": "账号",
   "figure.guests": { other: "其中访客{n}位" },
   "figure.active_sessions": "已登录的浏览器",

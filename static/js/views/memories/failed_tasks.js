@@ -11,9 +11,9 @@ import { conversationName } from "../conversation/conversation_name.js"
 export default class FailedTasks {
   #parts
   #onRetry
-  #summary = el("p", { class: "field__hint", role: "status" })
+  #count = el("p", { class: "field__hint", role: "status" })
   #list = el("ul", { class: "memory-list" })
-  node = el("div", { "data-part": "failed-tasks", hidden: true }, this.#summary, this.#list)
+  node = el("div", { "data-part": "failed-tasks", hidden: true }, this.#count, this.#list)
 
   // `onRetry` is called after a task was requested again.
   constructor(parts, onRetry) {
@@ -21,11 +21,11 @@ export default class FailedTasks {
     this.#onRetry = onRetry
   }
 
-  // Shows those of a state of the API. Rows are only replaced if they have changed, so that one that has the
-  // focus keeps it.
+  // Shows the failed tasks of a state that the API returned. The rows are only replaced if they have changed,
+  // so that an element with the focus keeps it.
   show({ tasks: { failed: n }, failed_tasks: tasks }) {
     this.node.hidden = n === 0
-    this.#summary.textContent = n === 0 ? "" : t("memory.n_failed", { n })
+    this.#count.textContent = n === 0 ? "" : t("memory.n_failed", { n })
     const shown = tasks.map((task) => ({ ...task, name: this.#nameOf(task), mayRetry: this.#mayRetry(task) }))
     const signature = JSON.stringify(shown)
     if (this.#list.dataset.signature === signature) return

@@ -8,7 +8,7 @@ import { paths } from "../../router.js"
 import { historyOf, reasonOf, recalledText, subjectOf } from "./memory_text.js"
 
 // `acts` are `edit`, `pin`, `remove`, and, in the list of the space, `openSource` and `openRecall`; each
-// takes the memory.
+// is called with the memory.
 export function createMemoryRow() {
   return el("li", { class: "memory", tabindex: "-1" })
 }

@@ -200,7 +200,7 @@ export default class MemoryTab {
     this.#failed.show(state)
   }
 
-  // The button that had the focus is replaced.
+  // Moves the focus, because the button that had it is replaced.
   async #afterRetry() {
     await this.#showState()
     this.#state.focus()

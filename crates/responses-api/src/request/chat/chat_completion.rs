@@ -1,5 +1,5 @@
-//! Parses the body of `POST /v1/chat/completions`: its messages become the input items of a
-//! response that is not stored, its tools and its output format those of a response.
+//! Parses the body of `POST /v1/chat/completions`. Its messages become the input items of a response that
+//! is not stored, and its tools and output format become those of this response.
 
 use std::collections::BTreeMap;
 
@@ -16,7 +16,7 @@ use crate::request::tools::tool::RequestTool;
 use crate::request::tools::tool_choice::RequestedChoice;
 use crate::request::{object_reader, parameters};
 
-/// The fields that have an effect, or are rejected if they have a value without one.
+/// The fields that are not ignored, or only with some of their values. All other fields are ignored.
 const KNOWN_FIELDS: [&str; 26] = [
     "audio",
     "frequency_penalty",
@@ -46,11 +46,11 @@ const KNOWN_FIELDS: [&str; 26] = [
     "top_p",
 ];
 
-/// The API allows no more stop sequences.
+/// The maximum number of stop sequences, as in OpenAI's API.
 const MAX_STOPS: usize = 4;
 
-/// The maximum length of a stop sequence, in characters: the end of a text that is held back while
-/// it streams is never longer.
+/// The maximum length of a stop sequence, in characters. While a text is streamed, its end is held back if
+/// it may begin a stop sequence, and is never longer than one.
 const MAX_STOP_CHARS: usize = 512;
 
 /// The maximum number of tokens with a bias.
@@ -65,7 +65,7 @@ pub struct CreateChatCompletion {
     /// For each item, the position of its message.
     pub origins: Vec<usize>,
     pub stream: bool,
-    /// The stream ends with a chunk that contains the usage.
+    /// Whether the stream ends with a chunk that contains the usage.
     pub include_usage: bool,
     pub sampling: SamplingParameters,
     pub include: Vec<IncludedOutput>,
@@ -127,7 +127,7 @@ impl CreateChatCompletion {
     }
 }
 
-/// Rejects what would change the answer and is not supported.
+/// Rejects parameters that would change the answer and are not supported.
 fn reject_unsupported(body: &ObjectReader) {
     if body.integer("n", 1..=i64::MAX).is_some_and(|it| it > 1) {
         body.unsupported("n");
@@ -143,12 +143,14 @@ fn reject_unsupported(body: &ObjectReader) {
 
 fn sampling(body: &ObjectReader) -> (SamplingParameters, Vec<IncludedOutput>) {
     let most = i64::from(u32::MAX);
-    let former = body.integer("max_tokens", 1..=most);
-    let max_tokens = body.integer("max_completion_tokens", 1..=most).or(former);
+    let deprecated = body.integer("max_tokens", 1..=most);
+    let max_tokens = body
+        .integer("max_completion_tokens", 1..=most)
+        .or(deprecated);
     let has_logprobs = body.flag("logprobs").unwrap_or(false);
     let top_logprobs = body.integer("top_logprobs", 0..=MAX_TOP_LOGPROBS);
-    let is_asked = has_logprobs || top_logprobs.is_none_or(|it| it == 0);
-    body.require(is_asked, "logprobs", "true if `top_logprobs` is given");
+    let is_valid = has_logprobs || top_logprobs.is_none_or(|it| it == 0);
+    body.require(is_valid, "logprobs", "true if `top_logprobs` is given");
     let sampling = SamplingParameters {
         temperature: body.number("temperature", 0.0..=2.0),
         top_p: body.number("top_p", 0.0..=1.0),
@@ -223,7 +225,7 @@ fn include_usage(body: &ObjectReader) -> bool {
     options.is_some_and(|it| it.flag("include_usage").unwrap_or(false))
 }
 
-/// Checks the hints, and returns the fields that have no effect.
+/// Checks the types of known fields without effect, and returns all fields that have no effect.
 fn ignored(body: &ObjectReader) -> Vec<String> {
     body.word::<EffortLevel>("reasoning_effort");
     body.word::<Verbosity>("verbosity");

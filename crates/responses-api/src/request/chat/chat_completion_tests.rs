@@ -57,7 +57,7 @@ fn an_assistant_message_with_calls_becomes_a_message_and_its_calls() {
 }
 
 #[test]
-fn the_former_function_call_and_its_output_get_a_common_id() {
+fn a_deprecated_function_call_and_its_output_get_the_same_id() {
     let items = items(json!([
         { "role": "assistant", "content": null, "function_call": { "name": "f", "arguments": "{}" } },
         { "role": "function", "name": "f", "content": "1" },
@@ -105,7 +105,7 @@ fn fields_without_effect_are_named() {
 }
 
 #[test]
-fn tools_and_former_functions_are_read_alike() {
+fn tools_and_deprecated_functions_are_read_alike() {
     let function = json!({ "name": "f", "parameters": { "type": "object" } });
     let tools = parse(json!({
         "tools": [{ "type": "function", "function": function }],

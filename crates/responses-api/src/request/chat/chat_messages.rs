@@ -1,5 +1,5 @@
-//! Converts the messages of a chat completion to input items: an assistant message with calls
-//! becomes several, any other message one.
+//! Converts the messages of a chat completion to input items: an assistant message can become several
+//! items (reasoning, message, calls), any other message becomes one.
 
 use serde_json::{Value, json};
 
@@ -19,10 +19,10 @@ struct ChatItems {
     items: Vec<Value>,
     /// The position of the message of each item.
     origins: Vec<usize>,
-    /// The position of the message that is read.
+    /// The position of the message that is being read.
     at: usize,
-    /// The generated id of the last call in `function_call`, which has no id.
-    former_call: Option<String>,
+    /// The id that was generated for the last call in the deprecated field `function_call`, which has none.
+    deprecated_call: Option<String>,
 }
 
 /// Reads `messages`, and returns the items and, for each item, the position of its message.
@@ -63,12 +63,12 @@ impl ChatItems {
             }
             Some("function") => {
                 message.item_text("name");
-                match self.former_call.take() {
+                match self.deprecated_call.take() {
                     Some(call_id) => self.push_output(message, &call_id),
                     None => message.fail(
                         "unknown_tool_call",
                         "role",
-                        "No `function_call` before this message is open.",
+                        "No `function_call` before this message waits for an output.",
                     ),
                 }
             }
@@ -85,7 +85,7 @@ impl ChatItems {
             return;
         };
         let mut item = json!({ "type": "message", "role": word, "content": parts });
-        // Names of system messages only distinguish examples.
+        // The name of a system message marks an example conversation, and is not used.
         let name = message.text("name").filter(|_| role == MessageRole::User);
         if let Some(name) = name.filter(|it| !it.trim().is_empty()) {
             item["metadata"] = json!({ "speaker": name });
@@ -133,7 +133,7 @@ impl ChatItems {
         if let Some(function) = message.object("function_call") {
             let call_id = format!("{}_{}", object_ids::CALL, self.at);
             items.push(function_call(&function, &call_id));
-            self.former_call = Some(call_id);
+            self.deprecated_call = Some(call_id);
         }
         items
     }
@@ -153,7 +153,7 @@ impl ChatItems {
     }
 }
 
-/// Returns who wrote an assistant message: what this server reported, or a name.
+/// Returns the speaker of an assistant message: `troupe` as this server returned it, otherwise the name.
 fn speaker(message: &ObjectReader) -> Option<Value> {
     let reported = message.get("troupe").filter(|it| it.is_object());
     let name = message.text("name").filter(|it| !it.trim().is_empty());

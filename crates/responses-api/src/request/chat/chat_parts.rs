@@ -29,7 +29,7 @@ pub(super) fn content(message: &ObjectReader, role: MessageRole) -> Option<Vec<V
     }
 }
 
-/// Reads the text of a tool's output: a text, or a list of text parts.
+/// Reads the output of a tool: a text, or a list of text parts.
 pub(super) fn output(message: &ObjectReader) -> Value {
     match message.get("content") {
         Some(Value::String(text)) => {

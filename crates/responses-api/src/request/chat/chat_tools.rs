@@ -1,4 +1,4 @@
-//! Parses the tools of a chat completion and the choice among them, also in their former fields
+//! Parses the tools of a chat completion and the choice among them, also in the deprecated fields
 //! `functions` and `function_call`.
 
 use serde_json::Value;
@@ -55,7 +55,7 @@ fn tool(tool: &ObjectReader) -> Option<RequestTool> {
     }
 }
 
-/// Returns the object that has the name of a tool's type.
+/// Returns the object in the field that is named after the type of the tool.
 fn definition<'a>(tool: &ObjectReader<'a>, kind: &str) -> Option<ObjectReader<'a>> {
     if tool.get(kind).is_none() {
         tool.missing(kind, "A tool of this type requires this field.");
@@ -92,7 +92,7 @@ fn custom_format(format: &ObjectReader) -> CustomFormat {
     }
 }
 
-/// Reads `tool_choice`, or else `function_call`.
+/// Reads `tool_choice`, or `function_call` if there is no `tool_choice`.
 pub(super) fn choice(body: &ObjectReader, declared: &[RequestTool]) -> RequestedChoice {
     if body.get("tool_choice").is_some() {
         return tool_choice(body, declared);

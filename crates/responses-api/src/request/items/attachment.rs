@@ -129,7 +129,7 @@ fn reject_file_id(part: &ObjectReader) {
     }
 }
 
-/// Returns whether this is a web URL.
+/// Returns whether this is an http or https URL.
 pub(in crate::request) fn is_remote(url: &str) -> bool {
     url.starts_with("https://") || url.starts_with("http://")
 }

@@ -15,7 +15,7 @@ use crate::status::ItemStatus;
 const MAX_ID_CHARS: usize = 64;
 const MAX_CALL_ID_CHARS: usize = 128;
 
-/// Items of tools that other services run.
+/// The types of the items of tools that other services run.
 const HOSTED_TOOL_ITEMS: [&str; 6] = [
     "code_interpreter_call",
     "computer_call",
@@ -53,7 +53,7 @@ pub enum ItemContent<'a> {
     RemoteCall(RemoteCall<'a>),
     ApprovalRequest(RemoteCall<'a>),
     ApprovalResponse(ApprovalResponse<'a>),
-    /// The record of a tool that another service ran; the model does not see it.
+    /// An item of a tool that another service ran. The model does not see it.
     HostedTool,
     /// A stored item of a type that requests must not contain.
     Foreign,

@@ -15,12 +15,12 @@ use crate::server_tools;
 /// The maximum number of tools in one request.
 pub(in crate::request) const MAX_TOOLS: usize = 128;
 
-/// The field of a function whose declaration the model may load later; it has no effect here.
+/// The field that lets a model load the declaration of a function later. It has no effect on this server.
 pub(in crate::request) const DEFER_LOADING: &str = "defer_loading";
 
 /// The maximum number of MCP servers in one request.
 const MAX_SERVERS: usize = 16;
-/// The types of tools that an error names.
+/// The supported types of tools, as an error names them.
 const SUPPORTED_TYPES: &str = "function, custom, local_shell, mcp, namespace, troupe:*";
 
 /// A declared tool.
@@ -36,8 +36,7 @@ pub enum RequestTool {
     Mcp(Box<McpServerTool>),
     /// Functions of the client under a common name.
     Namespace(NamespaceTool),
-    /// A tool that other services run and this server does not: its declaration, which is only
-    /// repeated.
+    /// The declaration of a tool that other services run and this server does not. The response repeats it.
     Hosted(Map<String, Value>),
 }
 

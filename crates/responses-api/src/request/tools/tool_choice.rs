@@ -200,7 +200,7 @@ impl ToolReference {
         Some(reference)
     }
 
-    /// Returns whether this tool is meant.
+    /// Returns whether this refers to the tool.
     pub(in crate::request) fn is_tool(&self, tool: &RequestTool) -> bool {
         match (self, tool) {
             (Self::Function { name, namespace }, RequestTool::Function(it)) => {

@@ -14,7 +14,7 @@ pub fn is_name(name: &str) -> bool {
     (1..=MAX_NAME_CHARS).contains(&name.len()) && name.chars().all(is_plain)
 }
 
-/// Returns the name for the model of a function in a namespace.
+/// Returns the name under which the model sees a function of a namespace.
 pub fn with_namespace(namespace: &str, name: &str) -> String {
     format!("{namespace}__{name}")
 }
