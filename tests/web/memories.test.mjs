@@ -144,7 +144,18 @@ test("an event that may be older than the deletion of its memory does not show t
   list.reset({ ...page, data: [memory({ id: 8 })] })
   assert.equal(updated(10), "stale")
   assert.equal(updated(8), "changed")
-  assert.deepEqual(shown(), [8])
+  assert.equal(updated(11), "changed", "a newer memory was not forgotten")
+  assert.deepEqual(shown(), [11, 8])
+})
+
+test("after a deletion, a changed memory of a page that is not loaded leaves the list as it is", () => {
+  const list = new MemoryList()
+  list.reset({ data: [memory({ id: 9 }), memory({ id: 8 })], has_more: true, cursor: 8 })
+  const apply = (event) => list.apply(event, { isFiltered: false })
+
+  apply({ type: "conversation_deleted", conversation_id: 5 })
+
+  assert.equal(apply({ type: "memory_updated", memory: memory({ id: 3, version: 2 }) }), null)
 })
 
 test("a changed memory keeps its place and how it was found", () => {

@@ -4,8 +4,8 @@ export default class MemoryList {
   #cursor = null
   // The ids of deleted memories. A memory is restored with its messages.
   #deletedIds = new Set()
-  // Whether memories were deleted by an event that does not name their ids.
-  #hasForgotten = false
+  // Memories up to this id may have been deleted by an event that does not name their ids.
+  #forgottenUpTo = 0
 
   get memories() {
     return this.#memories
@@ -39,7 +39,7 @@ export default class MemoryList {
         return this.remove(event.memory_id) === -1 ? null : "changed"
       case "memories_forgotten":
       case "conversation_deleted":
-        this.#hasForgotten = true
+        this.#forgottenUpTo = Math.max(this.#forgottenUpTo, ...this.#memories.map((it) => it.id))
         return "stale"
       default:
         return event.reload ? "stale" : null
@@ -53,10 +53,11 @@ export default class MemoryList {
       this.put(memory)
       return "changed"
     }
-    if (isFiltered || this.#hasForgotten || this.#deletedIds.has(memory.id)) return "stale"
+    if (isFiltered) return "stale"
     const index = this.#memories.findIndex((it) => it.id < memory.id)
     // It belongs to a page that is not loaded.
     if (index === -1 && this.#cursor !== null) return null
+    if (memory.id <= this.#forgottenUpTo || this.#deletedIds.has(memory.id)) return "stale"
     this.#memories = this.#memories.toSpliced(index === -1 ? this.#memories.length : index, 0, memory)
     return "changed"
   }
