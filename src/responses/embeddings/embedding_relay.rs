@@ -9,6 +9,7 @@ use std::time::Duration;
 use base::clock::Clock;
 use base::ids::UserId;
 use base::shutdown::Shutdown;
+use leased_jobs::concurrency_limit::{ConcurrencyLimit, ConcurrencyPermit};
 use llm::embeddings::error::EmbeddingError;
 use llm::embeddings::relay::RelayedCall;
 use llm::embeddings::request::{EmbeddingInput, ReceivedVectors};
@@ -30,6 +31,10 @@ use crate::responses::model_list;
 /// processors nor all connections of a provider.
 const MAX_RUNNING: usize = 16;
 
+/// The maximum number of requests that wait or are executed at the same time, because each holds its body in
+/// memory. One user gets a quarter: fewer than [`MAX_RUNNING`], so that others are executed, too.
+const MAX_ADMITTED: usize = 48;
+
 /// How long a request waits for another one to end: as long as it waits for a response of the provider.
 const MAX_WAIT: Duration = Duration::from_secs(30);
 
@@ -41,6 +46,14 @@ pub struct EmbeddingRelay {
     shutdown: Shutdown,
     models: ProviderFactory,
     permits: Arc<Semaphore>,
+    /// Those that wait or are executed.
+    admitted: ConcurrencyLimit<UserId>,
+}
+
+/// Allows one request to be executed.
+struct RelayPermit {
+    _admitted: ConcurrencyPermit<UserId>,
+    _running: OwnedSemaphorePermit,
 }
 
 /// The vectors of all texts, in their order.
@@ -62,6 +75,7 @@ impl EmbeddingRelay {
             shutdown,
             models,
             permits: Arc::new(Semaphore::new(MAX_RUNNING)),
+            admitted: ConcurrencyLimit::new(MAX_ADMITTED),
         }
     }
 
@@ -96,15 +110,19 @@ impl EmbeddingRelay {
         if request.dimensions.is_some_and(|it| it != n_dimensions) {
             return Err(RelayError::FixedDimensions(n_dimensions));
         }
-        let _permit = self.permit().await?;
-        let (input, n_tokens) = self.count(request.input).await?;
+        let permit = self.permit(user).await?;
+        let (input, n_tokens) = self.count(request.input, &permit).await?;
         let name = local_embedding::MODEL_NAME;
         let log = EmbeddingLog::start(&self.clock, user, ("local", name), n_texts(&input));
-        let embed = move || match input {
-            EmbeddedTexts::Texts(texts) => {
-                texts.iter().map(|it| local_embedding::embed(it)).collect()
+        let embed = move || {
+            // The work continues if the client leaves.
+            let _permit = permit;
+            match input {
+                EmbeddedTexts::Texts(texts) => {
+                    texts.iter().map(|it| local_embedding::embed(it)).collect()
+                }
+                EmbeddedTexts::TokenIds(_) => Vec::new(),
             }
-            EmbeddedTexts::TokenIds(_) => Vec::new(),
         };
         let embedded = self.shutdown.main().spawn_blocking(embed).await;
         let vectors = embedded.map_err(RelayError::from);
@@ -127,8 +145,8 @@ impl EmbeddingRelay {
         if matches!(request.input, EmbeddedTexts::TokenIds(_)) && !is_openai {
             return Err(RelayError::TokenIdsNotSupported);
         }
-        let _permit = self.permit().await?;
-        let (input, n_counted) = self.count(request.input).await?;
+        let permit = self.permit(user).await?;
+        let (input, n_counted) = self.count(request.input, &permit).await?;
         let names = (provider.name.as_str(), provider.model.as_str());
         let log = EmbeddingLog::start(&self.clock, user, names, n_texts(&input));
         let (sent_user, ignored) = match is_openai {
@@ -146,15 +164,29 @@ impl EmbeddingRelay {
         })
     }
 
-    async fn permit(&self) -> Result<OwnedSemaphorePermit, RelayError> {
-        let permit = timeout(MAX_WAIT, self.permits.clone().acquire_owned()).await;
-        let permit = permit.map_err(|_| RelayError::Busy)?;
-        Ok(permit.expect("the semaphore is never closed"))
+    async fn permit(&self, user: UserId) -> Result<Arc<RelayPermit>, RelayError> {
+        // First, so that few bodies wait in memory, and none because of one user.
+        let admitted = self.admitted.acquire(user).map_err(|_| RelayError::Busy)?;
+        let running = timeout(MAX_WAIT, self.permits.clone().acquire_owned()).await;
+        let running = running.map_err(|_| RelayError::Busy)?;
+        Ok(Arc::new(RelayPermit {
+            _admitted: admitted,
+            _running: running.expect("the semaphore is never closed"),
+        }))
     }
 
     /// Returns the input and its number of tokens.
-    async fn count(&self, input: EmbeddedTexts) -> Result<(EmbeddedTexts, u64), RelayError> {
-        let count = move || text_tokens::count(&input).map(|it| (input, it));
+    async fn count(
+        &self,
+        input: EmbeddedTexts,
+        permit: &Arc<RelayPermit>,
+    ) -> Result<(EmbeddedTexts, u64), RelayError> {
+        let permit = permit.clone();
+        let count = move || {
+            // The work continues if the client leaves.
+            let _permit = permit;
+            text_tokens::count(&input).map(|it| (input, it))
+        };
         self.shutdown.main().spawn_blocking(count).await?
     }
 

@@ -5,11 +5,11 @@ use actix_web::web::{Data, Payload};
 use actix_web::{HttpRequest, HttpResponse};
 use responses_api::request::create_response::CompactExchange;
 
-use crate::accounts::credential::Credential;
 use crate::app::App;
 use crate::web::v1::api_key_auth::ApiKeyCaller;
 use crate::web::v1::error::V1Result;
 use crate::web::v1::parsing::{body, remote_files};
+use crate::web::v1::responses;
 
 /// Compacts an exchange. Nothing is stored.
 ///
@@ -21,9 +21,7 @@ pub async fn compact(
     http: HttpRequest,
     payload: Payload,
 ) -> V1Result<HttpResponse> {
-    if let Credential::ApiKey(key) = caller.credential {
-        app.limits.responses.acquire(key).await?;
-    }
+    responses::require_rate_limit(&app, &caller).await?;
     let body = body::object(&app, &caller, &http, payload).await?;
     let mut request = CompactExchange::parse(&body)?;
     drop(body);

@@ -13,7 +13,6 @@ use responses_api::objects::ObjectType;
 use responses_api::request::memory_query::{MemorySearch, MemorySpan};
 use serde::Serialize;
 
-use crate::accounts::credential::Credential;
 use crate::app::App;
 use crate::conversations::message::MessageRole;
 use crate::conversations::{branching, timeline};
@@ -30,6 +29,7 @@ use crate::web::extract::space_access::ConversationAccess;
 use crate::web::v1::api_key_auth::ApiKeyCaller;
 use crate::web::v1::error::{V1Error, V1Result};
 use crate::web::v1::parsing::body;
+use crate::web::v1::responses;
 
 /// The result of a search. The order of the fields is the order on the wire.
 #[derive(Serialize)]
@@ -72,9 +72,7 @@ pub async fn query(
     http: HttpRequest,
     payload: Payload,
 ) -> V1Result<HttpResponse> {
-    if let Credential::ApiKey(key) = caller.credential {
-        app.limits.responses.acquire(key).await?;
-    }
+    responses::require_rate_limit(&app, &caller).await?;
     let body = body::object(&app, &caller, &http, payload).await?;
     let search = MemorySearch::parse(&body)?;
     let at = load_conversation(&app, &caller, &search).await?;

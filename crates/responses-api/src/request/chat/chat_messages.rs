@@ -43,6 +43,9 @@ pub(super) fn messages(body: &ObjectReader) -> (Vec<Value>, Vec<usize>) {
         if let Some(message) = body.element(&format!("messages[{at}]"), value) {
             items.read(&message);
         }
+        if items.items.len() > MAX_ITEMS {
+            break;
+        }
     }
     if items.items.len() > MAX_ITEMS {
         body.wrong_value("messages", "at most 2000 messages and tool calls");

@@ -229,6 +229,10 @@ impl NamespaceTool {
                 None
             }
         };
+        if tool.list("tools").is_some_and(|it| it.len() > MAX_TOOLS) {
+            tool.wrong_value("tools", "at most 128 tools");
+            return None;
+        }
         let mut functions: Vec<FunctionTool> = Vec::new();
         for fields in tool.objects("tools") {
             let Some(function) = read(&fields) else {
