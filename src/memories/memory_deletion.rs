@@ -94,31 +94,47 @@ async fn delete_in(
 }
 
 /// Keeps the memories of a locked conversation that will be deleted, if the same was said in another one.
-/// Marks the others as deleted, because a job may need some time to delete their rows, and until then the
-/// same can be learned elsewhere.
+/// Returns the version of the space's memories that they get; `None` if the conversation has no memories.
 ///
 /// # Errors
 /// Returns an error when the database fails.
-pub async fn leave_conversation(
+pub async fn keep_shared_memories(
+    tx: &impl ConnectionTrait,
+    row: &conversation::Model,
+) -> Result<Option<i64>, DbErr> {
+    let stored = Entity::find().filter(is_stored_in(row.id));
+    if stored.one(tx).await?.is_none() {
+        return Ok(None);
+    }
+    let version = space::next_memory_version(tx, row.space_id).await?;
+    other_sources::move_outside(tx, row.id, None, version).await?;
+    Ok(Some(version))
+}
+
+/// Like [`keep_shared_memories`], and marks the others as deleted, because a job may need some time to delete
+/// their rows, and until then the same can be learned elsewhere.
+///
+/// # Errors
+/// Returns an error when the database fails.
+pub async fn hide_memories(
     tx: &impl ConnectionTrait,
     row: &conversation::Model,
     now: Timestamp,
 ) -> Result<(), DbErr> {
-    let is_stored = || {
-        Condition::all()
-            .add(Column::ConversationId.eq(row.id))
-            .add(Column::DeletedAt.is_null())
-    };
-    if Entity::find().filter(is_stored()).one(tx).await?.is_none() {
+    let Some(version) = keep_shared_memories(tx, row).await? else {
         return Ok(());
-    }
-    let version = space::next_memory_version(tx, row.space_id).await?;
-    other_sources::move_outside(tx, row.id, None, version).await?;
+    };
     set_deleted(version, now)
-        .filter(is_stored())
+        .filter(is_stored_in(row.id))
         .exec(tx)
         .await
         .map(drop)
+}
+
+fn is_stored_in(conversation: ConversationId) -> Condition {
+    Condition::all()
+        .add(Column::ConversationId.eq(conversation))
+        .add(Column::DeletedAt.is_null())
 }
 
 /// Deletes the tasks and summaries of a space, or of one of its conversations. What was said so far is no

@@ -1,6 +1,5 @@
 //! Deletes conversations and spaces: small ones in one transaction, large ones in a background job.
 
-use base::clock::Timestamp;
 use base::ids::{ConversationId, SpaceId, UserId};
 use sea_orm::{ConnectionTrait, DbErr, EntityTrait};
 
@@ -53,11 +52,10 @@ impl RunEngine {
             return Ok(None);
         };
         if row.last_seq <= MAX_SHORT_MESSAGES && row.text_bytes <= MAX_SHORT_BYTES {
-            let now = self.context.clock.now();
             let deleted = self
                 .context
                 .db
-                .write(move |tx| Box::pin(async move { delete_with_memories(tx, id, now).await }));
+                .write(move |tx| Box::pin(async move { delete_with_memories(tx, id).await }));
             let copilots: Result<Option<Vec<membership::Model>>, DbErr> = deleted.await;
             return Ok(copilots?.map(|copilots| Deletion {
                 copilots,
@@ -146,7 +144,6 @@ impl RunEngine {
 async fn delete_with_memories(
     tx: &impl ConnectionTrait,
     id: ConversationId,
-    now: Timestamp,
 ) -> Result<Option<Vec<membership::Model>>, DbErr> {
     // A concurrent creation of a branch or thread waits for the lock and then finds no parent.
     let row = conversation::lock(tx, id).await?;
@@ -154,7 +151,7 @@ async fn delete_with_memories(
         return Ok(None);
     }
     if let Some(row) = row {
-        memory_deletion::leave_conversation(tx, &row, now).await?;
+        memory_deletion::keep_shared_memories(tx, &row).await?;
         conversation::delete_row(tx, &row).await?;
     }
     membership::disable_copilots_in(tx, id).await.map(Some)
@@ -174,6 +171,6 @@ async fn hide_with_memories(
     if row.is_hidden || conversation::count_children(tx, id).await? > 0 {
         return Ok(None);
     }
-    memory_deletion::leave_conversation(tx, &row, new.now).await?;
+    memory_deletion::hide_memories(tx, &row, new.now).await?;
     deletion::hide_conversation(tx, &row, new).await.map(Some)
 }

@@ -69,8 +69,16 @@ impl DraftMemory {
     }
 }
 
-/// Ends a task and stores its memories, unless another worker has claimed it. Returns the first version of
-/// the space's memories that new, changed and replaced memories get; `None` if nothing was stored.
+/// The effect of a task that has ended.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct EndedTask {
+    /// The first version of the space's memories that new, changed and replaced memories get; `None` if
+    /// nothing was stored.
+    pub version: Option<i64>,
+}
+
+/// Ends a task and stores its memories. Returns `None` if another worker has claimed it; then nothing is
+/// stored.
 ///
 /// # Errors
 /// Returns an error when the database fails.
@@ -79,7 +87,7 @@ pub async fn store(
     task: &memory_task::Model,
     memories: Vec<LearnedMemory>,
     now: Timestamp,
-) -> Result<Option<i64>, DbErr> {
+) -> Result<Option<EndedTask>, DbErr> {
     // Locked, so that a later change of a message finds the memories stored here.
     let row = match task.conversation_id {
         Some(id) => conversation::lock(tx, id).await?,
@@ -89,7 +97,7 @@ pub async fn store(
         return Ok(None);
     }
     if memories.is_empty() || row.is_none_or(|it| it.is_hidden) {
-        return Ok(None);
+        return Ok(Some(EndedTask::default()));
     }
     // Locked before the members are read, so that none is switched off in between.
     space::lock(tx, task.space_id).await?;
@@ -105,7 +113,9 @@ pub async fn store(
     let replaced = replacements.iter().filter(|(hash, _)| is_stored(hash));
     let replaced: Vec<MemoryId> = replaced.map(|(_, id)| *id).collect();
     memory_deletion::delete_replaced(tx, task.space_id, &replaced, now).await?;
-    Ok(stored.version)
+    Ok(Some(EndedTask {
+        version: stored.version,
+    }))
 }
 
 /// Removes the memories whose messages have changed since they were read: a message was edited or deleted, or

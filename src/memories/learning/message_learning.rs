@@ -21,7 +21,7 @@ use crate::memories::error::MemoryError;
 use crate::memories::events::memory_announcer::MemoryAnnouncer;
 use crate::memories::index_cache::MemoryIndexes;
 use crate::memories::learning::extraction::{Extraction, NewMessages};
-use crate::memories::learning::learned_memory::{DraftMemory, LearnedMemory};
+use crate::memories::learning::learned_memory::{DraftMemory, EndedTask, LearnedMemory};
 use crate::memories::learning::{learned_memory, snippets};
 use crate::memories::memory_settings::{MemberSwitches, MemorySettings};
 use crate::memories::models::memory_models::MemoryModels;
@@ -108,24 +108,17 @@ impl LearningServices {
             None => (Vec::new(), 0),
         };
         let (space, now) = (task.space_id, self.clock.now());
-        let stored = self.db.write(move |tx| {
-            Box::pin(async move {
-                if let Some(id) = task.conversation_id {
-                    conversation::lock(tx, id).await?;
-                }
-                let was_held = task_queue::is_held(tx, &task).await?;
-                let version = learned_memory::store(tx, &task, memories, now).await?;
-                Ok((was_held, version))
-            })
+        let ended = self.db.write(move |tx| {
+            Box::pin(async move { learned_memory::store(tx, &task, memories, now).await })
         });
-        let stored: Result<(bool, Option<i64>), DbErr> = stored.await;
-        let (was_held, version) = stored?;
-        if let Some(version) = version {
+        let ended: Result<Option<EndedTask>, DbErr> = ended.await;
+        let Some(ended) = ended? else {
+            return Ok(());
+        };
+        if let Some(version) = ended.version {
             self.events.memories_changed(space, version);
         }
-        if was_held {
-            self.indexes.metrics.dropped.inc_by(n_dropped);
-        }
+        self.indexes.metrics.dropped.inc_by(n_dropped);
         Ok(())
     }
 

@@ -169,8 +169,8 @@ impl PlanWriter<'_> {
     }
 
     /// Stores the changes of memories that a run requested, with its reply as their source. Called
-    /// last, because it locks the space: a deletion of all memories of a space locks its tasks first
-    /// and then the space.
+    /// last, because it locks the space: a deletion of all memories of a space locks its conversations
+    /// and tasks first, and then the space.
     pub(super) async fn change_memories(
         &self,
         schedule: &ScheduleState,
