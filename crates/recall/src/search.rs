@@ -122,6 +122,14 @@ fn last_recalled(mut pinned: Vec<ScoredMemory<'_>>) -> Vec<ScoredMemory<'_>> {
 }
 
 #[cfg(test)]
+#[path = "search_fixtures.rs"]
+mod fixtures;
+
+#[cfg(test)]
+#[path = "search_score_tests.rs"]
+mod score_tests;
+
+#[cfg(test)]
 #[path = "search_tests.rs"]
 mod tests;
 
