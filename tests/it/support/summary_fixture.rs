@@ -1,10 +1,13 @@
 //! A conversation that outgrows the window of its model, which summarizes in a way that a test can
 //! read.
 
+use std::pin::pin;
+
 use base::ids::UserId;
 use sea_orm::ActiveValue::Set;
 use sea_orm::{ActiveModelTrait, DbErr, IntoActiveModel};
 use serde_json::{Value, json};
+use tokio::select;
 use troupe::conversations::{conversation, message};
 use troupe::memories::message_changes::MessageChange;
 use troupe::memories::summaries::summary_edit::{SummaryEdit, SummaryUpdate};
@@ -105,10 +108,15 @@ impl EngineTest {
     }
 
     pub async fn summarize(&self) -> usize {
-        self.learning()
-            .run_due()
-            .await
-            .expect("the database answers")
+        let learning = self.learning();
+        let mut all_due = pin!(learning.run_due());
+        loop {
+            // A long conversation causes more events than the queue of the recorder holds.
+            select! {
+                done = &mut all_due => return done.expect("the database answers"),
+                () = self.events.next_frame_or_a_moment() => {}
+            }
+        }
     }
 
     pub async fn running(&self) -> Option<summary::Model> {
