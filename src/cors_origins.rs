@@ -26,12 +26,12 @@ impl CorsOrigins {
 
 /// The setting is not in the accepted format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct NotOrigins;
+pub struct CorsOriginsError;
 
 impl FromStr for CorsOrigins {
-    type Err = NotOrigins;
+    type Err = CorsOriginsError;
 
-    fn from_str(text: &str) -> Result<Self, NotOrigins> {
+    fn from_str(text: &str) -> Result<Self, CorsOriginsError> {
         match text {
             "*" => return Ok(Self::Any),
             "none" => return Ok(Self::None),
@@ -41,7 +41,7 @@ impl FromStr for CorsOrigins {
         let all: Vec<String> = each.map(str::to_owned).collect();
         match !all.is_empty() && all.iter().all(|it| is_origin(it)) {
             true => Ok(Self::Listed(all)),
-            false => Err(NotOrigins),
+            false => Err(CorsOriginsError),
         }
     }
 }
@@ -61,7 +61,7 @@ fn is_origin(text: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::{CorsOrigins, NotOrigins};
+    use super::{CorsOrigins, CorsOriginsError};
 
     #[test]
     fn only_listed_origins_are_allowed() {
@@ -85,7 +85,11 @@ mod tests {
     #[test]
     fn an_origin_has_a_scheme_and_no_path() {
         for wrong in ["app.example", "https://", "https://a/b", "*,https://a", ","] {
-            assert_eq!(wrong.parse::<CorsOrigins>(), Err(NotOrigins), "{wrong}");
+            assert_eq!(
+                wrong.parse::<CorsOrigins>(),
+                Err(CorsOriginsError),
+                "{wrong}"
+            );
         }
     }
 }

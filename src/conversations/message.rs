@@ -111,8 +111,8 @@ pub async fn list_visible(
         .await
 }
 
-/// Selects the messages that the memory may use; see [`Model::is_in_memory`].
-pub fn is_in_memory() -> Condition {
+/// Selects the messages that the memory may use; see [`Model::is_usable_by_memory`].
+pub fn is_usable_by_memory() -> Condition {
     Condition::all()
         .add(Column::Visibility.eq(Visibility::Normal))
         .add(Column::IsRemembered.eq(true))
@@ -184,7 +184,7 @@ pub struct SwipeSummary {
 impl Model {
     /// Returns whether the memory may use the message: it is neither deleted nor excluded from prompts,
     /// and its memory is on.
-    pub fn is_in_memory(&self) -> bool {
+    pub fn is_usable_by_memory(&self) -> bool {
         self.visibility == Visibility::Normal && self.is_remembered
     }
 

@@ -72,7 +72,7 @@ async fn delete_in(
     match scope {
         DeletionScope::Member(id) => membership_update::disable_learning(tx, id).await?,
         DeletionScope::Conversation(id) => {
-            other_sources::move_outside(tx, id, None, version).await?;
+            other_sources::reassign_conversation(tx, id, None, version).await?;
             other_sources::delete_of_conversation(tx, id, None).await?;
         }
         DeletionScope::Memory(_) | DeletionScope::All => {}
@@ -107,7 +107,7 @@ pub async fn keep_shared_memories(
         return Ok(None);
     }
     let version = space::next_memory_version(tx, row.space_id).await?;
-    other_sources::move_outside(tx, row.id, None, version).await?;
+    other_sources::reassign_conversation(tx, row.id, None, version).await?;
     Ok(Some(version))
 }
 
@@ -250,7 +250,7 @@ fn is_in_scope(scope: DeletionScope) -> Condition {
         }
         DeletionScope::Conversation(id) => condition
             .add(Column::ConversationId.eq(id))
-            .add(Column::Id.not_in_subquery(other_sources::made_outside(id))),
+            .add(Column::Id.not_in_subquery(other_sources::select_shared_ids(id))),
         DeletionScope::All => condition,
     }
 }

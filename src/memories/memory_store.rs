@@ -163,7 +163,7 @@ pub async fn insert(
         if let Some(row) = known.get(&it.key()) {
             if let Some(it) = it.new.source {
                 let source = (it.conversation, it.messages);
-                is_changed |= other_sources::add(tx, row, source, version).await?;
+                is_changed |= other_sources::add_sources(tx, row, source, version).await?;
             }
             continue;
         }

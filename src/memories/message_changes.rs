@@ -62,7 +62,7 @@ pub async fn apply(
     let locked = space::begin_memory_change(tx, space).await?;
     let version = locked.memory_version;
     if change != MessageChange::Restored {
-        let left = leave_to_others(tx, &made, message, version).await?;
+        let left = name_other_conversations(tx, &made, message, version).await?;
         if change == MessageChange::TextChanged {
             // None of them is restored with the message, because its text is another one.
             let outdated = ids(&made, |it| left.contains(&it.id) || !it.is_kept_by_people());
@@ -103,14 +103,15 @@ pub async fn apply(
 
 /// Lets the memories that were also made in another conversation name that conversation, so that they remain.
 /// Returns these memories, and those that named another conversation before.
-async fn leave_to_others(
+async fn name_other_conversations(
     tx: &impl ConnectionTrait,
     made: &[Model],
     message: &message::Model,
     version: i64,
 ) -> Result<HashSet<MemoryId>, DbErr> {
     let conversation = message.conversation_id;
-    let mut left = other_sources::move_outside(tx, conversation, Some(message.id), version).await?;
+    let mut left =
+        other_sources::reassign_conversation(tx, conversation, Some(message.id), version).await?;
     let of_others = made
         .iter()
         .filter(|it| it.conversation_id != Some(conversation));
@@ -172,7 +173,7 @@ async fn restore(
         let owner = row.space_membership_id;
         let same = memory_store::find_by_content(tx, row.space_id, owner, &row.content).await?;
         if let Some(same) = same {
-            other_sources::add(tx, &same, (conversation, own.messages), version).await?;
+            other_sources::add_sources(tx, &same, (conversation, own.messages), version).await?;
             continue;
         }
         Entity::update_many()

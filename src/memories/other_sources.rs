@@ -39,7 +39,7 @@ pub(super) struct OwnSources {
 ///
 /// # Errors
 /// Returns an error when the database fails.
-pub(super) async fn add(
+pub(super) async fn add_sources(
     tx: &impl ConnectionTrait,
     known: &memory::Model,
     (conversation, messages): (ConversationId, Vec<MessageId>),
@@ -74,7 +74,7 @@ pub(super) async fn leave_branch(
     if !is_branch(first) || is_branch(conversation) {
         return Ok(false);
     }
-    let moved = move_outside(tx, first, Some(message), version).await?;
+    let moved = reassign_conversation(tx, first, Some(message), version).await?;
     Ok(!moved.is_empty())
 }
 
@@ -96,7 +96,7 @@ pub(super) async fn list_complete(
         .select_only()
         .columns([message::Column::Id, message::Column::Seq])
         .filter(message::Column::Id.is_in(pairs.iter().map(|it| it.message_id)))
-        .filter(message::is_in_memory())
+        .filter(message::is_usable_by_memory())
         .into_tuple()
         .all(tx)
         .await?;
@@ -120,7 +120,7 @@ pub(super) async fn list_complete(
 }
 
 /// Selects the ids of the memories that were also made in another conversation than this one.
-pub(super) fn made_outside(conversation: ConversationId) -> SelectStatement {
+pub(super) fn select_shared_ids(conversation: ConversationId) -> SelectStatement {
     select_outside(conversation)
         .column((Entity, Column::MemoryId))
         .to_owned()
@@ -132,7 +132,7 @@ pub(super) fn made_outside(conversation: ConversationId) -> SelectStatement {
 ///
 /// # Errors
 /// Returns an error when the database fails.
-pub(super) async fn move_outside(
+pub(super) async fn reassign_conversation(
     tx: &impl ConnectionTrait,
     conversation: ConversationId,
     only: Option<MessageId>,
@@ -198,7 +198,9 @@ fn select_outside(conversation: ConversationId) -> SelectStatement {
     let id_of_memory = Expr::col((memory::Entity, memory::Column::Id));
     let id_of_message = Expr::col((message::Entity, message::Column::Id));
     let id_of_conversation = Expr::col((conversation::Entity, conversation::Column::Id));
-    let is_unusable: Expr = Expr::case(message::is_in_memory(), 0).finally(1).into();
+    let is_unusable: Expr = Expr::case(message::is_usable_by_memory(), 0)
+        .finally(1)
+        .into();
     Query::select()
         .from(Entity)
         .inner_join(

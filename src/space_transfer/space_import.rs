@@ -16,7 +16,7 @@ use crate::conversations::chats::{chat_import, import_job};
 use crate::memories::error::MemoryError;
 use crate::memories::transfer::memory_import::MemoryImporter;
 use crate::memories::transfer::named_members::NamedMembers;
-use crate::memories::transfer::summary_import::{ImportingPerson, SummaryImporter, SummaryPlace};
+use crate::memories::transfer::summary_import::{ImportingPerson, SummaryImporter, SummaryRange};
 use crate::space_transfer::import_data::{FileHead, IdMap};
 use crate::space_transfer::import_finalize::SpaceImportResult;
 use crate::space_transfer::import_reader::ImportEvent;
@@ -162,16 +162,16 @@ fn summary_importer(
     owner: &user::Model,
     (head, ids): (&FileHead, &IdMap),
 ) -> SummaryImporter {
-    let places = head.conversations.iter().filter_map(|it| {
+    let ranges = head.conversations.iter().filter_map(|it| {
         let id = ids.conversations.get(&it.key)?;
         let range = (import_rows::first_summarized(it), it.last_seq);
-        Some((it.key, SummaryPlace::new(*id, range)))
+        Some((it.key, SummaryRange::new(*id, range)))
     });
     let person = ImportingPerson {
         id: owner.id,
         username_key: owner.username_key.clone(),
     };
-    SummaryImporter::new(tools.db.clone(), places.collect(), person)
+    SummaryImporter::new(tools.db.clone(), ranges.collect(), person)
 }
 
 fn join_reports(mut first: LineReport, second: LineReport) -> LineReport {

@@ -133,12 +133,12 @@ impl EmbeddingJob {
     pub async fn request_for_changed_spaces(&self) -> Result<(), DbErr> {
         self.embedder.refused.clear();
         let now = self.embedder.clock.now();
-        let hastened = self
+        let made_due = self
             .embedder
             .db
-            .write(move |tx| Box::pin(async move { embedding_task::hasten_all(tx, now).await }));
-        let hastened: Result<(), DbErr> = hastened.await;
-        hastened?;
+            .write(move |tx| Box::pin(async move { embedding_task::make_all_due(tx, now).await }));
+        let made_due: Result<(), DbErr> = made_due.await;
+        made_due?;
         self.request_for_outdated(MissingVectors::Requested).await?;
         self.wakeup.notify();
         Ok(())

@@ -137,7 +137,7 @@ async fn drop_outdated(
             message::Column::SpaceMembershipId,
         ])
         .filter(message::Column::Id.is_in(ids))
-        .filter(message::is_in_memory())
+        .filter(message::is_usable_by_memory())
         .into_tuple()
         .all(tx)
         .await?;

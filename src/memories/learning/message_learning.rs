@@ -281,6 +281,6 @@ fn select_messages(id: ConversationId, (from, to): (i64, i64)) -> Select<message
     message::Entity::find()
         .filter(message::Column::ConversationId.eq(id))
         .filter(message::Column::Seq.between(from, to))
-        .filter(message::is_in_memory())
+        .filter(message::is_usable_by_memory())
         .filter(of_person.or(is_reply))
 }

@@ -178,7 +178,7 @@ async fn find_goal(
         .select_only()
         .column(message::Column::Seq)
         .filter(message::Column::ConversationId.eq(conversation))
-        .filter(message::is_in_memory())
+        .filter(message::is_usable_by_memory())
         .order_by_desc(message::Column::Seq)
         .offset(NEWEST_MESSAGES)
         .limit(1)

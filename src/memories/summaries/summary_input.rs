@@ -22,7 +22,7 @@ pub async fn load_messages(
     let mut messages = message::Entity::find()
         .filter(message::Column::ConversationId.eq(id))
         .filter(message::Column::Seq.between(from_seq, to_seq))
-        .filter(message::is_in_memory())
+        .filter(message::is_usable_by_memory())
         .order_by_asc(message::Column::Seq)
         .limit(limit)
         .all(db)

@@ -327,7 +327,7 @@ async fn is_current(
                 .columns([message::Column::Id, message::Column::Version])
                 .filter(message::Column::ConversationId.eq(row.id))
                 .filter(message::Column::Seq.between(from_seq, to_seq))
-                .filter(message::is_in_memory())
+                .filter(message::is_usable_by_memory())
                 .order_by_asc(message::Column::Seq)
                 .into_tuple()
                 .all(tx)

@@ -63,7 +63,7 @@ pub async fn request_again(
 ///
 /// # Errors
 /// Returns an error when the database fails.
-pub async fn hasten_all(tx: &impl ConnectionTrait, now: Timestamp) -> Result<(), DbErr> {
+pub async fn make_all_due(tx: &impl ConnectionTrait, now: Timestamp) -> Result<(), DbErr> {
     Entity::update_many()
         .col_expr(Column::Attempt, Expr::value(0))
         .col_expr(Column::RunAfter, Expr::value(now))

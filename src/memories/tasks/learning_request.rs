@@ -60,7 +60,7 @@ async fn request_unlearned(
     let waiting = Condition::any()
         .add(Column::Status.eq(MemoryTaskStatus::Queued))
         .add(Column::Status.eq(MemoryTaskStatus::Failed));
-    if hasten(tx, row.id, waiting, now).await? {
+    if make_due(tx, row.id, waiting, now).await? {
         return Ok(true);
     }
     let running = of_conversation(row.id).add(Column::Status.eq(MemoryTaskStatus::Running));
@@ -93,7 +93,7 @@ async fn request_range(
         let new = Condition::all()
             .add(is_queued())
             .add(Column::FromSeq.is_null());
-        hasten(tx, row.id, new, now).await?;
+        make_due(tx, row.id, new, now).await?;
     }
     let to = to.min(unlearned - 1);
     if from > to {
@@ -103,7 +103,7 @@ async fn request_range(
         .add(is_queued())
         .add(Column::FromSeq.lte(from))
         .add(Column::ToSeq.gte(to));
-    if hasten(tx, row.id, includes, now).await? {
+    if make_due(tx, row.id, includes, now).await? {
         return Ok(true);
     }
     let included = of_conversation(row.id)
@@ -123,13 +123,13 @@ fn of_conversation(id: ConversationId) -> Condition {
 
 /// Makes these tasks of a conversation due, and resets their attempts. Returns whether there are
 /// any.
-async fn hasten(
+async fn make_due(
     tx: &impl ConnectionTrait,
     conversation: ConversationId,
     tasks: Condition,
     now: Timestamp,
 ) -> Result<bool, DbErr> {
-    let hastened = Entity::update_many()
+    let made_due = Entity::update_many()
         .col_expr(Column::Status, Expr::value(MemoryTaskStatus::Queued))
         .col_expr(Column::Attempt, Expr::value(0))
         .col_expr(Column::RunAfter, Expr::value(now))
@@ -137,5 +137,5 @@ async fn hasten(
         .filter(tasks)
         .exec(tx)
         .await?;
-    Ok(hastened.rows_affected > 0)
+    Ok(made_due.rows_affected > 0)
 }

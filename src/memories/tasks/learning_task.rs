@@ -47,7 +47,7 @@ pub async fn request_learning(
         Some(from) => {
             let was_full = n_waiting(from, seq - 1) >= FULL_BATCH;
             match is_full(from) && !was_full {
-                true => hasten(tx, row.id, now).await,
+                true => make_due(tx, row.id, now).await,
                 false => Ok(()),
             }
         }
@@ -118,7 +118,7 @@ pub(super) async fn insert(
     task.insert(tx).await.map(drop)
 }
 
-async fn hasten(
+async fn make_due(
     tx: &impl ConnectionTrait,
     conversation: ConversationId,
     now: Timestamp,

@@ -34,7 +34,7 @@ pub struct NumberedSummary {
 
 /// The messages of an imported conversation for which summaries can still be stored.
 #[derive(Clone, Copy, Debug)]
-pub struct SummaryPlace {
+pub struct SummaryRange {
     pub conversation: ConversationId,
     /// The first message that is not forgotten, and the last one.
     pub from_seq: i64,
@@ -56,13 +56,13 @@ pub struct ImportingPerson {
 pub struct SummaryImporter {
     db: Db,
     /// By the keys of the conversations in the file.
-    places: HashMap<i64, SummaryPlace>,
+    ranges: HashMap<i64, SummaryRange>,
     person: ImportingPerson,
     report: LineReport,
 }
 
-impl SummaryPlace {
-    /// Returns the place of a conversation that has no summaries yet.
+impl SummaryRange {
+    /// Returns the range of a conversation that has no summaries yet.
     pub fn new(conversation: ConversationId, (from_seq, last_seq): (i64, i64)) -> Self {
         Self {
             conversation,
@@ -82,7 +82,7 @@ impl SummaryPlace {
 
     /// Reserves the messages of a summary. Returns `false` if they do not exist or already have a
     /// summary.
-    fn take(&mut self, level: SummaryLevel, line: &ExportedSummary) -> bool {
+    fn reserve(&mut self, level: SummaryLevel, line: &ExportedSummary) -> bool {
         let is_within =
             (self.from_seq..=line.to_seq).contains(&line.from_seq) && line.to_seq <= self.last_seq;
         match level {
@@ -99,10 +99,10 @@ impl SummaryPlace {
 
 impl SummaryImporter {
     /// Creates an importer.
-    pub fn new(db: Db, places: HashMap<i64, SummaryPlace>, person: ImportingPerson) -> Self {
+    pub fn new(db: Db, ranges: HashMap<i64, SummaryRange>, person: ImportingPerson) -> Self {
         Self {
             db,
-            places,
+            ranges,
             person,
             report: LineReport::default(),
         }
@@ -124,8 +124,8 @@ impl SummaryImporter {
         last_seqs: &HashMap<i64, i64>,
         now: Timestamp,
     ) -> Result<(), MemoryError> {
-        for (key, place) in &mut self.places {
-            place.end_at(last_seqs.get(key).copied());
+        for (key, range) in &mut self.ranges {
+            range.end_at(last_seqs.get(key).copied());
         }
         let mut rows = Vec::new();
         for NumberedSummary { number, summary } in lines {
@@ -152,17 +152,17 @@ impl SummaryImporter {
     /// Returns the row of a line, and reserves its messages.
     fn row(&mut self, line: ExportedSummary, now: Timestamp) -> Result<Model, SummaryLineError> {
         let level = line.level().ok_or(SummaryLineError::Invalid)?;
-        let place = self.places.get_mut(&line.conversation);
-        let place = place.ok_or(SummaryLineError::UnknownConversation)?;
-        if !place.take(level, &line) {
-            return Err(SummaryLineError::NoPlace);
+        let range = self.ranges.get_mut(&line.conversation);
+        let range = range.ok_or(SummaryLineError::UnknownConversation)?;
+        if !range.reserve(level, &line) {
+            return Err(SummaryLineError::RangeTaken);
         }
         let is_of_person = line.origin == SummaryOrigin::Person;
         let author = line.author.filter(|_| is_of_person);
         let is_own = author.is_some_and(|it| normalize_username(&it) == self.person.username_key);
         Ok(Model {
             id: SummaryId(0), // assigned by the database
-            conversation_id: place.conversation,
+            conversation_id: range.conversation,
             level,
             version: 1,
             status: line.status,
@@ -205,11 +205,15 @@ mod tests {
     use base::clock::Timestamp;
     use base::ids::ConversationId;
 
-    use super::SummaryPlace;
+    use super::SummaryRange;
     use crate::memories::summaries::summary::{SummaryLevel, SummaryOrigin, SummaryStatus};
     use crate::memories::transfer::summary_line::ExportedSummary;
 
-    fn take(place: &mut SummaryPlace, level: SummaryLevel, (from_seq, to_seq): (i64, i64)) -> bool {
+    fn reserve(
+        range: &mut SummaryRange,
+        level: SummaryLevel,
+        (from_seq, to_seq): (i64, i64),
+    ) -> bool {
         let line = ExportedSummary {
             conversation: 1,
             level: 0,
@@ -224,13 +228,13 @@ mod tests {
             is_usable: true,
             created_at: Timestamp(0),
         };
-        place.take(level, &line)
+        range.reserve(level, &line)
     }
 
     #[test]
-    fn parts_have_a_place_in_order_without_overlap_and_within_the_messages() {
-        let mut place = SummaryPlace::new(ConversationId(1), (5, 90));
-        let mut part = |range| take(&mut place, SummaryLevel::Part, range);
+    fn parts_are_stored_in_order_without_overlap_and_within_the_messages() {
+        let mut range = SummaryRange::new(ConversationId(1), (5, 90));
+        let mut part = |seqs| reserve(&mut range, SummaryLevel::Part, seqs);
 
         assert!(!part((4, 30)), "a forgotten message");
         assert!(part((5, 30)));
@@ -242,21 +246,21 @@ mod tests {
     }
 
     #[test]
-    fn a_place_ends_at_the_last_stored_message_whatever_the_file_states() {
+    fn a_range_ends_at_the_last_stored_message_whatever_the_file_states() {
         for (last_stored, end) in [(Some(90), 90), (None, 0), (Some(i64::MAX), i64::MAX - 1)] {
-            let mut place = SummaryPlace::new(ConversationId(1), (1, i64::MAX));
+            let mut range = SummaryRange::new(ConversationId(1), (1, i64::MAX));
 
-            place.end_at(last_stored);
+            range.end_at(last_stored);
 
-            assert_eq!(place.last_seq, end);
-            assert!(!take(&mut place, SummaryLevel::Running, (1, end + 1)));
+            assert_eq!(range.last_seq, end);
+            assert!(!reserve(&mut range, SummaryLevel::Running, (1, end + 1)));
         }
     }
 
     #[test]
-    fn a_conversation_has_a_place_for_one_running_summary() {
-        let mut place = SummaryPlace::new(ConversationId(1), (1, 90));
-        let mut running = |range| take(&mut place, SummaryLevel::Running, range);
+    fn a_conversation_gets_one_running_summary() {
+        let mut range = SummaryRange::new(ConversationId(1), (1, 90));
+        let mut running = |seqs| reserve(&mut range, SummaryLevel::Running, seqs);
 
         assert!(!running((1, 91)));
         assert!(running((1, 60)));

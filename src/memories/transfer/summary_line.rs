@@ -53,7 +53,7 @@ pub enum SummaryLineError {
     #[error(
         "The messages of this summary are missing in its conversation, or already have a summary."
     )]
-    NoPlace,
+    RangeTaken,
 }
 
 impl SummaryLineError {
@@ -66,7 +66,7 @@ impl SummaryLineError {
             Self::UnknownConversation => {
                 ImportWarning::new("summary_conversation_unknown", sentence)
             }
-            Self::NoPlace => ImportWarning::new("summary_no_place", sentence),
+            Self::RangeTaken => ImportWarning::new("summary_no_place", sentence),
         }
     }
 }

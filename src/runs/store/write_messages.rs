@@ -158,7 +158,7 @@ impl PlanWriter<'_> {
         };
         let (mut row, n_swipes) = (target.row.clone(), target.n_swipes);
         let was_hidden = row.visibility == message::Visibility::Hidden;
-        let (was_in_memory, was_remembered) = (row.is_in_memory(), row.is_remembered);
+        let (was_usable_by_memory, was_remembered) = (row.is_usable_by_memory(), row.is_remembered);
         let version = row.version;
         let shown = (row.content.clone(), row.active_swipe);
         change(&mut row);
@@ -172,9 +172,9 @@ impl PlanWriter<'_> {
         if was_hidden != (row.visibility == message::Visibility::Hidden) {
             self.refresh_newest(schedule).await?;
         }
-        if let Some(change) = memory_change(was_in_memory, &row, row.version > version) {
+        if let Some(change) = memory_change(was_usable_by_memory, &row, row.version > version) {
             let remade = self.update_memory(schedule, written, &row, change).await?;
-            let is_switched_on = row.is_in_memory() && !was_remembered;
+            let is_switched_on = row.is_usable_by_memory() && !was_remembered;
             let is_learned = change == MessageChange::TextChanged || is_switched_on;
             let own = is_learned.then_some((row.seq, row.seq));
             if let Some(seqs) = union(own, remade) {
@@ -203,11 +203,11 @@ impl PlanWriter<'_> {
 
 /// Returns what a changed message means for the memories that were made from it.
 fn memory_change(
-    was_in_memory: bool,
+    was_usable_by_memory: bool,
     row: &message::Model,
     is_text_changed: bool,
 ) -> Option<MessageChange> {
-    match (was_in_memory, row.is_in_memory()) {
+    match (was_usable_by_memory, row.is_usable_by_memory()) {
         // Also of an excluded message: its old text must not come back with it.
         _ if is_text_changed => Some(MessageChange::TextChanged),
         (true, false) => Some(MessageChange::Hidden),
