@@ -15,26 +15,36 @@ pub struct ModelListing {
     pub provider: provider::Model,
 }
 
-/// Returns all names: each model by its own name, which belongs to the default provider if several
-/// have it, and as `<provider>/<model>`.
-pub async fn list(db: &impl ConnectionTrait) -> Result<Vec<ModelListing>, DbErr> {
-    Ok(name_all(&list_enabled(db).await?))
+/// All models of the enabled providers.
+#[derive(Clone, Debug)]
+pub struct ModelLists {
+    pub models: Vec<ModelListing>,
+    /// Those that the settings of the providers name. A provider that must not be called for embeddings has
+    /// none.
+    pub embedding_models: Vec<ModelListing>,
 }
 
-/// Returns all names of the embedding models that the settings of the providers name, by the same
-/// rules. A provider that must not be called for embeddings has none.
+/// Returns all names: each model by its own name, which belongs to the default provider if several
+/// have it, and as `<provider>/<model>`.
 ///
 /// # Errors
 /// Returns an error when the database fails.
-pub async fn list_embedding_models(db: &impl ConnectionTrait) -> Result<Vec<ModelListing>, DbErr> {
-    let rows = list_enabled(db).await?.into_iter();
-    let chosen = rows.filter_map(EmbeddingChoice::of_provider);
+pub async fn list(db: &impl ConnectionTrait) -> Result<ModelLists, DbErr> {
+    let rows = list_enabled(db).await?;
+    Ok(ModelLists {
+        models: name_all(&rows),
+        embedding_models: name_embedding_models(rows),
+    })
+}
+
+fn name_embedding_models(rows: Vec<provider::Model>) -> Vec<ModelListing> {
+    let chosen = rows.into_iter().filter_map(EmbeddingChoice::of_provider);
     let chosen = chosen.filter(|it| !it.is_paused());
     let rows = chosen.map(|it| provider::Model {
         model: it.model,
         ..it.provider
     });
-    Ok(name_all(&rows.collect::<Vec<_>>()))
+    name_all(&rows.collect::<Vec<_>>())
 }
 
 /// Returns the enabled providers, the default one first.
@@ -65,11 +75,14 @@ fn name_all(rows: &[provider::Model]) -> Vec<ModelListing> {
 }
 
 /// Returns the provider of a model name.
+///
+/// # Errors
+/// Returns an error when the database fails.
 pub async fn find_provider(
     db: &impl ConnectionTrait,
     name: &str,
 ) -> Result<Option<provider::Model>, DbErr> {
-    let all = list(db).await?;
+    let all = name_all(&list_enabled(db).await?);
     let found = all.into_iter().find(|it| it.id == name);
     Ok(found.map(|it| it.provider))
 }
@@ -82,7 +95,7 @@ pub async fn find_embedding_provider(
     db: &impl ConnectionTrait,
     name: &str,
 ) -> Result<Option<provider::Model>, DbErr> {
-    let all = list_embedding_models(db).await?;
+    let all = name_embedding_models(list_enabled(db).await?);
     let found = all.into_iter().find(|it| it.id == name);
     Ok(found.map(|it| it.provider))
 }

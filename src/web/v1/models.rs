@@ -50,10 +50,10 @@ pub async fn show(
 async fn list_all(app: &App, caller: &CurrentUser) -> V1Result<Vec<Model>> {
     let personas = model_names::list(app.db.reader(), caller.id()).await?;
     let persona_models: Vec<Model> = personas.iter().map(persona_view).collect();
-    let models = model_list::list(app.db.reader()).await?;
-    let embedding_models = model_list::list_embedding_models(app.db.reader()).await?;
-    let models = models.iter().map(|it| model_view(it, "model"));
-    let embedding_models = embedding_models.iter().map(|it| model_view(it, EMBEDDING));
+    let lists = model_list::list(app.db.reader()).await?;
+    let models = lists.models.iter().map(|it| model_view(it, "model"));
+    let embedding_models = lists.embedding_models.iter();
+    let embedding_models = embedding_models.map(|it| model_view(it, EMBEDDING));
     let mut models: Vec<Model> = models.chain([local_embedding_view()]).collect();
     for model in embedding_models {
         if models.iter().all(|it| it.id != model.id) {
