@@ -8,32 +8,26 @@ use agent::usage;
 use base::clock::Timestamp;
 use base::ids::UserId;
 use leased_jobs::concurrency_limit::ConcurrencyPermit;
-use leased_jobs::lease::CancelHandle;
-use responses_api::fold::chat_fold::ChatFold;
 use responses_api::fold::engine_event::EngineEvent;
 use responses_api::fold::response_fold::Fold;
+use responses_api::object_ids;
 use responses_api::pending_tool_calls;
 use responses_api::response::Response;
 use responses_api::status::ResponseStatus;
 use sea_orm::{DbErr, SqlErr};
-use tokio::sync::oneshot;
-use tokio_util::sync::DropGuard;
 
 use crate::responses::error::ResponseEngineError;
-use crate::responses::execution::end_log::EndLog;
 use crate::responses::execution::event_stream::EventReceiver;
 use crate::responses::execution::mcp::plan;
-use crate::responses::execution::projection::Projection;
 use crate::responses::execution::recorder::Recorder;
-use crate::responses::execution::response_task::{ResponseOutput, TaskOutcome};
-use crate::responses::execution::{event_stream, response_task};
 use crate::responses::input::{history, summary_items};
-use crate::responses::preparation;
 use crate::responses::preparation::PreparedResponse;
 use crate::responses::request::ResponseRequest;
 use crate::responses::services::ResponseServices;
+use crate::responses::started_task::{NewTask, PendingResponse};
 use crate::responses::store::item::ItemDirection;
 use crate::responses::store::{event, item, queue, response};
+use crate::responses::{preparation, started_task};
 
 /// The operations of this module. Cheap to clone; clones share state.
 #[derive(Clone)]
@@ -49,24 +43,6 @@ pub enum Created {
     Blocking(PendingResponse),
     /// Queued for a background worker; contains the response object.
     Queued(Box<Response>),
-}
-
-/// A running response whose result is awaited. Dropping it cancels the response.
-pub struct PendingResponse {
-    done: oneshot::Receiver<Projection>,
-    _cancel_on_drop: DropGuard,
-}
-
-impl PendingResponse {
-    /// Returns the complete response, or `None` if its task ended without a result.
-    pub async fn wait(self) -> Option<Box<Response>> {
-        self.done.await.ok()?.response()
-    }
-
-    /// Returns the fold of a complete chat completion, or `None` if its task ended without a result.
-    pub async fn wait_for_chat(self) -> Option<ChatFold> {
-        self.done.await.ok()?.into_chat()
-    }
 }
 
 impl ResponseEngine {
@@ -115,13 +91,13 @@ impl ResponseEngine {
         let _creation_permit = self.services.creation_permits.acquire().await.ok();
         let prepared = self.prepare(user, &mut request).await?;
         let now = self.services.clock.now();
-        let id = request.new_id();
+        let id = object_ids::generate(object_ids::RESPONSE);
         match permit {
             // The worker reads the conversation again when it claims the response.
             None => self.enqueue(user, &id, request, follow_permit, now).await,
             Some(permit) => {
                 let permits = vec![permit, prepared.acquire_response_permit(user)?];
-                self.start_task(user, &id, request, prepared, permits, now)
+                self.start_foreground(user, &id, request, prepared, permits, now)
                     .await
             }
         }
@@ -173,7 +149,7 @@ impl ResponseEngine {
         Ok(self.services.follower_permits.acquire(user)?)
     }
 
-    async fn prepare(
+    pub(super) async fn prepare(
         &self,
         user: UserId,
         request: &mut ResponseRequest,
@@ -218,7 +194,7 @@ impl ResponseEngine {
         Ok(prepared)
     }
 
-    async fn start_task(
+    async fn start_foreground(
         &self,
         user: UserId,
         id: &str,
@@ -227,7 +203,7 @@ impl ResponseEngine {
         permits: Vec<ConcurrencyPermit<UserId>>,
         now: Timestamp,
     ) -> Result<Created, ResponseEngineError> {
-        let fold = request.projection(id, now);
+        let fold = Fold::new(request.header(id, now), ResponseStatus::InProgress);
         let (stream, store) = (request.stream, request.store);
         let recorder = match store {
             true => Some(
@@ -236,38 +212,23 @@ impl ResponseEngine {
             ),
             false => None,
         };
-        let cancel = CancelHandle::default();
-        let lease = recorder.as_ref().map_or(0, Recorder::lease);
-        let (guard, log_written) = self.services.hold_lease(id, lease, &cancel);
-        let (sender, receiver) = match stream {
-            true => Some(event_stream::channel(cancel.token.clone())).unzip(),
-            false => (None, None),
-        };
-        let output = ResponseOutput {
-            fold,
+        let task = NewTask {
+            id: id.to_owned(),
+            lease_id: id.to_owned(),
+            user,
+            fold: fold.into(),
             recorder,
-            sender,
-            is_reader_dropped: false,
+            is_streamed: stream,
             permits,
-            is_background: false,
-            end_log: EndLog::foreground(id, user, &self.services.node, now),
-            log_written,
+            now,
         };
-        let task = prepared.into_task(&self.services, cancel.clone(), output);
-        let (done_sender, done) = oneshot::channel();
-        self.services.shutdown.spawn(async move {
-            if let TaskOutcome::Finished(fold) = response_task::run(task).await {
-                // Fails if the response was streamed, because nothing awaits the result.
-                let _ = done_sender.send(fold);
+        let started = started_task::start(&self.services, prepared, task);
+        Ok(match started.reader {
+            Some(reader) => {
+                started.result.detach();
+                Created::Streamed(reader)
             }
-            drop(guard);
-        });
-        Ok(match receiver {
-            Some(reader) => Created::Streamed(reader),
-            None => Created::Blocking(PendingResponse {
-                done,
-                _cancel_on_drop: cancel.token.drop_guard(),
-            }),
+            None => Created::Blocking(started.result),
         })
     }
 

@@ -14,6 +14,7 @@
 //! change the state of a response). Characters and spaces are models, too: `model_names` (which
 //! ones) and `speaker_queue` (who speaks, in order). `embeddings` is separate: it creates no response.
 
+pub mod chat_choices;
 pub mod embeddings;
 pub mod engine;
 pub mod error;
@@ -28,6 +29,7 @@ pub mod recovery;
 pub mod request;
 pub mod retrieval;
 pub mod services;
+pub mod started_task;
 pub mod store;
 pub mod tool_declarations;
 pub mod worker;

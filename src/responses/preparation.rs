@@ -198,6 +198,23 @@ impl PreparedResponse {
         self.into_call.calls.acquire_response_permit(user)
     }
 
+    /// Returns a copy for one choice of a chat completion, which declares no MCP servers. The seeds differ,
+    /// because equal ones would give equal answers.
+    pub fn for_choice(&self, index: usize) -> Self {
+        let mut call = self.into_call.clone();
+        if let Some(seed) = &mut call.request.samplers.seed {
+            *seed = seed.wrapping_add(index as u32);
+        }
+        call.request.seed = rand::random();
+        Self {
+            conversation_position: None,
+            into_call: call,
+            speakers: self.speakers.clone(),
+            tools: self.tools.clone(),
+            mcp_plan: McpPlan::default(),
+        }
+    }
+
     /// Returns the first call, without a task.
     pub fn into_call(self) -> SpeakerCall {
         self.into_call

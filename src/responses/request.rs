@@ -9,23 +9,16 @@ use base::samplers::Samplers;
 use llm::openai_chat::logprobs::MAX_TOP_LOGPROBS;
 use llm::request::Request;
 use llm::tool::{OutputFormat, OutputSchema};
-use responses_api::fold::chat_fold::ChatFold;
-use responses_api::fold::chat_objects::CompletionHeader;
-use responses_api::fold::response_fold::Fold;
-use responses_api::object_ids;
-use responses_api::objects::seconds;
 use responses_api::request::chat::chat_completion::CreateChatCompletion;
 use responses_api::request::create_response::{CompactExchange, CreateResponse};
 use responses_api::request::parameters;
 use responses_api::request::parameters::{IncludedOutput, SamplingParameters, TruncationMode};
 use responses_api::request::text_config::TextFormat;
 use responses_api::response::ResponseHeader;
-use responses_api::status::ResponseStatus;
 use sea_orm::FromJsonQueryResult;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use crate::responses::execution::projection::Projection;
 use crate::responses::execution::tool_config::ToolConfig;
 use crate::responses::tool_declarations;
 
@@ -46,16 +39,17 @@ pub struct ResponseRequest {
     pub store: bool,
     pub stream: bool,
     pub background: bool,
-    /// The shape of the answer if the request completes a chat, otherwise `None`.
-    pub chat: Option<ChatShape>,
     pub stored: StoredRequest,
 }
 
-/// The shape of a chat completion.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ChatShape {
+/// A validated request to complete a chat.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ChatRequest {
+    pub request: ResponseRequest,
     /// Whether the stream ends with the usage.
     pub include_usage: bool,
+    /// How many answers are generated.
+    pub n_choices: usize,
 }
 
 /// The part of a request that is stored with its response.
@@ -140,7 +134,6 @@ impl From<CreateResponse> for ResponseRequest {
             store,
             stream,
             background,
-            chat: None,
             stored: StoredRequest {
                 echo,
                 instructions,
@@ -159,13 +152,14 @@ impl From<CreateResponse> for ResponseRequest {
     }
 }
 
-impl From<CreateChatCompletion> for ResponseRequest {
+impl From<CreateChatCompletion> for ChatRequest {
     fn from(request: CreateChatCompletion) -> Self {
         let CreateChatCompletion {
             model,
             input,
             stream,
             include_usage,
+            n_choices,
             sampling,
             include,
             stop,
@@ -179,7 +173,7 @@ impl From<CreateChatCompletion> for ResponseRequest {
             origins: _,
             ignored: _,
         } = request;
-        Self {
+        let request = ResponseRequest {
             model,
             input,
             previous_response_id: None,
@@ -188,7 +182,6 @@ impl From<CreateChatCompletion> for ResponseRequest {
             store: false,
             stream,
             background: false,
-            chat: Some(ChatShape { include_usage }),
             stored: StoredRequest {
                 sampling: Sampling::new(sampling, &include),
                 format: output_format(format),
@@ -204,6 +197,11 @@ impl From<CreateChatCompletion> for ResponseRequest {
                 has_one_speaker: true,
                 ..StoredRequest::default()
             },
+        };
+        Self {
+            request,
+            include_usage,
+            n_choices,
         }
     }
 }
@@ -224,7 +222,6 @@ impl From<CompactExchange> for ResponseRequest {
             store: false,
             stream: false,
             background: false,
-            chat: None,
             stored: StoredRequest {
                 instructions: request.instructions,
                 ..StoredRequest::default()
@@ -247,27 +244,6 @@ fn output_format(format: TextFormat) -> OutputFormat {
 }
 
 impl ResponseRequest {
-    /// Returns a new id for what the request creates.
-    pub fn new_id(&self) -> String {
-        match self.chat {
-            Some(_) => object_ids::generate_chat_completion(),
-            None => object_ids::generate(object_ids::RESPONSE),
-        }
-    }
-
-    /// Returns the state of what the request creates, before its first event.
-    pub fn projection(&self, id: &str, now: Timestamp) -> Projection {
-        let Some(chat) = self.chat else {
-            return Fold::new(self.header(id, now), ResponseStatus::InProgress).into();
-        };
-        Projection::Chat(Box::new(ChatFold::new(CompletionHeader {
-            id: id.to_owned(),
-            created: seconds(now),
-            model: self.model.clone(),
-            include_usage: chat.include_usage,
-        })))
-    }
-
     /// Returns the part of a response that never changes.
     pub fn header(&self, id: &str, now: Timestamp) -> ResponseHeader {
         ResponseHeader {

@@ -16,10 +16,12 @@
 //! | [`fold`] | turns events of a model call into the response and its stream |
 //! | [`pending_tool_calls`] | checks that an input answers the calls that wait for the client |
 //! | [`server_tools`] | the names of this server's own tools |
+//! | [`failure_codes`] | the codes of failed model calls, and the error object |
 //! | [`object_ids`] | the ids of all objects |
 
 pub mod embedding_list;
 pub mod event;
+pub mod failure_codes;
 pub mod fold;
 pub mod item;
 pub mod object_ids;

@@ -126,6 +126,11 @@ impl EventReceiver {
 }
 
 impl EventReceiver {
+    /// Returns whether the reader was dropped because it was too slow, so that events were lost.
+    pub fn lost_events(&self) -> bool {
+        self.shared.buffered.lock().is_too_slow
+    }
+
     /// Returns, after the last event, whether the stream is complete without a terminal event.
     pub fn is_complete(&self) -> bool {
         self.shared.buffered.lock().is_complete

@@ -12,6 +12,7 @@ use serde_json::Value;
 use crate::responses::provider_calls::ProviderCalls;
 
 /// The first model call of one speaker.
+#[derive(Clone)]
 pub struct SpeakerCall {
     pub provider: Arc<dyn Provider>,
     /// The provider's name, for the log.

@@ -34,6 +34,7 @@ use crate::speakers::from_memberships;
 use crate::speakers::selection::{Candidate, SpeakerChoice};
 
 /// The speakers of one response.
+#[derive(Clone)]
 pub struct SpeakerQueue {
     services: ResponseServices,
     persona_model: PersonaModel,

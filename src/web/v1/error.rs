@@ -5,6 +5,7 @@ use std::fmt;
 
 use actix_web::http::{StatusCode, header};
 use actix_web::{HttpResponse, ResponseError};
+use responses_api::failure_codes;
 use responses_api::pending_tool_calls::ToolOutputError;
 use responses_api::request::error::{RequestError, must_be};
 use serde_json::{Value, json};
@@ -96,19 +97,8 @@ impl V1Error {
 
     /// Returns the `error` object of the response body.
     pub fn body(&self) -> Value {
-        json!({
-            "type": self.error_type(), "code": self.code, "message": self.message, "param": self.param,
-        })
-    }
-
-    fn error_type(&self) -> &'static str {
-        match self.status {
-            401 => "authentication_error",
-            403 => "permission_error",
-            429 => "rate_limit_error",
-            500.. => "server_error",
-            _ => "invalid_request_error",
-        }
+        let param = self.param.as_deref();
+        failure_codes::error_object(self.status, self.code, &self.message, param)
     }
 }
 

@@ -1,13 +1,13 @@
-//! Builds the HTTP response that streams the events of a `/v1` response as server-sent events, with
-//! keep-alive comments and optional padding.
+//! Builds the HTTP responses of `/v1` with server-sent events, with keep-alive comments, and encodes the
+//! events of a response, with optional padding.
 
 use std::io;
 use std::time::Duration;
 
+use actix_web::HttpResponse;
 use actix_web::http::header;
 use actix_web::web::Bytes;
-use actix_web::{HttpResponse, HttpResponseBuilder};
-use futures::stream;
+use futures::{Stream, StreamExt, stream};
 use rand::RngExt;
 use rand::distr::Alphanumeric;
 use responses_api::event::EncodedEvent;
@@ -23,6 +23,9 @@ pub const KEEP_ALIVE: &[u8] = b": keepalive\n\n";
 
 /// The last frame of a complete stream.
 pub const DONE: &[u8] = b"data: [DONE]\n\n";
+
+/// The end of a stream whose reader already has the last event.
+const NOTHING_MORE: &[u8] = b": nothing more\n\ndata: [DONE]\n\n";
 
 /// Padded events have a length that is a multiple of this (in bytes), so that an observer of the
 /// encrypted traffic cannot infer word lengths.
@@ -45,67 +48,58 @@ impl Obfuscation {
     }
 }
 
-/// The next frame to send.
-enum NextFrame {
-    Event(EventReceiver),
-    Done,
-    End,
+/// Builds the streaming HTTP response for the events of a response.
+pub fn stream_response(reader: EventReceiver, padding: Obfuscation) -> HttpResponse {
+    stream_frames(stream::unfold(Some(reader), move |reader| {
+        next_frame(reader, padding)
+    }))
 }
 
-/// Builds the streaming HTTP response for these events.
-pub fn stream_response(reader: EventReceiver, padding: Obfuscation) -> HttpResponse {
-    let frames = stream::unfold(NextFrame::Event(reader), move |next| async move {
-        match next {
-            NextFrame::Event(reader) => Some(next_frame(reader, padding).await),
-            NextFrame::Done => Some((Ok(Bytes::from_static(DONE)), NextFrame::End)),
-            NextFrame::End => None,
+/// Builds the HTTP response that sends these frames, and a comment whenever none follows for
+/// [`KEEP_ALIVE_INTERVAL`].
+pub fn stream_frames(frames: impl Stream<Item = io::Result<Bytes>> + 'static) -> HttpResponse {
+    let frames = stream::unfold(Box::pin(frames), |mut frames| async move {
+        match timeout(KEEP_ALIVE_INTERVAL, frames.next()).await {
+            Err(_) => Some((Ok(Bytes::from_static(KEEP_ALIVE)), frames)),
+            Ok(next) => next.map(|it| (it, frames)),
         }
     });
-    answer().streaming(frames)
-}
-
-/// Returns the beginning of an HTTP response with server-sent events.
-pub fn answer() -> HttpResponseBuilder {
-    let mut answer = HttpResponse::Ok();
-    answer
+    HttpResponse::Ok()
         .content_type("text/event-stream")
         .insert_header((header::CACHE_CONTROL, "no-store, no-transform"))
-        .insert_header(("x-accel-buffering", "no"));
-    answer
+        .insert_header(("x-accel-buffering", "no"))
+        .streaming(frames)
 }
 
+/// Returns the frame of the next event, and the reader of those after it.
 async fn next_frame(
-    mut reader: EventReceiver,
+    reader: Option<EventReceiver>,
     padding: Obfuscation,
-) -> (io::Result<Bytes>, NextFrame) {
-    match timeout(KEEP_ALIVE_INTERVAL, reader.next()).await {
-        Err(_) => {
-            let nothing = Bytes::from_static(KEEP_ALIVE);
-            (Ok(nothing), NextFrame::Event(reader))
-        }
-        Ok(Some(event)) => {
-            let next = match event.is_terminal() {
-                true => NextFrame::Done,
-                false => NextFrame::Event(reader),
-            };
-            let event = match padding {
-                Obfuscation::Deltas if event.is_delta() => with_padding(event),
-                _ => event,
-            };
-            (Ok(encode(&event)), next)
-        }
-        Ok(None) if reader.is_complete() => {
-            let nothing = Bytes::from_static(b": nothing more\n\n");
-            (Ok(nothing), NextFrame::Done)
-        }
-        // The stream lost events. Break the connection, so that the client cannot treat it as
-        // complete.
-        Ok(None) => (Err(io::Error::other("the stream was cut")), NextFrame::End),
+) -> Option<(io::Result<Bytes>, Option<EventReceiver>)> {
+    let mut reader = reader?;
+    let Some(event) = reader.next().await else {
+        let end = match reader.is_complete() {
+            true => Ok(Bytes::from_static(NOTHING_MORE)),
+            // The stream lost events. Break the connection, so that the client cannot treat it as
+            // complete.
+            false => Err(io::Error::other("the stream was cut")),
+        };
+        return Some((end, None));
+    };
+    let is_last = event.is_terminal();
+    let event = match padding {
+        Obfuscation::Deltas if event.is_delta() => with_padding(event),
+        _ => event,
+    };
+    let mut frame = encode(&event);
+    if is_last {
+        frame.extend_from_slice(DONE);
     }
+    Some((Ok(frame.into()), (!is_last).then_some(reader)))
 }
 
-fn encode(event: &EncodedEvent) -> Bytes {
-    format!("event: {}\ndata: {}\n\n", event.kind, event.json).into()
+fn encode(event: &EncodedEvent) -> Vec<u8> {
+    format!("event: {}\ndata: {}\n\n", event.kind, event.json).into_bytes()
 }
 
 /// Pads the event with random characters in the field `obfuscation`, as the API documents it.

@@ -3,6 +3,7 @@
 pub mod background;
 mod browsers;
 pub mod chains;
+mod chat_choices;
 pub mod chat_client;
 mod chat_completions;
 mod chat_completions_personas;

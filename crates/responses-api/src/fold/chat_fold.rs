@@ -1,37 +1,34 @@
-//! The chat fold: applies the events of a response task to a chat completion, and returns the chunks
-//! of its stream.
+//! The chat fold: applies the events of a response task to one choice of a chat completion, and
+//! returns the chunks of its stream.
 //!
 //! **Invariant:** the chunks together contain the same message as the complete answer. The first chunk is
-//! sent with the first output, so a failure before the first output sends only an error. No I/O.
+//! sent with the first output, so a failure before the first output sends nothing. No I/O.
 
 use std::mem;
 
-use serde::Serialize;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use crate::event::EncodedEvent;
 use crate::fold::chat_objects::{
-    CallDelta, ChatCall, ChatCallInput, ChatChoice, ChatCompletion, ChatCustom, ChatDelta,
-    ChatFunction, ChatLogprobs, ChunkChoice, CompletionHeader, CompletionMessage, FinishWord,
+    CallDelta, ChatCall, ChatCallInput, ChatChoice, ChatCustom, ChatDelta, ChatFunction,
+    ChatLogprobs, ChunkChoice, CompletionHeader, CompletionMessage, FinishWord,
 };
 use crate::fold::engine_event::{EngineEvent, ResponseEnd, ResponseOutcome};
 use crate::item::ItemBody;
 use crate::response::{ResponseError, ResponseState};
 use crate::status::ResponseStatus;
 
-/// The kind of a chunk that is followed by another one.
-pub const CHUNK: &str = "chunk";
-/// The kind of the last chunk.
-pub const LAST_CHUNK: &str = "last_chunk";
-/// The kind of an error, after which nothing follows.
-pub const ERROR: &str = "error";
+/// The kind of the events of this fold.
+const CHUNK: &str = "chunk";
 
 const ASSISTANT: &str = "assistant";
 
-/// A chat completion while it is built.
+/// A choice of a chat completion while it is built.
 #[derive(Clone, Debug)]
 pub struct ChatFold {
     header: CompletionHeader,
+    /// The position of the choice.
+    index: usize,
     state: ResponseState,
     next_seq: i64,
     /// Whether the first chunk was sent.
@@ -49,9 +46,10 @@ pub struct ChatFold {
 
 impl ChatFold {
     /// Creates a fold without events.
-    pub fn new(header: CompletionHeader) -> Self {
+    pub fn new(header: CompletionHeader, index: usize) -> Self {
         Self {
             header,
+            index,
             state: ResponseState::new(ResponseStatus::InProgress),
             next_seq: 0,
             has_begun: false,
@@ -76,12 +74,23 @@ impl ChatFold {
         self.has_begun
     }
 
-    /// Returns the complete answer.
+    /// Returns why the choice has no answer.
+    pub fn failure(&self) -> Option<ResponseError> {
+        let cancelled = || ResponseError {
+            code: "cancelled".to_owned(),
+            message: "The request was cancelled.".to_owned(),
+        };
+        let is_cancelled = self.state.status == ResponseStatus::Cancelled;
+        let error = self.state.error.clone();
+        error.or_else(|| is_cancelled.then(cancelled))
+    }
+
+    /// Returns the complete choice.
     ///
     /// # Errors
     /// Returns the failure if the model failed or the request was canceled.
-    pub fn into_completion(self) -> Result<ChatCompletion, ResponseError> {
-        if let Some(error) = failure(&self.state) {
+    pub fn into_choice(self) -> Result<ChatChoice, ResponseError> {
+        if let Some(error) = self.failure() {
             return Err(error);
         }
         let finish_reason = self.finish_word();
@@ -97,13 +106,12 @@ impl ChatFold {
             annotations: self.annotations,
             troupe: self.speaker,
         };
-        let choice = ChatChoice {
-            index: 0,
+        Ok(ChatChoice {
+            index: self.index,
             message,
             logprobs: ChatLogprobs::of(self.logprobs),
             finish_reason,
-        };
-        Ok(self.header.completion(choice, self.state.usage))
+        })
     }
 
     /// Applies an event and returns the chunks for it. After the end, events are ignored.
@@ -185,7 +193,7 @@ impl ChatFold {
             logprobs = mem::take(&mut self.next_logprobs);
             self.logprobs.extend(logprobs.iter().cloned());
         }
-        self.emit_choice(delta, ChatLogprobs::of(logprobs), None, CHUNK, chunks);
+        self.emit_choice(delta, ChatLogprobs::of(logprobs), None, chunks);
     }
 
     /// Sends the first chunk, unless it was sent.
@@ -199,7 +207,7 @@ impl ChatFold {
             troupe: self.speaker.clone(),
             ..ChatDelta::default()
         };
-        self.emit_choice(first, None, None, CHUNK, chunks);
+        self.emit_choice(first, None, None, chunks);
     }
 
     fn finish(&mut self, end: ResponseEnd, chunks: &mut Vec<EncodedEvent>) {
@@ -213,20 +221,12 @@ impl ChatFold {
             usage: end.usage,
             ended_at: Some(end.at),
         };
-        if let Some(error) = failure(&self.state) {
-            return self.emit(ERROR, &json!({ "error": error_body(&error) }), chunks);
+        if self.failure().is_some() {
+            return;
         }
         self.ensure_begun(chunks);
         let word = self.finish_word();
-        let kind = match self.header.include_usage {
-            true => CHUNK,
-            false => LAST_CHUNK,
-        };
-        self.emit_choice(ChatDelta::default(), None, Some(word), kind, chunks);
-        if self.header.include_usage {
-            let usage = self.header.usage_chunk(self.state.usage);
-            self.emit(LAST_CHUNK, &usage, chunks);
-        }
+        self.emit_choice(ChatDelta::default(), None, Some(word), chunks);
     }
 
     fn finish_word(&self) -> FinishWord {
@@ -243,58 +243,21 @@ impl ChatFold {
         delta: ChatDelta,
         logprobs: Option<ChatLogprobs>,
         finish_reason: Option<FinishWord>,
-        kind: &str,
         chunks: &mut Vec<EncodedEvent>,
     ) {
-        let choice = ChunkChoice {
-            index: 0,
+        let chunk = self.header.chunk(ChunkChoice {
+            index: self.index,
             delta,
             logprobs,
             finish_reason,
-        };
-        let chunk = self.header.chunk(choice);
-        self.emit(kind, &chunk, chunks);
-    }
-
-    fn emit(&mut self, kind: &str, body: &impl Serialize, chunks: &mut Vec<EncodedEvent>) {
+        });
         chunks.push(EncodedEvent {
             seq: self.next_seq,
-            kind: kind.to_owned(),
-            json: serde_json::to_string(body).expect("a chunk is an object with text keys"),
+            kind: CHUNK.to_owned(),
+            json: serde_json::to_string(&chunk).expect("a chunk is an object with text keys"),
         });
         self.next_seq += 1;
     }
-}
-
-/// Returns why a completion has no answer.
-fn failure(state: &ResponseState) -> Option<ResponseError> {
-    let cancelled = || ResponseError {
-        code: "cancelled".to_owned(),
-        message: "The request was cancelled.".to_owned(),
-    };
-    let is_cancelled = state.status == ResponseStatus::Cancelled;
-    state.error.clone().or_else(|| is_cancelled.then(cancelled))
-}
-
-/// Returns the HTTP status of a failure with this code.
-pub fn error_status(code: &str) -> u16 {
-    match code {
-        "context_length_exceeded" => 400,
-        "rate_limit_exceeded" => 429,
-        "server_error" | "cancelled" => 500,
-        "instance_lost" => 503,
-        _ => 502,
-    }
-}
-
-/// Returns the error object of a stream that has begun.
-fn error_body(error: &ResponseError) -> Value {
-    let kind = match error_status(&error.code) {
-        400 => "invalid_request_error",
-        429 => "rate_limit_error",
-        _ => "server_error",
-    };
-    json!({ "type": kind, "code": error.code, "message": error.message, "param": null })
 }
 
 /// Returns a call as the client sees it; `None` for other items.

@@ -5,20 +5,31 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use crate::event::EncodedEvent;
-use crate::fold::chat_fold::{CHUNK, ChatFold, ERROR, LAST_CHUNK};
+use crate::fold::chat_choices;
+use crate::fold::chat_fold::ChatFold;
 use crate::fold::chat_objects::CompletionHeader;
 use crate::fold::engine_event::{Completeness, EngineEvent, ResponseEnd, ResponseOutcome};
 use crate::item::{CustomToolCall, FunctionCall, ItemBody};
 use crate::response::{ResponseError, ResponseUsage};
 use crate::status::ItemStatus;
 
-fn fold(include_usage: bool) -> ChatFold {
-    ChatFold::new(CompletionHeader {
+fn header(include_usage: bool) -> CompletionHeader {
+    CompletionHeader {
         id: "chatcmpl-1".to_owned(),
         created: 1,
         model: "m".to_owned(),
         include_usage,
-    })
+    }
+}
+
+fn fold(include_usage: bool) -> ChatFold {
+    ChatFold::new(header(include_usage), 0)
+}
+
+/// Returns the answer with this choice.
+fn answer(fold: ChatFold) -> Value {
+    let answer = chat_choices::completion(&header(false), vec![fold]);
+    serde_json::to_value(answer.unwrap()).unwrap()
 }
 
 fn end(outcome: ResponseOutcome) -> EngineEvent {
@@ -150,11 +161,8 @@ proptest! {
 
         let chunks = run(&mut fold, all);
 
-        let (last, before) = chunks.split_last().unwrap();
-        prop_assert_eq!(&last.kind, LAST_CHUNK);
-        prop_assert!(before.iter().all(|it| it.kind == CHUNK));
         let chunks = read(&chunks);
-        let answer = serde_json::to_value(fold.into_completion().unwrap()).unwrap();
+        let answer = answer(fold);
         let built = add_up(&chunks);
         prop_assert_eq!(&built["message"], &answer["choices"][0]["message"]);
         let tokens = &answer["choices"][0]["logprobs"]["content"];
@@ -177,8 +185,12 @@ fn the_objects_have_exactly_this_json() {
             end(ResponseOutcome::Completed),
         ],
     );
-    let json: Vec<&str> = chunks.iter().map(|it| it.json.as_str()).collect();
-    let answer = serde_json::to_string(&fold.into_completion().unwrap()).unwrap();
+    let mut json: Vec<&str> = chunks.iter().map(|it| it.json.as_str()).collect();
+    let folds = vec![fold];
+    let last = chat_choices::usage_chunk(&header(true), &folds).unwrap();
+    json.extend(last.as_deref());
+    let answer = chat_choices::completion(&header(true), folds).unwrap();
+    let answer = serde_json::to_string(&answer).unwrap();
 
     let usage = r#"{"prompt_tokens":3,"completion_tokens":2,"total_tokens":5,"prompt_tokens_details":{"cached_tokens":0,"audio_tokens":0},"completion_tokens_details":{"reasoning_tokens":1,"audio_tokens":0,"accepted_prediction_tokens":0,"rejected_prediction_tokens":0}}"#;
     let chunk = |choices: &str, usage: &str| {
@@ -230,37 +242,31 @@ fn each_end_has_its_finish_reason() {
 
         assert_eq!(chunks.len(), 2);
         assert_eq!(chunks[1]["choices"][0]["finish_reason"], word);
-        let answer = serde_json::to_value(fold.into_completion().unwrap()).unwrap();
+        let answer = answer(fold);
         assert_eq!(answer["choices"][0]["finish_reason"], word);
         assert_eq!(answer["choices"][0]["message"]["content"], "");
     }
 }
 
 #[test]
-fn a_failure_is_one_error_without_a_finish_reason() {
-    let failed = || {
-        end(ResponseOutcome::Failed(ResponseError {
+fn a_failure_sends_no_further_chunk() {
+    for n_texts in [0, 1] {
+        let mut fold = fold(true);
+        let texts = vec![EngineEvent::TextDelta("Hi.".to_owned()); n_texts];
+        let failed = end(ResponseOutcome::Failed(ResponseError {
             code: "rate_limit_exceeded".to_owned(),
             message: "Later.".to_owned(),
-        }))
-    };
-    for text in [None, Some("Hi.".to_owned())] {
-        let mut fold = fold(true);
-        let mut events: Vec<EngineEvent> = text.map(EngineEvent::TextDelta).into_iter().collect();
-        events.push(failed());
+        }));
 
-        let chunks = run(&mut fold, events);
+        let before = run(&mut fold, texts);
+        let after = run(
+            &mut fold,
+            vec![failed, EngineEvent::TextDelta("x".to_owned())],
+        );
 
-        let last = chunks.last().unwrap();
-        assert_eq!(last.kind, ERROR);
-        assert_eq!(
-            last.json,
-            r#"{"error":{"type":"rate_limit_error","code":"rate_limit_exceeded","message":"Later.","param":null}}"#
-        );
-        assert!(
-            fold.apply(EngineEvent::TextDelta("x".to_owned()))
-                .is_empty()
-        );
-        assert_eq!(fold.into_completion().unwrap_err().message, "Later.");
+        assert_eq!((before.len(), after.len()), (2 * n_texts, 0));
+        assert_eq!(fold.has_output(), n_texts > 0);
+        assert_eq!(fold.failure().unwrap().message, "Later.");
+        assert_eq!(fold.into_choice().unwrap_err().message, "Later.");
     }
 }

@@ -19,13 +19,13 @@ pub struct ChatCompletion {
     /// In seconds since 1970.
     created: i64,
     model: String,
-    pub choices: [ChatChoice; 1],
+    pub choices: Vec<ChatChoice>,
     usage: Option<ChatUsage>,
     service_tier: &'static str,
     system_fingerprint: Option<String>,
 }
 
-/// The only choice of an answer.
+/// One choice of an answer.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct ChatChoice {
     pub index: usize,
@@ -116,7 +116,7 @@ pub struct ChatChunk {
     system_fingerprint: Option<String>,
 }
 
-/// The only choice of a chunk.
+/// The choice to which a chunk adds.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct ChunkChoice {
     pub index: usize,
@@ -197,13 +197,17 @@ pub struct CompletionHeader {
 
 impl CompletionHeader {
     /// Returns the complete answer.
-    pub fn completion(&self, choice: ChatChoice, usage: Option<ResponseUsage>) -> ChatCompletion {
+    pub fn completion(
+        &self,
+        choices: Vec<ChatChoice>,
+        usage: Option<ResponseUsage>,
+    ) -> ChatCompletion {
         ChatCompletion {
             id: self.id.clone(),
             object: "chat.completion",
             created: self.created,
             model: self.model.clone(),
-            choices: [choice],
+            choices,
             usage: usage.map(ChatUsage::of),
             service_tier: SERVICE_TIER,
             system_fingerprint: None,

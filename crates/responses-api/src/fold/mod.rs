@@ -3,6 +3,7 @@
 //!
 //! **Invariant:** the blocking body, `GET`, the last event and a replay are states of the same fold.
 
+pub mod chat_choices;
 pub mod chat_fold;
 pub mod chat_objects;
 pub mod engine_event;

@@ -6,7 +6,7 @@ use actix_web::{HttpRequest, HttpResponse};
 use responses_api::request::chat::chat_completion::CreateChatCompletion;
 
 use crate::app::App;
-use crate::responses::engine::{Created, PendingResponse};
+use crate::responses::chat_choices::{PendingChat, StartedChat};
 use crate::web::v1::api_key_auth::ApiKeyCaller;
 use crate::web::v1::chat::{chat_errors, chat_stream};
 use crate::web::v1::error::{V1Error, V1Result};
@@ -36,21 +36,17 @@ pub async fn create(
     remote_files::fetch(&app, caller.id(), "input", &mut request.input)
         .await
         .map_err(in_messages)?;
-    let created = app.responses.create(caller.id(), request.into()).await;
-    let mut answer = match created.map_err(|it| in_messages(it.into()))? {
-        Created::Streamed(reader) => chat_stream::start(reader).await?,
-        Created::Blocking(pending) => complete(pending).await?,
-        Created::Queued(_) => return Err(chat_errors::no_result()),
+    let started = app.responses.complete_chat(caller.id(), request.into());
+    let mut answer = match started.await.map_err(|it| in_messages(it.into()))? {
+        StartedChat::Streamed(chat) => chat_stream::start(chat).await?,
+        StartedChat::Blocking(chat) => complete(chat).await?,
     };
     ignored_parameters::add_header(&mut answer, &ignored);
     Ok(answer)
 }
 
-async fn complete(pending: PendingResponse) -> V1Result<HttpResponse> {
-    let fold = pending.wait_for_chat().await;
-    let fold = fold.ok_or_else(chat_errors::no_result)?;
-    let completion = fold
-        .into_completion()
-        .map_err(|it| V1Error::from_failure(&it))?;
+async fn complete(chat: PendingChat) -> V1Result<HttpResponse> {
+    let completion = chat.wait().await.ok_or_else(chat_errors::no_result)?;
+    let completion = completion.map_err(|it| V1Error::from_failure(&it))?;
     Ok(HttpResponse::Ok().json(completion))
 }

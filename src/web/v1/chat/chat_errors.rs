@@ -1,7 +1,7 @@
 //! Converts errors of the engine to errors of a chat completion: paths of input items become paths
 //! of messages, and the failure of a model becomes an HTTP error.
 
-use responses_api::fold::chat_fold;
+use responses_api::failure_codes;
 use responses_api::response::ResponseError;
 
 use crate::web::v1::error::V1Error;
@@ -45,17 +45,7 @@ pub fn no_result() -> V1Error {
 impl V1Error {
     /// Returns the error for a model that failed before its first output.
     pub fn from_failure(error: &ResponseError) -> Self {
-        let code = match error.code.as_str() {
-            "context_length_exceeded" => "context_length_exceeded",
-            "rate_limit_exceeded" => "rate_limit_exceeded",
-            "upstream_timeout" => "upstream_timeout",
-            "upstream_disconnected" => "upstream_disconnected",
-            "instance_lost" => "instance_lost",
-            "server_error" => "server_error",
-            "cancelled" => "cancelled",
-            _ => "upstream_error",
-        };
-        let status = chat_fold::error_status(code);
+        let (code, status) = failure_codes::with_status(&error.code);
         Self {
             retry_after: matches!(status, 429 | 503).then_some(RETRY_AFTER),
             ..Self::new(status, code, error.message.clone())

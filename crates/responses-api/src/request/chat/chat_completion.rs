@@ -56,6 +56,9 @@ const MAX_STOP_CHARS: usize = 512;
 /// The maximum number of tokens with a bias.
 const MAX_BIASED_TOKENS: usize = 1_024;
 
+/// The maximum number of answers to one request.
+const MAX_CHOICES: i64 = 4;
+
 /// A request to complete a chat.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CreateChatCompletion {
@@ -67,6 +70,8 @@ pub struct CreateChatCompletion {
     pub stream: bool,
     /// Whether the stream ends with a chunk that contains the usage.
     pub include_usage: bool,
+    /// How many answers are generated, 1 to 4.
+    pub n_choices: usize,
     pub sampling: SamplingParameters,
     pub include: Vec<IncludedOutput>,
     /// The answer ends before any of these.
@@ -99,6 +104,7 @@ impl CreateChatCompletion {
         let (input, origins) = chat_messages::messages(body);
         let stream = body.flag("stream").unwrap_or(false);
         reject_unsupported(body);
+        let n_choices = body.integer("n", 1..=MAX_CHOICES).unwrap_or(1);
         let (sampling, include) = sampling(body);
         let stop = stops(body);
         let seed = body.integer("seed", i64::MIN..=i64::MAX);
@@ -113,6 +119,7 @@ impl CreateChatCompletion {
             origins,
             stream,
             include_usage: include_usage(body),
+            n_choices: usize::try_from(n_choices).unwrap_or(1),
             sampling,
             include,
             stop,
@@ -129,9 +136,6 @@ impl CreateChatCompletion {
 
 /// Rejects parameters that would change the answer and are not supported.
 fn reject_unsupported(body: &ObjectReader) {
-    if body.integer("n", 1..=i64::MAX).is_some_and(|it| it > 1) {
-        body.unsupported("n");
-    }
     if body.get("audio").is_some() {
         body.unsupported("audio");
     }

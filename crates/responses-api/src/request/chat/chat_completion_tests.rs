@@ -151,7 +151,8 @@ fn limits_formats_and_samplers_are_read() {
 fn an_invalid_field_is_rejected_with_its_path() {
     let message = |message: Value| json!({ "messages": [message] });
     for (fields, code, param) in [
-        (json!({ "n": 2 }), "unsupported_parameter", "n"),
+        (json!({ "n": 5 }), "invalid_value", "n"),
+        (json!({ "n": 0 }), "invalid_value", "n"),
         (json!({ "audio": {} }), "unsupported_parameter", "audio"),
         (
             json!({ "modalities": ["audio"] }),
