@@ -21,6 +21,7 @@ use crate::responses::execution::event_stream::EventReceiver;
 use crate::responses::execution::mcp::plan;
 use crate::responses::execution::recorder::Recorder;
 use crate::responses::input::{history, summary_items};
+use crate::responses::persona_models::space_tools;
 use crate::responses::preparation::PreparedResponse;
 use crate::responses::request::ResponseRequest;
 use crate::responses::services::ResponseServices;
@@ -157,8 +158,11 @@ impl ResponseEngine {
         let db = self.services.db.reader();
         let target = preparation::find_target(&self.services, user, &request.model).await?;
         let registry = &self.services.tool_runtime.registry;
-        let tools = &request.stored.tools;
-        tools.require_tools(registry, target.is_space())?;
+        let tools = &mut request.stored.tools;
+        tools.require_tools(registry, target.space().is_some())?;
+        if let Some(space) = target.space().filter(|_| request.stored.has_space_tools) {
+            space_tools::offer(space, registry, tools);
+        }
         if let Some(previous) = request
             .previous_response_id
             .as_ref()

@@ -23,6 +23,7 @@ use crate::responses::persona_models::speaker_queue::SpeakerQueue;
 use crate::responses::request::StoredRequest;
 use crate::responses::services::ResponseServices;
 use crate::responses::{model_list, model_provider};
+use crate::spaces::space;
 
 /// A response that is ready to run.
 pub struct PreparedResponse {
@@ -154,9 +155,12 @@ pub enum ModelTarget {
 }
 
 impl ModelTarget {
-    /// Returns whether the characters of a space answer.
-    pub fn is_space(&self) -> bool {
-        matches!(self, Self::Persona(PersonaModel::Space { .. }))
+    /// Returns the space whose characters answer.
+    pub fn space(&self) -> Option<&space::Model> {
+        match self {
+            Self::Persona(PersonaModel::Space { space, .. }) => Some(space),
+            Self::Persona(PersonaModel::Character { .. }) | Self::Provider(_) => None,
+        }
     }
 }
 

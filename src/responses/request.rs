@@ -73,6 +73,10 @@ pub struct StoredRequest {
     /// Whether at most one speaker answers, whatever the settings of the space are.
     #[serde(default)]
     pub has_one_speaker: bool,
+    /// Whether the characters of a space also have the tools that the space allows. Not stored, because only
+    /// a chat completion sets it.
+    #[serde(skip)]
+    pub has_space_tools: bool,
 }
 
 /// The sampling parameters that only a chat completion has; unset ones are not sent.
@@ -147,6 +151,7 @@ impl From<CreateResponse> for ResponseRequest {
                 },
                 chat_sampling: ChatSampling::default(),
                 has_one_speaker: false,
+                has_space_tools: false,
             },
         }
     }
@@ -195,6 +200,7 @@ impl From<CreateChatCompletion> for ChatRequest {
                     logit_bias,
                 },
                 has_one_speaker: true,
+                has_space_tools: true,
                 ..StoredRequest::default()
             },
         };

@@ -64,4 +64,44 @@ on_sqlite! {
         assert_eq!(fixture.n_rows("responses").await, 0);
         fixture.close().await;
     }
+
+    async fn a_speaker_uses_the_tools_that_its_space_allows_and_the_answer_does_not_contain_them(backend) {
+        let fixture = V1Fixture::open(backend).await;
+        let tools = json!({ "dice": "allowed", "memory": "allowed", "time": "with_approval" });
+        let test_space = fixture.admin.create_space("The table", json!({ "tools": tools })).await;
+        let ada = ada(&fixture.admin).await;
+        fixture.admin.add_character(&test_space, &ada).await;
+        let roll = ResponseScript::calls(&[("a", "troupe_dice", "{\"roll\":\"3d1\"}"), ("b", "troupe_memory", "{\"action\":\"search\",\"query\":\"dog\"}")]);
+        fixture.upstream.answer_with(move |body| match body["messages"].as_array().unwrap().last() {
+            Some(last) if last["role"] == "tool" => ResponseScript::say("Three."),
+            _ => roll.clone(),
+        });
+        let names = |at: usize| -> Vec<String> {
+            let body = fixture.upstream.body(at);
+            let tools = body["tools"].as_array().into_iter().flatten();
+            tools.map(|it| it["function"]["name"].as_str().unwrap().to_owned()).collect()
+        };
+        let body = with(ask("Roll."), json!({ "model": space(&test_space) }));
+
+        let answer = complete(&fixture.program, body.clone()).await;
+        let streamed = chunks(&fixture.program, body.clone()).await;
+
+        assert_eq!((&message(&answer)["content"], &answer["choices"][0]["finish_reason"]), (&json!("Three."), &json!("stop")));
+        assert!(message(&answer).get("tool_calls").is_none(), "{answer}");
+        assert_eq!(text_of(&streamed), "Three.");
+        assert!(streamed.iter().all(|it| it["choices"][0]["delta"].get("tool_calls").is_none()));
+        assert_eq!(names(0), ["troupe_dice", "troupe_memory"]);
+        let results = fixture.upstream.body(1)["messages"].to_string();
+        assert!(results.contains("total") && !results.contains("Error"), "{results}");
+        let n_calls = fixture.upstream.n_requests();
+        fixture.upstream.reply_with("No.");
+        let none = with(body, json!({ "tool_choice": "none" }));
+        complete(&fixture.program, none).await;
+        complete(&fixture.program, with(ask("Roll."), json!({ "model": character(&ada) }))).await;
+        complete(&fixture.program, ask("Roll.")).await;
+        for at in 0..3 {
+            assert_eq!(names(n_calls + at), Vec::<String>::new(), "{at}");
+        }
+        fixture.close().await;
+    }
 }
