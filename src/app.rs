@@ -5,6 +5,8 @@ use std::sync::Arc;
 
 use agent::tools;
 use agent::tools::builtin::web_fetch::WebFetchTool;
+use agent::tools::builtin::web_search;
+use agent::tools::builtin::web_search::WebSearchTool;
 use agent::tools::mcp::tool_cache::McpToolCache;
 use agent::tools::tool_runtime::ToolRuntime;
 use agent::tools::web_fetcher::WebFetcher;
@@ -21,6 +23,7 @@ use realtime::hub::Hub;
 use realtime::presence::Presence;
 use realtime::socket_timeouts::SocketTimeouts;
 use realtime::typing::Typing;
+use reqwest::Url;
 
 use crate::accounts::password::Passwords;
 use crate::cluster;
@@ -146,10 +149,10 @@ impl App {
             shutdown.spawn(row.run_heartbeat(db.clone(), clock.clone(), shutdown.clone()));
         }
         let web = WebFetcher {
-            client: OutboundClient::for_members(resolver, &config.allowed_private_hosts)?,
+            client: OutboundClient::for_members(resolver.clone(), &config.allowed_private_hosts)?,
         };
         let mcp_tool_cache = McpToolCache::new(web.client.clone());
-        let tool_runtime = build_tool_runtime(&config, &web, &clock);
+        let tool_runtime = build_tool_runtime(&config, &web, resolver, &clock)?;
         let engine = RunEngine::new(RunServices::new(
             db.clone(),
             hub.clone(),
@@ -317,8 +320,14 @@ pub fn build_sealer(config: &Config) -> anyhow::Result<SecretCipher> {
     SecretCipher::from_data_dir(dir)
 }
 
-/// Builds the tools that run in this process. Models may read web pages only if the settings allow.
-fn build_tool_runtime(config: &Config, web: &WebFetcher, clock: &Clock) -> ToolRuntime {
+/// Builds the tools that run in this process. Models may read web pages and search the web only if the
+/// settings allow.
+fn build_tool_runtime(
+    config: &Config,
+    web: &WebFetcher,
+    resolver: Arc<dyn Resolver>,
+    clock: &Clock,
+) -> anyhow::Result<ToolRuntime> {
     let mut registry = tools::registry::ToolRegistry::builtin(clock.clone());
     if config.web_fetch {
         let fetch = WebFetchTool {
@@ -326,10 +335,25 @@ fn build_tool_runtime(config: &Config, web: &WebFetcher, clock: &Clock) -> ToolR
         };
         registry = registry.with("web_fetch", Arc::new(fetch));
     }
-    ToolRuntime {
+    if let Some(address) = &config.search_url {
+        let search = build_web_search(address, resolver)?;
+        registry = registry.with(web_search::NAME, Arc::new(search));
+    }
+    Ok(ToolRuntime {
         registry,
         ..ToolRuntime::default()
-    }
+    })
+}
+
+/// Builds the search of the web. Of the hosts in private networks, it reaches only its endpoint.
+fn build_web_search(address: &str, resolver: Arc<dyn Resolver>) -> anyhow::Result<WebSearchTool> {
+    let context = || format!("TROUPE_SEARCH_URL {address} is not a URL");
+    let endpoint = Url::parse(&format!("{address}/search")).with_context(context)?;
+    let host = endpoint.host_str().with_context(context)?.to_owned();
+    Ok(WebSearchTool {
+        client: OutboundClient::for_members(resolver, &[host])?,
+        endpoint,
+    })
 }
 
 /// Checks the provider of the environment, if one is configured.

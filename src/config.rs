@@ -12,7 +12,9 @@ use std::time::Duration;
 use ipnet::IpNet;
 
 use crate::cors_origins::{CORS_FORMAT, CorsOrigins};
-use crate::host_settings::{HOST_FORMAT, NETWORK_FORMAT, parse_host, parse_network};
+use crate::host_settings::{
+    ADDRESS_FORMAT, HOST_FORMAT, NETWORK_FORMAT, parse_address, parse_host, parse_network,
+};
 use crate::secret_text::SecretText;
 
 /// The settings of one process. Durations come from variables that end in `_MS`.
@@ -67,6 +69,8 @@ pub struct Config {
     pub responses_retention_days: u64,
     /// Whether models may read web pages.
     pub web_fetch: bool,
+    /// The address of the SearXNG server with which models search the web.
+    pub search_url: Option<String>,
     pub log_format: LogFormat,
 }
 
@@ -135,7 +139,7 @@ impl Config {
         let run_heartbeat = reader.ms("RUN_HEARTBEAT_MS", 5_000, 50)?;
         let config = Self {
             bind,
-            public_url: reader.public_url("TROUPE_PUBLIC_URL")?,
+            public_url: reader.server_address("TROUPE_PUBLIC_URL")?,
             allowed_hosts: reader.list("TROUPE_ALLOWED_HOSTS", HOST_FORMAT, parse_host)?,
             cors_origins: reader.cors_origins("TROUPE_CORS_ORIGINS")?,
             trusted_proxies: reader.list(
@@ -193,6 +197,7 @@ impl Config {
             )?,
             responses_retention_days: reader.number("RESPONSES_RETENTION_DAYS", 30, 0, 36_500)?,
             web_fetch: reader.flag("TROUPE_WEB_FETCH", false)?,
+            search_url: reader.server_address("TROUPE_SEARCH_URL")?,
             log_format: match reader.word("LOG_FORMAT", &["pretty", "json"])?.as_str() {
                 "json" => LogFormat::Json,
                 _ => LogFormat::Pretty,
@@ -284,16 +289,11 @@ impl Reader<'_> {
             .ok_or_else(|| config_error(name, got, "an address and a port, such as 127.0.0.1:8080"))
     }
 
-    fn public_url(&self, name: &'static str) -> Result<Option<String>, ConfigError> {
-        let Some(got) = self.text(name) else {
-            return Ok(None);
-        };
-        let fits = ["http://", "https://"].iter().any(|it| got.starts_with(it));
-        if !fits || got.contains(['?', '#', '@', ' ']) {
-            let takes = "an address such as https://troupe.example";
-            return Err(config_error(name, got, takes));
-        }
-        Ok(Some(got.trim_end_matches('/').to_owned()))
+    fn server_address(&self, name: &'static str) -> Result<Option<String>, ConfigError> {
+        let fail = |it: String| config_error(name, it, ADDRESS_FORMAT);
+        let got = self.text(name);
+        got.map(|it| parse_address(&it).ok_or_else(|| fail(it)))
+            .transpose()
     }
 
     fn cors_origins(&self, name: &'static str) -> Result<CorsOrigins, ConfigError> {

@@ -4,6 +4,7 @@
 
 use std::collections::HashSet;
 
+use agent::tools::builtin::web_search;
 use agent::usage;
 use base::clock::Timestamp;
 use base::ids::UserId;
@@ -12,6 +13,7 @@ use responses_api::fold::engine_event::EngineEvent;
 use responses_api::fold::response_fold::Fold;
 use responses_api::object_ids;
 use responses_api::pending_tool_calls;
+use responses_api::request::server_rules::ServerRules;
 use responses_api::response::Response;
 use responses_api::status::ResponseStatus;
 use sea_orm::{DbErr, SqlErr};
@@ -28,6 +30,7 @@ use crate::responses::services::ResponseServices;
 use crate::responses::started_task::{NewTask, PendingResponse};
 use crate::responses::store::item::ItemDirection;
 use crate::responses::store::{event, item, queue, response};
+use crate::responses::tool_declarations::SERVER_RULES;
 use crate::responses::{preparation, started_task};
 
 /// The operations of this module. Cheap to clone; clones share state.
@@ -55,6 +58,15 @@ impl ResponseEngine {
     /// Returns the shared services, for handlers that read directly.
     pub fn services(&self) -> &ResponseServices {
         &self.services
+    }
+
+    /// Returns what a request may contain on this server.
+    pub fn server_rules(&self) -> ServerRules {
+        let registry = &self.services.tool_runtime.registry;
+        ServerRules {
+            has_web_search: registry.find(web_search::NAME).is_some(),
+            ..SERVER_RULES
+        }
     }
 
     /// Creates a response and starts or queues it.

@@ -2,6 +2,7 @@
 //! each tool, who runs it, and which MCP servers must be asked for their tools. Also defines which
 //! tools and headers a request may contain. No I/O.
 
+use agent::tools::builtin::web_search;
 use agent::tools::mcp::policy::{ApprovalPolicy, ToolFilter};
 use agent::tools::mcp::remote_server;
 use agent::tools::mcp::remote_server::Credentials;
@@ -18,6 +19,7 @@ use responses_api::request::tools::tool::{
 use responses_api::request::tools::tool_choice::{ChoiceMode, RequestedChoice, ToolReference};
 use responses_api::request::tools::tool_names;
 use responses_api::request::tools::tool_names::SHELL_TOOL_NAME;
+use responses_api::request::tools::web_search::WebSearch;
 use responses_api::server_tools;
 use serde_json::{Value, json};
 
@@ -25,10 +27,11 @@ use crate::responses::execution::tool_config::{
     DeclaredServer, DeclaredTool, NamespacedFunction, ToolConfig, ToolKind,
 };
 
-/// What a request may contain on this server.
+/// What a request may contain on a server that cannot search the web.
 pub const SERVER_RULES: ServerRules = ServerRules {
     is_builtin_tool: |name| registry::declaration(name).is_some(),
     is_allowed_header: remote_server::is_allowed_header,
+    has_web_search: false,
 };
 
 /// Returns the tools of a request.
@@ -42,6 +45,7 @@ pub fn tool_config(tools: Vec<RequestTool>, choice: RequestedChoice) -> ToolConf
             RequestTool::Builtin(kind) => config.tools.extend(builtin(&kind)),
             RequestTool::Mcp(server) => declare_server(*server, &mut config),
             RequestTool::Namespace(tool) => config.tools.extend(namespace(tool)),
+            RequestTool::WebSearch(search) => declare_search(search, &mut config),
             // The model must not call a tool that no one runs.
             RequestTool::Hosted(_) => {}
         }
@@ -153,6 +157,19 @@ fn builtin(kind: &str) -> Option<DeclaredTool> {
     })
 }
 
+/// Declares the search of the web. Of several declarations the first counts.
+fn declare_search(search: WebSearch, config: &mut ToolConfig) {
+    let tool = web_search::declaration();
+    if config.tools.iter().all(|it| it.tool.name != tool.name) {
+        config.search_domains = search.allowed_domains;
+        config.tools.push(DeclaredTool {
+            kind: ToolKind::Server,
+            namespaced: None,
+            tool,
+        });
+    }
+}
+
 fn declare_server(server: McpServerTool, config: &mut ToolConfig) {
     let McpCredentials {
         query,
@@ -246,6 +263,7 @@ fn called_tools(tool: ToolReference) -> CalledTools {
             Some(name) => CalledTools::One(model_facing_name(&server_label, &name)),
             None => CalledTools::OfServer(server_label),
         },
+        ToolReference::WebSearch { .. } => CalledTools::One(web_search::declaration().name),
         ToolReference::Hosted { .. } => CalledTools::None,
     }
 }

@@ -30,6 +30,7 @@ pub enum ItemBody {
     FunctionCall(FunctionCall),
     CustomToolCall(CustomToolCall),
     LocalShellCall(LocalShellCall),
+    WebSearchCall(WebSearchCall),
     McpListTools(McpListTools),
     McpCall(McpCall),
     McpApprovalRequest(McpApprovalRequest),
@@ -138,6 +139,35 @@ pub enum ShellAction {
     },
 }
 
+/// The record of a search of the web that ran on this server. Its results are only in the prompt of the
+/// response to which it belongs.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct WebSearchCall {
+    #[serde(default)]
+    pub status: SearchStatus,
+    pub action: SearchAction,
+}
+
+/// The status of a search.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum SearchStatus {
+    #[default]
+    InProgress,
+    Completed,
+    /// Not finished when the response ended.
+    Incomplete,
+    /// The search returned an error.
+    Failed,
+}
+
+/// What a search does.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub enum SearchAction {
+    Search { query: String },
+}
+
 /// The tools of an MCP server.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct McpListTools {
@@ -214,6 +244,19 @@ impl OutputItem {
     }
 }
 
+impl WebSearchCall {
+    /// Sets the status, unless the search has failed.
+    fn set_status(&mut self, status: ItemStatus) {
+        if self.status != SearchStatus::Failed {
+            self.status = match status {
+                ItemStatus::InProgress => SearchStatus::InProgress,
+                ItemStatus::Completed => SearchStatus::Completed,
+                ItemStatus::Incomplete => SearchStatus::Incomplete,
+            };
+        }
+    }
+}
+
 impl ItemBody {
     /// Returns the prefix of the item's id.
     fn id_prefix(&self) -> &'static str {
@@ -223,6 +266,7 @@ impl ItemBody {
             Self::FunctionCall(_) => object_ids::FUNCTION_CALL,
             Self::CustomToolCall(_) => object_ids::CUSTOM_CALL,
             Self::LocalShellCall(_) => object_ids::SHELL_CALL,
+            Self::WebSearchCall(_) => object_ids::WEB_SEARCH_CALL,
             Self::McpListTools(_) => object_ids::MCP_LIST,
             Self::McpCall(_) => object_ids::MCP_CALL,
             Self::McpApprovalRequest(_) => object_ids::MCP_APPROVAL_REQUEST,
@@ -243,6 +287,7 @@ impl ItemBody {
             Self::FunctionCall(it) => it.status = status,
             Self::CustomToolCall(it) => it.status = status,
             Self::LocalShellCall(it) => it.status = status,
+            Self::WebSearchCall(it) => it.set_status(status),
             Self::McpListTools(it) => it.status = status,
             Self::McpCall(it) => it.status = status,
             Self::McpApprovalRequest(it) => it.status = status,
@@ -257,6 +302,10 @@ impl ItemBody {
         let (output, error) = match self {
             Self::McpCall(it) => (&mut it.output, &mut it.error),
             Self::ServerToolCall(it) => (&mut it.output, &mut it.error),
+            Self::WebSearchCall(it) if result.is_err() => {
+                it.status = SearchStatus::Failed;
+                return;
+            }
             _ => return,
         };
         match result {
@@ -267,7 +316,10 @@ impl ItemBody {
 
     /// Returns whether it records a call that ran on our side or on an MCP server.
     pub fn is_server_call(&self) -> bool {
-        matches!(self, Self::ServerToolCall(_) | Self::McpCall(_))
+        matches!(
+            self,
+            Self::ServerToolCall(_) | Self::McpCall(_) | Self::WebSearchCall(_)
+        )
     }
 
     /// Returns whether it completes an answer: a message, or a call that the client answers.

@@ -5,11 +5,12 @@ use std::collections::HashSet;
 
 use agent::agent_host;
 use agent::agent_host::DispatchedCall;
+use agent::tools::builtin::web_search;
 use agent::tools::parse_arguments;
 use llm::tool::ToolCall;
 use responses_api::item::{
     CustomToolCall, FunctionCall, ItemBody, LocalShellCall, McpApprovalRequest, McpCall,
-    ServerToolCall, ShellAction,
+    SearchAction, SearchStatus, ServerToolCall, ShellAction, WebSearchCall,
 };
 use responses_api::status::ItemStatus;
 use responses_api::{object_ids, server_tools};
@@ -112,6 +113,9 @@ fn disposition_of(call: &ToolCall, tools: &ToolConfig) -> Disposition {
         ToolKind::Remote => mcp_disposition(call, tools, arguments),
         ToolKind::Server => {
             let name = server_tools::called_tool(&call.name);
+            if name == web_search::NAME {
+                return search_disposition(arguments, tools);
+            }
             let receipt = ItemBody::ServerToolCall(ServerToolCall {
                 kind: server_tools::item_type(name),
                 status: ItemStatus::InProgress,
@@ -123,6 +127,22 @@ fn disposition_of(call: &ToolCall, tools: &ToolConfig) -> Disposition {
             Disposition::Server(receipt, name.to_owned(), arguments)
         }
     }
+}
+
+/// Returns the disposition of a search of the web, which is limited to the sites of the request.
+fn search_disposition(mut arguments: Map<String, Value>, tools: &ToolConfig) -> Disposition {
+    let Some(query) = web_search::query(&arguments) else {
+        return Disposition::Rejected(web_search::QUERY_RULE.to_owned());
+    };
+    let receipt = ItemBody::WebSearchCall(WebSearchCall {
+        status: SearchStatus::InProgress,
+        action: SearchAction::Search {
+            query: query.to_owned(),
+        },
+    });
+    let domains = tools.search_domains.clone().into();
+    arguments.insert(web_search::DOMAINS.to_owned(), domains);
+    Disposition::Server(receipt, web_search::NAME.to_owned(), arguments)
 }
 
 /// Returns the disposition of an MCP call: an approval request if the user must approve it.

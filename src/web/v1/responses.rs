@@ -13,7 +13,6 @@ use responses_api::request::parameters::INCLUDE_OBFUSCATION;
 use crate::accounts::credential::Credential;
 use crate::app::App;
 use crate::responses::engine::Created;
-use crate::responses::tool_declarations::SERVER_RULES;
 use crate::web::extract::authentication::CurrentUser;
 use crate::web::v1::api_key_auth::ApiKeyCaller;
 use crate::web::v1::error::{V1Error, V1Result};
@@ -36,7 +35,7 @@ pub async fn create(
 ) -> V1Result<HttpResponse> {
     require_rate_limit(&app, &caller).await?;
     let body = body::object(&app, &caller, &http, payload).await?;
-    let mut request = CreateResponse::parse(&body, &SERVER_RULES)?;
+    let mut request = CreateResponse::parse(&body, &app.responses.server_rules())?;
     drop(body);
     let padding = Obfuscation::from_request(request.include_obfuscation);
     let ignored = mem::take(&mut request.ignored);
@@ -152,7 +151,7 @@ pub async fn input_tokens(
 ) -> V1Result<HttpResponse> {
     require_rate_limit(&app, &caller).await?;
     let body = body::object(&app, &caller, &http, payload).await?;
-    let mut request = CreateResponse::parse(&body, &SERVER_RULES)?;
+    let mut request = CreateResponse::parse(&body, &app.responses.server_rules())?;
     drop(body);
     let ignored = mem::take(&mut request.ignored);
     remote_files::fetch(&app, caller.id(), "input", &mut request.input).await?;

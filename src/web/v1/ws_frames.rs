@@ -3,10 +3,10 @@
 
 use bytestring::ByteString;
 use responses_api::request::create_response::CreateResponse;
+use responses_api::request::server_rules::ServerRules;
 use serde_json::{Map, Value, json};
 
 use crate::responses::request::ResponseRequest;
-use crate::responses::tool_declarations::SERVER_RULES;
 use crate::web::v1::error::{V1Error, V1Result};
 use crate::web::v1::parsing::body;
 
@@ -22,10 +22,10 @@ pub struct V1Frame {
 }
 
 /// Parses a frame.
-pub fn parse(text: &str) -> V1Frame {
+pub fn parse(text: &str, rules: &ServerRules) -> V1Frame {
     let read = body::parse_object(text.as_bytes());
     let previous = read.as_ref().ok().and_then(previous_response_id);
-    let spec = read.and_then(parse_request);
+    let spec = read.and_then(|fields| parse_request(fields, rules));
     V1Frame {
         previous_response_id: previous,
         request: spec,
@@ -37,7 +37,7 @@ fn previous_response_id(fields: &Map<String, Value>) -> Option<String> {
     Some(previous.to_owned())
 }
 
-fn parse_request(mut fields: Map<String, Value>) -> V1Result<ResponseRequest> {
+fn parse_request(mut fields: Map<String, Value>, rules: &ServerRules) -> V1Result<ResponseRequest> {
     if fields.shift_remove("type") != Some(json!("response.create")) {
         let message = "Unsupported frame: `type` must be `response.create`.";
         return Err(V1Error::invalid("invalid_event", "type", message));
@@ -55,7 +55,7 @@ fn parse_request(mut fields: Map<String, Value>) -> V1Result<ResponseRequest> {
             "Unsupported value for 'stream': false. The responses of a socket are always streamed.";
         return Err(V1Error::invalid("unsupported_parameter", "stream", message));
     }
-    let request = CreateResponse::parse(&fields, &SERVER_RULES)?;
+    let request = CreateResponse::parse(&fields, rules)?;
     Ok(ResponseRequest {
         stream: true,
         ..request.into()
@@ -73,10 +73,13 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::{error_frame, parse};
+    use crate::responses::tool_declarations::SERVER_RULES;
     use crate::web::v1::error::V1Error;
 
     fn rejection(frame: Value) -> (u16, &'static str, Option<String>) {
-        let problem = parse(&frame.to_string()).request.unwrap_err();
+        let problem = parse(&frame.to_string(), &SERVER_RULES)
+            .request
+            .unwrap_err();
         (problem.status, problem.code, problem.param)
     }
 
@@ -88,7 +91,7 @@ mod tests {
                 "previous_response_id": "resp_1", "stream": stream,
             });
 
-            let frame = parse(&frame.to_string());
+            let frame = parse(&frame.to_string(), &SERVER_RULES);
 
             let spec = frame.request.unwrap();
             assert!(spec.stream && !spec.store);
@@ -117,7 +120,7 @@ mod tests {
     fn a_rejected_frame_keeps_its_previous_response_id() {
         let frame = json!({ "type": "response.create", "previous_response_id": "resp_1" });
 
-        let frame = parse(&frame.to_string());
+        let frame = parse(&frame.to_string(), &SERVER_RULES);
 
         assert!(frame.request.is_err());
         assert_eq!(frame.previous_response_id.as_deref(), Some("resp_1"));

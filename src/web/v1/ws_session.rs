@@ -141,7 +141,7 @@ impl V1WsSession {
             let Some(text) = self.queued_frames.pop_front() else {
                 return Ok(());
             };
-            let frame = ws_frames::parse(&text);
+            let frame = ws_frames::parse(&text, &self.app.responses.server_rules());
             match frame.request {
                 Ok(spec) => {
                     let prior_items = frame.previous_response_id.as_deref();

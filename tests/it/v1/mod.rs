@@ -38,3 +38,4 @@ pub mod text;
 pub mod tools;
 pub mod tools_here;
 pub mod tools_refused;
+mod web_search;

@@ -13,7 +13,7 @@ use crate::item::ContentPart;
 use crate::response::ResponseError;
 use crate::status::ResponseStatus;
 
-/// One line for each event of the four scripts below, in order.
+/// One line for each event of the five scripts below, in order.
 const EXPECTED: &str = include_str!("event_json.jsonl");
 
 fn client_call(call: ItemBody) -> EngineEvent {
@@ -105,6 +105,19 @@ fn server_calls() -> Vec<EngineEvent> {
     ]
 }
 
+fn searches() -> Vec<EngineEvent> {
+    let action = json!({ "type": "search", "query": "dogs" });
+    let search = || body(json!({ "type": "web_search_call", "action": action }));
+    vec![
+        EngineEvent::ToolStarted(search()),
+        EngineEvent::ToolFinished(Ok("found".to_owned())),
+        EngineEvent::ToolStarted(search()),
+        EngineEvent::ToolFinished(Err("lost".to_owned())),
+        EngineEvent::ToolStarted(search()),
+        finished(ResponseOutcome::Cancelled),
+    ]
+}
+
 /// Returns the scripts, each with its initial status.
 fn scripts() -> Vec<(ResponseStatus, Vec<EngineEvent>)> {
     let begin = || vec![EngineEvent::Created, EngineEvent::Started];
@@ -168,6 +181,7 @@ fn scripts() -> Vec<(ResponseStatus, Vec<EngineEvent>)> {
             ]
             .concat(),
         ),
+        (ResponseStatus::InProgress, [begin(), searches()].concat()),
     ]
 }
 

@@ -5,7 +5,7 @@ use crate::event::{
     CustomInputDone, FunctionArgumentsDone, ItemDelta, ItemPosition, McpArgumentsDone, StreamEvent,
     ToolProgress,
 };
-use crate::item::{ItemBody, OutputItem};
+use crate::item::{ItemBody, OutputItem, SearchStatus};
 use crate::status::ItemStatus;
 
 /// Returns the item for its `added` event, without the arguments or tools that later events report.
@@ -56,6 +56,10 @@ pub fn body_events(item: &OutputItem, index: usize) -> Vec<StreamEvent> {
                 arguments: call.arguments.clone(),
             }));
         }
+        ItemBody::WebSearchCall(_) => {
+            events.push(StreamEvent::WebSearchInProgress(at.clone()));
+            events.push(StreamEvent::WebSearchSearching(at));
+        }
         ItemBody::McpListTools(list) => {
             events.push(StreamEvent::McpListInProgress(at.clone()));
             events.push(match list.error {
@@ -68,17 +72,22 @@ pub fn body_events(item: &OutputItem, index: usize) -> Vec<StreamEvent> {
     events
 }
 
-/// Returns the event that reports the result of an MCP call, before its `done` event.
-pub fn outcome_event(item: &OutputItem, index: usize) -> Option<StreamEvent> {
-    let ItemBody::McpCall(call) = &item.body else {
-        return None;
-    };
+/// Returns the event that reports the result of an MCP call or of a search that did not fail, before
+/// its `done` event. `status` is the final status of the item.
+pub fn outcome_event(item: &OutputItem, index: usize, status: ItemStatus) -> Option<StreamEvent> {
     let at = position(item, index);
-    let is_done = call.output.is_some() && call.error.is_none();
-    Some(match is_done {
-        true => StreamEvent::McpCallCompleted(at),
-        false => StreamEvent::McpCallFailed(at),
-    })
+    match &item.body {
+        ItemBody::McpCall(call) if call.output.is_some() && call.error.is_none() => {
+            Some(StreamEvent::McpCallCompleted(at))
+        }
+        ItemBody::McpCall(_) => Some(StreamEvent::McpCallFailed(at)),
+        ItemBody::WebSearchCall(call) => {
+            let is_complete =
+                status == ItemStatus::Completed && call.status != SearchStatus::Failed;
+            is_complete.then_some(StreamEvent::WebSearchCompleted(at))
+        }
+        _ => None,
+    }
 }
 
 /// Returns the progress event of a server-side tool.

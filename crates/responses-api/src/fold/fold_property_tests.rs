@@ -136,6 +136,9 @@ fn expected_order(item: &Value) -> &'static str {
         "mcp_call" => {
             "mcp_call.in_progress (mcp_call_arguments.delta )?mcp_call_arguments.done (troupe:tool.progress )*mcp_call.(completed|failed) "
         }
+        "web_search_call" => {
+            "web_search_call.in_progress web_search_call.searching (troupe:tool.progress )*(web_search_call.completed )?"
+        }
         "troupe:time" => "(troupe:tool.progress )*",
         "local_shell_call" | "mcp_approval_request" => "",
         other => panic!("unexpected item type {other}"),
@@ -182,6 +185,10 @@ fn any_call() -> impl Strategy<Value = ItemBody> {
 fn any_server_tool_call() -> impl Strategy<Value = ItemBody> {
     prop_oneof![
         Just(server_tool_call()),
+        "[a-z]{0,4}".prop_map(|it| {
+            let action = json!({ "type": "search", "query": it });
+            body(json!({ "type": "web_search_call", "action": action }))
+        }),
         "[a-z{}\"]{0,4}".prop_map(|it| {
             let call = json!({
                 "name": "look", "arguments": it, "approval_request_id": null, "output": null,

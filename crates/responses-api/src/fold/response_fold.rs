@@ -246,7 +246,7 @@ impl Fold {
         match self.current.take() {
             None => {}
             Some(OpenItem::Tool(item)) => {
-                if let Some(event) = fold_calls::outcome_event(&item, index) {
+                if let Some(event) = fold_calls::outcome_event(&item, index, status) {
                     self.emit(event, events);
                 }
                 self.finish_item(*item, status, events);

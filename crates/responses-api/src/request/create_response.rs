@@ -171,7 +171,7 @@ impl CreateResponse {
             tool_choice,
             max_tool_calls: body.integer("max_tool_calls", 1..=i64::MAX),
             parallel_tool_calls: body.flag("parallel_tool_calls").unwrap_or(true),
-            ignored: ignored_fields::find(body),
+            ignored: ignored_fields::find(body, rules),
         }
     }
 

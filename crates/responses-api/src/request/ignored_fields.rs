@@ -5,8 +5,9 @@ use serde_json::Value;
 
 use crate::request::object_reader::ObjectReader;
 use crate::request::parameters::INCLUDABLE_WITHOUT_EFFECT;
-use crate::request::tools::tool;
+use crate::request::server_rules::ServerRules;
 use crate::request::tools::tool::DEFER_LOADING;
+use crate::request::tools::{tool, web_search};
 
 /// The fields whose value has no effect; the response repeats some of them.
 const FIELDS: [&str; 8] = [
@@ -25,10 +26,10 @@ const USUAL_TIERS: [&str; 2] = ["auto", "default"];
 
 /// Returns what has no effect: first the tools in their order, then the values of `include`, then the other
 /// fields.
-pub(super) fn find(body: &ObjectReader) -> Vec<String> {
+pub(super) fn find(body: &ObjectReader, rules: &ServerRules) -> Vec<String> {
     let mut ignored = Vec::new();
     for (at, tool) in body.list("tools").unwrap_or_default().iter().enumerate() {
-        tools(tool, &format!("tools[{at}]"), &mut ignored);
+        tools(tool, &format!("tools[{at}]"), rules, &mut ignored);
     }
     let included = body.list("include").unwrap_or_default().iter().enumerate();
     ignored.extend(included.filter_map(|(at, it)| {
@@ -51,9 +52,12 @@ pub(super) fn find(body: &ObjectReader) -> Vec<String> {
 }
 
 /// Adds the tool if this server does not run it, and the fields of functions that have no effect.
-fn tools(tool: &Value, path: &str, ignored: &mut Vec<String>) {
+fn tools(tool: &Value, path: &str, rules: &ServerRules, ignored: &mut Vec<String>) {
     let kind = tool["type"].as_str().unwrap_or_default();
-    if tool::is_hosted(kind) {
+    if rules.has_web_search && web_search::is_type(kind) {
+        let hints = web_search::ignored_hints(tool);
+        ignored.extend(hints.map(|it| format!("{path}.{it}")));
+    } else if tool::is_hosted(kind) {
         ignored.push(format!("{path}.{kind}"));
     }
     if kind == "function" && tool[DEFER_LOADING] == true {
@@ -61,6 +65,6 @@ fn tools(tool: &Value, path: &str, ignored: &mut Vec<String>) {
     }
     let functions = tool["tools"].as_array().filter(|_| kind == "namespace");
     for (at, function) in functions.into_iter().flatten().enumerate() {
-        tools(function, &format!("{path}.tools[{at}]"), ignored);
+        tools(function, &format!("{path}.tools[{at}]"), rules, ignored);
     }
 }

@@ -13,6 +13,7 @@ fn parse(input: Value) -> Result<CreateResponse, RequestError> {
     let rules = ServerRules {
         is_builtin_tool: |_| false,
         is_allowed_header: |_, _| false,
+        has_web_search: false,
     };
     let body = json!({ "model": "m", "input": input });
     CreateResponse::parse(body.as_object().unwrap(), &rules)

@@ -5,3 +5,4 @@ pub mod mcp_server;
 pub mod tool;
 pub mod tool_choice;
 pub mod tool_names;
+pub mod web_search;

@@ -8,8 +8,9 @@ use crate::request::error;
 use crate::request::object_reader::ObjectReader;
 use crate::request::server_rules::ServerRules;
 use crate::request::tools::mcp_server::McpServerTool;
-use crate::request::tools::tool_names;
 use crate::request::tools::tool_names::{NAME_RULE, SHELL_TOOL_NAME, is_name};
+use crate::request::tools::web_search::WebSearch;
+use crate::request::tools::{tool_names, web_search};
 use crate::server_tools;
 
 /// The maximum number of tools in one request.
@@ -36,6 +37,8 @@ pub enum RequestTool {
     Mcp(Box<McpServerTool>),
     /// Functions of the client under a common name.
     Namespace(NamespaceTool),
+    /// A search of the web by this server.
+    WebSearch(WebSearch),
     /// The declaration of a tool that other services run and this server does not. The response repeats it.
     Hosted(Map<String, Value>),
 }
@@ -155,6 +158,9 @@ impl RequestTool {
                 Some(Self::LocalShell)
             }
             Some("namespace") => NamespaceTool::read(tool).map(Self::Namespace),
+            Some(kind) if rules.has_web_search && web_search::is_type(kind) => {
+                Some(Self::WebSearch(WebSearch::read(tool)))
+            }
             Some(kind) if is_hosted(kind) => Some(Self::Hosted(tool.fields.clone())),
             Some(kind) => match server_tools::tool_name(kind) {
                 Some(name) if (rules.is_builtin_tool)(name) => {
@@ -181,7 +187,8 @@ impl RequestTool {
             Self::LocalShell => vec![SHELL_TOOL_NAME.to_owned()],
             Self::Builtin(kind) => vec![server_tools::model_name(kind)],
             Self::Namespace(it) => it.model_names(),
-            Self::Mcp(_) | Self::Hosted(_) => Vec::new(),
+            // A second declaration of the search has no effect.
+            Self::Mcp(_) | Self::WebSearch(_) | Self::Hosted(_) => Vec::new(),
         }
     }
 
@@ -200,7 +207,9 @@ impl RequestTool {
                 "type": "namespace", "name": it.name, "description": it.description,
                 "tools": it.functions.iter().map(FunctionTool::echo).collect::<Vec<_>>(),
             }),
-            Self::Hosted(fields) => Value::Object(fields.clone()),
+            Self::WebSearch(WebSearch { fields, .. }) | Self::Hosted(fields) => {
+                Value::Object(fields.clone())
+            }
         }
     }
 }

@@ -58,6 +58,12 @@ pub enum ToolReference {
         #[serde(rename = "type")]
         kind: String,
     },
+    /// A search of the web by this server.
+    #[serde(untagged)]
+    WebSearch {
+        #[serde(rename = "type")]
+        kind: String,
+    },
     /// A tool that this server does not run.
     #[serde(untagged)]
     Hosted {
@@ -188,7 +194,11 @@ impl ToolReference {
             }
             kind if tool::is_hosted(kind) => {
                 let kind = kind.to_owned();
-                (Self::Hosted { kind }, "type")
+                let search = Self::WebSearch { kind: kind.clone() };
+                match declared.iter().any(|it| search.is_tool(it)) {
+                    true => (search, "type"),
+                    false => (Self::Hosted { kind }, "type"),
+                }
             }
             _ => {
                 choice.wrong_value("type", "the type of a tool");
@@ -213,6 +223,7 @@ impl ToolReference {
             (Self::Hosted { kind }, RequestTool::Hosted(it)) => {
                 it.get("type").and_then(Value::as_str) == Some(kind)
             }
+            (Self::WebSearch { kind }, RequestTool::WebSearch(it)) => it.kind() == kind,
             (Self::Custom { name }, RequestTool::Custom(it)) => it.name == *name,
             (Self::LocalShell, RequestTool::LocalShell) => true,
             (Self::Builtin { kind }, RequestTool::Builtin(declared)) => {
