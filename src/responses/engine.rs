@@ -259,6 +259,7 @@ impl ResponseEngine {
     ) -> Result<Recorder, ResponseEngineError> {
         let (node, database) = (self.services.node.clone(), self.services.db.backend());
         let (input, conversation) = (request.input.clone(), request.conversation_id.clone());
+        let previous = request.previous_response_id.clone();
         let (row, id) = (row(user, id, request, None, now), id.to_owned());
         let claimed: Result<response::Model, ResponseEngineError> = self
             .services
@@ -266,7 +267,7 @@ impl ResponseEngine {
             .write(move |tx| {
                 Box::pin(async move {
                     let row = queue::insert_claimed(tx, row, &node, now, database).await;
-                    let row = row.map_err(insert_error)?;
+                    let row = row.map_err(|it| insert_error(it, previous))?;
                     // The insert blocks other responses of the conversation. One may have finished
                     // between the read and the insert, so the position is checked again.
                     if let (Some(it), Some(seen)) = (conversation, conversation_position)
@@ -298,6 +299,7 @@ impl ResponseEngine {
             id,
             &request.stored.tools.credentials,
         );
+        let previous = request.previous_response_id.clone();
         let (row, own_id) = (row(user, id, request, sealed_secrets, now), id.to_owned());
         let written: Result<(), DbErr> = self
             .services
@@ -310,7 +312,7 @@ impl ResponseEngine {
                 })
             })
             .await;
-        written.map_err(insert_error)?;
+        written.map_err(|it| insert_error(it, previous))?;
         self.services.queue_signal.notify();
         match follow_permit {
             Some(place) => Ok(Created::Streamed(self.start_log_reader(id, -1, place))),
@@ -352,12 +354,12 @@ fn row(
 }
 
 /// Translates a violated constraint of the table into an error for the client.
-fn insert_error(error: DbErr) -> ResponseEngineError {
+fn insert_error(error: DbErr, previous: Option<String>) -> ResponseEngineError {
     match error.sql_err() {
         Some(SqlErr::UniqueConstraintViolation(_)) => ResponseEngineError::ConversationLocked,
         // The previous response was deleted after it was checked.
         Some(SqlErr::ForeignKeyConstraintViolation(_)) => {
-            ResponseEngineError::PreviousNotFound(String::new())
+            ResponseEngineError::PreviousNotFound(previous.unwrap_or_default())
         }
         _ => ResponseEngineError::Database(error),
     }

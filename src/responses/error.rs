@@ -2,6 +2,7 @@
 
 use leased_jobs::concurrency_limit::LimitReached;
 use responses_api::pending_tool_calls::ToolOutputError;
+use responses_api::request::error::WrongReference;
 use sea_orm::DbErr;
 use tokio::task::JoinError;
 
@@ -16,22 +17,20 @@ pub enum ResponseEngineError {
     ModelNotFound(String),
     #[error("the previous response {0} does not exist")]
     PreviousNotFound(String),
-    #[error("the previous response has not ended")]
-    PreviousInProgress,
-    #[error("the previous response has failed")]
-    PreviousNotUsable,
-    #[error("the conversation does not exist")]
-    ConversationNotFound,
+    #[error("the previous response {0} has not ended")]
+    PreviousInProgress(String),
+    #[error("the previous response {0} has failed")]
+    PreviousNotUsable(String),
+    #[error("the conversation {0} does not exist")]
+    ConversationNotFound(String),
     #[error("another response of this conversation has not ended")]
     ConversationLocked,
-    /// The field that refers to it.
-    #[error("{0} refers to an item that does not exist")]
-    UnknownItem(String),
+    #[error("{} refers to an item that does not exist", .0.param)]
+    UnknownItem(WrongReference),
     #[error("tool calls and outputs do not match: {0:?}")]
     InvalidToolOutputs(ToolOutputError),
-    /// The field that names it.
-    #[error("{0} refers to a tool that does not exist")]
-    UnknownTool(String),
+    #[error("{} refers to a tool that does not exist", .0.param)]
+    UnknownTool(WrongReference),
     #[error("{n_tokens} tokens exceed the context window of {window}")]
     PromptTooLong { n_tokens: i64, window: i64 },
     /// The limit in bytes, for all items together.

@@ -3,6 +3,7 @@
 
 use serde_json::Value;
 
+use crate::request::error::WrongReference;
 use crate::request::items::item_view::{ItemContent, ItemView};
 
 /// Why calls and outputs do not match.
@@ -11,9 +12,9 @@ pub enum ToolOutputError {
     /// These calls have no output.
     Missing(Vec<String>),
     /// This field refers to a call that does not exist.
-    Unknown(String),
+    Unknown(WrongReference),
     /// This field refers to a call that was already answered.
-    Duplicate(String),
+    Duplicate(WrongReference),
 }
 
 /// Checks that `input` answers every call that is pending after `prior`, and no other.
@@ -28,10 +29,13 @@ pub fn check(prior: &[Value], input: &[Value]) -> Result<(), ToolOutputError> {
         let _ = calls.apply(item);
     }
     for (at, item) in input.iter().enumerate() {
-        let param = || format!("input[{at}].call_id");
+        let field = |id: String| WrongReference {
+            param: format!("input[{at}].call_id"),
+            value: id,
+        };
         calls.apply(item).map_err(|it| match it {
-            Mismatch::Unknown => ToolOutputError::Unknown(param()),
-            Mismatch::Duplicate => ToolOutputError::Duplicate(param()),
+            Mismatch::Unknown(id) => ToolOutputError::Unknown(field(id)),
+            Mismatch::Duplicate(id) => ToolOutputError::Duplicate(field(id)),
         })?;
     }
     match calls.pending.is_empty() {
@@ -46,9 +50,10 @@ struct PendingCalls {
     answered: Vec<String>,
 }
 
+/// Why an output does not match, with the id of its call.
 enum Mismatch {
-    Unknown,
-    Duplicate,
+    Unknown(String),
+    Duplicate(String),
 }
 
 impl PendingCalls {
@@ -76,8 +81,8 @@ impl PendingCalls {
             return Ok(());
         }
         match self.answered.iter().any(|it| it == id) {
-            true => Err(Mismatch::Duplicate),
-            false => Err(Mismatch::Unknown),
+            true => Err(Mismatch::Duplicate(id.to_owned())),
+            false => Err(Mismatch::Unknown(id.to_owned())),
         }
     }
 
@@ -91,6 +96,7 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::{ToolOutputError, check};
+    use crate::request::error::WrongReference;
 
     fn call(id: &str) -> Value {
         json!({ "type": "function_call", "status": "completed", "call_id": id })
@@ -104,6 +110,13 @@ mod tests {
         check(prior, input).err()
     }
 
+    fn field(at: usize, id: &str) -> WrongReference {
+        WrongReference {
+            param: format!("input[{at}].call_id"),
+            value: id.to_owned(),
+        }
+    }
+
     #[test]
     fn outputs_of_pending_calls_are_accepted_in_any_order() {
         let open = [call("a"), call("b")];
@@ -115,15 +128,15 @@ mod tests {
         );
         assert_eq!(
             output_error(&open, &[output("b"), output("c")]),
-            Some(ToolOutputError::Unknown("input[1].call_id".to_owned()))
+            Some(ToolOutputError::Unknown(field(1, "c")))
         );
         assert_eq!(
             output_error(&open, &[output("a"), output("b"), output("a")]),
-            Some(ToolOutputError::Duplicate("input[2].call_id".to_owned()))
+            Some(ToolOutputError::Duplicate(field(2, "a")))
         );
         assert_eq!(
             output_error(&[call("a"), output("a")], &[output("a")]),
-            Some(ToolOutputError::Duplicate("input[0].call_id".to_owned()))
+            Some(ToolOutputError::Duplicate(field(0, "a")))
         );
     }
 

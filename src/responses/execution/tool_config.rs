@@ -8,6 +8,7 @@ use agent::tools::mcp::remote_server::Credentials;
 use agent::tools::registry::ToolRegistry;
 use llm::request::Request;
 use llm::tool::{Tool, ToolChoice};
+use responses_api::request::error::WrongReference;
 use responses_api::server_tools;
 use serde::{Deserialize, Serialize};
 
@@ -121,12 +122,14 @@ impl ToolConfig {
             };
             it.kind == ToolKind::Server && !is_there
         };
-        match self.tools.iter().position(is_missing) {
-            None => Ok(()),
-            Some(at) => Err(ResponseEngineError::UnknownTool(format!(
-                "tools[{at}].type"
-            ))),
-        }
+        let Some(at) = self.tools.iter().position(is_missing) else {
+            return Ok(());
+        };
+        let name = server_tools::called_tool(&self.tools[at].tool.name);
+        Err(ResponseEngineError::UnknownTool(WrongReference {
+            param: format!("tools[{at}].type"),
+            value: server_tools::item_type(name),
+        }))
     }
 
     /// Returns whether the memory tool is declared.

@@ -2,6 +2,7 @@
 //! replaces item references in its input by the stored items.
 
 use base::ids::UserId;
+use responses_api::request::error::WrongReference;
 use responses_api::request::items::item_view::{ItemContent, ItemView};
 use responses_api::status::ResponseStatus;
 use sea_orm::sea_query::Query;
@@ -47,9 +48,9 @@ pub async fn check_previous(
     let found = found.ok_or_else(|| ResponseEngineError::PreviousNotFound(previous.to_owned()))?;
     match found.status {
         ResponseStatus::Queued | ResponseStatus::InProgress => {
-            Err(ResponseEngineError::PreviousInProgress)
+            Err(ResponseEngineError::PreviousInProgress(found.id))
         }
-        ResponseStatus::Failed => Err(ResponseEngineError::PreviousNotUsable),
+        ResponseStatus::Failed => Err(ResponseEngineError::PreviousNotUsable(found.id)),
         ResponseStatus::Completed | ResponseStatus::Incomplete | ResponseStatus::Cancelled => {
             Ok(())
         }
@@ -66,7 +67,7 @@ pub async fn conversation_position(
     id: &str,
 ) -> Result<i64, ResponseEngineError> {
     let found = api_conversation::find_for_user(db, user, id).await?;
-    let found = found.ok_or(ResponseEngineError::ConversationNotFound)?;
+    let found = found.ok_or_else(|| ResponseEngineError::ConversationNotFound(id.to_owned()))?;
     Ok(found.next_position)
 }
 
@@ -142,8 +143,11 @@ pub async fn resolve_references(
             continue;
         }
         let found = find_stored_item(db, user, view.id).await?;
-        let found =
-            found.ok_or_else(|| ResponseEngineError::UnknownItem(format!("input[{at}].id")))?;
+        let field = || WrongReference {
+            param: format!("input[{at}].id"),
+            value: view.id.to_owned(),
+        };
+        let found = found.ok_or_else(|| ResponseEngineError::UnknownItem(field()))?;
         left -= i64::try_from(found.to_string().len()).unwrap_or(i64::MAX);
         if left < 0 {
             return Err(ResponseEngineError::HistoryTooLarge(MAX_BYTES));

@@ -7,7 +7,7 @@ use actix_web::http::{StatusCode, header};
 use actix_web::{HttpResponse, ResponseError};
 use responses_api::failure_codes;
 use responses_api::pending_tool_calls::ToolOutputError;
-use responses_api::request::error::{RequestError, must_be};
+use responses_api::request::error::{RequestError, WrongReference, must_be};
 use serde_json::{Value, json};
 
 use crate::db::backend::DbError;
@@ -61,6 +61,21 @@ impl V1Error {
     pub fn for_param(mut self, param: impl AsRef<str>) -> Self {
         self.param = Some(param.as_ref().chars().take(MAX_PARAM_CHARS).collect());
         self
+    }
+
+    /// Creates an error with status 400 for a value that refers to something that does not fit.
+    fn of_reference(code: &'static str, field: &WrongReference, reason: &str) -> Self {
+        Self::invalid(code, &field.param, field.message(reason))
+    }
+
+    /// As [`V1Error::of_reference`], for a field of the request itself.
+    fn of_value(code: &'static str, param: &str, value: String, reason: &str) -> Self {
+        let param = param.to_owned();
+        Self::of_reference(code, &WrongReference { param, value }, reason)
+    }
+
+    fn with_status(self, status: u16) -> Self {
+        Self { status, ..self }
     }
 
     /// 400 `invalid_value`.
@@ -172,37 +187,34 @@ impl From<ResponseEngineError> for V1Error {
             ResponseEngineError::Database(error) => error.into(),
             error @ ResponseEngineError::TaskEnded(_) => ApiError::internal(error).into(),
             ResponseEngineError::NotFound => Self::not_found(),
-            ResponseEngineError::ConversationNotFound => {
-                Self::not_found().for_param("conversation")
+            ResponseEngineError::ConversationNotFound(id) => {
+                let reason = "This does not exist, or you cannot see it.";
+                Self::of_value("not_found", "conversation", id, reason).with_status(404)
             }
             ResponseEngineError::ModelNotFound(model) => {
                 let model: String = model.chars().take(MAX_PARAM_CHARS).collect();
                 let message = format!("The model {model:?} does not exist.");
                 Self::new(404, "model_not_found", message).for_param("model")
             }
-            ResponseEngineError::PreviousNotFound(_) => Self::invalid(
-                "previous_response_not_found",
-                previous,
-                "No response has this id.",
-            ),
-            ResponseEngineError::PreviousInProgress => Self::invalid(
-                "previous_response_in_progress",
-                previous,
-                "The previous response is still in progress.",
-            ),
-            ResponseEngineError::PreviousNotUsable => Self::invalid(
-                "previous_response_not_usable",
-                previous,
-                "The previous response failed and cannot be continued.",
-            ),
-            ResponseEngineError::UnknownItem(param) => Self::invalid(
-                "invalid_value",
-                &param,
-                "There is no stored item with this id.",
-            ),
-            ResponseEngineError::UnknownTool(param) => {
-                let message = "Tools of this type are not supported.";
-                Self::invalid("unsupported_tool", &param, message)
+            ResponseEngineError::PreviousNotFound(id) => {
+                let reason = "No response of yours has this id.";
+                Self::of_value("previous_response_not_found", previous, id, reason)
+            }
+            ResponseEngineError::PreviousInProgress(id) => {
+                let reason = "This response is still in progress.";
+                Self::of_value("previous_response_in_progress", previous, id, reason)
+            }
+            ResponseEngineError::PreviousNotUsable(id) => {
+                let reason = "This response failed and cannot be continued.";
+                Self::of_value("previous_response_not_usable", previous, id, reason)
+            }
+            ResponseEngineError::UnknownItem(field) => {
+                let reason = "No stored item of yours has this id.";
+                Self::of_reference("invalid_value", &field, reason)
+            }
+            ResponseEngineError::UnknownTool(field) => {
+                let reason = "This server does not run this tool for this model.";
+                Self::of_reference("unsupported_tool", &field, reason)
             }
             ResponseEngineError::InvalidToolOutputs(error) => Self::from_tool_output_error(&error),
             ResponseEngineError::InvalidApprovals(unanswered) => {
@@ -211,7 +223,9 @@ impl From<ResponseEngineError> for V1Error {
             ResponseEngineError::PromptTooLong { n_tokens, window } => Self::invalid(
                 "context_length_exceeded",
                 "input",
-                format!("The input of {n_tokens} tokens exceeds the context window of {window}."),
+                format!(
+                    "The prompt of {n_tokens} tokens, which contains 'input', exceeds the context window of {window}."
+                ),
             ),
             refusal => Self::from_state_error(&refusal),
         }
@@ -224,16 +238,15 @@ impl V1Error {
             ToolOutputError::Missing(calls) => {
                 let calls = calls.iter().take(MAX_LISTED_CALLS).map(String::as_str);
                 let calls = calls.collect::<Vec<_>>().join(", ");
-                let message = format!("Outputs are missing for these calls: {calls}.");
+                let message = format!("'input' contains no outputs for these calls: {calls}.");
                 Self::invalid("missing_tool_output", "input", message)
             }
-            ToolOutputError::Unknown(param) => {
-                let message = "No open call has this id.";
-                Self::invalid("unknown_tool_call", param, message)
+            ToolOutputError::Unknown(field) => {
+                Self::of_reference("unknown_tool_call", field, "No open call has this id.")
             }
-            ToolOutputError::Duplicate(param) => {
-                let message = "This call already has an output.";
-                Self::invalid("duplicate_tool_output", param, message)
+            ToolOutputError::Duplicate(field) => {
+                let reason = "This call already has an output.";
+                Self::of_reference("duplicate_tool_output", field, reason)
             }
         }
     }
@@ -243,12 +256,14 @@ impl V1Error {
             ApprovalError::Missing(requests) => {
                 let requests = requests.iter().take(MAX_LISTED_CALLS).map(String::as_str);
                 let requests = requests.collect::<Vec<_>>().join(", ");
-                let message = format!("Approvals are missing for these requests: {requests}.");
+                let message = format!(
+                    "'input' contains no responses to these approval requests: {requests}."
+                );
                 Self::invalid("approval_required", "input", message)
             }
-            ApprovalError::Unknown(param) => {
-                let message = "No pending approval request has this id.";
-                Self::invalid("unknown_approval", param, message)
+            ApprovalError::Unknown(field) => {
+                let reason = "No pending approval request has this id.";
+                Self::of_reference("unknown_approval", field, reason)
             }
         }
     }
@@ -259,7 +274,7 @@ impl V1Error {
             ResponseEngineError::ConversationLocked => Self::new(
                 409,
                 "conversation_locked",
-                "Another response of this conversation is still in progress.",
+                "Another response of this 'conversation' is still in progress.",
             ),
             ResponseEngineError::NotCancellable => Self::new(
                 400,
@@ -269,48 +284,53 @@ impl V1Error {
             ResponseEngineError::StreamNotAvailable => Self::invalid(
                 "stream_not_available",
                 "stream",
-                "Only background responses can be streamed again, until one hour after their end.",
+                "Invalid value for 'stream': true. Only background responses can be streamed again, until one hour after their end.",
             ),
             ResponseEngineError::UnsupportedParameter(param) => Self::invalid(
                 "unsupported_parameter",
                 param,
-                "The model does not support this parameter.",
+                format!(
+                    "Unsupported parameter: '{param}'. The model does not support it, or not this value."
+                ),
             ),
             ResponseEngineError::HistoryTooLarge(most) => Self::invalid(
                 "context_length_exceeded",
                 "input",
-                format!("The previous items exceed {} MiB.", most >> 20),
+                format!("The items before 'input' exceed {} MiB.", most >> 20),
             ),
             ResponseEngineError::SpaceArchived => {
-                Self::new(403, "space_archived", "This space is archived.").for_param("model")
+                let message = "The space that 'model' names is archived.";
+                Self::new(403, "space_archived", message).for_param("model")
             }
             ResponseEngineError::TokenLimitReached => Self::new(
                 403,
                 "token_limit_exceeded",
-                "This space has used up its token limit. Its owner can raise it.",
+                "The space that 'model' names has used up its token limit. Its owner can raise it.",
             )
             .for_param("model"),
             ResponseEngineError::NoSpeaker => Self::invalid(
                 "no_speaker",
                 "model",
-                "No character of this space can speak.",
+                "No character of the space that 'model' names can speak.",
             ),
             ResponseEngineError::ForbiddenServerAddress(label) => Self::invalid(
                 "invalid_value",
                 "tools",
                 format!(
-                    "The address of the server {label:?} is not allowed: it must use https and must not lead into a private network."
+                    "The 'server_url' of the server {label:?} in 'tools' is not allowed: it must use https and must not lead into a private network."
                 ),
             ),
             ResponseEngineError::UndecryptableItem(param) => Self::invalid(
                 "invalid_encrypted_content",
                 param,
-                "This was not encrypted by this server for you.",
+                format!(
+                    "Invalid value for '{param}'. It was not encrypted by this server for you."
+                ),
             ),
             ResponseEngineError::TooLongForModel => Self::invalid(
                 "context_length_exceeded",
                 "input",
-                "The input exceeds the model's context window.",
+                "The prompt, which contains 'input', exceeds the model's context window.",
             ),
             ResponseEngineError::Upstream(message) => {
                 Self::new(502, "upstream_error", message.clone())
@@ -343,3 +363,7 @@ impl V1Error {
         }
     }
 }
+
+#[cfg(test)]
+#[path = "error_tests.rs"]
+mod tests;

@@ -15,6 +15,22 @@ pub struct RequestError {
     pub message: String,
 }
 
+/// A field of a valid request whose value refers to something that does not exist or does not fit.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct WrongReference {
+    /// The path of the field, as `input[1].call_id`.
+    pub param: String,
+    pub value: String,
+}
+
+impl WrongReference {
+    /// Returns the message with the field, its value and the reason.
+    pub fn message(&self, reason: &str) -> String {
+        let (param, value) = (quoted(&self.param), quoted(&self.value));
+        format!("Invalid value for {param}: {value}. {reason}")
+    }
+}
+
 /// Returns the message for a value that is not `expected`.
 pub fn must_be(expected: &str) -> String {
     format!("Must be {expected}.")

@@ -1,6 +1,7 @@
 //! Matches pending approval requests for MCP calls with the answers in a request, and returns the
 //! approved calls. A request must answer every pending one. No I/O.
 
+use responses_api::request::error::WrongReference;
 use responses_api::request::items::item_view::{ItemContent, ItemView};
 use serde_json::Value;
 
@@ -20,7 +21,7 @@ pub enum ApprovalError {
     /// These requests have no response.
     Missing(Vec<String>),
     /// This field refers to a request that is not pending.
-    Unknown(String),
+    Unknown(WrongReference),
 }
 
 /// Returns the calls that `input` approves, out of all that are pending after `prior`.
@@ -43,8 +44,11 @@ pub fn check(prior: &[Value], input: &[Value]) -> Result<Vec<ApprovedCall>, Appr
             ItemContent::ApprovalResponse(answer) => {
                 let id = answer.approval_request_id;
                 let found = pending.iter().position(|it| it.request_id == id);
-                let param = || format!("input[{at}].approval_request_id");
-                let found = found.ok_or_else(|| ApprovalError::Unknown(param()))?;
+                let field = || WrongReference {
+                    param: format!("input[{at}].approval_request_id"),
+                    value: id.to_owned(),
+                };
+                let found = found.ok_or_else(|| ApprovalError::Unknown(field()))?;
                 let call = pending.remove(found);
                 if answer.approve {
                     approved.push(call);
@@ -108,6 +112,7 @@ fn answered_request<'a>(item: &ItemContent<'a>) -> Option<&'a str> {
 
 #[cfg(test)]
 mod tests {
+    use responses_api::request::error::WrongReference;
     use serde_json::{Value, json};
 
     use super::{ApprovalError, check, rejection_reason};
@@ -133,10 +138,18 @@ mod tests {
         assert_eq!(approved[0].request_id, "b");
         let missing = ApprovalError::Missing(vec!["b".to_owned()]);
         assert_eq!(approval_error(&pending, &[response("a", true)]), missing);
-        let unknown = ApprovalError::Unknown("input[0].approval_request_id".to_owned());
-        assert_eq!(approval_error(&pending, &[response("c", true)]), unknown);
+        let unknown = |id: &str| {
+            ApprovalError::Unknown(WrongReference {
+                param: "input[0].approval_request_id".to_owned(),
+                value: id.to_owned(),
+            })
+        };
+        assert_eq!(
+            approval_error(&pending, &[response("c", true)]),
+            unknown("c")
+        );
         let again = [request("a"), response("a", true)];
-        assert_eq!(approval_error(&again, &[response("a", true)]), unknown);
+        assert_eq!(approval_error(&again, &[response("a", true)]), unknown("a"));
     }
 
     #[test]

@@ -9,19 +9,21 @@ use crate::web::v1::error::V1Error;
 /// Seconds after which a request that failed temporarily may be repeated.
 const RETRY_AFTER: u64 = 1;
 
-/// Returns the error with the path of the chat message instead of the path of the input item. `origins` has
-/// the position of the message of each item.
-pub fn in_messages(error: V1Error, origins: &[usize]) -> V1Error {
+/// Returns the error with the path of the chat message instead of the path of the input item, also in its
+/// message. `origins` has the position of the message of each item.
+pub fn in_messages(mut error: V1Error, origins: &[usize]) -> V1Error {
     let Some(param) = &error.param else {
         return error;
     };
-    let param = match param.as_str() {
+    let renamed = match param.as_str() {
         "input" => "messages".to_owned(),
         "text.format" => "response_format".to_owned(),
         "top_logprobs" => "logprobs".to_owned(),
         param => message_path(param, origins).unwrap_or_else(|| param.to_owned()),
     };
-    error.for_param(param)
+    let (old, new) = (format!("'{param}'"), format!("'{renamed}'"));
+    error.message = error.message.replacen(&old, &new, 1);
+    error.for_param(renamed)
 }
 
 /// Converts the path of a field of an item, as `input[3].call_id`.
@@ -76,6 +78,7 @@ mod tests {
             let error = in_messages(V1Error::wrong_value(param, "x"), &[0, 1, 1]);
 
             assert_eq!(error.param.as_deref(), Some(expected));
+            assert!(error.message.contains(&format!("'{expected}'")), "{error}");
         }
     }
 
