@@ -23,14 +23,18 @@ pub fn with_status(code: &str) -> (&'static str, u16) {
     known.copied().unwrap_or((UPSTREAM_ERROR, 502))
 }
 
-/// Returns the error object of a failure with this status.
-pub fn error_object(status: u16, code: &str, message: &str, param: Option<&str>) -> Value {
-    let kind = match status {
+/// Returns the type that OpenAI's API gives to errors with this status.
+pub fn kind(status: u16) -> &'static str {
+    match status {
         401 => "authentication_error",
         403 => "permission_error",
         429 => "rate_limit_error",
         500.. => "server_error",
         _ => "invalid_request_error",
-    };
-    json!({ "type": kind, "code": code, "message": message, "param": param })
+    }
+}
+
+/// Returns the error object of a failure with this status.
+pub fn error_object(status: u16, code: &str, message: &str, param: Option<&str>) -> Value {
+    json!({ "type": kind(status), "code": code, "message": message, "param": param })
 }

@@ -5,6 +5,7 @@ use base::clock::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+use crate::failure_codes;
 use crate::item::OutputItem;
 use crate::objects::{ObjectType, seconds};
 use crate::status::ResponseStatus;
@@ -46,6 +47,27 @@ impl ResponseState {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "sea-orm", derive(sea_orm::FromJsonQueryResult))]
 pub struct ResponseError {
+    pub code: String,
+    pub message: String,
+}
+
+impl ResponseError {
+    /// Returns the error object of the API.
+    pub fn view(&self) -> ErrorView {
+        let (_, status) = failure_codes::with_status(&self.code);
+        ErrorView {
+            kind: failure_codes::kind(status).to_owned(),
+            code: self.code.clone(),
+            message: self.message.clone(),
+        }
+    }
+}
+
+/// The error object of the API. Some clients cannot read one without a type.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ErrorView {
+    #[serde(rename = "type")]
+    pub kind: String,
     pub code: String,
     pub message: String,
 }
@@ -118,7 +140,7 @@ pub struct Response<I = OutputItem> {
     /// `None` unless the status is `completed`.
     pub completed_at: Option<i64>,
     pub status: ResponseStatus,
-    pub error: Option<ResponseError>,
+    pub error: Option<ErrorView>,
     pub incomplete_details: Option<IncompleteDetails>,
     /// The request fields that the object repeats, by name.
     #[serde(flatten)]
@@ -144,7 +166,7 @@ impl<I> Response<I> {
             created_at: seconds(header.created_at),
             completed_at: state.ended_at.filter(|_| is_completed).map(seconds),
             status: state.status,
-            error: state.error.clone(),
+            error: state.error.as_ref().map(ResponseError::view),
             incomplete_details: reason.map(|reason| IncompleteDetails { reason }),
             echo: header.echo.clone(),
             output,
@@ -181,7 +203,24 @@ mod tests {
     use base::clock::Timestamp;
     use serde_json::json;
 
-    use super::{Compaction, ResponseUsage};
+    use super::{Compaction, ResponseError, ResponseUsage};
+
+    #[test]
+    fn an_error_has_the_type_of_its_code() {
+        for (code, kind) in [
+            ("context_length_exceeded", "invalid_request_error"),
+            ("rate_limit_exceeded", "rate_limit_error"),
+            ("instance_lost", "server_error"),
+        ] {
+            let error = ResponseError {
+                code: code.to_owned(),
+                message: "It failed.".to_owned(),
+            };
+
+            let expected = json!({ "type": kind, "code": code, "message": "It failed." });
+            assert_eq!(serde_json::to_value(error.view()).unwrap(), expected);
+        }
+    }
 
     #[test]
     fn a_compaction_has_exactly_this_json() {

@@ -48,6 +48,24 @@ on_sqlite! {
         fixture.close().await;
     }
 
+    async fn the_error_of_a_failed_response_has_a_type(backend) {
+        let fixture = V1Fixture::open(backend).await;
+        for (status, code, kind) in [
+            (400, "upstream_error", "server_error"),
+            (429, "rate_limit_exceeded", "rate_limit_error"),
+        ] {
+            fixture.upstream.always(ResponseScript::status(status));
+
+            let response = fixture.program.respond(json!({ "input": "Hi." })).await;
+
+            let error = &response["error"];
+            assert_eq!((&error["code"], &error["type"]), (&json!(code), &json!(kind)));
+            let id = response["id"].as_str().unwrap();
+            assert_eq!(&fixture.program.get(&format!("/responses/{id}")).await.1["error"], error);
+        }
+        fixture.close().await;
+    }
+
     async fn an_interrupted_answer_is_reported_once_as_failed(backend) {
         let fixture = V1Fixture::open(backend).await;
         let broken = [begun().reset(), begun(), begun().garbage(), begun().error("Overloaded.")];
