@@ -3,6 +3,7 @@
 
 use base::ids::{MemoryId, MessageId, SummaryId};
 use base::prompt_role::PromptRole;
+use llm::reasoning::thought::Thought;
 use llm::request::Message;
 use llm::tool::{AnsweredCall, Attachment, ToolCall};
 use serde::{Deserialize, Serialize};
@@ -86,6 +87,8 @@ pub enum BlockOrigin {
 pub struct BlockPayload {
     /// The tool calls of the message.
     pub calls: Vec<ToolCall>,
+    /// The reasoning before these calls.
+    pub thoughts: Vec<Thought>,
     /// The call of which the text is the result.
     pub answers: Option<AnsweredCall>,
     pub attachments: Vec<Attachment>,
@@ -185,6 +188,7 @@ pub fn to_messages(blocks: &[PromptBlock]) -> Vec<Message> {
             _ => messages.push(Message {
                 name: block.name.clone(),
                 calls: block.payload.calls.clone(),
+                thoughts: block.payload.thoughts.clone(),
                 answers: block.payload.answers.clone(),
                 attachments: block.payload.attachments.clone(),
                 ..Message::new(block.role, &block.text)

@@ -112,6 +112,10 @@ impl Provider for MeteredProvider {
     fn has_capability(&self, ability: Capability) -> bool {
         self.provider.has_capability(ability)
     }
+
+    fn min_output_tokens(&self) -> u32 {
+        self.provider.min_output_tokens()
+    }
 }
 
 /// Counts one call when it is dropped, because a caller may cancel at any time.
@@ -143,9 +147,15 @@ impl Stream for MeteredStream {
     fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
         let next = ready!(self.deltas.poll_next_unpin(context));
         match &next {
-            Some(Ok(Delta::Text(_) | Delta::Refusal(_) | Delta::Reasoning(_))) => {}
             Some(Ok(
-                Delta::Logprobs(_) | Delta::Citation(_) | Delta::ToolCall(_) | Delta::KeepAlive,
+                Delta::Text(_) | Delta::Refusal(_) | Delta::Reasoning(_) | Delta::ReasoningIn(..),
+            )) => {}
+            Some(Ok(
+                Delta::Logprobs(_)
+                | Delta::Citation(_)
+                | Delta::Thought(_)
+                | Delta::ToolCall(_)
+                | Delta::KeepAlive,
             )) => {}
             Some(Ok(Delta::Usage(usage))) => self.call.usage = Some(*usage),
             Some(Ok(Delta::End(_))) => self.call.outcome = "answered",

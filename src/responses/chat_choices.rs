@@ -85,6 +85,7 @@ impl ResponseEngine {
                 user,
                 fold: Projection::Chat(Box::new(ChatFold::new(header.clone(), index))),
                 recorder: None,
+                sealer: None,
                 is_streamed: request.stream,
                 permits,
                 now,

@@ -22,6 +22,7 @@ use crate::responses::error::ResponseEngineError;
 use crate::responses::execution::event_stream::EventReceiver;
 use crate::responses::execution::mcp::plan;
 use crate::responses::execution::recorder::Recorder;
+use crate::responses::input::sealed_reasoning::ReasoningSealer;
 use crate::responses::input::{history, summary_items};
 use crate::responses::persona_models::space_tools;
 use crate::responses::preparation::PreparedResponse;
@@ -221,6 +222,8 @@ impl ResponseEngine {
     ) -> Result<Created, ResponseEngineError> {
         let fold = Fold::new(request.header(id, now), ResponseStatus::InProgress);
         let (stream, store) = (request.stream, request.store);
+        let cipher = &self.services.models.cipher;
+        let sealer = ReasoningSealer::of_request(cipher, user, &request);
         let recorder = match store {
             true => Some(
                 self.insert_claimed(user, id, request, prepared.conversation_position, now)
@@ -234,6 +237,7 @@ impl ResponseEngine {
             user,
             fold: fold.into(),
             recorder,
+            sealer,
             is_streamed: stream,
             permits,
             now,

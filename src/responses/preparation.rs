@@ -6,6 +6,7 @@ use agent::usage;
 use base::ids::UserId;
 use leased_jobs::concurrency_limit::ConcurrencyPermit;
 use leased_jobs::lease::CancelHandle;
+use llm::provider::Capability;
 use llm::request::Request;
 use llm::tokens;
 use serde_json::Value;
@@ -17,10 +18,11 @@ use crate::responses::execution::response_task::{ResponseOutput, ResponseTask};
 use crate::responses::execution::speaker_call::SpeakerCall;
 use crate::responses::execution::tool_config::ToolConfig;
 use crate::responses::input::prompt;
+use crate::responses::input::sealed_reasoning::ReasoningSealer;
 use crate::responses::persona_models::model_names;
 use crate::responses::persona_models::model_names::PersonaModel;
 use crate::responses::persona_models::speaker_queue::SpeakerQueue;
-use crate::responses::request::StoredRequest;
+use crate::responses::request::{RequestedReasoning, ResponseRequest, StoredRequest};
 use crate::responses::services::ResponseServices;
 use crate::responses::{model_list, model_provider};
 use crate::spaces::space;
@@ -110,6 +112,7 @@ async fn prepare_for_provider(
         context_tokens: window.and_then(|it| u32::try_from(it).ok()),
         seed: rand::random(),
         format: stored.format.clone(),
+        effort: stored.reasoning.effort,
         ..stored.sampling.request(&row.model)
     };
     stored.tools.apply_to_request(&mut request);
@@ -185,6 +188,48 @@ pub async fn find_target(
     Ok(ModelTarget::Provider(Box::new(found)))
 }
 
+/// Returns the parameters about reasoning that have no effect on a request, because the API of the
+/// model has nothing like them; `effort_name` is what the caller names the effort. The speakers of a space
+/// count as if they used the default provider.
+///
+/// # Errors
+/// As [`find_target`].
+pub async fn ignored_reasoning(
+    services: &ResponseServices,
+    user: UserId,
+    request: &ResponseRequest,
+    effort_name: &str,
+) -> Result<Vec<String>, ResponseEngineError> {
+    let RequestedReasoning {
+        effort,
+        wants_summary,
+        includes_encrypted: _,
+    } = request.stored.reasoning;
+    if effort.is_none() && !wants_summary {
+        return Ok(Vec::new());
+    }
+    let row = match find_target(services, user, &request.model).await? {
+        ModelTarget::Provider(row) => Some(*row),
+        ModelTarget::Persona(_) => usable_providers::find(services.db.reader(), None, None).await?,
+    };
+    // If there is no usable provider, the request fails when it is prepared.
+    let Some(provider) = row.and_then(|it| services.models.create(&it).ok()) else {
+        return Ok(Vec::new());
+    };
+    let parameters = [
+        (effort.is_some(), Capability::Effort, effort_name),
+        (
+            wants_summary,
+            Capability::ReasoningSummary,
+            "reasoning.summary",
+        ),
+    ];
+    let ignored = parameters
+        .into_iter()
+        .filter(|(is_given, capability, _)| *is_given && !provider.has_capability(*capability));
+    Ok(ignored.map(|(_, _, name)| name.to_owned()).collect())
+}
+
 impl PreparedResponse {
     /// Returns the first model request.
     pub fn request(&self) -> &Request {
@@ -228,6 +273,7 @@ impl PreparedResponse {
     pub fn into_task(
         self,
         services: &ResponseServices,
+        sealer: Option<ReasoningSealer>,
         cancel: CancelHandle,
         mut output: ResponseOutput,
     ) -> ResponseTask {
@@ -239,6 +285,7 @@ impl PreparedResponse {
             tool_runtime: services.tool_runtime.clone(),
             mcp_plan: self.mcp_plan,
             limits: services.settings.call_limits,
+            sealer,
             cancel,
             clock: services.clock.clone(),
             output,

@@ -7,12 +7,15 @@ use std::sync::Arc;
 use base::clock::Timestamp;
 use base::samplers::Samplers;
 use llm::openai_chat::logprobs::MAX_TOP_LOGPROBS;
+use llm::reasoning::effort::Effort;
 use llm::request::Request;
 use llm::tool::{OutputFormat, OutputSchema};
 use responses_api::request::chat::chat_completion::CreateChatCompletion;
 use responses_api::request::create_response::{CompactExchange, CreateResponse};
 use responses_api::request::parameters;
-use responses_api::request::parameters::{IncludedOutput, SamplingParameters, TruncationMode};
+use responses_api::request::parameters::{
+    EffortLevel, IncludedOutput, SamplingParameters, TruncationMode,
+};
 use responses_api::request::text_config::TextFormat;
 use responses_api::response::ResponseHeader;
 use sea_orm::FromJsonQueryResult;
@@ -70,6 +73,9 @@ pub struct StoredRequest {
     /// The sampling parameters that only a chat completion has.
     #[serde(default)]
     pub chat_sampling: ChatSampling,
+    /// How the model should reason.
+    #[serde(default, skip_serializing_if = "RequestedReasoning::is_default")]
+    pub reasoning: RequestedReasoning,
     /// Whether at most one speaker answers, whatever the settings of the space are.
     #[serde(default)]
     pub has_one_speaker: bool,
@@ -77,6 +83,17 @@ pub struct StoredRequest {
     /// a chat completion sets it.
     #[serde(skip)]
     pub has_space_tools: bool,
+}
+
+/// How a model should reason.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RequestedReasoning {
+    /// `None` uses the setting of the provider.
+    pub effort: Option<Effort>,
+    /// Whether the request asks for a summary of the reasoning.
+    pub wants_summary: bool,
+    /// Whether the client receives the reasoning in encrypted form.
+    pub includes_encrypted: bool,
 }
 
 /// The sampling parameters that only a chat completion has; unset ones are not sent.
@@ -123,9 +140,9 @@ impl From<CreateResponse> for ResponseRequest {
             // Used by the handler.
             include_obfuscation: _,
             ignored: _,
+            reasoning,
             // Only echoed.
             metadata: _,
-            reasoning: _,
             hints: _,
         } = request;
         let max_calls = max_tool_calls.map(|it| u32::try_from(it).unwrap_or(u32::MAX));
@@ -150,6 +167,11 @@ impl From<CreateResponse> for ResponseRequest {
                     ..tool_declarations::tool_config(tools, tool_choice)
                 },
                 chat_sampling: ChatSampling::default(),
+                reasoning: RequestedReasoning {
+                    effort: reasoning.and_then(|it| it.effort).map(effort_of),
+                    wants_summary: reasoning.is_some_and(|it| it.summary.is_some()),
+                    includes_encrypted: include.contains(&IncludedOutput::EncryptedReasoning),
+                },
                 has_one_speaker: false,
                 has_space_tools: false,
             },
@@ -166,6 +188,7 @@ impl From<CreateChatCompletion> for ChatRequest {
             include_usage,
             n_choices,
             sampling,
+            effort,
             include,
             stop,
             seed,
@@ -199,6 +222,10 @@ impl From<CreateChatCompletion> for ChatRequest {
                     seed: seed.map(short_seed),
                     logit_bias,
                 },
+                reasoning: RequestedReasoning {
+                    effort: effort.map(effort_of),
+                    ..RequestedReasoning::default()
+                },
                 has_one_speaker: true,
                 has_space_tools: true,
                 ..StoredRequest::default()
@@ -209,6 +236,23 @@ impl From<CreateChatCompletion> for ChatRequest {
             include_usage,
             n_choices,
         }
+    }
+}
+
+impl RequestedReasoning {
+    fn is_default(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+fn effort_of(level: EffortLevel) -> Effort {
+    match level {
+        EffortLevel::None => Effort::None,
+        EffortLevel::Minimal => Effort::Minimal,
+        EffortLevel::Low => Effort::Low,
+        EffortLevel::Medium => Effort::Medium,
+        EffortLevel::High => Effort::High,
+        EffortLevel::Xhigh => Effort::Xhigh,
     }
 }
 

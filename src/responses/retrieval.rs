@@ -7,6 +7,7 @@ use base::ids::UserId;
 use leased_jobs::concurrency_limit::ConcurrencyPermit;
 use leased_jobs::lease::CancelReason;
 use responses_api::fold::engine_event::ResponseOutcome;
+use responses_api::item::visible;
 use responses_api::response::Response;
 use responses_api::status::ResponseStatus;
 use sea_orm::{DbErr, EntityTrait};
@@ -83,7 +84,7 @@ impl ResponseEngine {
         let items =
             item::list_for_response(self.services.db.reader(), &row.id, ItemDirection::Input)
                 .await?;
-        Ok(items.into_iter().map(|it| it.payload).collect())
+        Ok(items.into_iter().map(|it| visible(it.payload)).collect())
     }
 
     /// Streams the events of a background response after a sequence number, until its end.

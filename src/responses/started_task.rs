@@ -16,6 +16,7 @@ use crate::responses::execution::projection::Projection;
 use crate::responses::execution::recorder::Recorder;
 use crate::responses::execution::response_task::{ResponseOutput, TaskOutcome};
 use crate::responses::execution::{event_stream, response_task};
+use crate::responses::input::sealed_reasoning::ReasoningSealer;
 use crate::responses::preparation::PreparedResponse;
 use crate::responses::services::ResponseServices;
 
@@ -28,6 +29,8 @@ pub struct NewTask {
     pub fold: Projection,
     /// `None` if nothing is stored.
     pub recorder: Option<Recorder>,
+    /// `None` if nobody could send the reasoning back.
+    pub sealer: Option<ReasoningSealer>,
     pub is_streamed: bool,
     pub permits: Vec<ConcurrencyPermit<UserId>>,
     pub now: Timestamp,
@@ -98,7 +101,7 @@ pub fn start(
         end_log: EndLog::foreground(&task.id, task.user, &services.node, task.now),
         log_written,
     };
-    let task = prepared.into_task(services, cancel.clone(), output);
+    let task = prepared.into_task(services, task.sealer, cancel.clone(), output);
     let (done_sender, done) = oneshot::channel();
     services.shutdown.spawn(async move {
         if let TaskOutcome::Finished(fold) = response_task::run(task).await {

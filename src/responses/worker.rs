@@ -24,6 +24,7 @@ use crate::responses::execution::mcp::plan;
 use crate::responses::execution::recorder::Recorder;
 use crate::responses::execution::response_task::{ResponseOutput, TaskOutcome};
 use crate::responses::execution::{finalize, response_task};
+use crate::responses::input::sealed_reasoning::ReasoningSealer;
 use crate::responses::input::{history, summary_items};
 use crate::responses::preparation::PreparedResponse;
 use crate::responses::services::{LogSignal, ResponseServices};
@@ -250,7 +251,9 @@ async fn run_claimed(
             return Ok(());
         }
     };
-    let task = prepared.into_task(services, cancel, output);
+    let is_shown = row.request.reasoning.includes_encrypted;
+    let sealer = ReasoningSealer::new(&services.models.cipher, row.user_id, is_shown, true);
+    let task = prepared.into_task(services, sealer, cancel, output);
     if let TaskOutcome::NotStarted = response_task::run(task).await {
         recovery::requeue(services, row.clone()).await?;
     }

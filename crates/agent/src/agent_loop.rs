@@ -8,7 +8,7 @@
 //! emitted after the model's output: first those that ran here, then those for the client.
 
 use llm::provider::Provider;
-use llm::request::Request;
+use llm::request::{Message, Request};
 use tokio::sync::SemaphorePermit;
 use tokio::time::{Instant, timeout_at};
 use tokio_util::sync::CancellationToken;
@@ -218,7 +218,10 @@ impl<'a, H: AgentHost> AgentLoop<'a, H> {
         let calls = dispatched.iter().map(|it| it.call.clone()).collect();
         let text = iteration.output.text.clone();
         let messages = &mut self.request.messages;
-        messages.push(tool_messages::assistant_message(text, calls));
+        messages.push(Message {
+            thoughts: iteration.output.thoughts.clone(),
+            ..tool_messages::assistant_message(text, calls)
+        });
         for (dispatched, result) in dispatched.iter().zip(&iteration.results) {
             let text = tool_messages::result_text(result);
             messages.push(tool_messages::tool_message(&dispatched.call, text));

@@ -7,6 +7,7 @@ use std::mem;
 use futures::StreamExt;
 use llm::delta::{Delta, FinishReason, TokenUsage};
 use llm::provider::{DeltaStream, Provider};
+use llm::reasoning::thought::Thought;
 use llm::request::Request;
 use llm::tool::ToolCallDelta;
 use serde_json::Value;
@@ -16,6 +17,8 @@ use crate::attempt_error::AttemptError;
 use crate::call_limits::CallLimits;
 use crate::reasoning::ReasoningBuffer;
 use crate::sink::Sink;
+use crate::text::token_cap::TokenCap;
+use crate::thoughts::thought_collector::ThoughtCollector;
 use crate::tool_call_assembler::ToolCallAssembler;
 use crate::trim::ReplyTrimmer;
 use crate::usage::CallUsage;
@@ -33,6 +36,7 @@ pub struct AttemptState<'a> {
     pub text: String,
     /// The sink may show it, but it is not part of the text.
     pub reasoning: ReasoningBuffer,
+    pub thoughts: ThoughtCollector,
     pub calls: ToolCallAssembler,
     /// The logprobs of the tokens that are forwarded next.
     pub logprobs: Vec<Value>,
@@ -56,6 +60,7 @@ impl<'a> AttemptState<'a> {
             sink,
             text: String::new(),
             reasoning: ReasoningBuffer::default(),
+            thoughts: ThoughtCollector::default(),
             calls: ToolCallAssembler::default(),
             logprobs: Vec::new(),
             is_shown: false,
@@ -92,6 +97,19 @@ impl<'a> AttemptState<'a> {
         self.is_shown |= self.sink.on_reasoning(text);
     }
 
+    /// Passes on the reasoning that ends here.
+    fn close_thought(&mut self) {
+        if let Some(thought) = self.thoughts.close() {
+            self.is_shown |= self.sink.on_thought(thought);
+        }
+    }
+
+    fn push_thought(&mut self, thought: Thought) {
+        self.close_thought();
+        let thought = self.thoughts.push(thought);
+        self.is_shown |= self.sink.on_thought(thought);
+    }
+
     /// Returns `false` if the tool calls exceed the size limit of the answer.
     fn push_call(&mut self, piece: ToolCallDelta, remaining: &mut usize) -> bool {
         let n_bytes = piece.arguments.len() + piece.name.as_ref().map_or(0, String::len);
@@ -126,6 +144,7 @@ pub async fn attempt(
     state.call_usages.push(CallUsage::default());
     base::fail_point!("exec.after_connect");
     let mut remaining = limits.max_text_bytes;
+    let mut cap = TokenCap::new(request, provider);
     let mut timeout = AttemptError::FirstChunkTimeout;
     loop {
         // A stream that always has data ready must not delay a cancellation.
@@ -150,6 +169,9 @@ pub async fn attempt(
             Delta::Text(_) => false,
             _ => state.is_refusing,
         };
+        if ends_a_thought(&delta) {
+            state.close_thought();
+        }
         match delta {
             Delta::KeepAlive => {}
             Delta::Usage(usage) => state.usage = Some(usage),
@@ -166,6 +188,11 @@ pub async fn attempt(
                 }
             }
             Delta::Reasoning(text) => state.push_reasoning(&text),
+            Delta::ReasoningIn(field, text) => {
+                state.thoughts.push_text(field, &text);
+                state.push_reasoning(&text);
+            }
+            Delta::Thought(thought) => state.push_thought(thought),
             Delta::ToolCall(piece) => {
                 state.is_capped = !state.push_call(piece, &mut remaining);
                 if state.is_capped {
@@ -175,6 +202,7 @@ pub async fn attempt(
             }
             Delta::Text(text) | Delta::Refusal(text) => {
                 let accepted = &text[..text.floor_char_boundary(remaining)];
+                let accepted = cap.as_mut().map_or(accepted, |it| it.cut(accepted));
                 remaining -= accepted.len();
                 state.push_text(&trimmer.push(accepted));
                 base::fail_point!("exec.mid_stream");
@@ -202,7 +230,20 @@ pub async fn attempt(
 fn is_first_output(delta: &Delta) -> bool {
     matches!(
         delta,
-        Delta::Text(_) | Delta::Refusal(_) | Delta::Reasoning(_) | Delta::ToolCall(_)
+        Delta::Text(_)
+            | Delta::Refusal(_)
+            | Delta::Reasoning(_)
+            | Delta::ReasoningIn(..)
+            | Delta::Thought(_)
+            | Delta::ToolCall(_)
+    )
+}
+
+/// Returns whether this delta ends a reasoning text, because the API does not mark its end.
+fn ends_a_thought(delta: &Delta) -> bool {
+    matches!(
+        delta,
+        Delta::Text(_) | Delta::Refusal(_) | Delta::ToolCall(_) | Delta::End(_)
     )
 }
 

@@ -8,7 +8,7 @@
 //! | [`sink`], [`outcome`] | who receives the output, and how a call ended |
 //! | [`call_limits`] | limits of one call, and of the calls at the same time |
 //! | [`trim`], [`name_prefix`], [`text`] | remove names from a streamed text, and end it before a stop sequence |
-//! | [`reasoning`], [`tool_call_assembler`] | collect the other parts of an answer |
+//! | [`reasoning`], [`thoughts`], [`tool_call_assembler`] | collect the other parts of an answer |
 //! | [`usage`] | counts tokens |
 //! | [`agent_loop`], [`next_action`] | the loop, and its decision after each step |
 //! | [`agent_host`] | what the loop needs from its caller |
@@ -26,6 +26,7 @@ pub mod outcome;
 pub mod reasoning;
 pub mod sink;
 pub mod text;
+pub mod thoughts;
 pub mod tool_call_assembler;
 pub mod tools;
 pub mod trim;

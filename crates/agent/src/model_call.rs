@@ -19,6 +19,7 @@ use crate::call_limits::CallLimits;
 use crate::outcome::{CallEnd, FailureCode, GenerationFailure, GenerationOutcome, ModelOutput};
 use crate::reasoning::ReasoningBuffer;
 use crate::sink::Sink;
+use crate::thoughts::thought_collector::ThoughtCollector;
 use crate::tool_call_assembler::ToolCallAssembler;
 use crate::trim::ReplyTrimmer;
 use crate::usage;
@@ -66,6 +67,7 @@ pub async fn complete(
         end,
         text: state.text,
         reasoning: state.reasoning.finish(),
+        thoughts: state.thoughts.finish(),
         calls: state.calls.finish(),
         usage: state.usage,
         call_usages: state.call_usages,
@@ -90,6 +92,7 @@ async fn run_attempts(
             return Err(error);
         }
         state.reasoning = ReasoningBuffer::default();
+        state.thoughts = ThoughtCollector::default();
         state.calls = ToolCallAssembler::default();
         state.logprobs.clear();
         match error.retry_delay(tries, limits, rand::random()) {

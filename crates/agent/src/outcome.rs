@@ -3,6 +3,7 @@
 use std::fmt;
 
 use llm::delta::{FinishReason, TokenUsage};
+use llm::reasoning::thought::Thought;
 use llm::tool::ToolCall;
 
 use crate::reasoning::Reasoning;
@@ -15,6 +16,8 @@ pub struct ModelOutput {
     /// Exactly what the sink received.
     pub text: String,
     pub reasoning: Option<Reasoning>,
+    /// The reasoning in the form that the API expects back after the tool calls.
+    pub thoughts: Vec<Thought>,
     /// The tool calls, in order; if the answer was cut off, the last one may be incomplete.
     pub calls: Vec<ToolCall>,
     /// As last reported by the provider.

@@ -1,5 +1,6 @@
 //! The trait `Sink`, which receives a model's output piece by piece while it is generated.
 
+use llm::reasoning::thought::Thought;
 use llm::tool::ToolCallDelta;
 use serde_json::Value;
 
@@ -26,6 +27,12 @@ pub trait Sink: Send {
     /// the call may not be retried. Spaces show reasoning only with the finished message, so the
     /// default is `false`.
     fn on_reasoning(&mut self, _text: &str) -> bool {
+        false
+    }
+
+    /// Receives a complete part of the reasoning, in the form that the API expects back; its text was
+    /// already received. Returns `true` as in [`Sink::on_reasoning`].
+    fn on_thought(&mut self, _thought: &Thought) -> bool {
         false
     }
 

@@ -4,6 +4,7 @@
 //! if anything was sent. A call that was rejected earlier costs nothing.
 
 use llm::delta::{Delta, TokenUsage};
+use llm::reasoning::thought::Thought;
 use llm::request::{Message, Request};
 use llm::tokens;
 use llm::tool::{Tool, ToolCall};
@@ -59,7 +60,10 @@ impl CallUsage {
         match delta {
             Delta::Usage(usage) => self.reported = Some(*usage),
             Delta::End(_) => self.is_complete = true,
-            Delta::Text(text) | Delta::Refusal(text) | Delta::Reasoning(text) => {
+            Delta::Text(text)
+            | Delta::Refusal(text)
+            | Delta::Reasoning(text)
+            | Delta::ReasoningIn(_, text) => {
                 self.received.push(text);
             }
             Delta::ToolCall(piece) => {
@@ -67,7 +71,7 @@ impl CallUsage {
                     .push(piece.name.as_deref().unwrap_or_default());
                 self.received.push(&piece.arguments);
             }
-            Delta::KeepAlive | Delta::Logprobs(_) | Delta::Citation(_) => {}
+            Delta::KeepAlive | Delta::Logprobs(_) | Delta::Citation(_) | Delta::Thought(_) => {}
         }
     }
 
@@ -149,7 +153,8 @@ pub async fn count_usage(calls: Vec<CallUsage>, request: &Request) -> Option<Usa
 /// Returns the tokens of a prompt by our own count.
 pub fn prompt_tokens(request: &Request) -> i64 {
     let messages = request.messages.iter();
-    let messages = messages.map(|it| message_tokens(it) + call_tokens(&it.calls));
+    let messages = messages
+        .map(|it| message_tokens(it) + call_tokens(&it.calls) + thought_tokens(&it.thoughts));
     messages.sum::<i64>() + tool_tokens(&request.tools)
 }
 
@@ -169,6 +174,11 @@ pub fn tool_tokens(tools: &[Tool]) -> i64 {
         tokens::count(&it.name) + tokens::count(description) + tokens::count(&parameters)
     };
     tools.iter().map(cost).sum()
+}
+
+fn thought_tokens(thoughts: &[Thought]) -> i64 {
+    let texts = thoughts.iter().filter_map(Thought::text);
+    texts.map(tokens::count).sum()
 }
 
 /// Returns the tokens of tool calls.

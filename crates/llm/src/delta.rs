@@ -5,6 +5,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::reasoning::thought::{Thought, ThoughtField};
 use crate::tool::ToolCallDelta;
 
 /// One item of a response stream.
@@ -25,6 +26,11 @@ pub enum Delta {
     Refusal(String),
     /// The next piece of the model's reasoning; never empty, and not part of the text.
     Reasoning(String),
+    /// Like [`Delta::Reasoning`], from an endpoint that may expect it back in the same field.
+    ReasoningIn(ThoughtField, String),
+    /// A complete part of the reasoning, in the form that the API expects back. Its text was already
+    /// sent in pieces.
+    Thought(Thought),
     /// The next piece of a tool call.
     ToolCall(ToolCallDelta),
     /// A comment, a role or an empty piece: nothing to show, but the model's server is alive.

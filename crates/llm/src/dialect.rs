@@ -38,6 +38,11 @@ pub trait Dialect: fmt::Debug + Send + Sync {
     /// Returns whether the API supports a capability.
     fn has_capability(&self, capability: Capability) -> bool;
 
+    /// Returns the lowest token limit that is sent.
+    fn min_output_tokens(&self) -> u32 {
+        1
+    }
+
     /// Returns how a response is divided into pieces.
     fn framing(&self) -> Framing {
         Framing::Events

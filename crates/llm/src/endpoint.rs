@@ -158,6 +158,36 @@ impl Endpoint {
 #[async_trait]
 impl Provider for Endpoint {
     async fn stream(&self, request: &Request) -> Result<DeltaStream, LlmError> {
+        let started = self.start_stream(request).await;
+        match started {
+            // The effort is only a hint, and many models do not reason.
+            Err(error) if request.effort.is_some() && error.rejects_reasoning() => {
+                let effort = None;
+                let request = Request {
+                    effort,
+                    ..request.clone()
+                };
+                self.start_stream(&request).await
+            }
+            started => started,
+        }
+    }
+
+    fn kind(&self) -> &'static str {
+        self.dialect.kind()
+    }
+
+    fn has_capability(&self, capability: Capability) -> bool {
+        self.dialect.has_capability(capability)
+    }
+
+    fn min_output_tokens(&self) -> u32 {
+        self.dialect.min_output_tokens()
+    }
+}
+
+impl Endpoint {
+    async fn start_stream(&self, request: &Request) -> Result<DeltaStream, LlmError> {
         let dialect_request = self.dialect.build_request(request)?;
         let mut url = client::endpoint_url(&self.base_url, &dialect_request.path);
         url.set_query(dialect_request.query);
@@ -173,14 +203,6 @@ impl Provider for Endpoint {
             Some((delta, answer))
         });
         Ok(deltas.boxed())
-    }
-
-    fn kind(&self) -> &'static str {
-        self.dialect.kind()
-    }
-
-    fn has_capability(&self, capability: Capability) -> bool {
-        self.dialect.has_capability(capability)
     }
 }
 

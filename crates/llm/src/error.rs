@@ -51,6 +51,23 @@ impl LlmError {
         }
     }
 
+    /// Returns whether the provider rejects a request, and its reason mentions reasoning. APIs have
+    /// no common code for a model that does not reason.
+    pub fn rejects_reasoning(&self) -> bool {
+        let Self::Status {
+            status: 400 | 422,
+            message,
+            ..
+        } = self
+        else {
+            return false;
+        };
+        let message = message.to_lowercase();
+        ["reasoning", "thinking", "effort"]
+            .iter()
+            .any(|it| message.contains(it))
+    }
+
     /// Returns the delay before a retry that the provider requested.
     pub fn retry_after(&self) -> Option<Duration> {
         match self {
@@ -84,6 +101,22 @@ mod tests {
             message: String::new(),
             retry_after: None,
         }
+    }
+
+    #[test]
+    fn only_a_rejection_that_mentions_reasoning_rejects_it() {
+        let rejected = |status, message: &str| {
+            LlmError::Status {
+                status,
+                message: message.to_owned(),
+                retry_after: None,
+            }
+            .rejects_reasoning()
+        };
+
+        assert!(rejected(400, "Unrecognized argument: reasoning_effort"));
+        assert!(rejected(422, "\"m\" does not support Thinking"));
+        assert!(!rejected(400, "No such model.") && !rejected(500, "thinking"));
     }
 
     #[test]

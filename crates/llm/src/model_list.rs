@@ -56,6 +56,7 @@ async fn wait_for_first_delta(provider: &dyn Provider, request: &Request) -> Res
             Delta::Text(_)
                 | Delta::Refusal(_)
                 | Delta::Reasoning(_)
+                | Delta::ReasoningIn(..)
                 | Delta::ToolCall(_)
                 | Delta::End(_)
         ) {

@@ -25,6 +25,12 @@ pub trait Provider: Send + Sync {
     /// Returns whether the API supports a capability. A request that needs a missing one is
     /// rejected before it is sent. Whether the model complies is up to the API.
     fn has_capability(&self, capability: Capability) -> bool;
+
+    /// Returns the lowest token limit that is sent. A reply to a request with a lower one may be too
+    /// long.
+    fn min_output_tokens(&self) -> u32 {
+        1
+    }
 }
 
 /// Features that not every API supports.
@@ -42,4 +48,8 @@ pub enum Capability {
     Logprobs,
     /// [`Attachment`](crate::tool::Attachment)s that are documents.
     Documents,
+    /// [`Request::effort`]: how much the model should reason.
+    Effort,
+    /// A summary of the reasoning, which the API returns whenever the model reasons.
+    ReasoningSummary,
 }

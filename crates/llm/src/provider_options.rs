@@ -6,6 +6,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use utoipa::ToSchema;
 
+use crate::reasoning::effort::Effort;
+use crate::request::Request;
+
 /// API options of one provider.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ProviderOptions {
@@ -36,32 +39,29 @@ impl ProviderOptions {
         }
     }
 
-    /// Returns the token limit of a request plus the reasoning tokens: APIs count these toward the
-    /// limit, but the limit of the request is meant for the reply only.
-    pub fn add_reasoning_tokens(&self, max_tokens: Option<u32>) -> Option<u32> {
-        let n_reasoning_tokens = self.reasoning.map_or(0, ReasoningEffort::max_tokens);
-        max_tokens.map(|it| it.saturating_add(n_reasoning_tokens))
+    /// Returns how much the model should reason for a request: what the request states, otherwise the
+    /// setting.
+    pub fn effort(&self, request: &Request) -> Option<Effort> {
+        request.effort.or(self.reasoning.map(Effort::from))
+    }
+
+    /// Returns the token limit to send for a request. APIs count reasoning tokens toward it. The limit
+    /// of a request that states an effort includes them; otherwise the limit is meant for the reply
+    /// only, and the reasoning tokens of the setting are added.
+    pub fn token_limit(&self, request: &Request) -> Option<u32> {
+        let added = self.reasoning.filter(|_| request.effort.is_none());
+        let limit = request.max_tokens?;
+        Some(added.map_or(limit, |it| Effort::from(it).add_tokens(limit)))
     }
 }
 
-impl ReasoningEffort {
-    /// Returns the value that most APIs use.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Off => "none",
-            Self::Low => "low",
-            Self::Medium => "medium",
-            Self::High => "high",
-        }
-    }
-
-    /// Returns the maximum number of reasoning tokens.
-    pub fn max_tokens(self) -> u32 {
-        match self {
-            Self::Off => 0,
-            Self::Low => 1_024,
-            Self::Medium => 8_192,
-            Self::High => 24_576,
+impl From<ReasoningEffort> for Effort {
+    fn from(setting: ReasoningEffort) -> Self {
+        match setting {
+            ReasoningEffort::Off => Self::None,
+            ReasoningEffort::Low => Self::Low,
+            ReasoningEffort::Medium => Self::Medium,
+            ReasoningEffort::High => Self::High,
         }
     }
 }
@@ -71,6 +71,8 @@ mod tests {
     use serde_json::json;
 
     use super::{ProviderOptions, ReasoningEffort};
+    use crate::reasoning::effort::Effort;
+    use crate::request::Request;
 
     #[test]
     fn invalid_settings_are_ignored() {
@@ -98,14 +100,22 @@ mod tests {
     }
 
     #[test]
-    fn reasoning_tokens_are_added_to_the_length_limit() {
+    fn reasoning_tokens_of_the_setting_are_added_to_the_length_limit() {
         let options = ProviderOptions {
             reasoning: Some(ReasoningEffort::Low),
             ..ProviderOptions::default()
         };
+        let limit = |max_tokens, effort| {
+            options.token_limit(&Request {
+                max_tokens,
+                effort,
+                ..Request::default()
+            })
+        };
 
-        assert_eq!(options.add_reasoning_tokens(Some(300)), Some(1_324));
-        assert_eq!(options.add_reasoning_tokens(Some(u32::MAX)), Some(u32::MAX));
-        assert_eq!(options.add_reasoning_tokens(None), None);
+        assert_eq!(limit(Some(300), None), Some(1_324));
+        assert_eq!(limit(Some(u32::MAX), None), Some(u32::MAX));
+        assert_eq!(limit(None, None), None);
+        assert_eq!(limit(Some(300), Some(Effort::High)), Some(300));
     }
 }

@@ -8,6 +8,8 @@ use base::samplers::Samplers;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
+use crate::reasoning::effort::Effort;
+use crate::reasoning::thought::Thought;
 use crate::tool::{AnsweredCall, Attachment, OutputFormat, Tool, ToolCall, ToolChoice};
 
 /// A request to a model. Built by `src/prompt/` or a `/v1` endpoint, executed by the crate `agent`.
@@ -42,6 +44,10 @@ pub struct Request {
     /// Requests log probabilities of the tokens, and of this many alternatives for each.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub top_logprobs: Option<u8>,
+    /// How much the model should reason, instead of the setting of its provider. A hint: an API that
+    /// rejects it gets the request without it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub effort: Option<Effort>,
     /// Makes the demo model's reply reproducible; never sent to real models.
     pub seed: u64,
     /// Display name of the speaker, for the demo model and for instructions in the prompt.
@@ -70,6 +76,10 @@ pub struct Message {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schema(ignore)]
     pub calls: Vec<ToolCall>,
+    /// The reasoning before the tool calls; only in assistant messages with calls.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schema(ignore)]
+    pub thoughts: Vec<Thought>,
     /// The text is the result of this tool call. Such a message belongs to the user's side.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(ignore)]
@@ -87,6 +97,7 @@ impl Message {
             name: None,
             content: content.into(),
             calls: Vec::new(),
+            thoughts: Vec::new(),
             answers: None,
             attachments: Vec::new(),
         }

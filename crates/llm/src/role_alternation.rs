@@ -7,6 +7,7 @@
 use base::prompt_role::PromptRole;
 
 use crate::openai_chat::request;
+use crate::reasoning::thought::Thought;
 use crate::request::{Message, Request};
 use crate::tool::{AnsweredCall, Attachment, ToolCall};
 
@@ -35,9 +36,12 @@ pub enum ContentBlock<'a> {
     /// Never blank; never next to another text.
     Text(String),
     Attachment(&'a Attachment),
-    Call(&'a ToolCall),
-    /// The result of a tool call as text; may be empty.
-    Result(&'a AnsweredCall, &'a str),
+    /// A call, with the signature that the Gemini API has attached to it.
+    Call(&'a ToolCall, Option<&'a str>),
+    /// Reasoning before the calls of the model.
+    Thought(&'a Thought),
+    /// The result of a tool call: a text, which may be empty, and its files.
+    Result(&'a AnsweredCall, &'a str, &'a [Attachment]),
 }
 
 impl<'a> AlternatingMessages<'a> {
@@ -76,28 +80,48 @@ impl<'a> AlternatingMessages<'a> {
         Self { system, groups }
     }
 
+    /// Returns whether the prompt ends with the result of a tool call whose reasoning it does not
+    /// contain.
+    pub fn is_answering_unexplained_calls(&self) -> bool {
+        let is_result = |it: &ContentBlock| matches!(it, ContentBlock::Result(..));
+        match &self.groups[..] {
+            [.., calls, results] => {
+                let is_explained = matches!(calls.blocks.first(), Some(ContentBlock::Thought(_)));
+                results.blocks.iter().any(is_result) && !is_explained
+            }
+            _ => false,
+        }
+    }
+
     /// Returns whether the prompt contains tool calls or their results.
     pub fn has_calls(&self) -> bool {
         let blocks = self.groups.iter().flat_map(|it| &it.blocks);
         blocks
             .into_iter()
-            .any(|it| matches!(it, ContentBlock::Call(_) | ContentBlock::Result(..)))
+            .any(|it| matches!(it, ContentBlock::Call(..) | ContentBlock::Result(..)))
     }
 }
 
 impl<'a> RoleGroup<'a> {
     fn push_block(&mut self, message: &'a Message) {
+        let is_block =
+            |it: &&Thought| matches!(it, Thought::Signed { .. } | Thought::Redacted { .. });
+        let thoughts = message.thoughts.iter().filter(is_block);
+        self.blocks.extend(thoughts.map(ContentBlock::Thought));
         match &message.answers {
-            Some(call) => self
-                .blocks
-                .push(ContentBlock::Result(call, &message.content)),
+            Some(call) => {
+                let files = &message.attachments;
+                let result = ContentBlock::Result(call, &message.content, files);
+                return self.blocks.push(result);
+            }
             None if !message.content.trim().is_empty() => self.push_text(&text_with_name(message)),
             None => {}
         }
         self.blocks
             .extend(message.attachments.iter().map(ContentBlock::Attachment));
-        self.blocks
-            .extend(message.calls.iter().map(ContentBlock::Call));
+        let calls = message.calls.iter().enumerate();
+        let calls = calls.map(|(at, it)| ContentBlock::Call(it, signature(&message.thoughts, at)));
+        self.blocks.extend(calls);
     }
 
     fn push_text(&mut self, text: &str) {
@@ -106,6 +130,14 @@ impl<'a> RoleGroup<'a> {
             _ => self.blocks.push(ContentBlock::Text(text.to_owned())),
         }
     }
+}
+
+/// Returns the signature of the call with this index.
+fn signature(thoughts: &[Thought], at: usize) -> Option<&str> {
+    thoughts.iter().find_map(|it| match it {
+        Thought::CallSignature { call, signature } if *call == at => Some(signature.as_str()),
+        _ => None,
+    })
 }
 
 fn is_blank(message: &Message) -> bool {
@@ -168,8 +200,9 @@ mod tests {
         let block = |it: &ContentBlock| match it {
             ContentBlock::Text(text) => text.clone(),
             ContentBlock::Attachment(it) => format!("<{}>", it.media_type),
-            ContentBlock::Call(it) => format!("{}?", it.name),
-            ContentBlock::Result(call, text) => format!("{}={text}", call.name),
+            ContentBlock::Call(it, _) => format!("{}?", it.name),
+            ContentBlock::Thought(it) => format!("({})", it.text().unwrap_or_default()),
+            ContentBlock::Result(call, text, _) => format!("{}={text}", call.name),
         };
         let all = groups.groups.iter();
         all.map(|it| {

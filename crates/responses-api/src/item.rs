@@ -4,7 +4,7 @@
 //! **Invariant:** the order of the fields is the order on the wire: id, type and status first, the
 //! metadata last.
 
-use serde::{Deserialize, Deserializer, Serialize, de};
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 use serde_json::{Map, Value};
 
 use crate::status::ItemStatus;
@@ -65,6 +65,45 @@ pub enum OutputRole {
 pub struct OutputReasoning {
     pub status: ItemStatus,
     pub summary: Vec<ContentPart>,
+    /// The reasoning in the form that the model's API wants back.
+    #[serde(default, skip_serializing_if = "is_hidden")]
+    pub encrypted_content: Option<SealedReasoning>,
+}
+
+/// Reasoning that only this server can read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SealedReasoning {
+    pub text: String,
+    /// Whether the client receives it; otherwise it is only stored.
+    pub is_shown: bool,
+}
+
+/// The field of a stored item that contains sealed reasoning which the client does not receive.
+pub const SEALED_FIELD: &str = "sealed_reasoning";
+
+impl Serialize for SealedReasoning {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.text.serialize(serializer)
+    }
+}
+
+impl<'de> Deserialize<'de> for SealedReasoning {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let (text, is_shown) = (String::deserialize(deserializer)?, true);
+        Ok(Self { text, is_shown })
+    }
+}
+
+fn is_hidden(sealed: &Option<SealedReasoning>) -> bool {
+    !sealed.as_ref().is_some_and(|it| it.is_shown)
+}
+
+/// Returns a stored item as its owner may see it.
+pub fn visible(mut stored: Value) -> Value {
+    if let Some(fields) = stored.as_object_mut() {
+        fields.shift_remove(SEALED_FIELD);
+    }
+    stored
 }
 
 /// A part of a message or of reasoning.
@@ -236,6 +275,20 @@ impl OutputItem {
             body,
             metadata: None,
         }
+    }
+
+    /// Returns the item as it is stored: with reasoning that its owner does not see.
+    pub fn to_stored_value(&self) -> Value {
+        let mut value = self.to_value();
+        if let ItemBody::Reasoning(reasoning) = &self.body
+            && let Some(sealed) = reasoning
+                .encrypted_content
+                .as_ref()
+                .filter(|it| !it.is_shown)
+        {
+            value[SEALED_FIELD] = Value::String(sealed.text.clone());
+        }
+        value
     }
 
     /// Returns the item as JSON.

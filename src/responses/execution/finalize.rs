@@ -58,7 +58,7 @@ async fn finalize_in_transaction(
     }
     if row.background {
         let new = fold.items().get(n_kept..).unwrap_or_default();
-        let new: Vec<Value> = new.iter().map(OutputItem::to_value).collect();
+        let new: Vec<Value> = new.iter().map(OutputItem::to_stored_value).collect();
         item::insert(tx, &row.id, ItemDirection::Output, n_kept, &new).await?;
         event::append(tx, &row.id, &events).await?;
     }

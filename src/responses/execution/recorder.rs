@@ -189,5 +189,5 @@ impl Recorder {
 }
 
 fn to_values(items: &[OutputItem]) -> Vec<Value> {
-    items.iter().map(OutputItem::to_value).collect()
+    items.iter().map(OutputItem::to_stored_value).collect()
 }

@@ -7,10 +7,12 @@
 use std::slice;
 
 use agent::sink::Sink;
+use llm::reasoning::thought::Thought;
 use responses_api::fold::engine_event::EngineEvent;
 use serde_json::Value;
 
 use crate::responses::execution::event_queue::EventQueue;
+use crate::responses::input::sealed_reasoning::ReasoningSealer;
 
 /// The budget for logprobs and citations of one response, in bytes of memory; the fold and its
 /// events use a multiple of it. It holds the logprobs of about 8 000 tokens, or of 400 tokens with
@@ -67,6 +69,8 @@ fn size(value: &Value) -> usize {
 pub struct ResponseSink<'a> {
     pub queue: &'a EventQueue,
     pub budget: &'a mut AnnotationBudget,
+    /// `None` if no reasoning can be sent back.
+    pub sealer: Option<&'a ReasoningSealer>,
 }
 
 impl Sink for ResponseSink<'_> {
@@ -100,6 +104,14 @@ impl Sink for ResponseSink<'_> {
         }
         true
     }
+
+    fn on_thought(&mut self, thought: &Thought) -> bool {
+        if let Some(sealer) = self.sealer {
+            let sealed = sealer.seal(thought);
+            self.queue.push(EngineEvent::ReasoningSealed(sealed));
+        }
+        self.sealer.is_some()
+    }
 }
 
 #[cfg(test)]
@@ -129,6 +141,7 @@ mod tests {
             let mut sink = ResponseSink {
                 queue: &queue,
                 budget: &mut budget,
+                sealer: None,
             };
             sink.on_logprobs(vec![half.clone()]);
             sink.on_logprobs(vec![json!("small")]);

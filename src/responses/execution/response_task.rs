@@ -31,6 +31,7 @@ use crate::responses::execution::recorder::{RecordError, Recorder};
 use crate::responses::execution::speaker_call::SpeakerCall;
 use crate::responses::execution::speakers::run_speakers;
 use crate::responses::execution::tool_config::ToolConfig;
+use crate::responses::input::sealed_reasoning::ReasoningSealer;
 use crate::responses::persona_models::speaker_queue::SpeakerQueue;
 use crate::responses::services::LogSignal;
 
@@ -47,6 +48,8 @@ pub struct ResponseTask {
     /// MCP work before the first model call.
     pub mcp_plan: McpPlan,
     pub limits: CallLimits,
+    /// Encrypts the reasoning; `None` if it cannot be sent back.
+    pub sealer: Option<ReasoningSealer>,
     pub cancel: CancelHandle,
     pub clock: Clock,
     pub output: ResponseOutput,
@@ -88,6 +91,7 @@ pub async fn run(task: ResponseTask) -> TaskOutcome {
         tool_runtime,
         mcp_plan,
         limits,
+        sealer,
         cancel,
         clock,
         mut output,
@@ -99,7 +103,8 @@ pub async fn run(task: ResponseTask) -> TaskOutcome {
     let queue = EventQueue::default();
     let running = async {
         let tools = (tools, tool_runtime, mcp_plan);
-        let outcome = run_speakers(call, speakers.as_mut(), tools, limits, &queue, &cancel).await;
+        let (speakers, sealer) = (speakers.as_mut(), sealer.as_ref());
+        let outcome = run_speakers(call, speakers, tools, limits, sealer, &queue, &cancel).await;
         queue.close();
         outcome
     };

@@ -22,6 +22,7 @@ use crate::responses::execution::mcp::setup::McpContext;
 use crate::responses::execution::response_sink::{AnnotationBudget, ResponseSink};
 use crate::responses::execution::speaker_call::SpeakerCall;
 use crate::responses::execution::tool_config::ToolConfig;
+use crate::responses::input::sealed_reasoning::ReasoningSealer;
 use crate::responses::persona_models::speaker_queue::SpeakerQueue;
 
 /// How the last speaker ended, and the usage of all.
@@ -43,6 +44,7 @@ pub async fn run_speakers(
     mut speakers: Option<&mut SpeakerQueue>,
     (mut tools, mut tool_runtime, mcp_plan): (ToolConfig, ToolRuntime, McpPlan),
     limits: CallLimits,
+    sealer: Option<&ReasoningSealer>,
     queue: &EventQueue,
     cancel: &CancelHandle,
 ) -> SpeakersOutcome {
@@ -62,6 +64,7 @@ pub async fn run_speakers(
     let sink = ResponseSink {
         queue,
         budget: &mut budget,
+        sealer,
     };
     let mut host = ResponseHost::new(sink, &tools, &tool_runtime.registry, &cancel.token);
     loop {

@@ -3,8 +3,10 @@
 
 pub mod compaction;
 pub mod history;
+pub mod part_content;
 pub mod prior_items;
 pub mod prompt;
 pub mod prompt_assembler;
+pub mod sealed_reasoning;
 pub mod session_history;
 pub mod summary_items;

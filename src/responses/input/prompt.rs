@@ -1,13 +1,13 @@
-//! Converts response items to prompt messages, and drops the oldest exchanges until the prompt fits
-//! the context window. No I/O.
+//! Converts response items to prompt messages, and drops the oldest exchanges of the history and of
+//! the new input until the prompt fits the context window. No I/O.
 
 use base::prompt_role::PromptRole;
+use llm::reasoning::thought::Thought;
 use llm::request::Message;
-use llm::tool::Attachment;
-use responses_api::request::items::content::InputPart;
 use responses_api::request::items::item_view::{ItemContent, ItemView, MessageRole};
 use serde_json::Value;
 
+use crate::responses::input::part_content;
 use crate::responses::input::prompt_assembler;
 use crate::responses::input::prompt_assembler::PromptItem;
 use crate::responses::persona_models::speaker_selection;
@@ -30,10 +30,19 @@ pub fn assemble(instructions: Option<&str>, prior: &[Value], input: &[Value]) ->
         message: Message::new(PromptRole::System, it),
         is_droppable: false,
     });
-    let old = prior.iter().map(|it| (it, true));
-    let all: Vec<(&Value, bool)> = old.chain(input.iter().map(|it| (it, false))).collect();
-    let items = prompt_assembler::assemble(&all, message);
+    let all: Vec<&Value> = prior.iter().chain(input).collect();
+    let mut items = prompt_assembler::assemble(&all, message);
+    mark_droppable(&mut items);
     first.into_iter().chain(items).collect()
+}
+
+/// Marks what may be dropped: everything before the newest message of the user, except system
+/// messages.
+fn mark_droppable(items: &mut [PromptItem]) {
+    let newest = items.iter().rposition(|it| begins_a_turn(&it.message));
+    for item in &mut items[..newest.unwrap_or_default()] {
+        item.is_droppable = item.message.role != PromptRole::System;
+    }
 }
 
 /// Converts a message; all other items return `None`.
@@ -47,23 +56,10 @@ fn message(item: &ItemView) -> Option<Message> {
         MessageRole::User => PromptRole::User,
     };
     let name = Some(role).filter(|it| *it != PromptRole::System);
-    let attachments = message.content.iter().filter_map(attachment);
     Some(Message {
         name: name.and_then(|_| speaker_selection::speaker_name(item)),
-        attachments: attachments.collect(),
-        ..Message::new(role, message.text())
-    })
-}
-
-fn attachment(part: &InputPart) -> Option<Attachment> {
-    let InputPart::File(file) = part else {
-        return None;
-    };
-    let (media_type, data) = file.inline_data()?;
-    Some(Attachment {
-        media_type: media_type.to_owned(),
-        data: data.to_owned(),
-        name: file.name.map(str::to_owned),
+        attachments: part_content::attachments(&message.content),
+        ..Message::new(role, part_content::text(&message.content))
     })
 }
 
@@ -107,7 +103,10 @@ fn cost(message: &Message, count: &dyn Fn(&str) -> i64) -> i64 {
     let calls = message.calls.iter();
     let calls = calls.map(|it| count(&it.name) + count(&it.arguments) + FRAME_TOKENS);
     let n_attached = i64::try_from(message.attachments.len()).unwrap_or(i64::MAX);
-    count(&message.content) + FRAME_TOKENS + n_attached * ATTACHMENT_TOKENS + calls.sum::<i64>()
+    let thoughts = message.thoughts.iter().filter_map(Thought::text);
+    let thoughts: i64 = thoughts.map(count).sum();
+    let attachments = n_attached * ATTACHMENT_TOKENS;
+    count(&message.content) + FRAME_TOKENS + attachments + calls.sum::<i64>() + thoughts
 }
 
 /// Returns whether a message begins an exchange; a tool result belongs to the current one.
@@ -167,6 +166,9 @@ mod tests {
             ["rule", "two", "second", "three"]
         );
         assert_eq!(texts(&fits(15, true).unwrap()), ["rule", "three"]);
+        let one_input = [three_turns(), vec![message_item("user", "three")]].concat();
+        let of_input = fit(assemble(None, &[], &one_input), Some(15), 0, true, &|_| 1);
+        assert_eq!(texts(&of_input.unwrap()), ["rule", "three"]);
         assert_eq!(fits(9, true), Err(PromptTooLong { n_tokens: 10 }));
     }
 

@@ -2,16 +2,20 @@
 //! message with the text of the same iteration, followed by the outputs in call order. No I/O.
 //!
 //! **Invariant:** a call is in the prompt only together with its output, so that provider APIs
-//! accept every prompt.
+//! accept every prompt. Reasoning is in the prompt only together with the calls that follow it.
 
 use std::collections::{HashMap, VecDeque};
 
 use agent::tools::mcp::tool_names::model_facing_name;
 use agent::tools::tool_messages::{assistant_message, error_text, tool_message, truncate_output};
 use base::prompt_role::PromptRole;
+use llm::reasoning::thought::{Thought, ThoughtField};
 use llm::request::Message;
 use llm::tool::ToolCall;
-use responses_api::request::items::call_items::{BuiltinCall, CallInput, ClientCall, RemoteCall};
+use responses_api::request::items::call_items::{
+    BuiltinCall, CallInput, CallOutput, ClientCall, RemoteCall,
+};
+use responses_api::request::items::content::InputReasoning;
 use responses_api::request::items::item_view::{ItemContent, ItemView};
 use responses_api::request::tools::tool_names;
 use responses_api::request::tools::tool_names::SHELL_TOOL_NAME;
@@ -19,48 +23,53 @@ use responses_api::server_tools;
 use serde_json::{Value, json};
 
 use crate::responses::execution::mcp::approvals;
+use crate::responses::input::part_content;
 
 /// One message of a prompt.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PromptItem {
     pub message: Message,
-    /// An old message that may be dropped; system messages and new input never are.
+    /// Whether it may be dropped if the prompt is too long.
     pub is_droppable: bool,
 }
 
-/// Converts items, each with whether it is old; `message` converts messages.
+/// Converts items; `message` converts messages. No item is marked as droppable.
 pub fn assemble(
-    items: &[(&Value, bool)],
+    items: &[&Value],
     message: impl Fn(&ItemView) -> Option<Message>,
 ) -> Vec<PromptItem> {
-    let views: Vec<ItemView> = items.iter().map(|it| ItemView::of(it.0)).collect();
-    let mut outputs: HashMap<&str, VecDeque<(usize, String)>> = HashMap::new();
+    let views: Vec<ItemView> = items.iter().map(|it| ItemView::of(it)).collect();
+    let mut outputs: HashMap<&str, VecDeque<(usize, &CallOutput)>> = HashMap::new();
     for (at, view) in views.iter().enumerate() {
         if let ItemContent::Output(output) = &view.content {
             let waiting = outputs.entry(output.call_id).or_default();
-            waiting.push_back((at, output.texts.join("\n")));
+            waiting.push_back((at, output));
         }
     }
     let mut assembler = PromptAssembler::default();
-    for (at, (view, (_, is_old))) in views.iter().zip(items).enumerate() {
+    for (at, view) in views.iter().enumerate() {
         match &view.content {
             // Calls after this item belong to another iteration.
-            ItemContent::Output(_) | ItemContent::Reasoning => assembler.finish_group(),
+            ItemContent::Output(_) => assembler.finish_group(),
+            ItemContent::Reasoning(reasoning) => {
+                assembler.finish_group();
+                assembler.thoughts.extend(thought(reasoning));
+            }
             ItemContent::Call(_) | ItemContent::BuiltinCall(_) | ItemContent::RemoteCall(_)
                 if view.is_incomplete() => {}
             ItemContent::BuiltinCall(call) => {
                 let output = server_tool_output(call.output, call.error);
-                assembler.push_call(builtin_call(call), &output, *is_old);
+                assembler.push_call(builtin_call(call), &output);
             }
             ItemContent::RemoteCall(call) => {
                 let output = server_tool_output(call.output, call.error);
-                assembler.push_call(remote_call(view.id, call), &output, *is_old);
+                assembler.push_call(remote_call(view.id, call), &output);
             }
             ItemContent::ApprovalRequest(call) => {
-                let answers = items[at..].iter().map(|it| it.0);
+                let answers = items[at..].iter().copied();
                 if let Some(refusal) = approvals::rejection_reason(view.id, answers) {
                     let output = error_text(&refusal);
-                    assembler.push_call(remote_call(view.id, call), &output, *is_old);
+                    assembler.push_call(remote_call(view.id, call), &output);
                 }
             }
             ItemContent::Call(call) => {
@@ -71,14 +80,18 @@ pub fn assemble(
                     }
                     it.pop_front()
                 });
-                if let Some((output_at, output)) = output {
-                    let is_old = *is_old && items[output_at].1;
-                    assembler.push_call(client_call(call), &output, is_old);
+                if let Some((_, output)) = output {
+                    let (call, text) = (client_call(call), part_content::text(&output.parts));
+                    let answer = Message {
+                        attachments: part_content::attachments(&output.parts),
+                        ..tool_message(&call, text)
+                    };
+                    assembler.group.push((call, answer));
                 }
             }
             _ => {
                 if let Some(message) = message(view) {
-                    assembler.push_text(message, *is_old);
+                    assembler.push_text(message);
                 }
             }
         }
@@ -93,24 +106,30 @@ struct PromptAssembler {
     items: Vec<PromptItem>,
     /// The calls of the current iteration with their outputs.
     group: Vec<(ToolCall, Message)>,
-    /// Whether the whole group is old.
-    is_old: bool,
+    /// The reasoning before the next calls.
+    thoughts: Vec<Thought>,
     /// The last prompt item is the model's text of the current iteration.
     has_text: bool,
 }
 
 impl PromptAssembler {
-    fn push_text(&mut self, message: Message, is_old: bool) {
+    fn push_text(&mut self, message: Message) {
         self.finish_group();
         self.has_text = message.role == PromptRole::Assistant;
+        if !self.has_text {
+            self.thoughts.clear();
+        }
+        self.push_item(message);
+    }
+
+    fn push_item(&mut self, message: Message) {
         self.items.push(PromptItem {
-            is_droppable: is_old && message.role != PromptRole::System,
+            is_droppable: false,
             message,
         });
     }
 
-    fn push_call(&mut self, call: ToolCall, output: &str, is_old: bool) {
-        self.is_old = is_old && (self.is_old || self.group.is_empty());
+    fn push_call(&mut self, call: ToolCall, output: &str) {
         let answer = tool_message(&call, output);
         self.group.push((call, answer));
     }
@@ -123,7 +142,6 @@ impl PromptAssembler {
         }
         let (calls, answers) = std::mem::take(&mut self.group).into_iter().unzip();
         let text = self.items.pop_if(|_| has_text);
-        let is_droppable = self.is_old && text.as_ref().is_none_or(|it| it.is_droppable);
         let message = match text {
             Some(text) => Message {
                 calls,
@@ -131,13 +149,27 @@ impl PromptAssembler {
             },
             None => assistant_message("", calls),
         };
+        let thoughts = std::mem::take(&mut self.thoughts);
+        self.push_item(Message {
+            thoughts,
+            ..message
+        });
         let answers: Vec<Message> = answers;
-        let all = std::iter::once(message).chain(answers);
-        self.items.extend(all.map(|message| PromptItem {
-            message,
-            is_droppable,
-        }));
+        for answer in answers {
+            self.push_item(answer);
+        }
     }
+}
+
+/// Returns the reasoning of an item: what this server has encrypted in it, which is decrypted by now,
+/// otherwise its readable text.
+fn thought(reasoning: &InputReasoning) -> Option<Thought> {
+    if let Some(opened) = reasoning.encrypted_content {
+        return serde_json::from_str(opened).ok();
+    }
+    let text = reasoning.texts.concat();
+    let field = ThoughtField::ReasoningContent;
+    (!text.is_empty()).then_some(Thought::Text { field, text })
 }
 
 fn client_call(call: &ClientCall) -> ToolCall {

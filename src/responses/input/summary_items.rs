@@ -12,6 +12,7 @@ use serde_json::{Value, json};
 
 use crate::providers::encryption::SecretCipher;
 use crate::responses::error::ResponseEngineError;
+use crate::responses::input::sealed_reasoning;
 
 /// The text before a summary that is sent back to the model.
 const HEADING: &str = "A summary of the conversation until now, written by you:";
@@ -33,7 +34,8 @@ fn encryption_context(user: UserId) -> String {
     format!("compaction/{user}")
 }
 
-/// Replaces each compaction item by its decrypted summary, as a developer message.
+/// Replaces each compaction item by its decrypted summary, as a developer message, and decrypts the
+/// reasoning of reasoning items.
 ///
 /// # Errors
 /// Returns `UndecryptableItem` when an item was not encrypted by this server for this user.
@@ -50,7 +52,7 @@ pub fn expand(
     Ok((prior, input))
 }
 
-/// Checks that every compaction item of a list was encrypted for this user.
+/// Checks that every compaction item and all reasoning of a list was encrypted for this user.
 ///
 /// # Errors
 /// Returns `UndecryptableItem` when one was not.
@@ -70,8 +72,14 @@ fn decrypt_all(
     param: impl Fn(usize) -> String,
 ) -> Result<(), ResponseEngineError> {
     for (at, item) in items.iter_mut().enumerate() {
-        let ItemContent::Compaction { encrypted_content } = ItemView::of(item).content else {
-            continue;
+        let encrypted_content = match ItemView::of(item).content {
+            ItemContent::Compaction { encrypted_content } => encrypted_content,
+            ItemContent::Reasoning(_) => {
+                let opened = sealed_reasoning::open(sealer, user, item);
+                opened.map_err(|_| ResponseEngineError::UndecryptableItem(param(at)))?;
+                continue;
+            }
+            _ => continue,
         };
         let decrypted = sealer.decrypt(encrypted_content, &encryption_context(user));
         let open = decrypted.map_err(|_| ResponseEngineError::UndecryptableItem(param(at)))?;

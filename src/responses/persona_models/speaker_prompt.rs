@@ -79,8 +79,15 @@ pub async fn build_request(
     let mut request = Request {
         format: stored.format.clone(),
         context_tokens: u32::try_from(window).ok(),
+        effort: stored.reasoning.effort,
         ..built.into_request(&row.model, rand::random())
     };
+    // The limit of the preset is meant for the reply only.
+    if let Some(effort) = request.effort
+        && stored.sampling.max_output_tokens.is_none()
+    {
+        request.max_tokens = request.max_tokens.map(|it| effort.add_tokens(it));
+    }
     stored.tools.apply_to_request(&mut request);
     stored.chat_sampling.apply_to_request(&mut request);
     let trim = trim.with_stops(&stored.chat_sampling.stop);
@@ -121,6 +128,7 @@ fn lines(
             created_at: now,
             payload: BlockPayload {
                 calls: message.calls.clone(),
+                thoughts: message.thoughts.clone(),
                 answers: message.answers.clone(),
                 attachments: message.attachments.clone(),
             },

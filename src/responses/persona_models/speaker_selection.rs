@@ -143,7 +143,7 @@ fn is_silent(item: &ItemView) -> bool {
         role(item),
         Some(MessageRole::System | MessageRole::Developer)
     );
-    is_system || item.content == ItemContent::Reasoning
+    is_system || matches!(item.content, ItemContent::Reasoning(_))
 }
 
 fn is_by_user(item: &ItemView) -> bool {

@@ -3,6 +3,7 @@
 
 use base::clock::Timestamp;
 use base::ids::UserId;
+use responses_api::item::visible;
 use responses_api::response::{
     Response, ResponseError, ResponseHeader, ResponseState, ResponseUsage,
 };
@@ -76,7 +77,7 @@ impl Model {
 
     /// Returns the response object with these output items, as they were stored.
     pub fn document(&self, output: Vec<item::Model>) -> Response<Value> {
-        let output = output.into_iter().map(|it| it.payload);
+        let output = output.into_iter().map(|it| visible(it.payload));
         Response::new(&self.header(), &self.state(), output.collect())
     }
 }

@@ -3,6 +3,7 @@
 
 use actix_web::web::{Data, Path, Payload};
 use actix_web::{HttpRequest, HttpResponse};
+use responses_api::item::visible;
 use responses_api::objects::{DeletedObject, ObjectType};
 use responses_api::request::conversation_bodies;
 use responses_api::request::conversation_bodies::NewApiConversation;
@@ -134,7 +135,7 @@ pub async fn list_items(
         limit: page.limit + 1,
     };
     let items = api_conversation_item::list_range(db, &row.id, range).await?;
-    let items = items.into_iter().map(|it| it.payload).collect();
+    let items = items.into_iter().map(|it| visible(it.payload)).collect();
     Ok(HttpResponse::Ok().json(page.to_list(items)))
 }
 
@@ -151,7 +152,7 @@ pub async fn show_item(
     let row = find(&app, &caller, &id).await?;
     let found = api_conversation_item::find(app.db.reader(), &row.id, &item).await?;
     let found = found.ok_or_else(V1Error::not_found)?;
-    Ok(HttpResponse::Ok().json(found.payload))
+    Ok(HttpResponse::Ok().json(visible(found.payload)))
 }
 
 /// Deletes one item and returns the conversation.

@@ -13,6 +13,8 @@ use responses_api::request::parameters::INCLUDE_OBFUSCATION;
 use crate::accounts::credential::Credential;
 use crate::app::App;
 use crate::responses::engine::Created;
+use crate::responses::preparation;
+use crate::responses::request::ResponseRequest;
 use crate::web::extract::authentication::CurrentUser;
 use crate::web::v1::api_key_auth::ApiKeyCaller;
 use crate::web::v1::error::{V1Error, V1Result};
@@ -38,9 +40,14 @@ pub async fn create(
     let mut request = CreateResponse::parse(&body, &app.responses.server_rules())?;
     drop(body);
     let padding = Obfuscation::from_request(request.include_obfuscation);
-    let ignored = mem::take(&mut request.ignored);
+    let mut ignored = mem::take(&mut request.ignored);
     remote_files::fetch(&app, caller.id(), "input", &mut request.input).await?;
-    let mut answer = match app.responses.create(caller.id(), request.into()).await? {
+    let request = ResponseRequest::from(request);
+    let services = app.responses.services();
+    ignored.extend(
+        preparation::ignored_reasoning(services, caller.id(), &request, "reasoning.effort").await?,
+    );
+    let mut answer = match app.responses.create(caller.id(), request).await? {
         Created::Streamed(reader) => sse::stream_response(reader, padding),
         Created::Queued(document) => HttpResponse::Ok().json(document),
         Created::Blocking(pending) => {

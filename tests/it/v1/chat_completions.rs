@@ -165,7 +165,7 @@ on_sqlite! {
         assert_eq!(sent["response_format"]["json_schema"]["schema"], schema);
         assert_eq!((&sent["logprobs"], &sent["top_logprobs"]), (&json!(true), &json!(1)));
         assert_eq!((&sent["stop"], &sent["seed"]), (&json!(["END"]), &json!(7)));
-        assert_eq!((&sent["logit_bias"]["50256"], &sent["max_tokens"]), (&json!(-100.0), &json!(9)));
+        assert_eq!((&sent["logit_bias"]["50256"], &sent["max_tokens"]), (&json!(-100.0), &json!(16)));
         assert_eq!(sent["frequency_penalty"], 0.5);
         assert_eq!(answer["choices"][0]["logprobs"]["content"][0]["token"], "Hé");
         assert_eq!(fixture.upstream.n_requests(), 1);
@@ -210,7 +210,7 @@ on_sqlite! {
         let none = send_streamed(&fixture.program, ask("Hi.")).await;
 
         assert_eq!(ignored.status(), 200);
-        assert_eq!(ignored.headers()["troupe-ignored"], "wobble, reasoning_effort, store");
+        assert_eq!(ignored.headers()["troupe-ignored"], "wobble, store");
         assert!(!none.headers().contains_key("troupe-ignored"));
         assert_eq!(fixture.program.get(PATH).await.0, 405);
         fixture.close().await;

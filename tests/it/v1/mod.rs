@@ -26,6 +26,7 @@ pub mod memory;
 mod memory_query;
 pub mod persona_models;
 pub mod process_kill;
+mod reasoning;
 pub mod requests;
 pub mod simple_client;
 pub mod sockets;

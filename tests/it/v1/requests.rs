@@ -94,10 +94,21 @@ on_sqlite! {
         let mut cut = next;
         cut["truncation"] = json!("auto");
         let answered = fixture.program.respond(cut).await;
+        let turns = json!([
+            { "role": "developer", "content": "Be kind." },
+            { "role": "user", "content": "word ".repeat(40) },
+            { "type": "function_call", "call_id": "a", "name": "f", "arguments": "{}" },
+            { "type": "function_call_output", "call_id": "a", "output": "done" },
+            { "role": "user", "content": "And now?" },
+        ]);
+        let of_input = fixture.program.respond_with_error(json!({ "input": turns })).await;
+        fixture.program.respond(json!({ "input": turns, "truncation": "auto", "store": false })).await;
 
         assert_eq!(refused.1, "context_length_exceeded");
         assert_eq!(answered["status"], "completed");
         assert_eq!(prompt_texts(&fixture.upstream.body(1)).len(), 1);
+        assert_eq!(of_input.1, "context_length_exceeded");
+        assert_eq!(prompt_texts(&fixture.upstream.body(2)), ["Be kind.", "And now?"]);
         fixture.close().await;
     }
 }

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 /// Fields that are only present at the end of an item.
-const SENT_AT_THE_END: [&str; 4] = ["status", "output", "error", "tools"];
+const SENT_AT_THE_END: [&str; 5] = ["status", "output", "error", "tools", "encrypted_content"];
 
 /// Returns the items of these events. Panics if the text of the deltas differs from that of the
 /// finished item, or if the deltas of two items overlap.

@@ -258,6 +258,18 @@ on_sqlite! {
         fixture.close().await;
     }
 
+    async fn a_reply_is_cut_if_its_limit_is_below_that_of_the_model(backend) {
+        let fixture = V1Fixture::open(backend).await;
+        fixture.upstream.reply_with("Hello to you all.");
+
+        let response = fixture.program.respond(json!({ "input": "Hi.", "max_output_tokens": 1 })).await;
+
+        assert_eq!(fixture.upstream.body(0)["max_tokens"], 16);
+        assert_eq!((text(&response).as_str(), &response["max_output_tokens"]), ("Hello", &json!(1)));
+        assert_eq!((&response["status"], &response["incomplete_details"]["reason"]), (&json!("incomplete"), &json!("max_output_tokens")));
+        fixture.close().await;
+    }
+
     async fn the_prompt_contains_everything_once_and_in_order(backend) {
         let fixture = V1Fixture::open(backend).await;
         let input = json!([

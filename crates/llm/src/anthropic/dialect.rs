@@ -6,19 +6,17 @@ use serde_json::{Map, Value, json};
 
 use crate::anthropic::events::AnthropicEventParser;
 use crate::anthropic::request_parts;
+use crate::anthropic::thinking::ThinkingPlan;
 use crate::dialect::{ChunkParser, Dialect, DialectRequest};
 use crate::error::LlmError;
 use crate::provider::Capability;
-use crate::provider_options::{ProviderOptions, ReasoningEffort};
+use crate::provider_options::ProviderOptions;
 use crate::request::Request;
 use crate::role_alternation::AlternatingMessages;
 use crate::secret::Secret;
 
 /// The API version that this module implements.
 const VERSION: &str = "2023-06-01";
-
-/// The API requires a limit; every model supports this one.
-const DEFAULT_MAX_TOKENS: u32 = 4_096;
 
 /// The API with the options of its provider.
 #[derive(Debug, Clone)]
@@ -75,14 +73,11 @@ impl Dialect for Anthropic {
 
 fn body(request: &Request, options: &ProviderOptions) -> Value {
     let prompt = AlternatingMessages::from_messages(request);
-    let max_tokens = request.max_tokens.unwrap_or(DEFAULT_MAX_TOKENS);
+    let thinking = ThinkingPlan::new(request, options, &prompt);
     let mut body = Map::new();
     let mut put = |field: &str, value: Value| body.insert(field.to_owned(), value);
     put("model", json!(request.model));
-    put(
-        "max_tokens",
-        json!(options.add_reasoning_tokens(Some(max_tokens))),
-    );
+    put("max_tokens", json!(thinking.max_tokens));
     put("stream", json!(true));
     if !prompt.system.is_empty() {
         put("system", json!(prompt.system));
@@ -96,18 +91,14 @@ fn body(request: &Request, options: &ProviderOptions) -> Value {
         put("stop_sequences", json!(stops));
     }
     let mut output = request_parts::format(&request.format);
-    // The API rejects a forced tool call together with thinking.
-    let thinks = options.reasoning.filter(|it| *it != ReasoningEffort::Off);
-    match thinks.filter(|_| !request.requires_tool_call()) {
-        Some(effort) => {
-            put(
-                "thinking",
-                json!({ "type": "adaptive", "display": "summarized" }),
-            );
-            output.insert("effort".to_owned(), json!(effort.as_str()));
-        }
+    if let Some(field) = thinking.field {
+        put("thinking", field);
+    } else {
         // With thinking enabled, the API rejects samplers.
-        None => body.extend(samplers(request)),
+        body.extend(samplers(request));
+    }
+    if let Some(level) = thinking.level {
+        output.insert("effort".to_owned(), json!(level));
     }
     if !output.is_empty() {
         body.insert("output_config".to_owned(), Value::Object(output));

@@ -3,3 +3,4 @@
 pub mod dialect;
 pub mod events;
 pub mod request_parts;
+pub mod thinking;

@@ -5,10 +5,11 @@ use std::collections::BTreeSet;
 
 use serde_json::{Map, Value, json};
 
+use crate::reasoning::thought::Thought;
 use crate::request::Request;
 use crate::role_alternation::{AlternatingMessages, ContentBlock, RoleGroup};
 use crate::stream::untrusted_json;
-use crate::tool::{OutputFormat, Tool, ToolChoice};
+use crate::tool::{Attachment, OutputFormat, Tool, ToolChoice};
 
 /// Returns a message with a plain text or a list of blocks.
 pub fn message(turn: &RoleGroup) -> Value {
@@ -26,20 +27,48 @@ pub fn message(turn: &RoleGroup) -> Value {
 fn block(block: &ContentBlock) -> Value {
     match block {
         ContentBlock::Text(text) => json!({ "type": "text", "text": text }),
-        ContentBlock::Attachment(it) => {
-            let source = json!({ "type": "base64", "media_type": it.media_type, "data": it.data });
-            match it.is_image() {
-                true => json!({ "type": "image", "source": source }),
-                false => json!({ "type": "document", "source": source, "title": it.name }),
-            }
-        }
-        ContentBlock::Call(it) => {
+        ContentBlock::Attachment(it) => attachment(it),
+        ContentBlock::Call(it, _) => {
             let input = untrusted_json::arguments_object(&it.arguments);
             json!({ "type": "tool_use", "id": sanitize_id(&it.id), "name": it.name, "input": input })
         }
-        ContentBlock::Result(call, text) => {
-            json!({ "type": "tool_result", "tool_use_id": sanitize_id(&call.id), "content": text })
+        ContentBlock::Thought(it) => thought(it),
+        ContentBlock::Result(call, text, files) => {
+            let content = result_content(text, files);
+            json!({ "type": "tool_result", "tool_use_id": sanitize_id(&call.id), "content": content })
         }
+    }
+}
+
+fn attachment(file: &Attachment) -> Value {
+    let source = json!({ "type": "base64", "media_type": file.media_type, "data": file.data });
+    match file.is_image() {
+        true => json!({ "type": "image", "source": source }),
+        false => json!({ "type": "document", "source": source, "title": file.name }),
+    }
+}
+
+/// Returns the content of a tool result: a plain text, or a list of blocks. Text blocks must not be
+/// empty.
+fn result_content(text: &str, files: &[Attachment]) -> Value {
+    if files.is_empty() {
+        return json!(text);
+    }
+    let text = Some(text).filter(|it| !it.trim().is_empty());
+    let text = text.map(|it| json!({ "type": "text", "text": it }));
+    text.into_iter()
+        .chain(files.iter().map(attachment))
+        .collect()
+}
+
+/// Returns a thinking block. Role groups contain no other variants.
+fn thought(thought: &Thought) -> Value {
+    match thought {
+        Thought::Redacted { data } => json!({ "type": "redacted_thinking", "data": data }),
+        Thought::Signed { text, signature } => {
+            json!({ "type": "thinking", "thinking": text, "signature": signature })
+        }
+        Thought::Text { .. } | Thought::CallSignature { .. } => Value::Null,
     }
 }
 
@@ -75,8 +104,8 @@ pub fn insert_tools(
 fn past_tools(prompt: &AlternatingMessages) -> Value {
     let blocks = prompt.groups.iter().flat_map(|it| &it.blocks);
     let names = blocks.filter_map(|it| match it {
-        ContentBlock::Call(it) => Some(it.name.as_str()),
-        ContentBlock::Result(it, _) => Some(it.name.as_str()),
+        ContentBlock::Call(it, _) => Some(it.name.as_str()),
+        ContentBlock::Result(it, ..) => Some(it.name.as_str()),
         _ => None,
     });
     let names: BTreeSet<&str> = names.collect();
@@ -283,6 +312,30 @@ mod tests {
         let expected = json!({ "type": "json_schema", "schema": { "type": "object" } });
         assert_eq!(format(&schema).get("format"), Some(&expected));
         assert!(format(&OutputFormat::Text).is_empty());
+    }
+
+    #[test]
+    fn a_tool_result_contains_its_pictures() {
+        let picture = Attachment {
+            media_type: "image/png".to_owned(),
+            data: "AAAA".to_owned(),
+            name: None,
+        };
+        let call = AnsweredCall {
+            id: "1".to_owned(),
+            name: "look".to_owned(),
+        };
+        let files = [picture];
+
+        let sent = block(&ContentBlock::Result(&call, "a map", &files));
+
+        let source = json!({ "type": "base64", "media_type": "image/png", "data": "AAAA" });
+        let content =
+            json!([{ "type": "text", "text": "a map" }, { "type": "image", "source": source }]);
+        assert_eq!(
+            sent,
+            json!({ "type": "tool_result", "tool_use_id": "1", "content": content })
+        );
     }
 
     #[test]

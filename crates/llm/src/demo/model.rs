@@ -70,7 +70,13 @@ impl Provider for DemoModel {
     }
 
     fn has_capability(&self, capability: Capability) -> bool {
-        !matches!(capability, Capability::Logprobs | Capability::Documents)
+        !matches!(
+            capability,
+            Capability::Logprobs
+                | Capability::Documents
+                | Capability::Effort
+                | Capability::ReasoningSummary
+        )
     }
 }
 

@@ -8,6 +8,7 @@ use crate::dialect::{ChunkParser, ParsedChunk};
 use crate::error::LlmError;
 use crate::openai_chat::error;
 use crate::openai_chat::tools::MAX_CALLS;
+use crate::reasoning::thought::{MAX_THOUGHT_BYTES, Thought};
 use crate::secret::Secret;
 use crate::stream::untrusted_json;
 use crate::tool::ToolCallDelta;
@@ -34,7 +35,15 @@ impl ChunkParser for GeminiChunkParser {
         let candidate = &chunk["candidates"][0];
         let parts = candidate["content"]["parts"].as_array();
         let parts = parts.into_iter().flatten();
-        deltas.extend(parts.filter_map(|it| self.call(it).or_else(|| part(it))));
+        for it in parts {
+            match self.call(it) {
+                None => deltas.extend(part(it)),
+                Some(call) => {
+                    deltas.push(Delta::ToolCall(call));
+                    deltas.extend(self.call_signature(it).map(Delta::Thought));
+                }
+            }
+        }
         deltas.extend(finish_reason(&chunk, candidate).map(|it| Delta::End(self.reason(it))));
         deltas.extend(usage(&chunk["usageMetadata"]).map(Delta::Usage));
         Ok(ParsedChunk::from_deltas(deltas))
@@ -42,7 +51,7 @@ impl ChunkParser for GeminiChunkParser {
 }
 
 impl GeminiChunkParser {
-    fn call(&mut self, part: &Value) -> Option<Delta> {
+    fn call(&mut self, part: &Value) -> Option<ToolCallDelta> {
         let call = part.get("functionCall").filter(|it| it.is_object())?;
         let index = self.n_calls;
         if index == MAX_CALLS {
@@ -50,12 +59,20 @@ impl GeminiChunkParser {
         }
         self.n_calls += 1;
         let arguments = call["args"].as_object().cloned().unwrap_or_default();
-        Some(Delta::ToolCall(ToolCallDelta {
+        Some(ToolCallDelta {
             index,
             id: untrusted_json::text_at(call, "/id"),
             name: untrusted_json::text_at(call, "/name"),
             arguments: Value::Object(arguments).to_string(),
-        }))
+        })
+    }
+
+    /// Returns the signature in the part of the last call.
+    fn call_signature(&self, part: &Value) -> Option<Thought> {
+        let signature = untrusted_json::text_at(part, "/thoughtSignature")?;
+        let call = self.n_calls.checked_sub(1)?;
+        let is_short = signature.len() <= MAX_THOUGHT_BYTES;
+        is_short.then_some(Thought::CallSignature { call, signature })
     }
 
     /// Adjusts the finish reason: the API has none for tool calls.
@@ -112,6 +129,7 @@ mod tests {
     use super::GeminiChunkParser;
     use crate::delta::{Delta, FinishReason, TokenUsage};
     use crate::dialect::ChunkParser;
+    use crate::reasoning::thought::Thought;
     use crate::tool::ToolCallDelta;
 
     fn deltas(chunk: &Value) -> Vec<Delta> {
@@ -205,7 +223,11 @@ mod tests {
             json!({ "candidates": [{ "content": { "parts": [second, { "functionCall": 7 }] }, "finishReason": "STOP" }] }),
         );
 
-        assert_eq!(one, [call(0, None, "{\"x\":1}")]);
+        let signature = Delta::Thought(Thought::CallSignature {
+            call: 0,
+            signature: "Ej".to_owned(),
+        });
+        assert_eq!(one, [call(0, None, "{\"x\":1}"), signature]);
         assert_eq!(
             other,
             [

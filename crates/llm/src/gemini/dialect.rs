@@ -10,12 +10,16 @@ use crate::gemini::chunk::GeminiChunkParser;
 use crate::gemini::request_parts;
 use crate::provider::Capability;
 use crate::provider_options::ProviderOptions;
+use crate::reasoning::effort::Effort;
 use crate::request::Request;
 use crate::role_alternation::AlternatingMessages;
 use crate::secret::Secret;
 
 /// The API rejects more.
 const MAX_STOPS: usize = 5;
+
+/// The lowest budget for reasoning of models that always reason, in tokens.
+const MIN_PRO_BUDGET: u32 = 128;
 
 /// The API with the options of its provider.
 #[derive(Debug, Clone)]
@@ -131,10 +135,7 @@ fn config(request: &Request, options: &ProviderOptions) -> Map<String, Value> {
     let top_k = samplers.top_k.filter(|it| *it > 0);
     for (field, value) in [
         ("topK", top_k),
-        (
-            "maxOutputTokens",
-            options.add_reasoning_tokens(request.max_tokens),
-        ),
+        ("maxOutputTokens", options.token_limit(request)),
         ("seed", samplers.seed),
     ] {
         if let Some(value) = value {
@@ -146,12 +147,24 @@ fn config(request: &Request, options: &ProviderOptions) -> Map<String, Value> {
     if !stops.is_empty() {
         config.insert("stopSequences".to_owned(), json!(stops));
     }
-    if let Some(effort) = options.reasoning {
-        let tokens = effort.max_tokens();
-        let thinking = json!({ "includeThoughts": tokens > 0, "thinkingBudget": tokens });
-        config.insert("thinkingConfig".to_owned(), thinking);
+    if let Some(effort) = options.effort(request) {
+        config.insert(
+            "thinkingConfig".to_owned(),
+            thinking(effort, &request.model),
+        );
     }
     config
+}
+
+/// Returns the budget for reasoning, which all generations accept. Models whose name contains `pro`
+/// cannot be prevented from reasoning, so they get the lowest budget.
+fn thinking(effort: Effort, model: &str) -> Value {
+    let min = match model.contains("pro") {
+        true => MIN_PRO_BUDGET,
+        false => 0,
+    };
+    let budget = effort.max_tokens().max(min);
+    json!({ "includeThoughts": effort > Effort::None, "thinkingBudget": budget })
 }
 
 #[cfg(test)]
@@ -163,6 +176,7 @@ mod tests {
     use super::{Gemini, body, model_path};
     use crate::dialect::Dialect;
     use crate::provider_options::{ProviderOptions, ReasoningEffort};
+    use crate::reasoning::effort::Effort;
     use crate::request::{Message, Request};
 
     #[test]
@@ -227,6 +241,30 @@ mod tests {
                 "thinkingConfig": { "includeThoughts": true, "thinkingBudget": 1_024 },
             })
         );
+    }
+
+    #[test]
+    fn the_effort_of_a_request_replaces_the_setting() {
+        let options = ProviderOptions {
+            reasoning: Some(ReasoningEffort::Low),
+            ..ProviderOptions::default()
+        };
+        let sent = |model: &str, effort| {
+            let request = Request {
+                model: model.to_owned(),
+                effort: Some(effort),
+                ..Request::default()
+            };
+            body(&request, &options)["generationConfig"]["thinkingConfig"].clone()
+        };
+        let thinking = |has_thoughts: bool, budget: u32| json!({ "includeThoughts": has_thoughts, "thinkingBudget": budget });
+
+        assert_eq!(
+            sent("gemini-2.5-flash", Effort::High),
+            thinking(true, 24_576)
+        );
+        assert_eq!(sent("gemini-2.5-flash", Effort::None), thinking(false, 0));
+        assert_eq!(sent("gemini-2.5-pro", Effort::None), thinking(false, 128));
     }
 
     #[test]

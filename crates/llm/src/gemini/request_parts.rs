@@ -1,15 +1,17 @@
 //! Converts messages, tools, attachments and output formats to the JSON of the Gemini API.
 
+use std::iter;
+
 use serde_json::{Map, Value, json};
 
 use crate::gemini::schema;
 use crate::request::Request;
 use crate::role_alternation::{ContentBlock, RoleGroup};
 use crate::stream::untrusted_json;
-use crate::tool::{OutputFormat, Tool, ToolChoice};
+use crate::tool::{Attachment, OutputFormat, Tool, ToolChoice};
 
 /// Replaces the signature of a call, which models require since the third generation: the API's
-/// documented value for calls without a signature.
+/// documented value for calls without a signature, for example of another model.
 const NO_SIGNATURE: &str = "skip_thought_signature_validator";
 
 /// Returns a content object with the blocks of one role group.
@@ -18,35 +20,54 @@ pub fn content(turn: &RoleGroup, model: &str) -> Value {
         true => "model",
         false => "user",
     };
-    let parts: Vec<Value> = turn.blocks.iter().map(|it| part(it, model)).collect();
+    // Of calls at the same time, the API signs only the first one.
+    let is_signed = |it: &ContentBlock| matches!(it, ContentBlock::Call(_, Some(_)));
+    let lacks_signatures = is_third_generation(model) && !turn.blocks.iter().any(is_signed);
+    let parts = turn.blocks.iter();
+    let parts: Vec<Value> = parts
+        .flat_map(|it| self::parts(it, model, lacks_signatures))
+        .collect();
     json!({ "role": role, "parts": parts })
 }
 
-fn part(block: &ContentBlock, model: &str) -> Value {
-    match block {
+/// Returns the parts of a block; reasoning of other APIs is left out.
+fn parts(block: &ContentBlock, model: &str, lacks_signatures: bool) -> Vec<Value> {
+    vec![match block {
+        ContentBlock::Thought(_) => return Vec::new(),
         ContentBlock::Text(text) => json!({ "text": text }),
-        ContentBlock::Attachment(it) => {
-            json!({ "inlineData": { "mimeType": it.media_type, "data": it.data } })
-        }
-        ContentBlock::Call(it) => {
+        ContentBlock::Attachment(it) => inline_data(it),
+        ContentBlock::Call(it, signature) => {
             let args = untrusted_json::arguments_object(&it.arguments);
             let mut part = json!({ "functionCall": { "name": it.name, "args": args } });
-            if needs_signatures(model) {
-                part["thoughtSignature"] = json!(NO_SIGNATURE);
+            let replacement = lacks_signatures.then_some(NO_SIGNATURE);
+            if let Some(signature) = signature.or(replacement) {
+                part["thoughtSignature"] = json!(signature);
             }
             part
         }
-        ContentBlock::Result(call, text) => {
+        ContentBlock::Result(call, text, files) => {
             let response =
                 untrusted_json::parse_object(text).unwrap_or_else(|| json!({ "result": text }));
-            json!({ "functionResponse": { "name": call.name, "response": response } })
+            let mut response = json!({ "name": call.name, "response": response });
+            let files: Vec<Value> = files.iter().map(inline_data).collect();
+            // Generations before the third accept files only next to the result.
+            if !files.is_empty() && is_third_generation(model) {
+                response["parts"] = json!(files);
+                return vec![json!({ "functionResponse": response })];
+            }
+            let result = json!({ "functionResponse": response });
+            return iter::once(result).chain(files).collect();
         }
-    }
+    }]
 }
 
-/// Returns whether a model requires signatures; generations before the third do not support the
-/// field.
-fn needs_signatures(model: &str) -> bool {
+fn inline_data(file: &Attachment) -> Value {
+    json!({ "inlineData": { "mimeType": file.media_type, "data": file.data } })
+}
+
+/// Returns whether a model is of the third or a later generation. These require signatures, and accept
+/// files in results.
+fn is_third_generation(model: &str) -> bool {
     let name = model.rsplit('/').next().unwrap_or_default();
     let rest = name.strip_prefix("gemini-").unwrap_or_default();
     let generation: String = rest.chars().take_while(char::is_ascii_digit).collect();
@@ -176,6 +197,37 @@ mod tests {
         );
         let newer = content(&turns[1], "models/gemini-3.5-flash");
         assert!(newer["parts"][0]["thoughtSignature"].is_string());
+    }
+
+    #[test]
+    fn pictures_of_a_result_are_in_it_or_next_to_it() {
+        let picture = Attachment {
+            media_type: "image/png".to_owned(),
+            data: "AAAA".to_owned(),
+            name: None,
+        };
+        let shown = Message {
+            attachments: vec![picture],
+            ..tool_result("a map")
+        };
+        let request = Request {
+            messages: vec![shown],
+            ..Request::default()
+        };
+        let groups = AlternatingMessages::from_messages(&request).groups;
+
+        let older = content(&groups[0], "gemini-2.5-pro");
+        let newer = content(&groups[0], "gemini-3-pro");
+
+        let data = json!({ "inlineData": { "mimeType": "image/png", "data": "AAAA" } });
+        let response = json!({ "name": "weather", "response": { "result": "a map" } });
+        assert_eq!(
+            older["parts"],
+            json!([{ "functionResponse": response }, data])
+        );
+        let mut with_parts = response;
+        with_parts["parts"] = json!([data]);
+        assert_eq!(newer["parts"], json!([{ "functionResponse": with_parts }]));
     }
 
     #[test]

@@ -9,8 +9,9 @@ use crate::dialect::{ChunkParser, Dialect, DialectRequest, Framing};
 use crate::error::LlmError;
 use crate::ollama::request_parts;
 use crate::ollama::stream::OllamaLineParser;
+use crate::openai_chat::result_files;
 use crate::provider::Capability;
-use crate::provider_options::{ProviderOptions, ReasoningEffort};
+use crate::provider_options::ProviderOptions;
 use crate::request::Request;
 use crate::secret::Secret;
 
@@ -51,7 +52,10 @@ impl Dialect for Ollama {
 
     /// The API cannot force a tool call.
     fn has_capability(&self, capability: Capability) -> bool {
-        matches!(capability, Capability::Json | Capability::Schema)
+        matches!(
+            capability,
+            Capability::Json | Capability::Schema | Capability::Effort
+        )
     }
 
     fn embeddings_path(&self) -> Option<&'static str> {
@@ -68,8 +72,11 @@ impl Dialect for Ollama {
 }
 
 fn body(request: &Request, tuning: &ProviderOptions) -> Value {
-    let messages = request.messages.iter();
-    let messages: Vec<Value> = messages.map(request_parts::message).collect();
+    let messages = result_files::in_own_messages(&request.messages);
+    let messages: Vec<Value> = messages
+        .iter()
+        .map(|it| request_parts::message(it))
+        .collect();
     let mut body = json!({ "model": request.model, "messages": messages, "stream": true });
     let options = options(request, tuning);
     if !options.is_empty() {
@@ -80,10 +87,8 @@ fn body(request: &Request, tuning: &ProviderOptions) -> Value {
         let seconds = keep_alive.parse::<i64>().map(Value::from);
         body["keep_alive"] = seconds.unwrap_or_else(|_| json!(keep_alive));
     }
-    match tuning.reasoning {
-        Some(ReasoningEffort::Off) => body["think"] = json!(false),
-        Some(effort) => body["think"] = json!(effort.as_str()),
-        None => {}
+    if let Some(effort) = tuning.effort(request) {
+        body["think"] = effort.as_level().map_or(json!(false), |it| json!(it));
     }
     request_parts::insert_tools_and_format(&mut body, request);
     body
@@ -94,10 +99,7 @@ fn options(request: &Request, tuning: &ProviderOptions) -> Map<String, Value> {
     let samplers = &request.samplers;
     for (option, value) in [
         ("num_ctx", request.context_tokens),
-        (
-            "num_predict",
-            tuning.add_reasoning_tokens(request.max_tokens),
-        ),
+        ("num_predict", tuning.token_limit(request)),
         ("top_k", samplers.top_k),
         ("seed", samplers.seed),
     ] {

@@ -4,6 +4,7 @@ use serde_json::{Value, json};
 
 use crate::openai_chat::request;
 use crate::openai_chat::variant::ChatVariant;
+use crate::reasoning::thought::Thought;
 use crate::request::{Message, Request};
 use crate::stream::untrusted_json;
 use crate::tool::{OutputFormat, Tool, ToolCall, ToolChoice};
@@ -18,6 +19,10 @@ pub fn message(message: &Message) -> Value {
     let mut sent = request::message(&Message { name, ..plain }, ChatVariant::Compatible);
     if !message.calls.is_empty() {
         sent["tool_calls"] = message.calls.iter().map(call).collect();
+    }
+    let thoughts: String = message.thoughts.iter().filter_map(Thought::text).collect();
+    if !thoughts.is_empty() {
+        sent["thinking"] = json!(thoughts);
     }
     let images = message.attachments.iter().filter(|it| it.is_image());
     let pictures: Vec<&String> = images.map(|it| &it.data).collect();

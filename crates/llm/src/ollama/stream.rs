@@ -7,6 +7,7 @@ use crate::delta::{Delta, FinishReason, TokenUsage};
 use crate::dialect::{ChunkParser, ParsedChunk};
 use crate::error::LlmError;
 use crate::openai_chat::{error, tools};
+use crate::reasoning::thought::ThoughtField;
 use crate::secret::Secret;
 use crate::stream::untrusted_json;
 use crate::tool::ToolCallDelta;
@@ -30,7 +31,8 @@ impl ChunkParser for OllamaLineParser {
             return Err(error::from_object(&line, key));
         }
         let message = &line["message"];
-        let thought = untrusted_json::text_at(message, "/thinking").map(Delta::Reasoning);
+        let thought = untrusted_json::text_at(message, "/thinking");
+        let thought = thought.map(|it| Delta::ReasoningIn(ThoughtField::Thinking, it));
         let text = untrusted_json::text_at(message, "/content").map(Delta::Text);
         let mut deltas: Vec<Delta> = thought.into_iter().chain(text).collect();
         deltas.extend(self.calls(message));

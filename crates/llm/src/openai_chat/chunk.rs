@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 use crate::delta::{Delta, FinishReason, TokenUsage};
 use crate::error::LlmError;
 use crate::openai_chat::{error, logprobs, tools};
+use crate::reasoning::thought::ThoughtField;
 use crate::secret::Secret;
 use crate::stream::untrusted_json;
 
@@ -24,7 +25,7 @@ pub fn parse(data: &str, key: Option<&Secret>) -> Result<Vec<Delta>, LlmError> {
     }
     let mut deltas = Vec::new();
     if let Some(choice) = choice {
-        deltas.extend(reasoning(choice).map(Delta::Reasoning));
+        deltas.extend(reasoning(choice));
         deltas.extend(logprobs::parse(choice).map(Delta::Logprobs));
         deltas.extend(text(choice).filter(|it| !it.is_empty()).map(Delta::Text));
         deltas.extend(
@@ -62,10 +63,13 @@ fn delta_or_message(choice: &Value) -> Option<&Value> {
 
 /// Returns the reasoning: DeepSeek, vLLM and llama.cpp use one field for it, OpenRouter and Groq
 /// another, and some servers send both.
-fn reasoning(choice: &Value) -> Option<String> {
+fn reasoning(choice: &Value) -> Option<Delta> {
     let message = delta_or_message(choice)?;
-    untrusted_json::text_at(message, "/reasoning_content")
-        .or_else(|| untrusted_json::text_at(message, "/reasoning"))
+    let fields = [ThoughtField::ReasoningContent, ThoughtField::Reasoning];
+    fields.into_iter().find_map(|field| {
+        let text = untrusted_json::text_at(message, &format!("/{}", field.as_str()))?;
+        Some(Delta::ReasoningIn(field, text))
+    })
 }
 
 fn text(choice: &Value) -> Option<String> {
@@ -225,14 +229,24 @@ mod tests {
 
     #[test]
     fn reasoning_is_read_from_either_field_and_only_once() {
-        for delta in [
-            json!({ "reasoning_content": "Hm.", "content": "Hi" }),
-            json!({ "reasoning": "Hm.", "content": "Hi" }),
-            json!({ "reasoning_content": "Hm.", "reasoning": "Hm.", "content": "Hi" }),
+        let content = ThoughtField::ReasoningContent;
+        for (field, delta) in [
+            (
+                content,
+                json!({ "reasoning_content": "Hm.", "content": "Hi" }),
+            ),
+            (
+                ThoughtField::Reasoning,
+                json!({ "reasoning": "Hm.", "content": "Hi" }),
+            ),
+            (
+                content,
+                json!({ "reasoning_content": "Hm.", "reasoning": "Hm.", "content": "Hi" }),
+            ),
         ] {
             assert_eq!(
                 deltas(json!({ "choices": [{ "delta": delta }] })),
-                [Delta::Reasoning("Hm.".to_owned()), text("Hi")],
+                [Delta::ReasoningIn(field, "Hm.".to_owned()), text("Hi")],
                 "{delta}"
             );
         }

@@ -47,8 +47,16 @@ impl Dialect for OpenAiChat {
     }
 
     fn has_capability(&self, capability: Capability) -> bool {
-        // Only a few compatible servers support documents, and some ignore them.
-        capability != Capability::Documents || self.variant == ChatVariant::Openai
+        match capability {
+            // Only a few compatible servers support documents, and some ignore them.
+            Capability::Documents => self.variant == ChatVariant::Openai,
+            Capability::ReasoningSummary => false,
+            _ => true,
+        }
+    }
+
+    fn min_output_tokens(&self) -> u32 {
+        request::MIN_OUTPUT_TOKENS
     }
 
     fn embeddings_path(&self) -> Option<&'static str> {

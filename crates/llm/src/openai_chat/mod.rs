@@ -6,6 +6,8 @@ pub mod dialect;
 pub mod error;
 pub mod logprobs;
 pub mod request;
+pub mod result_files;
 pub mod samplers;
+pub mod thoughts;
 pub mod tools;
 pub mod variant;

@@ -6,26 +6,21 @@ use base::prompt_role::PromptRole;
 use serde_json::{Map, Value, json};
 
 use crate::openai_chat::variant::ChatVariant;
-use crate::openai_chat::{logprobs, samplers, tools};
+use crate::openai_chat::{logprobs, result_files, samplers, thoughts, tools};
 use crate::provider_options::ProviderOptions;
 use crate::request::{Message, Request};
 
 /// The API rejects more.
 const MAX_STOPS: usize = 4;
+/// Routers that forward requests to OpenAI's newer API reject a lower token limit.
+pub const MIN_OUTPUT_TOKENS: u32 = 16;
 const MAX_NAME_CHARS: usize = 64;
 
 /// Returns the body of a streaming request.
 pub fn body(request: &Request, options: &ProviderOptions, variant: ChatVariant) -> Value {
     let mut body = Map::new();
     body.insert("model".to_owned(), json!(request.model));
-    body.insert(
-        "messages".to_owned(),
-        request
-            .messages
-            .iter()
-            .map(|it| message(it, variant))
-            .collect(),
-    );
+    body.insert("messages".to_owned(), messages(request, variant));
     body.insert("stream".to_owned(), json!(true));
     body.insert(
         "stream_options".to_owned(),
@@ -37,12 +32,12 @@ pub fn body(request: &Request, options: &ProviderOptions, variant: ChatVariant) 
     if let Some(top_p) = request.top_p {
         body.insert("top_p".to_owned(), json!(top_p));
     }
-    if let Some(max_tokens) = options.add_reasoning_tokens(request.max_tokens) {
+    if let Some(max_tokens) = options.token_limit(request) {
         let field = match variant {
             ChatVariant::Compatible => "max_tokens",
             ChatVariant::Openai => "max_completion_tokens",
         };
-        body.insert(field.to_owned(), json!(max_tokens));
+        body.insert(field.to_owned(), json!(max_tokens.max(MIN_OUTPUT_TOKENS)));
     }
     samplers::insert_samplers(&mut body, &request.samplers, variant);
     let stops: Vec<&String> = request
@@ -59,10 +54,17 @@ pub fn body(request: &Request, options: &ProviderOptions, variant: ChatVariant) 
     }
     tools::insert_tools_and_format(&mut body, request);
     logprobs::insert_logprobs(&mut body, request);
-    if let Some(effort) = options.reasoning {
+    if let Some(effort) = options.effort(request) {
         body.insert("reasoning_effort".to_owned(), json!(effort.as_str()));
     }
     Value::Object(body)
+}
+
+fn messages(request: &Request, variant: ChatVariant) -> Value {
+    let messages = result_files::in_own_messages(&request.messages);
+    let mut sent: Vec<Value> = messages.iter().map(|it| message(it, variant)).collect();
+    thoughts::complete_reasoning_content(&mut sent);
+    Value::Array(sent)
 }
 
 /// Returns one message of the prompt.
@@ -77,6 +79,9 @@ pub fn message(message: &Message, variant: ChatVariant) -> Value {
         if message.content.is_empty() {
             sent["content"] = Value::Null;
         }
+    }
+    if variant == ChatVariant::Compatible {
+        thoughts::insert_thoughts(&mut sent, &message.thoughts);
     }
     if !message.attachments.is_empty() {
         sent["content"] = tools::content_parts(&sent["content"], &message.attachments);
@@ -165,15 +170,20 @@ mod tests {
     #[test]
     fn the_length_limit_is_sent_in_the_field_of_the_variant() {
         let request = Request {
-            max_tokens: Some(5),
+            max_tokens: Some(50),
             ..Request::default()
         };
 
-        assert_eq!(body(&request, ChatVariant::Compatible)["max_tokens"], 5);
+        assert_eq!(body(&request, ChatVariant::Compatible)["max_tokens"], 50);
         assert_eq!(
             body(&request, ChatVariant::Openai)["max_completion_tokens"],
-            5
+            50
         );
+        let short = Request {
+            max_tokens: Some(1),
+            ..request
+        };
+        assert_eq!(body(&short, ChatVariant::Compatible)["max_tokens"], 16);
     }
 
     #[test]

@@ -161,6 +161,7 @@ impl ChatFold {
             EngineEvent::Created
             | EngineEvent::Started
             | EngineEvent::NextIteration
+            | EngineEvent::ReasoningSealed(_)
             | EngineEvent::ToolStarted(_)
             | EngineEvent::ToolProgress(_)
             | EngineEvent::ToolFinished(_) => {}

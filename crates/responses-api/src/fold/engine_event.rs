@@ -4,7 +4,7 @@
 use base::clock::Timestamp;
 use serde_json::Value;
 
-use crate::item::ItemBody;
+use crate::item::{ItemBody, SealedReasoning};
 use crate::response::{ResponseError, ResponseUsage};
 use crate::status::{ItemStatus, ResponseStatus};
 
@@ -19,6 +19,8 @@ pub enum EngineEvent {
     SpeakerChanged(Value),
     /// The next piece of reasoning; never empty.
     ReasoningDelta(String),
+    /// The reasoning so far is complete, in the form that the model's API wants back.
+    ReasoningSealed(SealedReasoning),
     /// The next piece of text; never empty.
     TextDelta(String),
     /// The logprobs of the next text delta; never empty.

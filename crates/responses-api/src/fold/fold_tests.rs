@@ -5,8 +5,9 @@ use serde_json::{Map, Value, json};
 
 use super::{
     Completeness, EncodedEvent, EngineEvent, Fold, ItemBody, ResponseEnd, ResponseOutcome,
+    SealedReasoning,
 };
-use crate::item::OutputItem;
+use crate::item::{OutputItem, SEALED_FIELD, visible};
 use crate::response::{ResponseError, ResponseHeader, ResponseUsage};
 use crate::status::ResponseStatus;
 
@@ -110,6 +111,40 @@ fn reasoning_is_an_item_before_the_text() {
     assert_eq!(document["output"][0]["type"], "reasoning");
     assert_eq!(document["output"][0]["summary"][0]["text"], "hm");
     assert_eq!(document["output"][1]["content"][0]["text"], "Hello");
+}
+
+#[test]
+fn sealed_reasoning_ends_its_item_and_is_shown_only_if_requested() {
+    let sealed = |text: &str, is_shown| {
+        let text = text.to_owned();
+        EngineEvent::ReasoningSealed(SealedReasoning { text, is_shown })
+    };
+    let all = [
+        EngineEvent::Created,
+        EngineEvent::Started,
+        reasoning_delta("a"),
+        sealed("A", true),
+        reasoning_delta("b"),
+        sealed("B", false),
+        sealed("C", true),
+        text_delta("Hi"),
+        finished(ResponseOutcome::Completed),
+    ];
+
+    let (_, fold) = run(ResponseStatus::InProgress, &all);
+
+    let content = items(&fold);
+    let content: Vec<_> = content
+        .iter()
+        .map(|it| it.get("encrypted_content"))
+        .collect();
+    assert_eq!(content, [Some(&json!("A")), None, Some(&json!("C")), None]);
+    let stored = fold.items().iter().map(OutputItem::to_stored_value);
+    let stored: Vec<Value> = stored.map(|it| it[SEALED_FIELD].clone()).collect();
+    assert_eq!(stored, [Value::Null, json!("B"), Value::Null, Value::Null]);
+    let hidden = visible(fold.items()[1].to_stored_value());
+    assert_eq!(hidden, fold.items()[1].to_value());
+    assert_eq!(fold.items()[2].to_value()["summary"], json!([]));
 }
 
 #[test]

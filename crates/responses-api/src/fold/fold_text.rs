@@ -10,7 +10,9 @@ use crate::event::{
     OutputTextDone, RefusalDone, StreamEvent, SummaryPartEvent, SummaryPosition, SummaryTextDelta,
     SummaryTextDone,
 };
-use crate::item::{ContentPart, ItemBody, OutputItem, OutputMessage, OutputReasoning, OutputRole};
+use crate::item::{
+    ContentPart, ItemBody, OutputItem, OutputMessage, OutputReasoning, OutputRole, SealedReasoning,
+};
 use crate::object_ids;
 use crate::status::ItemStatus;
 
@@ -50,6 +52,8 @@ pub struct OpenText {
     logprobs: Vec<Value>,
     /// Citations; emitted when the part ends.
     annotations: Vec<Value>,
+    /// The whole reasoning, if it is complete. What follows is another item.
+    sealed: Option<SealedReasoning>,
 }
 
 impl OpenText {
@@ -66,7 +70,17 @@ impl OpenText {
             text: String::new(),
             logprobs: Vec::new(),
             annotations: Vec::new(),
+            sealed: None,
         }
+    }
+
+    /// Completes the reasoning. Returns it if the item is no reasoning, or is already complete.
+    pub fn seal(&mut self, sealed: SealedReasoning) -> Option<SealedReasoning> {
+        if self.is_message() || self.sealed.is_some() {
+            return Some(sealed);
+        }
+        self.sealed = Some(sealed);
+        None
     }
 
     /// Restores an item from its `added` event. Returns `None` if it is not a text item.
@@ -102,9 +116,9 @@ impl OpenText {
         }
     }
 
-    /// Returns whether the open part is of this kind.
+    /// Returns whether the open part is of this kind and may get more text.
     pub fn has_kind(&self, kind: TextKind) -> bool {
-        self.kind == kind
+        self.kind == kind && self.sealed.is_none()
     }
 
     /// Returns whether the item is a message.
@@ -129,6 +143,7 @@ impl OpenText {
             false => ItemBody::Reasoning(OutputReasoning {
                 status,
                 summary: parts,
+                encrypted_content: self.sealed.clone(),
             }),
         };
         OutputItem {

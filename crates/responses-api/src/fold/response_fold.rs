@@ -15,7 +15,7 @@ use crate::fold::engine_event::{Completeness, EngineEvent, ResponseEnd, Response
 use crate::fold::fold_calls;
 use crate::fold::fold_text::{OpenText, TextKind};
 use crate::fold::speaker_tag::SpeakerTag;
-use crate::item::{ItemBody, OutputItem};
+use crate::item::{ItemBody, OutputItem, OutputReasoning, SealedReasoning};
 use crate::response::{Response, ResponseHeader, ResponseState};
 use crate::status::{ItemStatus, ResponseStatus};
 
@@ -109,6 +109,7 @@ impl Fold {
             EngineEvent::ReasoningDelta(text) => {
                 self.write_text(TextKind::Reasoning, &text, &mut events)
             }
+            EngineEvent::ReasoningSealed(sealed) => self.seal_reasoning(sealed, &mut events),
             EngineEvent::TextDelta(text) => self.write_text(TextKind::Text, &text, &mut events),
             EngineEvent::Annotation(citation) => self.add_annotation(citation),
             EngineEvent::Logprobs(logprobs) => self.logprobs.extend(logprobs),
@@ -161,6 +162,29 @@ impl Fold {
             let delta = writing.push_delta(text, mem::take(&mut self.logprobs), index);
             self.emit(delta, events);
         }
+    }
+
+    /// Completes the open reasoning. If there is none, the reasoning has no readable text and becomes
+    /// an item of its own.
+    fn seal_reasoning(&mut self, sealed: SealedReasoning, events: &mut Vec<EncodedEvent>) {
+        let sealed = match &mut self.current {
+            Some(OpenItem::Text(open_text)) => open_text.seal(sealed),
+            _ => Some(sealed),
+        };
+        let Some(sealed) = sealed else {
+            return;
+        };
+        self.close_item(ItemStatus::Completed, events);
+        let reasoning = |encrypted_content| OutputReasoning {
+            status: ItemStatus::InProgress,
+            summary: Vec::new(),
+            encrypted_content,
+        };
+        let item = OutputItem::new(ItemBody::Reasoning(reasoning(None)));
+        let mut item = self.speaker.with_metadata(item);
+        self.emit_item(StreamEvent::ItemAdded, item.clone(), events);
+        item.body = ItemBody::Reasoning(reasoning(Some(sealed)));
+        self.finish_item(item, ItemStatus::Completed, events);
     }
 
     fn add_annotation(&mut self, annotation: Value) {

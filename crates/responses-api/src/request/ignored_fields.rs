@@ -9,14 +9,14 @@ use crate::request::server_rules::ServerRules;
 use crate::request::tools::tool::DEFER_LOADING;
 use crate::request::tools::{tool, web_search};
 
-/// The fields whose value has no effect; the response repeats some of them.
-const FIELDS: [&str; 8] = [
+/// The fields whose value has no effect; the response repeats some of them. Whether `reasoning` has one
+/// depends on the model.
+const FIELDS: [&str; 7] = [
     "access_programs",
     "client_metadata",
     "prompt_cache_key",
     "prompt_cache_options",
     "prompt_cache_retention",
-    "reasoning",
     "safety_identifier",
     "user",
 ];
@@ -34,8 +34,7 @@ pub(super) fn find(body: &ObjectReader, rules: &ServerRules) -> Vec<String> {
     let included = body.list("include").unwrap_or_default().iter().enumerate();
     ignored.extend(included.filter_map(|(at, it)| {
         let name = it.as_str()?;
-        let has_no_effect =
-            INCLUDABLE_WITHOUT_EFFECT.contains(&name) || name == "reasoning.encrypted_content";
+        let has_no_effect = INCLUDABLE_WITHOUT_EFFECT.contains(&name);
         has_no_effect.then(|| format!("include[{at}].{name}"))
     }));
     let given = FIELDS.iter().filter(|it| body.get(it).is_some());

@@ -6,8 +6,7 @@ use serde_json::{Map, Value};
 
 use crate::request::object_reader::ObjectReader;
 
-/// The values of `include` that name output of this server. `reasoning.encrypted_content` has no effect,
-/// because reasoning is never encrypted.
+/// The values of `include` that name output of this server.
 pub const INCLUDABLE: [&str; 2] = [
     "reasoning.encrypted_content",
     "message.output_text.logprobs",
@@ -48,7 +47,7 @@ pub enum TruncationMode {
     Disabled,
 }
 
-/// How long a model reasons; only echoed.
+/// How long a model reasons.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum EffortLevel {
@@ -60,7 +59,7 @@ pub enum EffortLevel {
     Xhigh,
 }
 
-/// How reasoning is summarized; only echoed.
+/// How reasoning is summarized. Models choose the style themselves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum SummaryStyle {
@@ -116,7 +115,6 @@ fn include(body: &ObjectReader) -> Vec<IncludedOutput> {
     each.filter_map(|(at, value)| {
         let param = format!("include[{at}]");
         match value.as_str() {
-            // Accepted without effect: no reasoning item has encrypted content.
             Some("reasoning.encrypted_content") => {
                 return Some(IncludedOutput::EncryptedReasoning);
             }

@@ -7,6 +7,8 @@ use responses_api::request::chat::chat_completion::CreateChatCompletion;
 
 use crate::app::App;
 use crate::responses::chat_choices::{PendingChat, StartedChat};
+use crate::responses::preparation;
+use crate::responses::request::ChatRequest;
 use crate::web::v1::api_key_auth::ApiKeyCaller;
 use crate::web::v1::chat::{chat_errors, chat_stream};
 use crate::web::v1::error::{V1Error, V1Result};
@@ -28,7 +30,7 @@ pub async fn create(
     let body = body::object(&app, &caller, &http, payload).await?;
     let mut request = CreateChatCompletion::parse(&body)?;
     drop(body);
-    let (origins, ignored) = (
+    let (origins, mut ignored) = (
         std::mem::take(&mut request.origins),
         std::mem::take(&mut request.ignored),
     );
@@ -36,7 +38,11 @@ pub async fn create(
     remote_files::fetch(&app, caller.id(), "input", &mut request.input)
         .await
         .map_err(in_messages)?;
-    let started = app.responses.complete_chat(caller.id(), request.into());
+    let chat = ChatRequest::from(request);
+    let (services, effort) = (app.responses.services(), "reasoning_effort");
+    let unused = preparation::ignored_reasoning(services, caller.id(), &chat.request, effort).await;
+    ignored.extend(unused.map_err(V1Error::from)?);
+    let started = app.responses.complete_chat(caller.id(), chat);
     let mut answer = match started.await.map_err(|it| in_messages(it.into()))? {
         StartedChat::Streamed(chat) => chat_stream::start(chat).await?,
         StartedChat::Blocking(chat) => complete(chat).await?,

@@ -31,8 +31,11 @@ const FETCH_TIMEOUT: Duration = Duration::from_secs(15);
 /// A file that must be fetched.
 struct RemoteFile {
     kind: FileKind,
-    /// The positions of its item and of its part.
+    /// The position of its item.
     item: usize,
+    /// The list of parts in the item: `content` or `output`.
+    list: &'static str,
+    /// The position of its part.
     part: usize,
     /// The path of the field with the URL.
     param: String,
@@ -70,28 +73,31 @@ async fn inline_all(web: &WebFetcher, found: &[RemoteFile], items: &mut [Value])
         fetched.push(url);
     }
     for (file, url) in found.iter().zip(fetched) {
-        let part = &mut items[file.item]["content"][file.part];
+        let part = &mut items[file.item][file.list][file.part];
         attachment::inline_bytes(part, file.kind, url);
     }
     Ok(())
 }
 
-/// Returns the files of all messages that must be fetched.
+/// Returns the files of all messages and tool outputs that must be fetched.
 fn find_remote_files(name: &str, items: &[Value]) -> Vec<RemoteFile> {
     let mut found = Vec::new();
     for (item, document) in items.iter().enumerate() {
-        let ItemContent::Message(message) = ItemView::of(document).content else {
-            continue;
+        let (list, parts) = match ItemView::of(document).content {
+            ItemContent::Message(message) => ("content", message.content),
+            ItemContent::Output(output) => ("output", output.parts),
+            _ => continue,
         };
-        for (part, content) in message.content.iter().enumerate() {
+        for (part, content) in parts.iter().enumerate() {
             if let InputPart::File(file) = content
                 && let Some((field, url)) = file.remote_url()
             {
                 found.push(RemoteFile {
                     kind: file.kind,
                     item,
+                    list,
                     part,
-                    param: format!("{name}[{item}].content[{part}].{field}"),
+                    param: format!("{name}[{item}].{list}[{part}].{field}"),
                     url: url.to_owned(),
                 });
             }
@@ -104,7 +110,9 @@ fn find_remote_files(name: &str, items: &[Value]) -> Vec<RemoteFile> {
 async fn fetch_one(web: &WebFetcher, file: &RemoteFile) -> V1Result<String> {
     let accept = match file.kind {
         FileKind::Picture => "image/*",
-        FileKind::Document => attachment::PDF,
+        FileKind::Document => {
+            "application/pdf, text/*, application/json, application/xml, application/yaml"
+        }
     };
     let reading = async {
         let answer = web.fetch(&file.url, accept).await;
@@ -115,9 +123,19 @@ async fn fetch_one(web: &WebFetcher, file: &RemoteFile) -> V1Result<String> {
                 answer.status().as_u16()
             ));
         }
+        let content_type = answer.headers().get("content-type");
+        let content_type = content_type.and_then(|it| it.to_str().ok());
+        let content_type = content_type.unwrap_or_default().to_owned();
         let bytes = web_fetcher::read_body(answer, MAX_BYTES).await;
         let (bytes, is_whole) = bytes.map_err(|it| it.to_string())?;
         let media_type = attachment::detect_media_type(&bytes).filter(|_| is_whole);
+        if file.kind == FileKind::Document
+            && is_whole
+            && media_type.is_none()
+            && let Some(it) = attachment::detect_text_type(&content_type, &bytes)
+        {
+            return Ok(format!("data:{it};base64,{}", STANDARD.encode(bytes)));
+        }
         match (media_type, file.kind) {
             (Some(it), kind) if (it == attachment::PDF) == (kind == FileKind::Document) => {
                 Ok(format!("data:{it};base64,{}", STANDARD.encode(bytes)))
@@ -125,7 +143,10 @@ async fn fetch_one(web: &WebFetcher, file: &RemoteFile) -> V1Result<String> {
             (_, FileKind::Picture) => {
                 Err("The file is not a PNG, JPEG, WebP or GIF of at most 20 MiB.".to_owned())
             }
-            (_, FileKind::Document) => Err("The file is not a PDF of at most 20 MiB.".to_owned()),
+            (_, FileKind::Document) => Err(
+                "The file is neither a PDF of at most 20 MiB nor a text file of at most 1 MiB in UTF-8."
+                    .to_owned(),
+            ),
         }
     };
     let late = |_| Err("Fetching the file timed out.".to_owned());

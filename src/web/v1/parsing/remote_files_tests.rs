@@ -28,6 +28,10 @@ fn web(allow_private: bool) -> WebFetcher {
 
 /// Starts a server that returns this response to every request; returns its URL.
 fn server(status: &'static str, body: &'static [u8]) -> String {
+    typed_server(status, "application/octet-stream", body)
+}
+
+fn typed_server(status: &'static str, kind: &'static str, body: &'static [u8]) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
     thread::spawn(move || {
@@ -37,7 +41,7 @@ fn server(status: &'static str, body: &'static [u8]) -> String {
             let _ = socket.read(&mut request);
             let n_bytes = body.len();
             let head = format!(
-                "HTTP/1.1 {status}\r\nconnection: close\r\ncontent-length: {n_bytes}\r\n\r\n"
+                "HTTP/1.1 {status}\r\nconnection: close\r\ncontent-type: {kind}\r\ncontent-length: {n_bytes}\r\n\r\n"
             );
             let _ = socket.write_all(head.as_bytes());
             let _ = socket.write_all(body);
@@ -128,4 +132,24 @@ async fn a_remote_document_is_a_pdf_and_is_inlined() {
     assert_eq!((refused.0.as_str(), refused.1.as_str()), at);
     let refused = code_and_param(inline_all(&web(true), "input", &mut [message(&[&pdf])]).await);
     assert_eq!(refused.0, "invalid_image", "a document is not a picture");
+}
+
+#[tokio::test]
+async fn a_remote_text_file_in_the_output_of_a_tool_is_inlined() {
+    let output = |url: &str| {
+        let part = json!({ "type": "input_file", "file_url": url });
+        json!({ "type": "function_call_output", "call_id": "c", "output": [part] })
+    };
+    let text = typed_server("200 OK", "text/csv; charset=utf-8", b"a,b");
+    let binary = typed_server("200 OK", "text/csv", b"a\xff");
+    let mut items = [output(&text)];
+
+    inline_all(&web(true), "input", &mut items).await.unwrap();
+
+    let data = format!("data:text/csv;base64,{}", STANDARD.encode(b"a,b"));
+    let part = json!({ "type": "input_file", "file_data": data });
+    assert_eq!(items[0]["output"], json!([part]));
+    let refused = code_and_param(inline_all(&web(true), "input", &mut [output(&binary)]).await);
+    let at = ("invalid_value", "input[0].output[0].file_url");
+    assert_eq!((refused.0.as_str(), refused.1.as_str()), at);
 }

@@ -17,7 +17,7 @@ use crate::request::tools::tool_choice::RequestedChoice;
 use crate::request::{object_reader, parameters};
 
 /// The fields that are not ignored, or only with some of their values. All other fields are ignored.
-const KNOWN_FIELDS: [&str; 26] = [
+const KNOWN_FIELDS: [&str; 27] = [
     "audio",
     "frequency_penalty",
     "function_call",
@@ -32,6 +32,7 @@ const KNOWN_FIELDS: [&str; 26] = [
     "n",
     "parallel_tool_calls",
     "presence_penalty",
+    "reasoning_effort",
     "response_format",
     "seed",
     "service_tier",
@@ -73,6 +74,7 @@ pub struct CreateChatCompletion {
     /// How many answers are generated, 1 to 4.
     pub n_choices: usize,
     pub sampling: SamplingParameters,
+    pub effort: Option<EffortLevel>,
     pub include: Vec<IncludedOutput>,
     /// The answer ends before any of these.
     pub stop: Vec<String>,
@@ -106,6 +108,7 @@ impl CreateChatCompletion {
         reject_unsupported(body);
         let n_choices = body.integer("n", 1..=MAX_CHOICES).unwrap_or(1);
         let (sampling, include) = sampling(body);
+        let effort = body.word("reasoning_effort");
         let stop = stops(body);
         let seed = body.integer("seed", i64::MIN..=i64::MAX);
         let logit_bias = logit_bias(body);
@@ -121,6 +124,7 @@ impl CreateChatCompletion {
             include_usage: include_usage(body),
             n_choices: usize::try_from(n_choices).unwrap_or(1),
             sampling,
+            effort,
             include,
             stop,
             seed,
@@ -231,7 +235,6 @@ fn include_usage(body: &ObjectReader) -> bool {
 
 /// Checks the types of known fields without effect, and returns all fields that have no effect.
 fn ignored(body: &ObjectReader) -> Vec<String> {
-    body.word::<EffortLevel>("reasoning_effort");
     body.word::<Verbosity>("verbosity");
     parameters::metadata(body);
     for name in ["user", "prompt_cache_key", "safety_identifier"] {

@@ -114,8 +114,8 @@ fn file(part: &ObjectReader) -> Value {
     let is_short = name.is_none_or(|it| it.chars().count() <= MAX_FILE_NAME_CHARS);
     file.require(is_short, "filename", "at most 255 characters");
     let data = file.text("file_data").unwrap_or_default();
-    let is_pdf = attachment::is_inline(data, FileKind::Document);
-    file.require(is_pdf, "file_data", "a PDF of at most 20 MiB in a data URL");
+    let is_valid = attachment::is_inline(data, FileKind::Document);
+    file.require(is_valid, "file_data", attachment::DOCUMENT_RULE);
     let mut item = json!({ "type": "input_file", "file_data": data });
     if let Some(name) = name {
         item["filename"] = json!(name);

@@ -1,6 +1,6 @@
-//! Parses and validates the parts `input_image` and `input_file` of a message (pictures and PDF
-//! documents, as data URLs or web URLs), and replaces a web URL by the bytes that the caller
-//! fetched.
+//! Parses and validates the parts `input_image` and `input_file` of a message or of the output of a
+//! tool (pictures, PDF documents and text files, as data URLs or web URLs), and replaces a web URL by
+//! the bytes that the caller fetched.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -13,8 +13,26 @@ use crate::request::object_reader::ObjectReader;
 /// The maximum size of a picture or document, in bytes.
 pub const MAX_BYTES: usize = 20 * 1024 * 1024;
 
-/// The only type of document that models accept.
+/// The maximum size of a text file, in bytes. It becomes a part of the prompt's text.
+pub const MAX_TEXT_BYTES: usize = 1024 * 1024;
+
+/// The media types of text files, besides `text/…`, `application/…+json` and
+/// `application/…+xml`.
+const TEXT_TYPES: [&str; 6] = [
+    "application/json",
+    "application/xml",
+    "application/yaml",
+    "application/x-yaml",
+    "application/csv",
+    "application/x-ndjson",
+];
+
+/// The only type of document that models read in its own format.
 pub const PDF: &str = "application/pdf";
+
+/// What a document in a data URL must be.
+pub(in crate::request) const DOCUMENT_RULE: &str = "a PDF of at most 20 MiB, or a text file \
+    (text/*, JSON, XML, YAML, CSV) in UTF-8 of at most 1 MiB, in a data URL";
 
 const MAX_NAME_CHARS: usize = 255;
 
@@ -67,7 +85,7 @@ impl<'a> AttachedFile<'a> {
         }
     }
 
-    /// Reads a part with a document, which must be a PDF.
+    /// Reads a part with a document, which must be a PDF or a text file.
     pub(in crate::request) fn document(part: &ObjectReader<'a>) -> Self {
         reject_file_id(part);
         let name = part.text("filename");
@@ -80,8 +98,8 @@ impl<'a> AttachedFile<'a> {
         let (data, url) = (part.text("file_data"), part.text("file_url"));
         match (data, url) {
             (Some(data), None) => {
-                let is_pdf = part.is_stored() || is_inline(data, FileKind::Document);
-                part.require(is_pdf, "file_data", "a PDF of at most 20 MiB in a data URL");
+                let is_valid = part.is_stored() || is_inline(data, FileKind::Document);
+                part.require(is_valid, "file_data", DOCUMENT_RULE);
             }
             (None, Some(url)) => {
                 part.require(is_remote(url), "file_url", "an http or https URL");
@@ -98,6 +116,19 @@ impl<'a> AttachedFile<'a> {
     /// Returns the media type and the Base64 text of a file in a data URL.
     pub fn inline_data(&self) -> Option<(&'a str, &'a str)> {
         self.url.strip_prefix("data:")?.split_once(";base64,")
+    }
+
+    /// Returns whether it is a text file, by its media type.
+    pub fn is_text(&self) -> bool {
+        self.kind == FileKind::Document && self.inline_data().is_some_and(|it| is_text_type(it.0))
+    }
+
+    /// Returns the content of a text file in a data URL.
+    pub fn text_content(&self) -> Option<String> {
+        match self.is_text() {
+            true => decode_text(self.inline_data()?.1),
+            false => None,
+        }
     }
 
     /// If the file must be fetched, returns the name of the field with its URL, and the URL.
@@ -148,8 +179,54 @@ pub fn detect_media_type(bytes: &[u8]) -> Option<&'static str> {
 
 /// Returns whether a data URL contains a file of this kind: its bytes match the declared type.
 pub(in crate::request) fn is_inline(url: &str, kind: FileKind) -> bool {
+    let file = AttachedFile {
+        kind,
+        url,
+        name: None,
+    };
+    if file.is_text() {
+        return file.text_content().is_some();
+    }
     let media_type = data_url_media_type(url);
     media_type.is_some_and(|it| (it == PDF) == (kind == FileKind::Document))
+}
+
+/// Returns the media type of a fetched file that is a text file: its declared type says so, and its
+/// bytes are text.
+pub fn detect_text_type(content_type: &str, bytes: &[u8]) -> Option<String> {
+    let media_type = essence(content_type);
+    let is_text = is_text_type(&media_type) && as_text(bytes.to_vec()).is_some();
+    is_text.then_some(media_type)
+}
+
+/// Returns a media type without its parameters, in lower case.
+fn essence(media_type: &str) -> String {
+    let essence = media_type.split(';').next().unwrap_or_default();
+    essence.trim().to_ascii_lowercase()
+}
+
+fn is_text_type(media_type: &str) -> bool {
+    let essence = essence(media_type);
+    let suffix = essence.strip_prefix("application/").unwrap_or_default();
+    essence.starts_with("text/")
+        || TEXT_TYPES.contains(&essence.as_str())
+        || suffix.ends_with("+json")
+        || suffix.ends_with("+xml")
+}
+
+fn decode_text(data: &str) -> Option<String> {
+    if data.len() > MAX_TEXT_BYTES.div_ceil(3) * 4 {
+        return None;
+    }
+    as_text(STANDARD.decode(data).ok()?)
+}
+
+/// Returns the text of these bytes, if they are UTF-8 without U+0000 and not too long.
+fn as_text(bytes: Vec<u8>) -> Option<String> {
+    if bytes.len() > MAX_TEXT_BYTES || bytes.contains(&0) {
+        return None;
+    }
+    String::from_utf8(bytes).ok()
 }
 
 fn data_url_media_type(url: &str) -> Option<&'static str> {

@@ -4,7 +4,7 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 
-use super::AttachedFile;
+use super::{AttachedFile, MAX_TEXT_BYTES};
 use crate::request::object_reader::parse;
 
 fn check_result(part: Value) -> Result<(), (String, String)> {
@@ -58,7 +58,8 @@ fn an_invalid_picture_is_rejected_with_its_code() {
 }
 
 #[test]
-fn a_document_is_an_inline_or_remote_pdf() {
+fn a_document_is_an_inline_or_remote_pdf_or_text_file() {
+    let data = |kind: &str, bytes: &[u8]| format!("data:{kind};base64,{}", STANDARD.encode(bytes));
     let check_document = |part: Value| {
         let parsed = parse(part.as_object().unwrap(), |it| {
             AttachedFile::document(it);
@@ -70,18 +71,23 @@ fn a_document_is_an_inline_or_remote_pdf() {
         STANDARD.encode(b"%PDF-1.7 ..")
     );
     let text = format!("data:application/pdf;base64,{}", STANDARD.encode(b"Hello."));
+    let (xml, binary) = (data("application/xml", b"<a/>"), data("text/plain", b"a\0"));
+    let long = data("text/plain", &vec![b'a'; MAX_TEXT_BYTES + 1]);
     let url = "https://example.org/a.pdf";
 
     assert_eq!(
         check_document(json!({ "file_data": pdf, "filename": "a.pdf" })),
         Ok(())
     );
+    assert_eq!(check_document(json!({ "file_data": xml })), Ok(()));
     assert_eq!(
         check_document(json!({ "file_url": url, "file_data": null })),
         Ok(())
     );
     for (part, field) in [
         (json!({ "file_data": text }), "file_data"),
+        (json!({ "file_data": binary }), "file_data"),
+        (json!({ "file_data": long }), "file_data"),
         (json!({ "file_data": pdf, "file_url": url }), "file_data"),
         (json!({}), "file_data"),
         (json!({ "file_data": 7 }), "file_data"),

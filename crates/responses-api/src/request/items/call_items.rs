@@ -4,6 +4,7 @@
 use serde_json::{Map, Value};
 
 use crate::request::items::content;
+use crate::request::items::content::InputPart;
 use crate::request::object_reader::ObjectReader;
 use crate::request::tools::tool_names::{NAME_RULE, is_name};
 use crate::server_tools;
@@ -38,7 +39,7 @@ pub enum CallInput<'a> {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CallOutput<'a> {
     pub call_id: &'a str,
-    pub texts: Vec<&'a str>,
+    pub parts: Vec<InputPart<'a>>,
 }
 
 /// A call of a built-in tool of this server, with its result.
@@ -115,7 +116,7 @@ impl<'a> CallOutput<'a> {
     pub(in crate::request) fn read(item: &ObjectReader<'a>) -> Self {
         Self {
             call_id: call_id(item),
-            texts: content::output_texts(item),
+            parts: content::output_parts(item),
         }
     }
 
@@ -128,7 +129,7 @@ impl<'a> CallOutput<'a> {
         };
         Self {
             call_id,
-            texts: vec![output],
+            parts: vec![InputPart::Text(output)],
         }
     }
 }

@@ -68,15 +68,15 @@ pub(in crate::request) fn message_content<'a>(message: &ObjectReader<'a>) -> Vec
     }
 }
 
-/// Reads the output of a call: a text, or a list of text parts.
-pub(in crate::request) fn output_texts<'a>(item: &ObjectReader<'a>) -> Vec<&'a str> {
+/// Reads the output of a call: a text, or a list of texts, pictures and files.
+pub(in crate::request) fn output_parts<'a>(item: &ObjectReader<'a>) -> Vec<InputPart<'a>> {
     let expected = "a string or a list of parts";
     let is_output = |it: &&Value| it.is_string() || it.is_array();
     let output = item.item_field("output", expected, |it| Some(it).filter(is_output));
     match output {
         Some(Value::String(text)) => {
             item.require_text_limit("output", text);
-            vec![text]
+            vec![InputPart::Text(text)]
         }
         Some(Value::Array(parts)) => {
             let parts = parts.iter().enumerate();
@@ -88,31 +88,52 @@ pub(in crate::request) fn output_texts<'a>(item: &ObjectReader<'a>) -> Vec<&'a s
 }
 
 /// A part that is not an object is treated as an object without a type, unlike in other lists.
-fn output_part<'a>(item: &ObjectReader, at: &str, part: &'a Value) -> &'a str {
+fn output_part<'a>(item: &ObjectReader<'a>, at: &str, part: &'a Value) -> InputPart<'a> {
     let (kind, text) = (format!("{at}.type"), format!("{at}.text"));
     match part["type"].as_str().unwrap_or_default() {
         "input_text" | "output_text" | "text" => {}
-        "input_image" | "input_file" | "input_video" | "input_audio" => item.unsupported(&kind),
+        "input_image" | "input_file" => {
+            let read = item.element(at, part).map(|it| InputPart::read(&it));
+            return read.unwrap_or(InputPart::Text(""));
+        }
+        "input_video" | "input_audio" => item.unsupported(&kind),
         _ => item.wrong_value(&kind, "the type of a part"),
     }
     let Some(content) = part["text"].as_str() else {
         item.wrong_type(&text, "a string");
-        return "";
+        return InputPart::Text("");
     };
     item.require_text_limit(&text, content);
-    content
+    InputPart::Text(content)
 }
 
-/// Checks the parts of a reasoning item.
-pub(in crate::request) fn check_reasoning(item: &ObjectReader) {
-    for (list, kind) in [("summary", "summary_text"), ("content", "reasoning_text")] {
-        for part in item.objects(list) {
-            let given = part.fields.get("type").and_then(Value::as_str);
-            part.require(given == Some(kind), "type", kind);
-            part_text(&part, "text");
+/// The reasoning before an answer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct InputReasoning<'a> {
+    /// The readable text: the whole reasoning if the item has it, otherwise its summary.
+    pub texts: Vec<&'a str>,
+    pub encrypted_content: Option<&'a str>,
+}
+
+impl<'a> InputReasoning<'a> {
+    pub(in crate::request) fn read(item: &ObjectReader<'a>) -> Self {
+        let summary = reasoning_texts(item, "summary", "summary_text");
+        let content = reasoning_texts(item, "content", "reasoning_text");
+        Self {
+            texts: if content.is_empty() { summary } else { content },
+            encrypted_content: item.text("encrypted_content"),
         }
     }
-    item.text("encrypted_content");
+}
+
+fn reasoning_texts<'a>(item: &ObjectReader<'a>, list: &str, kind: &str) -> Vec<&'a str> {
+    let parts = item.objects(list).into_iter();
+    let texts = parts.map(|part| {
+        let given = part.fields.get("type").and_then(Value::as_str);
+        part.require(given == Some(kind), "type", kind);
+        part_text(&part, "text")
+    });
+    texts.collect()
 }
 
 pub(in crate::request) fn part_text<'a>(part: &ObjectReader<'a>, name: &str) -> &'a str {

@@ -65,7 +65,9 @@ fn stored_form(item: &ObjectReader) -> Value {
                 parts => parts,
             };
         }
-        ItemContent::Reasoning if document["summary"].is_null() => document["summary"] = json!([]),
+        ItemContent::Reasoning(_) if document["summary"].is_null() => {
+            document["summary"] = json!([])
+        }
         ItemContent::Output(output) => name_call(&mut document, output.call_id),
         _ => {}
     }

@@ -8,7 +8,7 @@ use crate::request::items::call_items::{
     ApprovalResponse, BuiltinCall, CallOutput, ClientCall, RemoteCall, RemoteToolList,
 };
 use crate::request::items::content;
-use crate::request::items::content::InputPart;
+use crate::request::items::content::{InputPart, InputReasoning};
 use crate::request::object_reader::{ObjectReader, parse_word};
 use crate::status::ItemStatus;
 
@@ -40,7 +40,7 @@ pub struct ItemView<'a> {
 #[derive(Clone, Debug, PartialEq)]
 pub enum ItemContent<'a> {
     Message(InputMessage<'a>),
-    Reasoning,
+    Reasoning(InputReasoning<'a>),
     /// Stands for the stored item with the same id.
     Reference,
     Compaction {
@@ -115,10 +115,7 @@ impl<'a> ItemContent<'a> {
     fn read(item: &ObjectReader<'a>) -> Self {
         match kind(item) {
             "message" => Self::Message(InputMessage::read(item)),
-            "reasoning" => {
-                content::check_reasoning(item);
-                Self::Reasoning
-            }
+            "reasoning" => Self::Reasoning(InputReasoning::read(item)),
             "item_reference" => {
                 if !item.fields.get("id").is_some_and(Value::is_string) {
                     item.wrong_type("id", "a string");

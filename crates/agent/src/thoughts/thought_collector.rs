@@ -1,0 +1,77 @@
+//! Collects a model's reasoning in the form that its API wants back, part by part.
+
+use std::mem;
+
+use llm::reasoning::thought::{MAX_THOUGHT_BYTES, Thought, ThoughtField};
+
+/// The thoughts of one answer while they arrive.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ThoughtCollector {
+    done: Vec<Thought>,
+    /// A text whose end the API does not mark: it ends where something else begins.
+    open: Option<(ThoughtField, String)>,
+}
+
+impl ThoughtCollector {
+    /// Appends a piece of text. A text that is too long is cut.
+    pub fn push_text(&mut self, field: ThoughtField, piece: &str) {
+        let (_, text) = self.open.get_or_insert((field, String::new()));
+        let free = MAX_THOUGHT_BYTES - text.len();
+        text.push_str(&piece[..piece.floor_char_boundary(free)]);
+    }
+
+    /// Adds a complete thought and returns it.
+    pub fn push(&mut self, thought: Thought) -> &Thought {
+        self.done.push(thought);
+        &self.done[self.done.len() - 1]
+    }
+
+    /// Ends the open text and returns it, if there is one.
+    pub fn close(&mut self) -> Option<&Thought> {
+        let (field, text) = mem::take(&mut self.open)?;
+        Some(self.push(Thought::Text { field, text }))
+    }
+
+    /// Returns all thoughts in order.
+    pub fn finish(mut self) -> Vec<Thought> {
+        self.close();
+        self.done
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use llm::reasoning::thought::{MAX_THOUGHT_BYTES, Thought, ThoughtField};
+
+    use super::ThoughtCollector;
+
+    const FIELD: ThoughtField = ThoughtField::ReasoningContent;
+
+    #[test]
+    fn a_text_ends_where_something_else_begins() {
+        let text = |text: &str| Thought::Text {
+            field: FIELD,
+            text: text.to_owned(),
+        };
+        let mut thoughts = ThoughtCollector::default();
+
+        thoughts.push_text(FIELD, "a");
+        thoughts.push_text(FIELD, "b");
+        assert_eq!(thoughts.close(), Some(&text("ab")));
+        assert_eq!(thoughts.close(), None);
+        thoughts.push_text(FIELD, "c");
+
+        assert_eq!(thoughts.finish(), [text("ab"), text("c")]);
+    }
+
+    #[test]
+    fn a_long_text_is_cut_between_characters() {
+        let mut thoughts = ThoughtCollector::default();
+        thoughts.push_text(FIELD, &"é".repeat(MAX_THOUGHT_BYTES));
+        thoughts.push_text(FIELD, "a");
+
+        let all = thoughts.finish();
+
+        assert_eq!(all[0].text().map(str::len), Some(MAX_THOUGHT_BYTES));
+    }
+}

@@ -1,0 +1,5 @@
+//! Modules for the reasoning of models: how much a model should reason, and what of it goes back to
+//! the model.
+
+pub mod effort;
+pub mod thought;
