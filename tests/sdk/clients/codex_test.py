@@ -1,4 +1,6 @@
-"""The Codex command line program, over Responses: it runs the commands that the model calls."""
+"""The Codex command line program, over Responses and the WebSocket of Responses: it runs the commands
+that the model calls.
+"""
 
 import os
 import pathlib
@@ -14,25 +16,33 @@ from client_check import LIMITED
 from client_check import URL
 
 PROGRAM = os.environ["CODEX"]
-# A failure of a stream is final, so that a test does not wait for repetitions.
-CONFIG = f"""\
+# A failure of a stream is final, so that a test does not wait for repetitions. Without its plugins,
+# Codex needs no website.
+CONFIG = """\
 model_provider = "troupe"
 check_for_update_on_startup = false
 
 [analytics]
 enabled = false
 
+[features]
+apps = false
+plugins = false
+
 [model_providers.troupe]
 name = "Troupe"
-base_url = "{URL}"
+base_url = "{url}"
 env_key = "TROUPE_KEY"
 wire_api = "responses"
 request_max_retries = 0
 stream_max_retries = 0
+supports_websockets = {uses_socket}
 """
 
 
-class Codex(unittest.TestCase):
+class CodexCheck:
+    uses_socket = False
+
     def setUp(self):
         folder = tempfile.TemporaryDirectory()
         self.addCleanup(folder.cleanup)
@@ -40,11 +50,18 @@ class Codex(unittest.TestCase):
         self.folder = pathlib.Path(folder.name) / "work"
         self.home.mkdir()
         self.folder.mkdir()
-        (self.home / "config.toml").write_text(CONFIG)
+        (self.home / "config.toml").write_text(
+            CONFIG.format(url=URL, uses_socket=str(self.uses_socket).lower())
+        )
 
     def run_codex(self, model, text, *more):
         command = [PROGRAM, "exec", *more, "--skip-git-repo-check", f"--model={model}", text]
-        environment = {**os.environ, "CODEX_HOME": str(self.home), "TROUPE_KEY": KEY}
+        environment = {
+            **os.environ,
+            "CODEX_HOME": str(self.home),
+            "RUST_LOG": "codex_api=info",
+            "TROUPE_KEY": KEY,
+        }
         # The tests run on machines where Codex cannot create a sandbox of its own.
         command.insert(2, "--dangerously-bypass-approvals-and-sandbox")
         return subprocess.run(
@@ -79,3 +96,17 @@ class Codex(unittest.TestCase):
 
                 self.assertNotEqual(done.returncode, 0)
                 self.assertRegex(done.stderr, message)
+
+    def test_the_socket_is_used_if_the_configuration_says_so(self):
+        done = self.run_codex("demo", "Hello!")
+
+        is_connected = "successfully connected to Responses WebSocket" in done.stderr
+        self.assertEqual(is_connected, self.uses_socket, done.stderr)
+
+
+class Responses(CodexCheck, unittest.TestCase):
+    pass
+
+
+class ResponsesOverWebSocket(CodexCheck, unittest.TestCase):
+    uses_socket = True
