@@ -1,4 +1,5 @@
-"""The server of SillyTavern, with its source “Custom (OpenAI-compatible)” for chat completions.
+"""The server of SillyTavern, with its sources “Custom (OpenAI-compatible)” and “OpenAI” for chat
+completions.
 
 SillyTavern's page sends these requests to its own server, which forwards them to this one.
 """
@@ -81,7 +82,7 @@ class SillyTavern:
         self.log.close()
 
 
-class Custom(ClientCheck, unittest.TestCase):
+class ChatCompletions(ClientCheck, unittest.TestCase):
     error = RuntimeError
 
     @classmethod
@@ -103,11 +104,11 @@ class Custom(ClientCheck, unittest.TestCase):
         answer = self.stream(model, messages)["content"]
         return answer, [json.loads(it["function"]["arguments"])["city"] for it in calls]
 
-    def stream(self, model, messages):
+    def stream(self, model, messages, **more):
         """Returns the message in the chunks of a stream, as SillyTavern's page assembles it."""
         message = {"content": "", "tool_calls": []}
         try:
-            text = self.generate(model, messages, stream=True, tools=[WEATHER], tool_choice="auto")
+            text = self.generate(model, messages, stream=True, tools=[WEATHER], tool_choice="auto", **more)
         except urllib.error.HTTPError as error:
             raise RuntimeError(error.read().decode()) from error
         for line in text.splitlines():
@@ -151,6 +152,16 @@ class Custom(ClientCheck, unittest.TestCase):
         completion = self.generate("dropping", [{"role": "user", "content": "Hello!"}], stream=False)
 
         self.assertEqual(json.loads(completion)["error"], {"message": "Bad Gateway"})
+
+    def test_the_source_openai_works_with_a_reverse_proxy(self):
+        proxy = {"chat_completion_source": "openai", "reverse_proxy": URL, "proxy_password": KEY}
+        messages = [{"role": "user", "content": "Hello!"}]
+
+        streamed = self.stream("demo", messages, **proxy)
+        completion = self.generate("demo", messages, stream=False, **proxy)
+
+        self.assertIn("demo model", streamed["content"])
+        self.assertIn("demo model", json.loads(completion)["choices"][0]["message"]["content"])
 
     def test_the_models_are_listed(self):
         source = {"chat_completion_source": "custom", "custom_url": URL}
