@@ -1,6 +1,7 @@
-"""An agent of the OpenAI Agents SDK that takes part in a space, through the HTTP API."""
+"""An agent of the OpenAI Agents SDK that takes part in another person's space, through the HTTP API."""
 
 import asyncio
+import http.cookiejar
 import json
 import os
 import time
@@ -22,27 +23,47 @@ PAUSE_S = 0.1
 LINE = "Which clock is the oldest?"
 
 
-def send(method, path, body=None):
-    """Sends a request with the key of a member, and returns the response."""
-    request = urllib.request.Request(
-        f"{os.environ['TROUPE_URL']}/api{path}",
-        method=method,
-        data=None if body is None else json.dumps(body).encode(),
-        headers={"authorization": f"Bearer {KEY}", "content-type": "application/json"},
-    )
-    with urllib.request.urlopen(request, timeout=TIMEOUT_S) as response:
-        return json.load(response)
+class Person:
+    """A caller of the HTTP API, with a key or with a session of its own."""
+
+    def __init__(self, key=None):
+        cookies = urllib.request.HTTPCookieProcessor(http.cookiejar.CookieJar())
+        self.opener = urllib.request.build_opener(cookies)
+        self.headers = {"content-type": "application/json"}
+        if key:
+            self.headers["authorization"] = f"Bearer {key}"
+
+    def send(self, method, path, body=None):
+        data = None if body is None else json.dumps(body).encode()
+        url = f"{os.environ['TROUPE_URL']}/api{path}"
+        request = urllib.request.Request(url, data, self.headers, method=method)
+        with self.opener.open(request, timeout=TIMEOUT_S) as response:
+            return json.load(response)
+
+
+def join(invite):
+    """Joins the space of an invite with a new account, and returns the key of the account."""
+    person = Person()
+    person.send("POST", f"/join/{invite['token']}", {"display_name": "Visitor"})
+    account = {"username": f"visitor{uuid.uuid4().hex[:8]}", "password": "correct horse"}
+    person.send("PATCH", "/users/me", account)
+    return person.send("POST", "/api_keys", {"name": "agent"})["key"]
 
 
 class Room(unittest.TestCase):
     def setUp(self):
-        character = send("POST", "/characters", {"name": "Mina", "description": "A clockmaker."})
-        space = send("POST", "/spaces", {"name": "The clock shop"})
-        send("POST", f"/spaces/{space['id']}/memberships", {"character_id": character["id"]})
+        owner = Person(KEY)
+        character = owner.send("POST", "/characters", {"name": "Mina", "description": "A clockmaker."})
+        space = owner.send("POST", "/spaces", {"name": "The clock shop"})
+        path = f"/spaces/{space['id']}"
+        owner.send("POST", f"{path}/memberships", {"character_id": character["id"]})
+        invite = owner.send("POST", f"{path}/invites", {"role": "guest", "max_uses": 1})
+        self.key = join(invite)
+        self.visitor = Person(self.key)
         self.conversation = f"/conversations/{space['root_conversation_id']}"
 
     def messages(self):
-        return send("GET", f"{self.conversation}/messages")["data"]
+        return self.visitor.send("GET", f"{self.conversation}/messages")["data"]
 
     async def run_agent(self, text):
         @agents.function_tool
@@ -54,9 +75,9 @@ class Room(unittest.TestCase):
         def post_message(content: str) -> str:
             """Posts a message in the room."""
             body = {"content": content, "client_id": str(uuid.uuid4())}
-            return json.dumps(send("POST", f"{self.conversation}/messages", body))
+            return json.dumps(self.visitor.send("POST", f"{self.conversation}/messages", body))
 
-        async with openai.AsyncOpenAI(base_url=URL, api_key=KEY, max_retries=0) as client:
+        async with openai.AsyncOpenAI(base_url=URL, api_key=self.key, max_retries=0) as client:
             model = agents.OpenAIResponsesModel(MODEL, openai_client=client)
             agent = agents.Agent(name="Visitor", model=model, tools=[read_room, post_message])
             return (await agents.Runner.run(agent, text)).final_output
@@ -77,5 +98,5 @@ class Room(unittest.TestCase):
 
         read = asyncio.run(self.run_agent("What was said?\nCALL read_room {}"))
 
-        self.assertIn(LINE, read)
+        self.assertIn(f"Visitor: {LINE}", read)
         self.assertIn(f"Mina: {reply}", read)
