@@ -163,6 +163,7 @@ async fn run_task(calls: &[&'static str], total: Duration, stop: CancelHandle) -
             total,
             ..CallLimits::default()
         },
+        sealer: None,
         cancel: stop,
         clock: Clock::system(),
         output: ResponseOutput {

@@ -74,7 +74,7 @@ on_sqlite! {
         let file = json!({ "type": "input_file", "filename": "plan.md", "file_data": data });
         let input = json!([{ "role": "user", "content": [{ "type": "input_text", "text": "Read this." }, file] }]);
         let broken = json!([{ "role": "user", "content": [
-            { "type": "input_file", "file_data": format!("data:text/plain;base64,{}", STANDARD.encode([0xff, 0xfe])) },
+            { "type": "input_file", "file_data": format!("data:text/plain;base64,{}", STANDARD.encode([0xff_u8, 0xfe])) },
         ] }]);
 
         let refused = fixture.program.respond_with_error(json!({ "input": broken })).await;

@@ -76,6 +76,8 @@ on_sqlite! {
     async fn the_effort_reaches_the_model_and_what_has_no_effect_is_named(backend) {
         let fixture = V1Fixture::open(backend).await;
         fixture.add_model("anthropic", "claude-sonnet-4-5").await;
+        let demo = json!({ "name": "plain", "kind": "demo", "model": "plain" });
+        assert_eq!(fixture.admin.post("/api/providers", demo).await.0, 201);
         let reasoning = json!({ "effort": "high", "summary": "auto" });
 
         let (response, ignored) = post(&fixture.program, "/responses", json!({ "input": "x", "reasoning": reasoning })).await;
@@ -83,7 +85,7 @@ on_sqlite! {
         fixture.upstream.always(said("Hi."));
         let body = json!({ "model": "claude-sonnet-4-5", "input": "x", "reasoning": reasoning, "max_output_tokens": 4_000 });
         let (_, of_claude) = post(&fixture.program, "/responses", body).await;
-        let (_, of_demo) = post(&fixture.program, "/responses", json!({ "model": "demo", "input": "x", "reasoning": reasoning })).await;
+        let (_, of_demo) = post(&fixture.program, "/responses", json!({ "model": "plain", "input": "x", "reasoning": reasoning })).await;
 
         assert_eq!(response["reasoning"]["effort"], "high");
         assert_eq!((ignored.as_str(), fixture.upstream.body(0)["reasoning_effort"].as_str()), ("reasoning.summary", Some("high")));
