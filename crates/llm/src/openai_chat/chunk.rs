@@ -135,6 +135,7 @@ mod tests {
 
     use super::parse;
     use crate::delta::{Delta, FinishReason, TokenUsage};
+    use crate::reasoning::thought::ThoughtField;
 
     fn deltas(chunk: serde_json::Value) -> Vec<Delta> {
         parse(&chunk.to_string(), None).unwrap()
