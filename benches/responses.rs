@@ -1,7 +1,8 @@
-//! Measures what the Responses API costs in comparison with the model's own API: the added time to
-//! the first token, at 1 and at 32 streams, and the requests per second at 32. The real binary,
-//! with and without storing, is between a scripted model and a client, both in this process. The
-//! comparisons are the model called directly, and a plain proxy built on the same libraries. The
+//! Measures what the Responses API and Chat Completions cost in comparison with the model's own API:
+//! the added time to the first token, at 1 and at 32 streams, and the requests per second at 32. The
+//! real binary, for responses with and without storing, is between a scripted model and a client, both
+//! in this process. The comparisons are the model called directly, a plain proxy built on the same
+//! libraries, and for chat completions the responses that are not stored. The
 //! variants alternate (ABBA), and a ratio is the median of the ratios of the rounds. Nothing is
 //! asserted, and results on a machine with other load are not valid.
 
@@ -38,6 +39,10 @@ const MAX_DURATION: Duration = Duration::from_secs(90);
 const STREAMS: usize = 32;
 /// The requests of one throughput measurement.
 const REQUESTS: usize = 160;
+
+/// The places of the chat completion and of the response that is not stored among the variants.
+const CHAT: usize = 4;
+const UNSTORED: usize = 2;
 
 /// A measured endpoint.
 struct Variant {
@@ -103,6 +108,13 @@ async fn measure() {
         ),
         responses("troupe, store:false", false),
         responses("troupe, stored", true),
+        Variant::new(
+            "troupe, chat completion",
+            format!("{}/v1/chat/completions", server.url),
+            &key,
+            json!({ "model": "scripted", "messages": [{ "role": "user", "content": "Tick?" }] }),
+            "tick",
+        ),
     ];
     let began = Instant::now();
     // The first round is a warm-up of every variant and is not counted.
@@ -124,6 +136,7 @@ async fn measure() {
         }
     }
     print(&variants);
+    print_chat(&variants[CHAT], &variants[UNSTORED]);
     println!("{}", load.verdict());
     println!("resident at the end: {:.1} MiB", server.resident_mib());
 }
@@ -209,6 +222,17 @@ fn print(variants: &[Variant]) {
             variant.name, one.0, one.1, one.2, many.0, many.1, many.2, rate.0, rate.2
         );
     }
+}
+
+/// Prints the ratios of a chat completion to a response that is not stored.
+fn print_chat(chat: &Variant, response: &Variant) {
+    let ratio = |figure: fn(&Round) -> f64| figures(chat, response, response, figure).2;
+    let one = ratio(|it| median(it.single.iter().copied()));
+    let many = ratio(|it| median(it.concurrent.iter().copied()));
+    let rate = ratio(|it| it.rate);
+    println!(
+        "chat completion ÷ store:false: {one:.2} to the first token of 1 stream, {many:.2} of {STREAMS}, {rate:.2} requests/s"
+    );
 }
 
 /// The medians over the rounds of a figure, of its difference to the model's own, and of its ratio to

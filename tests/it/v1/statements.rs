@@ -1,8 +1,9 @@
-//! Tests how many SQL statements a stored response and an unstored one need.
+//! Tests how many SQL statements a stored response, an unstored one and a chat completion need.
 #![allow(clippy::print_stdout)] // the statements are read in the test output
 
 use serde_json::json;
 
+use super::chat_client::{ask, complete};
 use super::fixture::V1Fixture;
 use crate::support::backends::TestBackend;
 use crate::support::fake_provider::script::ResponseScript;
@@ -27,20 +28,25 @@ async fn only_a_stored_response_writes_and_needs_four_statements_for_it() {
     // The first iteration prepares statements and stores when the key was used.
     for _ in 0..2 {
         costs.clear();
-        for store in [true, false] {
+        for store in [Some(true), Some(false), None] {
             statements.take_statements();
-            let body = json!({"input": "Hello?", "store": store});
-            let response = fixture.program.respond(body).await;
-            assert_eq!(response["status"], "completed");
+            let response = match store {
+                Some(store) => {
+                    let body = json!({"input": "Hello?", "store": store});
+                    fixture.program.respond(body).await["status"].clone()
+                }
+                None => complete(&fixture.program, ask("Hello?")).await["object"].clone(),
+            };
+            assert!(response == "completed" || response == "chat.completion");
             let all = statements.take_statements();
             let all: Vec<&String> = all.iter().filter(|it| is_of_request(it)).collect();
-            println!("store {store}: {all:#?}");
+            println!("store {store:?}: {all:#?}");
             let n_reads = all.iter().filter(|sql| sql.starts_with("SELECT")).count();
             costs.push((n_reads, all.len() - n_reads));
         }
     }
 
-    assert_eq!(costs, [(READS, STORED_WRITES), (READS, 0)]);
+    assert_eq!(costs, [(READS, STORED_WRITES), (READS, 0), (READS, 0)]);
     fixture.close().await;
 }
 
