@@ -55,6 +55,7 @@ mod m20261127_000078_embedding_models_of_spaces;
 mod m20261128_000080_memory_of_messages;
 mod m20261128_000083_last_recalls;
 mod m20261128_000084_memory_tokens;
+mod m20261128_000085_threads;
 
 /// The steps, in order.
 pub struct Migrator;
@@ -110,6 +111,7 @@ impl MigratorTrait for Migrator {
             Box::new(m20261128_000080_memory_of_messages::Migration),
             Box::new(m20261128_000083_last_recalls::Migration),
             Box::new(m20261128_000084_memory_tokens::Migration),
+            Box::new(m20261128_000085_threads::Migration),
         ]
     }
 }

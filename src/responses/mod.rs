@@ -31,5 +31,6 @@ pub mod retrieval;
 pub mod services;
 pub mod started_task;
 pub mod store;
+pub mod threads;
 pub mod tool_declarations;
 pub mod worker;

@@ -17,6 +17,7 @@
 //! | [`pending_tool_calls`] | checks that an input answers the calls that wait for the client |
 //! | [`server_tools`] | the names of this server's own tools |
 //! | [`failure_codes`] | the codes of failed model calls, and the error object |
+//! | [`threads`] | the objects of Assistants and Threads |
 //! | [`object_ids`] | the ids of all objects |
 
 pub mod embedding_list;
@@ -31,3 +32,4 @@ pub mod request;
 pub mod response;
 pub mod server_tools;
 pub mod status;
+pub mod threads;

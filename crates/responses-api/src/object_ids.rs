@@ -36,6 +36,13 @@ pub const CALL: &str = "call";
 pub const COMPACTION: &str = "cmp";
 /// An API conversation.
 pub const CONVERSATION: &str = "conv";
+/// An assistant.
+pub const ASSISTANT: &str = "asst";
+/// A thread.
+pub const THREAD: &str = "thread";
+/// A run of a thread, and a step of it.
+pub const THREAD_RUN: &str = "run";
+pub const THREAD_RUN_STEP: &str = "step";
 
 /// Returns a new id, greater than all earlier ones of this process with this prefix.
 pub fn generate(prefix: &str) -> String {

@@ -1,0 +1,4 @@
+//! Objects of Assistants and Threads.
+
+pub mod thread_message_object;
+pub mod thread_status;
