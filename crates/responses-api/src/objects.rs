@@ -26,6 +26,14 @@ pub enum ObjectType {
     ConversationDeleted,
     #[serde(rename = "memory.query")]
     MemoryQuery,
+    Assistant,
+    #[serde(rename = "assistant.deleted")]
+    AssistantDeleted,
+    Thread,
+    #[serde(rename = "thread.deleted")]
+    ThreadDeleted,
+    #[serde(rename = "thread.message.deleted")]
+    ThreadMessageDeleted,
 }
 
 /// A page of a list.
@@ -94,7 +102,7 @@ pub struct DeletedObject {
 }
 
 impl DeletedObject {
-    /// Returns the object for the deletion of a response or a conversation.
+    /// Returns the object for a deletion; `object` is the type that ends in `.deleted`.
     pub fn new(id: String, object: ObjectType) -> Self {
         Self {
             id,

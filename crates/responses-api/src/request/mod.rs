@@ -17,4 +17,5 @@ pub mod object_reader;
 pub mod parameters;
 pub mod server_rules;
 pub mod text_config;
+pub mod threads;
 pub mod tools;

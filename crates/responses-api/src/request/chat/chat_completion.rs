@@ -207,7 +207,8 @@ fn logit_bias(body: &ObjectReader) -> BTreeMap<String, f64> {
     each.collect()
 }
 
-fn response_format(body: &ObjectReader) -> TextFormat {
+/// Reads `response_format`, an object.
+pub(in crate::request) fn response_format(body: &ObjectReader) -> TextFormat {
     let Some(format) = body.object("response_format") else {
         return TextFormat::Text;
     };

@@ -87,7 +87,8 @@ fn part(part: &ObjectReader, role: MessageRole) -> Value {
     }
 }
 
-fn picture(part: &ObjectReader) -> Value {
+/// Reads a part with a picture, and returns it as a part of an input item.
+pub(in crate::request) fn picture(part: &ObjectReader) -> Value {
     let Some(picture) = part.object("image_url") else {
         part.missing("image_url", "A picture requires an object with its URL.");
         return Value::Null;
