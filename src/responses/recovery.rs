@@ -10,6 +10,7 @@ use sea_orm::DbErr;
 use crate::responses::execution::{finalize, response_task};
 use crate::responses::services::ResponseServices;
 use crate::responses::store::{queue, response, retention};
+use crate::responses::threads::thread_retention;
 
 /// A queued response expires after this time, in milliseconds.
 const MAX_QUEUE_WAIT_MS: i64 = 60 * 60 * 1_000;
@@ -82,6 +83,8 @@ pub async fn clean_up(services: &ResponseServices) -> Result<(), DbErr> {
     retention::purge_event_logs(&services.db, now).await?;
     if let Some(kept_for) = services.settings.retention {
         retention::purge_expired(&services.db, now, kept_for).await?;
+        thread_retention::purge_expired(&services.db, now, kept_for).await?;
     }
+    thread_retention::purge_deleted(&services.db, now).await?;
     retention::purge_orphaned_conversations(&services.db).await
 }
