@@ -1,4 +1,4 @@
-//! Modules of the API under `/v1` for programs (responses, chat completions, embeddings): endpoints over
+//! Modules of the API under `/v1` for programs (responses, chat completions, embeddings, assistants): endpoints over
 //! HTTP, server-sent events (SSE) and WebSocket.
 //!
 //! Read `request` in the crate `responses_api` (what a request may contain), then here `error` (how
@@ -7,6 +7,7 @@
 //! The Open Responses specification and OpenAI's API reference document this API, not our API document.
 
 pub mod api_key_auth;
+pub mod assistants;
 pub mod chat;
 pub mod compact;
 pub mod conversations;

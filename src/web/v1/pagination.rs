@@ -78,6 +78,8 @@ pub struct ListPage {
     pub is_descending: bool,
     /// The id of the item before the page.
     pub after: Option<String>,
+    /// The id of the item after the page; only the lists of assistants and threads have it.
+    pub before: Option<String>,
 }
 
 impl ListPage {
@@ -103,6 +105,7 @@ impl ListPage {
             limit,
             is_descending,
             after: query.get("after").map(str::to_owned),
+            before: query.get("before").map(str::to_owned),
         })
     }
 
@@ -115,9 +118,14 @@ impl ListPage {
     }
 }
 
-/// 400: the cursor is not the id of an item of this list.
+/// 400: the cursor `after` is not the id of an item of this list.
 pub fn unknown_cursor() -> V1Error {
-    V1Error::wrong_value("after", "the id of an item of this list")
+    unknown_cursor_in("after")
+}
+
+/// 400: the cursor in this parameter is not the id of an item of this list.
+pub fn unknown_cursor_in(name: &str) -> V1Error {
+    V1Error::wrong_value(name, "the id of an item of this list")
 }
 
 /// Returns the requested page of `items`, which are ordered oldest first.

@@ -9,6 +9,7 @@ use actix_web::web::{Data, ServiceConfig, delete, post};
 use actix_web::{HttpRequest, HttpResponse, Resource, Route, web};
 
 use crate::app::App;
+use crate::web::v1::assistants::{stored_assistants, thread_messages, threads};
 use crate::web::v1::chat::chat_completions;
 use crate::web::v1::embeddings::creation;
 use crate::web::v1::error::{V1Error, V1Result};
@@ -40,6 +41,7 @@ pub fn mount(config: &mut ServiceConfig) {
         .service(at("/embeddings", "POST").route(post().to(creation::create)))
         .service(at("/memory/query", "POST").route(post().to(memory_query::query)));
     mount_conversations(config);
+    mount_assistants(config);
     config.default_service(web::to(not_found));
 }
 
@@ -61,6 +63,42 @@ fn mount_conversations(config: &mut ServiceConfig) {
             at("/conversations/{id}/items/{item_id}", "GET, HEAD, DELETE")
                 .route(get().to(conversations::show_item))
                 .route(delete().to(conversations::delete_item)),
+        );
+}
+
+fn mount_assistants(config: &mut ServiceConfig) {
+    config
+        .service(
+            at("/assistants", "GET, HEAD, POST")
+                .route(get().to(stored_assistants::list))
+                .route(post().to(stored_assistants::create)),
+        )
+        .service(
+            at("/assistants/{id}", "GET, HEAD, POST, DELETE")
+                .route(get().to(stored_assistants::show))
+                .route(post().to(stored_assistants::update))
+                .route(delete().to(stored_assistants::delete)),
+        )
+        .service(at("/threads", "POST").route(post().to(threads::create)))
+        .service(
+            at("/threads/{id}", "GET, HEAD, POST, DELETE")
+                .route(get().to(threads::show))
+                .route(post().to(threads::update))
+                .route(delete().to(threads::delete)),
+        )
+        .service(
+            at("/threads/{id}/messages", "GET, HEAD, POST")
+                .route(get().to(thread_messages::list))
+                .route(post().to(thread_messages::create)),
+        )
+        .service(
+            at(
+                "/threads/{id}/messages/{message_id}",
+                "GET, HEAD, POST, DELETE",
+            )
+            .route(get().to(thread_messages::show))
+            .route(post().to(thread_messages::update))
+            .route(delete().to(thread_messages::delete)),
         );
 }
 

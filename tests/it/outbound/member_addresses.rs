@@ -32,7 +32,7 @@ enum Way {
 }
 
 /// Every endpoint that accepts an address.
-const ROWS: [(&str, Way); 17] = [
+const ROWS: [(&str, Way); 23] = [
     (
         "POST /api/providers base_url",
         Way::Admin("POST /api/providers"),
@@ -73,6 +73,21 @@ const ROWS: [(&str, Way); 17] = [
     (
         "POST /v1/conversations/{id}/items",
         Way::V1("/conversations/{chat}/items"),
+    ),
+    ("POST /v1/assistants", Way::V1("/assistants")),
+    (
+        "POST /v1/assistants/{id}",
+        Way::V1("/assistants/{assistant}"),
+    ),
+    ("POST /v1/threads", Way::V1("/threads")),
+    ("POST /v1/threads/{id}", Way::V1("/threads/{thread}")),
+    (
+        "POST /v1/threads/{id}/messages",
+        Way::V1("/threads/{thread}/messages"),
+    ),
+    (
+        "POST /v1/threads/{id}/messages/{message_id}",
+        Way::V1("/threads/{thread}/messages/{message}"),
     ),
     ("POST /v1/embeddings", Way::V1("/embeddings")),
     ("POST /v1/chat/completions", Way::V1("/chat/completions")),

@@ -68,23 +68,26 @@ impl MemberCalls {
         let (space, conversation, membership) =
             create_space_with_character(&member, json!({})).await;
         let (_, chat) = program.post("/conversations", json!({})).await;
+        let assistant = json!({"model": "scripted"});
+        let (_, assistant) = program.post("/assistants", assistant).await;
+        let (_, thread) = program.post("/threads", json!({})).await;
+        let messages = format!("/threads/{}/messages", text_id(&thread));
+        let message = json!({"role": "user", "content": "Hi."});
+        let (_, message) = program.post(&messages, message).await;
         let response = program
             .respond(json!({"input": "Hi.", "background": true}))
             .await;
-        let text = |document: &Value| {
-            document["id"]
-                .as_str()
-                .expect("the document has an id")
-                .to_owned()
-        };
         MemberCalls {
             ids: vec![
                 ("{provider}", provider.to_string()),
                 ("{space}", space.to_string()),
                 ("{conversation}", conversation.to_string()),
                 ("{membership}", membership.to_string()),
-                ("{chat}", text(&chat)),
-                ("{response}", text(&response)),
+                ("{chat}", text_id(&chat)),
+                ("{response}", text_id(&response)),
+                ("{assistant}", text_id(&assistant)),
+                ("{thread}", text_id(&thread)),
+                ("{message}", text_id(&message)),
             ],
             app,
             upstream,
@@ -171,22 +174,33 @@ impl MemberCalls {
     /// Returns whether an endpoint of `/v1` can use addresses.
     pub fn leads_out(&self, path: &str) -> bool {
         let path = path.trim_end_matches('/');
-        !["/cancel", "/embeddings", "/query", "{chat}"]
-            .iter()
-            .any(|it| path.ends_with(it))
+        let without = [
+            "/cancel",
+            "/embeddings",
+            "/query",
+            "{chat}",
+            "/assistants",
+            "{assistant}",
+            "{thread}",
+            "{message}",
+        ];
+        !without.iter().any(|it| path.ends_with(it))
     }
 
     /// Sends the address in each field of `/v1`.
     pub async fn v1(&self, path: &str, url: &str) {
         for field in V1_FIELDS {
             let list = match path {
-                "/chat/completions" => "messages",
+                "/chat/completions" | "/threads" => "messages",
                 path if path.starts_with("/conversations") => "items",
                 _ => "input",
             };
             let mut body = body(list, field, url);
             if path.starts_with("/responses") || path.starts_with("/chat") {
                 body["model"] = json!("scripted");
+            }
+            if path.starts_with("/threads") {
+                body = body_of_thread(path, body);
             }
             let (status, answer) = self.program.post(&self.path(path), body).await;
             assert!(status < 500 || status == 501, "{path} {url}: {answer}");
@@ -271,6 +285,31 @@ async fn create_space_with_character(member: &HttpClient, settings: Value) -> (i
     let mina = member.create_character("Mina", None).await;
     let membership = member.add_character(&space, &mina).await;
     (id(&space), root_of(&space), id(&membership))
+}
+
+/// Returns the id of an object under `/v1`.
+fn text_id(document: &Value) -> String {
+    let id = document["id"].as_str();
+    id.expect("the object has an id").to_owned()
+}
+
+/// Returns a body for a thread instead of one for a list of items: a message has no `type`, and is
+/// the whole body of the request that appends it.
+fn body_of_thread(path: &str, mut body: Value) -> Value {
+    let (is_list, place) = match path {
+        "/threads" => (true, "/messages/0"),
+        _ => (false, "/input/0"),
+    };
+    let Some(message) = body.pointer_mut(place) else {
+        return body; // a field that no message has
+    };
+    if let Some(fields) = message.as_object_mut() {
+        fields.shift_remove("type");
+    }
+    match is_list {
+        true => body,
+        false => message.take(),
+    }
 }
 
 /// Returns a request body of `/v1` with an address in this field.

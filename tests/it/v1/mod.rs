@@ -36,6 +36,7 @@ pub mod stateless;
 mod statements;
 pub mod streams;
 pub mod text;
+mod threads;
 pub mod tools;
 pub mod tools_here;
 pub mod tools_refused;

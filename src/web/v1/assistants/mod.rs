@@ -1,0 +1,8 @@
+//! Modules of `/v1/assistants` and `/v1/threads`: handlers, and what they share.
+
+pub mod message_files;
+pub mod object_lists;
+pub mod stored_assistants;
+pub mod thread_errors;
+pub mod thread_messages;
+pub mod threads;
