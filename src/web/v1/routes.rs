@@ -16,6 +16,9 @@ use crate::web::v1::error::{V1Error, V1Result};
 use crate::web::v1::headers::cors;
 use crate::web::v1::{compact, conversations, memory_query, models, responses, ws_upgrade};
 
+/// The methods of an object that can be shown, changed and deleted.
+const STORED_OBJECT: &str = "GET, HEAD, POST, DELETE";
+
 /// Mounts all routes.
 pub fn mount(config: &mut ServiceConfig) {
     config
@@ -74,14 +77,14 @@ fn mount_assistants(config: &mut ServiceConfig) {
                 .route(post().to(stored_assistants::create)),
         )
         .service(
-            at("/assistants/{id}", "GET, HEAD, POST, DELETE")
+            at("/assistants/{id}", STORED_OBJECT)
                 .route(get().to(stored_assistants::show))
                 .route(post().to(stored_assistants::update))
                 .route(delete().to(stored_assistants::delete)),
         )
         .service(at("/threads", "POST").route(post().to(threads::create)))
         .service(
-            at("/threads/{id}", "GET, HEAD, POST, DELETE")
+            at("/threads/{id}", STORED_OBJECT)
                 .route(get().to(threads::show))
                 .route(post().to(threads::update))
                 .route(delete().to(threads::delete)),
@@ -92,13 +95,10 @@ fn mount_assistants(config: &mut ServiceConfig) {
                 .route(post().to(thread_messages::create)),
         )
         .service(
-            at(
-                "/threads/{id}/messages/{message_id}",
-                "GET, HEAD, POST, DELETE",
-            )
-            .route(get().to(thread_messages::show))
-            .route(post().to(thread_messages::update))
-            .route(delete().to(thread_messages::delete)),
+            at("/threads/{id}/messages/{message_id}", STORED_OBJECT)
+                .route(get().to(thread_messages::show))
+                .route(post().to(thread_messages::update))
+                .route(delete().to(thread_messages::delete)),
         );
 }
 
