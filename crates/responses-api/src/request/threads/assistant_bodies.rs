@@ -150,6 +150,7 @@ mod tests {
     const RULES: ServerRules = ServerRules {
         is_builtin_tool: |name| name == "dice",
         is_allowed_header: |_, _| true,
+        has_web_search: false,
     };
 
     fn parse(body: &Value) -> Result<NewAssistant, RequestError> {
