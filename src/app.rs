@@ -7,6 +7,7 @@ use agent::tools;
 use agent::tools::builtin::web_fetch::WebFetchTool;
 use agent::tools::builtin::web_search;
 use agent::tools::builtin::web_search::WebSearchTool;
+use agent::tools::executor::ToolExecutor;
 use agent::tools::mcp::tool_cache::McpToolCache;
 use agent::tools::tool_runtime::ToolRuntime;
 use agent::tools::web_fetcher::WebFetcher;
@@ -208,7 +209,12 @@ impl App {
         let embedding_relay =
             EmbeddingRelay::new(db.clone(), clock.clone(), shutdown.clone(), models.clone());
         let node = engine.context().node.clone();
-        let tools = (tool_runtime, engine.context().mcp_tools.clone());
+        // Tool calls of programs must not delay those of spaces.
+        let own_runtime = ToolRuntime {
+            executor: ToolExecutor::default(),
+            ..tool_runtime
+        };
+        let tools = (own_runtime, engine.context().mcp_tools.clone());
         let responses = ResponseEngine::new(ResponseServices::new(
             base,
             models.clone(),

@@ -7,7 +7,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use agent::call_limits::CallPermits;
+use agent::permits::fair_permits::FairPermits;
 use base::ids::{ProviderId, UserId};
 use dashmap::DashMap;
 use leased_jobs::concurrency_limit::{ConcurrencyLimit, ConcurrencyPermit, LimitReached};
@@ -31,7 +31,7 @@ pub struct ProviderQueues {
 
 /// The calls of one provider.
 pub struct ProviderCalls {
-    pub call_permits: CallPermits,
+    pub call_permits: FairPermits,
     /// Limits the responses whose clients wait, from their start to their end.
     response_permits: ConcurrencyLimit<UserId>,
 }
@@ -83,7 +83,7 @@ impl ProviderCalls {
     /// calls.
     pub fn new(n_calls: usize, n_waiting: usize) -> Self {
         Self {
-            call_permits: CallPermits::new(n_calls),
+            call_permits: FairPermits::new(n_calls),
             response_permits: ConcurrencyLimit::new(n_calls.saturating_add(n_waiting))
                 .with_unshared(n_calls),
         }

@@ -123,7 +123,7 @@ impl ResponseServices {
             foreground_permits: limit_of_users(config.responses_max_running),
             background_permits: limit_of_users(config.responses_max_background),
             follower_permits: limit_of_users(config.responses_max_running),
-            body_permits: ConcurrencyLimit::new(MAX_BODIES),
+            body_permits: limit_of_users(MAX_BODIES),
             leases: ActiveLeases::default(),
             queue_signal: WakeupSignal::default(),
             creation_permits: Arc::new(Semaphore::new(MAX_CONCURRENT_CREATIONS)),

@@ -9,14 +9,14 @@
 
 use llm::provider::Provider;
 use llm::request::{Message, Request};
-use tokio::sync::SemaphorePermit;
 use tokio::time::{Instant, timeout_at};
 use tokio_util::sync::CancellationToken;
 
 use crate::agent_host::{AgentEvent, AgentHost, DispatchedCalls, Disposition};
-use crate::call_limits::{CallLimits, CallPermits};
+use crate::call_limits::CallLimits;
 use crate::next_action::{DecisionState, NextAction};
 use crate::outcome::{CallEnd, GenerationFailure, ModelOutput};
+use crate::permits::fair_permits::{FairPermit, FairPermits, PermitOwner};
 use crate::tools::executor::{ToolExecutor, ToolJob};
 use crate::tools::tool::ToolResult;
 use crate::tools::{parse_arguments, tool_messages};
@@ -28,7 +28,9 @@ pub struct AgentLoop<'a, H> {
     pub host: &'a mut H,
     pub provider: &'a dyn Provider,
     /// Limits concurrent calls of the provider.
-    pub permits: Option<&'a CallPermits>,
+    pub permits: Option<&'a FairPermits>,
+    /// Who uses the permits of the provider and of the tools.
+    pub owner: PermitOwner,
     /// Grows with each iteration.
     pub request: &'a mut Request,
     pub trim: ReplyTrimmer,
@@ -162,11 +164,11 @@ impl<'a, H: AgentHost> AgentLoop<'a, H> {
 
     /// Waits for a permit. Returns `None` if none is needed, and also if the loop ends first: the
     /// call then ends at once.
-    async fn acquire_permit(&mut self) -> Option<SemaphorePermit<'a>> {
+    async fn acquire_permit(&mut self) -> Option<FairPermit> {
         let permits = self.permits?;
         tokio::select! {
             () = self.cancel.cancelled() => None,
-            permit = timeout_at(self.deadline, permits.acquire()) => permit.ok(),
+            permit = timeout_at(self.deadline, permits.acquire(self.owner)) => permit.ok(),
         }
     }
 
@@ -188,9 +190,10 @@ impl<'a, H: AgentHost> AgentLoop<'a, H> {
         }
         let host = &mut *self.host;
         let show = |at: usize, update| host.emit(AgentEvent::Tool(running[at].1, update));
+        let running_all = self.executor.run(self.owner, jobs, show);
         let results = tokio::select! {
             () = self.cancel.cancelled() => return,
-            results = timeout_at(self.deadline, self.executor.run(jobs, show)) => results,
+            results = timeout_at(self.deadline, running_all) => results,
         };
         // On a timeout nothing more is emitted, and the loop ends.
         let Ok(results) = results else { return };

@@ -6,7 +6,7 @@
 //! | --- | --- |
 //! | [`model_call`], [`attempt`], [`attempt_error`] | one model call, its attempts, and when one is repeated |
 //! | [`sink`], [`outcome`] | who receives the output, and how a call ended |
-//! | [`call_limits`] | limits of one call, and of the calls at the same time |
+//! | [`call_limits`], [`permits`] | limits of one call, and of the calls at the same time |
 //! | [`trim`], [`name_prefix`], [`text`] | remove names from a streamed text, and end it before a stop sequence |
 //! | [`reasoning`], [`thoughts`], [`tool_call_assembler`] | collect the other parts of an answer |
 //! | [`usage`] | counts tokens |
@@ -23,6 +23,7 @@ pub mod model_call;
 pub mod name_prefix;
 pub mod next_action;
 pub mod outcome;
+pub mod permits;
 pub mod reasoning;
 pub mod sink;
 pub mod text;

@@ -8,9 +8,10 @@
 
 use std::sync::Arc;
 
-use agent::call_limits::{CallLimits, CallPermits};
+use agent::call_limits::CallLimits;
 use agent::model_call;
 use agent::outcome::{FailureCode, GenerationFailure, GenerationOutcome};
+use agent::permits::fair_permits::{FairPermits, PermitOwner};
 use agent::trim::ReplyTrimmer;
 use agent::usage::UsageTotal;
 use base::ids::{ProviderId, SpaceId};
@@ -48,7 +49,7 @@ pub struct MemoryModels {
     db: Db,
     providers: ProviderFactory,
     limits: CallLimits,
-    permits: Arc<DashMap<ProviderId, Arc<CallPermits>>>,
+    permits: Arc<DashMap<ProviderId, FairPermits>>,
     tokens: Family<PurposeLabel, Counter>,
 }
 
@@ -168,7 +169,7 @@ impl MemoryModels {
         let permits = self.permits_of(model.0.id);
         let _permit = tokio::select! {
             () = cancel.cancelled() => return Err(MemoryModelError::Canceled),
-            permit = permits.acquire() => permit,
+            permit = permits.acquire(PermitOwner::Space(space)) => permit,
         };
         // Checked after the wait, because other calls may have used the last tokens.
         if self.is_at_limit(space).await? {
@@ -190,8 +191,8 @@ impl MemoryModels {
         object.ok_or(MemoryModelError::InvalidJson)
     }
 
-    fn permits_of(&self, provider: ProviderId) -> Arc<CallPermits> {
-        let new = || Arc::new(CallPermits::new(MAX_CALLS_PER_PROVIDER));
+    fn permits_of(&self, provider: ProviderId) -> FairPermits {
+        let new = || FairPermits::new(MAX_CALLS_PER_PROVIDER);
         self.permits.entry(provider).or_insert_with(new).clone()
     }
 

@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use agent::call_limits::CallLimits;
 use agent::outcome::{CallEnd, FailureCode, GenerationFailure, ModelOutput};
+use agent::permits::fair_permits::PermitOwner;
 use agent::tools::tool_runtime::ToolRuntime;
 use base::clock::{Clock, Timestamp};
 use base::ids::UserId;
@@ -101,8 +102,9 @@ pub async fn run(task: ResponseTask) -> TaskOutcome {
         cancel.cancel(CancelReason::LeaseLost);
     }
     let queue = EventQueue::default();
+    let owner = PermitOwner::User(output.end_log.user);
     let running = async {
-        let tools = (tools, tool_runtime, mcp_plan);
+        let (tools, limits) = ((tools, tool_runtime, mcp_plan), (limits, owner));
         let (speakers, sealer) = (speakers.as_mut(), sealer.as_ref());
         let outcome = run_speakers(call, speakers, tools, limits, sealer, &queue, &cancel).await;
         queue.close();

@@ -6,6 +6,7 @@ use std::panic::AssertUnwindSafe;
 use agent::agent_loop::AgentLoop;
 use agent::call_limits::CallLimits;
 use agent::outcome::{CallEnd, GenerationFailure, ModelOutput};
+use agent::permits::fair_permits::PermitOwner;
 use agent::tools::tool_runtime::ToolRuntime;
 use futures::FutureExt;
 use leased_jobs::lease::CancelHandle;
@@ -38,12 +39,12 @@ pub struct SpeakersOutcome {
 }
 
 /// Runs the first call and its tool calls, then every further speaker. The limit `limits.total`
-/// covers all of them together.
+/// covers all of them together. The calls use permits of this owner.
 pub async fn run_speakers(
     mut call: SpeakerCall,
     mut speakers: Option<&mut SpeakerQueue>,
     (mut tools, mut tool_runtime, mcp_plan): (ToolConfig, ToolRuntime, McpPlan),
-    limits: CallLimits,
+    (limits, owner): (CallLimits, PermitOwner),
     sealer: Option<&ReasoningSealer>,
     queue: &EventQueue,
     cancel: &CancelHandle,
@@ -55,6 +56,7 @@ pub async fn run_speakers(
             request: &mut call.request,
             tools: &mut tools,
             tool_runtime: &mut tool_runtime,
+            owner,
             queue,
         },
         (cancel, deadline),
@@ -76,6 +78,7 @@ pub async fn run_speakers(
             host: &mut host,
             provider: call.provider.as_ref(),
             permits: Some(&call.calls.call_permits),
+            owner,
             request: &mut call.request,
             trim: call.trim,
             limits,

@@ -6,6 +6,7 @@
 use agent::call_limits::CallLimits;
 use agent::model_call;
 use agent::outcome::{CallEnd, FailureCode, ModelOutput};
+use agent::permits::fair_permits::PermitOwner;
 use base::ids::UserId;
 use leased_jobs::lease::CancelHandle;
 use responses_api::object_ids;
@@ -76,7 +77,7 @@ impl ResponseEngine {
             self.prepare_compaction(user, request).await?
         };
         let _response_permit = prepared.acquire_response_permit(user)?;
-        let summary = summarize(&self.services, prepared, stop).await?;
+        let summary = summarize(&self.services, user, prepared, stop).await?;
         let mut output: Vec<Value> = items.into_iter().filter(is_message_of_client).collect();
         let cipher = &self.services.models.cipher;
         output.push(summary_items::item(cipher, user, &summary.text));
@@ -112,6 +113,7 @@ impl ResponseEngine {
 
 async fn summarize(
     services: &ResponseServices,
+    user: UserId,
     prepared: PreparedResponse,
     stop: &CancelHandle,
 ) -> Result<Summary, ResponseEngineError> {
@@ -121,9 +123,10 @@ async fn summarize(
         ..services.settings.call_limits
     };
     let deadline = Instant::now() + limits.total;
+    let acquiring = call.calls.call_permits.acquire(PermitOwner::User(user));
     let _permit = tokio::select! {
         () = stop.token.cancelled() => return Err(ResponseEngineError::ServerBusy),
-        permit = timeout_at(deadline, call.calls.call_permits.acquire()) => permit.map_err(|_| ResponseEngineError::ServerBusy)?,
+        permit = timeout_at(deadline, acquiring) => permit.map_err(|_| ResponseEngineError::ServerBusy)?,
     };
     limits.total = deadline.saturating_duration_since(Instant::now());
     let (provider, mut sink) = (call.provider.as_ref(), String::new());

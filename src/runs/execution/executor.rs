@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use agent::agent_loop::AgentLoop;
 use agent::outcome::{GenerationFailure, GenerationOutcome};
+use agent::permits::fair_permits::PermitOwner;
 use agent::reasoning::Reasoning;
 use agent::usage::UsageTotal;
 use base::ids::{MemoryId, RunId};
@@ -151,6 +152,7 @@ async fn stream_reply(
         host: &mut host,
         provider: prepared.provider.as_ref(),
         permits: None,
+        owner: PermitOwner::Space(run.space_id),
         request: &mut prepared.request,
         trim: prepared.trim.clone(),
         limits,

@@ -3,9 +3,10 @@
 
 use std::time::{Duration, Instant};
 
+use futures::future::join_all;
 use serde_json::json;
 
-use super::fixture::{V1Fixture, deltas, id, text};
+use super::fixture::{V1Fixture, deltas, id, lines, text};
 use crate::support::backends::on_sqlite;
 use crate::support::poll;
 use crate::support::v1_client::V1Client;
@@ -86,6 +87,52 @@ on_sqlite! {
         for stream in streams {
             assert_eq!(deltas(&stream.rest().await).concat(), "Hello.");
         }
+        fixture.close().await;
+    }
+
+    async fn one_user_on_an_idle_server_is_not_limited_to_a_share(backend) {
+        let fixture = V1Fixture::open(backend).await;
+        let gate = fixture.upstream.gate();
+        let program = &fixture.program;
+        let streams = join_all((0..150).map(|_| async move {
+            let body = json!({ "input": "Hi.", "store": false });
+            let mut stream = program.stream(body).await;
+            stream.until("response.in_progress").await;
+            stream
+        }))
+        .await;
+
+        gate.open();
+
+        for stream in streams {
+            assert_eq!(deltas(&stream.rest().await).concat(), "Hello.");
+        }
+        fixture.close().await;
+    }
+
+    async fn a_free_place_at_the_provider_goes_to_the_user_with_the_fewest_calls(backend) {
+        let env = [
+            ("RESPONSES_MAX_CALLS_PER_PROVIDER", "1"),
+            ("RESPONSES_MAX_WAITING_PER_PROVIDER", "7"),
+        ];
+        let fixture = V1Fixture::open_with(backend, &env).await;
+        let ben = V1Client::new(&fixture.app.register("ben").await).await;
+        let gate = fixture.upstream.gate();
+        let mut streams = Vec::new();
+        let requests = [(&fixture.program, "first"), (&fixture.program, "second"), (&ben, "third")];
+        for (n_waiting, (program, input)) in requests.into_iter().enumerate() {
+            streams.push(program.stream(json!({ "input": input })).await);
+            wait_for_calls(&fixture, 1, n_waiting).await;
+        }
+
+        gate.open();
+        for stream in streams {
+            stream.rest().await;
+        }
+
+        let sent = (0..3).map(|it| lines(&fixture.upstream.body(it)).concat());
+        let order: Vec<_> = sent.collect();
+        assert!(order[1].contains("third") && order[2].contains("second"), "{order:?}");
         fixture.close().await;
     }
 

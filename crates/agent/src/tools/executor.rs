@@ -2,6 +2,9 @@
 //!
 //! **Invariant:** every call ends with an output or an error: a panic and a timeout become errors
 //! and do not affect the other calls. A permit of the node's pool is held only while its tool runs.
+//!
+//! **Invariant:** neither one owner nor one tool server can use the whole pool: an owner has at most
+//! three quarters of it, a server a quarter. The calls beyond that wait without a place in the pool.
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
@@ -9,9 +12,10 @@ use std::time::Duration;
 
 use futures::{FutureExt, StreamExt, stream};
 use parking_lot::Mutex;
-use tokio::sync::Semaphore;
 use tokio::time::timeout;
 
+use crate::permits::fair_permits::{FairPermits, PermitOwner};
+use crate::permits::server_permits::ServerPermits;
 use crate::tools::ordered_output::{OrderedOutput, ToolUpdate};
 use crate::tools::tool::{ServerTool, ToolArguments, ToolResult};
 
@@ -36,7 +40,8 @@ pub struct ToolJob {
 /// Executes tool calls within limits. Cheap to clone; clones share one pool of permits.
 #[derive(Clone)]
 pub struct ToolExecutor {
-    pool: Arc<Semaphore>,
+    pool: FairPermits,
+    servers: ServerPermits,
     max_time: Duration,
 }
 
@@ -50,16 +55,18 @@ impl ToolExecutor {
     /// Creates an executor with `n_calls` permits and a time limit for each call.
     pub fn new(n_calls: usize, max_time: Duration) -> Self {
         Self {
-            pool: Arc::new(Semaphore::new(n_calls)),
+            pool: FairPermits::with_reserved_quarter(n_calls),
+            servers: ServerPermits::new(n_calls.div_ceil(4)),
             max_time,
         }
     }
 
-    /// Runs all jobs and returns their results in the order of the jobs. `on_update` receives the
-    /// updates in that order too: all updates of one call before the first of the next. Dropping
-    /// the future stops the calls that still run.
+    /// Runs all jobs of an owner and returns their results in the order of the jobs. `on_update`
+    /// receives the updates in that order too: all updates of one call before the first of the next.
+    /// Dropping the future stops the calls that still run.
     pub async fn run(
         &self,
+        owner: PermitOwner,
         jobs: Vec<ToolJob>,
         on_update: impl FnMut(usize, ToolUpdate) + Send,
     ) -> Vec<ToolResult> {
@@ -73,7 +80,7 @@ impl ToolExecutor {
                 let updates = board.output.push_progress(at, message);
                 board.emit_all(updates);
             };
-            let outcome = self.run_one(&job, &progress).await;
+            let outcome = self.run_one(owner, &job, &progress).await;
             let mut board = board.lock();
             let updates = board.output.finish(at, outcome.clone());
             board.emit_all(updates);
@@ -85,9 +92,18 @@ impl ToolExecutor {
         results.into_iter().map(|it| it.1).collect()
     }
 
-    async fn run_one(&self, job: &ToolJob, progress: &(dyn Fn(&str) + Sync)) -> ToolResult {
-        // The semaphore is never closed. If it were, the call would only run without a permit.
-        let _permit = self.pool.acquire().await.ok();
+    async fn run_one(
+        &self,
+        owner: PermitOwner,
+        job: &ToolJob,
+        progress: &(dyn Fn(&str) + Sync),
+    ) -> ToolResult {
+        // First, so that the calls that wait for a slow server use no place of the pool.
+        let _server_permit = match job.tool.server() {
+            Some(server) => Some(self.servers.of(server).acquire(owner).await),
+            None => None,
+        };
+        let _permit = self.pool.acquire(owner).await;
         let running = AssertUnwindSafe(job.tool.run(&job.arguments, progress)).catch_unwind();
         match timeout(self.max_time, running).await {
             Ok(Ok(outcome)) => outcome.map(truncate_output).map_err(truncate_output),

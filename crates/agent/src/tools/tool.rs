@@ -22,6 +22,12 @@ pub trait ServerTool: Send + Sync {
     /// Executes one call. Unknown arguments are ignored.
     async fn run(&self, arguments: &ToolArguments, progress: &(dyn Fn(&str) + Sync)) -> ToolResult;
 
+    /// Returns the server that executes the call, if it is another one. The calls of one server have
+    /// a limit.
+    fn server(&self) -> Option<String> {
+        None
+    }
+
     /// Returns the part of an output that is stored with a message and shown to people: all of
     /// it, unless it must not be stored.
     fn recorded_output(&self, output: &str) -> String {

@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 
+use agent::permits::fair_permits::PermitOwner;
 use agent::tools::executor::ToolJob;
 use agent::tools::mcp::message::McpError;
 use agent::tools::mcp::sessions::RemoteTool;
@@ -36,6 +37,7 @@ pub struct McpContext<'a> {
     pub request: &'a mut Request,
     pub tools: &'a mut ToolConfig,
     pub tool_runtime: &'a mut ToolRuntime,
+    pub owner: PermitOwner,
     pub queue: &'a EventQueue,
 }
 
@@ -150,7 +152,8 @@ impl McpContext<'_> {
         self.queue.push(EngineEvent::NextIteration);
         self.queue.flush().await;
         let show = |at: usize, update| self.queue.push_tool_update(&receipts[at], update);
-        let outcomes = self.tool_runtime.executor.run(jobs, show).await;
+        let executor = &self.tool_runtime.executor;
+        let outcomes = executor.run(self.owner, jobs, show).await;
         self.queue.flush().await;
         let calls: Vec<ToolCall> = approved.iter().map(tool_call).collect();
         let messages = &mut self.request.messages;

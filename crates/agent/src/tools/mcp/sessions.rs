@@ -72,6 +72,11 @@ impl ServerTool for RemoteTool {
         self.declaration.clone()
     }
 
+    fn server(&self) -> Option<String> {
+        let server = self.sessions.find_server(&self.label)?;
+        Some(server.url.origin().ascii_serialization())
+    }
+
     async fn run(&self, arguments: &ToolArguments, _: &(dyn Fn(&str) + Sync)) -> ToolResult {
         let session = self.sessions.session_for(&self.label).await;
         let session = session.map_err(|it| it.to_string())?;

@@ -1,0 +1,233 @@
+//! Limits how many calls run at the same time; the others wait. A place that becomes free is given to
+//! the owner that uses the fewest, so an owner may use all places until others wait. Of several such
+//! owners, the one that was given none for the longest time is next.
+//!
+//! **Invariant:** while a call waits, there is no free place that its owner may use.
+//!
+//! **Invariant:** a call that stops waiting takes no place.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use base::ids::{SpaceId, UserId};
+use parking_lot::Mutex;
+use tokio::sync::oneshot;
+
+/// Whose calls share the places fairly with the calls of others.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum PermitOwner {
+    User(UserId),
+    Space(SpaceId),
+}
+
+/// The places of one limit. Cheap to clone; clones share state.
+#[derive(Clone)]
+pub struct FairPermits(Arc<SharedPlaces>);
+
+/// One place; released on drop.
+#[must_use = "a permit that is dropped at once permits nothing"]
+pub struct FairPermit {
+    places: Arc<SharedPlaces>,
+    owner: PermitOwner,
+}
+
+struct SharedPlaces {
+    limit: usize,
+    /// Only owners with less than a quarter of the places may use the last ones.
+    n_reserved: usize,
+    usage: Mutex<PlaceUsage>,
+}
+
+#[derive(Default)]
+struct PlaceUsage {
+    n_held: usize,
+    /// The owners whose calls run or wait.
+    owners: HashMap<PermitOwner, OwnerUsage>,
+    /// In the order of their arrival.
+    waiting: Vec<WaitingCall>,
+    /// The number of the next event: a call arrives, or is given a place.
+    next_number: u64,
+}
+
+#[derive(Clone, Copy, Default)]
+struct OwnerUsage {
+    n_held: usize,
+    n_waiting: usize,
+    /// The number of the last place that it was given; 0 if there was none.
+    last_given: u64,
+}
+
+struct WaitingCall {
+    number: u64,
+    owner: PermitOwner,
+    granted: oneshot::Sender<FairPermit>,
+}
+
+impl FairPermits {
+    /// Creates a limit of `limit` calls, all of which one owner may use while no other one waits.
+    pub fn new(limit: usize) -> Self {
+        Self::with_reserved(limit, 0)
+    }
+
+    /// Creates a limit of `limit` calls, of which one owner may use three quarters. Others find a
+    /// free place even if its calls take long.
+    pub fn with_reserved_quarter(limit: usize) -> Self {
+        Self::with_reserved(limit, limit / 4)
+    }
+
+    fn with_reserved(limit: usize, n_reserved: usize) -> Self {
+        Self(Arc::new(SharedPlaces {
+            limit,
+            n_reserved,
+            usage: Mutex::default(),
+        }))
+    }
+
+    /// Waits for a place; dropping the permit releases it.
+    ///
+    /// # Cancel safety
+    /// A future that is dropped no longer waits, and takes no place.
+    pub async fn acquire(&self, owner: PermitOwner) -> FairPermit {
+        let mut waiting = {
+            let mut usage = self.0.usage.lock();
+            if self.0.may_take(&usage, owner) {
+                return self.0.take(&mut usage, owner);
+            }
+            let (granted, permit) = oneshot::channel();
+            let number = usage.next_number();
+            usage.owners.entry(owner).or_default().n_waiting += 1;
+            usage.waiting.push(WaitingCall {
+                number,
+                owner,
+                granted,
+            });
+            WaitingPlace {
+                places: &self.0,
+                number,
+                permit,
+            }
+        };
+        let permit = (&mut waiting.permit).await;
+        permit.expect("a waiting call is removed with its permit, or when this future is dropped")
+    }
+
+    /// Returns how many calls run.
+    pub fn n_running(&self) -> usize {
+        self.0.usage.lock().n_held
+    }
+
+    /// Returns how many calls wait.
+    pub fn n_waiting(&self) -> usize {
+        self.0.usage.lock().waiting.len()
+    }
+
+    /// Returns whether a call runs or waits, or another clone exists.
+    pub fn is_used(&self) -> bool {
+        Arc::strong_count(&self.0) > 1
+    }
+}
+
+impl SharedPlaces {
+    fn may_take(&self, usage: &PlaceUsage, owner: PermitOwner) -> bool {
+        let is_reserved = usage.n_held + self.n_reserved >= self.limit;
+        let has_share = usage.of(owner).n_held >= self.limit.div_ceil(4);
+        usage.n_held < self.limit && !(self.n_reserved > 0 && is_reserved && has_share)
+    }
+
+    fn take(self: &Arc<Self>, usage: &mut PlaceUsage, owner: PermitOwner) -> FairPermit {
+        usage.n_held += 1;
+        let number = usage.next_number();
+        let own = usage.owners.entry(owner).or_default();
+        own.n_held += 1;
+        own.last_given = number;
+        FairPermit {
+            places: self.clone(),
+            owner,
+        }
+    }
+
+    /// Gives the next place to a waiting call. Returns `None` if no call may have it, and otherwise
+    /// the permit if the call has just stopped waiting.
+    fn give_next(self: &Arc<Self>, usage: &mut PlaceUsage) -> Option<Option<FairPermit>> {
+        let waiting = usage.waiting.iter().enumerate();
+        let allowed = waiting.filter(|(_, it)| self.may_take(usage, it.owner));
+        let (at, _) = allowed.min_by_key(|(at, it)| {
+            let own = usage.of(it.owner);
+            (own.n_held, own.last_given, *at)
+        })?;
+        let call = usage.waiting.remove(at);
+        let permit = self.take(usage, call.owner);
+        usage.stop_waiting(call.owner);
+        Some(call.granted.send(permit).err())
+    }
+
+    fn release(self: &Arc<Self>, owner: PermitOwner) {
+        let mut unclaimed = Vec::new();
+        let mut usage = self.usage.lock();
+        usage.release(owner);
+        while let Some(permit) = self.give_next(&mut usage) {
+            unclaimed.extend(permit);
+        }
+        drop(usage);
+        // Each locks the usage again.
+        drop(unclaimed);
+    }
+}
+
+impl PlaceUsage {
+    fn of(&self, owner: PermitOwner) -> OwnerUsage {
+        self.owners.get(&owner).copied().unwrap_or_default()
+    }
+
+    fn next_number(&mut self) -> u64 {
+        self.next_number += 1;
+        self.next_number
+    }
+
+    fn release(&mut self, owner: PermitOwner) {
+        self.n_held -= 1;
+        self.change(owner, |own| own.n_held -= 1);
+    }
+
+    fn stop_waiting(&mut self, owner: PermitOwner) {
+        self.change(owner, |own| own.n_waiting -= 1);
+    }
+
+    /// Changes the usage of an owner, and forgets it if it has no calls left.
+    fn change(&mut self, owner: PermitOwner, change: impl FnOnce(&mut OwnerUsage)) {
+        let own = self.owners.entry(owner).or_default();
+        change(own);
+        if own.n_held + own.n_waiting == 0 {
+            self.owners.remove(&owner);
+        }
+    }
+}
+
+impl Drop for FairPermit {
+    fn drop(&mut self) {
+        self.places.release(self.owner);
+    }
+}
+
+/// A call that waits; it leaves the queue on drop. A permit that it was given but has not seen is
+/// dropped with it.
+struct WaitingPlace<'a> {
+    places: &'a SharedPlaces,
+    number: u64,
+    permit: oneshot::Receiver<FairPermit>,
+}
+
+impl Drop for WaitingPlace<'_> {
+    fn drop(&mut self) {
+        let mut usage = self.places.usage.lock();
+        let at = usage.waiting.iter().position(|it| it.number == self.number);
+        if let Some(at) = at {
+            let call = usage.waiting.remove(at);
+            usage.stop_waiting(call.owner);
+        }
+    }
+}
+
+#[cfg(test)]
+#[path = "fair_permits_tests.rs"]
+mod tests;
