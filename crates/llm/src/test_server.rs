@@ -9,7 +9,7 @@ use outbound_http::client::{OutboundClient, SystemResolver};
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::mpsc;
+use tokio::sync::{Notify, mpsc};
 
 use crate::embeddings::client::EmbeddingClient;
 use crate::embeddings::vector_cache;
@@ -23,6 +23,8 @@ pub enum Answer {
     /// This body, with the status 200.
     Body(Value),
     Status(u16),
+    /// This answer, as soon as the test notifies.
+    WhenNotified(Arc<Notify>, Box<Answer>),
     /// Nothing: the connection stays open until the client closes it.
     Hang,
 }
@@ -125,18 +127,22 @@ impl Script {
         let mut socket = BufReader::new(socket);
         while let Some(request) = read_request(&mut socket).await {
             let nth = self.n_requests.fetch_add(1, Ordering::Relaxed);
-            let answer = (self.answer)(nth);
+            let mut answer = (self.answer)(nth);
             let vectors = match &answer {
                 Answer::Vectors => list(&request.texts()),
                 // The request may contain token ids.
                 _ => Value::Null,
             };
             let _ = self.received.send(request);
+            while let Answer::WhenNotified(notify, next) = answer {
+                notify.notified().await;
+                answer = *next;
+            }
             let (status, body) = match answer {
                 Answer::Vectors => (200, vectors),
                 Answer::Body(body) => (200, body),
                 Answer::Status(status) => (status, json!({ "error": "planted" })),
-                Answer::Hang => {
+                Answer::WhenNotified(..) | Answer::Hang => {
                     let n_read = socket.read(&mut [0; 1]).await;
                     assert!(matches!(n_read, Ok(0) | Err(_)), "nothing more was sent");
                     let _ = self.closed.send(());

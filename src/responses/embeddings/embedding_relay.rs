@@ -6,18 +6,18 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use agent::permits::fair_permits::{FairPermit, FairPermits, PermitOwner};
 use base::clock::Clock;
 use base::ids::UserId;
 use base::shutdown::Shutdown;
-use leased_jobs::concurrency_limit::{ConcurrencyLimit, ConcurrencyPermit};
+use leased_jobs::concurrency_limit::{ConcurrencyLimit, ConcurrencyPermit, LimitReached};
 use llm::embeddings::error::EmbeddingError;
 use llm::embeddings::relay::RelayedCall;
 use llm::embeddings::request::{EmbeddingInput, ReceivedVectors};
 use llm::registry::ProviderKind;
 use responses_api::request::create_embeddings::{CreateEmbeddings, EmbeddedTexts};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::task::JoinSet;
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout};
 
 use crate::db::connect::Db;
 use crate::providers::provider;
@@ -28,12 +28,19 @@ use crate::responses::embeddings::text_tokens;
 use crate::responses::model_list;
 
 /// The maximum number of requests that this node executes at the same time, so that programs use neither all
-/// processors nor all connections of a provider.
+/// processors nor all connections of a provider. One user gets three quarters while no other one needs them.
 const MAX_RUNNING: usize = 16;
 
 /// The maximum number of requests that wait or are executed at the same time, because each holds its body in
-/// memory. One user gets a quarter: fewer than [`MAX_RUNNING`], so that others are executed, too.
+/// memory. While three quarters of them exist, one user gets a quarter.
 const MAX_ADMITTED: usize = 48;
+
+/// From this number on, the share of a user counts.
+const N_UNSHARED: usize = MAX_ADMITTED * 3 / 4;
+
+/// The time for all calls of one request: a large input is sent in 32 calls, one after the other, which take
+/// minutes on a slow server, and a program waits ten minutes by default.
+const MAX_TIME: Duration = Duration::from_secs(5 * 60);
 
 /// How long a request waits for another one to end: as long as it waits for a response of the provider.
 const MAX_WAIT: Duration = Duration::from_secs(30);
@@ -45,7 +52,7 @@ pub struct EmbeddingRelay {
     clock: Clock,
     shutdown: Shutdown,
     models: ProviderFactory,
-    permits: Arc<Semaphore>,
+    permits: FairPermits,
     /// Those that wait or are executed.
     admitted: ConcurrencyLimit<UserId>,
 }
@@ -53,7 +60,7 @@ pub struct EmbeddingRelay {
 /// Allows one request to be executed.
 struct RelayPermit {
     _admitted: ConcurrencyPermit<UserId>,
-    _running: OwnedSemaphorePermit,
+    _running: FairPermit,
 }
 
 /// The vectors of all texts, in their order.
@@ -74,8 +81,8 @@ impl EmbeddingRelay {
             clock,
             shutdown,
             models,
-            permits: Arc::new(Semaphore::new(MAX_RUNNING)),
-            admitted: ConcurrencyLimit::new(MAX_ADMITTED),
+            permits: FairPermits::with_reserved_quarter(MAX_RUNNING),
+            admitted: ConcurrencyLimit::new(MAX_ADMITTED).with_unshared(N_UNSHARED),
         }
     }
 
@@ -83,7 +90,8 @@ impl EmbeddingRelay {
     ///
     /// # Errors
     /// Returns `ModelNotFound` for an unknown model, the error of the first limit that the request
-    /// exceeds, `Busy` when no other request ends in time, and `Embedding` when the provider fails.
+    /// exceeds, `Busy` when no other request ends in time, `UserLimitReached` when too many requests of
+    /// this user exist, and `Embedding` when the provider fails.
     pub async fn embed(
         &self,
         user: UserId,
@@ -165,13 +173,18 @@ impl EmbeddingRelay {
     }
 
     async fn permit(&self, user: UserId) -> Result<Arc<RelayPermit>, RelayError> {
-        // First, so that few bodies wait in memory, and none because of one user.
-        let admitted = self.admitted.acquire(user).map_err(|_| RelayError::Busy)?;
-        let running = timeout(MAX_WAIT, self.permits.clone().acquire_owned()).await;
-        let running = running.map_err(|_| RelayError::Busy)?;
+        // First, so that few bodies wait in memory.
+        let admitted = self
+            .admitted
+            .acquire(user)
+            .map_err(|reached| match reached {
+                LimitReached::Global => RelayError::Busy,
+                LimitReached::PerOwner => RelayError::UserLimitReached,
+            })?;
+        let running = timeout(MAX_WAIT, self.permits.acquire(PermitOwner::User(user))).await;
         Ok(Arc::new(RelayPermit {
             _admitted: admitted,
-            _running: running.expect("the semaphore is never closed"),
+            _running: running.map_err(|_| RelayError::Busy)?,
         }))
     }
 
@@ -217,7 +230,7 @@ impl EmbeddingRelay {
                 dimensions,
                 user: user.as_deref(),
             };
-            client.relay(call).await
+            client.relay(call, Instant::now() + MAX_TIME).await
         };
         let mut tasks: JoinSet<Result<ReceivedVectors, EmbeddingError>> = JoinSet::new();
         tasks.spawn_on(work, self.shutdown.main());

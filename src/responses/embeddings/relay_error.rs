@@ -22,6 +22,8 @@ pub enum RelayError {
     InputTooLong,
     #[error("too many requests for embeddings wait")]
     Busy,
+    #[error("too many requests for embeddings of the user exist")]
+    UserLimitReached,
     #[error("the provider cannot be called: {0}")]
     Provider(#[from] ProviderError),
     #[error("the provider returned no embeddings: {error}")]

@@ -286,6 +286,28 @@ on_sqlite! {
         it.close().await;
     }
 
+    async fn many_requests_of_one_user_wait_while_those_of_others_are_executed(backend) {
+        let it = RelayFixture::open(backend).await;
+        it.server.answer(EmbeddingAnswer::Hang);
+        let start = |_| {
+            let program = it.fixture.program.clone();
+            let body = json!({ "model": "narrow", "input": "a" });
+            tokio::spawn(async move { program.post("/embeddings", body).await })
+        };
+        let waiting: Vec<_> = (0..20).map(start).collect();
+        // Three quarters of the sixteen places.
+        it.server.wait_for_requests(12).await;
+        let bob = V1Client::new(&it.fixture.app.register("bob").await).await;
+
+        expect(200, bob.post("/embeddings", json!({ "model": LOCAL, "input": "a" })).await);
+
+        for one in waiting {
+            assert!(!one.is_finished(), "a request of the other user was refused");
+            one.abort();
+        }
+        it.close().await;
+    }
+
     async fn the_log_has_one_line_without_the_texts(backend) {
         let database = fresh_database(&backend).await;
         let env = [SHORT_LEASES, &[("LOG_FORMAT", "json")]].concat();

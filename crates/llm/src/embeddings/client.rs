@@ -260,17 +260,17 @@ impl EmbeddingCall<'_> {
         self.client.counts.record_request(self.kind, &result);
         match &result {
             Ok(_) => permit.succeed(),
+            // All programs share the breaker, and a program can cause an error answer or a timeout by
+            // its texts: only a provider that repeatedly does not answer is not called.
+            Err(error) if self.kind == CallKind::Relay => match error.is_no_answer() {
+                true => permit.fail(false, Instant::now()),
+                false => permit.succeed(),
+            },
             // It says nothing about requests with other texts.
-            Err(error) if error.is_refusal() || self.has_other_size(error) => drop(permit),
+            Err(error) if error.is_refusal() => drop(permit),
             Err(error) => permit.fail(error.is_timeout(), Instant::now()),
         }
         result
-    }
-
-    /// Returns whether a program requested a number of dimensions that the model does not have.
-    fn has_other_size(&self, error: &EmbeddingError) -> bool {
-        let is_chosen = self.kind == CallKind::Relay && self.requested_dimensions.is_some();
-        is_chosen && matches!(error, EmbeddingError::WrongDimensions { .. })
     }
 
     async fn send(

@@ -55,6 +55,18 @@ impl EmbeddingError {
         matches!(self, Self::TimedOut { .. })
     }
 
+    /// Returns whether the provider did not answer at all, or not in time or completely.
+    pub(super) fn is_no_answer(&self) -> bool {
+        match self {
+            Self::TimedOut { .. } => true,
+            Self::Call(error) => matches!(
+                error,
+                LlmError::Unreachable { .. } | LlmError::Disconnected { .. }
+            ),
+            _ => false,
+        }
+    }
+
     /// Returns whether the provider refused this request and may accept others, for example because a
     /// text is longer than the input of the model.
     pub fn is_refusal(&self) -> bool {

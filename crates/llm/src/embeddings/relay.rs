@@ -1,6 +1,8 @@
 //! Embeds the texts of a program: no text is cached or shortened, no vector is scaled, and the number of
 //! tokens is the one that the provider states.
 
+use tokio::time::{Instant, sleep_until, timeout_at};
+
 use crate::embeddings::client::{EmbeddingCall, EmbeddingClient, MAX_TEXTS};
 use crate::embeddings::error::EmbeddingError;
 use crate::embeddings::options::{CallKind, EmbeddingOptions};
@@ -18,14 +20,30 @@ pub struct RelayedCall<'a> {
 
 impl EmbeddingClient {
     /// Returns the vectors of texts as the provider sends them, in the order of the texts. They are
-    /// requested at most 64 at a time, one request after the other.
+    /// requested at most 64 at a time, one request after the other, until `deadline`.
     ///
     /// # Errors
-    /// Returns `BreakerOpen` when nothing may be sent, and otherwise the error of the last attempt.
+    /// Returns `BreakerOpen` when nothing may be sent, `TimedOut` at the deadline, and otherwise the
+    /// error of the last attempt.
     ///
     /// # Cancel safety
     /// When the future is dropped, its connection is closed.
-    pub async fn relay(&self, call: RelayedCall<'_>) -> Result<ReceivedVectors, EmbeddingError> {
+    pub async fn relay(
+        &self,
+        call: RelayedCall<'_>,
+        deadline: Instant,
+    ) -> Result<ReceivedVectors, EmbeddingError> {
+        let limit = deadline.saturating_duration_since(Instant::now());
+        let relayed = timeout_at(deadline, self.relay_all(call, deadline)).await;
+        // The deadline says nothing about a single request, so it does not count as a failure.
+        relayed.unwrap_or(Err(EmbeddingError::TimedOut { limit }))
+    }
+
+    async fn relay_all(
+        &self,
+        call: RelayedCall<'_>,
+        deadline: Instant,
+    ) -> Result<ReceivedVectors, EmbeddingError> {
         let kind = CallKind::Relay;
         let requests = EmbeddingCall {
             client: self,
@@ -41,7 +59,16 @@ impl EmbeddingClient {
             n_tokens: Some(0),
         };
         for batch in split(call.input) {
-            let new = requests.request_with_retries(batch, n_dimensions).await?;
+            let mut new = requests.request_with_retries(batch, n_dimensions).await;
+            // The vectors so far would be lost, and the breaker is open for seconds only.
+            while let Err(EmbeddingError::BreakerOpen { until }) = &new
+                && !all.vectors.is_empty()
+                && *until < deadline
+            {
+                sleep_until(*until).await;
+                new = requests.request_with_retries(batch, n_dimensions).await;
+            }
+            let new = new?;
             n_dimensions = n_dimensions.or(new.vectors.first().map(Vec::len));
             all.vectors.extend(new.vectors);
             let sum = all.n_tokens.zip(new.n_tokens);
@@ -64,10 +91,17 @@ fn split(input: EmbeddingInput<'_>) -> Vec<EmbeddingInput<'_>> {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+    use std::time::Duration;
+
     use serde_json::{Value, json};
+    use tokio::sync::Notify;
+    use tokio::time::Instant;
 
     use super::RelayedCall;
+    use crate::embeddings::breaker::BreakerState;
     use crate::embeddings::error::EmbeddingError;
+    use crate::embeddings::options::{CallKind, EmbeddingOptions};
     use crate::embeddings::request::{EmbeddingInput, ReceivedVectors};
     use crate::test_server::{Answer, ScriptedServer};
 
@@ -77,6 +111,11 @@ mod tests {
             dimensions: None,
             user: None,
         }
+    }
+
+    /// Longer than every test.
+    fn later() -> Instant {
+        Instant::now() + Duration::from_secs(60)
     }
 
     fn answer(vectors: &[[f32; 2]], usage: Value) -> Answer {
@@ -92,7 +131,9 @@ mod tests {
         let client = server.client(false);
 
         for _ in 0..2 {
-            let received = client.relay(call(EmbeddingInput::Texts(&["a", "a"]))).await;
+            let received = client
+                .relay(call(EmbeddingInput::Texts(&["a", "a"])), later())
+                .await;
 
             let expected = ReceivedVectors {
                 vectors: vec![vec![3.0, 4.0]; 2],
@@ -113,7 +154,7 @@ mod tests {
             ..call(EmbeddingInput::TokenIds(&token_ids))
         };
 
-        let received = server.client(false).relay(request).await;
+        let received = server.client(false).relay(request, later()).await;
 
         assert_eq!(received.unwrap().n_tokens, None);
         let sent = server.next_request().await.body;
@@ -136,7 +177,11 @@ mod tests {
         let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
 
         let input = EmbeddingInput::Texts(&texts);
-        let received = server.client(false).relay(call(input)).await.unwrap();
+        let received = server
+            .client(false)
+            .relay(call(input), later())
+            .await
+            .unwrap();
 
         assert_eq!(received.n_tokens, Some(65));
         assert_eq!(received.vectors[63], [0.0, 64.0]);
@@ -160,10 +205,90 @@ mod tests {
                 n_expected: 3,
                 n_received: 2,
             };
-            assert_eq!(client.relay(other).await, Err(expected));
+            assert_eq!(client.relay(other, later()).await, Err(expected));
         }
 
-        assert!(client.relay(call(input)).await.is_ok());
+        assert!(client.relay(call(input), later()).await.is_ok());
+    }
+
+    #[tokio::test]
+    async fn answers_with_an_error_do_not_open_the_circuit_breaker() {
+        let answers: [fn(usize) -> Answer; 3] = [
+            |_| Answer::Status(500),
+            |_| Answer::Status(401),
+            |_| Answer::Body(json!({})),
+        ];
+        for answer in answers {
+            let client = ScriptedServer::start(answer).await.client(false);
+            let call = call(EmbeddingInput::Texts(&["a"]));
+
+            for _ in 0..2 {
+                let received = client.relay(call, later()).await;
+                assert!(!matches!(
+                    received,
+                    Ok(_) | Err(EmbeddingError::BreakerOpen { .. })
+                ));
+            }
+
+            assert_eq!(client.breaker_state(), BreakerState::Closed);
+        }
+    }
+
+    #[tokio::test]
+    async fn a_relay_that_began_waits_until_an_open_breaker_permits_a_request() {
+        let is_permitted = Arc::new(Notify::new());
+        let permitted = is_permitted.clone();
+        let mut server = ScriptedServer::start(move |n| match n {
+            0 => Answer::WhenNotified(
+                permitted.clone(),
+                Box::new(answer(&[[1.0, 0.0]; 64], json!(null))),
+            ),
+            1 => Answer::Hang,
+            _ => answer(&[[0.0, 1.0]], json!(null)),
+        })
+        .await;
+        let client = server.client(false);
+        let texts: Vec<String> = (0..65).map(|it| it.to_string()).collect();
+        let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
+        let fail_meanwhile = async {
+            server.next_request().await;
+            let options = EmbeddingOptions {
+                timeout_s: Some(0.1),
+                ..EmbeddingOptions::default()
+            };
+            let failed = client.embed(&["b"], CallKind::Read, &options).await;
+            assert!(failed.is_err() && client.breaker_state() != BreakerState::Closed);
+            // The breaker is open for three seconds.
+            tokio::time::pause();
+            tokio::time::advance(Duration::from_millis(2_900)).await;
+            tokio::time::resume();
+            is_permitted.notify_one();
+        };
+
+        let relaying = client.relay(call(EmbeddingInput::Texts(&texts)), later());
+        let (received, ()) = tokio::join!(relaying, fail_meanwhile);
+
+        assert_eq!(received.unwrap().vectors.len(), 65);
+        assert_eq!(client.breaker_state(), BreakerState::Closed);
+    }
+
+    #[tokio::test]
+    async fn a_relay_ends_at_its_deadline_and_opens_no_breaker() {
+        let mut server = ScriptedServer::start(|_| Answer::Hang).await;
+        let client = server.client(false);
+        for _ in 0..3 {
+            let limit = Duration::from_millis(100);
+            let deadline = Instant::now() + limit;
+
+            let received = client
+                .relay(call(EmbeddingInput::Texts(&["a"])), deadline)
+                .await;
+
+            assert!(received.is_err_and(|it| it.is_timeout()));
+            server.wait_for_close().await;
+        }
+
+        assert_eq!(client.breaker_state(), BreakerState::Closed);
     }
 
     #[tokio::test]
@@ -172,7 +297,7 @@ mod tests {
 
         let received = server
             .client(false)
-            .relay(call(EmbeddingInput::Texts(&["a"])))
+            .relay(call(EmbeddingInput::Texts(&["a"])), later())
             .await;
 
         let expected = EmbeddingError::WrongCount {

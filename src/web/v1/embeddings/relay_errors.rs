@@ -3,6 +3,7 @@
 use llm::embeddings::error::EmbeddingError;
 use llm::error::LlmError;
 use responses_api::request::create_embeddings::{MAX_TEXT_TOKENS, MAX_TOKENS};
+use tokio::time::Instant;
 
 use crate::responses::embeddings::relay_error::RelayError;
 use crate::responses::error::ResponseEngineError;
@@ -28,6 +29,14 @@ impl From<RelayError> for V1Error {
                 Self::wrong_value("input", &format!("at most {MAX_TOKENS} tokens in all"))
             }
             RelayError::Busy => ResponseEngineError::ServerBusy.into(),
+            RelayError::UserLimitReached => Self {
+                retry_after: Some(1),
+                ..Self::new(
+                    429,
+                    "rate_limited",
+                    "Too many of your requests for embeddings are in progress.",
+                )
+            },
             RelayError::Embedding {
                 error,
                 has_dimensions,
@@ -47,8 +56,8 @@ fn from_provider(error: &EmbeddingError, has_dimensions: bool) -> V1Error {
     }
     let failed = |message: &str| V1Error::new(502, "upstream_error", message);
     match error {
-        EmbeddingError::BreakerOpen { .. } => V1Error {
-            retry_after: Some(1),
+        EmbeddingError::BreakerOpen { until } => V1Error {
+            retry_after: Some(seconds_until(*until)),
             ..failed(&error.to_string())
         },
         EmbeddingError::Call(LlmError::Status {
@@ -66,6 +75,13 @@ fn from_provider(error: &EmbeddingError, has_dimensions: bool) -> V1Error {
         EmbeddingError::Call(_) => failed("The provider of this model returned an error."),
         _ => failed(&error.to_string()),
     }
+}
+
+/// Returns the whole seconds until an instant, at least one.
+fn seconds_until(instant: Instant) -> u64 {
+    let left = instant.saturating_duration_since(Instant::now());
+    let rounded = left.as_secs() + u64::from(left.subsec_nanos() > 0);
+    rounded.max(1)
 }
 
 /// 400: the provider does not accept the request.
