@@ -2,12 +2,12 @@
 //! next. No I/O.
 //!
 //! **Invariant:** updates of a call are emitted only after all earlier calls have finished. Until
-//! then they are buffered up to a limit; beyond it progress messages are dropped, results never. No
-//! update follows the result of a call.
+//! then they are buffered up to a limit; beyond it progress messages are dropped, those of the last
+//! calls first, but results never. No update follows the result of a call.
 
 use crate::tools::tool::ToolResult;
 
-/// Maximum size of all buffered progress messages together, in bytes.
+/// Maximum size of everything that is buffered, in bytes, unless the results alone are larger.
 const MAX_BUFFER_BYTES: usize = 1024 * 1024;
 
 /// An update about one call.
@@ -63,13 +63,29 @@ impl OrderedOutput {
         Vec::new()
     }
 
+    /// Drops progress messages until the rest is within the limit.
+    fn drop_progress(&mut self) {
+        for buffer in self.buffers.iter_mut().rev() {
+            while self.n_bytes > MAX_BUFFER_BYTES
+                && let Some(message) = buffer.progress.pop()
+            {
+                self.n_bytes -= message.len();
+            }
+        }
+    }
+
     /// Sets the result of a call and returns the updates that are now due.
     pub fn finish(&mut self, at: usize, result: ToolResult) -> Vec<(usize, ToolUpdate)> {
         let Some(slot) = self.buffers.get_mut(at).filter(|it| !it.is_closed) else {
             return Vec::new();
         };
         slot.is_closed = true;
+        self.n_bytes += n_bytes(&result);
         slot.result = Some(result);
+        // What is due now is no longer buffered.
+        if at != self.current {
+            self.drop_progress();
+        }
         let mut updates = Vec::new();
         while let Some(slot) = self.buffers.get_mut(self.current) {
             for message in std::mem::take(&mut slot.progress) {
@@ -77,6 +93,7 @@ impl OrderedOutput {
                 updates.push((self.current, ToolUpdate::Progress(message)));
             }
             let Some(end) = slot.result.take() else { break };
+            self.n_bytes -= n_bytes(&end);
             updates.push((self.current, ToolUpdate::Finished(end)));
             self.current += 1;
             if self.current < self.buffers.len() {
@@ -87,9 +104,15 @@ impl OrderedOutput {
     }
 }
 
+fn n_bytes(result: &ToolResult) -> usize {
+    match result {
+        Ok(text) | Err(text) => text.len(),
+    }
+}
+
 #[cfg(test)]
 mod tests {
-    use proptest::prelude::{any, prop_assert_eq};
+    use proptest::prelude::{any, prop_assert, prop_assert_eq};
     use proptest::proptest;
 
     use super::{MAX_BUFFER_BYTES, OrderedOutput, ToolUpdate};
@@ -143,7 +166,44 @@ mod tests {
         assert_eq!(updates[3], (1, finished("B")));
     }
 
+    #[test]
+    fn a_buffered_result_replaces_the_progress_of_the_last_calls() {
+        let (mut output, _) = OrderedOutput::new(3);
+        let half = "x".repeat(MAX_BUFFER_BYTES / 2);
+        output.push_progress(1, &half);
+        output.push_progress(2, &half);
+        output.finish(2, Ok(half.clone()));
+
+        let mut updates = output.finish(0, Ok("A".to_owned()));
+        updates.extend(output.finish(1, Ok("B".to_owned())));
+
+        let progress = |at: usize| (at, ToolUpdate::Progress(half.clone()));
+        assert!(updates.contains(&progress(1)) && !updates.contains(&progress(2)));
+        assert_eq!(updates.last(), Some(&(2, finished(&half))));
+        assert_eq!(output.n_bytes, 0);
+    }
+
     proptest! {
+        #[test]
+        fn the_buffer_is_within_its_limit_and_empty_at_the_end(steps in proptest::collection::vec((0_usize..4, any::<bool>(), 1_usize..=4), 0..12)) {
+            let mut output = OrderedOutput::new(4).0;
+            for (at, is_end, quarters) in steps {
+                let text = "x".repeat(quarters * MAX_BUFFER_BYTES / 4);
+                match is_end {
+                    true => output.finish(at, Ok(text)),
+                    false => output.push_progress(at, &text),
+                };
+
+                let results = output.buffers.iter().filter_map(|it| it.result.as_ref());
+                let n_bytes: usize = results.map(super::n_bytes).sum();
+                prop_assert!(output.n_bytes <= MAX_BUFFER_BYTES.max(n_bytes));
+            }
+            for at in 0..4 {
+                output.finish(at, Ok(String::new()));
+            }
+            prop_assert_eq!(output.n_bytes, 0);
+        }
+
         #[test]
         fn updates_of_different_calls_never_interleave(steps in proptest::collection::vec((0_usize..4, any::<bool>()), 0..40)) {
             let (mut output, mut updates) = OrderedOutput::new(4);
