@@ -10,7 +10,7 @@ use base::message_text;
 use llm::delta::FinishReason;
 use llm::provider::Provider;
 use llm::request::Request;
-use tokio::time::sleep;
+use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
 
 use crate::attempt::{AttemptState, attempt};
@@ -82,6 +82,7 @@ async fn run_attempts(
     limits: &CallLimits,
     state: &mut AttemptState<'_>,
 ) -> Result<(), AttemptError> {
+    let deadline = Instant::now() + limits.total;
     let mut tries = RetryBudget::default();
     loop {
         let res = attempt(provider, request, trimmer.clone(), limits, state).await;
@@ -95,7 +96,9 @@ async fn run_attempts(
         state.thoughts = ThoughtCollector::default();
         state.calls = ToolCallAssembler::default();
         state.logprobs.clear();
-        match error.retry_delay(tries, limits, rand::random()) {
+        // After a wait beyond the deadline there would be no attempt, and the error says more.
+        let wait = error.retry_delay(tries, limits, rand::random());
+        match wait.filter(|it| Instant::now() + *it < deadline) {
             Some(wait) => sleep(wait).await,
             None => return Err(error),
         }
@@ -241,6 +244,49 @@ mod tests {
 
         fn has_capability(&self, _: Capability) -> bool {
             false
+        }
+    }
+
+    /// Answers every call at once with a rate limit of two seconds.
+    #[derive(Default)]
+    struct BusyProvider(AtomicUsize);
+
+    #[async_trait]
+    impl Provider for BusyProvider {
+        async fn stream(&self, _: &Request) -> Result<DeltaStream, LlmError> {
+            self.0.fetch_add(1, Ordering::Relaxed);
+            Err(LlmError::Status {
+                status: 429,
+                message: "Busy.".to_owned(),
+                retry_after: Some(Duration::from_secs(2)),
+            })
+        }
+
+        fn kind(&self) -> &'static str {
+            "busy"
+        }
+
+        fn has_capability(&self, _: Capability) -> bool {
+            false
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_call_is_not_retried_after_its_deadline() {
+        for (total_s, n_calls) in [(1, 1), (3, 2), (600, 3)] {
+            let busy = BusyProvider::default();
+            let limits = CallLimits {
+                total: Duration::from_secs(total_s),
+                ..CallLimits::default()
+            };
+            let (trim, stop) = (ReplyTrimmer::without_names(), CancellationToken::new());
+            let mut text = String::new();
+
+            let request = Request::default();
+            let outcome = generate(&busy, &request, trim, &limits, &mut text, &stop).await;
+
+            assert_eq!(code(&outcome), Some(FailureCode::UpstreamRateLimited));
+            assert_eq!(busy.0.into_inner(), n_calls, "within {total_s} s");
         }
     }
 
