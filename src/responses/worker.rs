@@ -10,10 +10,10 @@ use leased_jobs::clock_jump_guard::ClockJumpGuard;
 use leased_jobs::concurrency_limit::{ConcurrencyPermit, LimitReached};
 use leased_jobs::heartbeat::run_heartbeat;
 use leased_jobs::job::{Job, JobFailure, JobTiming, NextWork, RenewedLease};
-use leased_jobs::lease::{ActiveLeases, CancelHandle};
+use leased_jobs::lease::{ActiveLeases, CancelHandle, CancelReason};
 use leased_jobs::recovery::run_recovery;
 use sea_orm::DbErr;
-use tokio::time::Instant;
+use tokio::time::{Instant, MissedTickBehavior, interval};
 
 use crate::db::backend;
 use crate::db::backend::Backend;
@@ -38,6 +38,10 @@ const POLL_INTERVAL: Duration = Duration::from_secs(1);
 /// How often old rows are cleaned up; on SQLite, where no other node can fail, also the interval of
 /// the recovery.
 const CLEANUP_INTERVAL: Duration = Duration::from_secs(60);
+
+/// How often a node looks for responses whose end was requested on another node. That request waits
+/// two seconds for the end; a heartbeat may be later.
+const CANCELLATION_INTERVAL: Duration = Duration::from_millis(500);
 
 /// Stored responses, as a kind of leased job.
 pub struct ResponseJob {
@@ -147,6 +151,10 @@ impl ResponseEngine {
         let job = || ResponseJob::new(services.clone());
         shutdown.spawn(run_heartbeat(job(), shutdown.stopping.clone()));
         shutdown.spawn(run_recovery(job(), shutdown.stopping.clone()));
+        // On SQLite there is no other node.
+        if services.db.backend() == Backend::Postgres {
+            shutdown.spawn(watch_cancellations(services.clone()));
+        }
         if services.settings.has_worker {
             let (wakeup, draining) = (services.queue_signal.clone(), shutdown.draining.clone());
             shutdown.spawn(run_claims(job(), wakeup, draining));
@@ -160,6 +168,29 @@ impl ResponseEngine {
         // A task may be claimed but not registered yet; `close` covers that.
         if !leases.drain(grace, |_| leases.close()).await {
             tracing::warn!("responses did not end within 5 s of cancellation");
+        }
+    }
+}
+
+/// Cancels the responses of this node whose end was requested on another node, until the node stops.
+async fn watch_cancellations(services: ResponseServices) {
+    let stopping = services.shutdown.stopping.clone();
+    let mut ticks = interval(CANCELLATION_INTERVAL);
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    loop {
+        tokio::select! {
+            () = stopping.cancelled() => return,
+            _ = ticks.tick() => {}
+        }
+        if services.leases.count() == 0 {
+            continue;
+        }
+        // The heartbeat reports a failing database, and cancels what is missed here.
+        let requested = queue::cancellations(services.db.reader(), &services.node).await;
+        for (id, lease) in requested.unwrap_or_default() {
+            services
+                .leases
+                .cancel_lease(&id, lease, CancelReason::Requested);
         }
     }
 }
@@ -253,11 +284,20 @@ async fn run_claimed(
     };
     let is_shown = row.request.reasoning.includes_encrypted;
     let sealer = ReasoningSealer::new(&services.models.cipher, row.user_id, is_shown, true);
-    let task = prepared.into_task(services, sealer, cancel, output);
+    let mut task = prepared.into_task(services, sealer, cancel, output);
+    task.limits.total = time_left(services, row);
     if let TaskOutcome::NotStarted = response_task::run(task).await {
         recovery::requeue(services, row.clone()).await?;
     }
     Ok(())
+}
+
+/// Returns the time until the deadline, which the first attempt began.
+fn time_left(services: &ResponseServices, row: &response::Model) -> Duration {
+    let now = services.clock.now();
+    let used_ms = row.started_at.map_or(0, |it| now.ms_since(it));
+    let used = Duration::from_millis(u64::try_from(used_ms).unwrap_or_default());
+    services.settings.call_limits.total.saturating_sub(used)
 }
 
 async fn prepare(

@@ -87,7 +87,11 @@ pub async fn claim(
         .col_expr(Column::WorkerId, Expr::value(worker))
         .col_expr(Column::Lease, Expr::col(Column::Lease).add(1))
         .col_expr(Column::Attempt, Expr::col(Column::Attempt).add(1))
-        .col_expr(Column::StartedAt, Expr::value(now))
+        // The deadline of a second attempt is that of the first one.
+        .col_expr(
+            Column::StartedAt,
+            Expr::col(Column::StartedAt).if_null(Expr::value(now)),
+        )
         .col_expr(Column::HeartbeatAt, backend::lease_time(backend, now))
         .exec_with_returning(tx)
         .await?;
@@ -181,7 +185,6 @@ pub async fn requeue(tx: &impl ConnectionTrait, id: &str, lease: i64) -> Result<
         .filter(Column::Lease.eq(lease))
         .col_expr(Column::Status, Expr::value(ResponseStatus::Queued))
         .col_expr(Column::WorkerId, Expr::value(Option::<String>::None))
-        .col_expr(Column::StartedAt, Expr::value(nothing))
         .col_expr(Column::HeartbeatAt, Expr::value(nothing))
         .exec(tx)
         .await?;
@@ -256,6 +259,22 @@ pub async fn queued_before(
         .filter(Expr::cust("status = 'queued'"))
         .filter(Column::CreatedAt.lte(before))
         .limit(500)
+        .all(db)
+        .await
+}
+
+/// Returns the responses of a node whose cancellation was requested, with their leases.
+pub async fn cancellations(
+    db: &impl ConnectionTrait,
+    worker: &str,
+) -> Result<Vec<(String, i64)>, DbErr> {
+    Entity::find()
+        .select_only()
+        .columns([Column::Id, Column::Lease])
+        .filter(Expr::cust("status = 'in_progress'"))
+        .filter(Column::WorkerId.eq(worker))
+        .filter(Column::CancelRequestedAt.is_not_null())
+        .into_tuple()
         .all(db)
         .await
 }

@@ -1,6 +1,8 @@
 //! Tests of background responses: they wait, continue without a client, and can be followed and
 //! canceled.
 
+use std::time::Duration;
+
 use base::clock::Timestamp;
 use leased_jobs::clock_jump_guard::ClockJumpGuard;
 use leased_jobs::job::{Job, JobTiming};
@@ -155,6 +157,42 @@ on_both! {
         fixture.close().await;
     }
 
+    async fn a_response_that_was_queued_for_an_hour_expires(backend) {
+        let fixture = V1Fixture::open_with(backend, PATIENT).await;
+        let response = fixture.program.respond(json!({ "input": "Hi.", "background": true })).await;
+        let services = fixture.app.app.responses.services();
+
+        for (advance_ms, status) in [(HOUR - 60_000, "queued"), (60_000, "incomplete")] {
+            services.clock.advance_ms(advance_ms);
+            troupe::responses::recovery::clean_up(services).await.unwrap();
+            let (_, seen) = fixture.program.get(&format!("/responses/{}", id(&response))).await;
+            assert_eq!(seen["status"], status);
+        }
+
+        let events = fixture.program.replay(id(&response), None).await.rest().await;
+        assert_eq!(kinds(&events), ["created", "queued", "incomplete"]);
+        assert_eq!(events[2]["response"]["incomplete_details"]["reason"], "expired");
+        fixture.close().await;
+    }
+
+    async fn a_second_attempt_has_the_deadline_of_the_first_one(backend) {
+        let fixture = V1Fixture::open_with(backend, PATIENT).await;
+        let response = fixture.program.respond(json!({ "input": "Hi.", "background": true })).await;
+        let services = fixture.app.app.responses.services();
+        let mut facts = DatabaseFacts::open(&fixture.app.database).await;
+        // Its first attempt began long ago.
+        facts.execute(&start_elsewhere(id(&response), services.clock.now())).await;
+        troupe::responses::recovery::recover(services, None).await.unwrap();
+
+        let claimed = ResponseJob::new(services.clone()).claim().await;
+
+        assert!(claimed.is_ok());
+        let ended = fixture.wait_for_status(id(&response), "incomplete").await;
+        assert_eq!(ended["incomplete_details"]["reason"], "run_timeout");
+        assert_eq!(fixture.upstream.n_requests(), 0);
+        fixture.close().await;
+    }
+
     // Writes the rows that a dead node leaves.
     async fn recovery_requeues_or_ends_the_responses_of_a_dead_node(backend) {
         let fixture = V1Fixture::open_with(backend, &[("TROUPE_WORKERS", "0")]).await;
@@ -243,6 +281,38 @@ async fn a_cancel_on_one_node_ends_a_response_on_another_node() {
     assert_eq!(cancelled["status"], "cancelled");
     fixture.upstream.wait_for_disconnect(0).await;
     assert_eq!(stream.rest().await.last().unwrap()["response"], cancelled);
+    second.close().await;
+    fixture.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_cancel_on_another_node_reaches_the_model_before_the_next_heartbeat() {
+    if !TestBackend::Postgres.is_available() {
+        eprintln!("not run: TROUPE_TEST_POSTGRES_URL is not set");
+        return;
+    }
+    let rare_heartbeats = [
+        ("RUN_HEARTBEAT_MS", "60000"),
+        ("RUN_STALE_AFTER_MS", "600000"),
+        ("REAPER_INTERVAL_MS", "600000"),
+    ];
+    let fixture = V1Fixture::open_with(TestBackend::Postgres, &rare_heartbeats).await;
+    let without_worker = [("TROUPE_WORKERS", "0")];
+    let second = fixture.second_node_with(&without_worker).await;
+    fixture
+        .upstream
+        .always(ResponseScript::hang_before_headers());
+    let body = json!({ "input": "Hi.", "background": true });
+    let response = fixture.program.respond(body).await;
+    fixture.upstream.wait_for_requests(1).await;
+    let path = format!("/responses/{}/cancel", id(&response));
+    let (began, other_node) = (Instant::now(), fixture.program.with_base(&second.base));
+
+    let (_, cancelled) = other_node.post(&path, json!({})).await;
+    fixture.upstream.wait_for_disconnect(0).await;
+
+    assert_eq!(cancelled["status"], "cancelled");
+    assert!(began.elapsed() < Duration::from_secs(2));
     second.close().await;
     fixture.close().await;
 }

@@ -60,8 +60,13 @@ impl V1Fixture {
 
     /// Starts another node of the same installation, with the same model.
     pub async fn second_node(&self) -> TestApp {
+        self.second_node_with(&[]).await
+    }
+
+    /// Like `second_node`, with additional settings.
+    pub async fn second_node_with(&self, env: &[(&str, &str)]) -> TestApp {
         let base_url = self.upstream.base_url();
-        let env = [SHORT_LEASES, &model_env(&base_url)].concat();
+        let env = [SHORT_LEASES, &model_env(&base_url), env].concat();
         self.app.start_second_node(&env).await
     }
 
