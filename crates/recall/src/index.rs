@@ -68,7 +68,8 @@ impl MemoryIndex {
     /// Returns the index after these changes, each memory at most once.
     ///
     /// A stored memory is added to the last block, which is created again for that. A block is also
-    /// created again when a quarter of its memories is gone.
+    /// created again when a quarter of its memories is gone, and when a memory in it was removed: the
+    /// index does not keep its text.
     pub fn with_changes(
         &self,
         version: i64,
@@ -80,8 +81,8 @@ impl MemoryIndex {
         });
         let changes: Changes = changes.collect();
         let mut parts: Vec<_> = self.parts.iter().map(|it| it.without(&changes)).collect();
-        let sparse = parts.extract_if(.., |it| it.is_sparse());
-        let mut items: Vec<BlockItem> = sparse.flat_map(|it| it.items()).collect();
+        let outdated = parts.extract_if(.., |it| it.is_sparse() || it.contains_removed(&changes));
+        let mut items: Vec<BlockItem> = outdated.flat_map(|it| it.items()).collect();
         items.extend(changes.into_values().flatten().map(BlockItem::from));
         if !items.is_empty() {
             let last = parts.pop_if(|it| it.block.len() < MAX_MEMORIES);
@@ -114,17 +115,31 @@ impl IndexPart {
     /// Returns the part after these memories are gone from it.
     fn without(&self, changes: &Changes) -> Self {
         let mut part = self.clone();
-        let [Some(first), Some(last)] = [part.block.keys().first(), part.block.keys().last()]
-        else {
-            return part;
-        };
-        for (id, _) in changes.range(first.id..=last.id) {
-            let position = self.block.position(*id);
-            let position = position.and_then(|it| u16::try_from(it).ok());
-            part.gone
-                .extend(position.filter(|it| !self.gone.contains(it)));
+        for (position, _) in self.changed(changes) {
+            if !self.gone.contains(&position) {
+                part.gone.push(position);
+            }
         }
         part
+    }
+
+    /// Returns the positions of the changed memories in the block, and whether they were removed.
+    fn changed(&self, changes: &Changes) -> impl Iterator<Item = (u16, bool)> {
+        let keys = self.block.keys();
+        let ids = keys.first().zip(keys.last());
+        let changes = ids.map(|(first, last)| changes.range(first.id..=last.id));
+        changes
+            .into_iter()
+            .flatten()
+            .filter_map(move |(id, memory)| {
+                let position = u16::try_from(self.block.position(*id)?).ok()?;
+                Some((position, memory.is_none()))
+            })
+    }
+
+    /// Returns whether the block contains a memory that was removed, or an earlier version of it.
+    fn contains_removed(&self, changes: &Changes) -> bool {
+        self.changed(changes).any(|(_, is_removed)| is_removed)
     }
 
     fn is_sparse(&self) -> bool {

@@ -95,12 +95,38 @@ fn a_block_is_created_again_when_a_quarter_is_gone() {
     let all = MemoryIndex::default().with_changes(1, memories);
     let quarter = MAX_MEMORIES / 4;
 
-    let fewer = all.with_changes(2, ids(quarter - 1).map(removed));
-    let quarter_gone = fewer.with_changes(3, ids(quarter).map(removed));
+    let edited = |id| stored(id, "edited");
+    let fewer = all.with_changes(2, ids(quarter - 1).map(edited));
+    let last = ids(quarter).last().unwrap();
+    let quarter_gone = fewer.with_changes(3, [edited(last)]);
 
     let full = (MAX_MEMORIES, 0);
-    assert_eq!(sizes(&fewer), [(MAX_MEMORIES, quarter - 1), full]);
-    assert_eq!(sizes(&quarter_gone), [full, (MAX_MEMORIES - quarter, 0)]);
-    assert_eq!(quarter_gone.len(), 2 * MAX_MEMORIES - quarter);
+    let with_gaps = (MAX_MEMORIES, quarter - 1);
+    assert_eq!(sizes(&fewer), [with_gaps, full, (quarter - 1, 0)]);
+    assert_eq!(sizes(&quarter_gone), [full, full]);
+    assert_eq!(quarter_gone.len(), 2 * MAX_MEMORIES);
     assert!(quarter_gone.n_bytes() < fewer.n_bytes());
+}
+
+#[test]
+fn an_index_does_not_keep_the_text_of_a_removed_memory_nor_its_earlier_texts() {
+    let memories = ids(3 * MAX_MEMORIES).map(|id| stored(id, "memory"));
+    let all = MemoryIndex::default().with_changes(1, memories);
+    let edited = all.with_changes(2, [stored(5, "memory, edited")]);
+    let texts: Vec<_> = [(&all, 0), (&edited, 3)]
+        .into_iter()
+        .map(|(index, part)| {
+            let block = &index.parts[part].block;
+            let position = block.position(MemoryId(5)).unwrap();
+            std::sync::Arc::downgrade(block.entry(position))
+        })
+        .collect();
+
+    let after = edited.with_changes(3, [removed(5)]);
+    drop((all, edited));
+
+    assert!(texts.iter().all(|it| it.upgrade().is_none()));
+    assert_eq!(after.len(), 3 * MAX_MEMORIES - 1);
+    let full = (MAX_MEMORIES, 0);
+    assert_eq!(sizes(&after), [full, full, (MAX_MEMORIES - 1, 0)]);
 }
