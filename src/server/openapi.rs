@@ -1,5 +1,5 @@
-//! Serves the OpenAPI document at `/openapi.json`; it is built at the first request and then kept
-//! in memory.
+//! Serves the OpenAPI documents at `/openapi.json` and `/v1/openapi.json`; each is built at its first
+//! request and then kept in memory.
 
 use std::sync::OnceLock;
 
@@ -11,7 +11,13 @@ use sha2::{Digest, Sha256};
 
 use crate::server::client_files;
 
-/// The document, built when it is requested for the first time: most processes never need it.
+/// The documents that are served.
+pub struct OpenApiFiles {
+    pub all: OpenApiFile,
+    pub v1: OpenApiFile,
+}
+
+/// A document, built when it is requested for the first time: most processes never need it.
 pub struct OpenApiFile {
     build: fn() -> Value,
     encoded: OnceLock<EncodedDocument>,
@@ -30,6 +36,11 @@ impl OpenApiFile {
             build,
             encoded: OnceLock::new(),
         }
+    }
+
+    fn respond(&self, request: &HttpRequest) -> HttpResponse {
+        let EncodedDocument { json, tag } = self.get();
+        client_files::respond_with_etag(request, tag.clone(), "application/json", json.clone())
     }
 
     fn get(&self) -> &EncodedDocument {
@@ -56,7 +67,24 @@ impl OpenApiFile {
         (status = 304, description = "Unchanged since the version in `If-None-Match`.")
     )
 )]
-pub async fn document(request: HttpRequest, file: Data<OpenApiFile>) -> HttpResponse {
-    let EncodedDocument { json, tag } = file.get();
-    client_files::respond_with_etag(&request, tag.clone(), "application/json", json.clone())
+pub async fn document(request: HttpRequest, files: Data<OpenApiFiles>) -> HttpResponse {
+    files.all.respond(&request)
+}
+
+/// Returns the document of `/v1`.
+///
+/// It is the part of `/openapi.json` that programs need which speak OpenAI's protocols.
+#[utoipa::path(
+    get,
+    path = "/v1/openapi.json",
+    operation_id = "show_document",
+    tag = "v1",
+    security(),
+    responses(
+        (status = 200, description = "The OpenAPI 3.1 document.", body = Object),
+        (status = 304, description = "Unchanged since the version in `If-None-Match`.")
+    )
+)]
+pub async fn v1_document(request: HttpRequest, files: Data<OpenApiFiles>) -> HttpResponse {
+    files.v1.respond(&request)
 }

@@ -17,15 +17,16 @@ use anyhow::Context;
 use crate::app::App;
 use crate::db::probe;
 use crate::db::sqlite::maintenance;
-use crate::server::openapi::OpenApiFile;
+use crate::server::openapi::{OpenApiFile, OpenApiFiles};
 use crate::server::{client_files, endpoints};
 use crate::spaces::maintenance::garbage_collection;
 use crate::web::error::ApiError;
 use crate::web::extract::{authentication, request_body};
 use crate::web::middleware::{allowed_hosts, request_metrics, response_headers, run_to_completion};
 use crate::web::openapi::endpoint;
+use crate::web::v1::api_key_auth;
 use crate::web::v1::headers::answer_headers;
-use crate::web::v1::{api_key_auth, routes};
+use crate::web::v1::http::mounting;
 
 /// A peer that acknowledges no data for this long is considered gone.
 const PEER_TIMEOUT: Duration = Duration::from_secs(20);
@@ -49,11 +50,14 @@ pub async fn listen(app: App) -> anyhow::Result<BoundServer> {
     let connections = app.connections.clone();
     let n_workers = thread::available_parallelism().map_or(1, NonZero::get);
     let endpoints = endpoints::all();
-    let openapi_file = web::Data::new(OpenApiFile::new(|| endpoints::all().document()));
+    let openapi_files = web::Data::new(OpenApiFiles {
+        all: OpenApiFile::new(|| endpoints::all().document()),
+        v1: OpenApiFile::new(|| endpoints::all().v1_document()),
+    });
     let server = HttpServer::new(move || {
         actix_web::App::new()
             .app_data(data.clone())
-            .app_data(openapi_file.clone())
+            .app_data(openapi_files.clone())
             .app_data(web::PathConfig::default().error_handler(|_, _| ApiError::not_found().into()))
             .app_data(web::QueryConfig::default().error_handler(|_, _| {
                 // actix's own message would repeat the whole query.
@@ -76,7 +80,7 @@ pub async fn listen(app: App) -> anyhow::Result<BoundServer> {
                 web::scope("/v1")
                     .wrap(from_fn(api_key_auth::authenticate))
                     .wrap(from_fn(answer_headers::apply))
-                    .configure(routes::mount),
+                    .configure(|it| mounting::mount(&endpoints.v1, it)),
             )
             .default_service(web::to(client_files::serve))
     });

@@ -253,6 +253,14 @@ fn the_web_layers_write_no_queries() {
 }
 
 #[test]
+fn no_handler_is_mounted_without_its_description() {
+    let text = "//! Doc.\nfn f(config: &mut ServiceConfig) {\n    config.service(web::resource(\"/x\").route(post().to(x)));\n}\n";
+
+    assert_eq!(broken("src/web/v1/assistants/routes.rs", text).len(), 2);
+    assert!(broken("src/web/v1/http/mounting.rs", text).is_empty());
+}
+
+#[test]
 fn the_database_clock_is_read_in_one_place() {
     let sql = "//! Doc.\nconst A: &str = \"SELECT 1 WHERE at < now()\";\nconst B: &str = \"CURRENT_TIMESTAMP\";\nfn f() { clock.now(); }\n";
 

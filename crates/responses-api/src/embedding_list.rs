@@ -6,12 +6,13 @@
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde::Serialize;
+use utoipa::ToSchema;
 
 use crate::objects::ObjectType;
 use crate::request::create_embeddings::VectorEncoding;
 
 /// The vectors of all texts of a request.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
 pub struct EmbeddingObjects {
     object: ObjectType,
     data: Vec<EmbeddingObject>,
@@ -19,21 +20,21 @@ pub struct EmbeddingObjects {
     usage: EmbeddingUsage,
 }
 
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
 struct EmbeddingObject {
     object: ObjectType,
     index: usize,
     embedding: WrittenVector,
 }
 
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
 #[serde(untagged)]
 enum WrittenVector {
     Float(Vec<f32>),
     Base64(String),
 }
 
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
 struct EmbeddingUsage {
     prompt_tokens: u64,
     total_tokens: u64,

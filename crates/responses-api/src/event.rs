@@ -4,11 +4,18 @@
 //! **Invariant:** the order of the fields is the order on the wire: the type first, the sequence
 //! number last.
 
+use std::borrow::Cow;
+
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
+use utoipa::openapi::{RefOr, Schema};
+use utoipa::{PartialSchema, ToSchema};
 
 use crate::item::{ContentPart, OutputItem};
 use crate::response::Response;
+use crate::schemas::event_schemas;
+use crate::schemas::output_items::OutputItemSchema;
+use crate::schemas::response_object::ResponseObject;
 
 /// Defines the events by their types, so that each type is spelled once.
 macro_rules! stream_events {
@@ -21,6 +28,22 @@ macro_rules! stream_events {
             /// An event that this version does not know, with its type.
             #[serde(untagged)]
             Other(Map<String, Value>),
+        }
+
+        impl PartialSchema for StreamEvent {
+            fn schema() -> RefOr<Schema> {
+                event_schemas::one_of(&[$(stringify!($variant)),+])
+            }
+        }
+
+        impl ToSchema for StreamEvent {
+            fn name() -> Cow<'static, str> {
+                Cow::Borrowed("StreamEvent")
+            }
+
+            fn schemas(named: &mut Vec<(String, RefOr<Schema>)>) {
+                $(event_schemas::add::<$payload>(named, stringify!($variant), $kind);)+
+            }
         }
 
         impl StreamEvent {
@@ -78,27 +101,29 @@ stream_events! {
 }
 
 /// The state of the whole response.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct ResponseEvent {
+    #[schema(value_type = ResponseObject)]
     pub response: Response,
 }
 
 /// An item begins or ends.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct ItemEvent {
     pub output_index: usize,
+    #[schema(value_type = OutputItemSchema)]
     pub item: OutputItem,
 }
 
 /// Identifies the item of an event.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct ItemPosition {
     pub item_id: String,
     pub output_index: usize,
 }
 
 /// Identifies the part of a message that an event changes.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct ContentPosition {
     pub item_id: String,
     pub output_index: usize,
@@ -106,7 +131,7 @@ pub struct ContentPosition {
 }
 
 /// Identifies the part of reasoning that an event changes.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct SummaryPosition {
     pub item_id: String,
     pub output_index: usize,
@@ -114,7 +139,7 @@ pub struct SummaryPosition {
 }
 
 /// A part of a message begins or ends.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct ContentPartEvent {
     #[serde(flatten)]
     pub at: ContentPosition,
@@ -122,7 +147,7 @@ pub struct ContentPartEvent {
 }
 
 /// The next piece of a text, with the logprobs of its tokens.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct OutputTextDelta {
     #[serde(flatten)]
     pub at: ContentPosition,
@@ -132,7 +157,7 @@ pub struct OutputTextDelta {
 }
 
 /// A text is complete.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct OutputTextDone {
     #[serde(flatten)]
     pub at: ContentPosition,
@@ -141,7 +166,7 @@ pub struct OutputTextDone {
 }
 
 /// A citation for a text.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct AnnotationAdded {
     #[serde(flatten)]
     pub at: ContentPosition,
@@ -150,7 +175,7 @@ pub struct AnnotationAdded {
 }
 
 /// The next piece of a part.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct ContentDelta {
     #[serde(flatten)]
     pub at: ContentPosition,
@@ -158,7 +183,7 @@ pub struct ContentDelta {
 }
 
 /// A refusal is complete.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct RefusalDone {
     #[serde(flatten)]
     pub at: ContentPosition,
@@ -166,7 +191,7 @@ pub struct RefusalDone {
 }
 
 /// A part of reasoning begins or ends.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct SummaryPartEvent {
     #[serde(flatten)]
     pub at: SummaryPosition,
@@ -174,7 +199,7 @@ pub struct SummaryPartEvent {
 }
 
 /// The next piece of reasoning.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct SummaryTextDelta {
     #[serde(flatten)]
     pub at: SummaryPosition,
@@ -182,7 +207,7 @@ pub struct SummaryTextDelta {
 }
 
 /// A part of reasoning is complete.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct SummaryTextDone {
     #[serde(flatten)]
     pub at: SummaryPosition,
@@ -190,7 +215,7 @@ pub struct SummaryTextDone {
 }
 
 /// The next piece of the arguments or the input of a call; never empty.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct ItemDelta {
     #[serde(flatten)]
     pub at: ItemPosition,
@@ -198,7 +223,7 @@ pub struct ItemDelta {
 }
 
 /// The arguments of a function call are complete.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct FunctionArgumentsDone {
     #[serde(flatten)]
     pub at: ItemPosition,
@@ -207,7 +232,7 @@ pub struct FunctionArgumentsDone {
 }
 
 /// The input of a custom tool call is complete.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct CustomInputDone {
     #[serde(flatten)]
     pub at: ItemPosition,
@@ -215,7 +240,7 @@ pub struct CustomInputDone {
 }
 
 /// The arguments of an MCP call are complete.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct McpArgumentsDone {
     #[serde(flatten)]
     pub at: ItemPosition,
@@ -223,7 +248,7 @@ pub struct McpArgumentsDone {
 }
 
 /// A server-side tool reports progress.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct ToolProgress {
     #[serde(flatten)]
     pub at: ItemPosition,

@@ -6,6 +6,7 @@
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 use serde_json::{Map, Value};
+use utoipa::ToSchema;
 
 use crate::status::ItemStatus;
 use crate::{object_ids, server_tools};
@@ -107,7 +108,7 @@ pub fn visible(mut stored: Value) -> Value {
 }
 
 /// A part of a message or of reasoning.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum ContentPart {
     OutputText {

@@ -13,6 +13,7 @@
 //! | [`objects`] | lists, models, conversations, and what the smaller endpoints return |
 //! | [`embedding_list`] | the answer to a request for embeddings |
 //! | [`status`] | the states of responses and items |
+//! | [`schemas`] | what requests, objects and events look like, for the API document |
 //! | [`fold`] | turns events of a model call into the response and its stream |
 //! | [`pending_tool_calls`] | checks that an input answers the calls that wait for the client |
 //! | [`server_tools`] | the names of this server's own tools |
@@ -30,6 +31,7 @@ pub mod objects;
 pub mod pending_tool_calls;
 pub mod request;
 pub mod response;
+pub mod schemas;
 pub mod server_tools;
 pub mod status;
 pub mod threads;

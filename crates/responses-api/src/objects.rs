@@ -6,9 +6,10 @@
 use base::clock::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use utoipa::ToSchema;
 
 /// The type of an object, in its field `object`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ObjectType {
     Response,
@@ -37,7 +38,7 @@ pub enum ObjectType {
 }
 
 /// A page of a list.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
 pub struct List<I> {
     object: ObjectType,
     first_id: Option<String>,
@@ -61,7 +62,8 @@ impl<I> List<I> {
 }
 
 /// A model, or a character or a space that acts as one.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
+#[schema(as = ModelObject)]
 pub struct Model {
     pub id: String,
     pub object: ObjectType,
@@ -73,11 +75,13 @@ pub struct Model {
 }
 
 /// A conversation of the API.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
+#[schema(as = ApiConversation)]
 pub struct Conversation {
     id: String,
     object: ObjectType,
     created_at: i64,
+    #[schema(value_type = Object)]
     metadata: Value,
 }
 
@@ -91,10 +95,15 @@ impl Conversation {
             metadata,
         }
     }
+
+    /// Returns its id.
+    pub fn id(&self) -> &str {
+        &self.id
+    }
 }
 
 /// States that an object was deleted.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
 pub struct DeletedObject {
     id: String,
     object: ObjectType,
@@ -113,7 +122,7 @@ impl DeletedObject {
 }
 
 /// The input tokens of a request.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
 pub struct InputTokens {
     object: ObjectType,
     input_tokens: i64,

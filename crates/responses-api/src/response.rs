@@ -4,6 +4,7 @@
 use base::clock::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
+use utoipa::ToSchema;
 
 use crate::failure_codes;
 use crate::item::OutputItem;
@@ -44,7 +45,7 @@ impl ResponseState {
 }
 
 /// Why a response failed: a code for programs and a message for users.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[cfg_attr(feature = "sea-orm", derive(sea_orm::FromJsonQueryResult))]
 pub struct ResponseError {
     pub code: String,
@@ -107,7 +108,7 @@ impl ResponseUsage {
 }
 
 /// The usage object of the API.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct UsageView {
     pub input_tokens: i64,
     pub input_tokens_details: InputTokensDetails,
@@ -117,14 +118,14 @@ pub struct UsageView {
 }
 
 /// What the input tokens contain. No model reports these to us, so both are 0.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct InputTokensDetails {
     pub cached_tokens: i64,
     pub cache_write_tokens: i64,
 }
 
 /// What the output tokens contain.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct OutputTokensDetails {
     pub reasoning_tokens: i64,
 }
@@ -150,7 +151,7 @@ pub struct Response<I = OutputItem> {
 }
 
 /// Why a response ended early.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct IncompleteDetails {
     pub reason: String,
 }
@@ -176,11 +177,12 @@ impl<I> Response<I> {
 }
 
 /// A compacted history: messages as they were sent, and a summary.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
 pub struct Compaction {
     id: String,
     object: ObjectType,
     created_at: i64,
+    #[schema(value_type = Vec<Object>)]
     output: Vec<Value>,
     usage: UsageView,
 }

@@ -3,9 +3,10 @@
 #[cfg(feature = "sea-orm")]
 use sea_orm::sea_query::StringLen;
 use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
 
 /// The status of a response, spelled as in the API. The last four are final.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[cfg_attr(
     feature = "sea-orm",
     derive(sea_orm::EnumIter, sea_orm::DeriveActiveEnum),
@@ -33,7 +34,7 @@ impl ResponseStatus {
 }
 
 /// The status of an item.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ItemStatus {
     #[default]

@@ -5,9 +5,9 @@ use base::clock::Timestamp;
 use base::ids::UserId;
 use responses_api::object_ids;
 use responses_api::objects::Conversation;
-use sea_orm::IntoActiveModel;
 use sea_orm::entity::prelude::*;
 use sea_orm::sea_query::{Expr, ExprTrait};
+use sea_orm::{IntoActiveModel, Order, QueryOrder, QuerySelect, QueryTrait};
 use serde_json::{Value, json};
 
 use crate::db::connect::Db;
@@ -52,6 +52,41 @@ pub async fn find_for_user(
         .filter(Column::UserId.eq(user))
         .filter(Column::DeletedAt.is_null())
         .one(db)
+        .await
+}
+
+/// Selects a part of the conversations of a user.
+#[derive(Clone, Debug)]
+pub struct ConversationRange {
+    /// The conversation before the first one, in this order.
+    pub after: Option<String>,
+    /// Newest first.
+    pub is_descending: bool,
+    pub limit: usize,
+}
+
+/// Returns a part of the conversations of a user, in the order of their ids, which is that of their
+/// creation.
+pub async fn list_for_user(
+    db: &impl ConnectionTrait,
+    user: UserId,
+    range: ConversationRange,
+) -> Result<Vec<Model>, DbErr> {
+    let order = match range.is_descending {
+        true => Order::Desc,
+        false => Order::Asc,
+    };
+    let beyond = |id: String| match range.is_descending {
+        true => Column::Id.lt(id),
+        false => Column::Id.gt(id),
+    };
+    Entity::find()
+        .filter(Column::UserId.eq(user))
+        .filter(Column::DeletedAt.is_null())
+        .apply_if(range.after, |query, id| query.filter(beyond(id)))
+        .order_by(Column::Id, order)
+        .limit(range.limit as u64)
+        .all(db)
         .await
 }
 

@@ -14,7 +14,7 @@ use crate::web::openapi::endpoint::{ApiEndpoint, endpoints};
 
 /// The tags of the API document, in its order, with their descriptions. A handler names its tag in
 /// `tag`.
-pub const TAGS: [(&str, &str); 21] = [
+pub const TAGS: [(&str, &str); 22] = [
     ("setup", "First-time setup: the admin account."),
     ("session", "Sign-in, sign-out, and active sessions."),
     ("users", "User accounts."),
@@ -66,6 +66,10 @@ pub const TAGS: [(&str, &str); 21] = [
     ("admin", "Server administration."),
     ("socket", "Live events over WebSocket."),
     ("server", "Health, metrics, and this document."),
+    (
+        "v1",
+        "The API for programs that speak OpenAI's protocols: responses, chat completions, embeddings.",
+    ),
 ];
 
 /// Returns all endpoints in the order of the API document.

@@ -6,9 +6,13 @@ use serde_json::{Map, Value, json};
 use crate::web::extract::csrf;
 use crate::web::middleware::allowed_hosts;
 use crate::web::openapi::endpoint::ApiEndpoint;
+use crate::web::openapi::v1_errors;
 
-/// Every error status, its name in the document, and its description if an endpoint gives none.
-const ERRORS: [(u16, &str, &str); 17] = [
+/// An error status, its name in the document, and its description if an endpoint gives none.
+type CommonError = (u16, &'static str, &'static str);
+
+/// The errors of all endpoints except those under `/v1`.
+const ERRORS: [CommonError; 17] = [
     (
         400,
         "BadRequest",
@@ -86,7 +90,8 @@ const ERRORS: [(u16, &str, &str); 17] = [
 
 /// Returns the responses that operations refer to by name.
 pub fn shared() -> Value {
-    let each = ERRORS.iter().map(|(status, name, about)| {
+    let all = ERRORS.iter().chain(&v1_errors::ERRORS);
+    let each = all.map(|(status, name, about)| {
         let answer = error_response(*status, about);
         ((*name).to_owned(), answer)
     });
@@ -96,7 +101,14 @@ pub fn shared() -> Value {
 /// Adds the responses that all operations of this kind have.
 pub fn add_common_responses(operation: &mut Value, endpoint: &ApiEndpoint) {
     let mut answers: Map<String, Value> = Map::new();
-    for status in common_statuses(operation, endpoint) {
+    let (errors, statuses): (&[CommonError], _) = match v1_errors::is_v1(endpoint) {
+        true => (
+            &v1_errors::ERRORS,
+            v1_errors::common_statuses(operation, endpoint),
+        ),
+        false => (&ERRORS, common_statuses(operation, endpoint)),
+    };
+    for status in statuses {
         answers.insert(status.to_string(), Value::Null);
     }
     let declared = operation["responses"].as_object().cloned();
@@ -104,7 +116,7 @@ pub fn add_common_responses(operation: &mut Value, endpoint: &ApiEndpoint) {
     answers.sort_keys();
     for (status, answer) in &mut answers {
         let status = status.parse().unwrap_or_default();
-        *answer = documented(status, answer.take());
+        *answer = documented(errors, status, answer.take());
     }
     operation["responses"] = Value::Object(answers);
 }
@@ -141,7 +153,7 @@ fn common_statuses(operation: &Value, endpoint: &ApiEndpoint) -> Vec<u16> {
 }
 
 /// Returns a response as documented: for shared errors, only what the endpoint adds to them.
-fn documented(status: u16, mut answer: Value) -> Value {
+fn documented(errors: &[CommonError], status: u16, mut answer: Value) -> Value {
     let description = answer["description"].as_str().unwrap_or_default();
     let about = description.trim().to_owned();
     if status < 400 {
@@ -152,7 +164,7 @@ fn documented(status: u16, mut answer: Value) -> Value {
     }
     // An operation whose error has additional fields describes its own body.
     let own_body = answer["content"].take();
-    match ERRORS.iter().find(|(known, _, _)| *known == status) {
+    match errors.iter().find(|(known, _, _)| *known == status) {
         _ if own_body.is_object() => {
             let mut answer = error_response(status, &about);
             answer["content"] = own_body;

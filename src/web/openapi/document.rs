@@ -4,14 +4,19 @@
 //! **Invariant:** this file lists no endpoint and no schema. Endpoints bring their operations and
 //! the schemas they use.
 
+use std::collections::BTreeSet;
+
 use serde_json::{Map, Value, json};
 
 use crate::web::openapi::endpoint::{ApiEndpoint, NamedSchema, plain_path};
-use crate::web::openapi::{common_responses, schemas};
+use crate::web::openapi::{common_responses, schemas, v1_errors};
 
 /// The introduction of the document.
 const DESCRIPTION: &str = "\
 A conversation server for people and AI characters.
+
+`/v1` is the API for programs that speak OpenAI's protocols; `/v1/openapi.json` describes it alone. \
+The following is about the other endpoints.
 
 **Authentication.** A browser signs in and gets the cookie `troupe_session`; a program sends \
 `Authorization: Bearer trp_…` with a key from `POST /api/api_keys`. Operations that are not marked \
@@ -27,9 +32,45 @@ Broken JSON, an unknown field, a missing one and a wrong type are 400; a value o
 
 **Times** are UTC with milliseconds. Absent values in responses are `null`; fields may be added.";
 
-/// Returns the document of these endpoints. `tag_descriptions` describes each of their tags in a
-/// sentence; `extra_schemas` are schemas that no operation names.
+/// The introduction of the document of `/v1` alone.
+const V1_DESCRIPTION: &str = "\
+The API for programs: responses, chat completions, embeddings, and what is stored for them.
+
+**Authentication.** Send `Authorization: Bearer trp_…` with an API key. Cookies are not read.
+
+**Errors** have the body `{error: {type, code, message, param}}`. Every response has an `x-request-id`.
+
+**Lists** return `{object: \"list\", data, first_id, last_id, has_more}` and accept `limit`, `order` \
+and `after`.
+
+**Streams** are server-sent events: `data: ` and one JSON document each, the last one `[DONE]`.";
+
+/// What a document is about.
+pub struct DocumentInfo<'a> {
+    pub title: &'a str,
+    pub description: &'a str,
+    /// How callers authenticate: names of `securitySchemes`.
+    pub security: &'a [&'a str],
+}
+
+/// The document of all endpoints.
+pub const ALL: DocumentInfo<'_> = DocumentInfo {
+    title: "Troupe",
+    description: DESCRIPTION,
+    security: &["session", "api_key"],
+};
+
+/// The document of the endpoints under `/v1`.
+pub const V1: DocumentInfo<'_> = DocumentInfo {
+    title: "Troupe /v1",
+    description: V1_DESCRIPTION,
+    security: &["api_key"],
+};
+
+/// Returns the document of these endpoints. `tag_descriptions` describes each tag in a sentence; those
+/// without an endpoint are left out; `extra_schemas` are schemas that no operation names.
 pub fn document(
+    info: &DocumentInfo<'_>,
     endpoints: &[ApiEndpoint],
     tag_descriptions: &[(&str, &str)],
     extra_schemas: Vec<NamedSchema>,
@@ -44,21 +85,26 @@ pub fn document(
         path_item[method] = operation(endpoint);
         named.extend(endpoint.schemas());
     }
+    let used: BTreeSet<String> = endpoints
+        .iter()
+        .flat_map(|it| it.operation().tags.unwrap_or_default())
+        .collect();
     let tags: Vec<Value> = tag_descriptions
         .iter()
+        .filter(|(name, _)| used.contains(*name))
         .map(|(name, about)| json!({"name": name, "description": about}))
         .collect();
     let mut document = json!({
         "openapi": "3.1.0",
         "info": {
-            "title": "Troupe",
+            "title": info.title,
             "version": env!("CARGO_PKG_VERSION"),
-            "description": DESCRIPTION,
+            "description": info.description,
             "license": {"name": env!("CARGO_PKG_LICENSE"), "identifier": env!("CARGO_PKG_LICENSE")},
         },
         "servers": [{"url": "/", "description": "This server."}],
         "tags": tags,
-        "security": [{"session": []}, {"api_key": []}],
+        "security": info.security.iter().map(|it| json!({*it: []})).collect::<Vec<_>>(),
         "paths": paths,
         "components": {
             "schemas": {},
@@ -79,8 +125,21 @@ pub fn document(
             },
         },
     });
+    let schemes = document["components"]["securitySchemes"].as_object_mut();
+    if let Some(schemes) = schemes {
+        schemes.retain(|name, _| info.security.contains(&name.as_str()));
+    }
+    keep_used_responses(&mut document);
     schemas::add_schemas(&mut document, named);
     document
+}
+
+/// Removes the shared responses to which no operation refers.
+fn keep_used_responses(document: &mut Value) {
+    let operations = document["paths"].to_string();
+    if let Some(shared) = document["components"]["responses"].as_object_mut() {
+        shared.retain(|name, _| operations.contains(&format!("/responses/{name}\"")));
+    }
 }
 
 fn operation(endpoint: &ApiEndpoint) -> Value {
@@ -95,10 +154,39 @@ fn operation(endpoint: &ApiEndpoint) -> Value {
     {
         fields.insert("tags".to_owned(), tags);
     }
+    if v1_errors::is_v1(endpoint) && operation.get("security").is_none() {
+        operation["security"] = json!([{"api_key": []}]);
+    }
+    remove_error_section(&mut operation);
+    show_events(&mut operation);
     make_body_optional(&mut operation);
     declare_path_parameters(&mut operation, endpoint.path());
     common_responses::add_common_responses(&mut operation, endpoint);
     operation
+}
+
+/// Removes the section of a doc comment that lists the errors of a function: the responses describe them.
+fn remove_error_section(operation: &mut Value) {
+    let text = operation["description"].as_str();
+    let Some((about, _)) = text.and_then(|it| it.split_once("# Errors")) else {
+        return;
+    };
+    let about = about.trim().to_owned();
+    let Some(fields) = operation.as_object_mut() else {
+        return;
+    };
+    match about.is_empty() {
+        true => fields.shift_remove("description"),
+        false => fields.insert("description".to_owned(), json!(about)),
+    };
+}
+
+/// Names the events of a stream where the page of the document looks for what a server sends.
+fn show_events(operation: &mut Value) {
+    let events = "/responses/200/content/text~1event-stream/schema";
+    if let Some(schema) = operation.pointer(events).cloned() {
+        operation["x-server-frame"] = schema;
+    }
 }
 
 /// A body of `Option<T>` may be omitted; if sent, it is a `T`, never `null`.

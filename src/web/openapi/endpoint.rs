@@ -4,7 +4,7 @@
 //! To add an endpoint: write the handler in `src/web/api/<module>.rs`; above it `#[utoipa::path(get,
 //! path = "/api/…/{space_id}", tag = "<module>", …)]` with its input and responses; one line in
 //! `src/web/api/routes.rs`; a test in `tests/it/api/<module>.rs`. There is no other way to mount a
-//! handler, so every endpoint is in the API document. Endpoints with the same path share one
+//! handler (`src/web/v1/http/mounting.rs` mounts those under `/v1`), so every endpoint is in the API document. Endpoints with the same path share one
 //! resource: a wrong method gets 405 with `Allow`. A path may contain a pattern,
 //! `{character_id:\d+}`, if another endpoint of the same method has the same form.
 
@@ -52,6 +52,11 @@ impl ApiEndpoint {
     /// Returns the HTTP method.
     pub fn method(&self) -> &Method {
         &self.method
+    }
+
+    /// Returns the route to the handler, for any method.
+    pub fn route(&self) -> Route {
+        (self.route)()
     }
 
     /// Returns the operation for the API document.

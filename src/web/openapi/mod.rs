@@ -4,3 +4,4 @@ pub mod common_responses;
 pub mod document;
 pub mod endpoint;
 pub mod schemas;
+pub mod v1_errors;

@@ -73,12 +73,11 @@ pub fn add_schemas(document: &mut Value, named: Vec<NamedSchema>) {
 fn merge_parts(schemas: &mut BTreeMap<String, Value>) {
     let known = schemas.clone();
     for schema in schemas.values_mut() {
-        let Some(parts) = schema.get("allOf").and_then(Value::as_array).cloned() else {
+        if schema.get("allOf").is_none() {
             continue;
-        };
+        }
         let mut merged = Map::new();
-        for part in parts {
-            let part = resolve_ref(&part, &known);
+        for part in flat_parts(schema, &known) {
             for (key, value) in part.as_object().into_iter().flatten() {
                 match (merged.get_mut(key), value) {
                     (Some(Value::Object(old)), Value::Object(new)) => old.extend(new.clone()),
@@ -93,6 +92,15 @@ fn merge_parts(schemas: &mut BTreeMap<String, Value>) {
             merged.insert("description".to_owned(), description.clone());
         }
         *schema = Value::Object(merged);
+    }
+}
+
+/// Returns the parts of a schema, and instead of each part that has parts itself, those.
+fn flat_parts<'a>(schema: &'a Value, known: &'a BTreeMap<String, Value>) -> Vec<&'a Value> {
+    let schema = resolve_ref(schema, known);
+    match schema.get("allOf").and_then(Value::as_array) {
+        Some(parts) => parts.iter().flat_map(|it| flat_parts(it, known)).collect(),
+        None => vec![schema],
     }
 }
 

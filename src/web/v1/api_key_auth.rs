@@ -14,6 +14,9 @@ use crate::web::extract::authentication::CurrentUser;
 use crate::web::v1::error::V1Error;
 use crate::web::v1::headers::cors;
 
+/// The document of this API, which needs no key.
+const OPEN_PATH: &str = "/v1/openapi.json";
+
 /// The caller, authenticated by an API key.
 #[derive(Clone, Debug)]
 pub struct ApiKeyCaller(pub CurrentUser);
@@ -29,7 +32,7 @@ impl FromRequest for ApiKeyCaller {
 }
 
 /// Middleware of everything under `/v1`: authenticates the API key of a request. A preflight request of a
-/// browser has no key, and is not authenticated.
+/// browser has no key and is not authenticated, and the document needs none.
 ///
 /// # Errors
 /// Only errors that the inner services did not turn into a response.
@@ -39,7 +42,8 @@ pub async fn authenticate(
     next: Next<impl MessageBody + 'static>,
 ) -> Result<ServiceResponse<BoxBody>, Error> {
     let origins = &app.config.cors_origins;
-    if cors::is_preflight(request.method(), request.headers(), origins) {
+    let is_open = request.path() == OPEN_PATH;
+    if is_open || cors::is_preflight(request.method(), request.headers(), origins) {
         return Ok(next.call(request).await?.map_into_boxed_body());
     }
     let found = authentication::from_api_key(&app, request.request()).await;

@@ -4,6 +4,8 @@
 use actix_web::web::{Data, Payload};
 use actix_web::{HttpRequest, HttpResponse};
 use responses_api::request::create_response::CompactExchange;
+use responses_api::response::Compaction;
+use responses_api::schemas::request_bodies::CompactBody;
 
 use crate::app::App;
 use crate::web::v1::api_key_auth::ApiKeyCaller;
@@ -15,6 +17,14 @@ use crate::web::v1::responses;
 ///
 /// # Errors
 /// Returns 400 for an invalid request and 502 when the model fails.
+#[utoipa::path(
+    post,
+    path = "/v1/responses/compact",
+    operation_id = "compact_exchange",
+    tag = "v1",
+    request_body = CompactBody,
+    responses((status = 200, body = Compaction), (status = 403), (status = 404, description = "`model_not_found`: no model that the caller may use has this id."), (status = 409), (status = 502))
+)]
 pub async fn compact(
     app: Data<App>,
     ApiKeyCaller(caller): ApiKeyCaller,

@@ -4,16 +4,20 @@
 use actix_web::web::{Data, Path, Payload};
 use actix_web::{HttpRequest, HttpResponse};
 use responses_api::item::visible;
-use responses_api::objects::{DeletedObject, ObjectType};
+use responses_api::objects::{Conversation, DeletedObject, List, ObjectType};
 use responses_api::request::conversation_bodies;
 use responses_api::request::conversation_bodies::NewApiConversation;
+use responses_api::schemas::output_items::OtherItem;
+use responses_api::schemas::request_bodies::{MetadataBody, NewConversationBody, NewItemsBody};
 
 use crate::app::App;
 use crate::responses::input::{history, summary_items};
+use crate::responses::store::api_conversation::ConversationRange;
 use crate::responses::store::api_conversation_item::ItemRange;
 use crate::responses::store::{api_conversation, api_conversation_item};
 use crate::web::v1::api_key_auth::ApiKeyCaller;
 use crate::web::v1::error::{V1Error, V1Result};
+use crate::web::v1::http::list_parameters::ListParameters;
 use crate::web::v1::pagination;
 use crate::web::v1::pagination::{ListPage, ListQuery};
 use crate::web::v1::parsing::{body, remote_files};
@@ -22,6 +26,14 @@ use crate::web::v1::parsing::{body, remote_files};
 ///
 /// # Errors
 /// Returns 400 for an invalid body.
+#[utoipa::path(
+    post,
+    path = "/v1/conversations",
+    operation_id = "create_conversation",
+    tag = "v1",
+    request_body = Option<NewConversationBody>,
+    responses((status = 200, body = Conversation))
+)]
 pub async fn create(
     app: Data<App>,
     ApiKeyCaller(caller): ApiKeyCaller,
@@ -41,10 +53,57 @@ pub async fn create(
     Ok(HttpResponse::Ok().json(row.view()))
 }
 
+/// Returns a page of the caller's conversations.
+///
+/// # Errors
+/// Returns 400 for an invalid query.
+#[utoipa::path(
+    get,
+    path = "/v1/conversations",
+    operation_id = "list_conversations",
+    tag = "v1",
+    params(ListParameters),
+    responses((status = 200, body = List<Conversation>))
+)]
+pub async fn list(
+    app: Data<App>,
+    ApiKeyCaller(caller): ApiKeyCaller,
+    http: HttpRequest,
+) -> V1Result<HttpResponse> {
+    let page = ListPage::from_query(&ListQuery::parse(http.query_string()))?;
+    let db = app.db.reader();
+    let after = match &page.after {
+        Some(id) => {
+            let found = api_conversation::find_for_user(db, caller.id(), id).await?;
+            Some(found.ok_or_else(pagination::unknown_cursor)?.id)
+        }
+        None => None,
+    };
+    let range = ConversationRange {
+        after,
+        is_descending: page.is_descending,
+        limit: page.limit + 1,
+    };
+    let mut rows = api_conversation::list_for_user(db, caller.id(), range).await?;
+    let has_more = rows.len() > page.limit;
+    rows.truncate(page.limit);
+    let all = rows.iter().map(api_conversation::Model::view).collect();
+    let list = List::new(all, has_more, |it: &Conversation| Some(it.id()));
+    Ok(HttpResponse::Ok().json(list))
+}
+
 /// Returns a conversation.
 ///
 /// # Errors
 /// Returns 404 if the caller has no such conversation.
+#[utoipa::path(
+    get,
+    path = "/v1/conversations/{id}",
+    operation_id = "show_conversation",
+    tag = "v1",
+    params(("id" = String, Path)),
+    responses((status = 200, body = Conversation))
+)]
 pub async fn show(
     app: Data<App>,
     ApiKeyCaller(caller): ApiKeyCaller,
@@ -58,6 +117,15 @@ pub async fn show(
 ///
 /// # Errors
 /// Returns 404 for an unknown conversation and 400 for an invalid body.
+#[utoipa::path(
+    post,
+    path = "/v1/conversations/{id}",
+    operation_id = "update_conversation",
+    tag = "v1",
+    params(("id" = String, Path)),
+    request_body = MetadataBody,
+    responses((status = 200, body = Conversation))
+)]
 pub async fn update(
     app: Data<App>,
     ApiKeyCaller(caller): ApiKeyCaller,
@@ -77,6 +145,14 @@ pub async fn update(
 ///
 /// # Errors
 /// Returns 404 if the caller has no such conversation.
+#[utoipa::path(
+    delete,
+    path = "/v1/conversations/{id}",
+    operation_id = "delete_conversation",
+    tag = "v1",
+    params(("id" = String, Path)),
+    responses((status = 200, body = DeletedObject))
+)]
 pub async fn delete(
     app: Data<App>,
     ApiKeyCaller(caller): ApiKeyCaller,
@@ -91,6 +167,15 @@ pub async fn delete(
 ///
 /// # Errors
 /// Returns 404 for an unknown conversation and 400 for an invalid body.
+#[utoipa::path(
+    post,
+    path = "/v1/conversations/{id}/items",
+    operation_id = "append_items",
+    tag = "v1",
+    params(("id" = String, Path)),
+    request_body = NewItemsBody,
+    responses((status = 200, body = List<OtherItem>))
+)]
 pub async fn append(
     app: Data<App>,
     ApiKeyCaller(caller): ApiKeyCaller,
@@ -113,6 +198,14 @@ pub async fn append(
 ///
 /// # Errors
 /// Returns 404 for an unknown conversation and 400 for an invalid query.
+#[utoipa::path(
+    get,
+    path = "/v1/conversations/{id}/items",
+    operation_id = "list_items",
+    tag = "v1",
+    params(("id" = String, Path), ListParameters),
+    responses((status = 200, body = List<OtherItem>))
+)]
 pub async fn list_items(
     app: Data<App>,
     ApiKeyCaller(caller): ApiKeyCaller,
@@ -143,6 +236,14 @@ pub async fn list_items(
 ///
 /// # Errors
 /// Returns 404 for an unknown conversation or item.
+#[utoipa::path(
+    get,
+    path = "/v1/conversations/{id}/items/{item_id}",
+    operation_id = "show_item",
+    tag = "v1",
+    params(("id" = String, Path), ("item_id" = String, Path)),
+    responses((status = 200, body = OtherItem))
+)]
 pub async fn show_item(
     app: Data<App>,
     ApiKeyCaller(caller): ApiKeyCaller,
@@ -159,6 +260,14 @@ pub async fn show_item(
 ///
 /// # Errors
 /// Returns 404 for an unknown conversation or item.
+#[utoipa::path(
+    delete,
+    path = "/v1/conversations/{id}/items/{item_id}",
+    operation_id = "delete_item",
+    tag = "v1",
+    params(("id" = String, Path), ("item_id" = String, Path)),
+    responses((status = 200, body = Conversation))
+)]
 pub async fn delete_item(
     app: Data<App>,
     ApiKeyCaller(caller): ApiKeyCaller,

@@ -33,7 +33,7 @@ pub struct V1Error {
     /// Seconds until a retry makes sense; set with 429 and 503.
     pub retry_after: Option<u64>,
     /// The methods of the path; set with 405.
-    pub allowed_methods: Option<&'static str>,
+    pub allowed_methods: Option<String>,
 }
 
 /// The result of every handler under `/v1`.
@@ -101,11 +101,11 @@ impl V1Error {
     }
 
     /// 405: the path does not support the method.
-    pub fn method_not_allowed(method: &str, allowed: &'static str) -> Self {
+    pub fn method_not_allowed(method: &str, allowed: &str) -> Self {
         let message =
             format!("This path does not support the method {method}; supported: {allowed}.");
         Self {
-            allowed_methods: Some(allowed),
+            allowed_methods: Some(allowed.to_owned()),
             ..Self::new(405, "method_not_allowed", message)
         }
     }
@@ -135,8 +135,8 @@ impl ResponseError for V1Error {
         if let Some(seconds) = self.retry_after {
             answer.insert_header((header::RETRY_AFTER, seconds.to_string()));
         }
-        if let Some(methods) = self.allowed_methods {
-            answer.insert_header((header::ALLOW, methods));
+        if let Some(methods) = &self.allowed_methods {
+            answer.insert_header((header::ALLOW, methods.as_str()));
         }
         if self.status == 401 {
             answer.insert_header((header::WWW_AUTHENTICATE, "Bearer"));

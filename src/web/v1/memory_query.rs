@@ -11,7 +11,9 @@ use base::ids::MemoryId;
 use recall::search::RecallRules;
 use responses_api::objects::ObjectType;
 use responses_api::request::memory_query::{MemorySearch, MemorySpan};
+use responses_api::schemas::request_bodies::MemoryQueryBody;
 use serde::Serialize;
+use utoipa::ToSchema;
 
 use crate::app::App;
 use crate::conversations::message::MessageRole;
@@ -32,16 +34,17 @@ use crate::web::v1::parsing::body;
 use crate::web::v1::responses;
 
 /// The result of a search. The order of the fields is the order on the wire.
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
 struct MemorySearchResult {
     object: ObjectType,
     /// The newest messages, oldest first.
     short: Vec<ShortTermMessage>,
+    #[schema(value_type = Vec<LongTermMemory>)]
     long: LongTermMemories,
     degraded: bool,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
 struct ShortTermMessage {
     role: MessageRole,
     name: String,
@@ -52,7 +55,7 @@ struct ShortTermMessage {
 /// Memories, best first.
 type LongTermMemories = Vec<LongTermMemory>;
 
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
 struct LongTermMemory {
     id: MemoryId,
     kind: MemoryKind,
@@ -66,6 +69,14 @@ struct LongTermMemory {
 ///
 /// # Errors
 /// Returns 400 for an invalid search, and 404 if the caller may not see the conversation.
+#[utoipa::path(
+    post,
+    path = "/v1/memory/query",
+    operation_id = "query_memory",
+    tag = "v1",
+    request_body = MemoryQueryBody,
+    responses((status = 200, body = MemorySearchResult), (status = 404))
+)]
 pub async fn query(
     app: Data<App>,
     ApiKeyCaller(caller): ApiKeyCaller,

@@ -4,7 +4,7 @@
 //! Read `request` in the crate `responses_api` (what a request may contain), then here `error` (how
 //! it is rejected), `responses`, `conversations`, `chat` and `embeddings` (the handlers), `sse` (streaming),
 //! and `ws_session` (several responses over one WebSocket). `src/responses/` implements the operations.
-//! The Open Responses specification and OpenAI's API reference document this API, not our API document.
+//! `routes` lists the handlers, each with its description for the API document, and `http/mounting` mounts them.
 
 pub mod api_key_auth;
 pub mod assistants;
@@ -14,6 +14,7 @@ pub mod conversations;
 pub mod embeddings;
 pub mod error;
 pub mod headers;
+pub mod http;
 pub mod memory_query;
 pub mod models;
 pub mod pagination;

@@ -24,6 +24,13 @@ const EMBEDDING: &str = "embedding";
 ///
 /// # Errors
 /// Returns 500 when the database fails.
+#[utoipa::path(
+    get,
+    path = "/v1/models",
+    operation_id = "list_models",
+    tag = "v1",
+    responses((status = 200, body = List<Model>))
+)]
 pub async fn list(app: Data<App>, ApiKeyCaller(caller): ApiKeyCaller) -> V1Result<HttpResponse> {
     let all = list_all(&app, &caller).await?;
     Ok(HttpResponse::Ok().json(List::new(all, false, |it| Some(&it.id))))
@@ -33,6 +40,14 @@ pub async fn list(app: Data<App>, ApiKeyCaller(caller): ApiKeyCaller) -> V1Resul
 ///
 /// # Errors
 /// Returns 404 for an unknown name.
+#[utoipa::path(
+    get,
+    path = "/v1/models/{id:.+}",
+    operation_id = "show_model",
+    tag = "v1",
+    params(("id" = String, Path)),
+    responses((status = 200, body = Model))
+)]
 pub async fn show(
     app: Data<App>,
     ApiKeyCaller(caller): ApiKeyCaller,

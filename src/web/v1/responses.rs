@@ -6,9 +6,13 @@ use std::mem;
 use actix_web::http::Method;
 use actix_web::web::{Data, Path, Payload};
 use actix_web::{HttpRequest, HttpResponse};
-use responses_api::objects::{DeletedObject, InputTokens, ObjectType};
+use responses_api::event::StreamEvent;
+use responses_api::objects::{DeletedObject, InputTokens, List, ObjectType};
 use responses_api::request::create_response::CreateResponse;
 use responses_api::request::parameters::INCLUDE_OBFUSCATION;
+use responses_api::schemas::output_items::OtherItem;
+use responses_api::schemas::response_body::CreateResponseBody;
+use responses_api::schemas::response_object::ResponseObject;
 
 use crate::accounts::credential::Credential;
 use crate::app::App;
@@ -19,6 +23,7 @@ use crate::web::extract::authentication::CurrentUser;
 use crate::web::v1::api_key_auth::ApiKeyCaller;
 use crate::web::v1::error::{V1Error, V1Result};
 use crate::web::v1::headers::ignored_parameters;
+use crate::web::v1::http::list_parameters::ListParameters;
 use crate::web::v1::pagination::ListQuery;
 use crate::web::v1::parsing::{body, remote_files};
 use crate::web::v1::sse::Obfuscation;
@@ -29,6 +34,23 @@ use crate::web::v1::{pagination, sse};
 /// # Errors
 /// Returns an error only if no response was created. A response that begins and then fails is
 /// returned with status 200.
+#[utoipa::path(
+    post,
+    path = "/v1/responses",
+    operation_id = "create_response",
+    tag = "v1",
+    request_body = CreateResponseBody,
+    responses(
+        (status = 200, description = "The response, or its events.", content(
+            (ResponseObject = "application/json"),
+            (StreamEvent = "text/event-stream")
+        )),
+        (status = 403),
+        (status = 404, description = "`model_not_found`: no model that the caller may use has this id."),
+        (status = 409, description = "`conversation_locked`: another response of the conversation is in progress."),
+        (status = 502)
+    )
+)]
 pub async fn create(
     app: Data<App>,
     ApiKeyCaller(caller): ApiKeyCaller,
@@ -78,6 +100,23 @@ pub async fn require_rate_limit(app: &App, caller: &CurrentUser) -> V1Result<()>
 ///
 /// # Errors
 /// Returns 404 for an unknown response, and 400 when its stream is not available.
+#[utoipa::path(
+    get,
+    path = "/v1/responses/{id}",
+    operation_id = "show_response",
+    tag = "v1",
+    params(
+        ("id" = String, Path),
+        ("stream" = Option<bool>, Query, description = "Streams the events again, of a background response."),
+        ("starting_after" = Option<i64>, Query, minimum = 0, description = "The number of the event after which the stream begins."),
+        ("include_obfuscation" = Option<bool>, Query, description = "Whether deltas are padded."),
+        ("include[]" = Option<Vec<String>>, Query, description = "Additional output.")
+    ),
+    responses((status = 200, description = "The response, or its events.", content(
+        (ResponseObject = "application/json"),
+        (StreamEvent = "text/event-stream")
+    )), (status = 429))
+)]
 pub async fn show(
     app: Data<App>,
     ApiKeyCaller(caller): ApiKeyCaller,
@@ -108,6 +147,14 @@ pub async fn show(
 ///
 /// # Errors
 /// Returns 404 for an unknown response.
+#[utoipa::path(
+    delete,
+    path = "/v1/responses/{id}",
+    operation_id = "delete_response",
+    tag = "v1",
+    params(("id" = String, Path)),
+    responses((status = 200, body = DeletedObject))
+)]
 pub async fn delete(
     app: Data<App>,
     ApiKeyCaller(caller): ApiKeyCaller,
@@ -122,6 +169,17 @@ pub async fn delete(
 ///
 /// # Errors
 /// Returns 404 for an unknown response, and 400 for one that is not a background response.
+#[utoipa::path(
+    post,
+    path = "/v1/responses/{id}/cancel",
+    operation_id = "cancel_response",
+    tag = "v1",
+    params(("id" = String, Path)),
+    responses(
+        (status = 200, body = ResponseObject),
+        (status = 400, description = "`not_cancellable`: it is not a background response.")
+    )
+)]
 pub async fn cancel(
     app: Data<App>,
     ApiKeyCaller(caller): ApiKeyCaller,
@@ -135,6 +193,14 @@ pub async fn cancel(
 ///
 /// # Errors
 /// Returns 404 for an unknown response, and 400 for invalid page parameters.
+#[utoipa::path(
+    get,
+    path = "/v1/responses/{id}/input_items",
+    operation_id = "list_input_items",
+    tag = "v1",
+    params(("id" = String, Path), ListParameters),
+    responses((status = 200, body = List<OtherItem>))
+)]
 pub async fn input_items(
     app: Data<App>,
     ApiKeyCaller(caller): ApiKeyCaller,
@@ -150,6 +216,14 @@ pub async fn input_items(
 ///
 /// # Errors
 /// As [`create`].
+#[utoipa::path(
+    post,
+    path = "/v1/responses/input_tokens",
+    operation_id = "count_input_tokens",
+    tag = "v1",
+    request_body = CreateResponseBody,
+    responses((status = 200, body = InputTokens), (status = 403), (status = 404, description = "`model_not_found`: no model that the caller may use has this id."), (status = 409), (status = 502))
+)]
 pub async fn input_tokens(
     app: Data<App>,
     ApiKeyCaller(caller): ApiKeyCaller,

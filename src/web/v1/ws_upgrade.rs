@@ -20,9 +20,30 @@ pub const METHODS: &str = "GET, POST";
 
 /// Opens a socket.
 ///
+/// Each frame `{"type": "response.create", …}` of the client creates a response, and the frames of the server
+/// are its events.
+///
 /// # Errors
 /// Returns 405 without an upgrade, 403 for a page of an origin that may not call, 400 for an invalid upgrade,
 /// 429 when the caller has too many sockets, and 503 during shutdown.
+#[utoipa::path(
+    get,
+    path = "/v1/responses",
+    operation_id = "open_socket",
+    tag = "v1",
+    params(
+        ("Connection" = String, Header, pattern = "^Upgrade$"),
+        ("Upgrade" = String, Header, pattern = "^websocket$"),
+        ("Sec-WebSocket-Version" = String, Header, pattern = "^13$"),
+        ("Sec-WebSocket-Key" = String, Header, pattern = "^[A-Za-z0-9+/]{21}[AQgw]==$"),
+        ("Origin" = Option<String>, Header)
+    ),
+    responses(
+        (status = 101, description = "The socket is open."),
+        (status = 403, description = "`cross_origin`: pages of this origin may not open a socket."),
+        (status = 429)
+    )
+)]
 pub async fn connect(
     app: Data<App>,
     ApiKeyCaller(caller): ApiKeyCaller,

@@ -108,20 +108,16 @@ fn is_a_name(text: &str) -> bool {
 /// `POST /v1/responses` and the like: every endpoint under `/v1` that accepts a body, and its
 /// socket.
 pub fn calls_of_v1() -> BTreeSet<String> {
-    let text = fs::read_to_string("src/web/v1/routes.rs").expect("the routes of /v1 are readable");
-    let mut found = BTreeSet::new();
-    for resource in text.split("at(\"").skip(1) {
-        let path = resource.split('"').next().unwrap_or_default();
-        for method in ["post", "put", "patch"] {
-            if resource.contains(&format!("route({method}()")) {
-                found.insert(format!("{} /v1{path}", method.to_uppercase()));
-            }
+    let all = endpoints::all().v1.into_iter();
+    let calls = all.filter_map(|endpoint| {
+        let (method, path) = (endpoint.method().as_str(), endpoint.path());
+        match method {
+            "POST" | "PUT" | "PATCH" => Some(format!("{method} {path}")),
+            "GET" if path == "/v1/responses" => Some(format!("SOCKET {path}")),
+            _ => None,
         }
-        if resource.contains("ws_upgrade::connect") {
-            found.insert(format!("SOCKET /v1{path}"));
-        }
-    }
-    found
+    });
+    calls.collect()
 }
 
 /// Returns the files that hold or create an outbound client.

@@ -48,7 +48,9 @@ async fn every_endpoint_has_a_row_and_every_row_an_endpoint() {
             .keys()
             .map(move |it| format!("{} {path}", it.to_uppercase()))
     });
-    let endpoints: BTreeSet<String> = endpoints.filter(|it| it != "GET /ws").collect();
+    // Those under `/v1` need an API key and have tests of their own.
+    let is_here = |it: &String| it != "GET /ws" && !it.contains(" /v1/");
+    let endpoints: BTreeSet<String> = endpoints.filter(is_here).collect();
     let known: BTreeSet<String> = rows().iter().map(|it| it.call.to_owned()).collect();
 
     let without_row: Vec<_> = endpoints.difference(&known).collect();

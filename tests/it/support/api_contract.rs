@@ -9,8 +9,19 @@ use parking_lot::Mutex;
 use reqwest::Method;
 use serde_json::{Value, json};
 use troupe::server::endpoints;
+use troupe::server::endpoints::Endpoints;
 
-static CONTRACT: LazyLock<Contract> = LazyLock::new(Contract::new);
+/// Of everything except `/v1`.
+static CONTRACT: LazyLock<Contract> = LazyLock::new(|| {
+    let without_v1 = Endpoints {
+        v1: Vec::new(),
+        ..endpoints::all()
+    };
+    Contract::new(without_v1.document())
+});
+
+static V1_CONTRACT: LazyLock<Contract> =
+    LazyLock::new(|| Contract::new(endpoints::all().v1_document()));
 
 struct Contract {
     document: Value,
@@ -20,38 +31,30 @@ struct Contract {
     validators: Mutex<HashMap<String, Arc<Validator>>>,
 }
 
-/// Returns the API document of this build.
+/// Returns the document of `/v1`.
+pub fn v1_document() -> &'static Value {
+    &V1_CONTRACT.document
+}
+
+/// Checks a response of `/v1` against its document.
+pub fn check_v1_response(method: &Method, path: &str, status: u16, body: &Value) {
+    V1_CONTRACT.check_response(method, path, status, body);
+}
+
+/// Checks an event of a stream of `/v1` against the document.
+pub fn check_v1_event(schema: &str, event: &Value) {
+    let schema = json!({"$ref": format!("#/components/schemas/{schema}")});
+    V1_CONTRACT.fits(&schema, event, "event of a stream");
+}
+
+/// Returns the API document of this build without `/v1`.
 pub fn document() -> &'static Value {
     &CONTRACT.document
 }
 
 /// Checks a response against the document; paths and methods that it does not contain are skipped.
 pub fn check_response(method: &Method, path: &str, status: u16, body: &Value) {
-    let path = path.split('?').next().unwrap_or_default();
-    let Some((place, operations)) = CONTRACT.place(path) else {
-        return;
-    };
-    let operation = &operations[method.as_str().to_lowercase()];
-    if operation.is_null() {
-        return;
-    }
-    let what = format!("{method} {place} answers {status}");
-    let answer = CONTRACT.resolved(&operation["responses"][status.to_string()]);
-    assert!(
-        !answer.is_null(),
-        "{what}, which is not in the API document"
-    );
-    let content = &answer["content"];
-    match content.get("application/json") {
-        Some(json) => CONTRACT.fits(&json["schema"], body, &what),
-        // A single line of JSON Lines is JSON, too.
-        None if content.get("application/x-ndjson").is_some() => {}
-        None if content.is_object() => assert!(body.is_string(), "{what}: unexpected JSON"),
-        None => assert_eq!(
-            body, "",
-            "{what} with a body, which is not in the API document"
-        ),
-    }
+    CONTRACT.check_response(method, path, status, body);
 }
 
 /// Checks a frame of the server against the document.
@@ -61,14 +64,41 @@ pub fn check_frame(frame: &Value) {
 }
 
 impl Contract {
-    fn new() -> Self {
-        let document = endpoints::all().document();
+    fn new(document: Value) -> Self {
         let mut components = document["components"].clone();
         strict(&mut components["schemas"]);
         Self {
             document,
             components,
             validators: Mutex::default(),
+        }
+    }
+
+    fn check_response(&self, method: &Method, path: &str, status: u16, body: &Value) {
+        let path = path.split('?').next().unwrap_or_default();
+        let Some((place, operations)) = self.place(path) else {
+            return;
+        };
+        let operation = &operations[method.as_str().to_lowercase()];
+        if operation.is_null() {
+            return;
+        }
+        let what = format!("{method} {place} answers {status}");
+        let answer = self.resolved(&operation["responses"][status.to_string()]);
+        assert!(
+            !answer.is_null(),
+            "{what}, which is not in the API document"
+        );
+        let content = &answer["content"];
+        match content.get("application/json") {
+            Some(json) => self.fits(&json["schema"], body, &what),
+            // A single line of JSON Lines is JSON, too.
+            None if content.get("application/x-ndjson").is_some() => {}
+            None if content.is_object() => assert!(body.is_string(), "{what}: unexpected JSON"),
+            None => assert_eq!(
+                body, "",
+                "{what} with a body, which is not in the API document"
+            ),
         }
     }
 
@@ -122,7 +152,16 @@ fn fits_place(place: &str, path: &str) -> bool {
 }
 
 /// Forbids fields that are not listed in all object schemas.
-fn strict(value: &mut Value) {
+fn strict(schemas: &mut Value) {
+    for (name, schema) in schemas.as_object_mut().into_iter().flatten() {
+        // Items may have more fields, because those of clients are returned unchanged.
+        if !name.ends_with("Item") {
+            forbid_other_fields(schema);
+        }
+    }
+}
+
+fn forbid_other_fields(value: &mut Value) {
     match value {
         Value::Object(fields) => {
             if fields.get("properties").is_some_and(Value::is_object)
@@ -130,9 +169,9 @@ fn strict(value: &mut Value) {
             {
                 fields.insert("additionalProperties".to_owned(), json!(false));
             }
-            fields.values_mut().for_each(strict);
+            fields.values_mut().for_each(forbid_other_fields);
         }
-        Value::Array(items) => items.iter_mut().for_each(strict),
+        Value::Array(items) => items.iter_mut().for_each(forbid_other_fields),
         _ => {}
     }
 }

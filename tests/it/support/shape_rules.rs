@@ -188,6 +188,15 @@ fn forbidden_calls(file: &File) -> Vec<Violation> {
     }
     let rule = "an error that the database did not report is a variant of the module's own error";
     found.extend(file.forbid(&["DbErr::Custom"], rule));
+    let mounts = [
+        "src/web/openapi/endpoint.rs",
+        "src/web/v1/http/mounting.rs",
+        "src/web/middleware/run_to_completion.rs",
+    ];
+    if module == "web" && !mounts.contains(&file.path) {
+        let rule = "a handler is mounted as an endpoint with its description: list it in the `routes.rs` of its protocol";
+        found.extend(file.forbid(&["web::resource(", ".route(", ".default_service("], rule));
+    }
     if module == "web" {
         let rule = "the web layers do not use sea-orm: call a finder in the module of the table";
         found.extend(file.forbid(&["sea_orm", "::Entity::", "::Column::"], rule));

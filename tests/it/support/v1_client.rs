@@ -6,6 +6,7 @@ use reqwest::{Client, Method};
 use serde_json::{Value, json};
 use tokio::time::timeout;
 
+use crate::support::api_contract;
 use crate::support::http_client::{HttpClient, expect, http_client};
 use crate::support::poll::DEADLINE;
 
@@ -49,7 +50,7 @@ impl V1Client {
 
     async fn send(&self, method: Method, path: &str, body: Option<&Value>) -> (u16, Value) {
         let what = format!("{method} {path}");
-        let mut request = self.request(method, path);
+        let mut request = self.request(method.clone(), path);
         if let Some(body) = body {
             request = request.json(body);
         }
@@ -59,10 +60,9 @@ impl V1Client {
             .unwrap_or_else(|it| panic!("{what}: {it}"));
         let status = answer.status().as_u16();
         let text = answer.text().await.expect("the body is complete");
-        (
-            status,
-            serde_json::from_str(&text).unwrap_or(Value::String(text)),
-        )
+        let body = serde_json::from_str(&text).unwrap_or(Value::String(text));
+        api_contract::check_v1_response(&method, &format!("/v1{path}"), status, &body);
+        (status, body)
     }
 
     pub async fn get(&self, path: &str) -> (u16, Value) {
@@ -182,6 +182,7 @@ impl SseReader {
         let (name, data) = frame.split_once("\ndata: ").expect("an event has data");
         let event: Value = serde_json::from_str(data).expect("data is JSON");
         assert_eq!(name, format!("event: {}", event["type"].as_str().unwrap()));
+        api_contract::check_v1_event("StreamEvent", &event);
         Some(event)
     }
 

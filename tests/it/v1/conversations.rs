@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::fixture::{V1Fixture, id, prompt_texts};
 use crate::support::backends::on_sqlite;
 use crate::support::http_client::expect;
-use crate::support::v1_client::error_of;
+use crate::support::v1_client::{V1Client, error_of};
 
 on_sqlite! {
     async fn a_conversation_keeps_the_items_of_its_responses(backend) {
@@ -121,6 +121,33 @@ on_sqlite! {
             2,
             "responses of the deleted conversation were removed",
         );
+        fixture.close().await;
+    }
+
+    async fn the_conversations_of_a_user_are_listed_newest_first_with_pages(backend) {
+        let fixture = V1Fixture::open(backend).await;
+        let mut ids = Vec::new();
+        for _ in 0..3 {
+            let made = expect(200, fixture.program.post("/conversations", json!({})).await);
+            ids.insert(0, made["id"].clone());
+        }
+        let ben = V1Client::new(&fixture.app.register("ben").await).await;
+        let of_ben = expect(200, ben.post("/conversations", json!({})).await);
+        let list = async |query: &str| {
+            let page = expect(200, fixture.program.get(&format!("/conversations{query}")).await);
+            let found: Vec<Value> = page["data"].as_array().unwrap().iter().map(|it| it["id"].clone()).collect();
+            (found, page["has_more"] == true)
+        };
+
+        assert_eq!(list("").await, (ids.clone(), false));
+        assert_eq!(list("?limit=2").await, (ids[..2].to_vec(), true));
+        let after = ids[1].as_str().unwrap();
+        assert_eq!(list(&format!("?limit=2&after={after}")).await, (ids[2..].to_vec(), false));
+        assert_eq!(list(&format!("?order=asc&after={after}")).await, (ids[..1].to_vec(), false));
+        let foreign = fixture.program.get(&format!("/conversations?after={}", id(&of_ben))).await;
+        assert_eq!(error_of(&foreign), (400, "invalid_value".into(), json!("after")));
+        fixture.program.delete(&format!("/conversations/{after}")).await;
+        assert_eq!(list("").await.0, [ids[0].clone(), ids[2].clone()]);
         fixture.close().await;
     }
 }

@@ -24,6 +24,7 @@ mod logprobs;
 pub mod mcp;
 pub mod memory;
 mod memory_query;
+mod openapi;
 pub mod persona_models;
 pub mod process_kill;
 mod reasoning;

@@ -5,14 +5,16 @@
 
 use serde::Serialize;
 use serde_json::Value;
+use utoipa::ToSchema;
 
 use crate::response::ResponseUsage;
+use crate::schemas::rare_fields;
 
 /// The tier that every answer reports.
 const SERVICE_TIER: &str = "default";
 
 /// A complete answer.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
 pub struct ChatCompletion {
     pub id: String,
     object: &'static str,
@@ -26,7 +28,7 @@ pub struct ChatCompletion {
 }
 
 /// One choice of an answer.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
 pub struct ChatChoice {
     pub index: usize,
     pub message: CompletionMessage,
@@ -35,31 +37,34 @@ pub struct ChatChoice {
 }
 
 /// The message of an answer.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
 pub struct CompletionMessage {
     pub role: &'static str,
     pub content: Option<String>,
     pub refusal: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = String, extensions(("x-rare" = json!(true))))]
     pub reasoning_content: Option<String>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schema(schema_with = rare_fields::list)]
     pub tool_calls: Vec<ChatCall>,
     /// Citations.
     pub annotations: Vec<Value>,
     /// The speaker, if the model has speakers.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(schema_with = rare_fields::object)]
     pub troupe: Option<Value>,
 }
 
 /// The log probabilities of the tokens of a text.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
 pub struct ChatLogprobs {
     content: Vec<Value>,
     refusal: Option<Vec<Value>>,
 }
 
 /// Why an answer ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum FinishWord {
     Stop,
@@ -85,24 +90,26 @@ pub enum ChatCallInput {
 }
 
 /// A function and its arguments.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
 pub struct ChatFunction {
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = String, extensions(("x-rare" = json!(true))))]
     pub name: Option<String>,
     /// JSON as the model wrote it.
     pub arguments: String,
 }
 
 /// A custom tool and its text.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
 pub struct ChatCustom {
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = String, extensions(("x-rare" = json!(true))))]
     pub name: Option<String>,
     pub input: String,
 }
 
 /// One chunk of a stream.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
 pub struct ChatChunk {
     id: String,
     object: &'static str,
@@ -111,13 +118,14 @@ pub struct ChatChunk {
     choices: Vec<ChunkChoice>,
     /// Present only if the client requests the usage; then `null` except in the last chunk.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(schema_with = rare_fields::object_or_null)]
     usage: Option<Option<ChatUsage>>,
     service_tier: &'static str,
     system_fingerprint: Option<String>,
 }
 
 /// The choice to which a chunk adds.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
 pub struct ChunkChoice {
     pub index: usize,
     pub delta: ChatDelta,
@@ -126,40 +134,51 @@ pub struct ChunkChoice {
 }
 
 /// What a chunk adds to the message.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, ToSchema)]
 pub struct ChatDelta {
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = String, extensions(("x-rare" = json!(true))))]
     pub role: Option<&'static str>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = String, extensions(("x-rare" = json!(true))))]
     pub content: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = String, extensions(("x-rare" = json!(true))))]
     pub refusal: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = String, extensions(("x-rare" = json!(true))))]
     pub reasoning_content: Option<String>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schema(schema_with = rare_fields::list)]
     pub tool_calls: Vec<CallDelta>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schema(schema_with = rare_fields::list)]
     pub annotations: Vec<Value>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(schema_with = rare_fields::object)]
     pub troupe: Option<Value>,
 }
 
 /// What a chunk adds to a call. The first delta of a call has its id, type and name.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
 pub struct CallDelta {
     pub index: usize,
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = String, extensions(("x-rare" = json!(true))))]
     pub id: Option<String>,
     #[serde(rename = "type", skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = String, extensions(("x-rare" = json!(true))))]
     pub kind: Option<&'static str>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(schema_with = rare_fields::object)]
     pub function: Option<ChatFunction>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(schema_with = rare_fields::object)]
     pub custom: Option<ChatCustom>,
 }
 
 /// The token usage of an answer.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, ToSchema)]
 pub struct ChatUsage {
     prompt_tokens: i64,
     completion_tokens: i64,
@@ -169,14 +188,14 @@ pub struct ChatUsage {
 }
 
 /// The tokens of a prompt by kind.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, ToSchema)]
 pub struct PromptTokensDetails {
     cached_tokens: i64,
     audio_tokens: i64,
 }
 
 /// The tokens of an answer by kind.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, ToSchema)]
 pub struct CompletionTokensDetails {
     reasoning_tokens: i64,
     audio_tokens: i64,

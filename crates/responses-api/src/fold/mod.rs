@@ -7,6 +7,7 @@ pub mod chat_choices;
 pub mod chat_fold;
 pub mod chat_objects;
 pub mod engine_event;
+pub mod finished_events;
 pub mod fold_calls;
 pub mod fold_text;
 pub mod response_fold;

@@ -2,6 +2,7 @@
 
 use serde::Deserialize;
 use serde_json::{Map, Value};
+use utoipa::ToSchema;
 
 use crate::request::error::RequestError;
 use crate::request::object_reader;
@@ -21,7 +22,7 @@ pub const MAX_TOKENS: usize = 300_000;
 const INPUT_FORMS: &str = "a string, a list of strings, or token ids";
 
 /// How a vector is returned.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum VectorEncoding {
     /// A list of numbers.
@@ -145,7 +146,9 @@ fn token_ids(body: &ObjectReader<'_>, name: &str, list: &[Value]) -> Vec<u32> {
 mod tests {
     use serde_json::{Value, json};
 
-    use super::{CreateEmbeddings, EmbeddedTexts, MAX_TEXT_TOKENS, VectorEncoding};
+    use super::{CreateEmbeddings, EmbeddedTexts, KNOWN, MAX_TEXT_TOKENS, VectorEncoding};
+    use crate::schemas::request_bodies::EmbeddingsBody;
+    use crate::schemas::request_values;
 
     fn parse(body: Value) -> Result<CreateEmbeddings, (&'static str, String)> {
         let body = body.as_object().unwrap().clone();
@@ -269,5 +272,13 @@ mod tests {
             body[name] = value;
             assert_eq!(parse(body), Err((code, name.to_owned())));
         }
+    }
+
+    #[test]
+    fn the_api_document_has_every_field() {
+        let mut known = KNOWN;
+        known.sort_unstable();
+
+        assert_eq!(request_values::field_names::<EmbeddingsBody>(), known);
     }
 }

@@ -264,3 +264,26 @@ fn input(body: &ObjectReader, has_history: bool) -> Vec<Value> {
     }
     Vec::new()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::{KNOWN_BY_COMPACT, KNOWN_FIELDS, UNSUPPORTED};
+    use crate::schemas::request_bodies::CompactBody;
+    use crate::schemas::request_values;
+    use crate::schemas::response_body::CreateResponseBody;
+
+    #[test]
+    fn the_api_document_has_every_supported_field() {
+        let supported = KNOWN_FIELDS.iter().filter(|it| !UNSUPPORTED.contains(it));
+        let supported: Vec<&str> = supported.copied().collect();
+
+        assert_eq!(
+            request_values::field_names::<CreateResponseBody>(),
+            supported
+        );
+        assert_eq!(
+            request_values::field_names::<CompactBody>(),
+            KNOWN_BY_COMPACT
+        );
+    }
+}

@@ -4,6 +4,7 @@
 use base::ids::ConversationId;
 use serde::Deserialize;
 use serde_json::{Map, Value};
+use utoipa::ToSchema;
 
 use crate::request::error::RequestError;
 use crate::request::object_reader;
@@ -23,7 +24,7 @@ const MAX_TURNS: i64 = 20;
 const MAX_MEMORIES: i64 = 20;
 
 /// What to return.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum MemorySpan {
     /// The newest messages.
@@ -103,7 +104,9 @@ mod tests {
     use base::ids::ConversationId;
     use serde_json::{Value, json};
 
-    use super::{MemorySearch, MemorySpan};
+    use super::{KNOWN, MemorySearch, MemorySpan};
+    use crate::schemas::request_bodies::MemoryQueryBody;
+    use crate::schemas::request_values;
 
     fn parse(body: Value) -> Result<MemorySearch, (&'static str, String)> {
         let body = body.as_object().unwrap().clone();
@@ -177,5 +180,13 @@ mod tests {
         ] {
             assert_eq!(parse(body), Err((code, param.to_owned())));
         }
+    }
+
+    #[test]
+    fn the_api_document_has_every_field() {
+        let mut known = KNOWN;
+        known.sort_unstable();
+
+        assert_eq!(request_values::field_names::<MemoryQueryBody>(), known);
     }
 }

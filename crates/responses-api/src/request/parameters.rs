@@ -3,6 +3,7 @@
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
+use utoipa::ToSchema;
 
 use crate::request::object_reader::ObjectReader;
 
@@ -37,7 +38,7 @@ pub enum IncludedOutput {
 }
 
 /// What happens when the prompt is too long.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum TruncationMode {
     /// The oldest messages are dropped.
@@ -48,7 +49,7 @@ pub enum TruncationMode {
 }
 
 /// How long a model reasons.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum EffortLevel {
     None,
@@ -60,7 +61,7 @@ pub enum EffortLevel {
 }
 
 /// How reasoning is summarized. Models choose the style themselves.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum SummaryStyle {
     Auto,

@@ -3,6 +3,7 @@
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
+use utoipa::ToSchema;
 
 use crate::request::object_reader::ObjectReader;
 use crate::request::tools::tool_names::is_name;
@@ -34,7 +35,7 @@ pub struct TextSchema {
 }
 
 /// How long the answer is; only echoed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Verbosity {
     Low,

@@ -3,7 +3,9 @@
 
 use actix_web::web::{Data, Payload};
 use actix_web::{HttpRequest, HttpResponse};
+use responses_api::fold::chat_objects::{ChatChunk, ChatCompletion};
 use responses_api::request::chat::chat_completion::CreateChatCompletion;
+use responses_api::schemas::chat_body::ChatCompletionBody;
 
 use crate::app::App;
 use crate::responses::chat_choices::{PendingChat, StartedChat};
@@ -20,6 +22,22 @@ use crate::web::v1::responses;
 ///
 /// # Errors
 /// Returns why the request is invalid or refused, or why the model failed before its first output.
+#[utoipa::path(
+    post,
+    path = "/v1/chat/completions",
+    operation_id = "complete_chat",
+    tag = "v1",
+    request_body = ChatCompletionBody,
+    responses(
+        (status = 200, description = "The completion, or its chunks.", content(
+            (ChatCompletion = "application/json"),
+            (ChatChunk = "text/event-stream")
+        )),
+        (status = 403),
+        (status = 404, description = "`model_not_found`: no model that the caller may use has this id."),
+        (status = 502)
+    )
+)]
 pub async fn create(
     app: Data<App>,
     ApiKeyCaller(caller): ApiKeyCaller,

@@ -6,6 +6,7 @@ use actix_web::web::{Data, Payload};
 use actix_web::{HttpRequest, HttpResponse};
 use responses_api::embedding_list::EmbeddingObjects;
 use responses_api::request::create_embeddings::CreateEmbeddings;
+use responses_api::schemas::request_bodies::EmbeddingsBody;
 
 use crate::app::App;
 use crate::web::error::ApiError;
@@ -21,6 +22,14 @@ use crate::web::v1::responses;
 /// Returns 400 for an invalid request and for one that the provider refuses, 404 for an unknown
 /// model, 429 when the provider limits its requests, 502 when it fails, and 503 when too many
 /// requests wait.
+#[utoipa::path(
+    post,
+    path = "/v1/embeddings",
+    operation_id = "create_embeddings",
+    tag = "v1",
+    request_body = EmbeddingsBody,
+    responses((status = 200, body = EmbeddingObjects), (status = 404, description = "`model_not_found`: no model that the caller may use has this id."), (status = 502))
+)]
 pub async fn create(
     app: Data<App>,
     ApiKeyCaller(caller): ApiKeyCaller,

@@ -27,7 +27,7 @@ pub fn is_preflight(method: &Method, headers: &HeaderMap, origins: &CorsOrigins)
 }
 
 /// Returns the answer that permits the methods of a path and the requested headers.
-pub fn permission(allowed_methods: &'static str, headers: &HeaderMap) -> HttpResponse {
+pub fn permission(allowed_methods: &str, headers: &HeaderMap) -> HttpResponse {
     let mut answer = HttpResponse::NoContent();
     answer.insert_header((header::ACCESS_CONTROL_ALLOW_METHODS, allowed_methods));
     answer.insert_header((header::ACCESS_CONTROL_MAX_AGE, MAX_AGE));

@@ -2,9 +2,11 @@
 
 use serde_json::{Value, json};
 
-use crate::request::chat::chat_completion::CreateChatCompletion;
+use crate::request::chat::chat_completion::{CreateChatCompletion, KNOWN_FIELDS};
 use crate::request::text_config::TextFormat;
 use crate::request::tools::tool_choice::RequestedChoice;
+use crate::schemas::chat_body::ChatCompletionBody;
+use crate::schemas::request_values;
 
 fn parse(fields: Value) -> Result<CreateChatCompletion, (&'static str, String)> {
     let mut body = json!({ "model": "m", "messages": [{ "role": "user", "content": "Hi." }] });
@@ -245,5 +247,14 @@ fn an_invalid_field_is_rejected_with_its_path() {
             Err((code, param.to_owned())),
             "{fields}"
         );
+    }
+}
+
+#[test]
+fn the_api_document_has_every_supported_field() {
+    let documented = request_values::field_names::<ChatCompletionBody>();
+
+    for name in KNOWN_FIELDS.iter().filter(|it| **it != "audio") {
+        assert!(documented.iter().any(|it| it == name), "{name}");
     }
 }

@@ -1,0 +1,5 @@
+//! Modules of what all endpoints under `/v1` share: how they are mounted (`mounting`), and the parameters of
+//! lists for the API document (`list_parameters`).
+
+pub mod list_parameters;
+pub mod mounting;
