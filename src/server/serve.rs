@@ -25,8 +25,7 @@ use crate::web::extract::{authentication, request_body};
 use crate::web::middleware::{allowed_hosts, request_metrics, response_headers, run_to_completion};
 use crate::web::openapi::endpoint;
 use crate::web::v1::api_key_auth;
-use crate::web::v1::headers::answer_headers;
-use crate::web::v1::http::mounting;
+use crate::web::v1::http::{mounting, response_compression};
 
 /// A peer that acknowledges no data for this long is considered gone.
 const PEER_TIMEOUT: Duration = Duration::from_secs(20);
@@ -80,6 +79,7 @@ pub async fn listen(app: App) -> anyhow::Result<BoundServer> {
                 web::scope("/v1")
                     .wrap(from_fn(api_key_auth::authenticate))
                     .wrap(from_fn(answer_headers::apply))
+                    .wrap(from_fn(response_compression::compress))
                     .configure(|it| mounting::mount(&endpoints.v1, it)),
             )
             .default_service(web::to(client_files::serve))

@@ -22,7 +22,7 @@ use crate::responses::request::ResponseRequest;
 use crate::web::extract::authentication::CurrentUser;
 use crate::web::v1::api_key_auth::ApiKeyCaller;
 use crate::web::v1::error::{V1Error, V1Result};
-use crate::web::v1::headers::ignored_parameters;
+use crate::web::v1::headers::{ignored_parameters, space_tokens};
 use crate::web::v1::http::list_parameters::ListParameters;
 use crate::web::v1::pagination::ListQuery;
 use crate::web::v1::parsing::{body, remote_files};
@@ -62,6 +62,7 @@ pub async fn create(
     let mut request = CreateResponse::parse(&body, &app.responses.server_rules())?;
     drop(body);
     let padding = Obfuscation::from_request(request.include_obfuscation);
+    space_tokens::remember(&app, &caller, &http, &request.model).await?;
     let mut ignored = mem::take(&mut request.ignored);
     remote_files::fetch(&app, caller.id(), "input", &mut request.input).await?;
     let request = ResponseRequest::from(request);

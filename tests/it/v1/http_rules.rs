@@ -1,9 +1,10 @@
 //! Tests of the rules of HTTP that clients of `/v1` rely on: methods, headers of answers, compressed
 //! bodies, and messages that state what is wrong.
 
-use std::io::Write;
+use std::io::{Read, Write};
 
 use flate2::Compression;
+use flate2::read::GzDecoder;
 use flate2::write::{GzEncoder, ZlibEncoder};
 use reqwest::Method;
 use serde_json::{Value, json};
@@ -131,6 +132,36 @@ on_sqlite! {
         assert!(long.starts_with(&format!("Invalid value for 'truncation': '{}…'. Must be ", "x".repeat(64))), "{long}");
         let secret = json!({ "type": "mcp", "server_label": "w", "server_url": "https://w.test", "authorization": format!("canary{}", "x".repeat(8 * 1024)) });
         assert!(!message(json!({ "tools": [secret] })).await.contains("canary"));
+        fixture.close().await;
+    }
+
+    async fn a_long_json_answer_is_compressed_if_the_client_accepts_it_and_a_stream_never(backend) {
+        let fixture = V1Fixture::open(backend).await;
+        let body = json!({ "model": "scripted", "input": "x".repeat(2_000), "metadata": { "a": "b".repeat(500), "c": "d".repeat(500) } });
+        let send = async |body: &Value, accepted: &str| {
+            let request = fixture.program.request(Method::POST, "/responses").json(body);
+            request.header("accept-encoding", accepted).send().await.unwrap()
+        };
+
+        let packed = send(&body, "br, gzip").await;
+
+        assert_eq!(packed.headers()["content-encoding"], "gzip");
+        assert_eq!(packed.headers()["vary"], "accept-encoding");
+        assert!(packed.headers().contains_key("openai-processing-ms"));
+        let bytes = packed.bytes().await.unwrap();
+        let mut unpacked = String::new();
+        GzDecoder::new(&bytes[..]).read_to_string(&mut unpacked).unwrap();
+        let response: Value = serde_json::from_str(&unpacked).unwrap();
+        assert_eq!(response["metadata"]["a"], body["metadata"]["a"]);
+        let plain = send(&body, "identity").await;
+        assert!(!plain.headers().contains_key("content-encoding"));
+        let short = fixture.program.request(Method::GET, "/responses/resp_1").header("accept-encoding", "gzip");
+        assert!(!short.send().await.unwrap().headers().contains_key("content-encoding"));
+        let mut streamed = body.clone();
+        streamed["stream"] = json!(true);
+        let stream = send(&streamed, "gzip").await;
+        assert!(!stream.headers().contains_key("content-encoding"));
+        assert!(stream.text().await.unwrap().ends_with("data: [DONE]\n\n"));
         fixture.close().await;
     }
 }

@@ -1,6 +1,7 @@
 //! Tests of spaces as models: the speaker, the prompt, whose tokens are counted, and that no
 //! conversation changes.
 
+use reqwest::Method;
 use serde_json::{Value, json};
 
 use super::fixture::{V1Fixture, id, kinds, text};
@@ -213,6 +214,31 @@ on_sqlite! {
 
         assert_eq!(fixture.n_rows("responses").await, 0);
         assert_eq!(fixture.n_rows("spaces WHERE unattributed_tokens > 0").await, 1);
+        fixture.close().await;
+    }
+
+    async fn the_headers_state_what_is_left_of_the_tokens_of_a_space(backend) {
+        let (fixture, test_space, _) = open_with_space(backend, json!({ "reply_order": "list" })).await;
+        let ask = async |path: &str| {
+            let message = json!({ "role": "user", "content": "Hi." });
+            let mut body = json!({ "model": space(&test_space) });
+            let field = if path == "/responses" { "input" } else { "messages" };
+            body[field] = json!([message]);
+            let answer = fixture.program.request(Method::POST, path).json(&body).send().await.unwrap();
+            let header = |name: &str| answer.headers().get(name).map(|it| it.to_str().unwrap().parse::<i64>().unwrap());
+            let found = (header("x-ratelimit-limit-tokens"), header("x-ratelimit-remaining-tokens"));
+            assert_eq!(answer.status(), 200);
+            answer.text().await.unwrap();
+            found
+        };
+
+        assert_eq!(ask("/responses").await, (None, None), "a space without a limit");
+        change(&fixture, &test_space, json!({ "token_limit": 1_000_000 })).await;
+        let (limit, before) = ask("/responses").await;
+        let (_, after) = ask("/chat/completions").await;
+
+        assert_eq!(limit, Some(1_000_000));
+        assert!(before < limit && after < before, "{before:?} {after:?}");
         fixture.close().await;
     }
 }

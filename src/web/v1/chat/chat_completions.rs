@@ -14,7 +14,7 @@ use crate::responses::request::ChatRequest;
 use crate::web::v1::api_key_auth::ApiKeyCaller;
 use crate::web::v1::chat::{chat_errors, chat_stream};
 use crate::web::v1::error::{V1Error, V1Result};
-use crate::web::v1::headers::ignored_parameters;
+use crate::web::v1::headers::{ignored_parameters, space_tokens};
 use crate::web::v1::parsing::{body, remote_files};
 use crate::web::v1::responses;
 
@@ -48,6 +48,7 @@ pub async fn create(
     let body = body::object(&app, &caller, &http, payload).await?;
     let mut request = CreateChatCompletion::parse(&body)?;
     drop(body);
+    space_tokens::remember(&app, &caller, &http, &request.model).await?;
     let (origins, mut ignored) = (
         std::mem::take(&mut request.origins),
         std::mem::take(&mut request.ignored),

@@ -18,7 +18,8 @@ use crate::app::App;
 use crate::cors_origins::CorsOrigins;
 use crate::rate_limit::sliding_window::RemainingEvents;
 use crate::web::v1::api_key_auth::ApiKeyCaller;
-use crate::web::v1::headers::cors;
+use crate::web::v1::headers::space_tokens::SpaceTokens;
+use crate::web::v1::headers::{cors, space_tokens};
 
 const CLIENT_REQUEST_ID: HeaderName = HeaderName::from_static("x-client-request-id");
 const PROCESSING_MS: HeaderName = HeaderName::from_static("openai-processing-ms");
@@ -55,6 +56,7 @@ pub async fn apply(
         .await?
         .map_into_boxed_body();
     let caller = answer.request().extensions().get::<ApiKeyCaller>().cloned();
+    let tokens = answer.request().extensions().get::<SpaceTokens>().copied();
     let is_whole = is_whole(&answer);
     let headers = answer.headers_mut();
     if let Some(origin) = origin {
@@ -71,6 +73,9 @@ pub async fn apply(
         && let Some(remaining) = app.limits.responses.remaining(&key)
     {
         set_limit(headers, remaining);
+    }
+    if let Some(tokens) = tokens {
+        space_tokens::set(headers, tokens);
     }
     if is_whole {
         let ms = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX);

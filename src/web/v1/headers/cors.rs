@@ -11,7 +11,7 @@ use crate::cors_origins::CorsOrigins;
 /// The headers of an answer that a page may read.
 const EXPOSED: &str = "x-request-id, x-client-request-id, retry-after, \
      x-ratelimit-limit-requests, x-ratelimit-remaining-requests, x-ratelimit-reset-requests, \
-     openai-processing-ms, troupe-ignored";
+     x-ratelimit-limit-tokens, x-ratelimit-remaining-tokens, openai-processing-ms, troupe-ignored";
 
 /// How long a browser may keep the permission to call, in seconds: the value of most servers of this API.
 const MAX_AGE: &str = "600";

@@ -1,6 +1,8 @@
 //! Modules of the headers of answers under `/v1`: ids and limits (`answer_headers`), those for pages of
-//! other sites (`cors`), and the names of parameters without effect (`ignored_parameters`).
+//! other sites (`cors`), what is left of the tokens of a space (`space_tokens`), and the names of parameters
+//! without effect (`ignored_parameters`).
 
 pub mod answer_headers;
 pub mod cors;
 pub mod ignored_parameters;
+pub mod space_tokens;

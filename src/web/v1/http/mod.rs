@@ -1,5 +1,6 @@
 //! Modules of what all endpoints under `/v1` share: how they are mounted (`mounting`), and the parameters of
-//! lists for the API document (`list_parameters`).
+//! lists for the API document (`list_parameters`). `response_compression` compresses answers.
 
 pub mod list_parameters;
 pub mod mounting;
+pub mod response_compression;

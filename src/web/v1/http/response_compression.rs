@@ -1,0 +1,132 @@
+//! Middleware that compresses the JSON answers under `/v1` with gzip, if the client accepts it. Streams are
+//! never compressed, because their events must be delivered at once.
+
+use std::io::Write;
+
+use actix_web::Error;
+use actix_web::body::{BodySize, BoxBody, MessageBody, to_bytes};
+use actix_web::dev::{ServiceRequest, ServiceResponse};
+use actix_web::http::header::{
+    ACCEPT_ENCODING, CONTENT_ENCODING, CONTENT_TYPE, HeaderMap, HeaderValue, VARY,
+};
+use actix_web::middleware::Next;
+use actix_web::web::Bytes;
+use flate2::Compression;
+use flate2::write::GzEncoder;
+use tokio::task::spawn_blocking;
+
+use crate::web::error::ApiError;
+
+/// A shorter answer fits into one packet anyway. In bytes.
+const MIN_BYTES: u64 = 1024;
+
+/// Compressing a longer answer would delay the other requests of this worker. In bytes.
+const MAX_BYTES_ON_WORKER: usize = 64 * 1024;
+
+/// Compresses the answer if it is JSON, long enough, and the client accepts gzip.
+///
+/// # Errors
+/// Returns only errors that the inner services did not turn into a response.
+pub async fn compress(
+    request: ServiceRequest,
+    next: Next<impl MessageBody + 'static>,
+) -> Result<ServiceResponse<BoxBody>, Error> {
+    let is_accepted = accepts_gzip(request.headers());
+    let mut answer = next.call(request).await?.map_into_boxed_body();
+    if !is_json(answer.headers()) || answer.headers().contains_key(CONTENT_ENCODING) {
+        return Ok(answer);
+    }
+    let encoding = HeaderValue::from_name(ACCEPT_ENCODING);
+    answer.headers_mut().append(VARY, encoding);
+    let is_long = match answer.response().body().size() {
+        BodySize::Sized(n_bytes) => n_bytes >= MIN_BYTES,
+        BodySize::None | BodySize::Stream => false,
+    };
+    match is_accepted && is_long {
+        true => packed(answer).await,
+        false => Ok(answer),
+    }
+}
+
+async fn packed(answer: ServiceResponse) -> Result<ServiceResponse, Error> {
+    let (request, answer) = answer.into_parts();
+    let (mut head, body) = answer.into_parts();
+    let body = to_bytes(body).await.map_err(ApiError::internal)?;
+    let packed = match body.len() > MAX_BYTES_ON_WORKER {
+        true => {
+            let kept = body.clone();
+            let packing = spawn_blocking(move || gzip(&kept));
+            packing.await.unwrap_or_default()
+        }
+        false => gzip(&body),
+    };
+    let body = match packed {
+        Some(packed) => {
+            let gzip = HeaderValue::from_static("gzip");
+            head.headers_mut().insert(CONTENT_ENCODING, gzip);
+            packed
+        }
+        None => body,
+    };
+    Ok(ServiceResponse::new(
+        request,
+        head.set_body(BoxBody::new(body)),
+    ))
+}
+
+/// Returns the compressed text; `None` if it could not be compressed.
+fn gzip(text: &Bytes) -> Option<Bytes> {
+    let mut encoder = GzEncoder::new(Vec::new(), Compression::fast());
+    encoder.write_all(text).ok()?;
+    encoder.finish().ok().map(Bytes::from)
+}
+
+fn is_json(headers: &HeaderMap) -> bool {
+    let kind = headers.get(CONTENT_TYPE);
+    kind.is_some_and(|it| it.as_bytes().starts_with(b"application/json"))
+}
+
+/// Returns whether `Accept-Encoding` names gzip or `*`, with a quality above 0.
+fn accepts_gzip(headers: &HeaderMap) -> bool {
+    let values = headers.get_all(ACCEPT_ENCODING);
+    let codings = values
+        .filter_map(|it| it.to_str().ok())
+        .flat_map(|it| it.split(','));
+    let quality_of = |wanted: &str| {
+        codings.clone().find_map(|coding| {
+            let (name, parameters) = coding.split_once(';').unwrap_or((coding, ""));
+            let is_it = name.trim().eq_ignore_ascii_case(wanted);
+            let quality = parameters.trim().strip_prefix("q=");
+            is_it.then(|| quality.map_or(1.0, |it| it.parse().unwrap_or(0.0)))
+        })
+    };
+    let quality: f32 = quality_of("gzip")
+        .or_else(|| quality_of("*"))
+        .unwrap_or(0.0);
+    quality > 0.0
+}
+
+#[cfg(test)]
+mod tests {
+    use actix_web::http::header::{ACCEPT_ENCODING, HeaderMap, HeaderValue};
+
+    use super::accepts_gzip;
+
+    #[test]
+    fn gzip_is_used_only_if_the_client_accepts_it() {
+        for (value, expected) in [
+            ("gzip, deflate, br", true),
+            ("br;q=1.0, GZIP;q=0.5", true),
+            ("*", true),
+            ("gzip;q=0, *", false),
+            ("deflate", false),
+            ("", false),
+        ] {
+            let mut headers = HeaderMap::new();
+            headers.insert(ACCEPT_ENCODING, HeaderValue::from_static(value));
+
+            assert_eq!(accepts_gzip(&headers), expected, "{value}");
+        }
+        assert!(!accepts_gzip(&HeaderMap::new()));
+    }
+}
