@@ -30,7 +30,7 @@ use crate::responses::request::ResponseRequest;
 use crate::responses::services::ResponseServices;
 use crate::responses::started_task::{NewTask, PendingResponse};
 use crate::responses::store::item::ItemDirection;
-use crate::responses::store::{event, item, queue, response};
+use crate::responses::store::{event, idempotency_key, item, queue, response};
 use crate::responses::tool_declarations::SERVER_RULES;
 use crate::responses::{preparation, started_task};
 
@@ -264,12 +264,14 @@ impl ResponseEngine {
         let (node, database) = (self.services.node.clone(), self.services.db.backend());
         let (input, conversation) = (request.input.clone(), request.conversation_id.clone());
         let previous = request.previous_response_id.clone();
+        let claim = request.idempotency.clone();
         let (row, id) = (row(user, id, request, None, now), id.to_owned());
         let claimed: Result<response::Model, ResponseEngineError> = self
             .services
             .db
             .write(move |tx| {
                 Box::pin(async move {
+                    idempotency_key::claim(tx, claim.as_ref(), &id, now).await?;
                     let row = queue::insert_claimed(tx, row, &node, now, database).await;
                     let row = row.map_err(|it| insert_error(it, previous))?;
                     // The insert blocks other responses of the conversation. One may have finished
@@ -297,7 +299,7 @@ impl ResponseEngine {
     ) -> Result<Created, ResponseEngineError> {
         let mut fold = Fold::new(request.header(id, now), ResponseStatus::Queued);
         let events = fold.apply(EngineEvent::Created);
-        let input = request.input.clone();
+        let (input, claim) = (request.input.clone(), request.idempotency.clone());
         let sealed_secrets = plan::encrypt(
             &self.services.models.cipher,
             id,
@@ -305,18 +307,21 @@ impl ResponseEngine {
         );
         let previous = request.previous_response_id.clone();
         let (row, own_id) = (row(user, id, request, sealed_secrets, now), id.to_owned());
-        let written: Result<(), DbErr> = self
+        let written: Result<(), ResponseEngineError> = self
             .services
             .db
             .write(move |tx| {
                 Box::pin(async move {
-                    queue::insert(tx, row).await?;
+                    idempotency_key::claim(tx, claim.as_ref(), &own_id, now).await?;
+                    let inserted = queue::insert(tx, row).await;
+                    inserted.map_err(|it| insert_error(it, previous))?;
                     item::insert(tx, &own_id, ItemDirection::Input, 0, &input).await?;
-                    event::append(tx, &own_id, &events).await
+                    event::append(tx, &own_id, &events).await?;
+                    Ok(())
                 })
             })
             .await;
-        written.map_err(|it| insert_error(it, previous))?;
+        written?;
         self.services.queue_signal.notify();
         match follow_permit {
             Some(place) => Ok(Created::Streamed(self.start_log_reader(id, -1, place))),

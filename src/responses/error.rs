@@ -45,6 +45,8 @@ pub enum ResponseEngineError {
     ProviderBusy,
     #[error("the user's limit of concurrent responses is reached")]
     UserLimitReached,
+    #[error("the idempotency key is in use")]
+    IdempotencyKeyInUse,
     #[error("only background responses can be canceled")]
     NotCancellable,
     #[error("this response has no event log")]

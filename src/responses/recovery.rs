@@ -9,7 +9,7 @@ use sea_orm::DbErr;
 
 use crate::responses::execution::{finalize, response_task};
 use crate::responses::services::ResponseServices;
-use crate::responses::store::{queue, response, retention};
+use crate::responses::store::{idempotency_key, queue, response, retention};
 use crate::responses::threads::thread_retention;
 
 /// A queued response expires after this time, in milliseconds.
@@ -80,6 +80,7 @@ pub async fn clean_up(services: &ResponseServices) -> Result<(), DbErr> {
         let outcome = ResponseOutcome::Incomplete("expired");
         finalize::finalize_orphan(services, row, outcome).await?;
     }
+    idempotency_key::purge_expired(&services.db, now).await?;
     retention::purge_event_logs(&services.db, now).await?;
     if let Some(kept_for) = services.settings.retention {
         retention::purge_expired(&services.db, now, kept_for).await?;

@@ -23,6 +23,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::responses::execution::tool_config::ToolConfig;
+use crate::responses::store::idempotency_key::IdempotencyClaim;
 use crate::responses::tool_declarations;
 
 /// The API and the model APIs have the same limit.
@@ -43,6 +44,8 @@ pub struct ResponseRequest {
     pub stream: bool,
     pub background: bool,
     pub stored: StoredRequest,
+    /// The key with which the request is stored; `None` without a key or without storage.
+    pub idempotency: Option<IdempotencyClaim>,
 }
 
 /// A validated request to complete a chat.
@@ -155,6 +158,7 @@ impl From<CreateResponse> for ResponseRequest {
             store,
             stream,
             background,
+            idempotency: None,
             stored: StoredRequest {
                 echo,
                 instructions,
@@ -210,6 +214,7 @@ impl From<CreateChatCompletion> for ChatRequest {
             store: false,
             stream,
             background: false,
+            idempotency: None,
             stored: StoredRequest {
                 sampling: Sampling::new(sampling, &include),
                 format: output_format(format),
@@ -272,6 +277,7 @@ impl From<CompactExchange> for ResponseRequest {
             store: false,
             stream: false,
             background: false,
+            idempotency: None,
             stored: StoredRequest {
                 instructions: request.instructions,
                 ..StoredRequest::default()

@@ -11,7 +11,8 @@ use sea_orm::{IntoActiveModel, Order, QueryOrder, QuerySelect, QueryTrait};
 use serde_json::{Value, json};
 
 use crate::db::connect::Db;
-use crate::responses::store::{api_conversation_item, item};
+use crate::responses::store::idempotency_key::IdempotencyClaim;
+use crate::responses::store::{api_conversation_item, idempotency_key, item};
 
 #[derive(Clone, Debug, PartialEq, DeriveEntityModel)]
 #[sea_orm(table_name = "api_conversations")]
@@ -90,14 +91,15 @@ pub async fn list_for_user(
         .await
 }
 
-/// Creates a conversation of a user with its first items.
+/// Creates a conversation of a user with its first items, and stores the key of the request. Returns `None`
+/// if the key is in use.
 pub async fn create(
     db: &Db,
     user: UserId,
-    metadata: Value,
-    items: Vec<Value>,
+    (metadata, items): (Value, Vec<Value>),
+    claim: Option<IdempotencyClaim>,
     now: Timestamp,
-) -> Result<Model, DbErr> {
+) -> Result<Option<Model>, DbErr> {
     let row = Model {
         id: object_ids::generate(object_ids::CONVERSATION),
         user_id: user,
@@ -108,9 +110,14 @@ pub async fn create(
     };
     db.write(move |tx| {
         Box::pin(async move {
+            if let Some(claim) = claim
+                && !idempotency_key::insert(tx, &claim, &row.id, now).await?
+            {
+                return Ok(None);
+            }
             row.clone().into_active_model().insert(tx).await?;
             append_in_transaction(tx, &row.id, items).await?;
-            Ok(row)
+            Ok(Some(row))
         })
     })
     .await

@@ -4,6 +4,7 @@
 pub mod api_conversation;
 pub mod api_conversation_item;
 pub mod event;
+pub mod idempotency_key;
 pub mod item;
 pub mod queue;
 pub mod response;

@@ -17,10 +17,15 @@ use crate::responses::store::api_conversation_item::ItemRange;
 use crate::responses::store::{api_conversation, api_conversation_item};
 use crate::web::v1::api_key_auth::ApiKeyCaller;
 use crate::web::v1::error::{V1Error, V1Result};
+use crate::web::v1::http::idempotency;
+use crate::web::v1::http::idempotency::KeyedRequest;
 use crate::web::v1::http::list_parameters::ListParameters;
 use crate::web::v1::pagination;
 use crate::web::v1::pagination::{ListPage, ListQuery};
 use crate::web::v1::parsing::{body, remote_files};
+
+/// The endpoint that creates a conversation.
+const CREATE: &str = "POST /v1/conversations";
 
 /// Creates a conversation, with initial items if the request has any.
 ///
@@ -31,8 +36,14 @@ use crate::web::v1::parsing::{body, remote_files};
     path = "/v1/conversations",
     operation_id = "create_conversation",
     tag = "v1",
+    params((
+        "Idempotency-Key" = Option<String>,
+        Header,
+        max_length = 255,
+        description = "The same request with the same key returns the same conversation for 24 hours."
+    )),
     request_body = Option<NewConversationBody>,
-    responses((status = 200, body = Conversation))
+    responses((status = 200, body = Conversation), (status = 409))
 )]
 pub async fn create(
     app: Data<App>,
@@ -41,6 +52,13 @@ pub async fn create(
     payload: Payload,
 ) -> V1Result<HttpResponse> {
     let body = body::object_or_empty(&app, &caller, &http, payload).await?;
+    let claim = match idempotency::find(&app, &caller, &http, CREATE, &body).await? {
+        KeyedRequest::New(claim) => claim,
+        KeyedRequest::Repeated(id) => {
+            let row = find(&app, &caller, &id).await?;
+            return Ok(HttpResponse::Ok().json(row.view()));
+        }
+    };
     let NewApiConversation {
         metadata,
         mut items,
@@ -49,7 +67,9 @@ pub async fn create(
     remote_files::fetch(&app, caller.id(), "items", &mut items).await?;
     history::resolve_references(app.db.reader(), caller.id(), &mut items).await?;
     let now = app.clock.now();
-    let row = api_conversation::create(&app.db, caller.id(), metadata.into(), items, now).await?;
+    let content = (metadata.into(), items);
+    let row = api_conversation::create(&app.db, caller.id(), content, claim, now).await?;
+    let row = row.ok_or_else(V1Error::key_in_use)?;
     Ok(HttpResponse::Ok().json(row.view()))
 }
 

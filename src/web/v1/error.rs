@@ -100,6 +100,12 @@ impl V1Error {
         Self::new(404, "not_found", message)
     }
 
+    /// 409: the first request with this key is still in progress.
+    pub fn key_in_use() -> Self {
+        let message = "The first request with this `Idempotency-Key` is still in progress.";
+        Self::new(409, "idempotency_key_in_use", message)
+    }
+
     /// 405: the path does not support the method.
     pub fn method_not_allowed(method: &str, allowed: &str) -> Self {
         let message =
@@ -276,6 +282,7 @@ impl V1Error {
                 "conversation_locked",
                 "Another response of this 'conversation' is still in progress.",
             ),
+            ResponseEngineError::IdempotencyKeyInUse => Self::key_in_use(),
             ResponseEngineError::NotCancellable => Self::new(
                 400,
                 "not_cancellable",

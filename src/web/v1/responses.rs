@@ -7,6 +7,7 @@ use actix_web::http::Method;
 use actix_web::web::{Data, Path, Payload};
 use actix_web::{HttpRequest, HttpResponse};
 use responses_api::event::StreamEvent;
+use responses_api::fold::finished_events::finished_events;
 use responses_api::objects::{DeletedObject, InputTokens, List, ObjectType};
 use responses_api::request::create_response::CreateResponse;
 use responses_api::request::parameters::INCLUDE_OBFUSCATION;
@@ -17,17 +18,23 @@ use responses_api::schemas::response_object::ResponseObject;
 use crate::accounts::credential::Credential;
 use crate::app::App;
 use crate::responses::engine::Created;
+use crate::responses::error::ResponseEngineError;
 use crate::responses::preparation;
 use crate::responses::request::ResponseRequest;
 use crate::web::extract::authentication::CurrentUser;
 use crate::web::v1::api_key_auth::ApiKeyCaller;
 use crate::web::v1::error::{V1Error, V1Result};
 use crate::web::v1::headers::{ignored_parameters, space_tokens};
+use crate::web::v1::http::idempotency;
+use crate::web::v1::http::idempotency::KeyedRequest;
 use crate::web::v1::http::list_parameters::ListParameters;
 use crate::web::v1::pagination::ListQuery;
 use crate::web::v1::parsing::{body, remote_files};
 use crate::web::v1::sse::Obfuscation;
 use crate::web::v1::{pagination, sse};
+
+/// The endpoint that creates a response.
+const CREATE: &str = "POST /v1/responses";
 
 /// Creates a response and returns it: complete, as a stream, or queued.
 ///
@@ -39,6 +46,12 @@ use crate::web::v1::{pagination, sse};
     path = "/v1/responses",
     operation_id = "create_response",
     tag = "v1",
+    params((
+        "Idempotency-Key" = Option<String>,
+        Header,
+        max_length = 255,
+        description = "The same request with the same key returns the same response for 24 hours."
+    )),
     request_body = CreateResponseBody,
     responses(
         (status = 200, description = "The response, or its events.", content(
@@ -47,7 +60,7 @@ use crate::web::v1::{pagination, sse};
         )),
         (status = 403),
         (status = 404, description = "`model_not_found`: no model that the caller may use has this id."),
-        (status = 409, description = "`conversation_locked`: another response of the conversation is in progress."),
+        (status = 409, description = "`conversation_locked`: another response of the conversation is in progress. `idempotency_key_in_use`: so is the first request with the key."),
         (status = 502)
     )
 )]
@@ -60,12 +73,25 @@ pub async fn create(
     require_rate_limit(&app, &caller).await?;
     let body = body::object(&app, &caller, &http, payload).await?;
     let mut request = CreateResponse::parse(&body, &app.responses.server_rules())?;
-    drop(body);
     let padding = Obfuscation::from_request(request.include_obfuscation);
     space_tokens::remember(&app, &caller, &http, &request.model).await?;
     let mut ignored = mem::take(&mut request.ignored);
+    let claim = match request.store {
+        true => match idempotency::find(&app, &caller, &http, CREATE, &body).await? {
+            KeyedRequest::New(claim) => claim,
+            KeyedRequest::Repeated(id) => {
+                return repeat(&app, &caller, &id, request.stream, padding).await;
+            }
+        },
+        false => {
+            idempotency::add_ignored(&http, &mut ignored);
+            None
+        }
+    };
+    drop(body);
     remote_files::fetch(&app, caller.id(), "input", &mut request.input).await?;
-    let request = ResponseRequest::from(request);
+    let mut request = ResponseRequest::from(request);
+    request.idempotency = claim;
     let services = app.responses.services();
     ignored.extend(
         preparation::ignored_reasoning(services, caller.id(), &request, "reasoning.effort").await?,
@@ -84,6 +110,31 @@ pub async fn create(
     };
     ignored_parameters::add_header(&mut answer, &ignored);
     Ok(answer)
+}
+
+/// Returns the response that the same request has created: the log of a background response as a stream, and
+/// otherwise its present state, as a stream only once it has ended.
+async fn repeat(
+    app: &App,
+    caller: &CurrentUser,
+    id: &str,
+    is_streamed: bool,
+    padding: Obfuscation,
+) -> V1Result<HttpResponse> {
+    if !is_streamed {
+        let document = app.responses.show(caller.id(), id).await?;
+        return Ok(HttpResponse::Ok().json(document));
+    }
+    match app.responses.follow_log(caller.id(), id, -1).await {
+        Ok(reader) => return Ok(sse::stream_response(reader, padding)),
+        Err(ResponseEngineError::StreamNotAvailable) => {}
+        Err(error) => return Err(error.into()),
+    }
+    let document = app.responses.show(caller.id(), id).await?;
+    match document.status.is_final() {
+        true => Ok(sse::whole_stream(finished_events(&document))),
+        false => Err(V1Error::key_in_use()),
+    }
 }
 
 /// Enforces the request rate limit of an API key.

@@ -4,7 +4,7 @@
 use std::io;
 use std::time::Duration;
 
-use actix_web::HttpResponse;
+use actix_web::{HttpResponse, HttpResponseBuilder};
 use actix_web::http::header;
 use actix_web::web::Bytes;
 use futures::{Stream, StreamExt, stream};
@@ -64,11 +64,25 @@ pub fn stream_frames(frames: impl Stream<Item = io::Result<Bytes>> + 'static) ->
             Ok(next) => next.map(|it| (it, frames)),
         }
     });
-    HttpResponse::Ok()
+    answer().streaming(frames)
+}
+
+/// Builds the HTTP response with these events, which are all events of a stream.
+pub fn whole_stream(events: Vec<EncodedEvent>) -> HttpResponse {
+    let frames = events.iter().map(|it| Bytes::from(encode(it)));
+    let frames = frames.chain([Bytes::from_static(DONE)]);
+    let frames: Vec<io::Result<Bytes>> = frames.map(Ok).collect();
+    answer().streaming(stream::iter(frames))
+}
+
+/// Returns the beginning of an HTTP response with server-sent events.
+fn answer() -> HttpResponseBuilder {
+    let mut answer = HttpResponse::Ok();
+    answer
         .content_type("text/event-stream")
         .insert_header((header::CACHE_CONTROL, "no-store, no-transform"))
-        .insert_header(("x-accel-buffering", "no"))
-        .streaming(frames)
+        .insert_header(("x-accel-buffering", "no"));
+    answer
 }
 
 /// Returns the frame of the next event, and the reader of those after it.

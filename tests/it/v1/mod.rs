@@ -17,6 +17,7 @@ pub mod failures;
 pub mod fixture;
 pub mod forms;
 mod http_rules;
+mod idempotency;
 mod ignored_fields;
 pub mod keys;
 pub mod limits;

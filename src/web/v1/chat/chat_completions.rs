@@ -15,6 +15,7 @@ use crate::web::v1::api_key_auth::ApiKeyCaller;
 use crate::web::v1::chat::{chat_errors, chat_stream};
 use crate::web::v1::error::{V1Error, V1Result};
 use crate::web::v1::headers::{ignored_parameters, space_tokens};
+use crate::web::v1::http::idempotency;
 use crate::web::v1::parsing::{body, remote_files};
 use crate::web::v1::responses;
 
@@ -53,6 +54,7 @@ pub async fn create(
         std::mem::take(&mut request.origins),
         std::mem::take(&mut request.ignored),
     );
+    idempotency::add_ignored(&http, &mut ignored);
     let in_messages = |error| chat_errors::in_messages(error, &origins);
     remote_files::fetch(&app, caller.id(), "input", &mut request.input)
         .await

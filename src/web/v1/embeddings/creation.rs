@@ -13,6 +13,7 @@ use crate::web::error::ApiError;
 use crate::web::v1::api_key_auth::ApiKeyCaller;
 use crate::web::v1::error::V1Result;
 use crate::web::v1::headers::ignored_parameters;
+use crate::web::v1::http::idempotency;
 use crate::web::v1::parsing::body;
 use crate::web::v1::responses;
 
@@ -54,7 +55,8 @@ pub async fn create(
     let mut answer = HttpResponse::Ok()
         .insert_header(ContentType::json())
         .body(written);
-    let ignored: Vec<String> = ignored.map(str::to_owned).into_iter().collect();
+    let mut ignored: Vec<String> = ignored.map(str::to_owned).into_iter().collect();
+    idempotency::add_ignored(&http, &mut ignored);
     ignored_parameters::add_header(&mut answer, &ignored);
     Ok(answer)
 }

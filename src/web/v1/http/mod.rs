@@ -1,6 +1,8 @@
 //! Modules of what all endpoints under `/v1` share: how they are mounted (`mounting`), and the parameters of
-//! lists for the API document (`list_parameters`). `response_compression` compresses answers.
+//! lists for the API document (`list_parameters`). `response_compression` compresses answers,
+//! and `idempotency` finds what a repeated request has created.
 
+pub mod idempotency;
 pub mod list_parameters;
 pub mod mounting;
 pub mod response_compression;
