@@ -206,8 +206,6 @@ impl App {
         let connections = Arc::new(Connections::new(&config, process_metrics::max_open_files()));
         let started_at = clock.now();
         let base = (db.clone(), clock.clone(), shutdown.clone());
-        let embedding_relay =
-            EmbeddingRelay::new(db.clone(), clock.clone(), shutdown.clone(), models.clone());
         let node = engine.context().node.clone();
         // Tool calls of programs must not delay those of spaces.
         let own_runtime = ToolRuntime {
@@ -223,6 +221,11 @@ impl App {
             node,
             &config,
         ));
+        let embedding_relay = EmbeddingRelay::new(
+            (db.clone(), clock.clone(), shutdown.clone()),
+            models.clone(),
+            responses.services().call_metrics.clone(),
+        );
         let metrics = MetricsRegistry::gather(started_at.0, |registry| {
             hub.metrics().register(registry);
             cluster::register_metrics(hub.bus(), registry);
@@ -238,6 +241,7 @@ impl App {
             memory_models.register_metrics(registry);
             registry.register_collector(embedding_metrics(&models));
             registry.register_collector(Box::new(responses.services().provider_queues.clone()));
+            responses.services().call_metrics.register(registry);
             registry.register_collector(open_sockets_gauge(&limits));
             registry.register_collector(held_runs_gauge(&engine));
         });

@@ -12,11 +12,13 @@ use responses_api::response::ResponseError;
 
 use crate::responses::engine::ResponseEngine;
 use crate::responses::error::ResponseEngineError;
+use crate::responses::execution::end_log::EndLog;
 use crate::responses::execution::event_stream::EventReceiver;
 use crate::responses::execution::projection::Projection;
 use crate::responses::request::ChatRequest;
 use crate::responses::started_task;
 use crate::responses::started_task::{NewTask, PendingResponse, StartedTask};
+use crate::responses::telemetry::call_log::CallSurface;
 
 /// A chat completion that is running.
 pub enum StartedChat {
@@ -71,24 +73,25 @@ impl ResponseEngine {
         for permits in &mut permits {
             permits.push(prepared.acquire_response_permit(user)?);
         }
-        let now = self.services.clock.now();
+        let (now, metrics) = (self.services.clock.now(), &self.services.call_metrics);
         let header = CompletionHeader {
             id: object_ids::generate_chat_completion(),
             created: seconds(now),
-            model: request.model,
+            model: request.model.clone(),
             include_usage: chat.include_usage,
         };
         let start = |(index, permits)| {
             let task = NewTask {
-                id: header.id.clone(),
                 lease_id: format!("{}/{index}", header.id),
-                user,
                 fold: Projection::Chat(Box::new(ChatFold::new(header.clone(), index))),
                 recorder: None,
                 sealer: None,
                 is_streamed: request.stream,
                 permits,
-                now,
+                end_log: EndLog {
+                    surface: CallSurface::ChatCompletions,
+                    ..EndLog::new(&header.id, user, metrics, now).with_request(&request)
+                },
             };
             started_task::start(&self.services, prepared.for_choice(index), task)
         };

@@ -19,6 +19,7 @@ use responses_api::status::ResponseStatus;
 use sea_orm::{DbErr, SqlErr};
 
 use crate::responses::error::ResponseEngineError;
+use crate::responses::execution::end_log::EndLog;
 use crate::responses::execution::event_stream::EventReceiver;
 use crate::responses::execution::mcp::plan;
 use crate::responses::execution::recorder::Recorder;
@@ -224,6 +225,8 @@ impl ResponseEngine {
         let (stream, store) = (request.stream, request.store);
         let cipher = &self.services.models.cipher;
         let sealer = ReasoningSealer::of_request(cipher, user, &request);
+        let end_log =
+            EndLog::new(id, user, &self.services.call_metrics, now).with_request(&request);
         let recorder = match store {
             true => Some(
                 self.insert_claimed(user, id, request, prepared.conversation_position, now)
@@ -232,15 +235,13 @@ impl ResponseEngine {
             false => None,
         };
         let task = NewTask {
-            id: id.to_owned(),
             lease_id: id.to_owned(),
-            user,
             fold: fold.into(),
             recorder,
             sealer,
             is_streamed: stream,
             permits,
-            now,
+            end_log,
         };
         let started = started_task::start(&self.services, prepared, task);
         Ok(match started.reader {

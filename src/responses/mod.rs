@@ -31,6 +31,7 @@ pub mod retrieval;
 pub mod services;
 pub mod started_task;
 pub mod store;
+pub mod telemetry;
 pub mod threads;
 pub mod tool_declarations;
 pub mod worker;

@@ -277,7 +277,7 @@ impl PreparedResponse {
         cancel: CancelHandle,
         mut output: ResponseOutput,
     ) -> ResponseTask {
-        output.end_log.set_model(&self.into_call);
+        output.end_log.set_provider(&self.into_call);
         ResponseTask {
             call: self.into_call,
             speakers: self.speakers,

@@ -24,6 +24,7 @@ use serde_json::{Map, Value};
 
 use crate::responses::execution::tool_config::ToolConfig;
 use crate::responses::store::idempotency_key::IdempotencyClaim;
+use crate::responses::telemetry::call_origin::CallOrigin;
 use crate::responses::tool_declarations;
 
 /// The API and the model APIs have the same limit.
@@ -46,6 +47,8 @@ pub struct ResponseRequest {
     pub stored: StoredRequest,
     /// The key with which the request is stored; `None` without a key or without storage.
     pub idempotency: Option<IdempotencyClaim>,
+    /// The HTTP request, for the log.
+    pub origin: CallOrigin,
 }
 
 /// A validated request to complete a chat.
@@ -159,6 +162,7 @@ impl From<CreateResponse> for ResponseRequest {
             stream,
             background,
             idempotency: None,
+            origin: CallOrigin::default(),
             stored: StoredRequest {
                 echo,
                 instructions,
@@ -215,6 +219,7 @@ impl From<CreateChatCompletion> for ChatRequest {
             stream,
             background: false,
             idempotency: None,
+            origin: CallOrigin::default(),
             stored: StoredRequest {
                 sampling: Sampling::new(sampling, &include),
                 format: output_format(format),
@@ -278,6 +283,7 @@ impl From<CompactExchange> for ResponseRequest {
             stream: false,
             background: false,
             idempotency: None,
+            origin: CallOrigin::default(),
             stored: StoredRequest {
                 instructions: request.instructions,
                 ..StoredRequest::default()

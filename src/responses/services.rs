@@ -21,6 +21,7 @@ use crate::db::connect::Db;
 use crate::prompt::loading::loader::PromptCaches;
 use crate::providers::provider_factory::ProviderFactory;
 use crate::responses::provider_calls::ProviderQueues;
+use crate::responses::telemetry::call_metrics::CallMetrics;
 
 /// The longest answer in bytes; it is buffered in memory until it is read.
 const MAX_TEXT_BYTES: usize = 8 * 1024 * 1024;
@@ -65,6 +66,8 @@ pub struct ResponseServices {
     pub tool_runtime: ToolRuntime,
     /// Limits the calls of each provider.
     pub provider_queues: ProviderQueues,
+    /// The calls that have ended.
+    pub call_metrics: CallMetrics,
 }
 
 /// The settings of this module.
@@ -112,6 +115,7 @@ impl ResponseServices {
         config: &Config,
     ) -> Self {
         Self {
+            call_metrics: CallMetrics::default(),
             prompt_caches,
             mcp_tools,
             db,

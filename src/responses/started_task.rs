@@ -1,7 +1,6 @@
 //! Starts the task of a response with a waiting client or of one choice of a chat completion, and waits
 //! for its result.
 
-use base::clock::Timestamp;
 use base::ids::UserId;
 use leased_jobs::concurrency_limit::ConcurrencyPermit;
 use leased_jobs::lease::CancelHandle;
@@ -22,10 +21,8 @@ use crate::responses::services::ResponseServices;
 
 /// What a task needs besides its prepared request.
 pub struct NewTask {
-    pub id: String,
     /// The id under which this node knows the task while it runs.
     pub lease_id: String,
-    pub user: UserId,
     pub fold: Projection,
     /// `None` if nothing is stored.
     pub recorder: Option<Recorder>,
@@ -33,7 +30,7 @@ pub struct NewTask {
     pub sealer: Option<ReasoningSealer>,
     pub is_streamed: bool,
     pub permits: Vec<ConcurrencyPermit<UserId>>,
-    pub now: Timestamp,
+    pub end_log: EndLog,
 }
 
 /// A task that was started. Dropping one of the values before the end cancels it.
@@ -97,8 +94,7 @@ pub fn start(
         sender,
         is_reader_dropped: false,
         permits: task.permits,
-        is_background: false,
-        end_log: EndLog::foreground(&task.id, task.user, &services.node, task.now),
+        end_log: task.end_log,
         log_written,
     };
     let task = prepared.into_task(services, task.sealer, cancel.clone(), output);

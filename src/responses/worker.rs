@@ -269,7 +269,7 @@ async fn run_claimed(
         is_reader_dropped: false,
         permits: Vec::new(),
         is_background: true,
-        end_log: EndLog::from_row(row, &services.node),
+        end_log: EndLog::from_row(row, &services.call_metrics),
         log_written,
     };
     let prepared = match prepare(services, row).await {

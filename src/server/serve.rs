@@ -25,6 +25,7 @@ use crate::web::extract::{authentication, request_body};
 use crate::web::middleware::{allowed_hosts, request_metrics, response_headers, run_to_completion};
 use crate::web::openapi::endpoint;
 use crate::web::v1::api_key_auth;
+use crate::web::v1::headers::answer_headers;
 use crate::web::v1::http::{mounting, response_compression};
 
 /// A peer that acknowledges no data for this long is considered gone.

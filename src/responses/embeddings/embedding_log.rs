@@ -4,37 +4,39 @@
 //! client disconnects, dropping the [`EmbeddingLog`] writes the line.
 
 use base::clock::{Clock, Timestamp};
-use base::ids::UserId;
 
 use crate::responses::embeddings::relay_error::RelayError;
+use crate::responses::embeddings::relay_request::EmbeddingCaller;
+use crate::responses::telemetry::call_log::{CallLog, CallSurface};
+use crate::responses::telemetry::call_metrics::CallMetrics;
 
 /// The values of the line that are known at the start. If dropped before [`Self::finish`], writes the line
 /// of a canceled request.
 pub struct EmbeddingLog {
     clock: Clock,
+    metrics: CallMetrics,
     started_at: Timestamp,
-    user: UserId,
+    caller: EmbeddingCaller,
     provider: String,
     model: String,
-    n_texts: usize,
     is_written: bool,
 }
 
 impl EmbeddingLog {
-    /// Returns the line of a request that starts now.
+    /// Returns the line of a request that starts now. `model` is the name that the client sent.
     pub fn start(
         clock: &Clock,
-        user: UserId,
+        metrics: &CallMetrics,
+        caller: &EmbeddingCaller,
         (provider, model): (&str, &str),
-        n_texts: usize,
     ) -> Self {
         Self {
             clock: clock.clone(),
+            metrics: metrics.clone(),
             started_at: clock.now(),
-            user,
+            caller: caller.clone(),
             provider: provider.to_owned(),
             model: model.to_owned(),
-            n_texts,
             is_written: false,
         }
     }
@@ -48,27 +50,36 @@ impl EmbeddingLog {
         result: Result<(T, u64), RelayError>,
     ) -> Result<(T, u64), RelayError> {
         match &result {
-            Ok((_, n_tokens)) => self.write("completed", Some(*n_tokens), None),
+            Ok((_, n_tokens)) => self.write("completed", i64::try_from(*n_tokens).ok(), None),
             Err(error) => self.write("failed", None, Some(error.reason())),
         }
         result
     }
 
-    fn write(&mut self, status: &'static str, n_tokens: Option<u64>, error: Option<&'static str>) {
+    fn write(&mut self, status: &str, n_tokens: Option<i64>, reason: Option<&str>) {
         self.is_written = true;
-        tracing::info!(
-            surface = "embeddings",
+        self.metrics.end(&CallLog {
+            origin: &self.caller.origin,
+            surface: CallSurface::Embeddings,
+            id: None,
+            user: self.caller.user,
+            model: &self.model,
+            provider: Some(&self.provider),
             status,
-            user.id = %self.user,
-            llm.provider = self.provider,
-            llm.model = self.model,
-            llm.tokens_in = n_tokens,
-            n_texts = self.n_texts,
-            duration_ms = self.clock.now().ms_since(self.started_at),
-            client_left = status == "cancelled",
-            error,
-            "embeddings {status}",
-        );
+            reason,
+            is_stored: false,
+            is_streamed: Some(false),
+            is_background: false,
+            attempt: 1,
+            duration_ms: Some(self.clock.now().ms_since(self.started_at)),
+            first_token_ms: None,
+            input_tokens: n_tokens,
+            cached_tokens: None,
+            output_tokens: None,
+            n_model_calls: 1,
+            n_tool_calls: 0,
+            has_client_left: status == "cancelled",
+        });
     }
 }
 

@@ -24,8 +24,10 @@ use crate::providers::provider;
 use crate::providers::provider_factory::{ProviderError, ProviderFactory};
 use crate::responses::embeddings::embedding_log::EmbeddingLog;
 use crate::responses::embeddings::relay_error::RelayError;
+use crate::responses::embeddings::relay_request::EmbeddingCaller;
 use crate::responses::embeddings::text_tokens;
 use crate::responses::model_list;
+use crate::responses::telemetry::call_metrics::CallMetrics;
 
 /// The maximum number of requests that this node executes at the same time, so that programs use neither all
 /// processors nor all connections of a provider. One user gets three quarters while no other one needs them.
@@ -52,6 +54,7 @@ pub struct EmbeddingRelay {
     clock: Clock,
     shutdown: Shutdown,
     models: ProviderFactory,
+    metrics: CallMetrics,
     permits: FairPermits,
     /// Those that wait or are executed.
     admitted: ConcurrencyLimit<UserId>,
@@ -75,12 +78,17 @@ pub struct RelayedVectors {
 
 impl EmbeddingRelay {
     /// Returns a relay that calls the providers of this factory.
-    pub fn new(db: Db, clock: Clock, shutdown: Shutdown, models: ProviderFactory) -> Self {
+    pub fn new(
+        (db, clock, shutdown): (Db, Clock, Shutdown),
+        models: ProviderFactory,
+        metrics: CallMetrics,
+    ) -> Self {
         Self {
             db,
             clock,
             shutdown,
             models,
+            metrics,
             permits: FairPermits::with_reserved_quarter(MAX_RUNNING),
             admitted: ConcurrencyLimit::new(MAX_ADMITTED).with_unshared(N_UNSHARED),
         }
@@ -94,21 +102,21 @@ impl EmbeddingRelay {
     /// this user exist, and `Embedding` when the provider fails.
     pub async fn embed(
         &self,
-        user: UserId,
+        caller: EmbeddingCaller,
         request: CreateEmbeddings,
     ) -> Result<RelayedVectors, RelayError> {
         if request.model == local_embedding::MODEL_NAME {
-            return self.embed_locally(user, request).await;
+            return self.embed_locally(caller, request).await;
         }
         let found = model_list::find_embedding_provider(self.db.reader(), &request.model).await?;
         let provider = found.ok_or_else(|| RelayError::ModelNotFound(request.model.clone()))?;
-        self.embed_by_provider(user, provider, request).await
+        self.embed_by_provider(caller, provider, request).await
     }
 
     /// Embeds texts with the local embedding.
     async fn embed_locally(
         &self,
-        user: UserId,
+        caller: EmbeddingCaller,
         request: CreateEmbeddings,
     ) -> Result<RelayedVectors, RelayError> {
         let EmbeddedTexts::Texts(_) = &request.input else {
@@ -118,10 +126,10 @@ impl EmbeddingRelay {
         if request.dimensions.is_some_and(|it| it != n_dimensions) {
             return Err(RelayError::FixedDimensions(n_dimensions));
         }
-        let permit = self.permit(user).await?;
+        let permit = self.permit(caller.user).await?;
         let (input, n_tokens) = self.count(request.input, &permit).await?;
         let name = local_embedding::MODEL_NAME;
-        let log = EmbeddingLog::start(&self.clock, user, ("local", name), n_texts(&input));
+        let log = EmbeddingLog::start(&self.clock, &self.metrics, &caller, ("local", name));
         let embed = move || {
             // The work continues if the client leaves.
             let _permit = permit;
@@ -145,7 +153,7 @@ impl EmbeddingRelay {
     /// Embeds texts with the model of a provider.
     async fn embed_by_provider(
         &self,
-        user: UserId,
+        caller: EmbeddingCaller,
         provider: provider::Model,
         request: CreateEmbeddings,
     ) -> Result<RelayedVectors, RelayError> {
@@ -153,10 +161,10 @@ impl EmbeddingRelay {
         if matches!(request.input, EmbeddedTexts::TokenIds(_)) && !is_openai {
             return Err(RelayError::TokenIdsNotSupported);
         }
-        let permit = self.permit(user).await?;
+        let permit = self.permit(caller.user).await?;
         let (input, n_counted) = self.count(request.input, &permit).await?;
-        let names = (provider.name.as_str(), provider.model.as_str());
-        let log = EmbeddingLog::start(&self.clock, user, names, n_texts(&input));
+        let names = (provider.name.as_str(), request.model.as_str());
+        let log = EmbeddingLog::start(&self.clock, &self.metrics, &caller, names);
         let (sent_user, ignored) = match is_openai {
             true => (request.user, None),
             false => (None, request.user.map(|_| "user")),
@@ -239,12 +247,5 @@ impl EmbeddingRelay {
             error,
             has_dimensions: dimensions.is_some(),
         })
-    }
-}
-
-fn n_texts(input: &EmbeddedTexts) -> usize {
-    match input {
-        EmbeddedTexts::Texts(texts) => texts.len(),
-        EmbeddedTexts::TokenIds(texts) => texts.len(),
     }
 }

@@ -4,4 +4,5 @@
 pub mod embedding_log;
 pub mod embedding_relay;
 pub mod relay_error;
+pub mod relay_request;
 pub mod text_tokens;

@@ -18,6 +18,7 @@ use responses_api::item::ItemBody;
 use responses_api::response::ResponseUsage;
 use tokio_util::sync::CancellationToken;
 
+use crate::responses::execution::end_log::CallCounts;
 use crate::responses::execution::response_sink::ResponseSink;
 use crate::responses::execution::speaker_call::SpeakerCall;
 use crate::responses::execution::tool_config::{MEMORY_TOOL, ToolConfig};
@@ -28,6 +29,8 @@ use crate::responses::execution::{tool_dispatch, usage};
 pub struct ResponseHost<'a> {
     /// The usage of all model calls.
     pub usage: Option<ResponseUsage>,
+    /// The calls of models and tools, for the log.
+    pub counts: CallCounts,
     sink: ResponseSink<'a>,
     tools: &'a ToolConfig,
     registry: &'a ToolRegistry,
@@ -48,6 +51,7 @@ impl<'a> ResponseHost<'a> {
     ) -> Self {
         Self {
             usage: None,
+            counts: CallCounts::default(),
             sink,
             tools,
             registry,
@@ -98,12 +102,15 @@ impl AgentHost for ResponseHost<'_> {
     }
 
     async fn record_call(&mut self, request: &Request, output: &ModelOutput) {
+        self.counts.n_model_calls += 1;
         let is_answer = matches!(output.end, CallEnd::Answered(_));
         let usage = usage::count(output, request, is_answer).await;
         self.usage = ResponseUsage::sum([self.usage, usage]);
     }
 
     async fn authorize(&mut self, calls: Vec<ToolCall>) -> DispatchedCalls<ItemBody> {
+        let n_calls = u32::try_from(calls.len()).unwrap_or(u32::MAX);
+        self.counts.n_tool_calls = self.counts.n_tool_calls.saturating_add(n_calls);
         let (known, budget) = (&mut self.known_call_ids, &mut self.call_budget);
         tool_dispatch::dispatch(calls, self.tools, known, budget)
     }

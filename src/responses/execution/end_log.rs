@@ -1,85 +1,139 @@
-//! Writes the log line about the end of a response.
+//! Writes the log line about the end of a response or a chat completion.
 //!
 //! **Invariant:** exactly one line for each response: written by the task that brought it into its
 //! final state, or by `finalize` for a response that no task of this node runs.
-
-use std::sync::Arc;
 
 use base::clock::Timestamp;
 use base::ids::UserId;
 use responses_api::response::ResponseState;
 use sea_orm::ActiveEnum;
+use tokio::time::Instant;
 
 use crate::responses::execution::speaker_call::SpeakerCall;
+use crate::responses::request::ResponseRequest;
 use crate::responses::store::response;
+use crate::responses::telemetry::call_log::{CallLog, CallSurface};
+use crate::responses::telemetry::call_metrics::CallMetrics;
+use crate::responses::telemetry::call_origin::CallOrigin;
+
+/// How often a model and its tools were called.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CallCounts {
+    pub n_model_calls: u32,
+    /// The calls that the model requested, whoever runs them.
+    pub n_tool_calls: u32,
+}
 
 /// What the line states besides the final state.
 pub struct EndLog {
     pub id: String,
     pub user: UserId,
-    /// The node that writes the line.
-    pub node: Arc<str>,
-    pub is_background: bool,
+    pub metrics: CallMetrics,
     pub created_at: Timestamp,
     /// `None` if it was never claimed.
     pub started_at: Option<Timestamp>,
-    /// The provider and the model of the first speaker; `None` if this node has called none.
-    pub model: Option<(String, String)>,
+    pub surface: CallSurface,
+    pub origin: CallOrigin,
+    /// The model as the client named it.
+    pub model: String,
+    /// The provider of the first speaker; `None` if this node has called none.
+    pub provider: Option<String>,
+    pub is_stored: bool,
+    /// Unknown for a background response.
+    pub is_streamed: Option<bool>,
+    pub is_background: bool,
+    pub attempt: i64,
+    pub counts: CallCounts,
+    /// When this node began to run it.
+    began_at: Instant,
+    first_token_ms: Option<i64>,
 }
 
 impl EndLog {
-    /// Returns the line of a response with a waiting client, which starts at once.
-    pub fn foreground(id: &str, user: UserId, node: &Arc<str>, now: Timestamp) -> Self {
+    /// Returns the line of a response that starts at once.
+    pub fn new(id: &str, user: UserId, metrics: &CallMetrics, now: Timestamp) -> Self {
         Self {
             id: id.to_owned(),
             user,
-            node: node.clone(),
-            is_background: false,
+            metrics: metrics.clone(),
             created_at: now,
             started_at: Some(now),
-            model: None,
+            surface: CallSurface::Responses,
+            origin: CallOrigin::default(),
+            model: String::new(),
+            provider: None,
+            is_stored: false,
+            is_streamed: None,
+            is_background: false,
+            attempt: 1,
+            counts: CallCounts::default(),
+            began_at: Instant::now(),
+            first_token_ms: None,
+        }
+    }
+
+    /// Returns the line with the facts of its request.
+    pub fn with_request(self, request: &ResponseRequest) -> Self {
+        Self {
+            origin: request.origin.clone(),
+            model: request.model.clone(),
+            is_stored: request.store,
+            is_streamed: Some(request.stream),
+            ..self
         }
     }
 
     /// Returns the line of a stored response.
-    pub fn from_row(row: &response::Model, node: &Arc<str>) -> Self {
+    pub fn from_row(row: &response::Model, metrics: &CallMetrics) -> Self {
         Self {
-            id: row.id.clone(),
-            user: row.user_id,
-            node: node.clone(),
-            is_background: row.background,
-            created_at: row.created_at,
             started_at: row.started_at,
-            model: None,
+            model: row.model.clone(),
+            is_stored: true,
+            is_background: row.background,
+            attempt: row.attempt,
+            ..Self::new(&row.id, row.user_id, metrics, row.created_at)
         }
     }
 
-    /// Adds the model of the first call.
-    pub fn set_model(&mut self, call: &SpeakerCall) {
-        self.model = Some((call.provider_name.clone(), call.request.model.clone()));
+    /// Adds the provider of the first call.
+    pub fn set_provider(&mut self, call: &SpeakerCall) {
+        self.provider = Some(call.provider_name.clone());
     }
 
-    /// Writes the line of a response that has ended in this state.
-    pub fn write(&self, state: &ResponseState) {
-        let status = state.status.to_value();
-        let started_at = self.started_at.or(state.ended_at);
-        let queue_wait = started_at.map(|it| it.ms_since(self.created_at));
+    /// Records that there is output; only the first time counts.
+    pub fn mark_output(&mut self) {
+        let elapsed = self.began_at.elapsed().as_millis();
+        self.first_token_ms
+            .get_or_insert(i64::try_from(elapsed).unwrap_or(i64::MAX));
+    }
+
+    /// Writes the line of a response that has ended in this state, and records its metrics.
+    pub fn write(&self, state: &ResponseState, has_client_left: bool) {
         let began_at = self.started_at.unwrap_or(self.created_at);
-        tracing::info!(
-            response.id = %self.id,
-            response.status = status,
-            response.reason = state.incomplete_reason,
-            user.id = %self.user,
-            llm.provider = self.model.as_ref().map(|it| it.0.as_str()),
-            llm.model = self.model.as_ref().map(|it| it.1.as_str()),
-            llm.tokens_in = state.usage.map(|it| it.input_tokens),
-            llm.tokens_out = state.usage.map(|it| it.output_tokens),
-            queue_wait_ms = queue_wait.filter(|_| self.is_background),
-            duration_ms = state.ended_at.map(|it| it.ms_since(began_at)),
-            node.id = %self.node,
-            error = state.error.as_ref().map(|it| it.code.as_str()),
-            "response {} {status}",
-            self.id,
-        );
+        let error = state.error.as_ref().map(|it| it.code.as_str());
+        let usage = state.usage.map(|it| it.view());
+        let status = state.status.to_value();
+        self.metrics.end(&CallLog {
+            origin: &self.origin,
+            surface: self.surface,
+            id: Some(&self.id),
+            user: self.user,
+            model: &self.model,
+            provider: self.provider.as_deref(),
+            status: &status,
+            reason: state.incomplete_reason.as_deref().or(error),
+            is_stored: self.is_stored,
+            is_streamed: self.is_streamed,
+            is_background: self.is_background,
+            attempt: self.attempt,
+            duration_ms: state.ended_at.map(|it| it.ms_since(began_at)),
+            first_token_ms: self.first_token_ms,
+            input_tokens: usage.map(|it| it.input_tokens),
+            cached_tokens: usage.map(|it| it.input_tokens_details.cached_tokens),
+            output_tokens: usage.map(|it| it.output_tokens),
+            n_model_calls: self.counts.n_model_calls,
+            n_tool_calls: self.counts.n_tool_calls,
+            has_client_left,
+        });
     }
 }

@@ -23,7 +23,7 @@ pub async fn finalize_orphan(
     outcome: ResponseOutcome,
 ) -> Result<(), DbErr> {
     let at = services.clock.now();
-    let end_log = EndLog::from_row(&row, &services.node);
+    let end_log = EndLog::from_row(&row, &services.call_metrics);
     let ended: Result<Option<ResponseState>, DbErr> = services
         .db
         .write(move |tx| {
@@ -31,7 +31,7 @@ pub async fn finalize_orphan(
         })
         .await;
     if let Some(state) = ended? {
-        end_log.write(&state);
+        end_log.write(&state, false);
     }
     Ok(())
 }

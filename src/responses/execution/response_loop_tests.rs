@@ -33,6 +33,7 @@ use crate::responses::execution::response_task::{ResponseOutput, ResponseTask, T
 use crate::responses::execution::speaker_call::SpeakerCall;
 use crate::responses::execution::tool_config::{DeclaredTool, ToolConfig, ToolKind};
 use crate::responses::provider_calls::ProviderCalls;
+use crate::responses::telemetry::call_metrics::CallMetrics;
 
 /// Calls these tools in the first iteration and answers with a text in the second. Without any
 /// tools it cancels the response and ends its answer.
@@ -173,7 +174,7 @@ async fn run_task(calls: &[&'static str], total: Duration, stop: CancelHandle) -
             is_reader_dropped: false,
             permits: Vec::new(),
             is_background: false,
-            end_log: EndLog::foreground("resp_1", UserId(1), &"node".into(), Timestamp(0)),
+            end_log: EndLog::new("resp_1", UserId(1), &CallMetrics::default(), Timestamp(0)),
             log_written: Default::default(),
         },
     };

@@ -111,6 +111,7 @@ pub async fn run(task: ResponseTask) -> TaskOutcome {
         outcome
     };
     let (speakers_outcome, ()) = futures::join!(running, output.forward_events(&queue, &cancel));
+    output.end_log.counts = speakers_outcome.counts;
     let is_retryable = output.is_background && !output.fold.has_output();
     let response_outcome = match (
         &speakers_outcome.speaker_error,
@@ -157,6 +158,9 @@ impl ResponseOutput {
             let mut events = Vec::new();
             for event in batch {
                 events.extend(self.fold.apply(event));
+            }
+            if self.fold.has_output() {
+                self.end_log.mark_output();
             }
             match self.record_and_send(events).await {
                 Ok(()) => self.log_written.send_replace(()),
@@ -235,7 +239,9 @@ impl ResponseOutput {
             }
         }
         if is_final {
-            self.end_log.write(self.fold.state());
+            let has_client_left =
+                cancel.token.is_cancelled() && cancel.reason() == CancelReason::ClientDisconnected;
+            self.end_log.write(self.fold.state(), has_client_left);
         }
         self.log_written.send_replace(());
         self.permits.clear();

@@ -16,6 +16,7 @@ use tokio::time::Instant;
 
 use crate::responses::error::ResponseEngineError;
 use crate::responses::execution::agent_host::ResponseHost;
+use crate::responses::execution::end_log::CallCounts;
 use crate::responses::execution::event_queue::EventQueue;
 use crate::responses::execution::mcp::plan::McpPlan;
 use crate::responses::execution::mcp::setup;
@@ -34,6 +35,8 @@ pub struct SpeakersOutcome {
     pub stop_reason: Option<&'static str>,
     /// The usage of all model calls.
     pub usage: Option<ResponseUsage>,
+    /// The calls of models and tools.
+    pub counts: CallCounts,
     /// Why the next speaker could not begin.
     pub speaker_error: Option<ResponseEngineError>,
 }
@@ -112,6 +115,7 @@ pub async fn run_speakers(
                 output: outcome.output,
                 stop_reason: outcome.stop_reason,
                 usage: host.usage,
+                counts: host.counts,
                 speaker_error,
             };
         };

@@ -5,6 +5,7 @@
 //! read its result. So a caller who is not signed in learns nothing else about the request.
 
 use std::future::{Ready, ready};
+use std::sync::Arc;
 
 use actix_web::body::{BoxBody, MessageBody};
 use actix_web::cookie::time::Duration;
@@ -31,6 +32,8 @@ const SESSION_COOKIE: &str = "troupe_session";
 pub struct CurrentUser {
     pub user: user::Model,
     pub credential: Credential,
+    /// The first characters of the API key; `None` without one.
+    pub key_prefix: Option<Arc<str>>,
 }
 
 /// A caller who is an admin of the server.
@@ -176,8 +179,11 @@ async fn load_by_api_key(app: &App, key: &str, now: Timestamp) -> ApiResult<Opti
         app.shutdown
             .spawn(async move { log_failure(api_key::touch(&db, id, now).await) });
     }
-    let credential = Credential::ApiKey(key.id);
-    Ok(Some(CurrentUser { user, credential }))
+    Ok(Some(CurrentUser {
+        user,
+        credential: Credential::ApiKey(key.id),
+        key_prefix: Some(key.prefix.into()),
+    }))
 }
 
 async fn load_by_session(app: &App, token: &str, now: Timestamp) -> ApiResult<Option<CurrentUser>> {
@@ -190,7 +196,11 @@ async fn load_by_session(app: &App, token: &str, now: Timestamp) -> ApiResult<Op
             .spawn(async move { log_failure(session::touch(&db, id, now).await) });
     }
     let credential = Credential::Session(session.id);
-    Ok(Some(CurrentUser { user, credential }))
+    Ok(Some(CurrentUser {
+        user,
+        credential,
+        key_prefix: None,
+    }))
 }
 
 /// Updating last_seen_at is optional: no request fails because of it.

@@ -65,8 +65,9 @@ pub async fn connect(
     request: HttpRequest,
     payload: Payload,
 ) -> Result<HttpResponse, Error> {
-    let CurrentUser { user, credential } =
-        authentication::authenticate_socket(&app, &request).await?;
+    let CurrentUser {
+        user, credential, ..
+    } = authentication::authenticate_socket(&app, &request).await?;
     let caller = SocketCaller {
         user: user.id,
         credential,

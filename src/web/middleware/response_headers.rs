@@ -1,12 +1,14 @@
 //! Middleware that gives each request an id, sets security and cache headers, and gives errors
 //! without a JSON body the uniform error body.
 
+use std::sync::Arc;
+
 use actix_web::body::{BoxBody, MessageBody};
 use actix_web::dev::{ServiceRequest, ServiceResponse};
 use actix_web::http::header::{HeaderMap, HeaderName, HeaderValue};
 use actix_web::http::{Method, header};
 use actix_web::middleware::Next;
-use actix_web::{Error, HttpResponse, ResponseError};
+use actix_web::{Error, HttpMessage, HttpResponse, ResponseError};
 use tracing::Instrument;
 use uuid::Uuid;
 
@@ -39,6 +41,10 @@ const SECURITY_HEADERS: [(HeaderName, &str); 7] = [
     ),
 ];
 
+/// The id of a request, which its answer states in `x-request-id`.
+#[derive(Clone, Debug)]
+pub struct RequestId(pub Arc<str>);
+
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 
 /// Sets the request id and the headers of every response, and the uniform body of errors.
@@ -52,6 +58,9 @@ pub async fn apply(
     let id = Uuid::now_v7().simple().to_string();
     let span = tracing::info_span!("request", request.id = %id);
     let is_private = is_private(request.method(), request.path());
+    request
+        .extensions_mut()
+        .insert(RequestId(Arc::from(id.as_str())));
     let answer = next.call(request).instrument(span).await?;
     let mut answer = normalize_error(answer.map_into_boxed_body(), &id);
     set_headers(answer.headers_mut(), &id);

@@ -25,9 +25,9 @@ use crate::web::extract::authentication::CurrentUser;
 use crate::web::v1::api_key_auth::ApiKeyCaller;
 use crate::web::v1::error::{V1Error, V1Result};
 use crate::web::v1::headers::{ignored_parameters, space_tokens};
-use crate::web::v1::http::idempotency;
 use crate::web::v1::http::idempotency::KeyedRequest;
 use crate::web::v1::http::list_parameters::ListParameters;
+use crate::web::v1::http::{call_origin, idempotency};
 use crate::web::v1::pagination::ListQuery;
 use crate::web::v1::parsing::{body, remote_files};
 use crate::web::v1::sse::Obfuscation;
@@ -92,6 +92,7 @@ pub async fn create(
     remote_files::fetch(&app, caller.id(), "input", &mut request.input).await?;
     let mut request = ResponseRequest::from(request);
     request.idempotency = claim;
+    request.origin = call_origin::of(&http, &caller);
     let services = app.responses.services();
     ignored.extend(
         preparation::ignored_reasoning(services, caller.id(), &request, "reasoning.effort").await?,

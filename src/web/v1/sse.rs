@@ -4,9 +4,9 @@
 use std::io;
 use std::time::Duration;
 
-use actix_web::{HttpResponse, HttpResponseBuilder};
 use actix_web::http::header;
 use actix_web::web::Bytes;
+use actix_web::{HttpResponse, HttpResponseBuilder};
 use futures::{Stream, StreamExt, stream};
 use rand::RngExt;
 use rand::distr::Alphanumeric;

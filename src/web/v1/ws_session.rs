@@ -21,6 +21,7 @@ use tokio::time::Instant;
 
 use crate::app::App;
 use crate::responses::input::session_history::SessionHistory;
+use crate::responses::telemetry::call_origin::CallOrigin;
 use crate::web::error::ApiResult;
 use crate::web::v1::error::V1Error;
 use crate::web::v1::parsing::body::MAX_BODY_BYTES;
@@ -38,6 +39,8 @@ const MAX_QUEUED_FRAMES: usize = 8;
 struct V1WsSession {
     app: Data<App>,
     caller: SocketCaller,
+    /// The request that opened the socket.
+    origin: CallOrigin,
     link: SocketLink,
     controls: ControlReceiver,
     /// Checks the key again, because it may be revoked between authentication and the subscription
@@ -72,13 +75,19 @@ impl Drop for ControlReceiver {
 }
 
 /// Serves a connection until it ends.
-pub async fn serve(app: Data<App>, caller: SocketCaller, mut inlet: WsReceiver, link: SocketLink) {
+pub async fn serve(
+    app: Data<App>,
+    (caller, origin): (SocketCaller, CallOrigin),
+    mut inlet: WsReceiver,
+    link: SocketLink,
+) {
     let review = socket_caller::has_access(app.clone(), caller);
     let mut session = V1WsSession {
         controls: ControlReceiver::subscribe(&app.hub, caller.user),
         review: Some(review.boxed_local()),
         app,
         caller,
+        origin,
         link,
         queued_frames: VecDeque::new(),
         current: CurrentResponse::None,
@@ -143,7 +152,8 @@ impl V1WsSession {
             };
             let frame = ws_frames::parse(&text, &self.app.responses.server_rules());
             match frame.request {
-                Ok(spec) => {
+                Ok(mut spec) => {
+                    spec.origin = self.origin.clone();
                     let prior_items = frame.previous_response_id.as_deref();
                     let known = prior_items.and_then(|it| self.history.items_of(it));
                     let begin = ws_response::start(self.app.clone(), self.caller, spec, known);

@@ -9,6 +9,7 @@ use crate::app::App;
 use crate::web::v1::api_key_auth::ApiKeyCaller;
 use crate::web::v1::error::{V1Error, V1Result};
 use crate::web::v1::headers::cors;
+use crate::web::v1::http::call_origin;
 use crate::web::v1::parsing::body::MAX_BODY_BYTES;
 use crate::web::v1::ws_session;
 use crate::web::ws::socket_caller::SocketCaller;
@@ -57,11 +58,12 @@ pub async fn connect(
         let message = "Pages of this origin may not open a socket; see TROUPE_CORS_ORIGINS.";
         return Err(V1Error::new(403, "cross_origin", message));
     }
+    let origin = call_origin::of(&http, &caller);
     let caller = SocketCaller {
         user: caller.id(),
         credential: caller.credential,
     };
-    let serve = |receiver, link| ws_session::serve(app.clone(), caller, receiver, link);
+    let serve = |receiver, link| ws_session::serve(app.clone(), (caller, origin), receiver, link);
     let opened = socket_upgrade::open(&app, caller, (&http, payload), MAX_BODY_BYTES, serve).await;
     opened.map_err(|error| match error {
         UpgradeError::Draining => V1Error {

@@ -64,6 +64,7 @@ pub async fn refresh(app: &App, caller: SocketCaller) -> ApiResult<CurrentUser> 
     Ok(CurrentUser {
         user: user.ok_or_else(ApiError::not_found)?,
         credential: caller.credential,
+        key_prefix: None,
     })
 }
 

@@ -327,8 +327,8 @@ on_sqlite! {
         let line = poll::until("the line", async || lines().pop()).await;
         assert_eq!(line["level"], "INFO");
         assert_eq!(line["status"], "completed");
-        assert_eq!(line["llm.model"], LOCAL);
-        assert_eq!(line["n_texts"], 2);
+        assert_eq!(line["model"], LOCAL);
+        assert_eq!(line["provider"], "local");
         assert_eq!(line["client_left"], false);
         assert_eq!(lines().len(), 1);
         assert!(!server.output().contains("canary"));

@@ -6,7 +6,7 @@ use super::fixture::id;
 use crate::support::backends::{TestBackend, TestDatabase, fresh_database, on_both};
 use crate::support::fake_provider::script::ResponseScript;
 use crate::support::fake_provider::server::FakeProvider;
-use crate::support::http_client::HttpClient;
+use crate::support::http_client::{HttpClient, http_client};
 use crate::support::poll;
 use crate::support::process::Server;
 use crate::support::test_space::{SHORT_LEASES, model_env};
@@ -57,7 +57,7 @@ impl LoggingServer {
             .lines()
             .filter_map(|it| serde_json::from_str(it).ok());
         lines
-            .filter(|it: &Value| it["response.id"] == *id && it["response.status"].is_string())
+            .filter(|it: &Value| it["id"] == *id && it["surface"].is_string())
             .collect()
     }
 
@@ -68,28 +68,60 @@ impl LoggingServer {
     }
 }
 
+/// Asserts that a line has no other fields than the listed ones.
+fn assert_fields(line: &Value) {
+    let names = line.as_object().expect("a line is an object").keys();
+    let is_known = |it: &&String| {
+        FIELDS.contains(&it.as_str()) || OF_EVERY_LINE.contains(&it.as_str()) || it.ends_with(".id")
+    };
+    let others: Vec<&String> = names.filter(|it| !is_known(it)).collect();
+    assert!(others.is_empty(), "{others:?} in {line}");
+}
+
 /// A script that ends with these tokens.
 fn script(finish: &str) -> ResponseScript {
     let words = ResponseScript::stream().role().words(OUTPUT);
     words.finish(finish).usage(7, 3).done()
 }
 
-/// Status, reason, error and tokens.
+/// The fields of a line, in its order; those without a value are left out.
+const FIELDS: [&str; 21] = [
+    "request_id",
+    "surface",
+    "id",
+    "user_id",
+    "key_prefix",
+    "model",
+    "provider",
+    "status",
+    "reason",
+    "stored",
+    "stream",
+    "background",
+    "attempt",
+    "duration_ms",
+    "first_token_ms",
+    "input_tokens",
+    "cached_tokens",
+    "output_tokens",
+    "model_calls",
+    "tool_calls",
+    "client_left",
+];
+
+/// The fields that every log line has.
+const OF_EVERY_LINE: [&str; 4] = ["timestamp", "level", "message", "target"];
+
+/// Status, reason and tokens.
 fn result(line: &Value) -> Value {
-    let names = [
-        "response.status",
-        "response.reason",
-        "error",
-        "llm.tokens_in",
-        "llm.tokens_out",
-    ];
+    let names = ["status", "reason", "input_tokens", "output_tokens"];
     names.map(|it| line[it].clone()).into_iter().collect()
 }
 
 on_both! {
     async fn each_response_has_one_log_line_when_it_ends(backend) {
         let fixture = LoggingServer::open(backend, &[]).await;
-        let completed = json!(["completed", null, null, 7, 3]);
+        let completed = json!(["completed", null, 7, 3]);
         let mut expected = Vec::new();
         let mut expect = |response: &Value, wanted: &Value| expected.push((id(response).to_owned(), wanted.clone()));
 
@@ -113,36 +145,34 @@ on_both! {
 
         // Incomplete, failed and canceled.
         let cut = fixture.respond(script("length"), json!({ "store": false })).await;
-        expect(&cut, &json!(["incomplete", "max_output_tokens", null, 7, 3]));
+        expect(&cut, &json!(["incomplete", "max_output_tokens", 7, 3]));
         let failed = fixture.respond(ResponseScript::status(401), json!({})).await;
-        expect(&failed, &json!(["failed", null, "upstream_error", null, null]));
+        expect(&failed, &json!(["failed", "upstream_error", null, null]));
         let canceled = fixture.respond(ResponseScript::hang_before_headers(), json!({ "background": true })).await;
         fixture.upstream.wait_for_requests(9).await;
         fixture.program.post(&format!("/responses/{}/cancel", id(&canceled)), json!({})).await;
-        expect(&canceled, &json!(["cancelled", "cancelled", null, null, null]));
+        expect(&canceled, &json!(["cancelled", "cancelled", null, null]));
         fixture.upstream.next(ResponseScript::hang_before_headers());
         let mut reader = fixture.program.stream(json!({ "input": INPUT, "store": false })).await;
         let disconnected = reader.next().await.unwrap();
         drop(reader);
-        expect(&disconnected["response"], &json!(["cancelled", "cancelled", null, null, null]));
+        expect(&disconnected["response"], &json!(["cancelled", "cancelled", null, null]));
 
-        let (mut users, mut nodes) = (Vec::new(), Vec::new());
         for (id, wanted) in &expected {
             let line = fixture.line_about(id).await;
             assert_eq!(result(&line), *wanted, "{line}");
-            let model = (&line["llm.provider"], &line["llm.model"]);
-            assert_eq!(model, (&json!("environment"), &json!("scripted")), "{line}");
-            assert!(line["duration_ms"].is_u64() || line["duration_ms"].is_i64(), "{line}");
+            assert_fields(&line);
+            assert_eq!((&line["provider"], &line["model"]), (&json!("environment"), &json!("scripted")), "{line}");
+            assert_eq!((&line["surface"], &line["level"]), (&json!("responses"), &json!("INFO")));
+            assert!(line["duration_ms"].is_number() && line["user_id"].is_string(), "{line}");
             let is_background = [self::id(&queued), self::id(&canceled)].contains(&id.as_str());
-            assert_eq!(line["queue_wait_ms"].is_number(), is_background, "{line}");
-            assert_eq!(line["level"], "INFO");
-            users.push(line["user.id"].clone());
-            nodes.push(line["node.id"].clone());
+            assert_eq!(line["background"], is_background, "{line}");
+            assert_eq!(line["request_id"].is_string(), !is_background, "{line}");
+            assert_eq!(line["key_prefix"].is_string(), !is_background, "{line}");
+            let has_output = wanted[3].is_number();
+            assert_eq!(line["first_token_ms"].is_number(), has_output, "{line}");
+            assert_eq!(line["client_left"], *id == self::id(&disconnected["response"]), "{line}");
         }
-        users.dedup();
-        nodes.dedup();
-        assert!(users.len() == 1 && users[0].is_string(), "{users:?}");
-        assert!(nodes.len() == 1 && nodes[0].is_string(), "{nodes:?}");
 
         fixture.server.sigterm();
         poll::until("the server has shut down", async || fixture.server.output().contains("shutdown complete").then_some(())).await;
@@ -172,10 +202,48 @@ on_both! {
         fixture.server.restart().await;
 
         let lost = fixture.line_about(id(&seen["response"])).await;
-        assert_eq!(result(&lost), json!(["failed", null, "instance_lost", null, null]));
-        assert!(lost["user.id"].is_string() && lost["node.id"].is_string(), "{lost}");
-        assert_eq!(result(&canceled), json!(["cancelled", "cancelled", null, null, null]));
-        assert!(canceled["queue_wait_ms"].is_number(), "{canceled}");
+        assert_eq!(result(&lost), json!(["failed", "instance_lost", null, null]));
+        assert_fields(&lost);
+        assert_eq!(result(&canceled), json!(["cancelled", "cancelled", null, null]));
         assert_eq!(fixture.lines_about(id(&queued)).len(), 1);
+    }
+
+    async fn a_chat_completion_and_embeddings_have_one_line_each_and_no_content(backend) {
+        let fixture = LoggingServer::open(backend, &[("RUST_LOG", "info,troupe=debug")]).await;
+        fixture.upstream.next(script("stop"));
+        let message = json!({ "role": "user", "content": INPUT });
+        let chat = json!({ "model": "scripted", "messages": [message] });
+
+        let (status, completion) = fixture.program.post("/chat/completions", chat.clone()).await;
+        assert_eq!(status, 200, "{completion}");
+        let line = fixture.line_about(id(&completion)).await;
+        let embedded = json!({ "model": "troupe-ngram-256", "input": INPUT });
+        assert_eq!(fixture.program.post("/embeddings", embedded).await.0, 200);
+        let refused = json!({ "model": INPUT, "messages": [message] });
+        assert_eq!(fixture.program.post("/chat/completions", refused).await.0, 404);
+
+        assert_fields(&line);
+        assert_eq!(result(&line), json!(["completed", null, 7, 3]));
+        assert_eq!((&line["surface"], &line["stored"]), (&json!("chat_completions"), &json!(false)));
+        assert_eq!((&line["model_calls"], &line["tool_calls"]), (&json!(1), &json!(0)));
+        assert!(fixture.program.key.starts_with(line["key_prefix"].as_str().unwrap()), "{line}");
+        let find = |name: &str, value: &str| {
+            let output = fixture.server.output();
+            let lines = output.lines().filter_map(|it| serde_json::from_str(it).ok());
+            let mut lines = lines.filter(|it: &Value| it[name] == value);
+            lines.next()
+        };
+        let of_embedding = poll::until("the line of the embeddings", async || find("surface", "embeddings")).await;
+        assert_fields(&of_embedding);
+        assert_eq!((&of_embedding["status"], &of_embedding["model"]), (&json!("completed"), &json!("troupe-ngram-256")));
+        let refusal = poll::until("the line of the refusal", async || find("code", "model_not_found")).await;
+        assert_eq!(refusal["level"], "DEBUG");
+        let metrics = http_client().get(format!("{}/metrics", fixture.server.url())).send().await.unwrap().text().await.unwrap();
+        for (surface, kind) in [("chat_completions", "model"), ("embeddings", "embedding")] {
+            let sample = format!("troupe_v1_call_duration_seconds_count{{surface=\"{surface}\",model_kind=\"{kind}\",status=\"completed\"}} 1\n");
+            assert!(metrics.contains(&sample), "{sample} in {metrics}");
+        }
+        let output = fixture.server.output();
+        assert!(!output.contains(INPUT) && !output.contains(OUTPUT), "{output}");
     }
 }

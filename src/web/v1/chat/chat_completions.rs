@@ -15,7 +15,7 @@ use crate::web::v1::api_key_auth::ApiKeyCaller;
 use crate::web::v1::chat::{chat_errors, chat_stream};
 use crate::web::v1::error::{V1Error, V1Result};
 use crate::web::v1::headers::{ignored_parameters, space_tokens};
-use crate::web::v1::http::idempotency;
+use crate::web::v1::http::{call_origin, idempotency};
 use crate::web::v1::parsing::{body, remote_files};
 use crate::web::v1::responses;
 
@@ -59,7 +59,8 @@ pub async fn create(
     remote_files::fetch(&app, caller.id(), "input", &mut request.input)
         .await
         .map_err(in_messages)?;
-    let chat = ChatRequest::from(request);
+    let mut chat = ChatRequest::from(request);
+    chat.request.origin = call_origin::of(&http, &caller);
     let (services, effort) = (app.responses.services(), "reasoning_effort");
     let unused = preparation::ignored_reasoning(services, caller.id(), &chat.request, effort).await;
     ignored.extend(unused.map_err(V1Error::from)?);

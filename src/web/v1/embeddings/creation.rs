@@ -9,11 +9,12 @@ use responses_api::request::create_embeddings::CreateEmbeddings;
 use responses_api::schemas::request_bodies::EmbeddingsBody;
 
 use crate::app::App;
+use crate::responses::embeddings::relay_request::EmbeddingCaller;
 use crate::web::error::ApiError;
 use crate::web::v1::api_key_auth::ApiKeyCaller;
 use crate::web::v1::error::V1Result;
 use crate::web::v1::headers::ignored_parameters;
-use crate::web::v1::http::idempotency;
+use crate::web::v1::http::{call_origin, idempotency};
 use crate::web::v1::parsing::body;
 use crate::web::v1::responses;
 
@@ -42,7 +43,11 @@ pub async fn create(
     let request = CreateEmbeddings::parse(&body)?;
     drop(body);
     let (model, encoding) = (request.model.clone(), request.encoding);
-    let relayed = app.embedding_relay.embed(caller.id(), request).await?;
+    let embedding_caller = EmbeddingCaller {
+        user: caller.id(),
+        origin: call_origin::of(&http, &caller),
+    };
+    let relayed = app.embedding_relay.embed(embedding_caller, request).await?;
     let ignored = relayed.ignored;
     // Thousands of vectors take a noticeable time to write.
     let write = move || {

@@ -18,6 +18,7 @@ use crate::app::App;
 use crate::cors_origins::CorsOrigins;
 use crate::rate_limit::sliding_window::RemainingEvents;
 use crate::web::v1::api_key_auth::ApiKeyCaller;
+use crate::web::v1::error::V1Error;
 use crate::web::v1::headers::space_tokens::SpaceTokens;
 use crate::web::v1::headers::{cors, space_tokens};
 
@@ -55,6 +56,7 @@ pub async fn apply(
         .instrument(span)
         .await?
         .map_into_boxed_body();
+    log_refusal(&answer);
     let caller = answer.request().extensions().get::<ApiKeyCaller>().cloned();
     let tokens = answer.request().extensions().get::<SpaceTokens>().copied();
     let is_whole = is_whole(&answer);
@@ -82,6 +84,19 @@ pub async fn apply(
         headers.insert(PROCESSING_MS, ms.into());
     }
     Ok(answer)
+}
+
+/// Logs an error without its message, which may contain a value of the client.
+fn log_refusal(answer: &ServiceResponse) {
+    let error = answer.response().error();
+    let Some(error) = error.and_then(|it| it.as_error::<V1Error>()) else {
+        return;
+    };
+    let (status, code) = (error.status, error.code);
+    match status {
+        500.. => tracing::error!(status, code, "request under /v1 failed: {status} {code}"),
+        _ => tracing::debug!(status, code, "request under /v1 refused: {status} {code}"),
+    }
 }
 
 /// Returns whether this is neither a stream nor a socket.
