@@ -94,6 +94,7 @@ pub fn start(
         sender,
         is_reader_dropped: false,
         permits: task.permits,
+        is_background: false,
         end_log: task.end_log,
         log_written,
     };

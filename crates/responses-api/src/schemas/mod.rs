@@ -12,3 +12,4 @@ pub mod request_bodies;
 pub mod request_values;
 pub mod response_body;
 pub mod response_object;
+pub mod thread_bodies;

@@ -36,7 +36,7 @@ pub struct NewConversationBody {
     pub items: Option<Vec<Value>>,
 }
 
-/// New metadata of a conversation.
+/// New metadata of an object.
 #[derive(Clone, Debug, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct MetadataBody {

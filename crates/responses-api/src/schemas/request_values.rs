@@ -40,6 +40,32 @@ pub fn text_or_items() -> Schema {
         .into()
 }
 
+/// A text, or a list of parts of a message.
+pub fn text_or_parts() -> Schema {
+    OneOfBuilder::new()
+        .item(ObjectBuilder::new().schema_type(Type::String))
+        .item(ArrayBuilder::new().items(object()).min_items(Some(1)))
+        .description(Some("A text, or a list of parts: texts and pictures."))
+        .build()
+        .into()
+}
+
+/// `auto`, or an object that describes the format of answers.
+pub fn answer_format() -> Schema {
+    let auto = ObjectBuilder::new()
+        .schema_type(Type::String)
+        .enum_values(Some(["auto"]));
+    OneOfBuilder::new()
+        .item(auto)
+        .item(object())
+        .item(null())
+        .description(Some(
+            "The format of answers: `auto`, or an object as in Chat Completions.",
+        ))
+        .build()
+        .into()
+}
+
 /// The id of a conversation, or an object with it.
 pub fn conversation() -> Schema {
     let id = || ObjectBuilder::new().schema_type(Type::String);

@@ -5,8 +5,10 @@
 use base::clock::Timestamp;
 use serde::Serialize;
 use serde_json::{Value, json};
+use utoipa::ToSchema;
 
 use crate::objects::{ObjectType, seconds};
+use crate::schemas::request_values;
 
 /// What a model call uses if an assistant has no value of its own.
 const DEFAULT_TEMPERATURE: f64 = 1.0;
@@ -29,7 +31,7 @@ pub struct StoredAssistant {
 }
 
 /// An assistant.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
 pub struct AssistantObject {
     pub id: String,
     object: ObjectType,
@@ -39,10 +41,13 @@ pub struct AssistantObject {
     description: Option<String>,
     model: String,
     instructions: Option<String>,
+    #[schema(value_type = Vec<Object>)]
     tools: Value,
+    #[schema(value_type = Object)]
     metadata: Value,
     temperature: f64,
     top_p: f64,
+    #[schema(schema_with = request_values::answer_format)]
     response_format: Value,
 }
 

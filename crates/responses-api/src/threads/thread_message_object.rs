@@ -3,6 +3,7 @@
 use base::clock::Timestamp;
 use serde::Serialize;
 use serde_json::Value;
+use utoipa::ToSchema;
 
 use crate::objects::seconds;
 use crate::threads::thread_status::{ThreadMessageRole, ThreadMessageStatus};
@@ -26,7 +27,7 @@ pub struct StoredThreadMessage {
 }
 
 /// A message of a thread.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
 pub struct ThreadMessageObject {
     pub id: String,
     object: &'static str,
@@ -36,11 +37,15 @@ pub struct ThreadMessageObject {
     run_id: Option<String>,
     role: ThreadMessageRole,
     status: ThreadMessageStatus,
+    #[schema(value_type = Option<Object>)]
     incomplete_details: Option<Value>,
     completed_at: Option<i64>,
     incomplete_at: Option<i64>,
+    #[schema(value_type = Vec<Object>)]
     content: Value,
+    #[schema(value_type = Vec<Object>)]
     attachments: Vec<Value>,
+    #[schema(value_type = Object)]
     metadata: Value,
 }
 

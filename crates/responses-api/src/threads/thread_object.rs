@@ -5,18 +5,21 @@
 use base::clock::Timestamp;
 use serde::Serialize;
 use serde_json::{Map, Value};
+use utoipa::ToSchema;
 
 use crate::objects::{ObjectType, seconds};
 
 /// A thread, without its messages.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
 pub struct ThreadObject {
     pub id: String,
     object: ObjectType,
     /// In seconds since 1970.
     created_at: i64,
+    #[schema(value_type = Object)]
     metadata: Value,
     /// The files of tools; always empty, because this server has no such tools.
+    #[schema(value_type = Object)]
     tool_resources: Map<String, Value>,
 }
 

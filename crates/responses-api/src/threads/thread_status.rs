@@ -3,12 +3,13 @@
 #[cfg(feature = "sea-orm")]
 use sea_orm::sea_query::StringLen;
 use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
 
 /// Declares enumerations that use the same snake-case word in the database and in JSON.
 macro_rules! column_words {
     ($($(#[$of_name:meta])* $name:ident { $($(#[$of_value:meta])* $value:ident),* $(,)? })*) => {$(
         $(#[$of_name])*
-        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, ToSchema)]
         #[cfg_attr(
             feature = "sea-orm",
             derive(sea_orm::EnumIter, sea_orm::DeriveActiveEnum),

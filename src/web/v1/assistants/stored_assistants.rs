@@ -5,6 +5,7 @@ use actix_web::web::{Data, Path, Payload};
 use actix_web::{HttpRequest, HttpResponse};
 use responses_api::objects::{DeletedObject, List, ObjectType};
 use responses_api::request::threads::assistant_bodies::{AssistantChange, NewAssistant};
+use responses_api::schemas::thread_bodies::{AssistantChangeBody, NewAssistantBody};
 use responses_api::threads::assistant_object::AssistantObject;
 
 use crate::app::App;
@@ -15,6 +16,7 @@ use crate::web::extract::authentication::CurrentUser;
 use crate::web::v1::api_key_auth::ApiKeyCaller;
 use crate::web::v1::assistants::object_lists;
 use crate::web::v1::error::{V1Error, V1Result};
+use crate::web::v1::http::list_parameters::RangeParameters;
 use crate::web::v1::pagination::ListQuery;
 use crate::web::v1::parsing::body;
 
@@ -22,6 +24,14 @@ use crate::web::v1::parsing::body;
 ///
 /// # Errors
 /// Returns 400 for an invalid body and 404 for an unknown model.
+#[utoipa::path(
+    post,
+    path = "/v1/assistants",
+    operation_id = "create_assistant",
+    tag = "v1",
+    request_body = NewAssistantBody,
+    responses((status = 200, body = AssistantObject))
+)]
 pub async fn create(
     app: Data<App>,
     ApiKeyCaller(caller): ApiKeyCaller,
@@ -39,6 +49,14 @@ pub async fn create(
 ///
 /// # Errors
 /// Returns 400 for an invalid query.
+#[utoipa::path(
+    get,
+    path = "/v1/assistants",
+    operation_id = "list_assistants",
+    tag = "v1",
+    params(RangeParameters),
+    responses((status = 200, body = List<AssistantObject>))
+)]
 pub async fn list(
     app: Data<App>,
     ApiKeyCaller(caller): ApiKeyCaller,
@@ -58,6 +76,14 @@ pub async fn list(
 ///
 /// # Errors
 /// Returns 404 if the caller has no such assistant.
+#[utoipa::path(
+    get,
+    path = "/v1/assistants/{id}",
+    operation_id = "show_assistant",
+    tag = "v1",
+    params(("id" = String, Path)),
+    responses((status = 200, body = AssistantObject))
+)]
 pub async fn show(
     app: Data<App>,
     ApiKeyCaller(caller): ApiKeyCaller,
@@ -71,6 +97,15 @@ pub async fn show(
 ///
 /// # Errors
 /// Returns 404 for an unknown assistant or model, and 400 for an invalid body.
+#[utoipa::path(
+    post,
+    path = "/v1/assistants/{id}",
+    operation_id = "update_assistant",
+    tag = "v1",
+    params(("id" = String, Path)),
+    request_body = AssistantChangeBody,
+    responses((status = 200, body = AssistantObject))
+)]
 pub async fn update(
     app: Data<App>,
     ApiKeyCaller(caller): ApiKeyCaller,
@@ -93,6 +128,14 @@ pub async fn update(
 ///
 /// # Errors
 /// Returns 404 if the caller has no such assistant.
+#[utoipa::path(
+    delete,
+    path = "/v1/assistants/{id}",
+    operation_id = "delete_assistant",
+    tag = "v1",
+    params(("id" = String, Path)),
+    responses((status = 200, body = DeletedObject))
+)]
 pub async fn delete(
     app: Data<App>,
     ApiKeyCaller(caller): ApiKeyCaller,

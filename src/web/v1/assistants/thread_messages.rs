@@ -6,6 +6,8 @@ use actix_web::{HttpRequest, HttpResponse};
 use responses_api::objects::{DeletedObject, List, ObjectType};
 use responses_api::request::threads::thread_bodies;
 use responses_api::request::threads::thread_messages::NewThreadMessage;
+use responses_api::schemas::request_bodies::MetadataBody;
+use responses_api::schemas::thread_bodies::NewThreadMessageBody;
 use responses_api::threads::thread_message_object::ThreadMessageObject;
 
 use crate::app::App;
@@ -14,6 +16,7 @@ use crate::web::extract::authentication::CurrentUser;
 use crate::web::v1::api_key_auth::ApiKeyCaller;
 use crate::web::v1::assistants::{message_files, object_lists, threads};
 use crate::web::v1::error::{V1Error, V1Result};
+use crate::web::v1::http::list_parameters::RangeParameters;
 use crate::web::v1::pagination::ListQuery;
 use crate::web::v1::parsing::body;
 
@@ -21,6 +24,15 @@ use crate::web::v1::parsing::body;
 ///
 /// # Errors
 /// Returns 404 for an unknown thread, and 400 for an invalid body or while a run is active.
+#[utoipa::path(
+    post,
+    path = "/v1/threads/{id}/messages",
+    operation_id = "create_thread_message",
+    tag = "v1",
+    params(("id" = String, Path)),
+    request_body = NewThreadMessageBody,
+    responses((status = 200, body = ThreadMessageObject))
+)]
 pub async fn create(
     app: Data<App>,
     ApiKeyCaller(caller): ApiKeyCaller,
@@ -42,6 +54,14 @@ pub async fn create(
 ///
 /// # Errors
 /// Returns 404 for an unknown thread and 400 for an invalid query.
+#[utoipa::path(
+    get,
+    path = "/v1/threads/{id}/messages",
+    operation_id = "list_thread_messages",
+    tag = "v1",
+    params(("id" = String, Path), RangeParameters, ("run_id" = Option<String>, Query)),
+    responses((status = 200, body = List<ThreadMessageObject>))
+)]
 pub async fn list(
     app: Data<App>,
     ApiKeyCaller(caller): ApiKeyCaller,
@@ -68,6 +88,14 @@ pub async fn list(
 ///
 /// # Errors
 /// Returns 404 for an unknown thread or message.
+#[utoipa::path(
+    get,
+    path = "/v1/threads/{id}/messages/{message_id}",
+    operation_id = "show_thread_message",
+    tag = "v1",
+    params(("id" = String, Path), ("message_id" = String, Path)),
+    responses((status = 200, body = ThreadMessageObject))
+)]
 pub async fn show(
     app: Data<App>,
     ApiKeyCaller(caller): ApiKeyCaller,
@@ -81,6 +109,15 @@ pub async fn show(
 ///
 /// # Errors
 /// Returns 404 for an unknown thread or message, and 400 for an invalid body or while a run is active.
+#[utoipa::path(
+    post,
+    path = "/v1/threads/{id}/messages/{message_id}",
+    operation_id = "update_thread_message",
+    tag = "v1",
+    params(("id" = String, Path), ("message_id" = String, Path)),
+    request_body = MetadataBody,
+    responses((status = 200, body = ThreadMessageObject))
+)]
 pub async fn update(
     app: Data<App>,
     ApiKeyCaller(caller): ApiKeyCaller,
@@ -101,6 +138,14 @@ pub async fn update(
 ///
 /// # Errors
 /// Returns 404 for an unknown thread or message, and 400 while a run is active.
+#[utoipa::path(
+    delete,
+    path = "/v1/threads/{id}/messages/{message_id}",
+    operation_id = "delete_thread_message",
+    tag = "v1",
+    params(("id" = String, Path), ("message_id" = String, Path)),
+    responses((status = 200, body = DeletedObject))
+)]
 pub async fn delete(
     app: Data<App>,
     ApiKeyCaller(caller): ApiKeyCaller,

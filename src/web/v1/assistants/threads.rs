@@ -5,6 +5,8 @@ use actix_web::{HttpRequest, HttpResponse};
 use responses_api::objects::{DeletedObject, ObjectType};
 use responses_api::request::threads::thread_bodies;
 use responses_api::request::threads::thread_bodies::NewThread;
+use responses_api::schemas::thread_bodies::{NewThreadBody, ThreadChangeBody};
+use responses_api::threads::thread_object::ThreadObject;
 
 use crate::app::App;
 use crate::responses::threads::{thread, thread_writer};
@@ -18,6 +20,14 @@ use crate::web::v1::parsing::body;
 ///
 /// # Errors
 /// Returns 400 for an invalid body.
+#[utoipa::path(
+    post,
+    path = "/v1/threads",
+    operation_id = "create_thread",
+    tag = "v1",
+    request_body = Option<NewThreadBody>,
+    responses((status = 200, body = ThreadObject))
+)]
 pub async fn create(
     app: Data<App>,
     ApiKeyCaller(caller): ApiKeyCaller,
@@ -36,6 +46,14 @@ pub async fn create(
 ///
 /// # Errors
 /// Returns 404 if the caller has no such thread.
+#[utoipa::path(
+    get,
+    path = "/v1/threads/{id}",
+    operation_id = "show_thread",
+    tag = "v1",
+    params(("id" = String, Path)),
+    responses((status = 200, body = ThreadObject))
+)]
 pub async fn show(
     app: Data<App>,
     ApiKeyCaller(caller): ApiKeyCaller,
@@ -49,6 +67,15 @@ pub async fn show(
 ///
 /// # Errors
 /// Returns 404 for an unknown thread and 400 for an invalid body.
+#[utoipa::path(
+    post,
+    path = "/v1/threads/{id}",
+    operation_id = "update_thread",
+    tag = "v1",
+    params(("id" = String, Path)),
+    request_body = ThreadChangeBody,
+    responses((status = 200, body = ThreadObject))
+)]
 pub async fn update(
     app: Data<App>,
     ApiKeyCaller(caller): ApiKeyCaller,
@@ -69,6 +96,14 @@ pub async fn update(
 ///
 /// # Errors
 /// Returns 404 if the caller has no such thread.
+#[utoipa::path(
+    delete,
+    path = "/v1/threads/{id}",
+    operation_id = "delete_thread",
+    tag = "v1",
+    params(("id" = String, Path)),
+    responses((status = 200, body = DeletedObject))
+)]
 pub async fn delete(
     app: Data<App>,
     ApiKeyCaller(caller): ApiKeyCaller,

@@ -143,9 +143,11 @@ fn response_format(body: &ObjectReader) -> Option<Value> {
 mod tests {
     use serde_json::{Value, json};
 
-    use super::{AssistantChange, NewAssistant};
+    use super::{AssistantChange, KNOWN_FIELDS, NewAssistant};
     use crate::request::error::RequestError;
     use crate::request::server_rules::ServerRules;
+    use crate::schemas::request_values;
+    use crate::schemas::thread_bodies::{AssistantChangeBody, NewAssistantBody};
 
     const RULES: ServerRules = ServerRules {
         is_builtin_tool: |name| name == "dice",
@@ -308,5 +310,16 @@ mod tests {
         let expected =
             "Unsupported tool type 'file_search' at tools[0]; supported: function, troupe:*.";
         assert_eq!(error.message, expected);
+    }
+
+    #[test]
+    fn the_api_document_has_every_field() {
+        let changed = request_values::field_names::<AssistantChangeBody>();
+
+        assert_eq!(changed, KNOWN_FIELDS);
+        assert_eq!(
+            request_values::field_names::<NewAssistantBody>(),
+            KNOWN_FIELDS
+        );
     }
 }

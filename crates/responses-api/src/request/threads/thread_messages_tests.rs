@@ -2,10 +2,12 @@
 
 use serde_json::{Value, json};
 
-use super::NewThreadMessage;
+use super::{KNOWN_FIELDS, NewThreadMessage};
 use crate::request::error::RequestError;
 use crate::request::object_reader;
 use crate::request::threads::thread_messages;
+use crate::schemas::request_values;
+use crate::schemas::thread_bodies::NewThreadMessageBody;
 use crate::threads::thread_status::ThreadMessageRole;
 
 /// The shortest data URL with the first bytes of a GIF.
@@ -127,4 +129,11 @@ fn the_message_names_the_tool_of_an_attachment() {
     let message = parse(&body).unwrap_err().message;
 
     assert!(message.contains("'file_search'"), "{message}");
+}
+
+#[test]
+fn the_api_document_has_every_field() {
+    let fields = request_values::field_names::<NewThreadMessageBody>();
+
+    assert_eq!(fields, KNOWN_FIELDS);
 }
