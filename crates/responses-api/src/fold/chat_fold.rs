@@ -160,6 +160,7 @@ impl ChatFold {
             // The answer does not contain the work of this server between its parts.
             EngineEvent::Created
             | EngineEvent::Started
+            | EngineEvent::ModelCallEnded(_)
             | EngineEvent::NextIteration
             | EngineEvent::ReasoningSealed(_)
             | EngineEvent::ToolStarted(_)

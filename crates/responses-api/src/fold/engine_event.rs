@@ -29,6 +29,8 @@ pub enum EngineEvent {
     Annotation(Value),
     /// The next piece of a refusal; never empty.
     RefusalDelta(String),
+    /// A model call ended, with its usage if that is known.
+    ModelCallEnded(Option<ResponseUsage>),
     /// A tool call for the client, complete or cut off.
     ClientToolCall(ItemBody, Completeness),
     /// A server-side tool started.

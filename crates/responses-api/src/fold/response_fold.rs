@@ -113,6 +113,7 @@ impl Fold {
             EngineEvent::TextDelta(text) => self.write_text(TextKind::Text, &text, &mut events),
             EngineEvent::Annotation(citation) => self.add_annotation(citation),
             EngineEvent::Logprobs(logprobs) => self.logprobs.extend(logprobs),
+            EngineEvent::ModelCallEnded(_) => {}
             EngineEvent::RefusalDelta(text) => {
                 self.write_text(TextKind::Refusal, &text, &mut events)
             }

@@ -93,7 +93,7 @@ fn custom_format(format: &ObjectReader) -> CustomFormat {
 }
 
 /// Reads `tool_choice`, or `function_call` if there is no `tool_choice`.
-pub(super) fn choice(body: &ObjectReader, declared: &[RequestTool]) -> RequestedChoice {
+pub(in crate::request) fn choice(body: &ObjectReader, declared: &[RequestTool]) -> RequestedChoice {
     if body.get("tool_choice").is_some() {
         return tool_choice(body, declared);
     }

@@ -2,6 +2,7 @@
 //! pictures of messages become parts of input items of a response.
 
 pub mod assistant_bodies;
+pub mod run_bodies;
 pub mod thread_bodies;
 pub mod thread_messages;
 pub mod thread_tools;
