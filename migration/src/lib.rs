@@ -56,6 +56,7 @@ mod m20261128_000080_memory_of_messages;
 mod m20261128_000083_last_recalls;
 mod m20261128_000084_memory_tokens;
 mod m20261128_000085_threads;
+mod m20261128_000086_thread_run_events;
 mod m20261128_000087_idempotency_keys;
 
 /// The steps, in order.
@@ -113,6 +114,7 @@ impl MigratorTrait for Migrator {
             Box::new(m20261128_000083_last_recalls::Migration),
             Box::new(m20261128_000084_memory_tokens::Migration),
             Box::new(m20261128_000085_threads::Migration),
+            Box::new(m20261128_000086_thread_run_events::Migration),
             Box::new(m20261128_000087_idempotency_keys::Migration),
         ]
     }

@@ -156,8 +156,11 @@ impl ResponseEngine {
         Ok(self.services.foreground_permits.acquire(user)?)
     }
 
-    /// Acquires a permit to follow the log of a background response.
-    pub(super) fn permit_to_follow(
+    /// Acquires a permit to follow the log of a background response or of a run.
+    ///
+    /// # Errors
+    /// Returns `ServerBusy` or `UserLimitReached` when the limit is reached.
+    pub fn permit_to_follow(
         &self,
         user: UserId,
     ) -> Result<ConcurrencyPermit<UserId>, ResponseEngineError> {

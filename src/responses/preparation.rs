@@ -107,7 +107,7 @@ async fn prepare_for_provider(
     input: Vec<Value>,
 ) -> Result<PreparedResponse, ResponseEngineError> {
     let provider = model_provider::load_provider(services, &row, stored)?;
-    let window = row.settings["context_tokens"].as_i64().filter(|it| *it > 0);
+    let window = model_provider::context_window(&row, stored);
     let mut request = Request {
         context_tokens: window.and_then(|it| u32::try_from(it).ok()),
         seed: rand::random(),

@@ -89,6 +89,9 @@ pub struct StoredRequest {
     /// a chat completion sets it.
     #[serde(skip)]
     pub has_space_tools: bool,
+    /// The most tokens of a prompt, whatever the model accepts.
+    #[serde(default)]
+    pub max_prompt_tokens: Option<u32>,
 }
 
 /// How a model should reason.
@@ -182,6 +185,7 @@ impl From<CreateResponse> for ResponseRequest {
                 },
                 has_one_speaker: false,
                 has_space_tools: false,
+                max_prompt_tokens: None,
             },
         }
     }
@@ -292,7 +296,8 @@ impl From<CompactExchange> for ResponseRequest {
     }
 }
 
-fn output_format(format: TextFormat) -> OutputFormat {
+/// Returns the format of the answer for the model.
+pub fn output_format(format: TextFormat) -> OutputFormat {
     match format {
         TextFormat::Text => OutputFormat::Text,
         TextFormat::JsonObject => OutputFormat::Json,
@@ -327,7 +332,8 @@ impl ChatSampling {
 }
 
 impl Sampling {
-    fn new(given: SamplingParameters, include: &[IncludedOutput]) -> Self {
+    /// Returns the sampling parameters of a request.
+    pub fn new(given: SamplingParameters, include: &[IncludedOutput]) -> Self {
         let n_others = given.top_logprobs.unwrap_or_default();
         let has_logprobs = n_others > 0 || include.contains(&IncludedOutput::Logprobs);
         Self {

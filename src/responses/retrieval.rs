@@ -277,7 +277,7 @@ impl ResponseEngine {
 }
 
 /// Returns when this node runs the response and has written more, or after `pause`.
-async fn wait_for_write(written: Option<watch::Receiver<()>>, pause: Duration) {
+pub(super) async fn wait_for_write(written: Option<watch::Receiver<()>>, pause: Duration) {
     let changed = async {
         match written {
             // An error means that the task has ended, so there is nothing to wait for.

@@ -32,7 +32,7 @@ const MAX_CONCURRENT_CREATIONS: usize = 8;
 /// The most long bodies that are received at the same time: 32 MiB each, 512 MiB in total.
 const MAX_BODIES: usize = 16;
 
-/// Notifies the readers of a response's event log that it has grown.
+/// Notifies the readers of the event log of a response or a run that it has grown.
 pub type LogSignal = watch::Sender<()>;
 
 /// The shared services. Cheap to clone; clones share state.
@@ -55,6 +55,10 @@ pub struct ResponseServices {
     pub leases: ActiveLeases<String, LogSignal>,
     /// Notifies the worker that a response was queued or a permit was released.
     pub queue_signal: WakeupSignal,
+    /// The runs of threads that this node executes.
+    pub run_leases: ActiveLeases<String, LogSignal>,
+    /// Notifies the worker that a run was queued or a permit was released.
+    pub run_queue_signal: WakeupSignal,
     /// Limits concurrent creations, so that a burst of requests does not take all database
     /// connections from the spaces.
     pub creation_permits: Arc<Semaphore>,
@@ -130,6 +134,8 @@ impl ResponseServices {
             body_permits: limit_of_users(MAX_BODIES),
             leases: ActiveLeases::default(),
             queue_signal: WakeupSignal::default(),
+            run_leases: ActiveLeases::default(),
+            run_queue_signal: WakeupSignal::default(),
             creation_permits: Arc::new(Semaphore::new(MAX_CONCURRENT_CREATIONS)),
             tool_runtime,
             provider_queues: ProviderQueues::new(config),
@@ -147,6 +153,25 @@ impl ResponseServices {
         let log_written = LogSignal::default();
         let lease = Lease::new(id.to_owned(), number, cancel.clone(), log_written.clone());
         (self.leases.hold(lease), log_written)
+    }
+
+    /// Registers a run of a thread that this node executes until the guard is dropped.
+    pub fn hold_run_lease(
+        &self,
+        id: &str,
+        number: i64,
+        cancel: &CancelHandle,
+    ) -> (LeaseGuard<String, LogSignal>, LogSignal) {
+        let log_written = LogSignal::default();
+        let lease = Lease::new(id.to_owned(), number, cancel.clone(), log_written.clone());
+        (self.run_leases.hold(lease), log_written)
+    }
+
+    /// Notifies the readers of the event log of a run that it has grown, if this node executes it.
+    pub fn notify_run_readers(&self, id: &str) {
+        if let Some(lease) = self.run_leases.find(&id.to_owned()) {
+            lease.data.send_replace(());
+        }
     }
 }
 

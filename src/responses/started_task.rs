@@ -18,6 +18,7 @@ use crate::responses::execution::{event_stream, response_task};
 use crate::responses::input::sealed_reasoning::ReasoningSealer;
 use crate::responses::preparation::PreparedResponse;
 use crate::responses::services::ResponseServices;
+use crate::responses::store::output_recorder::OutputRecorder;
 
 /// What a task needs besides its prepared request.
 pub struct NewTask {
@@ -90,7 +91,7 @@ pub fn start(
     };
     let output = ResponseOutput {
         fold: task.fold,
-        recorder: task.recorder,
+        recorder: task.recorder.map(OutputRecorder::Response),
         sender,
         is_reader_dropped: false,
         permits: task.permits,

@@ -1,23 +1,18 @@
-//! Claims queued background responses, fairly among users, and executes them. Also starts and
-//! drains the tasks of this node: worker, heartbeats and recovery.
+//! Claims queued background responses, fairly among users, and executes them.
 
 use std::future::pending;
 use std::time::Duration;
 
 use base::ids::UserId;
-use leased_jobs::claim_loop::run_claims;
 use leased_jobs::clock_jump_guard::ClockJumpGuard;
 use leased_jobs::concurrency_limit::{ConcurrencyPermit, LimitReached};
-use leased_jobs::heartbeat::run_heartbeat;
 use leased_jobs::job::{Job, JobFailure, JobTiming, NextWork, RenewedLease};
 use leased_jobs::lease::{ActiveLeases, CancelHandle, CancelReason};
-use leased_jobs::recovery::run_recovery;
 use sea_orm::DbErr;
 use tokio::time::{Instant, MissedTickBehavior, interval};
 
 use crate::db::backend;
 use crate::db::backend::Backend;
-use crate::responses::engine::ResponseEngine;
 use crate::responses::error::ResponseEngineError;
 use crate::responses::execution::end_log::EndLog;
 use crate::responses::execution::mcp::plan;
@@ -29,6 +24,7 @@ use crate::responses::input::{history, summary_items};
 use crate::responses::preparation::PreparedResponse;
 use crate::responses::services::{LogSignal, ResponseServices};
 use crate::responses::store::item::ItemDirection;
+use crate::responses::store::output_recorder::OutputRecorder;
 use crate::responses::store::{item, queue, response};
 use crate::responses::{preparation, recovery};
 
@@ -37,7 +33,7 @@ const POLL_INTERVAL: Duration = Duration::from_secs(1);
 
 /// How often old rows are cleaned up; on SQLite, where no other node can fail, also the interval of
 /// the recovery.
-const CLEANUP_INTERVAL: Duration = Duration::from_secs(60);
+pub const CLEANUP_INTERVAL: Duration = Duration::from_secs(60);
 
 /// How often a node looks for responses whose end was requested on another node. That request waits
 /// two seconds for the end; a heartbeat may be later.
@@ -69,20 +65,7 @@ impl Job for ResponseJob {
     }
 
     fn timing(&self) -> JobTiming {
-        let settings = &self.services.settings;
-        let (poll_interval, recovery_interval) = match self.services.db.backend() {
-            // A single process uses the database, so every insert notifies this worker.
-            Backend::Sqlite => (None, CLEANUP_INTERVAL),
-            Backend::Postgres => (Some(POLL_INTERVAL), settings.recovery_interval),
-        };
-        JobTiming {
-            heartbeat: settings.heartbeat,
-            stale_after: settings.stale_after,
-            // The next write of the recorder detects a lost lease.
-            gives_up_stale_leases: false,
-            poll_interval,
-            recovery_interval,
-        }
+        timing(&self.services)
     }
 
     fn report(&self, failure: JobFailure<'_, DbErr>) {
@@ -133,47 +116,26 @@ impl Job for ResponseJob {
     }
 }
 
-impl ResponseEngine {
-    /// Recovers what the previous process left, then starts the worker, the heartbeats and the
-    /// recovery task, which run until the node shuts down.
-    ///
-    /// # Errors
-    /// Returns the error of the database.
-    pub async fn start(&self) -> Result<(), DbErr> {
-        let services = &self.services;
-        let after = match services.db.backend() {
-            // A single process owns the database, so no other process can still be running them.
-            Backend::Sqlite => None,
-            Backend::Postgres => Some(services.settings.stale_after),
-        };
-        recovery::recover(services, after).await?;
-        let shutdown = &services.shutdown;
-        let job = || ResponseJob::new(services.clone());
-        shutdown.spawn(run_heartbeat(job(), shutdown.stopping.clone()));
-        shutdown.spawn(run_recovery(job(), shutdown.stopping.clone()));
-        // On SQLite there is no other node.
-        if services.db.backend() == Backend::Postgres {
-            shutdown.spawn(watch_cancellations(services.clone()));
-        }
-        if services.settings.has_worker {
-            let (wakeup, draining) = (services.queue_signal.clone(), shutdown.draining.clone());
-            shutdown.spawn(run_claims(job(), wakeup, draining));
-        }
-        Ok(())
-    }
-
-    /// Waits up to `grace` for tasks to end, cancels the rest and waits up to 5 s for them.
-    pub async fn drain(&self, grace: Duration) {
-        let leases = &self.services.leases;
-        // A task may be claimed but not registered yet; `close` covers that.
-        if !leases.drain(grace, |_| leases.close()).await {
-            tracing::warn!("responses did not end within 5 s of cancellation");
-        }
+/// Returns the times of the jobs of this module.
+pub fn timing(services: &ResponseServices) -> JobTiming {
+    let settings = &services.settings;
+    let (poll_interval, recovery_interval) = match services.db.backend() {
+        // A single process uses the database, so every insert notifies this worker.
+        Backend::Sqlite => (None, CLEANUP_INTERVAL),
+        Backend::Postgres => (Some(POLL_INTERVAL), settings.recovery_interval),
+    };
+    JobTiming {
+        heartbeat: settings.heartbeat,
+        stale_after: settings.stale_after,
+        // The next write of the recorder detects a lost lease.
+        gives_up_stale_leases: false,
+        poll_interval,
+        recovery_interval,
     }
 }
 
 /// Cancels the responses of this node whose end was requested on another node, until the node stops.
-async fn watch_cancellations(services: ResponseServices) {
+pub async fn watch_cancellations(services: ResponseServices) {
     let stopping = services.shutdown.stopping.clone();
     let mut ticks = interval(CANCELLATION_INTERVAL);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -252,7 +214,9 @@ async fn execute(
         tracing::error!(response.id = %row.id, %error, "failed to run response {}; recovery will end or requeue it: {error}", row.id);
     }
     drop((permit, guard));
+    // The permits are those of thread runs, too.
     services.queue_signal.notify();
+    services.run_queue_signal.notify();
 }
 
 async fn run_claimed(
@@ -264,7 +228,10 @@ async fn run_claimed(
     let fold = finalize::load_fold(services.db.reader(), row).await?;
     let output = ResponseOutput {
         fold: fold.into(),
-        recorder: Some(Recorder::new(services.db.clone(), row)),
+        recorder: Some(OutputRecorder::Response(Recorder::new(
+            services.db.clone(),
+            row,
+        ))),
         sender: None,
         is_reader_dropped: false,
         permits: Vec::new(),
@@ -278,7 +245,7 @@ async fn run_claimed(
             return Err(error);
         }
         Err(error) => {
-            output.fail(&error, services.clock.now(), &cancel).await;
+            output.fail(&error, &services.clock, &cancel).await;
             return Ok(());
         }
     };

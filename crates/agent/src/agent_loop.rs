@@ -116,7 +116,7 @@ impl<'a, H: AgentHost> AgentLoop<'a, H> {
             exceeds_budget: *exceeds_budget,
             waits_for_client: calls.iter().any(|it| is_client(&it.disposition)),
             is_late: Instant::now() >= self.deadline,
-            n_iterations,
+            n_iterations: self.limits.n_earlier_calls.saturating_add(n_iterations),
             n_pending: iteration.n_pending(),
         }
     }

@@ -17,6 +17,8 @@ pub struct CallLimits {
     pub max_text_bytes: usize,
     /// The wait before the second attempt; doubled before each later one.
     pub backoff: Duration,
+    /// Model calls that were made before this loop, and count towards its limit.
+    pub n_earlier_calls: u32,
 }
 
 impl Default for CallLimits {
@@ -27,6 +29,7 @@ impl Default for CallLimits {
             total: Duration::from_secs(600),
             max_text_bytes: 64 * 1024,
             backoff: Duration::from_millis(250),
+            n_earlier_calls: 0,
         }
     }
 }

@@ -60,7 +60,7 @@ impl<'a> ResponseHost<'a> {
             known_call_ids: HashSet::new(),
             call_budget: CallBudget {
                 n_total: tools.max_calls.unwrap_or(u32::MAX),
-                n_server: MAX_SERVER_CALLS as u32,
+                n_server: (MAX_SERVER_CALLS as u32).saturating_sub(tools.n_earlier_server_calls),
             },
         }
     }
@@ -106,6 +106,7 @@ impl AgentHost for ResponseHost<'_> {
         let is_answer = matches!(output.end, CallEnd::Answered(_));
         let usage = usage::count(output, request, is_answer).await;
         self.usage = ResponseUsage::sum([self.usage, usage]);
+        self.sink.queue.push(EngineEvent::ModelCallEnded(usage));
     }
 
     async fn authorize(&mut self, calls: Vec<ToolCall>) -> DispatchedCalls<ItemBody> {

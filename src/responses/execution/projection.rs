@@ -1,33 +1,45 @@
-//! Defines `Projection`, the result of the events of a response task: a response or a chat completion.
+//! Defines `Projection`, the result of the events of a response task: a response, a chat completion, or
+//! a run of a thread.
 
+use base::clock::Timestamp;
 use responses_api::event::EncodedEvent;
 use responses_api::fold::chat_fold::ChatFold;
 use responses_api::fold::engine_event::EngineEvent;
 use responses_api::fold::response_fold::Fold;
 use responses_api::item::OutputItem;
 use responses_api::response::{Response, ResponseState};
+use responses_api::threads::run_fold::RunFold;
 
 /// The fold of one task.
 #[derive(Clone, Debug)]
 pub enum Projection {
     Response(Box<Fold>),
     Chat(Box<ChatFold>),
+    Run(Box<RunFold>),
 }
 
 impl Projection {
+    /// Sets the time of the next events, for a run.
+    pub fn set_now(&mut self, now: Timestamp) {
+        if let Self::Run(fold) = self {
+            fold.set_now(now);
+        }
+    }
+
     /// Applies an event and returns the stream events for it.
     pub fn apply(&mut self, event: EngineEvent) -> Vec<EncodedEvent> {
         match self {
             Self::Response(fold) => fold.apply(event),
             Self::Chat(fold) => fold.apply(event),
+            Self::Run(fold) => fold.apply(event),
         }
     }
 
-    /// Returns the items to store; a chat completion stores nothing.
+    /// Returns the items to store; only a response has some.
     pub fn items(&self) -> &[OutputItem] {
         match self {
             Self::Response(fold) => fold.items(),
-            Self::Chat(_) => &[],
+            Self::Chat(_) | Self::Run(_) => &[],
         }
     }
 
@@ -36,6 +48,7 @@ impl Projection {
         match self {
             Self::Response(fold) => fold.state(),
             Self::Chat(fold) => fold.state(),
+            Self::Run(fold) => fold.state(),
         }
     }
 
@@ -44,21 +57,30 @@ impl Projection {
         match self {
             Self::Response(fold) => fold.has_output(),
             Self::Chat(fold) => fold.has_output(),
+            Self::Run(fold) => fold.has_output(),
         }
     }
 
-    /// Returns the response object, or `None` if the task completes a chat.
+    /// Returns whether the task has ended what it executes; a run may wait for its client instead.
+    pub fn is_over(&self) -> bool {
+        match self {
+            Self::Response(_) | Self::Chat(_) => true,
+            Self::Run(fold) => fold.run_state().status.is_final(),
+        }
+    }
+
+    /// Returns the response object, or `None` if the task creates no response.
     pub fn response(&self) -> Option<Box<Response>> {
         match self {
             Self::Response(fold) => Some(Box::new(fold.document())),
-            Self::Chat(_) => None,
+            Self::Chat(_) | Self::Run(_) => None,
         }
     }
 
-    /// Returns the fold of a chat completion, or `None` if the task creates a response.
+    /// Returns the fold of a chat completion, or `None` if the task completes no chat.
     pub fn into_chat(self) -> Option<ChatFold> {
         match self {
-            Self::Response(_) => None,
+            Self::Response(_) | Self::Run(_) => None,
             Self::Chat(fold) => Some(*fold),
         }
     }

@@ -11,7 +11,7 @@ use agent::call_limits::CallLimits;
 use agent::outcome::{CallEnd, FailureCode, GenerationFailure, ModelOutput};
 use agent::permits::fair_permits::PermitOwner;
 use agent::tools::tool_runtime::ToolRuntime;
-use base::clock::{Clock, Timestamp};
+use base::clock::Clock;
 use base::ids::UserId;
 use leased_jobs::concurrency_limit::ConcurrencyPermit;
 use leased_jobs::lease::{CancelHandle, CancelReason};
@@ -28,13 +28,14 @@ use crate::responses::execution::event_queue::EventQueue;
 use crate::responses::execution::event_stream::EventSender;
 use crate::responses::execution::mcp::plan::McpPlan;
 use crate::responses::execution::projection::Projection;
-use crate::responses::execution::recorder::{RecordError, Recorder};
+use crate::responses::execution::recorder::RecordError;
 use crate::responses::execution::speaker_call::SpeakerCall;
 use crate::responses::execution::speakers::run_speakers;
 use crate::responses::execution::tool_config::ToolConfig;
 use crate::responses::input::sealed_reasoning::ReasoningSealer;
 use crate::responses::persona_models::speaker_queue::SpeakerQueue;
 use crate::responses::services::LogSignal;
+use crate::responses::store::output_recorder::OutputRecorder;
 
 /// The events of a background response are stored in batches, at most once per interval.
 const LOG_INTERVAL: Duration = Duration::from_millis(100);
@@ -60,7 +61,7 @@ pub struct ResponseTask {
 pub struct ResponseOutput {
     pub fold: Projection,
     /// `None` if nothing is stored.
-    pub recorder: Option<Recorder>,
+    pub recorder: Option<OutputRecorder>,
     /// `None` if no client reads the stream.
     pub sender: Option<EventSender>,
     /// The reader was too slow and was dropped.
@@ -97,7 +98,7 @@ pub async fn run(task: ResponseTask) -> TaskOutcome {
         clock,
         mut output,
     } = task;
-    let events = output.first_events();
+    let events = output.first_events(&clock);
     if output.record_and_send(events).await.is_err() {
         cancel.cancel(CancelReason::LeaseLost);
     }
@@ -110,7 +111,8 @@ pub async fn run(task: ResponseTask) -> TaskOutcome {
         queue.close();
         outcome
     };
-    let (speakers_outcome, ()) = futures::join!(running, output.forward_events(&queue, &cancel));
+    let (speakers_outcome, ()) =
+        futures::join!(running, output.forward_events(&queue, &cancel, &clock));
     output.end_log.counts = speakers_outcome.counts;
     let is_retryable = output.is_background && !output.fold.has_output();
     let response_outcome = match (
@@ -139,7 +141,8 @@ pub async fn run(task: ResponseTask) -> TaskOutcome {
 
 impl ResponseOutput {
     /// Returns the events before the first model call.
-    fn first_events(&mut self) -> Vec<EncodedEvent> {
+    fn first_events(&mut self, clock: &Clock) -> Vec<EncodedEvent> {
+        self.fold.set_now(clock.now());
         let mut events = Vec::new();
         if !self.is_background {
             events.extend(self.fold.apply(EngineEvent::Created));
@@ -152,9 +155,10 @@ impl ResponseOutput {
     }
 
     /// Forwards events from the queue until it is closed.
-    async fn forward_events(&mut self, queue: &EventQueue, cancel: &CancelHandle) {
+    async fn forward_events(&mut self, queue: &EventQueue, cancel: &CancelHandle, clock: &Clock) {
         while let Some(batch) = queue.next_batch().await {
             let started_at = Instant::now();
+            self.fold.set_now(clock.now());
             let mut events = Vec::new();
             for event in batch {
                 events.extend(self.fold.apply(event));
@@ -186,16 +190,28 @@ impl ResponseOutput {
     }
 
     /// Fails a claimed response that cannot be started.
-    pub async fn fail(mut self, error: &ResponseEngineError, at: Timestamp, cancel: &CancelHandle) {
-        let (outcome, usage) = (ResponseOutcome::Failed(start_error(error)), None);
-        let events = self.first_events();
-        self.finish(events, ResponseEnd { outcome, usage, at }, cancel)
-            .await;
+    pub async fn fail(self, error: &ResponseEngineError, clock: &Clock, cancel: &CancelHandle) {
+        let outcome = ResponseOutcome::Failed(start_error(error));
+        self.end(outcome, clock, cancel).await;
+    }
+
+    /// Ends what was claimed without a model call.
+    pub async fn end(mut self, outcome: ResponseOutcome, clock: &Clock, cancel: &CancelHandle) {
+        let events = self.first_events(clock);
+        let end = ResponseEnd {
+            outcome,
+            usage: None,
+            at: clock.now(),
+        };
+        self.finish(events, end, cancel).await;
     }
 
     async fn record_and_send(&mut self, events: Vec<EncodedEvent>) -> Result<(), RecordError> {
+        if events.is_empty() {
+            return Ok(());
+        }
         if let Some(recorder) = &mut self.recorder {
-            recorder.record(self.fold.items(), &events).await?;
+            recorder.record(&self.fold, &events).await?;
         }
         self.send(events);
         Ok(())
@@ -226,8 +242,7 @@ impl ResponseOutput {
             .take()
             .filter(|_| cancel.reason() != CancelReason::LeaseLost)
         {
-            let (items, state) = (self.fold.items(), self.fold.state());
-            let finished = recorder.finish(items, &events, state).await;
+            let finished = recorder.finish(&self.fold, &events).await;
             is_final = finished.is_ok();
             if let (Err(_), Some(before)) = (finished, before) {
                 self.fold = before;
@@ -238,7 +253,7 @@ impl ResponseOutput {
                 }));
             }
         }
-        if is_final {
+        if is_final && self.fold.is_over() {
             let has_client_left =
                 cancel.token.is_cancelled() && cancel.reason() == CancelReason::ClientDisconnected;
             self.end_log.write(self.fold.state(), has_client_left);

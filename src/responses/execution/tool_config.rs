@@ -45,6 +45,9 @@ pub struct ToolConfig {
     pub search_domains: Vec<String>,
     /// The limit over all iterations; `None` means no limit by the request.
     pub max_calls: Option<u32>,
+    /// Calls that this server has run before this task, and that count towards its limit.
+    #[serde(skip)]
+    pub n_earlier_server_calls: u32,
 }
 
 /// A tool and who runs it.

@@ -102,12 +102,15 @@ impl SpeakerQueue {
         let Some(choice) = self.remaining.pop_front() else {
             return Ok(None);
         };
-        let row = self
+        let mut row = self
             .load_provider_row(choice.id)
             .await?
             .ok_or(ResponseEngineError::ModelUnavailable)?;
         let (parts, kept) = (&self.services, &self.request);
         let provider = model_provider::load_provider(parts, &row, kept)?;
+        if kept.max_prompt_tokens.is_some() {
+            row.settings["context_tokens"] = json!(model_provider::context_window(&row, kept));
+        }
         let building = speaker_prompt::build_request(
             parts,
             &self.persona_model,

@@ -7,8 +7,8 @@ use responses_api::threads::thread_content;
 use responses_api::threads::thread_message_object::{StoredThreadMessage, ThreadMessageObject};
 use responses_api::threads::thread_status::{ThreadMessageRole, ThreadMessageStatus};
 use sea_orm::entity::prelude::*;
-use sea_orm::sea_query::Expr;
-use sea_orm::{IntoActiveModel, QuerySelect, QueryTrait};
+use sea_orm::sea_query::{Expr, ExprTrait};
+use sea_orm::{IntoActiveModel, QueryOrder, QuerySelect, QueryTrait};
 use serde_json::json;
 
 use crate::responses::threads::list_range::{ListRange, ListSlice};
@@ -226,4 +226,53 @@ pub async fn mark_deleted(
         .exec(tx)
         .await?;
     Ok(res.rows_affected == 1)
+}
+
+/// Inserts a message that a run writes.
+pub async fn insert_row(tx: &impl ConnectionTrait, row: Model) -> Result<(), DbErr> {
+    Entity::insert(row.into_active_model())
+        .exec_without_returning(tx)
+        .await
+        .map(drop)
+}
+
+/// Replaces the content and the status of a message that a run writes.
+pub async fn replace_content(tx: &impl ConnectionTrait, row: Model) -> Result<(), DbErr> {
+    Entity::update_many()
+        .col_expr(Column::Content, Expr::value(row.content))
+        .col_expr(Column::Status, Expr::value(row.status))
+        .col_expr(
+            Column::IncompleteDetails,
+            Expr::value(row.incomplete_details),
+        )
+        .col_expr(Column::CompletedAt, Expr::value(row.completed_at))
+        .filter(Column::Id.eq(row.id))
+        .exec(tx)
+        .await
+        .map(drop)
+}
+
+/// Returns the messages that a run has written, in order.
+pub async fn list_for_run(db: &impl ConnectionTrait, run: &str) -> Result<Vec<Model>, DbErr> {
+    Entity::find()
+        .filter(Column::RunId.eq(run))
+        .order_by_asc(Column::Seq)
+        .all(db)
+        .await
+}
+
+/// Returns the messages that a run sees, in order: those of the thread, and those hidden for it.
+pub async fn list_context(
+    db: &impl ConnectionTrait,
+    thread: &str,
+    run: &str,
+) -> Result<Vec<Model>, DbErr> {
+    let hidden_for = Column::HiddenForRunId;
+    Entity::find()
+        .filter(Column::ThreadId.eq(thread))
+        .filter(hidden_for.is_null().or(hidden_for.eq(run)))
+        .filter(Column::DeletedAt.is_null())
+        .order_by_asc(Column::Seq)
+        .all(db)
+        .await
 }

@@ -1,0 +1,63 @@
+//! Defines the settings of a run as they are stored: a copy of those of its assistant with the changes
+//! of the request.
+
+use responses_api::request::threads::run_bodies::ThreadRunSettings;
+use sea_orm::FromJsonQueryResult;
+use serde::{Deserialize, Serialize};
+
+use crate::responses::execution::tool_config::ToolConfig;
+use crate::responses::request::{Sampling, StoredRequest};
+use crate::responses::{request, tool_declarations};
+
+/// The settings of a run.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, FromJsonQueryResult)]
+pub struct RunSpec {
+    pub model: String,
+    /// What the model is asked, without messages.
+    pub request: StoredRequest,
+    /// The most tokens of all prompts of the run.
+    pub max_prompt_tokens: Option<u32>,
+    /// The most tokens of all answers of the run.
+    pub max_completion_tokens: Option<u32>,
+    /// The number of messages that the model sees; `None` means as many as fit.
+    pub n_last_messages: Option<usize>,
+    /// The `seq` that the thread gives next when the run is created: what the run writes stands between
+    /// the messages before it and the messages from it on.
+    pub first_seq: i64,
+}
+
+impl From<ThreadRunSettings> for RunSpec {
+    fn from(settings: ThreadRunSettings) -> Self {
+        let ThreadRunSettings {
+            model,
+            instructions,
+            tools,
+            tool_choice,
+            parallel_tool_calls,
+            sampling,
+            format,
+            max_prompt_tokens,
+            n_last_messages,
+            echo,
+        } = settings;
+        Self {
+            max_completion_tokens: sampling.max_output_tokens,
+            request: StoredRequest {
+                echo,
+                instructions,
+                sampling: Sampling::new(sampling, &[]),
+                truncates: true,
+                format: request::output_format(format),
+                tools: ToolConfig {
+                    is_serial: !parallel_tool_calls,
+                    ..tool_declarations::tool_config(tools, tool_choice)
+                },
+                ..StoredRequest::default()
+            },
+            model,
+            max_prompt_tokens,
+            n_last_messages,
+            first_seq: 0,
+        }
+    }
+}
