@@ -88,10 +88,9 @@ impl ResponseEngine {
                 sealer: None,
                 is_streamed: request.stream,
                 permits,
-                end_log: EndLog {
-                    surface: CallSurface::ChatCompletions,
-                    ..EndLog::new(&header.id, user, metrics, now).with_request(&request)
-                },
+                end_log: EndLog::new(&header.id, user, metrics, now)
+                    .with_request(&request)
+                    .with_surface(CallSurface::ChatCompletions),
             };
             started_task::start(&self.services, prepared.for_choice(index), task)
         };

@@ -11,10 +11,10 @@ use sea_orm::DbErr;
 
 use crate::db::backend::Backend;
 use crate::responses::engine::ResponseEngine;
-use crate::responses::{recovery, worker};
 use crate::responses::thread_runs::run_recovery as thread_run_recovery;
 use crate::responses::thread_runs::run_worker::ThreadRunJob;
 use crate::responses::worker::ResponseJob;
+use crate::responses::{recovery, worker};
 
 impl ResponseEngine {
     /// Recovers what the previous process left, then starts the workers, the heartbeats and the

@@ -83,6 +83,11 @@ impl EndLog {
         }
     }
 
+    /// Returns the line of a call of another part of the API.
+    pub fn with_surface(self, surface: CallSurface) -> Self {
+        Self { surface, ..self }
+    }
+
     /// Returns the line of a stored response.
     pub fn from_row(row: &response::Model, metrics: &CallMetrics) -> Self {
         Self {

@@ -66,18 +66,12 @@ async fn finalize_in_transaction(
 
 /// Returns the log line about the end of a run.
 pub fn end_log(row: &thread_run::Model, services: &ResponseServices) -> EndLog {
-    EndLog {
-        started_at: row.started_at,
-        surface: CallSurface::Assistants,
-        model: row.spec.model.clone(),
-        is_stored: true,
-        is_background: true,
-        attempt: row.attempt,
-        ..EndLog::new(
-            &row.id,
-            row.user_id,
-            &services.call_metrics,
-            row.created_at,
-        )
-    }
+    let (metrics, created_at) = (&services.call_metrics, row.created_at);
+    let line = EndLog::new(&row.id, row.user_id, metrics, created_at);
+    let mut line = line.with_surface(CallSurface::Assistants);
+    line.started_at = row.started_at;
+    line.model.clone_from(&row.spec.model);
+    (line.is_stored, line.is_background) = (true, true);
+    line.attempt = row.attempt;
+    line
 }

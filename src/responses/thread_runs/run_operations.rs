@@ -98,7 +98,7 @@ impl ResponseEngine {
         let target = preparation::find_target(&self.services, user, &spec.model).await?;
         let registry = &self.services.tool_runtime.registry;
         let tools = &spec.request.tools;
-        tools.require_tools(registry, target.is_space())?;
+        tools.require_tools(registry, target.space().is_some())?;
         if let ModelTarget::Provider(row) = target {
             model_provider::load_provider(&self.services, &row, &spec.request)?;
         }

@@ -2,7 +2,7 @@
 //! for the API document; see `web/openapi/endpoint.rs`.
 
 use crate::web::openapi::endpoint::{ApiEndpoint, endpoints};
-use crate::web::v1::assistants::{stored_assistants, thread_messages, threads};
+use crate::web::v1::assistants::{run_steps, runs, stored_assistants, thread_messages, threads};
 use crate::web::v1::chat::chat_completions;
 use crate::web::v1::embeddings::creation;
 use crate::web::v1::{compact, conversations, memory_query, models, responses, ws_upgrade};
@@ -14,6 +14,7 @@ pub fn all_endpoints() -> Vec<ApiEndpoint> {
         conversation_endpoints(),
         model_endpoints(),
         assistant_endpoints(),
+        run_endpoints(),
     ]
     .concat()
 }
@@ -64,6 +65,8 @@ fn assistant_endpoints() -> Vec<ApiEndpoint> {
         stored_assistants::update,
         stored_assistants::delete,
         threads::create,
+        // This one must precede the path with an id in the same place.
+        runs::create_with_thread,
         threads::show,
         threads::update,
         threads::delete,
@@ -72,5 +75,18 @@ fn assistant_endpoints() -> Vec<ApiEndpoint> {
         thread_messages::show,
         thread_messages::update,
         thread_messages::delete,
+    ]
+}
+
+fn run_endpoints() -> Vec<ApiEndpoint> {
+    endpoints![
+        runs::list,
+        runs::create,
+        runs::show,
+        runs::update,
+        runs::cancel,
+        runs::submit_tool_outputs,
+        run_steps::list,
+        run_steps::show,
     ]
 }

@@ -32,7 +32,7 @@ enum Way {
 }
 
 /// Every endpoint that accepts an address.
-const ROWS: [(&str, Way); 23] = [
+const ROWS: [(&str, Way); 28] = [
     (
         "POST /api/providers base_url",
         Way::Admin("POST /api/providers"),
@@ -88,6 +88,23 @@ const ROWS: [(&str, Way); 23] = [
     (
         "POST /v1/threads/{id}/messages/{message_id}",
         Way::V1("/threads/{thread}/messages/{message}"),
+    ),
+    ("POST /v1/threads/runs", Way::V1("/threads/runs")),
+    (
+        "POST /v1/threads/{id}/runs",
+        Way::V1("/threads/{thread}/runs"),
+    ),
+    (
+        "POST /v1/threads/{id}/runs/{run_id}",
+        Way::V1("/threads/{thread}/runs/{run}"),
+    ),
+    (
+        "POST /v1/threads/{id}/runs/{run_id}/cancel",
+        Way::V1("/threads/{thread}/runs/{run}/cancel"),
+    ),
+    (
+        "POST /v1/threads/{id}/runs/{run_id}/submit_tool_outputs",
+        Way::V1("/threads/{thread}/runs/{run}/submit_tool_outputs"),
     ),
     ("POST /v1/embeddings", Way::V1("/embeddings")),
     ("POST /v1/chat/completions", Way::V1("/chat/completions")),

@@ -74,6 +74,8 @@ impl MemberCalls {
         let messages = format!("/threads/{}/messages", text_id(&thread));
         let message = json!({"role": "user", "content": "Hi."});
         let (_, message) = program.post(&messages, message).await;
+        let run = json!({"assistant_id": text_id(&assistant), "thread": {}});
+        let (_, run) = program.post("/threads/runs", run).await;
         let response = program
             .respond(json!({"input": "Hi.", "background": true}))
             .await;
@@ -88,6 +90,7 @@ impl MemberCalls {
                 ("{assistant}", text_id(&assistant)),
                 ("{thread}", text_id(&thread)),
                 ("{message}", text_id(&message)),
+                ("{run}", text_id(&run)),
             ],
             app,
             upstream,
@@ -183,6 +186,8 @@ impl MemberCalls {
             "{assistant}",
             "{thread}",
             "{message}",
+            "{run}",
+            "/submit_tool_outputs",
         ];
         !without.iter().any(|it| path.ends_with(it))
     }
@@ -192,6 +197,7 @@ impl MemberCalls {
         for field in V1_FIELDS {
             let list = match path {
                 "/chat/completions" | "/threads" => "messages",
+                path if path.ends_with("/runs") => "messages",
                 path if path.starts_with("/conversations") => "items",
                 _ => "input",
             };
@@ -201,6 +207,10 @@ impl MemberCalls {
             }
             if path.starts_with("/threads") {
                 body = body_of_thread(path, body);
+            }
+            if path.ends_with("/runs") {
+                body = body_of_run(path, body);
+                body["assistant_id"] = json!(self.path("{assistant}"));
             }
             let (status, answer) = self.program.post(&self.path(path), body).await;
             assert!(status < 500 || status == 501, "{path} {url}: {answer}");
@@ -293,11 +303,24 @@ fn text_id(document: &Value) -> String {
     id.expect("the object has an id").to_owned()
 }
 
+/// Returns a body for a run, whose messages are those of its new thread, or are added to its thread.
+fn body_of_run(path: &str, mut body: Value) -> Value {
+    let messages = body
+        .as_object_mut()
+        .and_then(|it| it.shift_remove("messages"));
+    match path {
+        "/threads/runs" => body["thread"] = json!({ "messages": messages }),
+        _ => body["additional_messages"] = json!(messages),
+    }
+    body
+}
+
 /// Returns a body for a thread instead of one for a list of items: a message has no `type`, and is
 /// the whole body of the request that appends it.
 fn body_of_thread(path: &str, mut body: Value) -> Value {
     let (is_list, place) = match path {
         "/threads" => (true, "/messages/0"),
+        path if path.ends_with("/runs") => (true, "/messages/0"),
         _ => (false, "/input/0"),
     };
     let Some(message) = body.pointer_mut(place) else {

@@ -38,6 +38,7 @@ pub mod stateless;
 mod statements;
 pub mod streams;
 pub mod text;
+mod thread_runs;
 mod threads;
 pub mod tools;
 pub mod tools_here;

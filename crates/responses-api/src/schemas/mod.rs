@@ -13,3 +13,5 @@ pub mod request_values;
 pub mod response_body;
 pub mod response_object;
 pub mod thread_bodies;
+pub mod thread_events;
+pub mod thread_run_bodies;

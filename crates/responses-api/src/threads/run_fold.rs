@@ -143,6 +143,7 @@ impl RunFold {
             // A run has neither reasoning nor log probabilities, and a call that was cut off is no
             // call.
             EngineEvent::ReasoningDelta(_)
+            | EngineEvent::ReasoningSealed(_)
             | EngineEvent::Logprobs(_)
             | EngineEvent::Annotation(_)
             | EngineEvent::ToolProgress(_)

@@ -5,6 +5,7 @@
 use base::clock::Timestamp;
 use serde::Serialize;
 use serde_json::{Map, Value};
+use utoipa::ToSchema;
 
 use crate::objects::seconds;
 use crate::threads::run_state::{RunHeader, RunState, RunStep, StepDetails};
@@ -39,7 +40,7 @@ pub struct ThreadRunObject {
 }
 
 /// Why a run ended early.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
 pub struct RunIncompleteDetails {
     reason: String,
 }
@@ -72,7 +73,7 @@ impl ThreadRunObject {
 }
 
 /// A step of a run.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
 pub struct ThreadRunStepObject {
     pub id: String,
     object: &'static str,
@@ -88,9 +89,11 @@ pub struct ThreadRunStepObject {
     expired_at: Option<i64>,
     failed_at: Option<i64>,
     last_error: Option<ThreadRunError>,
+    #[schema(value_type = Object)]
     step_details: StepDetails,
     /// `None` until the step has ended.
     usage: Option<ThreadRunUsage>,
+    #[schema(value_type = Object)]
     metadata: Map<String, Value>,
 }
 

@@ -4,11 +4,12 @@
 //! **Invariant:** the order of the fields is the order on the wire.
 
 use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
 
 use crate::response::ResponseUsage;
 
 /// What the client must do before the run continues: send the outputs of these calls.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[cfg_attr(feature = "sea-orm", derive(sea_orm::FromJsonQueryResult))]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum RequiredAction {
@@ -16,13 +17,13 @@ pub enum RequiredAction {
 }
 
 /// The calls that wait for the client.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct OpenCalls {
     pub tool_calls: Vec<OpenCall>,
 }
 
 /// A call that waits for the client.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct OpenCall {
     pub id: String,
     #[serde(rename = "type")]
@@ -31,7 +32,7 @@ pub struct OpenCall {
 }
 
 /// The function of such a call.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct OpenFunction {
     pub name: String,
     /// JSON as the model wrote it.
@@ -39,14 +40,14 @@ pub struct OpenFunction {
 }
 
 /// The kind of a call. Tools of this server are named `troupe:<tool>`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum StepCallKind {
     Function,
 }
 
 /// Why a run or a step failed.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[cfg_attr(feature = "sea-orm", derive(sea_orm::FromJsonQueryResult))]
 pub struct ThreadRunError {
     /// `server_error` or `rate_limit_exceeded`.
@@ -55,7 +56,7 @@ pub struct ThreadRunError {
 }
 
 /// The token usage of a run or a step.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[cfg_attr(feature = "sea-orm", derive(sea_orm::FromJsonQueryResult))]
 pub struct ThreadRunUsage {
     pub prompt_tokens: i64,

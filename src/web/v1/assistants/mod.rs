@@ -2,6 +2,10 @@
 
 pub mod message_files;
 pub mod object_lists;
+pub mod run_errors;
+pub mod run_steps;
+pub mod run_stream;
+pub mod runs;
 pub mod stored_assistants;
 pub mod thread_errors;
 pub mod thread_messages;
