@@ -10,6 +10,7 @@ use crate::request::text_config::TextFormat;
 const RULES: ServerRules = ServerRules {
     is_builtin_tool: |name| name == "dice",
     is_allowed_header: |_, _| true,
+    has_web_search: false,
 };
 
 fn fields(value: Value) -> Map<String, Value> {
