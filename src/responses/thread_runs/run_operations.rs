@@ -19,8 +19,6 @@ use serde_json::{Map, Value};
 
 use crate::responses::engine::ResponseEngine;
 use crate::responses::execution::recorder::RecordError;
-use crate::responses::model_provider;
-use crate::responses::preparation;
 use crate::responses::preparation::ModelTarget;
 use crate::responses::thread_runs::run_error::RunOperationError;
 use crate::responses::thread_runs::run_recorder::StoredProgress;
@@ -30,6 +28,7 @@ use crate::responses::thread_runs::{run_event, run_queue, run_recovery, run_rows
 use crate::responses::threads::thread_error::ThreadError;
 use crate::responses::threads::thread_message::MessageDraft;
 use crate::responses::threads::{thread, thread_message, thread_run, thread_writer};
+use crate::responses::{model_provider, preparation};
 
 /// A run to create.
 #[derive(Clone)]

@@ -10,6 +10,7 @@ use responses_api::threads::thread_status::{
     ThreadMessageStatus, ThreadRunStatus, ThreadRunStepStatus,
 };
 use sea_orm::{ConnectionTrait, DbErr};
+use serde_json::json;
 
 use crate::responses::thread_runs::run_event;
 use crate::responses::threads::{thread_message, thread_run, thread_run_step};
@@ -163,15 +164,17 @@ fn message(row: thread_message::Model, steps: &[RunStep]) -> RunMessage {
     }
 }
 
-/// Returns the row of a message that a run writes. `seq` is its position in the thread.
+/// Returns the row of a message that a run writes. `seq` is its position in the thread. An open message
+/// is stored without its text, which is in the event log.
 pub fn message_row(run: &RunHeader, seq: i64, message: &RunMessage) -> thread_message::Model {
     let stored = message.stored(run);
+    let is_open = stored.status == ThreadMessageStatus::InProgress;
     thread_message::Model {
         id: stored.id,
         thread_id: stored.thread_id,
         seq,
         role: stored.role,
-        content: stored.content,
+        content: if is_open { json!([]) } else { stored.content },
         status: stored.status,
         assistant_id: stored.assistant_id,
         run_id: stored.run_id,

@@ -20,14 +20,13 @@ use crate::responses::error::ResponseEngineError;
 use crate::responses::execution::projection::Projection;
 use crate::responses::execution::response_task;
 use crate::responses::execution::response_task::{ResponseOutput, ResponseTask, TaskOutcome};
-use crate::responses::preparation;
 use crate::responses::request::StoredRequest;
 use crate::responses::services::{LogSignal, ResponseServices};
 use crate::responses::store::output_recorder::OutputRecorder;
 use crate::responses::thread_runs::run_recorder::RunRecorder;
 use crate::responses::thread_runs::{run_context, run_finalize, run_queue, run_recovery, run_rows};
 use crate::responses::threads::thread_run;
-use crate::responses::worker;
+use crate::responses::{preparation, worker};
 
 /// The most model calls of a run.
 const MAX_MODEL_CALLS: u32 = agent::next_action::MAX_ITERATIONS;
