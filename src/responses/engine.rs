@@ -23,17 +23,18 @@ use crate::responses::execution::end_log::EndLog;
 use crate::responses::execution::event_stream::EventReceiver;
 use crate::responses::execution::mcp::plan;
 use crate::responses::execution::recorder::Recorder;
+use crate::responses::foreground::started_task;
+use crate::responses::foreground::started_task::{NewTask, PendingResponse};
 use crate::responses::input::sealed_reasoning::ReasoningSealer;
 use crate::responses::input::{history, summary_items};
 use crate::responses::persona_models::space_tools;
+use crate::responses::preparation;
 use crate::responses::preparation::PreparedResponse;
 use crate::responses::request::ResponseRequest;
 use crate::responses::services::ResponseServices;
-use crate::responses::started_task::{NewTask, PendingResponse};
 use crate::responses::store::item::ItemDirection;
 use crate::responses::store::{event, idempotency_key, item, queue, response};
 use crate::responses::tool_declarations::SERVER_RULES;
-use crate::responses::{preparation, started_task};
 
 /// The operations of this module. Cheap to clone; clones share state.
 #[derive(Clone)]

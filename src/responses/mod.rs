@@ -14,11 +14,11 @@
 //! change the state of a response). Characters and spaces are models, too: `model_names` (which
 //! ones) and `speaker_queue` (who speaks, in order). `embeddings` is separate: it creates no response.
 
-pub mod chat_choices;
 pub mod embeddings;
 pub mod engine;
 pub mod error;
 pub mod execution;
+pub mod foreground;
 pub mod input;
 pub mod model_list;
 pub mod model_provider;
@@ -29,7 +29,6 @@ pub mod recovery;
 pub mod request;
 pub mod retrieval;
 pub mod services;
-pub mod started_task;
 pub mod store;
 pub mod tasks;
 pub mod telemetry;

@@ -65,12 +65,17 @@ impl ResponseError {
 }
 
 /// The error object of the API. Some clients cannot read one without a type.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct ErrorView {
-    #[serde(rename = "type")]
+    /// Absent in events that were stored before errors had a type.
+    #[serde(rename = "type", default = "server_error")]
     pub kind: String,
     pub code: String,
     pub message: String,
+}
+
+fn server_error() -> String {
+    failure_codes::kind(500).to_owned()
 }
 
 /// The token usage of a response, as counted and stored.

@@ -162,8 +162,14 @@ mod tests {
 
         let updates = output.finish(0, Ok("A".to_owned()));
 
-        assert_eq!(updates.len(), 4);
-        assert_eq!(updates[3], (1, finished("B")));
+        assert_eq!(
+            updates,
+            [
+                (0, finished("A")),
+                (1, ToolUpdate::Started),
+                (1, finished("B")),
+            ]
+        );
     }
 
     #[test]

@@ -4,7 +4,7 @@ use serde_json::Value;
 use utoipa::ToSchema;
 
 use crate::request::parameters::TruncationMode;
-use crate::response::{IncompleteDetails, ResponseError, UsageView};
+use crate::response::{ErrorView, IncompleteDetails, UsageView};
 use crate::schemas::output_items::OutputItemSchema;
 use crate::schemas::rare_fields;
 use crate::status::ResponseStatus;
@@ -20,7 +20,7 @@ pub struct ResponseObject {
     /// `null` unless the status is `completed`.
     pub completed_at: Option<i64>,
     pub status: ResponseStatus,
-    pub error: Option<ResponseError>,
+    pub error: Option<ErrorView>,
     pub incomplete_details: Option<IncompleteDetails>,
     pub model: String,
     pub previous_response_id: Option<String>,

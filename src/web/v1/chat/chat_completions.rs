@@ -8,7 +8,7 @@ use responses_api::request::chat::chat_completion::CreateChatCompletion;
 use responses_api::schemas::chat_body::ChatCompletionBody;
 
 use crate::app::App;
-use crate::responses::chat_choices::{PendingChat, StartedChat};
+use crate::responses::foreground::chat_choices::{PendingChat, StartedChat};
 use crate::responses::preparation;
 use crate::responses::request::ChatRequest;
 use crate::web::v1::api_key_auth::ApiKeyCaller;

@@ -11,11 +11,11 @@ use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 
 use super::start;
-use crate::responses::chat_choices::StreamedChat;
 use crate::responses::execution::event_stream;
 use crate::responses::execution::event_stream::EventSender;
 use crate::responses::execution::projection::Projection;
-use crate::responses::started_task::PendingResponse;
+use crate::responses::foreground::chat_choices::StreamedChat;
+use crate::responses::foreground::started_task::PendingResponse;
 use crate::web::v1::sse::{KEEP_ALIVE, KEEP_ALIVE_INTERVAL};
 
 /// The task of one choice.

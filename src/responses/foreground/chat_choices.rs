@@ -15,9 +15,9 @@ use crate::responses::error::ResponseEngineError;
 use crate::responses::execution::end_log::EndLog;
 use crate::responses::execution::event_stream::EventReceiver;
 use crate::responses::execution::projection::Projection;
+use crate::responses::foreground::started_task;
+use crate::responses::foreground::started_task::{NewTask, PendingResponse, StartedTask};
 use crate::responses::request::ChatRequest;
-use crate::responses::started_task;
-use crate::responses::started_task::{NewTask, PendingResponse, StartedTask};
 use crate::responses::telemetry::call_log::CallSurface;
 
 /// A chat completion that is running.
