@@ -11,11 +11,10 @@ use base::ids::UserId;
 use leased_jobs::concurrency_limit::ConcurrencyPermit;
 use responses_api::fold::engine_event::EngineEvent;
 use responses_api::fold::response_fold::Fold;
-use responses_api::object_ids;
-use responses_api::pending_tool_calls;
 use responses_api::request::server_rules::ServerRules;
 use responses_api::response::Response;
 use responses_api::status::ResponseStatus;
+use responses_api::{object_ids, pending_tool_calls};
 use sea_orm::{DbErr, SqlErr};
 
 use crate::responses::error::ResponseEngineError;

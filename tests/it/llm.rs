@@ -27,7 +27,7 @@ async fn a_request_contains_its_parameters_and_the_key_in_its_header() {
     let upstream = FakeProvider::start().await;
     let custom_request = Request {
         temperature: Some(0.5),
-        max_tokens: Some(9),
+        max_tokens: Some(90),
         ..request()
     };
 
@@ -46,7 +46,7 @@ async fn a_request_contains_its_parameters_and_the_key_in_its_header() {
             "stream": true,
             "stream_options": { "include_usage": true },
             "temperature": 0.5,
-            "max_tokens": 9,
+            "max_tokens": 90,
         }),
     );
     assert_eq!(seen.header("authorization"), Some("Bearer planted-key"));

@@ -7,9 +7,8 @@ use llm::request::Message;
 use responses_api::request::items::item_view::{ItemContent, ItemView, MessageRole};
 use serde_json::Value;
 
-use crate::responses::input::part_content;
-use crate::responses::input::prompt_assembler;
 use crate::responses::input::prompt_assembler::PromptItem;
+use crate::responses::input::{part_content, prompt_assembler};
 use crate::responses::persona_models::speaker_selection;
 
 /// The tokens that a model adds around the text of each message.

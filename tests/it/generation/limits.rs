@@ -166,7 +166,7 @@ async fn the_total_limit_ends_a_stream_of_only_comments() {
 }
 
 #[tokio::test]
-async fn the_total_limit_counts_the_waits_between_attempts_too() {
+async fn a_wait_beyond_the_total_limit_is_not_made() {
     let upstream = FakeProvider::start().await;
     upstream.always(ResponseScript::rate_limited("9"));
 
@@ -179,7 +179,7 @@ async fn the_total_limit_counts_the_waits_between_attempts_too() {
     )
     .await;
 
-    assert_eq!(code(&outcome), FailureCode::RunTimeout);
+    assert_eq!(code(&outcome), FailureCode::UpstreamRateLimited);
     assert_eq!(upstream.n_requests(), 1);
 }
 
