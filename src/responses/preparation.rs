@@ -22,7 +22,7 @@ use crate::responses::input::sealed_reasoning::ReasoningSealer;
 use crate::responses::persona_models::model_names;
 use crate::responses::persona_models::model_names::PersonaModel;
 use crate::responses::persona_models::speaker_queue::SpeakerQueue;
-use crate::responses::request::{RequestedReasoning, ResponseRequest, StoredRequest};
+use crate::responses::request::{RequestedReasoning, StoredRequest};
 use crate::responses::services::ResponseServices;
 use crate::responses::{model_list, model_provider};
 use crate::spaces::space;
@@ -197,18 +197,19 @@ pub async fn find_target(
 pub async fn ignored_reasoning(
     services: &ResponseServices,
     user: UserId,
-    request: &ResponseRequest,
+    model: &str,
+    reasoning: RequestedReasoning,
     effort_name: &str,
 ) -> Result<Vec<String>, ResponseEngineError> {
     let RequestedReasoning {
         effort,
         wants_summary,
         includes_encrypted: _,
-    } = request.stored.reasoning;
+    } = reasoning;
     if effort.is_none() && !wants_summary {
         return Ok(Vec::new());
     }
-    let row = match find_target(services, user, &request.model).await? {
+    let row = match find_target(services, user, model).await? {
         ModelTarget::Provider(row) => Some(*row),
         ModelTarget::Persona(_) => usable_providers::find(services.db.reader(), None, None).await?,
     };

@@ -259,7 +259,8 @@ impl RequestedReasoning {
     }
 }
 
-fn effort_of(level: EffortLevel) -> Effort {
+/// Returns the effort that a model API is asked for.
+pub fn effort_of(level: EffortLevel) -> Effort {
     match level {
         EffortLevel::None => Effort::None,
         EffortLevel::Minimal => Effort::Minimal,

@@ -6,7 +6,7 @@ use sea_orm::FromJsonQueryResult;
 use serde::{Deserialize, Serialize};
 
 use crate::responses::execution::tool_config::ToolConfig;
-use crate::responses::request::{Sampling, StoredRequest};
+use crate::responses::request::{RequestedReasoning, Sampling, StoredRequest};
 use crate::responses::{request, tool_declarations};
 
 /// The settings of a run.
@@ -36,6 +36,7 @@ impl From<ThreadRunSettings> for RunSpec {
             parallel_tool_calls,
             sampling,
             format,
+            effort,
             max_prompt_tokens,
             n_last_messages,
             echo,
@@ -51,6 +52,10 @@ impl From<ThreadRunSettings> for RunSpec {
                 tools: ToolConfig {
                     is_serial: !parallel_tool_calls,
                     ..tool_declarations::tool_config(tools, tool_choice)
+                },
+                reasoning: RequestedReasoning {
+                    effort: effort.map(request::effort_of),
+                    ..RequestedReasoning::default()
                 },
                 ..StoredRequest::default()
             },

@@ -94,9 +94,10 @@ pub async fn create(
     request.idempotency = claim;
     request.origin = call_origin::of(&http, &caller);
     let services = app.responses.services();
-    ignored.extend(
-        preparation::ignored_reasoning(services, caller.id(), &request, "reasoning.effort").await?,
-    );
+    let (model, reasoning) = (&request.model, request.stored.reasoning);
+    let unused =
+        preparation::ignored_reasoning(services, caller.id(), model, reasoning, "reasoning.effort");
+    ignored.extend(unused.await?);
     let mut answer = match app.responses.create(caller.id(), request).await? {
         Created::Streamed(reader) => sse::stream_response(reader, padding),
         Created::Queued(document) => HttpResponse::Ok().json(document),

@@ -19,6 +19,7 @@ use serde_json::{Map, Value, json};
 
 use crate::app::App;
 use crate::db::backend::DbError;
+use crate::responses::preparation;
 use crate::responses::thread_runs::run_operations::{CreatedThreadRun, NewThreadRun, ThreadOfRun};
 use crate::responses::thread_runs::run_rows;
 use crate::responses::thread_runs::run_spec::RunSpec;
@@ -120,7 +121,6 @@ async fn start(
         additional_messages: mut messages,
         metadata,
         stream,
-        ignored,
     } = request;
     let assistant = assistant::find_for_user(app.db.reader(), caller.id(), &assistant_id).await?;
     let assistant = assistant.ok_or_else(|| V1Error::not_found().for_param("assistant_id"))?;
@@ -131,10 +131,20 @@ async fn start(
         true => Some(engine.permit_to_follow(caller.id())?),
         false => None,
     };
+    let spec = RunSpec::from(settings);
+    let (services, reasoning) = (engine.services(), spec.request.reasoning);
+    let ignored = preparation::ignored_reasoning(
+        services,
+        caller.id(),
+        &spec.model,
+        reasoning,
+        "reasoning_effort",
+    );
+    let ignored = ignored.await?;
     let new = NewThreadRun {
         thread,
         assistant_id,
-        spec: RunSpec::from(settings),
+        spec,
         metadata: metadata.into(),
         messages,
     };

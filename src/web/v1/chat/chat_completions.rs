@@ -61,9 +61,11 @@ pub async fn create(
         .map_err(in_messages)?;
     let mut chat = ChatRequest::from(request);
     chat.request.origin = call_origin::of(&http, &caller);
-    let (services, effort) = (app.responses.services(), "reasoning_effort");
-    let unused = preparation::ignored_reasoning(services, caller.id(), &chat.request, effort).await;
-    ignored.extend(unused.map_err(V1Error::from)?);
+    let (model, reasoning) = (&chat.request.model, chat.request.stored.reasoning);
+    let services = app.responses.services();
+    let unused =
+        preparation::ignored_reasoning(services, caller.id(), model, reasoning, "reasoning_effort");
+    ignored.extend(unused.await.map_err(V1Error::from)?);
     let started = app.responses.complete_chat(caller.id(), chat);
     let mut answer = match started.await.map_err(|it| in_messages(it.into()))? {
         StartedChat::Streamed(chat) => chat_stream::start(chat).await?,

@@ -81,13 +81,13 @@ on_sqlite! {
             { "role": "user", "content": "Thanks." },
         ]);
         let chat = with(json!({
-            "model": "scripted", "tools": tools, "max_completion_tokens": 50, "response_format": format,
+            "model": "scripted", "tools": tools, "max_completion_tokens": 50, "reasoning_effort": "low", "response_format": format,
             "messages": [
                 { "role": "system", "content": "Be kind." }, messages[0], messages[1], messages[2],
             ],
         }), limits.clone());
         let response = with(json!({
-            "tools": [with(json!({ "type": "function" }), function)], "max_output_tokens": 50, "store": false,
+            "tools": [with(json!({ "type": "function" }), function)], "max_output_tokens": 50, "store": false, "reasoning": { "effort": "low" },
             "instructions": "Be kind.", "text": { "format": with(json!({ "type": "json_schema" }), schema) },
             "input": [
                 { "role": "user", "content": [{ "type": "input_text", "text": "Look." }, { "type": "input_image", "image_url": picture }] },
@@ -99,13 +99,14 @@ on_sqlite! {
         for message in messages.as_array().unwrap() {
             expect(200, fixture.program.post(&client.path("/messages"), message.clone()).await);
         }
-        let settings = json!({ "tools": tools, "max_completion_tokens": 50, "response_format": format });
+        let settings = json!({ "tools": tools, "max_completion_tokens": 50, "reasoning_effort": "low", "response_format": format });
 
         expect(200, fixture.program.post(PATH, chat).await);
         fixture.program.respond(response).await;
         client.run_until(with(settings, limits), "completed").await;
 
         let sent = |at: usize| -> Value { fixture.upstream.body(at) };
+        assert_eq!(sent(0)["reasoning_effort"], "low");
         assert_eq!(sent(0).to_string(), sent(1).to_string());
         assert_eq!(sent(0).to_string(), sent(2).to_string());
         fixture.close().await;

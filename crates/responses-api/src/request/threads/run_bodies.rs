@@ -67,8 +67,6 @@ pub struct CreateThreadRun {
     pub additional_messages: Vec<NewThreadMessage>,
     pub metadata: Map<String, Value>,
     pub stream: bool,
-    /// The fields that were accepted without effect.
-    pub ignored: Vec<String>,
 }
 
 /// The settings of a run: those of its assistant, with the changes of the request.
@@ -81,6 +79,7 @@ pub struct ThreadRunSettings {
     pub parallel_tool_calls: bool,
     pub sampling: SamplingParameters,
     pub format: TextFormat,
+    pub effort: Option<EffortLevel>,
     /// The most tokens of all prompts of the run.
     pub max_prompt_tokens: Option<u32>,
     /// The number of messages that the model sees; `None` means as many as fit.
@@ -119,18 +118,12 @@ impl CreateThreadRun {
             body.missing("assistant_id", REQUIRED);
         }
         thread_tools::reject_resources(body);
-        body.word::<EffortLevel>("reasoning_effort");
-        let has_effort = body.get("reasoning_effort").is_some();
         Self {
             assistant_id: assistant_id.to_owned(),
             thread,
             additional_messages: thread_messages::additional(body, "additional_messages"),
             metadata: parameters::metadata(body),
             stream: body.flag("stream").unwrap_or(false),
-            ignored: has_effort
-                .then(|| "reasoning_effort".to_owned())
-                .into_iter()
-                .collect(),
         }
     }
 }
@@ -186,6 +179,7 @@ impl ThreadRunSettings {
             parallel_tool_calls: body.flag("parallel_tool_calls").unwrap_or(true),
             sampling,
             format: response_format(body),
+            effort: body.word("reasoning_effort"),
             max_prompt_tokens: tokens("max_prompt_tokens"),
             n_last_messages: n_last_messages(body),
             echo: Map::new(),
