@@ -355,7 +355,7 @@ fn build_tool_runtime(
     })
 }
 
-/// Builds the search of the web. Of the hosts in private networks, it reaches only its endpoint.
+/// Builds the tool for web searches. In private networks, it reaches only the host of its endpoint.
 fn build_web_search(address: &str, resolver: Arc<dyn Resolver>) -> anyhow::Result<WebSearchTool> {
     let context = || format!("TROUPE_SEARCH_URL {address} is not a URL");
     let endpoint = Url::parse(&format!("{address}/search")).with_context(context)?;

@@ -30,8 +30,8 @@ pub fn load_provider(
     Ok(provider)
 }
 
-/// Returns how many tokens a prompt and its answer may have: as many as the model accepts, or fewer if
-/// the request limits its prompt. `None` means that the limit is unknown.
+/// Returns how many tokens a prompt and its answer may have together: as many as the model accepts, or
+/// fewer if the request limits its prompt. `None` means that the limit is unknown.
 pub fn context_window(row: &provider::Model, stored: &StoredRequest) -> Option<i64> {
     let of_model = row.settings["context_tokens"].as_i64().filter(|it| *it > 0);
     let answer = stored.sampling.max_output_tokens.map_or(0, i64::from);

@@ -189,8 +189,8 @@ pub async fn find_target(
 }
 
 /// Returns the parameters about reasoning that have no effect on a request, because the API of the
-/// model has nothing like them; `effort_name` is what the caller names the effort. The speakers of a space
-/// count as if they used the default provider.
+/// model does not support them; `effort_name` is the name of the effort in the request. All speakers of a
+/// space are treated as if they used the default provider.
 ///
 /// # Errors
 /// As [`find_target`].

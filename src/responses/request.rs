@@ -89,7 +89,7 @@ pub struct StoredRequest {
     /// a chat completion sets it.
     #[serde(skip)]
     pub has_space_tools: bool,
-    /// The most tokens of a prompt, whatever the model accepts.
+    /// The maximum number of tokens of a prompt, even if the model accepts more.
     #[serde(default)]
     pub max_prompt_tokens: Option<u32>,
 }

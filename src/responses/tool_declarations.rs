@@ -157,7 +157,7 @@ fn builtin(kind: &str) -> Option<DeclaredTool> {
     })
 }
 
-/// Declares the search of the web. Of several declarations the first counts.
+/// Declares the web search. If there are several declarations, the first one applies.
 fn declare_search(search: WebSearch, config: &mut ToolConfig) {
     let tool = web_search::declaration();
     if config.tools.iter().all(|it| it.tool.name != tool.name) {

@@ -35,8 +35,8 @@ const POLL_INTERVAL: Duration = Duration::from_secs(1);
 /// the recovery.
 pub const CLEANUP_INTERVAL: Duration = Duration::from_secs(60);
 
-/// How often a node looks for responses whose end was requested on another node. That request waits
-/// two seconds for the end; a heartbeat may be later.
+/// The interval at which a node queries responses whose cancellation was requested on another node. That
+/// request waits two seconds for the end, and the next heartbeat may be later.
 const CANCELLATION_INTERVAL: Duration = Duration::from_millis(500);
 
 /// Stored responses, as a kind of leased job.
@@ -259,7 +259,7 @@ async fn run_claimed(
     Ok(())
 }
 
-/// Returns the time until the deadline, which the first attempt began.
+/// Returns the time until the deadline, which counts from the first attempt.
 fn time_left(services: &ResponseServices, row: &response::Model) -> Duration {
     let now = services.clock.now();
     let used_ms = row.started_at.map_or(0, |it| now.ms_since(it));

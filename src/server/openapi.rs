@@ -73,7 +73,7 @@ pub async fn document(request: HttpRequest, files: Data<OpenApiFiles>) -> HttpRe
 
 /// Returns the document of `/v1`.
 ///
-/// It is the part of `/openapi.json` that programs need which speak OpenAI's protocols.
+/// It is the part of `/openapi.json` for programs that use OpenAI's protocols.
 #[utoipa::path(
     get,
     path = "/v1/openapi.json",

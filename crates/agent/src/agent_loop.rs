@@ -29,7 +29,7 @@ pub struct AgentLoop<'a, H> {
     pub provider: &'a dyn Provider,
     /// Limits concurrent calls of the provider.
     pub permits: Option<&'a FairPermits>,
-    /// Who uses the permits of the provider and of the tools.
+    /// The owner to which the permits of the provider and of the tools count.
     pub owner: PermitOwner,
     /// Grows with each iteration.
     pub request: &'a mut Request,

@@ -96,7 +96,7 @@ async fn run_attempts(
         state.thoughts = ThoughtCollector::default();
         state.calls = ToolCallAssembler::default();
         state.logprobs.clear();
-        // After a wait beyond the deadline there would be no attempt, and the error says more.
+        // A wait beyond the deadline leaves no time for an attempt, and a timeout is less specific.
         let wait = error.retry_delay(tries, limits, rand::random());
         match wait.filter(|it| Instant::now() + *it < deadline) {
             Some(wait) => sleep(wait).await,

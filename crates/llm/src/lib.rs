@@ -13,7 +13,7 @@
 //! | [`openai_chat`], [`anthropic`], [`gemini`], [`ollama`] | one API each |
 //! | [`stream`] | from bytes to deltas, for every API |
 //! | [`role_alternation`] | prompts for APIs that require alternating roles |
-//! | [`reasoning`] | how much a model should reason, and what goes back to it after a tool call |
+//! | [`reasoning`] | how much a model should reason, and what is sent back to it after a tool call |
 //! | [`provider_options`] | options of a provider for its API |
 //! | [`demo`] | the built-in demo model |
 //! | [`model_list`], [`discovery`] | lists models, tests a connection, finds model servers on this machine |

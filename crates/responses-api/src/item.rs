@@ -66,7 +66,7 @@ pub enum OutputRole {
 pub struct OutputReasoning {
     pub status: ItemStatus,
     pub summary: Vec<ContentPart>,
-    /// The reasoning in the form that the model's API wants back.
+    /// The reasoning in the form that the model's API expects back.
     #[serde(default, skip_serializing_if = "is_hidden")]
     pub encrypted_content: Option<SealedReasoning>,
 }
@@ -179,7 +179,7 @@ pub enum ShellAction {
     },
 }
 
-/// The record of a search of the web that ran on this server. Its results are only in the prompt of the
+/// The record of a web search that ran on this server. Its results are only in the prompt of the
 /// response to which it belongs.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WebSearchCall {

@@ -22,7 +22,7 @@ pub const SHELL_CALL: &str = "lsc";
 pub const SHELL_CALL_OUTPUT: &str = "lsco";
 /// The record of a server-side tool call.
 pub const SERVER_TOOL_CALL: &str = "tt";
-/// A search of the web.
+/// A web search.
 pub const WEB_SEARCH_CALL: &str = "ws";
 /// The tool list of an MCP server, and a call of one of its tools.
 pub const MCP_LIST: &str = "mcpl";

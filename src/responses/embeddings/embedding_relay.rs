@@ -30,18 +30,18 @@ use crate::responses::model_list;
 use crate::responses::telemetry::call_metrics::CallMetrics;
 
 /// The maximum number of requests that this node executes at the same time, so that programs use neither all
-/// processors nor all connections of a provider. One user gets three quarters while no other one needs them.
+/// processors nor all connections of a provider. One user may use three quarters of them.
 const MAX_RUNNING: usize = 16;
 
 /// The maximum number of requests that wait or are executed at the same time, because each holds its body in
-/// memory. While three quarters of them exist, one user gets a quarter.
+/// memory. While three quarters of the limit are in use, one user may use a quarter of it.
 const MAX_ADMITTED: usize = 48;
 
-/// From this number on, the share of a user counts.
+/// From this number of requests on, the limit of each user applies.
 const N_UNSHARED: usize = MAX_ADMITTED * 3 / 4;
 
-/// The time for all calls of one request: a large input is sent in 32 calls, one after the other, which take
-/// minutes on a slow server, and a program waits ten minutes by default.
+/// The time for all calls of one request: a large input is sent in 32 calls, one after the other, which need
+/// minutes on a slow server, and SDKs wait ten minutes by default.
 const MAX_TIME: Duration = Duration::from_secs(5 * 60);
 
 /// How long a request waits for another one to end: as long as it waits for a response of the provider.

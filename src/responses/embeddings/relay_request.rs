@@ -1,10 +1,10 @@
-//! Defines [`EmbeddingCaller`], who requests embeddings.
+//! Defines [`EmbeddingCaller`], the user and the HTTP request that request embeddings.
 
 use base::ids::UserId;
 
 use crate::responses::telemetry::call_origin::CallOrigin;
 
-/// Who requests embeddings, and by which HTTP request.
+/// The user that requests embeddings, and the HTTP request.
 #[derive(Clone, Debug)]
 pub struct EmbeddingCaller {
     pub user: UserId,

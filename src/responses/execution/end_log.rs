@@ -16,11 +16,11 @@ use crate::responses::telemetry::call_log::{CallLog, CallSurface};
 use crate::responses::telemetry::call_metrics::CallMetrics;
 use crate::responses::telemetry::call_origin::CallOrigin;
 
-/// How often a model and its tools were called.
+/// The numbers of model calls and tool calls.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CallCounts {
     pub n_model_calls: u32,
-    /// The calls that the model requested, whoever runs them.
+    /// The calls that the model requested, both of the client's and of the server's tools.
     pub n_tool_calls: u32,
 }
 
@@ -44,13 +44,13 @@ pub struct EndLog {
     pub is_background: bool,
     pub attempt: i64,
     pub counts: CallCounts,
-    /// When this node began to run it.
+    /// When this node started to execute it.
     began_at: Instant,
     first_token_ms: Option<i64>,
 }
 
 impl EndLog {
-    /// Returns the line of a response that starts at once.
+    /// Returns the line of a response that starts now.
     pub fn new(id: &str, user: UserId, metrics: &CallMetrics, now: Timestamp) -> Self {
         Self {
             id: id.to_owned(),
@@ -72,7 +72,7 @@ impl EndLog {
         }
     }
 
-    /// Returns the line with the facts of its request.
+    /// Adds the values of the request.
     pub fn with_request(self, request: &ResponseRequest) -> Self {
         Self {
             origin: request.origin.clone(),
@@ -83,7 +83,7 @@ impl EndLog {
         }
     }
 
-    /// Returns the line of a call of another part of the API.
+    /// Sets the API that was called.
     pub fn with_surface(self, surface: CallSurface) -> Self {
         Self { surface, ..self }
     }
@@ -105,7 +105,7 @@ impl EndLog {
         self.provider = Some(call.provider_name.clone());
     }
 
-    /// Records that there is output; only the first time counts.
+    /// Records the time of the first output; later calls have no effect.
     pub fn mark_output(&mut self) {
         let elapsed = self.began_at.elapsed().as_millis();
         self.first_token_ms

@@ -195,7 +195,7 @@ impl ResponseOutput {
         self.end(outcome, clock, cancel).await;
     }
 
-    /// Ends what was claimed without a model call.
+    /// Ends a claimed task without a model call.
     pub async fn end(mut self, outcome: ResponseOutcome, clock: &Clock, cancel: &CancelHandle) {
         let events = self.first_events(clock);
         let end = ResponseEnd {

@@ -40,7 +40,7 @@ pub struct ToolConfig {
     /// Their tools, by the names that the model sees; loaded for each response.
     #[serde(skip)]
     pub server_tools: BTreeMap<String, ServerToolRef>,
-    /// The sites of which a search of the web returns results; empty for all.
+    /// The domains to which the results of a web search are limited; empty for all.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub search_domains: Vec<String>,
     /// The limit over all iterations; `None` means no limit by the request.

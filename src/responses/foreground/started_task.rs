@@ -22,12 +22,12 @@ use crate::responses::store::output_recorder::OutputRecorder;
 
 /// What a task needs besides its prepared request.
 pub struct NewTask {
-    /// The id under which this node knows the task while it runs.
+    /// The id under which this node registers the task while it runs.
     pub lease_id: String,
     pub fold: Projection,
     /// `None` if nothing is stored.
     pub recorder: Option<Recorder>,
-    /// `None` if nobody could send the reasoning back.
+    /// `None` if the reasoning cannot be sent back.
     pub sealer: Option<ReasoningSealer>,
     pub is_streamed: bool,
     pub permits: Vec<ConcurrencyPermit<UserId>>,

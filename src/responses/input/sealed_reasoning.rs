@@ -1,8 +1,8 @@
-//! Encrypts the reasoning of a model, in the form that its API wants back, into reasoning items, and
+//! Encrypts the reasoning of a model, in the form that its API expects back, into reasoning items, and
 //! decrypts such items when their owner sends them back or continues a stored response.
 //!
 //! **Invariant:** reasoning is encrypted for the user who requested it and cannot be decrypted for
-//! anyone else.
+//! any other user.
 
 use base::ids::UserId;
 use llm::reasoning::thought::Thought;
@@ -23,7 +23,7 @@ pub struct ReasoningSealer {
 }
 
 impl ReasoningSealer {
-    /// Returns the sealer for a response, or `None` if nobody could send its reasoning back.
+    /// Returns the sealer for a response, or `None` if its reasoning cannot be sent back.
     pub fn new(
         cipher: &SecretCipher,
         user: UserId,
@@ -63,7 +63,7 @@ fn encryption_context(user: UserId) -> String {
     format!("reasoning/{user}")
 }
 
-/// Reasoning that claims to be of this server, and was not encrypted by it for this user.
+/// Reasoning in the format of this server that it did not encrypt for this user.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ForgedReasoning;
 

@@ -1,5 +1,5 @@
-//! Table `idempotency_keys`: which object a request with an `Idempotency-Key` has created. The row is
-//! inserted in the transaction that creates the object, so there is never one without the other.
+//! Table `idempotency_keys`: the object that a request with an `Idempotency-Key` created. The row is
+//! inserted in the transaction that creates the object, so neither exists without the other.
 
 use base::clock::Timestamp;
 use base::ids::UserId;
@@ -11,7 +11,7 @@ use sha2::{Digest, Sha256};
 use crate::db::connect::Db;
 use crate::responses::error::ResponseEngineError;
 
-/// How long a key refers to its object, in milliseconds: a day, as in other APIs with such keys.
+/// How long a key is valid, in milliseconds: a day, as in other APIs with such keys.
 const LIFETIME_MS: i64 = 24 * 60 * 60 * 1_000;
 
 #[derive(Clone, Debug, PartialEq, DeriveEntityModel)]
@@ -39,7 +39,7 @@ pub struct IdempotencyClaim {
     request_hash: String,
 }
 
-/// What is known about a key.
+/// The state of a key for a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum KeyState {
     Unused,
@@ -64,7 +64,7 @@ impl IdempotencyClaim {
     }
 }
 
-/// Returns what is known about a key.
+/// Returns the state of a key for this request.
 pub async fn find(
     db: &impl ConnectionTrait,
     claim: &IdempotencyClaim,

@@ -1,4 +1,4 @@
-//! Defines [`CallLog`], the log line about the end of one call of a program: a response, a chat
+//! Defines [`CallLog`], the log line about the end of one call of a client: a response, a chat
 //! completion, a request for embeddings, or a run of the Assistants API.
 
 use base::ids::UserId;
@@ -15,7 +15,7 @@ pub enum CallSurface {
 }
 
 impl CallSurface {
-    /// Returns the word for the log and the metrics.
+    /// Returns the value of the field `surface` in the log and of the label in the metrics.
     pub fn word(self) -> &'static str {
         match self {
             Self::Responses => "responses",
@@ -31,12 +31,12 @@ impl CallSurface {
     }
 }
 
-/// The line. A value that is not known is left out.
+/// The fields of the line. Unknown values are omitted.
 #[derive(Clone, Debug)]
 pub struct CallLog<'a> {
     pub origin: &'a CallOrigin,
     pub surface: CallSurface,
-    /// The id of what the call created.
+    /// The id of the object that the call created.
     pub id: Option<&'a str>,
     pub user: UserId,
     /// The model as the client named it.
@@ -44,7 +44,7 @@ pub struct CallLog<'a> {
     /// The name of the first provider that was called.
     pub provider: Option<&'a str>,
     pub status: &'a str,
-    /// Why it is incomplete, or the code of its error.
+    /// The reason if it is incomplete, or the code of its error.
     pub reason: Option<&'a str>,
     pub is_stored: bool,
     pub is_streamed: Option<bool>,

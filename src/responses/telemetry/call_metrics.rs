@@ -10,12 +10,12 @@ use prometheus_client::registry::Registry;
 
 use crate::responses::telemetry::call_log::CallLog;
 
-/// In seconds. An embedding takes milliseconds, an answer with tools may take minutes.
+/// In seconds: an embedding needs milliseconds, an answer with tools may need minutes.
 const BUCKETS: [f64; 11] = [
     0.01, 0.05, 0.1, 0.5, 1.0, 2.5, 5.0, 15.0, 60.0, 180.0, 600.0,
 ];
 
-/// All values come from lists that are fixed in the program.
+/// All label values come from fixed lists.
 #[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
 struct CallLabels {
     surface: &'static str,

@@ -8,7 +8,7 @@
 //! ```
 //!
 //! Start with `run_operations` (what clients can do), `run_worker` (claims a run and executes it),
-//! `run_context` (what the model sees), `responses_api::threads::run_fold` (turns events into the
+//! `run_context` (the input of the model), `responses_api::threads::run_fold` (turns events into the
 //! run, its steps and its messages), `run_recorder` (what is stored, and when) and `run_queue` (the
 //! only statements that change the status of a run).
 

@@ -1,4 +1,4 @@
-//! Cancels runs: through the task that executes the run, or directly if none does or it takes too long.
+//! Cancels runs: through the task that executes the run, or directly if there is no task or it is too slow.
 
 use std::time::Duration;
 
@@ -16,10 +16,10 @@ use crate::responses::threads::thread_run;
 /// How long a cancellation waits for the task that executes the run.
 const CANCEL_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// How often the status of a run is read meanwhile.
+/// The interval at which the status of a run is read during this wait.
 const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
-/// How often a cancellation is tried against a run whose status keeps changing.
+/// The maximum number of attempts to cancel a run whose status changes concurrently.
 const MAX_ATTEMPTS: u32 = 10;
 
 impl ResponseEngine {

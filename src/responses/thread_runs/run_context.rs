@@ -1,4 +1,4 @@
-//! Loads what the model of a run sees, as items of a response: the messages of the thread in order, and
+//! Loads the context of a run as items of a response: the messages of the thread in order, and
 //! the tool calls of its runs with their outputs.
 
 use std::collections::{HashMap, HashSet};
@@ -14,7 +14,7 @@ use crate::responses::error::ResponseEngineError;
 use crate::responses::thread_runs::run_rows;
 use crate::responses::threads::{thread_message, thread_run, thread_run_step};
 
-/// The most bytes of the items of one run.
+/// The maximum size of the items of one run, in bytes.
 const MAX_BYTES: usize = 64 * 1024 * 1024;
 
 /// The items of a run.
@@ -190,7 +190,7 @@ fn output_item(call: &StepCall) -> Option<Value> {
     }))
 }
 
-/// Keeps the newest messages, this many, and the calls after the first of them.
+/// Keeps this number of the newest messages, and the calls after the first of them.
 fn select_last(mut entries: Vec<ContextEntry>, n_last: Option<usize>) -> Vec<ContextEntry> {
     let Some(n_last) = n_last else {
         return entries;
@@ -204,7 +204,7 @@ fn select_last(mut entries: Vec<ContextEntry>, n_last: Option<usize>) -> Vec<Con
     }
 }
 
-/// Separates the newest message of the user and what follows it from what is before.
+/// Splits the items before the newest message of the user.
 fn split(mut entries: Vec<ContextEntry>) -> RunContext {
     let is_user = |it: &ContextEntry| it.role == Some(ThreadMessageRole::User);
     let newest = entries.iter().rposition(is_user);

@@ -1,4 +1,4 @@
-//! Follows the event log of a run for one client, on any node. A client that leaves changes nothing.
+//! Streams the event log of a run to one client, on any node. The run continues if the client disconnects.
 
 use std::time::Duration;
 
@@ -16,10 +16,10 @@ use crate::responses::retrieval;
 use crate::responses::thread_runs::run_event;
 use crate::responses::threads::thread_run;
 
-/// How often the log is read while events arrive.
+/// The interval at which the log is read while events arrive.
 const MIN_POLL_INTERVAL: Duration = Duration::from_millis(50);
 
-/// How often the log is read for events of another node while none arrive.
+/// The interval at which the log is read for events of another node while none arrive.
 const MAX_POLL_INTERVAL: Duration = Duration::from_millis(500);
 
 impl ResponseEngine {

@@ -49,7 +49,7 @@ async fn finalize_in_transaction(
     at: Timestamp,
 ) -> Result<Option<ResponseState>, RecordError> {
     let from = (row.status, row.lease);
-    // Lock the row first: every writer of the log locks it too, so the log cannot change below.
+    // Lock the row first: every writer of the log locks it, so the log cannot change concurrently.
     if !run_queue::lock_in_state(tx, &row.id, from).await? {
         return Ok(None);
     }

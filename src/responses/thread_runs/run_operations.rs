@@ -1,5 +1,5 @@
-//! What clients can do with runs besides cancelling them: create them, with their thread if they want,
-//! and continue them with the outputs of tools.
+//! Operations of clients on runs, except cancellation: create a run, optionally with its thread, and
+//! continue it with the outputs of tools.
 
 use std::collections::HashSet;
 
@@ -66,7 +66,7 @@ impl ResponseEngine {
     ///
     /// # Errors
     /// Returns `ActiveRun` while another run of the thread is active, `NotFound` when the thread was
-    /// deleted in the meantime, and why the model cannot answer.
+    /// deleted in the meantime, or the reason why the model cannot be called.
     pub async fn create_run(
         &self,
         user: UserId,
@@ -126,7 +126,7 @@ impl ResponseEngine {
     /// Adds the outputs of tools to a run that waits for them, and queues it again.
     ///
     /// # Errors
-    /// Returns `NotAwaitingTools`, or why the outputs are not those of the open calls.
+    /// Returns `NotAwaitingTools`, or an error if the outputs do not match the open calls.
     pub async fn submit_tool_outputs(
         &self,
         row: thread_run::Model,
@@ -258,7 +258,7 @@ fn check_outputs(action: &RequiredAction, outputs: &[ToolOutput]) -> Result<(), 
     }
 }
 
-/// Stores the outputs and queues the run. Of two calls at the same time, one wins.
+/// Stores the outputs and queues the run. Of two concurrent calls, only one succeeds.
 async fn resume(
     tx: &impl ConnectionTrait,
     mut row: thread_run::Model,

@@ -22,7 +22,7 @@ use crate::db::backend::{Backend, StaleAfter};
 use crate::responses::threads::thread_run;
 use crate::responses::threads::thread_run::{Column, Entity};
 
-/// How often a run is started without output, including retries after its node was lost.
+/// The maximum number of times that a run is started without output, including retries after a node was lost.
 pub const MAX_ATTEMPTS: i64 = 2;
 
 /// Rows per read of runs that must be ended.
@@ -36,7 +36,7 @@ pub async fn insert(tx: &impl ConnectionTrait, row: thread_run::Model) -> Result
     row.into_active_model().insert(tx).await.map(|_| ())
 }
 
-/// Claims a queued run for this node. Returns `None` if another node was faster.
+/// Claims a queued run for this node. Returns `None` if another node claimed it first.
 pub async fn claim(
     tx: &impl ConnectionTrait,
     id: &str,
@@ -182,7 +182,7 @@ async fn write_state(
         .col_expr(Column::FailedAt, Expr::value(state.failed_at))
         .col_expr(Column::WorkerId, Expr::value(Option::<String>::None))
         .col_expr(Column::HeartbeatAt, Expr::value(nothing))
-        // What follows is a new part of the work.
+        // The next execution counts its attempts from zero.
         .col_expr(Column::Attempt, Expr::value(0))
         .exec(tx)
         .await?;
@@ -293,7 +293,7 @@ pub async fn expired(
         .await
 }
 
-/// Matches runs that a task executes; spelled as in the index, because SQLite compares the words.
+/// Matches runs that a task executes; spelled as in the index, because SQLite compares the text.
 fn is_running() -> SimpleExpr {
     Expr::cust("(status = 'in_progress' OR status = 'cancelling')")
 }

@@ -26,7 +26,7 @@ const LOG_RETENTION_MS: i64 = 60 * 60 * 1_000;
 pub async fn recover(services: &ResponseServices, after: Option<Duration>) -> Result<(), DbErr> {
     let (now, backend) = (services.clock.now(), services.db.backend());
     for row in run_queue::expired_leases(services.db.reader(), now, after, backend).await? {
-        // Runs that this node executes are alive.
+        // Runs that this node executes are not lost.
         if !services.run_leases.contains(&row.id, row.lease) {
             tracing::warn!(run.id = %row.id, "run {} was abandoned by its node", row.id);
             recover_one(services, row).await?;
@@ -72,8 +72,8 @@ pub async fn requeue(services: &ResponseServices, row: thread_run::Model) -> Res
     Ok(())
 }
 
-/// Ends runs that have expired: they waited too long in the queue or for their client, or worked too
-/// long.
+/// Ends runs that have expired: they waited too long in the queue or for their client, or were
+/// executed for too long.
 ///
 /// # Errors
 /// Returns the error of the database.

@@ -15,7 +15,7 @@ use serde_json::json;
 use crate::responses::thread_runs::run_event;
 use crate::responses::threads::{thread_message, thread_run, thread_run_step};
 
-/// Loads the fold of a run, with what it has written so far. It continues after its last event.
+/// Loads the fold of a run with its stored steps and messages. It continues after its last event.
 pub async fn load_fold(
     db: &impl ConnectionTrait,
     row: &thread_run::Model,

@@ -13,16 +13,16 @@ use crate::responses::{request, tool_declarations};
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, FromJsonQueryResult)]
 pub struct RunSpec {
     pub model: String,
-    /// What the model is asked, without messages.
+    /// The request to the model, without messages.
     pub request: StoredRequest,
-    /// The most tokens of all prompts of the run.
+    /// The maximum number of tokens of all prompts of the run together.
     pub max_prompt_tokens: Option<u32>,
-    /// The most tokens of all answers of the run.
+    /// The maximum number of tokens of all answers of the run together.
     pub max_completion_tokens: Option<u32>,
     /// The number of messages that the model sees; `None` means as many as fit.
     pub n_last_messages: Option<usize>,
-    /// The `seq` that the thread gives next when the run is created: what the run writes stands between
-    /// the messages before it and the messages from it on.
+    /// The `seq` of the next message of the thread when the run is created. In the context of later
+    /// runs, the calls of this run are after the messages with a lower `seq`.
     pub first_seq: i64,
 }
 

@@ -28,7 +28,7 @@ use crate::responses::thread_runs::{run_context, run_finalize, run_queue, run_re
 use crate::responses::threads::thread_run;
 use crate::responses::{preparation, worker};
 
-/// The most model calls of a run.
+/// The maximum number of model calls of a run.
 const MAX_MODEL_CALLS: u32 = agent::next_action::MAX_ITERATIONS;
 
 /// Runs of threads, as a kind of leased job.
@@ -128,7 +128,7 @@ async fn claim_due(services: &ResponseServices) -> Result<(), DbErr> {
             let Some(next) = run_queue::next_for_user(services.db.reader(), owner).await? else {
                 continue;
             };
-            // If another node claimed it first, the next pass sees what is left.
+            // If another node claimed it first, the next iteration queries the remaining runs.
             has_claimed = true;
             if let Some(row) = claim(services, next).await? {
                 services
@@ -167,7 +167,7 @@ async fn execute(
     let cancel = CancelHandle::default();
     let (guard, log_written) = services.hold_run_lease(&row.id, row.lease, &cancel);
     if let Err(error) = run_claimed(&services, &row, cancel, log_written).await {
-        // Its heartbeats end here; recovery ends or requeues the row.
+        // Its heartbeats stop here; recovery ends or requeues the row.
         tracing::error!(run.id = %row.id, %error, "failed to execute run {}; recovery will end or requeue it: {error}", row.id);
     }
     drop((permit, guard));
@@ -212,7 +212,7 @@ async fn run_claimed(
     Ok(())
 }
 
-/// Reduces the limits of a task by what the run has used.
+/// Reduces the limits of a task by the calls and tokens that the run has used.
 fn with_limits(
     mut task: ResponseTask,
     services: &ResponseServices,
@@ -226,7 +226,7 @@ fn with_limits(
     task
 }
 
-/// Why a run makes no model call now.
+/// The reason why a run makes no model call.
 enum RunStop {
     Ended(ResponseOutcome),
     /// It is tried again after its lease has expired.

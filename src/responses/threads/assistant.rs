@@ -29,7 +29,7 @@ pub struct Model {
     /// A list of tools, as the client sent them.
     #[sea_orm(column_type = "JsonBinary")]
     pub tools: Json,
-    /// Written by the caller; never interpreted by us.
+    /// Written by the caller; never interpreted by the server.
     #[sea_orm(column_type = "JsonBinary")]
     pub metadata: Json,
     pub temperature: Option<f64>,
@@ -77,7 +77,7 @@ pub async fn find_for_user(
     of_user(user).filter(Column::Id.eq(id)).one(db).await
 }
 
-/// Returns the position of an assistant in the list, also of one that was deleted a moment ago:
+/// Returns the position of an assistant in the list, also of one that was deleted recently:
 /// clients delete the assistants of a page before they request the next one.
 pub async fn find_position(
     db: &impl ConnectionTrait,

@@ -15,7 +15,7 @@ pub struct Model {
     #[sea_orm(primary_key, auto_increment = false)]
     pub id: String,
     pub user_id: UserId,
-    /// Written by the caller; never interpreted by us.
+    /// Written by the caller; never interpreted by the server.
     #[sea_orm(column_type = "JsonBinary")]
     pub metadata: Json,
     /// The `seq` of the next message.

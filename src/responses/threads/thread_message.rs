@@ -31,7 +31,7 @@ pub struct Model {
     pub run_id: Option<String>,
     /// The only run whose context contains it. Such a message is in no list.
     pub hidden_for_run_id: Option<String>,
-    /// Written by the caller; never interpreted by us.
+    /// Written by the caller; never interpreted by the server.
     #[sea_orm(column_type = "JsonBinary")]
     pub metadata: Json,
     #[sea_orm(column_type = "JsonBinary", nullable)]
@@ -155,7 +155,7 @@ pub async fn find(
     listed(thread).filter(Column::Id.eq(id)).one(db).await
 }
 
-/// Returns the position of a message, also of one that was deleted a moment ago: clients delete the
+/// Returns the position of a message, also of one that was deleted recently: clients delete the
 /// messages of a page before they request the next one.
 pub async fn find_seq(
     db: &impl ConnectionTrait,
@@ -261,7 +261,7 @@ pub async fn list_for_run(db: &impl ConnectionTrait, run: &str) -> Result<Vec<Mo
         .await
 }
 
-/// Returns the messages that a run sees, in order: those of the thread, and those hidden for it.
+/// Returns the messages in the context of a run, in order: those of the thread, and its own hidden ones.
 pub async fn list_context(
     db: &impl ConnectionTrait,
     thread: &str,

@@ -24,18 +24,18 @@ pub struct Model {
     pub status: ThreadRunStatus,
     /// The settings of the assistant and of the request when the run was created.
     pub spec: RunSpec,
-    /// Written by the caller; never interpreted by us.
+    /// Written by the caller; never interpreted by the server.
     #[sea_orm(column_type = "JsonBinary")]
     pub metadata: Json,
     pub required_action: Option<RequiredAction>,
     pub last_error: Option<ThreadRunError>,
     pub incomplete_reason: Option<String>,
     pub usage: Option<ThreadRunUsage>,
-    /// How many model calls it has made, over all resumptions.
+    /// The number of its model calls, over all resumptions.
     pub n_model_calls: i64,
-    /// How many tool calls this server has run for it.
+    /// The number of tool calls that this server has run for it.
     pub n_server_calls: i64,
-    /// How long it may still work when it is claimed next, in milliseconds.
+    /// The remaining execution time when it is claimed next, in milliseconds.
     pub work_left_ms: i64,
     /// When it expires; for a run that has ended, when it ended.
     pub expires_at: Timestamp,
@@ -43,7 +43,7 @@ pub struct Model {
     pub worker_id: Option<String>,
     /// The fencing number: incremented by each claim and required to end the run.
     pub lease: i64,
-    /// How often it was claimed.
+    /// The number of times that it was claimed.
     pub attempt: i64,
     /// Set from the database's clock on PostgreSQL.
     pub heartbeat_at: Option<Timestamp>,
@@ -60,8 +60,8 @@ pub enum Relation {}
 
 impl ActiveModelBehavior for ActiveModel {}
 
-/// Returns the condition that a run has not ended, in the words of the index
-/// `one_active_run_per_thread`: SQLite compares them.
+/// Returns the condition that a run has not ended, spelled as in the index
+/// `one_active_run_per_thread`, because SQLite compares the text.
 pub fn is_active() -> Expr {
     Expr::cust(
         "(status = 'queued' OR status = 'in_progress' \

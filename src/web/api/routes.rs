@@ -68,7 +68,7 @@ pub const TAGS: [(&str, &str); 22] = [
     ("server", "Health, metrics, and this document."),
     (
         "v1",
-        "The API for programs that speak OpenAI's protocols: responses, chat completions, embeddings.",
+        "The API for programs that use OpenAI's protocols: responses, chat completions, embeddings, threads.",
     ),
 ];
 

@@ -15,7 +15,7 @@ use crate::web::openapi::{common_responses, schemas, v1_errors};
 const DESCRIPTION: &str = "\
 A conversation server for people and AI characters.
 
-`/v1` is the API for programs that speak OpenAI's protocols; `/v1/openapi.json` describes it alone. \
+`/v1` is the API for programs that use OpenAI's protocols; `/v1/openapi.json` describes it alone. \
 The following is about the other endpoints.
 
 **Authentication.** A browser signs in and gets the cookie `troupe_session`; a program sends \
@@ -34,7 +34,7 @@ Broken JSON, an unknown field, a missing one and a wrong type are 400; a value o
 
 /// The introduction of the document of `/v1` alone.
 const V1_DESCRIPTION: &str = "\
-The API for programs: responses, chat completions, embeddings, and what is stored for them.
+The API for programs: responses, conversations, chat completions, embeddings, assistants, and threads.
 
 **Authentication.** Send `Authorization: Bearer trp_…` with an API key. Cookies are not read.
 
@@ -45,7 +45,7 @@ and `after`.
 
 **Streams** are server-sent events: `data: ` and one JSON document each, the last one `[DONE]`.";
 
-/// What a document is about.
+/// The title, the introduction and the authentication of a document.
 pub struct DocumentInfo<'a> {
     pub title: &'a str,
     pub description: &'a str,
@@ -181,7 +181,7 @@ fn remove_error_section(operation: &mut Value) {
     };
 }
 
-/// Names the events of a stream where the page of the document looks for what a server sends.
+/// Copies the schema of a stream's events to `x-server-frame`, which the page of the document displays.
 fn show_events(operation: &mut Value) {
     let events = "/responses/200/content/text~1event-stream/schema";
     if let Some(schema) = operation.pointer(events).cloned() {

@@ -95,7 +95,7 @@ fn merge_parts(schemas: &mut BTreeMap<String, Value>) {
     }
 }
 
-/// Returns the parts of a schema, and instead of each part that has parts itself, those.
+/// Returns the parts of a schema; a part that itself has parts is replaced by them.
 fn flat_parts<'a>(schema: &'a Value, known: &'a BTreeMap<String, Value>) -> Vec<&'a Value> {
     let schema = resolve_ref(schema, known);
     match schema.get("allOf").and_then(Value::as_array) {

@@ -1,10 +1,10 @@
-//! Limits how many calls run at the same time; the others wait. A place that becomes free is given to
-//! the owner that uses the fewest, so an owner may use all places until others wait. Of several such
-//! owners, the one that was given none for the longest time is next.
+//! Limits how many calls run at the same time; the others wait. A released permit is assigned to the
+//! waiting owner that holds the fewest permits, so an owner may hold all permits until others wait. If
+//! several owners hold the fewest, the one whose last assignment is the oldest is next.
 //!
-//! **Invariant:** while a call waits, there is no free place that its owner may use.
+//! **Invariant:** while a call waits, there is no free permit that its owner may hold.
 //!
-//! **Invariant:** a call that stops waiting takes no place.
+//! **Invariant:** a call that stops waiting holds no permit.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -13,18 +13,18 @@ use base::ids::{SpaceId, UserId};
 use parking_lot::Mutex;
 use tokio::sync::oneshot;
 
-/// Whose calls share the places fairly with the calls of others.
+/// The user or the space to whose share a call counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum PermitOwner {
     User(UserId),
     Space(SpaceId),
 }
 
-/// The places of one limit. Cheap to clone; clones share state.
+/// The permits of one limit. Cheap to clone; clones share state.
 #[derive(Clone)]
 pub struct FairPermits(Arc<SharedPlaces>);
 
-/// One place; released on drop.
+/// A permit for one call; released on drop.
 #[must_use = "a permit that is dropped at once permits nothing"]
 pub struct FairPermit {
     places: Arc<SharedPlaces>,
@@ -33,7 +33,7 @@ pub struct FairPermit {
 
 struct SharedPlaces {
     limit: usize,
-    /// Only owners with less than a quarter of the places may use the last ones.
+    /// The last permits, as many as this, are only for owners that hold less than a quarter of all.
     n_reserved: usize,
     usage: Mutex<PlaceUsage>,
 }
@@ -45,7 +45,7 @@ struct PlaceUsage {
     owners: HashMap<PermitOwner, OwnerUsage>,
     /// In the order of their arrival.
     waiting: Vec<WaitingCall>,
-    /// The number of the next event: a call arrives, or is given a place.
+    /// The number of the next event: a call begins to wait, or a permit is assigned.
     next_number: u64,
 }
 
@@ -53,7 +53,7 @@ struct PlaceUsage {
 struct OwnerUsage {
     n_held: usize,
     n_waiting: usize,
-    /// The number of the last place that it was given; 0 if there was none.
+    /// The number of the last assignment to this owner; 0 if there was none.
     last_given: u64,
 }
 
@@ -64,13 +64,13 @@ struct WaitingCall {
 }
 
 impl FairPermits {
-    /// Creates a limit of `limit` calls, all of which one owner may use while no other one waits.
+    /// Creates a limit of `limit` calls. One owner may use all of it while no other one waits.
     pub fn new(limit: usize) -> Self {
         Self::with_reserved(limit, 0)
     }
 
-    /// Creates a limit of `limit` calls, of which one owner may use three quarters. Others find a
-    /// free place even if its calls take long.
+    /// Creates a limit of `limit` calls, of which one owner may use three quarters, so that a permit
+    /// is free for others even if its calls are slow.
     pub fn with_reserved_quarter(limit: usize) -> Self {
         Self::with_reserved(limit, limit / 4)
     }
@@ -83,10 +83,10 @@ impl FairPermits {
         }))
     }
 
-    /// Waits for a place; dropping the permit releases it.
+    /// Waits for a permit.
     ///
     /// # Cancel safety
-    /// A future that is dropped no longer waits, and takes no place.
+    /// A future that is dropped stops waiting and holds no permit.
     pub async fn acquire(&self, owner: PermitOwner) -> FairPermit {
         let mut waiting = {
             let mut usage = self.0.usage.lock();
@@ -146,8 +146,8 @@ impl SharedPlaces {
         }
     }
 
-    /// Gives the next place to a waiting call. Returns `None` if no call may have it, and otherwise
-    /// the permit if the call has just stopped waiting.
+    /// Assigns the next permit to a waiting call. Returns `None` if no call may have it; otherwise
+    /// `Some(None)`, or the permit if the call has just stopped waiting.
     fn give_next(self: &Arc<Self>, usage: &mut PlaceUsage) -> Option<Option<FairPermit>> {
         let waiting = usage.waiting.iter().enumerate();
         let allowed = waiting.filter(|(_, it)| self.may_take(usage, it.owner));
@@ -193,7 +193,7 @@ impl PlaceUsage {
         self.change(owner, |own| own.n_waiting -= 1);
     }
 
-    /// Changes the usage of an owner, and forgets it if it has no calls left.
+    /// Changes the usage of an owner, and removes it if the owner has no calls left.
     fn change(&mut self, owner: PermitOwner, change: impl FnOnce(&mut OwnerUsage)) {
         let own = self.owners.entry(owner).or_default();
         change(own);
@@ -209,8 +209,8 @@ impl Drop for FairPermit {
     }
 }
 
-/// A call that waits; it leaves the queue on drop. A permit that it was given but has not seen is
-/// dropped with it.
+/// A call that waits; it leaves the queue on drop. A permit that was assigned to it, but not yet
+/// received, is dropped with it.
 struct WaitingPlace<'a> {
     places: &'a SharedPlaces,
     number: u64,

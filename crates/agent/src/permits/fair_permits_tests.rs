@@ -1,4 +1,4 @@
-//! Tests of the places: who gets the next one, and that none is lost.
+//! Tests of the permits: to which call the next one is assigned, and that none is lost.
 
 use std::pin::Pin;
 
@@ -98,7 +98,7 @@ fn a_call_that_stops_waiting_takes_no_place() {
     let first = acquire_now(&permits, ANN);
     let (second, third) = (wait(&permits, BEN), wait(&permits, BEN));
 
-    // The place is given to the second call, which is dropped before it sees it.
+    // The permit is assigned to the second call, which is dropped before it receives it.
     drop(first);
     drop(second);
 
@@ -138,7 +138,7 @@ impl Calls<'_> {
         self.running.iter().filter(|it| it.0 == of).count()
     }
 
-    /// Moves the calls that got a place, and returns their owners.
+    /// Moves the calls that received a permit, and returns their owners.
     fn collect_granted(&mut self) -> Vec<u8> {
         let mut granted = Vec::new();
         let waiting = std::mem::take(&mut self.waiting);

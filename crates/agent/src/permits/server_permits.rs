@@ -30,7 +30,7 @@ impl ServerPermits {
         if let Some(known) = by_server.get(&server) {
             return known.clone();
         }
-        // Programs choose the servers, so there may be any number over time.
+        // Clients choose the servers, so their number over time is unlimited.
         by_server.retain(|_, it| it.is_used());
         let new = FairPermits::new(self.limit);
         by_server.insert(server, new.clone());

@@ -12,7 +12,7 @@ pub struct TokenCap {
 }
 
 impl TokenCap {
-    /// Returns the cap of a request, or `None` if the provider observes the limit itself.
+    /// Returns the cap of a request, or `None` if the provider enforces the limit itself.
     pub fn new(request: &Request, provider: &dyn Provider) -> Option<Self> {
         let limit = request.max_tokens?;
         (limit < provider.min_output_tokens()).then(|| Self {

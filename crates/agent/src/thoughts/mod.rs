@@ -1,3 +1,3 @@
-//! Modules that collect the reasoning that goes back to a model.
+//! Modules that collect the reasoning that is sent back to a model.
 
 pub mod thought_collector;

@@ -1,4 +1,4 @@
-//! Collects a model's reasoning in the form that its API wants back, part by part.
+//! Collects a model's reasoning part by part, in the form that its API expects back.
 
 use std::mem;
 

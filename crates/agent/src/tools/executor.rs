@@ -4,7 +4,7 @@
 //! and do not affect the other calls. A permit of the node's pool is held only while its tool runs.
 //!
 //! **Invariant:** neither one owner nor one tool server can use the whole pool: an owner has at most
-//! three quarters of it, a server a quarter. The calls beyond that wait without a place in the pool.
+//! three quarters of it, a server a quarter. Calls beyond these limits wait without a permit of the pool.
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
@@ -98,7 +98,7 @@ impl ToolExecutor {
         job: &ToolJob,
         progress: &(dyn Fn(&str) + Sync),
     ) -> ToolResult {
-        // First, so that the calls that wait for a slow server use no place of the pool.
+        // First, so that calls that wait for a slow server hold no permit of the pool.
         let _server_permit = match job.tool.server() {
             Some(server) => Some(self.servers.of(server).acquire(owner).await),
             None => None,

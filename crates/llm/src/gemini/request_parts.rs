@@ -20,7 +20,7 @@ pub fn content(turn: &RoleGroup, model: &str) -> Value {
         true => "model",
         false => "user",
     };
-    // Of calls at the same time, the API signs only the first one.
+    // Of parallel calls, the API signs only the first one.
     let is_signed = |it: &ContentBlock| matches!(it, ContentBlock::Call(_, Some(_)));
     let lacks_signatures = is_third_generation(model) && !turn.blocks.iter().any(is_signed);
     let parts = turn.blocks.iter();

@@ -9,7 +9,7 @@ use base::prompt_role::PromptRole;
 use crate::request::Message;
 use crate::tool::Attachment;
 
-/// Tells the model where the files of the message come from.
+/// States for the model where the files of the message come from.
 const NOTE: &str = "[The files in the results of the tools above.]";
 
 /// Returns the messages, with one message for the files of each group of results.

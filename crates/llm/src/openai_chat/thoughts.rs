@@ -20,7 +20,7 @@ pub fn insert_thoughts(message: &mut Value, thoughts: &[Thought]) {
     }
 }
 
-/// Gives an empty `reasoning_content` to each message with calls that has none, if another message
+/// Adds an empty `reasoning_content` to each message with calls that has none, if another message
 /// has one. DeepSeek's API requires the field although the model may call a tool without reasoning.
 pub fn complete_reasoning_content(messages: &mut [Value]) {
     let field = ThoughtField::ReasoningContent.as_str();

@@ -3,7 +3,7 @@
 
 use serde::{Deserialize, Serialize};
 
-/// How much a model should reason. APIs with fewer steps get the nearest one.
+/// How much a model should reason. APIs with fewer levels receive the nearest one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Effort {
@@ -28,7 +28,7 @@ impl Effort {
         }
     }
 
-    /// Returns the word for APIs that know only `low`, `medium` and `high`; `None` if the model
+    /// Returns the word for APIs that support only `low`, `medium` and `high`; `None` if the model
     /// should not reason.
     pub fn as_level(self) -> Option<&'static str> {
         match self {

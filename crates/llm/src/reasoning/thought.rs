@@ -1,4 +1,4 @@
-//! A model's reasoning in the form in which its API wants it back after a tool call. Reasoning is
+//! A model's reasoning in the form in which its API expects it back after a tool call. Reasoning is
 //! never sent to a model as ordinary text.
 
 use serde::{Deserialize, Serialize};
@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 /// The maximum size of one thought, in bytes. It is sent with every following request.
 pub const MAX_THOUGHT_BYTES: usize = 1024 * 1024;
 
-/// A part of the reasoning before the text and the calls of one message. An API gets only the
+/// A part of the reasoning before the text and the calls of one message. An API receives only the
 /// variants that it sends itself.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]

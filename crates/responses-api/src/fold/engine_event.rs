@@ -19,7 +19,7 @@ pub enum EngineEvent {
     SpeakerChanged(Value),
     /// The next piece of reasoning; never empty.
     ReasoningDelta(String),
-    /// The reasoning so far is complete, in the form that the model's API wants back.
+    /// The reasoning so far is complete, in the form that the model's API expects back.
     ReasoningSealed(SealedReasoning),
     /// The next piece of text; never empty.
     TextDelta(String),

@@ -40,10 +40,10 @@ pub struct NewThreadRunBody {
     pub temperature: Option<f64>,
     #[schema(minimum = 0, maximum = 1)]
     pub top_p: Option<f64>,
-    /// The most tokens of all prompts of the run.
+    /// The maximum number of tokens of all prompts of the run together.
     #[schema(minimum = 1)]
     pub max_prompt_tokens: Option<i64>,
-    /// The most tokens of all answers of the run.
+    /// The maximum number of tokens of all answers of the run together.
     #[schema(minimum = 1)]
     pub max_completion_tokens: Option<i64>,
     /// Which messages the model sees: `{type: "auto"}` as many as fit, or `{type: "last_messages", last_messages}`.
@@ -87,10 +87,10 @@ pub struct NewThreadAndRunBody {
     pub temperature: Option<f64>,
     #[schema(minimum = 0, maximum = 1)]
     pub top_p: Option<f64>,
-    /// The most tokens of all prompts of the run.
+    /// The maximum number of tokens of all prompts of the run together.
     #[schema(minimum = 1)]
     pub max_prompt_tokens: Option<i64>,
-    /// The most tokens of all answers of the run.
+    /// The maximum number of tokens of all answers of the run together.
     #[schema(minimum = 1)]
     pub max_completion_tokens: Option<i64>,
     /// Which messages the model sees: `{type: "auto"}` as many as fit, or `{type: "last_messages", last_messages}`.

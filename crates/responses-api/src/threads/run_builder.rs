@@ -33,7 +33,7 @@ pub(super) struct RunBuilder {
     pub(super) speaker: Option<Value>,
     /// The usage that no step has yet.
     open_usage: Option<ThreadRunUsage>,
-    /// The events that were not taken yet.
+    /// The events that the caller has not received yet.
     pub(super) events: Vec<EncodedEvent>,
 }
 
@@ -139,7 +139,7 @@ impl RunBuilder {
         self.open_usage = plus(self.open_usage);
     }
 
-    /// Gives the usage to the open step, which remains open.
+    /// Adds the usage to the open step, which remains open.
     pub(super) fn charge_open_step(&mut self) {
         if let Some(step) = self.steps.last_mut() {
             step.usage = self.open_usage.take();

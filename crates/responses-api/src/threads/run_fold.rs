@@ -22,7 +22,7 @@ use crate::threads::run_state::{RunHeader, RunState, RunStep};
 use crate::threads::run_values::{RequiredAction, ThreadRunError};
 use crate::threads::thread_status::{ThreadMessageStatus, ThreadRunStatus, ThreadRunStepStatus};
 
-/// How long a run waits for the outputs of its client, in milliseconds.
+/// The maximum time that a run waits for the outputs of its client, in milliseconds.
 pub const MAX_WAIT_FOR_CLIENT_MS: i64 = 600_000;
 
 /// A run while it is built.
@@ -193,7 +193,7 @@ impl RunFold {
         self.run.write(text);
     }
 
-    /// Begins an empty message if there is no answer: a model that stops at once answered with one.
+    /// Begins an empty message if there is no answer, because a model may stop without any output.
     fn ensure_answer(&mut self) {
         if !self.has_answered {
             self.has_answered = true;

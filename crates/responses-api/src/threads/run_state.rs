@@ -31,11 +31,11 @@ pub struct RunState {
     pub incomplete_reason: Option<String>,
     /// The usage of all model calls so far.
     pub usage: Option<ThreadRunUsage>,
-    /// How many model calls the run has made.
+    /// The number of model calls of the run.
     pub n_model_calls: u32,
-    /// How many tool calls this server has run for it.
+    /// The number of tool calls that this server has run for it.
     pub n_server_calls: u32,
-    /// How long it may still work, in milliseconds.
+    /// The remaining execution time, in milliseconds.
     pub work_left_ms: i64,
     /// When it expires; for a run that has ended, when it ended.
     pub expires_at: Timestamp,

@@ -1,4 +1,4 @@
-//! Modules of `/v1/assistants` and `/v1/threads`: handlers, and what they share.
+//! Modules of `/v1/assistants` and `/v1/threads`: handlers, error translation, lists and streams.
 
 pub mod message_files;
 pub mod object_lists;

@@ -46,7 +46,7 @@ fn quoted(id: &str) -> String {
     responses_api::request::error::quoted(id)
 }
 
-/// Names fields of responses as the fields of runs that have their meaning.
+/// Replaces the name of a field of a response by the name of the field of a run with the same meaning.
 fn from_refusal(refusal: ResponseEngineError) -> V1Error {
     let error = V1Error::from(refusal);
     match error.param.as_deref() {

@@ -284,8 +284,8 @@ pub async fn cancel(
 /// stream of its further events.
 ///
 /// # Errors
-/// Returns 404 for an unknown thread or run, and 400 for a run that does not wait for outputs, and
-/// unless there is exactly one output for each open call.
+/// Returns 404 for an unknown thread or run, and 400 if the run does not wait for outputs, or unless
+/// there is exactly one output for each open call.
 #[utoipa::path(
     post,
     path = "/v1/threads/{id}/runs/{run_id}/submit_tool_outputs",

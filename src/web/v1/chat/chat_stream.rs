@@ -1,6 +1,6 @@
 //! Streams the chunks of a chat completion as server-sent events without names, the chunks of several
 //! choices as they arrive. The HTTP response begins with the first chunk, so that an earlier failure is
-//! an HTTP error; if there is none for a while, it begins with a comment, so that proxies wait.
+//! an HTTP error; if there is none for a while, it begins with a comment, so that proxies do not time out.
 
 use std::io;
 

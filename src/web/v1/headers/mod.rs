@@ -1,5 +1,5 @@
 //! Modules of the headers of answers under `/v1`: ids and limits (`answer_headers`), those for pages of
-//! other sites (`cors`), what is left of the tokens of a space (`space_tokens`), and the names of parameters
+//! other sites (`cors`), the remaining tokens of a space (`space_tokens`), and the names of parameters
 //! without effect (`ignored_parameters`).
 
 pub mod answer_headers;

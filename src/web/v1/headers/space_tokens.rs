@@ -1,5 +1,5 @@
-//! Finds what is left of the token limit of the space that a request names as its model, for the headers of
-//! the answer.
+//! Finds how much remains of the token limit of the space that a request names as its model, for the headers
+//! of the answer.
 
 use actix_web::http::header::{HeaderMap, HeaderName};
 use actix_web::{HttpMessage, HttpRequest};
@@ -15,15 +15,15 @@ use crate::web::extract::authentication::CurrentUser;
 const LIMIT: HeaderName = HeaderName::from_static("x-ratelimit-limit-tokens");
 const REMAINING: HeaderName = HeaderName::from_static("x-ratelimit-remaining-tokens");
 
-/// The token limit of a space when a request began. It has no time at which it is renewed.
+/// The token limit of a space when a request began. It is never renewed.
 #[derive(Clone, Copy, Debug)]
 pub struct SpaceTokens {
     limit: i64,
     remaining: i64,
 }
 
-/// Remembers for the headers what is left of the token limit, if the model is a space with a limit that the
-/// caller may use.
+/// Stores in the request, for the headers, how much remains of the token limit, if the model is a space with
+/// a limit and the caller may use it.
 ///
 /// # Errors
 /// Returns the error of the database.

@@ -1,5 +1,5 @@
-//! Reads the header `Idempotency-Key` of requests that store something, and finds what the same request
-//! has created before.
+//! Reads the header `Idempotency-Key` of requests that store something, and finds the object that
+//! the same request created before.
 
 use actix_web::HttpRequest;
 use actix_web::http::header::HeaderName;
@@ -19,7 +19,7 @@ const HEADER_NAME: HeaderName = HeaderName::from_static("idempotency-key");
 /// The maximum length of a key, in bytes.
 const MAX_KEY_BYTES: usize = 255;
 
-/// What a key means for a request.
+/// A request, checked against its key.
 #[derive(Debug)]
 pub enum KeyedRequest {
     /// The request creates something, with this key if it has one.
@@ -28,8 +28,8 @@ pub enum KeyedRequest {
     Repeated(String),
 }
 
-/// Finds what the same request with the same key has created within a day. `endpoint` is the method and the
-/// path.
+/// Finds the object that the same request with the same key created within a day. `endpoint` is the method
+/// and the path.
 ///
 /// # Errors
 /// Returns 400 for an invalid key, and 400 `idempotency_key_reused` if another request has used it.
@@ -63,8 +63,8 @@ pub async fn find(
     }
 }
 
-/// Adds the header to the names of what had no effect, if the request has it: without storage there is
-/// nothing to return again.
+/// Adds the header to the names of ignored parameters, if the request has it: if nothing is stored, nothing
+/// can be returned again.
 pub fn add_ignored(http: &HttpRequest, ignored: &mut Vec<String>) {
     if http.headers().contains_key(HEADER_NAME) {
         ignored.push(HEADER.to_owned());

@@ -1,6 +1,7 @@
-//! Modules of what all endpoints under `/v1` share: how they are mounted (`mounting`), and the parameters of
+//! Modules that all endpoints under `/v1` share: how they are mounted (`mounting`), and the parameters of
 //! lists for the API document (`list_parameters`). `response_compression` compresses answers,
-//! `idempotency` finds what a repeated request has created, and `call_origin` identifies a request in the log.
+//! `idempotency` finds the object that a repeated request created, and `call_origin` identifies a
+//! request in the log.
 
 pub mod call_origin;
 pub mod idempotency;

@@ -17,7 +17,7 @@ use crate::web::v1::headers::cors;
 /// The scope that contains these endpoints.
 const SCOPE: &str = "/v1";
 
-/// The status with which a handler opens a socket.
+/// The status of the response that opens a WebSocket.
 const SWITCHING_PROTOCOLS: &str = "101";
 
 /// The methods in the order in which `Allow` lists them.
@@ -45,7 +45,7 @@ pub fn mount(endpoints: &[ApiEndpoint], config: &mut ServiceConfig) {
 }
 
 /// Creates the resource of a path. It answers other methods in this API's error format, and the
-/// preflight requests of browsers with the permission to call.
+/// preflight requests of browsers with the CORS headers.
 fn resource(path: &str, endpoints: &[&ApiEndpoint]) -> Resource {
     let methods = allowed_methods(endpoints);
     let other = move |app: Data<App>, http: HttpRequest| {

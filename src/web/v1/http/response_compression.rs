@@ -17,16 +17,16 @@ use tokio::task::spawn_blocking;
 
 use crate::web::error::ApiError;
 
-/// A shorter answer fits into one packet anyway. In bytes.
+/// The minimum size, in bytes: a shorter answer fits into one packet without compression.
 const MIN_BYTES: u64 = 1024;
 
-/// Compressing a longer answer would delay the other requests of this worker. In bytes.
+/// The maximum size, in bytes: compressing a longer answer would delay the other requests of this web worker.
 const MAX_BYTES_ON_WORKER: usize = 64 * 1024;
 
 /// Compresses the answer if it is JSON, long enough, and the client accepts gzip.
 ///
 /// # Errors
-/// Returns only errors that the inner services did not turn into a response.
+/// Returns only errors that the inner services did not convert to a response.
 pub async fn compress(
     request: ServiceRequest,
     next: Next<impl MessageBody + 'static>,

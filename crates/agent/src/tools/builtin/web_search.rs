@@ -1,9 +1,9 @@
-//! The built-in tool `web_search`: asks the search endpoint that the operator configures (the JSON
+//! The built-in tool `web_search`: queries the search endpoint that the operator configures (the JSON
 //! API of SearXNG), and returns titles, addresses and excerpts. The application adds the tool only if
 //! there is such an endpoint.
 //!
 //! **Invariant:** the results are returned as JSON with a fixed note, so that the text of a page
-//! cannot appear to be anything but a result. Of each result only three texts of limited length are
+//! can only appear as a result. Of each result only three texts of limited length are
 //! kept.
 
 use async_trait::async_trait;
@@ -20,11 +20,11 @@ use crate::tools::web_fetcher;
 /// The name of the tool on this server.
 pub const NAME: &str = "web_search";
 
-/// The argument with the sites of which results are returned; empty or absent for all. The application sets
-/// it, not the model.
+/// The argument with the domains to which the results are limited; empty or absent for all. The
+/// application sets it, not the model.
 pub const DOMAINS: &str = "allowed_domains";
 
-/// What a query must be.
+/// The error message for an invalid query.
 pub const QUERY_RULE: &str = "`query` must be a text of 1 to 400 characters.";
 
 /// Maximum size of an answer of the search endpoint, in bytes. A page of SearXNG has about 50 KiB.
@@ -125,14 +125,14 @@ impl ServerTool for WebSearchTool {
 
 const UNREACHABLE: &str = "The search endpoint could not be reached.";
 
-/// Returns the sites of which results are returned, in lower case.
+/// Returns the domains to which the results are limited, in lower case.
 fn domains(arguments: &ToolArguments) -> Vec<String> {
     let domains = arguments.get(DOMAINS).and_then(Value::as_array);
     let domains = domains.into_iter().flatten().filter_map(Value::as_str);
     domains.map(str::to_ascii_lowercase).collect()
 }
 
-/// Returns whether a host is one of these sites or belongs to one; every host does if there are none.
+/// Returns whether a host is one of these domains or a subdomain of one; true if there are none.
 fn is_allowed(host: &str, domains: &[String]) -> bool {
     let belongs = |domain: &String| {
         let before = host.strip_suffix(domain.as_str());

@@ -80,7 +80,7 @@ pub struct ThreadRunSettings {
     pub sampling: SamplingParameters,
     pub format: TextFormat,
     pub effort: Option<EffortLevel>,
-    /// The most tokens of all prompts of the run.
+    /// The maximum number of tokens of all prompts of the run together.
     pub max_prompt_tokens: Option<u32>,
     /// The number of messages that the model sees; `None` means as many as fit.
     pub n_last_messages: Option<usize>,

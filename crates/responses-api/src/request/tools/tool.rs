@@ -37,7 +37,7 @@ pub enum RequestTool {
     Mcp(Box<McpServerTool>),
     /// Functions of the client under a common name.
     Namespace(NamespaceTool),
-    /// A search of the web by this server.
+    /// A web search by this server.
     WebSearch(WebSearch),
     /// The declaration of a tool that other services run and this server does not. The response repeats it.
     Hosted(Map<String, Value>),
@@ -187,7 +187,7 @@ impl RequestTool {
             Self::LocalShell => vec![SHELL_TOOL_NAME.to_owned()],
             Self::Builtin(kind) => vec![server_tools::model_name(kind)],
             Self::Namespace(it) => it.model_names(),
-            // A second declaration of the search has no effect.
+            // A second declaration of the web search has no effect.
             Self::Mcp(_) | Self::WebSearch(_) | Self::Hosted(_) => Vec::new(),
         }
     }

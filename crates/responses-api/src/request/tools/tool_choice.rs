@@ -58,7 +58,7 @@ pub enum ToolReference {
         #[serde(rename = "type")]
         kind: String,
     },
-    /// A search of the web by this server.
+    /// A web search by this server.
     #[serde(untagged)]
     WebSearch {
         #[serde(rename = "type")]

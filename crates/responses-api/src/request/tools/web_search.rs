@@ -9,7 +9,7 @@ use crate::request::tools::tool_names::is_name;
 /// The name of the tool on this server, with which all of its types begin.
 pub const NAME: &str = "web_search";
 
-/// The maximum number of sites to which a request limits the results.
+/// The maximum number of domains to which a request limits the results.
 const MAX_DOMAINS: usize = 100;
 
 /// The fields that limit or name the tool; the others only give hints.
@@ -20,7 +20,7 @@ const KNOWN_FIELDS: [&str; 2] = ["type", "filters"];
 pub struct WebSearch {
     /// The declaration as the client sent it.
     pub fields: Map<String, Value>,
-    /// The sites of which results are returned; empty for all.
+    /// The domains to which the results are limited; empty for all.
     pub allowed_domains: Vec<String>,
 }
 
