@@ -23,7 +23,7 @@ pub async fn recover(services: &ResponseServices, after: Option<Duration>) -> Re
     let (now, backend) = (services.clock.now(), services.db.backend());
     for row in queue::expired_leases(services.db.reader(), now, after, backend).await? {
         // Responses that this node runs are alive.
-        if !services.leases.contains(&row.id, row.lease) {
+        if !services.response_leases.contains(&row.id, row.lease) {
             tracing::warn!(response.id = %row.id, "response {} was abandoned by its node", row.id);
             recover_one(services, row).await?;
         }

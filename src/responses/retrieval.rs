@@ -145,7 +145,7 @@ impl ResponseEngine {
         loop {
             // Both before the log is read: later writes then notify us, and if the response is
             // over, its log is complete.
-            let lease = self.services.leases.find(&id.to_owned());
+            let lease = self.services.response_leases.find(&id.to_owned());
             let written = lease.map(|lease| lease.data.subscribe());
             let status = response::find_status(db, id).await?;
             let is_over = status.is_none_or(ResponseStatus::is_final);
@@ -236,7 +236,7 @@ impl ResponseEngine {
             finalize::finalize_orphan(&self.services, row.clone(), ResponseOutcome::Cancelled)
                 .await?;
             self.services
-                .leases
+                .response_leases
                 .cancel(&row.id, CancelReason::LeaseLost);
             row = self.reload(row).await?;
         }
@@ -252,7 +252,7 @@ impl ResponseEngine {
             .await;
         asked?;
         self.services
-            .leases
+            .response_leases
             .cancel(&id.to_owned(), CancelReason::Requested);
         Ok(())
     }

@@ -52,7 +52,7 @@ pub struct ResponseServices {
     /// Limits long bodies that are being received.
     pub body_permits: ConcurrencyLimit<UserId>,
     /// The responses that this node runs.
-    pub leases: ActiveLeases<String, LogSignal>,
+    pub response_leases: ActiveLeases<String, LogSignal>,
     /// Notifies the worker that a response was queued or a permit was released.
     pub queue_signal: WakeupSignal,
     /// The runs of threads that this node executes.
@@ -132,7 +132,7 @@ impl ResponseServices {
             background_permits: limit_of_users(config.responses_max_background),
             follower_permits: limit_of_users(config.responses_max_running),
             body_permits: limit_of_users(MAX_BODIES),
-            leases: ActiveLeases::default(),
+            response_leases: ActiveLeases::default(),
             queue_signal: WakeupSignal::default(),
             run_leases: ActiveLeases::default(),
             run_queue_signal: WakeupSignal::default(),
@@ -152,7 +152,7 @@ impl ResponseServices {
     ) -> (LeaseGuard<String, LogSignal>, LogSignal) {
         let log_written = LogSignal::default();
         let lease = Lease::new(id.to_owned(), number, cancel.clone(), log_written.clone());
-        (self.leases.hold(lease), log_written)
+        (self.response_leases.hold(lease), log_written)
     }
 
     /// Registers a run of a thread that this node executes until the guard is dropped.

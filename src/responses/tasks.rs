@@ -56,7 +56,7 @@ impl ResponseEngine {
 
     /// Waits up to `grace` for tasks to end, cancels the rest and waits up to 5 s for them.
     pub async fn drain(&self, grace: Duration) {
-        let (responses, runs) = (&self.services.leases, &self.services.run_leases);
+        let (responses, runs) = (&self.services.response_leases, &self.services.run_leases);
         // A task may be claimed but not registered yet; `close` covers that.
         let (responses, runs) = futures::join!(
             responses.drain(grace, |_| responses.close()),

@@ -26,6 +26,7 @@ use crate::responses::services::{LogSignal, ResponseServices};
 use crate::responses::store::item::ItemDirection;
 use crate::responses::store::output_recorder::OutputRecorder;
 use crate::responses::store::{item, queue, response};
+use crate::responses::thread_runs::run_queue;
 use crate::responses::{preparation, recovery};
 
 /// How often the queue is polled, for responses of other nodes and lost wake-up signals.
@@ -61,7 +62,7 @@ impl Job for ResponseJob {
     type Error = DbErr;
 
     fn leases(&self) -> &ActiveLeases<String, LogSignal> {
-        &self.services.leases
+        &self.services.response_leases
     }
 
     fn timing(&self) -> JobTiming {
@@ -134,7 +135,8 @@ pub fn timing(services: &ResponseServices) -> JobTiming {
     }
 }
 
-/// Cancels the responses of this node whose end was requested on another node, until the node stops.
+/// Cancels the responses and runs of this node whose end was requested on another node, until the node
+/// stops.
 pub async fn watch_cancellations(services: ResponseServices) {
     let stopping = services.shutdown.stopping.clone();
     let mut ticks = interval(CANCELLATION_INTERVAL);
@@ -144,16 +146,22 @@ pub async fn watch_cancellations(services: ResponseServices) {
             () = stopping.cancelled() => return,
             _ = ticks.tick() => {}
         }
-        if services.leases.count() == 0 {
-            continue;
+        // The heartbeats report a failing database, and cancel what is missed here.
+        let (db, node) = (services.db.reader(), &services.node);
+        if services.response_leases.count() > 0 {
+            let requested = queue::cancellations(db, node).await;
+            cancel_all(&services.response_leases, requested.unwrap_or_default());
         }
-        // The heartbeat reports a failing database, and cancels what is missed here.
-        let requested = queue::cancellations(services.db.reader(), &services.node).await;
-        for (id, lease) in requested.unwrap_or_default() {
-            services
-                .leases
-                .cancel_lease(&id, lease, CancelReason::Requested);
+        if services.run_leases.count() > 0 {
+            let requested = run_queue::cancellations(db, node).await;
+            cancel_all(&services.run_leases, requested.unwrap_or_default());
         }
+    }
+}
+
+fn cancel_all(leases: &ActiveLeases<String, LogSignal>, requested: Vec<(String, i64)>) {
+    for (id, lease) in requested {
+        leases.cancel_lease(&id, lease, CancelReason::Requested);
     }
 }
 
@@ -228,10 +236,10 @@ async fn run_claimed(
     let fold = finalize::load_fold(services.db.reader(), row).await?;
     let output = ResponseOutput {
         fold: fold.into(),
-        recorder: Some(OutputRecorder::Response(Recorder::new(
+        recorder: Some(OutputRecorder::Response(Box::new(Recorder::new(
             services.db.clone(),
             row,
-        ))),
+        )))),
         sender: None,
         is_reader_dropped: false,
         permits: Vec::new(),

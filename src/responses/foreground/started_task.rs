@@ -91,7 +91,9 @@ pub fn start(
     };
     let output = ResponseOutput {
         fold: task.fold,
-        recorder: task.recorder.map(OutputRecorder::Response),
+        recorder: task
+            .recorder
+            .map(|it| OutputRecorder::Response(Box::new(it))),
         sender,
         is_reader_dropped: false,
         permits: task.permits,

@@ -103,7 +103,12 @@ async fn list_chain(
     Ok(items.into_iter().map(|it| it.payload).collect())
 }
 
-async fn require_size_limit(
+/// Checks the size of a history before it is loaded. `size` is a statement that returns the number of bytes
+/// as `n`, with `#` for the id.
+///
+/// # Errors
+/// Returns `HistoryTooLarge` when the size limit is exceeded.
+pub async fn require_size_limit(
     db: &impl ConnectionTrait,
     size: &str,
     id: &str,

@@ -8,7 +8,7 @@ use crate::responses::thread_runs::run_recorder::RunRecorder;
 
 /// Writes to the row of one task.
 pub enum OutputRecorder {
-    Response(Recorder),
+    Response(Box<Recorder>),
     Run(Box<RunRecorder>),
 }
 

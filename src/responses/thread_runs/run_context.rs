@@ -11,11 +11,9 @@ use sea_orm::ConnectionTrait;
 use serde_json::{Value, json};
 
 use crate::responses::error::ResponseEngineError;
+use crate::responses::input::history;
 use crate::responses::thread_runs::run_rows;
 use crate::responses::threads::{thread_message, thread_run, thread_run_step};
-
-/// The maximum size of the items of one run, in bytes.
-const MAX_BYTES: usize = 64 * 1024 * 1024;
 
 /// The items of a run.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -48,7 +46,9 @@ pub async fn load(
     db: &impl ConnectionTrait,
     row: &thread_run::Model,
 ) -> Result<RunContext, ResponseEngineError> {
-    let messages = thread_message::list_context(db, &row.thread_id, &row.id).await?;
+    let n_last = row.spec.n_last_messages;
+    history::require_size_limit(db, &size_statement(n_last), &row.thread_id).await?;
+    let messages = thread_message::list_context(db, (&row.thread_id, &row.id), n_last).await?;
     let steps = thread_run_step::list_for_thread(db, &row.thread_id).await?;
     let mut by_run: HashMap<String, Vec<RunStep>> = HashMap::new();
     for step in steps {
@@ -66,11 +66,24 @@ pub async fn load(
         });
     }
     let entries = merge(&messages, tool_runs, &speakers);
-    let n_bytes: usize = entries.iter().map(ContextEntry::n_bytes).sum();
-    if n_bytes > MAX_BYTES {
-        return Err(ResponseEngineError::HistoryTooLarge(MAX_BYTES as i64));
-    }
-    Ok(split(select_last(entries, row.spec.n_last_messages)))
+    Ok(split(select_last(entries, n_last)))
+}
+
+/// Returns the statement for the size of the last messages and of the steps of a thread, with `#` for the id
+/// of the thread. It is checked first, because clients can store threads that exceed the memory of a node.
+fn size_statement(n_last: Option<usize>) -> String {
+    let limit = n_last.map_or_else(String::new, |n| format!(" LIMIT {n}"));
+    format!(
+        "WITH own(id) AS (SELECT CAST(# AS TEXT)) \
+        SELECT CAST(COALESCE(SUM(n), 0) AS BIGINT) AS n FROM ( \
+            SELECT * FROM (SELECT LENGTH(CAST(m.content AS TEXT)) AS n \
+                FROM thread_messages m JOIN own ON m.thread_id = own.id \
+                WHERE m.deleted_at IS NULL ORDER BY m.seq DESC{limit}) AS messages \
+            UNION ALL \
+            SELECT LENGTH(CAST(s.step_details AS TEXT)) FROM thread_run_steps s \
+                JOIN thread_runs r ON r.id = s.run_id JOIN own ON r.thread_id = own.id \
+        ) AS sizes"
+    )
 }
 
 /// Returns the speakers of messages by the ids of the messages.
@@ -146,9 +159,11 @@ fn message_entry(
     }
 }
 
-/// Returns the calls of a step, followed by the outputs of the client.
+/// Returns the calls of a step that have outputs, followed by the outputs of the client. A call of a run that
+/// was canceled has none, and must not take that of a later call with the same id.
 fn call_items(step: &RunStep) -> Vec<Value> {
     let calls = step.calls().iter();
+    let calls = calls.filter(|it| it.function.output.is_some());
     let mut items: Vec<Value> = calls.clone().map(call_item).collect();
     if let Some(speaker) = step.speaker() {
         for item in &mut items {
@@ -214,12 +229,6 @@ fn split(mut entries: Vec<ContextEntry>) -> RunContext {
     RunContext {
         prior: items(entries).collect(),
         input: items(input).collect(),
-    }
-}
-
-impl ContextEntry {
-    fn n_bytes(&self) -> usize {
-        self.items.iter().map(|it| it.to_string().len()).sum()
     }
 }
 

@@ -293,6 +293,22 @@ pub async fn expired(
         .await
 }
 
+/// Returns the runs of a node whose cancellation was requested, with their leases.
+pub async fn cancellations(
+    db: &impl ConnectionTrait,
+    worker: &str,
+) -> Result<Vec<(String, i64)>, DbErr> {
+    Entity::find()
+        .select_only()
+        .columns([Column::Id, Column::Lease])
+        .filter(is_running())
+        .filter(Column::WorkerId.eq(worker))
+        .filter(Column::CancelRequestedAt.is_not_null())
+        .into_tuple()
+        .all(db)
+        .await
+}
+
 /// Matches runs that a task executes; spelled as in the index, because SQLite compares the text.
 fn is_running() -> SimpleExpr {
     Expr::cust("(status = 'in_progress' OR status = 'cancelling')")

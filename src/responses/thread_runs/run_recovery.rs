@@ -6,7 +6,7 @@ use std::time::Duration;
 use leased_jobs::lease::CancelReason;
 use responses_api::fold::engine_event::ResponseOutcome;
 use responses_api::threads::thread_status::ThreadRunStatus;
-use sea_orm::DbErr;
+use sea_orm::{ConnectionTrait, DbErr};
 
 use crate::responses::execution::response_task;
 use crate::responses::services::ResponseServices;
@@ -15,6 +15,9 @@ use crate::responses::threads::thread_run;
 
 /// How long a run may wait in the queue, in milliseconds.
 pub const MAX_QUEUE_WAIT_MS: i64 = 60 * 60 * 1_000;
+
+/// The maximum number of batches of event logs that one cleanup deletes.
+const MAX_BATCHES: u32 = 100;
 
 /// How long the event log of an ended run is kept, in milliseconds.
 const LOG_RETENTION_MS: i64 = 60 * 60 * 1_000;
@@ -38,15 +41,17 @@ pub async fn recover(services: &ResponseServices, after: Option<Duration>) -> Re
 async fn recover_one(services: &ResponseServices, row: thread_run::Model) -> Result<(), DbErr> {
     let outcome = match row.status {
         ThreadRunStatus::Cancelling => ResponseOutcome::Cancelled,
-        _ if !has_output(services, &row).await? => return requeue(services, row).await,
+        _ if !has_output(services.db.reader(), &row.id).await? => {
+            return requeue(services, row).await;
+        }
         _ => ResponseOutcome::Failed(response_task::lease_lost_error()),
     };
     run_finalize::finalize_orphan(services, row, outcome).await
 }
 
 /// Returns whether the run has output since it was last taken from the queue.
-async fn has_output(services: &ResponseServices, row: &thread_run::Model) -> Result<bool, DbErr> {
-    let last = run_event::find_last(services.db.reader(), &row.id).await?;
+async fn has_output(db: &impl ConnectionTrait, id: &str) -> Result<bool, DbErr> {
+    let last = run_event::find_last(db, id).await?;
     let is_start = |kind: &str| matches!(kind, "thread.run.queued" | "thread.run.in_progress");
     Ok(last.is_some_and(|(_, kind)| !is_start(&kind)))
 }
@@ -64,7 +69,15 @@ pub async fn requeue(services: &ResponseServices, row: thread_run::Model) -> Res
     let requeued: Result<bool, DbErr> = services
         .db
         .write(move |tx| {
-            Box::pin(async move { run_queue::requeue(tx, &row.id, row.lease, expires_at).await })
+            Box::pin(async move {
+                // Every writer of the log locks the row, so the log cannot change below. A run that was
+                // not lost may have written meanwhile; if its node is lost, the next recovery fails it.
+                let is_own = run_queue::lock_lease(tx, &row.id, row.lease).await?;
+                if !is_own || has_output(tx, &row.id).await? {
+                    return Ok(false);
+                }
+                run_queue::requeue(tx, &row.id, row.lease, expires_at).await
+            })
         })
         .await;
     requeued?;
@@ -107,12 +120,16 @@ pub async fn expire(services: &ResponseServices, row: thread_run::Model) -> Resu
 /// Returns the error of the database.
 pub async fn clean_up(services: &ResponseServices) -> Result<(), DbErr> {
     let before = services.clock.now().plus_ms(-LOG_RETENTION_MS);
-    let runs = thread_run::list_ended_with_events(services.db.reader(), before).await?;
-    if runs.is_empty() {
-        return Ok(());
+    for _ in 0..MAX_BATCHES {
+        let runs = thread_run::list_ended_with_events(services.db.reader(), before).await?;
+        if runs.is_empty() {
+            break;
+        }
+        let deleted: Result<(), DbErr> = services
+            .db
+            .write(move |tx| Box::pin(async move { run_event::delete_all(tx, &runs).await }))
+            .await;
+        deleted?;
     }
-    services
-        .db
-        .write(move |tx| Box::pin(async move { run_event::delete_all(tx, &runs).await }))
-        .await
+    Ok(())
 }

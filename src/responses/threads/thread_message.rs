@@ -262,17 +262,21 @@ pub async fn list_for_run(db: &impl ConnectionTrait, run: &str) -> Result<Vec<Mo
 }
 
 /// Returns the messages in the context of a run, in order: those of the thread, and its own hidden ones.
+/// `n_last` limits them to the newest ones.
 pub async fn list_context(
     db: &impl ConnectionTrait,
-    thread: &str,
-    run: &str,
+    (thread, run): (&str, &str),
+    n_last: Option<usize>,
 ) -> Result<Vec<Model>, DbErr> {
     let hidden_for = Column::HiddenForRunId;
-    Entity::find()
+    let mut newest_first = Entity::find()
         .filter(Column::ThreadId.eq(thread))
         .filter(hidden_for.is_null().or(hidden_for.eq(run)))
         .filter(Column::DeletedAt.is_null())
-        .order_by_asc(Column::Seq)
+        .order_by_desc(Column::Seq)
+        .limit(n_last.map(|it| u64::try_from(it).unwrap_or(u64::MAX)))
         .all(db)
-        .await
+        .await?;
+    newest_first.reverse();
+    Ok(newest_first)
 }

@@ -92,6 +92,15 @@ pub async fn request_cancel_of_thread(
         .filter(Column::ThreadId.eq(thread))
         .filter(is_active())
         .exec(tx)
+        .await?;
+    // No task executes these, so they expire at once.
+    Entity::update_many()
+        .col_expr(Column::ExpiresAt, Expr::value(now))
+        .filter(Column::ThreadId.eq(thread))
+        .filter(Expr::cust(
+            "(status = 'queued' OR status = 'requires_action')",
+        ))
+        .exec(tx)
         .await
         .map(drop)
 }

@@ -81,11 +81,14 @@ pub async fn set_thread_metadata(
 /// # Errors
 /// Returns the error of the database.
 pub async fn delete_thread(db: &Db, thread: String, now: Timestamp) -> Result<(), DbErr> {
+    let id = thread.clone();
+    let deleted: Result<bool, DbErr> = db
+        .write(move |tx| Box::pin(async move { thread::mark_deleted(tx, &id, now).await }))
+        .await;
+    deleted?;
+    // In a transaction of its own, because a task locks its run first, and then the thread.
     db.write(move |tx| {
-        Box::pin(async move {
-            thread::mark_deleted(tx, &thread, now).await?;
-            thread_run::request_cancel_of_thread(tx, &thread, now).await
-        })
+        Box::pin(async move { thread_run::request_cancel_of_thread(tx, &thread, now).await })
     })
     .await
 }

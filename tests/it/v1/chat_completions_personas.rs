@@ -68,7 +68,7 @@ on_sqlite! {
     async fn a_speaker_uses_the_tools_that_its_space_allows_and_the_answer_does_not_contain_them(backend) {
         let fixture = V1Fixture::open(backend).await;
         let tools = json!({ "dice": "allowed", "memory": "allowed", "time": "with_approval" });
-        let test_space = fixture.admin.create_space("The table", json!({ "tools": tools })).await;
+        let test_space = fixture.admin.create_space("The table", json!({ "settings": { "tools": tools } })).await;
         let ada = ada(&fixture.admin).await;
         fixture.admin.add_character(&test_space, &ada).await;
         let roll = ResponseScript::calls(&[("a", "troupe_dice", "{\"roll\":\"3d1\"}"), ("b", "troupe_memory", "{\"action\":\"search\",\"query\":\"dog\"}")]);

@@ -110,7 +110,7 @@ const FIELDS: [&str; 21] = [
 ];
 
 /// The fields that every log line has.
-const OF_EVERY_LINE: [&str; 4] = ["timestamp", "level", "message", "target"];
+const OF_EVERY_LINE: [&str; 6] = ["timestamp", "level", "message", "target", "span", "spans"];
 
 /// Status, reason and tokens.
 fn result(line: &Value) -> Value {

@@ -193,7 +193,7 @@ on_sqlite! {
             drop(second);
 
             poll::until("the response has ended", async || {
-                let leases = &fixture.app.app.responses.services().leases;
+                let leases = &fixture.app.app.responses.services().response_leases;
                 (leases.count() == 1).then_some(())
             })
             .await;

@@ -268,7 +268,10 @@ pub async fn update(
     operation_id = "cancel_thread_run",
     tag = "v1",
     params(("id" = String, Path), ("run_id" = String, Path)),
-    responses((status = 200, body = ThreadRunDocument))
+    responses(
+        (status = 200, body = ThreadRunDocument),
+        (status = 400, description = "`run_not_cancellable`: the run has ended.")
+    )
 )]
 pub async fn cancel(
     app: Data<App>,

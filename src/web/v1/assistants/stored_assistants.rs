@@ -30,7 +30,10 @@ use crate::web::v1::parsing::body;
     operation_id = "create_assistant",
     tag = "v1",
     request_body = NewAssistantBody,
-    responses((status = 200, body = AssistantObject))
+    responses(
+        (status = 200, body = AssistantObject),
+        (status = 404, description = "`model_not_found`: no model that the caller may use has this id.")
+    )
 )]
 pub async fn create(
     app: Data<App>,

@@ -144,7 +144,10 @@ pub async fn update(
     operation_id = "delete_thread_message",
     tag = "v1",
     params(("id" = String, Path), ("message_id" = String, Path)),
-    responses((status = 200, body = DeletedObject))
+    responses(
+        (status = 200, body = DeletedObject),
+        (status = 400, description = "`thread_has_active_run`: a run of the thread is active.")
+    )
 )]
 pub async fn delete(
     app: Data<App>,
