@@ -184,13 +184,8 @@ fn call_item(call: &StepCall) -> Value {
         });
     }
     let result = function.output.as_ref();
-    let status = if result.is_some() {
-        "completed"
-    } else {
-        "incomplete"
-    };
     json!({
-        "type": function.name, "id": call.id, "status": status, "call_id": call.id,
+        "type": function.name, "id": call.id, "status": "completed", "call_id": call.id,
         "arguments": function.arguments,
         "output": result.filter(|_| !function.is_error),
         "error": result.filter(|_| function.is_error),
