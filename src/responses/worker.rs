@@ -8,6 +8,7 @@ use leased_jobs::clock_jump_guard::ClockJumpGuard;
 use leased_jobs::concurrency_limit::{ConcurrencyPermit, LimitReached};
 use leased_jobs::job::{Job, JobFailure, JobTiming, NextWork, RenewedLease};
 use leased_jobs::lease::{ActiveLeases, CancelHandle, CancelReason};
+use responses_api::fold::engine_event::ResponseOutcome;
 use sea_orm::DbErr;
 use tokio::time::{Instant, MissedTickBehavior, interval};
 
@@ -247,6 +248,12 @@ async fn run_claimed(
         end_log: EndLog::from_row(row, &services.call_metrics),
         log_written,
     };
+    let left = time_left(services, row);
+    if left.is_zero() {
+        let outcome = ResponseOutcome::Incomplete("run_timeout");
+        output.end(outcome, &services.clock, &cancel).await;
+        return Ok(());
+    }
     let prepared = match prepare(services, row).await {
         Ok(prepared) => prepared,
         Err(error @ (ResponseEngineError::Database(_) | ResponseEngineError::TaskEnded(_))) => {
@@ -260,7 +267,7 @@ async fn run_claimed(
     let is_shown = row.request.reasoning.includes_encrypted;
     let sealer = ReasoningSealer::new(&services.models.cipher, row.user_id, is_shown, true);
     let mut task = prepared.into_task(services, sealer, cancel, output);
-    task.limits.total = time_left(services, row);
+    task.limits.total = left;
     if let TaskOutcome::NotStarted = response_task::run(task).await {
         recovery::requeue(services, row.clone()).await?;
     }
