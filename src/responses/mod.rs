@@ -25,6 +25,7 @@ pub mod model_provider;
 pub mod persona_models;
 pub mod preparation;
 pub mod provider_calls;
+pub mod queued_jobs;
 pub mod recovery;
 pub mod request;
 pub mod retrieval;

@@ -9,7 +9,7 @@ use sea_orm::DbErr;
 
 use crate::responses::execution::{finalize, response_task};
 use crate::responses::services::ResponseServices;
-use crate::responses::store::{idempotency_key, queue, response, retention};
+use crate::responses::store::{idempotency_key, leased_table, queue, response, retention};
 use crate::responses::threads::thread_retention;
 
 /// A queued response expires after this time, in milliseconds.
@@ -21,7 +21,10 @@ const MAX_QUEUE_WAIT_MS: i64 = 60 * 60 * 1_000;
 /// Returns the error of the database.
 pub async fn recover(services: &ResponseServices, after: Option<Duration>) -> Result<(), DbErr> {
     let (now, backend) = (services.clock.now(), services.db.backend());
-    for row in queue::expired_leases(services.db.reader(), now, after, backend).await? {
+    for row in
+        leased_table::list_lost::<response::Entity>(services.db.reader(), now, after, backend)
+            .await?
+    {
         // Responses that this node runs are alive.
         if !services.response_leases.contains(&row.id, row.lease) {
             tracing::warn!(response.id = %row.id, "response {} was abandoned by its node", row.id);
@@ -43,7 +46,7 @@ async fn recover_one(services: &ResponseServices, row: response::Model) -> Resul
 }
 
 fn is_retryable(row: &response::Model) -> bool {
-    row.background && row.attempt < queue::MAX_ATTEMPTS
+    row.background && row.attempt < leased_table::MAX_ATTEMPTS
 }
 
 async fn has_output(services: &ResponseServices, row: &response::Model) -> Result<bool, DbErr> {

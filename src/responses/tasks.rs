@@ -14,7 +14,7 @@ use crate::responses::engine::ResponseEngine;
 use crate::responses::thread_runs::run_recovery as thread_run_recovery;
 use crate::responses::thread_runs::run_worker::ThreadRunJob;
 use crate::responses::worker::ResponseJob;
-use crate::responses::{recovery, worker};
+use crate::responses::{queued_jobs, recovery};
 
 impl ResponseEngine {
     /// Recovers what the previous process left, then starts the workers, the heartbeats and the
@@ -38,7 +38,7 @@ impl ResponseEngine {
         self.spawn_tasks(runs, || ThreadRunJob::new(services.clone()));
         // On SQLite there is no other node.
         if services.db.backend() == Backend::Postgres {
-            let watched = worker::watch_cancellations(services.clone());
+            let watched = queued_jobs::watch_cancellations(services.clone());
             services.shutdown.spawn(watched);
         }
         Ok(())

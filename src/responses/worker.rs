@@ -5,15 +5,14 @@ use std::time::Duration;
 
 use base::ids::UserId;
 use leased_jobs::clock_jump_guard::ClockJumpGuard;
-use leased_jobs::concurrency_limit::{ConcurrencyPermit, LimitReached};
+use leased_jobs::concurrency_limit::ConcurrencyPermit;
 use leased_jobs::job::{Job, JobFailure, JobTiming, NextWork, RenewedLease};
-use leased_jobs::lease::{ActiveLeases, CancelHandle, CancelReason};
+use leased_jobs::lease::{ActiveLeases, CancelHandle};
 use responses_api::fold::engine_event::ResponseOutcome;
 use sea_orm::DbErr;
-use tokio::time::{Instant, MissedTickBehavior, interval};
+use tokio::time::Instant;
 
 use crate::db::backend;
-use crate::db::backend::Backend;
 use crate::responses::error::ResponseEngineError;
 use crate::responses::execution::end_log::EndLog;
 use crate::responses::execution::mcp::plan;
@@ -23,23 +22,12 @@ use crate::responses::execution::{finalize, response_task};
 use crate::responses::input::sealed_reasoning::ReasoningSealer;
 use crate::responses::input::{history, summary_items};
 use crate::responses::preparation::PreparedResponse;
+use crate::responses::queued_jobs::FairJob;
 use crate::responses::services::{LogSignal, ResponseServices};
 use crate::responses::store::item::ItemDirection;
 use crate::responses::store::output_recorder::OutputRecorder;
-use crate::responses::store::{item, queue, response};
-use crate::responses::thread_runs::run_queue;
-use crate::responses::{preparation, recovery};
-
-/// How often the queue is polled, for responses of other nodes and lost wake-up signals.
-const POLL_INTERVAL: Duration = Duration::from_secs(1);
-
-/// How often old rows are cleaned up; on SQLite, where no other node can fail, also the interval of
-/// the recovery.
-pub const CLEANUP_INTERVAL: Duration = Duration::from_secs(60);
-
-/// The interval at which a node queries responses whose cancellation was requested on another node. That
-/// request waits two seconds for the end, and the next heartbeat may be later.
-const CANCELLATION_INTERVAL: Duration = Duration::from_millis(500);
+use crate::responses::store::{item, leased_table, queue, response};
+use crate::responses::{preparation, queued_jobs, recovery};
 
 /// Stored responses, as a kind of leased job.
 pub struct ResponseJob {
@@ -67,35 +55,24 @@ impl Job for ResponseJob {
     }
 
     fn timing(&self) -> JobTiming {
-        timing(&self.services)
+        queued_jobs::timing(&self.services)
     }
 
     fn report(&self, failure: JobFailure<'_, DbErr>) {
-        match failure {
-            JobFailure::Heartbeat(error) => {
-                tracing::warn!(%error, "failed to renew response heartbeats; retrying: {error}");
-            }
-            JobFailure::HeartbeatTimeout => {
-                tracing::warn!("response heartbeats timed out; retrying");
-            }
-            JobFailure::Claim(error) => {
-                tracing::warn!(%error, "failed to query queued responses; retrying: {error}");
-            }
-            JobFailure::Recovery(error) => {
-                tracing::warn!(%error, "failed to recover responses: {error}");
-            }
-        }
+        queued_jobs::report(failure, "responses");
     }
 
     async fn renew(&self, held: &[String]) -> Result<Vec<RenewedLease<String>>, DbErr> {
         let (db, now) = (&self.services.db, self.services.clock.now());
         let connection = db.heartbeat_connection();
-        let renewed = queue::heartbeat(connection, &self.services.node, held, now, db.backend());
+        let node = &self.services.node;
+        let renewed =
+            leased_table::heartbeat::<response::Entity>(connection, node, held, now, db.backend());
         db.run_observed(renewed).await
     }
 
     async fn claim(&mut self) -> Result<NextWork, DbErr> {
-        claim_due(&self.services).await?;
+        queued_jobs::start_due(&self.services, self).await?;
         Ok(Box::pin(pending()))
     }
 
@@ -108,7 +85,9 @@ impl Job for ResponseJob {
             false => Ok(()),
         };
         // Runs separately, so that a failing cleanup does not block the recovery.
-        if self.cleaned_up_at.elapsed() >= CLEANUP_INTERVAL.min(self.timing().recovery_interval) {
+        if self.cleaned_up_at.elapsed()
+            >= queued_jobs::CLEANUP_INTERVAL.min(self.timing().recovery_interval)
+        {
             self.cleaned_up_at = Instant::now();
             if let Err(error) = recovery::clean_up(services).await {
                 tracing::warn!(%error, "failed to clean up old responses: {error}");
@@ -118,83 +97,16 @@ impl Job for ResponseJob {
     }
 }
 
-/// Returns the times of the jobs of this module.
-pub fn timing(services: &ResponseServices) -> JobTiming {
-    let settings = &services.settings;
-    let (poll_interval, recovery_interval) = match services.db.backend() {
-        // A single process uses the database, so every insert notifies this worker.
-        Backend::Sqlite => (None, CLEANUP_INTERVAL),
-        Backend::Postgres => (Some(POLL_INTERVAL), settings.recovery_interval),
-    };
-    JobTiming {
-        heartbeat: settings.heartbeat,
-        stale_after: settings.stale_after,
-        // The next write of the recorder detects a lost lease.
-        gives_up_stale_leases: false,
-        poll_interval,
-        recovery_interval,
-    }
-}
+impl FairJob for ResponseJob {
+    type Table = response::Entity;
 
-/// Cancels the responses and runs of this node whose end was requested on another node, until the node
-/// stops.
-pub async fn watch_cancellations(services: ResponseServices) {
-    let stopping = services.shutdown.stopping.clone();
-    let mut ticks = interval(CANCELLATION_INTERVAL);
-    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    loop {
-        tokio::select! {
-            () = stopping.cancelled() => return,
-            _ = ticks.tick() => {}
+    async fn start(&self, id: String, permit: ConcurrencyPermit<UserId>) -> Result<(), DbErr> {
+        let services = &self.services;
+        if let Some(row) = claim(services, id).await? {
+            let executed = execute(services.clone(), row, permit);
+            services.shutdown.spawn(executed);
         }
-        // The heartbeats report a failing database, and cancel what is missed here.
-        let (db, node) = (services.db.reader(), &services.node);
-        if services.response_leases.count() > 0 {
-            let requested = queue::cancellations(db, node).await;
-            cancel_all(&services.response_leases, requested.unwrap_or_default());
-        }
-        if services.run_leases.count() > 0 {
-            let requested = run_queue::cancellations(db, node).await;
-            cancel_all(&services.run_leases, requested.unwrap_or_default());
-        }
-    }
-}
-
-fn cancel_all(leases: &ActiveLeases<String, LogSignal>, requested: Vec<(String, i64)>) {
-    for (id, lease) in requested {
-        leases.cancel_lease(&id, lease, CancelReason::Requested);
-    }
-}
-
-/// Claims queued responses while permits are free. Users with the fewest running ones come first.
-async fn claim_due(services: &ResponseServices) -> Result<(), DbErr> {
-    loop {
-        let mut owners = queue::queued_user_ids(services.db.reader()).await?;
-        owners.sort_by_key(|it| services.background_permits.n_held_by(*it));
-        let mut has_claimed = false;
-        for owner in owners {
-            if services.shutdown.draining.is_cancelled() {
-                return Ok(());
-            }
-            let permit = match services.background_permits.acquire(owner) {
-                Ok(place) => place,
-                Err(LimitReached::Global) => return Ok(()),
-                Err(LimitReached::PerOwner) => continue,
-            };
-            let Some(next) = queue::next_for_user(services.db.reader(), owner).await? else {
-                continue;
-            };
-            // If another node claimed it first, the next pass sees what is left.
-            has_claimed = true;
-            if let Some(row) = claim(services, next).await? {
-                services
-                    .shutdown
-                    .spawn(execute(services.clone(), row, permit));
-            }
-        }
-        if !has_claimed {
-            return Ok(());
-        }
+        Ok(())
     }
 }
 

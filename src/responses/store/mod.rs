@@ -6,6 +6,7 @@ pub mod api_conversation_item;
 pub mod event;
 pub mod idempotency_key;
 pub mod item;
+pub mod leased_table;
 pub mod output_recorder;
 pub mod queue;
 pub mod response;

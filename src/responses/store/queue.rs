@@ -1,30 +1,35 @@
-//! Writes the state transitions of responses (insert, claim, end, requeue) and their heartbeats,
-//! and queries queued ones. The only file that writes `responses.status`.
+//! Writes the state transitions of responses (insert, claim, end, requeue). The only file that writes
+//! `responses.status`. `leased_table` has the statements about their queue and leases.
 //!
 //! **Invariant:** every transition names the state it expects, and ending a running response also
 //! names its lease. A caller that gets `false` has lost the response: it must stop and publish
 //! nothing.
 
-use std::time::Duration;
-
 use base::clock::Timestamp;
-use base::ids::UserId;
-use leased_jobs::job::RenewedLease;
 use responses_api::response::ResponseState;
 use responses_api::status::ResponseStatus;
 use sea_orm::sea_query::{Expr, ExprTrait, Query, SimpleExpr};
 use sea_orm::{
     ActiveModelTrait, ColumnTrait, ConnectionTrait, DbErr, EntityTrait, IntoActiveModel, Iterable,
-    QueryFilter, QueryOrder, QueryResult, QuerySelect, UpdateMany,
+    QueryFilter, QuerySelect, UpdateMany,
 };
 
 use crate::db::backend;
-use crate::db::backend::{Backend, StaleAfter};
-use crate::responses::store::response;
+use crate::db::backend::Backend;
+use crate::responses::store::leased_table::LeasedTable;
 use crate::responses::store::response::{Column, Entity};
+use crate::responses::store::{leased_table, response};
 
-/// How often a background response is started, including retries after its node was lost.
-pub const MAX_ATTEMPTS: i64 = 2;
+impl LeasedTable for Entity {
+    const ID: Column = Column::Id;
+    const USER_ID: Column = Column::UserId;
+    const CREATED_AT: Column = Column::CreatedAt;
+    const WORKER_ID: Column = Column::WorkerId;
+    const LEASE: Column = Column::Lease;
+    const HEARTBEAT_AT: Column = Column::HeartbeatAt;
+    const CANCEL_REQUESTED_AT: Column = Column::CancelRequestedAt;
+    const IS_RUNNING: &'static str = "status = 'in_progress'";
+}
 
 /// Inserts a new response.
 ///
@@ -96,39 +101,6 @@ pub async fn claim(
         .exec_with_returning(tx)
         .await?;
     Ok(rows.pop())
-}
-
-/// Renews the heartbeats of a node's responses. A response that is missing in the result is no
-/// longer owned by this node. Reads only the needed columns, because the rows may be large.
-pub async fn heartbeat(
-    db: &impl ConnectionTrait,
-    worker: &str,
-    ids: &[String],
-    now: Timestamp,
-    backend: Backend,
-) -> Result<Vec<RenewedLease<String>>, DbErr> {
-    let update = Query::update()
-        .table(Entity)
-        .value(Column::HeartbeatAt, backend::lease_time(backend, now))
-        .and_where(Column::Id.is_in(ids))
-        .and_where(Column::WorkerId.eq(worker))
-        .and_where(Column::Status.eq(ResponseStatus::InProgress))
-        .returning(Query::returning().columns([
-            Column::Id,
-            Column::Lease,
-            Column::CancelRequestedAt,
-        ]))
-        .to_owned();
-    let rows = db.query_all(&update).await?;
-    let read = |row: &QueryResult| {
-        let cancel_requested_at: Option<Timestamp> = row.try_get("", "cancel_requested_at")?;
-        Ok(RenewedLease {
-            id: row.try_get("", "id")?,
-            number: row.try_get("", "lease")?,
-            is_cancel_requested: cancel_requested_at.is_some(),
-        })
-    };
-    rows.iter().map(read).collect()
 }
 
 /// Locks the row until the end of the transaction, if the lease is still valid.
@@ -219,84 +191,15 @@ pub async fn soft_delete(
     Ok(res.rows_affected == 1)
 }
 
-/// Returns the users with queued responses, longest waiting first, at most 500.
-pub async fn queued_user_ids(db: &impl ConnectionTrait) -> Result<Vec<UserId>, DbErr> {
-    Entity::find()
-        .select_only()
-        .column(Column::UserId)
-        .filter(Expr::cust("status = 'queued'"))
-        .group_by(Column::UserId)
-        .order_by_asc(Column::CreatedAt.min())
-        .limit(500)
-        .into_tuple()
-        .all(db)
-        .await
-}
-
-/// Returns the oldest queued response of a user.
-pub async fn next_for_user(
-    db: &impl ConnectionTrait,
-    user: UserId,
-) -> Result<Option<String>, DbErr> {
-    Entity::find()
-        .select_only()
-        .column(Column::Id)
-        .filter(Expr::cust("status = 'queued'"))
-        .filter(Column::UserId.eq(user))
-        .order_by_asc(Column::CreatedAt)
-        .order_by_asc(Column::Id)
-        .into_tuple()
-        .one(db)
-        .await
-}
-
 /// Returns queued responses that were created at or before this instant, at most 500.
 pub async fn queued_before(
     db: &impl ConnectionTrait,
     before: Timestamp,
 ) -> Result<Vec<response::Model>, DbErr> {
     Entity::find()
-        .filter(Expr::cust("status = 'queued'"))
+        .filter(Expr::cust(leased_table::IS_QUEUED))
         .filter(Column::CreatedAt.lte(before))
-        .limit(500)
-        .all(db)
-        .await
-}
-
-/// Returns the responses of a node whose cancellation was requested, with their leases.
-pub async fn cancellations(
-    db: &impl ConnectionTrait,
-    worker: &str,
-) -> Result<Vec<(String, i64)>, DbErr> {
-    Entity::find()
-        .select_only()
-        .columns([Column::Id, Column::Lease])
-        .filter(Expr::cust("status = 'in_progress'"))
-        .filter(Column::WorkerId.eq(worker))
-        .filter(Column::CancelRequestedAt.is_not_null())
-        .into_tuple()
-        .all(db)
-        .await
-}
-
-/// Returns running responses without a heartbeat for at least `after`, at most 500; `None` returns
-/// all running ones.
-pub async fn expired_leases(
-    db: &impl ConnectionTrait,
-    now: Timestamp,
-    after: Option<Duration>,
-    backend: Backend,
-) -> Result<Vec<response::Model>, DbErr> {
-    Entity::find()
-        .filter(Expr::cust("status = 'in_progress'"))
-        .filter(match after {
-            Some(after) => {
-                let after_ms = i64::try_from(after.as_millis()).unwrap_or(i64::MAX);
-                StaleAfter { after_ms, backend }.condition(Column::HeartbeatAt, now)
-            }
-            None => Expr::cust("1 = 1"),
-        })
-        .limit(500)
+        .limit(leased_table::BATCH)
         .all(db)
         .await
 }

@@ -57,7 +57,7 @@ async fn finalize_in_transaction(
     let before = StoredProgress::of(&fold);
     let usage = fold.run_state().usage.map(Into::into);
     let events = fold.apply(EngineEvent::Finished(ResponseEnd { outcome, usage, at }));
-    if !run_queue::change(tx, &row.id, from, fold.run_state()).await? {
+    if !run_queue::set_state_without_task(tx, &row.id, from, fold.run_state()).await? {
         return Ok(None);
     }
     before.write(tx, &fold, &events).await?;

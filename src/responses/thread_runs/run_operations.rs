@@ -272,7 +272,7 @@ async fn resume(
     let mut fold = run_rows::load_fold(tx, &row, now).await?;
     let before = StoredProgress::of(&fold);
     let events = fold.submit(&outputs, now.plus_ms(MAX_QUEUE_WAIT_MS));
-    if !run_queue::change(tx, &row.id, from, fold.run_state()).await? {
+    if !run_queue::set_state_without_task(tx, &row.id, from, fold.run_state()).await? {
         return Err(RunOperationError::NotAwaitingTools);
     }
     match before.write(tx, &fold, &events).await {

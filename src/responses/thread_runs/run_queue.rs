@@ -1,32 +1,36 @@
-//! Writes the state transitions of runs (insert, claim, wait, end, requeue) and their heartbeats, and
-//! queries queued, lost and expired ones. The only file that writes `thread_runs.status`.
+//! Writes the state transitions of runs (insert, claim, wait, end, requeue), and queries expired ones. The
+//! only file that writes `thread_runs.status`. `leased_table` has the statements about their queue and
+//! leases.
 //!
 //! **Invariant:** every transition names the status and the lease it expects. A caller that gets
 //! `false` has lost the run: it must stop and publish nothing.
 
-use std::time::Duration;
-
 use base::clock::Timestamp;
-use base::ids::UserId;
-use leased_jobs::job::RenewedLease;
 use responses_api::threads::run_state::RunState;
 use responses_api::threads::thread_status::ThreadRunStatus;
-use sea_orm::sea_query::{Expr, ExprTrait, Func, Query, SimpleExpr};
+use sea_orm::sea_query::{Expr, ExprTrait, Func, SimpleExpr};
 use sea_orm::{
     ActiveModelTrait, ColumnTrait, ConnectionTrait, DbErr, EntityTrait, IntoActiveModel,
-    QueryFilter, QueryOrder, QueryResult, QuerySelect, UpdateMany,
+    QueryFilter, QuerySelect, UpdateMany,
 };
 
 use crate::db::backend;
-use crate::db::backend::{Backend, StaleAfter};
+use crate::db::backend::Backend;
+use crate::responses::store::leased_table;
+use crate::responses::store::leased_table::LeasedTable;
 use crate::responses::threads::thread_run;
 use crate::responses::threads::thread_run::{Column, Entity};
 
-/// The maximum number of times that a run is started without output, including retries after a node was lost.
-pub const MAX_ATTEMPTS: i64 = 2;
-
-/// Rows per read of runs that must be ended.
-const BATCH: u64 = 500;
+impl LeasedTable for Entity {
+    const ID: Column = Column::Id;
+    const USER_ID: Column = Column::UserId;
+    const CREATED_AT: Column = Column::CreatedAt;
+    const WORKER_ID: Column = Column::WorkerId;
+    const LEASE: Column = Column::Lease;
+    const HEARTBEAT_AT: Column = Column::HeartbeatAt;
+    const CANCEL_REQUESTED_AT: Column = Column::CancelRequestedAt;
+    const IS_RUNNING: &'static str = "(status = 'in_progress' OR status = 'cancelling')";
+}
 
 /// Inserts a queued run.
 ///
@@ -58,39 +62,6 @@ pub async fn claim(
     Ok(rows.pop())
 }
 
-/// Renews the heartbeats of a node's runs. A run that is missing in the result is no longer owned by
-/// this node.
-pub async fn heartbeat(
-    db: &impl ConnectionTrait,
-    worker: &str,
-    ids: &[String],
-    now: Timestamp,
-    backend: Backend,
-) -> Result<Vec<RenewedLease<String>>, DbErr> {
-    let update = Query::update()
-        .table(Entity)
-        .value(Column::HeartbeatAt, backend::lease_time(backend, now))
-        .and_where(Column::Id.is_in(ids))
-        .and_where(Column::WorkerId.eq(worker))
-        .and_where(is_running())
-        .returning(Query::returning().columns([
-            Column::Id,
-            Column::Lease,
-            Column::CancelRequestedAt,
-        ]))
-        .to_owned();
-    let rows = db.query_all(&update).await?;
-    let read = |row: &QueryResult| {
-        let cancel_requested_at: Option<Timestamp> = row.try_get("", "cancel_requested_at")?;
-        Ok(RenewedLease {
-            id: row.try_get("", "id")?,
-            number: row.try_get("", "lease")?,
-            is_cancel_requested: cancel_requested_at.is_some(),
-        })
-    };
-    rows.iter().map(read).collect()
-}
-
 /// Locks the row until the end of the transaction, if the lease is still valid.
 pub async fn lock_lease(tx: &impl ConnectionTrait, id: &str, lease: i64) -> Result<bool, DbErr> {
     // An update without a change locks the row on both databases.
@@ -120,7 +91,7 @@ pub async fn lock_in_state(
 
 /// Writes the state in which a task leaves its run: ended, or waiting for the client. A run whose
 /// cancellation was requested can only be cancelled.
-pub async fn leave(
+pub async fn store_task_result(
     tx: &impl ConnectionTrait,
     id: &str,
     lease: i64,
@@ -135,7 +106,7 @@ pub async fn leave(
 }
 
 /// Writes the next state of a run that no task executes, or whose task is lost.
-pub async fn change(
+pub async fn set_state_without_task(
     tx: &impl ConnectionTrait,
     id: &str,
     (from, lease): (ThreadRunStatus, i64),
@@ -226,92 +197,21 @@ pub async fn request_cancel(
     Ok(res.rows_affected == 1)
 }
 
-/// Returns the users with queued runs, longest waiting first, at most 500.
-pub async fn queued_user_ids(db: &impl ConnectionTrait) -> Result<Vec<UserId>, DbErr> {
-    Entity::find()
-        .select_only()
-        .column(Column::UserId)
-        .filter(Expr::cust("status = 'queued'"))
-        .group_by(Column::UserId)
-        .order_by_asc(Column::CreatedAt.min())
-        .limit(BATCH)
-        .into_tuple()
-        .all(db)
-        .await
-}
-
-/// Returns the oldest queued run of a user.
-pub async fn next_for_user(
-    db: &impl ConnectionTrait,
-    user: UserId,
-) -> Result<Option<String>, DbErr> {
-    Entity::find()
-        .select_only()
-        .column(Column::Id)
-        .filter(Expr::cust("status = 'queued'"))
-        .filter(Column::UserId.eq(user))
-        .order_by_asc(Column::CreatedAt)
-        .order_by_asc(Column::Id)
-        .into_tuple()
-        .one(db)
-        .await
-}
-
-/// Returns running runs without a heartbeat for at least `after`, at most 500; `None` returns all
-/// running ones.
-pub async fn expired_leases(
-    db: &impl ConnectionTrait,
-    now: Timestamp,
-    after: Option<Duration>,
-    backend: Backend,
-) -> Result<Vec<thread_run::Model>, DbErr> {
-    let is_stale = match after {
-        Some(after) => {
-            let after_ms = i64::try_from(after.as_millis()).unwrap_or(i64::MAX);
-            StaleAfter { after_ms, backend }.condition(Column::HeartbeatAt, now)
-        }
-        None => Expr::cust("1 = 1"),
-    };
-    Entity::find()
-        .filter(is_running())
-        .filter(is_stale)
-        .limit(BATCH)
-        .all(db)
-        .await
-}
-
 /// Returns runs that have not ended by the time at which they expire, at most 500.
-pub async fn expired(
+pub async fn list_expired(
     db: &impl ConnectionTrait,
     now: Timestamp,
 ) -> Result<Vec<thread_run::Model>, DbErr> {
     Entity::find()
         .filter(thread_run::is_active())
         .filter(Column::ExpiresAt.lte(now))
-        .limit(BATCH)
+        .limit(leased_table::BATCH)
         .all(db)
         .await
 }
 
-/// Returns the runs of a node whose cancellation was requested, with their leases.
-pub async fn cancellations(
-    db: &impl ConnectionTrait,
-    worker: &str,
-) -> Result<Vec<(String, i64)>, DbErr> {
-    Entity::find()
-        .select_only()
-        .columns([Column::Id, Column::Lease])
-        .filter(is_running())
-        .filter(Column::WorkerId.eq(worker))
-        .filter(Column::CancelRequestedAt.is_not_null())
-        .into_tuple()
-        .all(db)
-        .await
-}
-
-/// Matches runs that a task executes; spelled as in the index, because SQLite compares the text.
 fn is_running() -> SimpleExpr {
-    Expr::cust("(status = 'in_progress' OR status = 'cancelling')")
+    Expr::cust(Entity::IS_RUNNING)
 }
 
 fn update_in_status(id: &str, from: ThreadRunStatus) -> UpdateMany<Entity> {

@@ -158,7 +158,7 @@ impl RunRecorder {
         self.db
             .write(move |tx| {
                 Box::pin(async move {
-                    if !run_queue::leave(tx, &id, lease, fold.run_state()).await? {
+                    if !run_queue::store_task_result(tx, &id, lease, fold.run_state()).await? {
                         return Err(RecordError::LeaseLost);
                     }
                     before.write(tx, &fold, &events).await

@@ -10,6 +10,7 @@ use sea_orm::{ConnectionTrait, DbErr};
 
 use crate::responses::execution::response_task;
 use crate::responses::services::ResponseServices;
+use crate::responses::store::leased_table;
 use crate::responses::thread_runs::{run_event, run_finalize, run_queue};
 use crate::responses::threads::thread_run;
 
@@ -28,7 +29,10 @@ const LOG_RETENTION_MS: i64 = 60 * 60 * 1_000;
 /// Returns the error of the database.
 pub async fn recover(services: &ResponseServices, after: Option<Duration>) -> Result<(), DbErr> {
     let (now, backend) = (services.clock.now(), services.db.backend());
-    for row in run_queue::expired_leases(services.db.reader(), now, after, backend).await? {
+    for row in
+        leased_table::list_lost::<thread_run::Entity>(services.db.reader(), now, after, backend)
+            .await?
+    {
         // Runs that this node executes are not lost.
         if !services.run_leases.contains(&row.id, row.lease) {
             tracing::warn!(run.id = %row.id, "run {} was abandoned by its node", row.id);
@@ -61,7 +65,7 @@ async fn has_output(db: &impl ConnectionTrait, id: &str) -> Result<bool, DbErr> 
 /// # Errors
 /// Returns the error of the database.
 pub async fn requeue(services: &ResponseServices, row: thread_run::Model) -> Result<(), DbErr> {
-    if row.attempt >= run_queue::MAX_ATTEMPTS {
+    if row.attempt >= leased_table::MAX_ATTEMPTS {
         let outcome = ResponseOutcome::Failed(response_task::lease_lost_error());
         return run_finalize::finalize_orphan(services, row, outcome).await;
     }
@@ -91,7 +95,7 @@ pub async fn requeue(services: &ResponseServices, row: thread_run::Model) -> Res
 /// # Errors
 /// Returns the error of the database.
 pub async fn end_expired(services: &ResponseServices) -> Result<(), DbErr> {
-    for row in run_queue::expired(services.db.reader(), services.clock.now()).await? {
+    for row in run_queue::list_expired(services.db.reader(), services.clock.now()).await? {
         expire(services, row).await?;
     }
     Ok(())

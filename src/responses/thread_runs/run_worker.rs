@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use base::ids::UserId;
 use leased_jobs::clock_jump_guard::ClockJumpGuard;
-use leased_jobs::concurrency_limit::{ConcurrencyPermit, LimitReached};
+use leased_jobs::concurrency_limit::ConcurrencyPermit;
 use leased_jobs::job::{Job, JobFailure, JobTiming, NextWork, RenewedLease};
 use leased_jobs::lease::{ActiveLeases, CancelHandle};
 use llm::tool::ToolChoice;
@@ -20,13 +20,15 @@ use crate::responses::error::ResponseEngineError;
 use crate::responses::execution::projection::Projection;
 use crate::responses::execution::response_task;
 use crate::responses::execution::response_task::{ResponseOutput, ResponseTask, TaskOutcome};
+use crate::responses::queued_jobs::FairJob;
 use crate::responses::request::StoredRequest;
 use crate::responses::services::{LogSignal, ResponseServices};
+use crate::responses::store::leased_table;
 use crate::responses::store::output_recorder::OutputRecorder;
 use crate::responses::thread_runs::run_recorder::RunRecorder;
 use crate::responses::thread_runs::{run_context, run_finalize, run_queue, run_recovery, run_rows};
 use crate::responses::threads::thread_run;
-use crate::responses::{preparation, worker};
+use crate::responses::{preparation, queued_jobs};
 
 /// The maximum number of model calls of a run.
 const MAX_MODEL_CALLS: u32 = agent::next_action::MAX_ITERATIONS;
@@ -57,36 +59,29 @@ impl Job for ThreadRunJob {
     }
 
     fn timing(&self) -> JobTiming {
-        worker::timing(&self.services)
+        queued_jobs::timing(&self.services)
     }
 
     fn report(&self, failure: JobFailure<'_, DbErr>) {
-        match failure {
-            JobFailure::Heartbeat(error) => {
-                tracing::warn!(%error, "failed to renew heartbeats of thread runs; retrying: {error}");
-            }
-            JobFailure::HeartbeatTimeout => {
-                tracing::warn!("heartbeats of thread runs timed out; retrying");
-            }
-            JobFailure::Claim(error) => {
-                tracing::warn!(%error, "failed to query queued thread runs; retrying: {error}");
-            }
-            JobFailure::Recovery(error) => {
-                tracing::warn!(%error, "failed to recover thread runs: {error}");
-            }
-        }
+        queued_jobs::report(failure, "runs of threads");
     }
 
     async fn renew(&self, held: &[String]) -> Result<Vec<RenewedLease<String>>, DbErr> {
         let (db, now) = (&self.services.db, self.services.clock.now());
         let connection = db.heartbeat_connection();
         let node = &self.services.node;
-        let renewed = run_queue::heartbeat(connection, node, held, now, db.backend());
+        let renewed = leased_table::heartbeat::<thread_run::Entity>(
+            connection,
+            node,
+            held,
+            now,
+            db.backend(),
+        );
         db.run_observed(renewed).await
     }
 
     async fn claim(&mut self) -> Result<NextWork, DbErr> {
-        claim_due(&self.services).await?;
+        queued_jobs::start_due(&self.services, self).await?;
         Ok(Box::pin(pending()))
     }
 
@@ -99,7 +94,7 @@ impl Job for ThreadRunJob {
             false => Ok(()),
         };
         run_recovery::end_expired(services).await?;
-        let cleanup_interval = worker::CLEANUP_INTERVAL.min(self.timing().recovery_interval);
+        let cleanup_interval = queued_jobs::CLEANUP_INTERVAL.min(self.timing().recovery_interval);
         if self.cleaned_up_at.elapsed() >= cleanup_interval {
             self.cleaned_up_at = Instant::now();
             if let Err(error) = run_recovery::clean_up(services).await {
@@ -110,35 +105,16 @@ impl Job for ThreadRunJob {
     }
 }
 
-/// Claims queued runs while permits are free. Users with the fewest running ones come first.
-async fn claim_due(services: &ResponseServices) -> Result<(), DbErr> {
-    loop {
-        let mut owners = run_queue::queued_user_ids(services.db.reader()).await?;
-        owners.sort_by_key(|it| services.background_permits.n_held_by(*it));
-        let mut has_claimed = false;
-        for owner in owners {
-            if services.shutdown.draining.is_cancelled() {
-                return Ok(());
-            }
-            let permit = match services.background_permits.acquire(owner) {
-                Ok(permit) => permit,
-                Err(LimitReached::Global) => return Ok(()),
-                Err(LimitReached::PerOwner) => continue,
-            };
-            let Some(next) = run_queue::next_for_user(services.db.reader(), owner).await? else {
-                continue;
-            };
-            // If another node claimed it first, the next iteration queries the remaining runs.
-            has_claimed = true;
-            if let Some(row) = claim(services, next).await? {
-                services
-                    .shutdown
-                    .spawn(execute(services.clone(), row, permit));
-            }
+impl FairJob for ThreadRunJob {
+    type Table = thread_run::Entity;
+
+    async fn start(&self, id: String, permit: ConcurrencyPermit<UserId>) -> Result<(), DbErr> {
+        let services = &self.services;
+        if let Some(row) = claim(services, id).await? {
+            let executed = execute(services.clone(), row, permit);
+            services.shutdown.spawn(executed);
         }
-        if !has_claimed {
-            return Ok(());
-        }
+        Ok(())
     }
 }
 
