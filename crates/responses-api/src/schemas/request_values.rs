@@ -1,11 +1,21 @@
 //! Builds the schemas of request values that may have several types.
 
+use utoipa::PartialSchema;
 use utoipa::openapi::schema::{AdditionalProperties, SchemaType, Type};
-use utoipa::openapi::{ArrayBuilder, ObjectBuilder, OneOfBuilder, Schema};
+use utoipa::openapi::{ArrayBuilder, ObjectBuilder, OneOfBuilder, RefOr, Schema};
 
 /// Any object.
 pub fn object() -> ObjectBuilder {
     ObjectBuilder::new().schema_type(Type::Object)
+}
+
+/// The fields of a body, to which others can be added.
+pub fn fields_of<T: PartialSchema>(description: &str) -> ObjectBuilder {
+    let fields = match T::schema() {
+        RefOr::T(Schema::Object(fields)) => ObjectBuilder::from(fields),
+        _ => ObjectBuilder::new(),
+    };
+    fields.description(Some(description))
 }
 
 /// A string that is not empty.

@@ -1,39 +1,40 @@
 //! Describes the bodies of requests to `/v1/assistants` and `/v1/threads`. A field whose value is `null`
 //! counts as absent.
 
+use std::borrow::Cow;
+
 use serde_json::Value;
-use utoipa::ToSchema;
+use utoipa::openapi::{RefOr, Schema};
+use utoipa::{PartialSchema, ToSchema};
 
 use crate::schemas::request_values;
 use crate::threads::thread_status::ThreadMessageRole;
 
 /// A new assistant.
-#[derive(Clone, Debug, ToSchema)]
-#[serde(deny_unknown_fields)]
-pub struct NewAssistantBody {
-    /// The id of a model.
-    #[schema(min_length = 1, example = "demo")]
-    pub model: String,
-    #[schema(max_length = 256)]
-    pub name: Option<String>,
-    #[schema(max_length = 512)]
-    pub description: Option<String>,
-    #[schema(max_length = 256_000)]
-    pub instructions: Option<String>,
-    /// Functions of the client, and tools of this server (`troupe:*`).
-    #[schema(value_type = Option<Vec<Object>>, max_items = 128)]
-    pub tools: Option<Vec<Value>>,
-    /// Must be empty: no tool of this server uses files.
-    #[schema(value_type = Option<Object>)]
-    pub tool_resources: Option<Value>,
-    #[schema(schema_with = request_values::metadata)]
-    pub metadata: Option<Value>,
-    #[schema(minimum = 0, maximum = 2)]
-    pub temperature: Option<f64>,
-    #[schema(minimum = 0, maximum = 1)]
-    pub top_p: Option<f64>,
-    #[schema(schema_with = request_values::answer_format)]
-    pub response_format: Option<Value>,
+pub struct NewAssistantBody;
+
+impl PartialSchema for NewAssistantBody {
+    fn schema() -> RefOr<Schema> {
+        request_values::fields_of::<AssistantChangeBody>("A new assistant.")
+            .property(
+                "model",
+                request_values::text()
+                    .description(Some("The id of a model."))
+                    .examples(["demo"]),
+            )
+            .required("model")
+            .into()
+    }
+}
+
+impl ToSchema for NewAssistantBody {
+    fn name() -> Cow<'static, str> {
+        "NewAssistantBody".into()
+    }
+
+    fn schemas(named: &mut Vec<(String, RefOr<Schema>)>) {
+        AssistantChangeBody::schemas(named);
+    }
 }
 
 /// The fields of an assistant that change.
@@ -49,7 +50,7 @@ pub struct AssistantChangeBody {
     pub description: Option<String>,
     #[schema(max_length = 256_000)]
     pub instructions: Option<String>,
-    /// All tools of the assistant.
+    /// All functions of the client and tools of this server (`troupe:*`).
     #[schema(value_type = Option<Vec<Object>>, max_items = 128)]
     pub tools: Option<Vec<Value>>,
     /// Must be empty: no tool of this server uses files.
