@@ -16,6 +16,9 @@ use crate::responses::error::ResponseEngineError;
 use crate::responses::execution::mcp::approvals::ApprovalError;
 use crate::web::error::ApiError;
 
+/// The header by which OpenAI's SDKs decide whether they repeat a failed request.
+const SHOULD_RETRY: &str = "x-should-retry";
+
 /// Longer than every parameter name of the API; client-supplied names are truncated to it.
 const MAX_PARAM_CHARS: usize = 200;
 
@@ -138,8 +141,15 @@ impl ResponseError for V1Error {
 
     fn error_response(&self) -> HttpResponse {
         let mut answer = HttpResponse::build(self.status_code());
-        if let Some(seconds) = self.retry_after {
-            answer.insert_header((header::RETRY_AFTER, seconds.to_string()));
+        match self.retry_after {
+            Some(seconds) => {
+                answer.insert_header((header::RETRY_AFTER, seconds.to_string()));
+            }
+            // The model was called several times already.
+            None if self.status == 502 => {
+                answer.insert_header((SHOULD_RETRY, "false"));
+            }
+            None => {}
         }
         if let Some(methods) = &self.allowed_methods {
             answer.insert_header((header::ALLOW, methods.as_str()));

@@ -1,6 +1,7 @@
 //! Tests that the message about an invalid value contains the parameter and its value, because SDKs
 //! print nothing else.
 
+use actix_web::ResponseError;
 use responses_api::pending_tool_calls::ToolOutputError;
 use responses_api::request::error::WrongReference;
 
@@ -84,4 +85,24 @@ fn a_long_value_is_cut() {
     let error = V1Error::from(ResponseEngineError::PreviousNotFound(long));
 
     assert!(error.message.len() < 200, "{error}");
+}
+
+#[test]
+fn clients_repeat_no_request_whose_model_was_called_several_times() {
+    for (status, retry_after, expected) in [
+        (502, None, Some("false")),
+        (502, Some(3), None),
+        (429, Some(1), None),
+        (500, None, None),
+    ] {
+        let error = V1Error {
+            retry_after,
+            ..V1Error::new(status, "upstream_error", "It failed.")
+        };
+
+        let answer = error.error_response();
+
+        let found = answer.headers().get("x-should-retry");
+        assert_eq!(found.map(|it| it.to_str().unwrap()), expected, "{status}");
+    }
 }
