@@ -18,12 +18,12 @@ use responses_api::item::ItemBody;
 use responses_api::response::ResponseUsage;
 use tokio_util::sync::CancellationToken;
 
-use crate::responses::execution::end_log::CallCounts;
 use crate::responses::execution::response_sink::ResponseSink;
 use crate::responses::execution::speaker_call::SpeakerCall;
 use crate::responses::execution::tool_config::{MEMORY_TOOL, ToolConfig};
 use crate::responses::execution::tool_dispatch::CallBudget;
 use crate::responses::execution::{tool_dispatch, usage};
+use crate::responses::telemetry::ended_call::CallCounts;
 
 /// The agent host of one response; all of its speakers share it.
 pub struct ResponseHost<'a> {

@@ -1,6 +1,6 @@
 //! Writes the log line about the end of a response or a chat completion.
 //!
-//! **Invariant:** exactly one line for each response: written by the task that brought it into its
+//! **Invariant:** exactly one line for each call: written by the task that brought it into its
 //! final state, or by `finalize` for a response that no task of this node runs.
 
 use base::clock::Timestamp;
@@ -15,14 +15,7 @@ use crate::responses::store::response;
 use crate::responses::telemetry::call_log::{CallLog, CallSurface};
 use crate::responses::telemetry::call_metrics::CallMetrics;
 use crate::responses::telemetry::call_origin::CallOrigin;
-
-/// The numbers of model calls and tool calls.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct CallCounts {
-    pub n_model_calls: u32,
-    /// The calls that the model requested, both of the client's and of the server's tools.
-    pub n_tool_calls: u32,
-}
+use crate::responses::telemetry::ended_call::{CallCounts, EndedCall, SharedEnd};
 
 /// What the line states besides the final state.
 pub struct EndLog {
@@ -44,6 +37,8 @@ pub struct EndLog {
     pub is_background: bool,
     pub attempt: i64,
     pub counts: CallCounts,
+    /// `None` if one task executes the whole call.
+    pub shared_end: Option<SharedEnd>,
     /// When this node started to execute it.
     began_at: Instant,
     first_token_ms: Option<i64>,
@@ -67,6 +62,7 @@ impl EndLog {
             is_background: false,
             attempt: 1,
             counts: CallCounts::default(),
+            shared_end: None,
             began_at: Instant::now(),
             first_token_ms: None,
         }
@@ -86,6 +82,14 @@ impl EndLog {
     /// Sets the API that was called.
     pub fn with_surface(self, surface: CallSurface) -> Self {
         Self { surface, ..self }
+    }
+
+    /// Sets the end that the other tasks of the same call share.
+    pub fn with_shared_end(self, shared_end: SharedEnd) -> Self {
+        Self {
+            shared_end: Some(shared_end),
+            ..self
+        }
     }
 
     /// Returns the line of a stored response.
@@ -112,12 +116,33 @@ impl EndLog {
             .get_or_insert(i64::try_from(elapsed).unwrap_or(i64::MAX));
     }
 
-    /// Writes the line of a response that has ended in this state, and records its metrics.
+    /// Writes the line of a response that has ended in this state, and records its metrics. Of several tasks
+    /// that execute one call, the last one writes the line.
     pub fn write(&self, state: &ResponseState, has_client_left: bool) {
         let began_at = self.started_at.unwrap_or(self.created_at);
-        let error = state.error.as_ref().map(|it| it.code.as_str());
+        let error = state.error.as_ref().map(|it| it.code.clone());
         let usage = state.usage.map(|it| it.view());
-        let status = state.status.to_value();
+        let ended = EndedCall {
+            status: state.status,
+            reason: state.incomplete_reason.clone().or(error),
+            duration_ms: state.ended_at.map(|it| it.ms_since(began_at)),
+            first_token_ms: self.first_token_ms,
+            input_tokens: usage.map(|it| it.input_tokens),
+            cached_tokens: usage.map(|it| it.input_tokens_details.cached_tokens),
+            output_tokens: usage.map(|it| it.output_tokens),
+            counts: self.counts,
+            has_client_left,
+        };
+        let ended = match &self.shared_end {
+            Some(shared) => shared.add(ended),
+            None => Some(ended),
+        };
+        if let Some(ended) = ended {
+            self.write_line(&ended);
+        }
+    }
+
+    fn write_line(&self, ended: &EndedCall) {
         self.metrics.end(&CallLog {
             origin: &self.origin,
             surface: self.surface,
@@ -125,20 +150,20 @@ impl EndLog {
             user: self.user,
             model: &self.model,
             provider: self.provider.as_deref(),
-            status: &status,
-            reason: state.incomplete_reason.as_deref().or(error),
+            status: &ended.status.to_value(),
+            reason: ended.reason.as_deref(),
             is_stored: self.is_stored,
             is_streamed: self.is_streamed,
             is_background: self.is_background,
             attempt: self.attempt,
-            duration_ms: state.ended_at.map(|it| it.ms_since(began_at)),
-            first_token_ms: self.first_token_ms,
-            input_tokens: usage.map(|it| it.input_tokens),
-            cached_tokens: usage.map(|it| it.input_tokens_details.cached_tokens),
-            output_tokens: usage.map(|it| it.output_tokens),
-            n_model_calls: self.counts.n_model_calls,
-            n_tool_calls: self.counts.n_tool_calls,
-            has_client_left,
+            duration_ms: ended.duration_ms,
+            first_token_ms: ended.first_token_ms,
+            input_tokens: ended.input_tokens,
+            cached_tokens: ended.cached_tokens,
+            output_tokens: ended.output_tokens,
+            n_model_calls: ended.counts.n_model_calls,
+            n_tool_calls: ended.counts.n_tool_calls,
+            has_client_left: ended.has_client_left,
         });
     }
 }

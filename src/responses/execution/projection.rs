@@ -10,6 +10,8 @@ use responses_api::item::OutputItem;
 use responses_api::response::{Response, ResponseState};
 use responses_api::threads::run_fold::RunFold;
 
+use crate::responses::telemetry::ended_call::CallCounts;
+
 /// The fold of one task.
 #[derive(Clone, Debug)]
 pub enum Projection {
@@ -67,6 +69,18 @@ impl Projection {
             Self::Response(_) | Self::Chat(_) => true,
             Self::Run(fold) => fold.run_state().status.is_final(),
         }
+    }
+
+    /// Returns the calls of a run over all of its parts; `None` for what one task executes.
+    pub fn call_counts(&self) -> Option<CallCounts> {
+        let Self::Run(fold) = self else {
+            return None;
+        };
+        let n_tool_calls: usize = fold.steps().iter().map(|it| it.calls().len()).sum();
+        Some(CallCounts {
+            n_model_calls: fold.run_state().n_model_calls,
+            n_tool_calls: u32::try_from(n_tool_calls).unwrap_or(u32::MAX),
+        })
     }
 
     /// Returns the response object, or `None` if the task creates no response.

@@ -113,7 +113,8 @@ pub async fn run(task: ResponseTask) -> TaskOutcome {
     };
     let (speakers_outcome, ()) =
         futures::join!(running, output.forward_events(&queue, &cancel, &clock));
-    output.end_log.counts = speakers_outcome.counts;
+    let counts = output.fold.call_counts();
+    output.end_log.counts = counts.unwrap_or(speakers_outcome.counts);
     let is_retryable = output.is_background && !output.fold.has_output();
     let response_outcome = match (
         &speakers_outcome.speaker_error,

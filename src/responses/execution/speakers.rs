@@ -16,7 +16,6 @@ use tokio::time::Instant;
 
 use crate::responses::error::ResponseEngineError;
 use crate::responses::execution::agent_host::ResponseHost;
-use crate::responses::execution::end_log::CallCounts;
 use crate::responses::execution::event_queue::EventQueue;
 use crate::responses::execution::mcp::plan::McpPlan;
 use crate::responses::execution::mcp::setup;
@@ -26,6 +25,7 @@ use crate::responses::execution::speaker_call::SpeakerCall;
 use crate::responses::execution::tool_config::ToolConfig;
 use crate::responses::input::sealed_reasoning::ReasoningSealer;
 use crate::responses::persona_models::speaker_queue::SpeakerQueue;
+use crate::responses::telemetry::ended_call::CallCounts;
 
 /// How the last speaker ended, and the usage of all.
 pub struct SpeakersOutcome {

@@ -19,6 +19,7 @@ use crate::responses::foreground::started_task;
 use crate::responses::foreground::started_task::{NewTask, PendingResponse, StartedTask};
 use crate::responses::request::ChatRequest;
 use crate::responses::telemetry::call_log::CallSurface;
+use crate::responses::telemetry::ended_call::SharedEnd;
 
 /// A chat completion that is running.
 pub enum StartedChat {
@@ -80,6 +81,7 @@ impl ResponseEngine {
             model: request.model.clone(),
             include_usage: chat.include_usage,
         };
+        let shared_end = SharedEnd::new(chat.n_choices);
         let start = |(index, permits)| {
             let task = NewTask {
                 lease_id: format!("{}/{index}", header.id),
@@ -90,7 +92,8 @@ impl ResponseEngine {
                 permits,
                 end_log: EndLog::new(&header.id, user, metrics, now)
                     .with_request(&request)
-                    .with_surface(CallSurface::ChatCompletions),
+                    .with_surface(CallSurface::ChatCompletions)
+                    .with_shared_end(shared_end.clone()),
             };
             started_task::start(&self.services, prepared.for_choice(index), task)
         };

@@ -4,3 +4,4 @@
 pub mod call_log;
 pub mod call_metrics;
 pub mod call_origin;
+pub mod ended_call;

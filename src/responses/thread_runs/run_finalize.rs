@@ -73,5 +73,6 @@ pub fn end_log(row: &thread_run::Model, services: &ResponseServices) -> EndLog {
     line.model.clone_from(&row.spec.model);
     (line.is_stored, line.is_background) = (true, true);
     line.attempt = row.attempt;
+    line.counts.n_model_calls = u32::try_from(row.n_model_calls).unwrap_or(u32::MAX);
     line
 }

@@ -210,9 +210,9 @@ on_both! {
 
     async fn a_chat_completion_and_embeddings_have_one_line_each_and_no_content(backend) {
         let fixture = LoggingServer::open(backend, &[("RUST_LOG", "info,troupe=debug")]).await;
-        fixture.upstream.next(script("stop"));
+        fixture.upstream.always(script("stop"));
         let message = json!({ "role": "user", "content": INPUT });
-        let chat = json!({ "model": "scripted", "messages": [message] });
+        let chat = json!({ "model": "scripted", "messages": [message], "n": 2 });
 
         let (status, completion) = fixture.program.post("/chat/completions", chat.clone()).await;
         assert_eq!(status, 200, "{completion}");
@@ -223,9 +223,11 @@ on_both! {
         assert_eq!(fixture.program.post("/chat/completions", refused).await.0, 404);
 
         assert_fields(&line);
-        assert_eq!(result(&line), json!(["completed", null, 7, 3]));
+        // The prompt of two answers counts once.
+        assert_eq!(result(&line), json!(["completed", null, 7, 6]));
+        assert_eq!(fixture.lines_about(id(&completion)).len(), 1);
         assert_eq!((&line["surface"], &line["stored"]), (&json!("chat_completions"), &json!(false)));
-        assert_eq!((&line["model_calls"], &line["tool_calls"]), (&json!(1), &json!(0)));
+        assert_eq!((&line["model_calls"], &line["tool_calls"]), (&json!(2), &json!(0)));
         assert!(fixture.program.key.starts_with(line["key_prefix"].as_str().unwrap()), "{line}");
         let find = |name: &str, value: &str| {
             let output = fixture.server.output();

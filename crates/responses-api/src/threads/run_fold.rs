@@ -210,7 +210,8 @@ impl RunFold {
                 ResponseOutcome::Failed(error) => Some(error.clone()),
                 _ => None,
             },
-            usage: end.usage,
+            // That of all parts of the run.
+            usage: self.run.state.usage.map(Into::into).or(end.usage),
             ended_at: Some(end.at),
         };
         match end.outcome {
