@@ -22,8 +22,8 @@ use crate::responses::execution::end_log::EndLog;
 use crate::responses::execution::event_stream::EventReceiver;
 use crate::responses::execution::mcp::plan;
 use crate::responses::execution::recorder::Recorder;
-use crate::responses::foreground::started_task;
-use crate::responses::foreground::started_task::{NewTask, PendingResponse};
+use crate::responses::foreground::foreground_task;
+use crate::responses::foreground::foreground_task::{NewTask, PendingResponse};
 use crate::responses::input::sealed_reasoning::ReasoningSealer;
 use crate::responses::input::{history, summary_items};
 use crate::responses::persona_models::space_tools;
@@ -246,7 +246,7 @@ impl ResponseEngine {
             permits,
             end_log,
         };
-        let started = started_task::start(&self.services, prepared, task);
+        let started = foreground_task::start(&self.services, prepared, task);
         Ok(match started.reader {
             Some(reader) => {
                 started.result.detach();

@@ -210,7 +210,7 @@ impl From<CreateChatCompletion> for ChatRequest {
             tool_choice,
             parallel_tool_calls,
             // Used by the handler.
-            origins: _,
+            message_positions: _,
             ignored: _,
         } = request;
         let request = ResponseRequest {

@@ -95,35 +95,35 @@ pub struct RunEvent {
     pub run: run::RunView,
     /// Only for a failed run.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(schema_with = rare_error)]
+    #[schema(schema_with = optional_error)]
     pub error: Option<run::RunError>,
     /// Only for a canceled run: its `canceled_because`.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(schema_with = rare_reason)]
+    #[schema(schema_with = optional_reason)]
     pub reason: Option<run::RunCancelReason>,
     /// Only for a run that a post canceled: the id of that post.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(schema_with = rare_message)]
+    #[schema(schema_with = optional_message)]
     pub message_id: Option<MessageId>,
 }
 
-fn rare_error() -> Schema {
-    rare(run::RunError::name())
+fn optional_error() -> Schema {
+    optional(run::RunError::name())
 }
 
-fn rare_reason() -> Schema {
-    rare(run::RunCancelReason::name())
+fn optional_reason() -> Schema {
+    optional(run::RunCancelReason::name())
 }
 
-fn rare_message() -> Schema {
-    rare(MessageId::name())
+fn optional_message() -> Schema {
+    optional(MessageId::name())
 }
 
 /// Schema of a field that is omitted when it has no value.
-fn rare(name: impl AsRef<str>) -> Schema {
+fn optional(name: impl AsRef<str>) -> Schema {
     AllOfBuilder::new()
         .item(Ref::from_schema_name(name.as_ref()))
-        .extensions(Some([("x-rare", true)].into_iter().collect()))
+        .extensions(Some([("x-optional", true)].into_iter().collect()))
         .into()
 }
 

@@ -55,21 +55,21 @@ pub struct ErrorDetail<'a> {
     param: Option<&'a str>,
     /// The current document, if the request named another version of it.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(schema_with = rare_document)]
+    #[schema(schema_with = optional_document)]
     current: Option<&'a Value>,
     /// Include this when you report a server error.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false, extensions(("x-rare" = json!(true))))]
+    #[schema(nullable = false, extensions(("x-optional" = json!(true))))]
     request_id: Option<&'a str>,
 }
 
-fn rare_document() -> Object {
+fn optional_document() -> Object {
     ObjectBuilder::new()
         .schema_type(Type::Object)
         .description(Some(
             "The current document, if the request named another version of it.",
         ))
-        .extensions(Some([("x-rare", true)].into_iter().collect()))
+        .extensions(Some([("x-optional", true)].into_iter().collect()))
         .build()
 }
 

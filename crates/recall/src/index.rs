@@ -21,12 +21,12 @@ pub struct MemoryIndex {
     n_bytes: usize,
 }
 
-/// A block, and which of its memories were removed or are in a later block.
+/// A block, and which of its memories were deleted or are in a later block.
 #[derive(Clone, Debug)]
 pub struct IndexPart {
     pub block: Arc<MemoryBlock>,
     /// The positions of these memories.
-    pub gone: Vec<u16>,
+    pub removed: Vec<u16>,
     n_bytes: usize,
 }
 
@@ -68,8 +68,8 @@ impl MemoryIndex {
     /// Returns the index after these changes, each memory at most once.
     ///
     /// A stored memory is added to the last block, which is created again for that. A block is also
-    /// created again when a quarter of its memories is gone, and when a memory in it was removed: the
-    /// index does not keep its text.
+    /// created again when a quarter of its memories is in `removed`, and as soon as a memory in it is
+    /// deleted: the index does not keep the text of a deleted memory.
     pub fn with_changes(
         &self,
         version: i64,
@@ -108,16 +108,16 @@ impl IndexPart {
         Self {
             n_bytes: block.n_bytes(),
             block: Arc::new(block),
-            gone: Vec::new(),
+            removed: Vec::new(),
         }
     }
 
-    /// Returns the part after these memories are gone from it.
+    /// Returns the part after these memories are removed from it.
     fn without(&self, changes: &Changes) -> Self {
         let mut part = self.clone();
         for (position, _) in self.changed(changes) {
-            if !self.gone.contains(&position) {
-                part.gone.push(position);
+            if !self.removed.contains(&position) {
+                part.removed.push(position);
             }
         }
         part
@@ -143,17 +143,17 @@ impl IndexPart {
     }
 
     fn is_sparse(&self) -> bool {
-        4 * self.gone.len() >= self.block.len()
+        4 * self.removed.len() >= self.block.len()
     }
 
     fn n_left(&self) -> usize {
-        self.block.len() - self.gone.len()
+        self.block.len() - self.removed.len()
     }
 
-    /// Returns the memories that are not gone.
+    /// Returns the memories that are not removed.
     fn items(&self) -> Vec<BlockItem> {
         let items = (0u16..).zip(self.block.items());
-        let left = items.filter(|(at, _)| !self.gone.contains(at));
+        let left = items.filter(|(at, _)| !self.removed.contains(at));
         left.map(|(_, it)| it).collect()
     }
 }

@@ -30,10 +30,10 @@ fn contents(index: &MemoryIndex) -> Vec<String> {
     contents.collect()
 }
 
-/// Returns the number of memories in each block, and how many of them are gone.
+/// Returns the number of memories in each block, and how many of them are removed.
 fn sizes(index: &MemoryIndex) -> Vec<(usize, usize)> {
     let parts = index.parts.iter();
-    parts.map(|it| (it.block.len(), it.gone.len())).collect()
+    parts.map(|it| (it.block.len(), it.removed.len())).collect()
 }
 
 #[test]
@@ -90,7 +90,7 @@ fn a_changed_memory_moves_to_the_last_block_and_the_others_are_shared() {
 }
 
 #[test]
-fn a_block_is_created_again_when_a_quarter_is_gone() {
+fn a_block_is_created_again_when_a_quarter_is_removed() {
     let memories = ids(2 * MAX_MEMORIES).map(|id| stored(id, "memory"));
     let all = MemoryIndex::default().with_changes(1, memories);
     let quarter = MAX_MEMORIES / 4;
@@ -98,14 +98,14 @@ fn a_block_is_created_again_when_a_quarter_is_gone() {
     let edited = |id| stored(id, "edited");
     let fewer = all.with_changes(2, ids(quarter - 1).map(edited));
     let last = ids(quarter).last().unwrap();
-    let quarter_gone = fewer.with_changes(3, [edited(last)]);
+    let quarter_removed = fewer.with_changes(3, [edited(last)]);
 
     let full = (MAX_MEMORIES, 0);
     let with_gaps = (MAX_MEMORIES, quarter - 1);
     assert_eq!(sizes(&fewer), [with_gaps, full, (quarter - 1, 0)]);
-    assert_eq!(sizes(&quarter_gone), [full, full]);
-    assert_eq!(quarter_gone.len(), 2 * MAX_MEMORIES);
-    assert!(quarter_gone.n_bytes() < fewer.n_bytes());
+    assert_eq!(sizes(&quarter_removed), [full, full]);
+    assert_eq!(quarter_removed.len(), 2 * MAX_MEMORIES);
+    assert!(quarter_removed.n_bytes() < fewer.n_bytes());
 }
 
 #[test]

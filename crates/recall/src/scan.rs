@@ -74,7 +74,7 @@ impl<'a> Scan<'a> {
         let mut is_in_scope: Vec<bool> = keys
             .map(|it| self.scope.contains(it, block.audiences()))
             .collect();
-        for position in &part.gone {
+        for position in &part.removed {
             is_in_scope[usize::from(*position)] = false;
         }
         let terms = self

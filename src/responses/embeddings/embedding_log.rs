@@ -1,7 +1,7 @@
 //! Writes the log line about the end of a request for embeddings.
 //!
 //! **Invariant:** exactly one line for each request that was started, and no line contains a text. If the
-//! client disconnects, dropping the [`EmbeddingLog`] writes the line.
+//! client disconnects, dropping the [`EmbeddingCallLog`] writes the line.
 
 use base::clock::{Clock, Timestamp};
 
@@ -12,7 +12,7 @@ use crate::responses::telemetry::call_metrics::CallMetrics;
 
 /// The values of the line that are known at the start. If dropped before [`Self::finish`], writes the line
 /// of a canceled request.
-pub struct EmbeddingLog {
+pub struct EmbeddingCallLog {
     clock: Clock,
     metrics: CallMetrics,
     started_at: Timestamp,
@@ -22,7 +22,7 @@ pub struct EmbeddingLog {
     is_written: bool,
 }
 
-impl EmbeddingLog {
+impl EmbeddingCallLog {
     /// Returns the line of a request that starts now. `model` is the name that the client sent.
     pub fn start(
         clock: &Clock,
@@ -83,7 +83,7 @@ impl EmbeddingLog {
     }
 }
 
-impl Drop for EmbeddingLog {
+impl Drop for EmbeddingCallLog {
     fn drop(&mut self) {
         if !self.is_written {
             self.write("cancelled", None, None);

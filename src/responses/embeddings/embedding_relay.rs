@@ -22,7 +22,7 @@ use tokio::time::{Instant, timeout};
 use crate::db::connect::Db;
 use crate::providers::provider;
 use crate::providers::provider_factory::{ProviderError, ProviderFactory};
-use crate::responses::embeddings::embedding_log::EmbeddingLog;
+use crate::responses::embeddings::embedding_log::EmbeddingCallLog;
 use crate::responses::embeddings::relay_error::RelayError;
 use crate::responses::embeddings::relay_request::EmbeddingCaller;
 use crate::responses::embeddings::text_tokens;
@@ -129,7 +129,7 @@ impl EmbeddingRelay {
         let permit = self.permit(caller.user).await?;
         let (input, n_tokens) = self.count(request.input, &permit).await?;
         let name = local_embedding::MODEL_NAME;
-        let log = EmbeddingLog::start(&self.clock, &self.metrics, &caller, ("local", name));
+        let log = EmbeddingCallLog::start(&self.clock, &self.metrics, &caller, ("local", name));
         let embed = move || {
             // The work continues if the client leaves.
             let _permit = permit;
@@ -164,7 +164,7 @@ impl EmbeddingRelay {
         let permit = self.permit(caller.user).await?;
         let (input, n_counted) = self.count(request.input, &permit).await?;
         let names = (provider.name.as_str(), request.model.as_str());
-        let log = EmbeddingLog::start(&self.clock, &self.metrics, &caller, names);
+        let log = EmbeddingCallLog::start(&self.clock, &self.metrics, &caller, names);
         let (sent_user, ignored) = match is_openai {
             true => (request.user, None),
             false => (None, request.user.map(|_| "user")),

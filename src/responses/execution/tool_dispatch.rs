@@ -132,7 +132,7 @@ fn disposition_of(call: &ToolCall, tools: &ToolConfig) -> Disposition {
 /// Returns the disposition of a web search, which is limited to the domains of the request.
 fn search_disposition(mut arguments: Map<String, Value>, tools: &ToolConfig) -> Disposition {
     let Some(query) = web_search::query(&arguments) else {
-        return Disposition::Rejected(web_search::QUERY_RULE.to_owned());
+        return Disposition::Rejected(web_search::INVALID_QUERY.to_owned());
     };
     let receipt = ItemBody::WebSearchCall(WebSearchCall {
         status: SearchStatus::InProgress,

@@ -15,8 +15,8 @@ use crate::responses::error::ResponseEngineError;
 use crate::responses::execution::end_log::EndLog;
 use crate::responses::execution::event_stream::EventReceiver;
 use crate::responses::execution::projection::Projection;
-use crate::responses::foreground::started_task;
-use crate::responses::foreground::started_task::{NewTask, PendingResponse, StartedTask};
+use crate::responses::foreground::foreground_task;
+use crate::responses::foreground::foreground_task::{NewTask, PendingResponse, StartedTask};
 use crate::responses::request::ChatRequest;
 use crate::responses::telemetry::call_log::CallSurface;
 use crate::responses::telemetry::ended_call::SharedEnd;
@@ -95,7 +95,7 @@ impl ResponseEngine {
                     .with_surface(CallSurface::ChatCompletions)
                     .with_shared_end(shared_end.clone()),
             };
-            started_task::start(&self.services, prepared.for_choice(index), task)
+            foreground_task::start(&self.services, prepared.for_choice(index), task)
         };
         let started: Vec<StartedTask> = permits.into_iter().enumerate().map(start).collect();
         if !request.stream {

@@ -2,4 +2,4 @@
 //! chat completion, and return its result or the reader of its events.
 
 pub mod chat_choices;
-pub mod started_task;
+pub mod foreground_task;

@@ -65,15 +65,19 @@ fn encryption_context(user: UserId) -> String {
 
 /// Reasoning in the format of this server that it did not encrypt for this user.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct ForgedReasoning;
+pub struct InvalidEncryptedReasoning;
 
 /// Replaces the encrypted content of a reasoning item by the thought in it, as JSON. An item with the
 /// encrypted content of another service loses its content, because no model here can use it.
 ///
 /// # Errors
-/// Returns `ForgedReasoning` when it has the format of this server and cannot be decrypted for the
+/// Returns `InvalidEncryptedReasoning` when it has the format of this server and cannot be decrypted for the
 /// user.
-pub fn open(cipher: &SecretCipher, user: UserId, item: &mut Value) -> Result<(), ForgedReasoning> {
+pub fn open(
+    cipher: &SecretCipher,
+    user: UserId,
+    item: &mut Value,
+) -> Result<(), InvalidEncryptedReasoning> {
     let given = item["encrypted_content"].as_str();
     let Some(sealed) = item[SEALED_FIELD].as_str().or(given) else {
         return Ok(());
@@ -87,7 +91,7 @@ pub fn open(cipher: &SecretCipher, user: UserId, item: &mut Value) -> Result<(),
             *item = json!({ "type": "reasoning", "summary": [] });
             Ok(())
         }
-        Err(DecryptError::OtherSecret) => Err(ForgedReasoning),
+        Err(DecryptError::OtherSecret) => Err(InvalidEncryptedReasoning),
     }
 }
 
@@ -97,7 +101,7 @@ mod tests {
     use llm::reasoning::thought::{Thought, ThoughtField};
     use serde_json::{Value, json};
 
-    use super::{ForgedReasoning, ReasoningSealer, open};
+    use super::{InvalidEncryptedReasoning, ReasoningSealer, open};
     use crate::providers::encryption::SecretCipher;
 
     fn thought() -> Thought {
@@ -120,7 +124,10 @@ mod tests {
         let mut foreign = own.clone();
 
         assert_eq!(open(&cipher, UserId(7), &mut own), Ok(()));
-        assert_eq!(open(&cipher, UserId(8), &mut foreign), Err(ForgedReasoning));
+        assert_eq!(
+            open(&cipher, UserId(8), &mut foreign),
+            Err(InvalidEncryptedReasoning)
+        );
 
         let opened = own["encrypted_content"].as_str().unwrap();
         assert_eq!(serde_json::from_str::<Thought>(opened).unwrap(), thought());

@@ -46,7 +46,7 @@ pub enum KeyState {
     /// The same request has created the object with this id.
     Created(String),
     /// Another request has used the key.
-    OfOtherRequest,
+    UsedByOtherRequest,
 }
 
 impl IdempotencyClaim {
@@ -76,7 +76,7 @@ pub async fn find(
     Ok(match found {
         None => KeyState::Unused,
         Some(row) if row.request_hash == claim.request_hash => KeyState::Created(row.object_id),
-        Some(_) => KeyState::OfOtherRequest,
+        Some(_) => KeyState::UsedByOtherRequest,
     })
 }
 

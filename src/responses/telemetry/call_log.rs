@@ -16,7 +16,7 @@ pub enum CallSurface {
 
 impl CallSurface {
     /// Returns the value of the field `surface` in the log and of the label in the metrics.
-    pub fn word(self) -> &'static str {
+    pub fn label(self) -> &'static str {
         match self {
             Self::Responses => "responses",
             Self::ChatCompletions => "chat_completions",
@@ -64,7 +64,7 @@ pub struct CallLog<'a> {
 impl CallLog<'_> {
     /// Writes the line.
     pub fn write(&self) {
-        let (surface, status) = (self.surface.word(), self.status);
+        let (surface, status) = (self.surface.label(), self.status);
         tracing::info!(
             request_id = self.origin.request_id.as_deref(),
             surface,

@@ -65,7 +65,7 @@ impl CallMetrics {
     pub fn end(&self, call: &CallLog<'_>) {
         call.write();
         let labels = CallLabels {
-            surface: call.surface.word(),
+            surface: call.surface.label(),
             model_kind: model_kind(call),
             status: call.status.to_owned(),
         };

@@ -22,6 +22,6 @@ pub mod run_operations;
 pub mod run_queue;
 pub mod run_recorder;
 pub mod run_recovery;
-pub mod run_rows;
+pub mod run_row_conversion;
 pub mod run_spec;
 pub mod run_worker;

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use crate::responses::error::ResponseEngineError;
 use crate::responses::input::history;
-use crate::responses::thread_runs::run_rows;
+use crate::responses::thread_runs::run_row_conversion;
 use crate::responses::threads::{thread_message, thread_run, thread_run_step};
 
 /// The items of a run.
@@ -53,7 +53,7 @@ pub async fn load(
     let mut by_run: HashMap<String, Vec<RunStep>> = HashMap::new();
     for step in steps {
         let run = by_run.entry(step.run_id.clone()).or_default();
-        run.push(run_rows::step(step));
+        run.push(run_row_conversion::step(step));
     }
     let speakers = speakers(&by_run);
     by_run.retain(|_, steps| steps.iter().any(|it| !it.calls().is_empty()));

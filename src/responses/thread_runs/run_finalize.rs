@@ -12,7 +12,7 @@ use crate::responses::execution::recorder::RecordError;
 use crate::responses::services::ResponseServices;
 use crate::responses::telemetry::call_log::CallSurface;
 use crate::responses::thread_runs::run_recorder::StoredProgress;
-use crate::responses::thread_runs::{run_queue, run_rows};
+use crate::responses::thread_runs::{run_queue, run_row_conversion};
 use crate::responses::threads::thread_run;
 
 /// Ends a run in the state given by `row`. What it has written so far is kept; its open message becomes
@@ -53,7 +53,7 @@ async fn finalize_in_transaction(
     if !run_queue::lock_in_state(tx, &row.id, from).await? {
         return Ok(None);
     }
-    let mut fold: RunFold = run_rows::load_fold(tx, row, at).await?;
+    let mut fold: RunFold = run_row_conversion::load_fold(tx, row, at).await?;
     let before = StoredProgress::of(&fold);
     let usage = fold.run_state().usage.map(Into::into);
     let events = fold.apply(EngineEvent::Finished(ResponseEnd { outcome, usage, at }));

@@ -24,7 +24,7 @@ use crate::responses::thread_runs::run_error::RunOperationError;
 use crate::responses::thread_runs::run_recorder::StoredProgress;
 use crate::responses::thread_runs::run_recovery::MAX_QUEUE_WAIT_MS;
 use crate::responses::thread_runs::run_spec::RunSpec;
-use crate::responses::thread_runs::{run_event, run_queue, run_recovery, run_rows};
+use crate::responses::thread_runs::{run_event, run_queue, run_recovery, run_row_conversion};
 use crate::responses::threads::thread_error::ThreadError;
 use crate::responses::threads::thread_message::MessageDraft;
 use crate::responses::threads::{thread, thread_message, thread_run, thread_writer};
@@ -137,7 +137,7 @@ impl ResponseEngine {
             return Err(RunOperationError::NotAwaitingTools);
         };
         if row.expires_at <= now {
-            run_recovery::expire(&self.services, row).await?;
+            run_recovery::expire_run(&self.services, row).await?;
             return Err(RunOperationError::NotAwaitingTools);
         }
         check_outputs(action, &outputs)?;
@@ -222,7 +222,7 @@ async fn insert(
     thread_message::insert(tx, &thread_id, first_seq, drafts, now).await?;
     let mut fold = RunFold::new(
         StoredRun {
-            header: run_rows::header(&row),
+            header: run_row_conversion::header(&row),
             state,
             steps: Vec::new(),
             messages: Vec::new(),
@@ -269,7 +269,7 @@ async fn resume(
     if !run_queue::lock_in_state(tx, &row.id, from).await? {
         return Err(RunOperationError::NotAwaitingTools);
     }
-    let mut fold = run_rows::load_fold(tx, &row, now).await?;
+    let mut fold = run_row_conversion::load_fold(tx, &row, now).await?;
     let before = StoredProgress::of(&fold);
     let events = fold.submit(&outputs, now.plus_ms(MAX_QUEUE_WAIT_MS));
     if !run_queue::set_state_without_task(tx, &row.id, from, fold.run_state()).await? {

@@ -12,7 +12,7 @@ use sea_orm::{ConnectionTrait, EntityTrait};
 use crate::db::connect::Db;
 use crate::db::retry_wait;
 use crate::responses::execution::recorder::RecordError;
-use crate::responses::thread_runs::{run_event, run_queue, run_rows};
+use crate::responses::thread_runs::{run_event, run_queue, run_row_conversion};
 use crate::responses::threads::{thread, thread_message, thread_run, thread_run_step};
 
 /// Writes to the row of one running run.
@@ -51,7 +51,7 @@ impl StoredProgress {
     ) -> Result<(), RecordError> {
         let run = fold.header();
         for (at, step) in fold.steps().iter().enumerate() {
-            let row = || run_rows::step_row(&run.id, at, step);
+            let row = || run_row_conversion::step_row(&run.id, at, step);
             match self.steps.get(at) {
                 None => thread_run_step::insert(tx, row()).await?,
                 Some(before) if before != step => thread_run_step::replace(tx, row()).await?,
@@ -59,7 +59,7 @@ impl StoredProgress {
             }
         }
         for (at, message) in fold.messages().iter().enumerate() {
-            let row = |seq| run_rows::message_row(run, seq, message);
+            let row = |seq| run_row_conversion::message_row(run, seq, message);
             match self.messages.get(at) {
                 None => {
                     let begun_at = message.created_at;
@@ -143,7 +143,7 @@ impl RunRecorder {
     async fn is_recorded(&self, fold: &RunFold) -> bool {
         let found = thread_run::Entity::find_by_id(&self.id).one(self.db.reader());
         let is_same = |it: thread_run::Model| {
-            it.lease == self.lease && run_rows::state(&it) == *fold.run_state()
+            it.lease == self.lease && run_row_conversion::state(&it) == *fold.run_state()
         };
         found.await.ok().flatten().is_some_and(is_same)
     }

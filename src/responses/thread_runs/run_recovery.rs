@@ -96,7 +96,7 @@ pub async fn requeue(services: &ResponseServices, row: thread_run::Model) -> Res
 /// Returns the error of the database.
 pub async fn end_expired(services: &ResponseServices) -> Result<(), DbErr> {
     for row in run_queue::list_expired(services.db.reader(), services.clock.now()).await? {
-        expire(services, row).await?;
+        expire_run(services, row).await?;
     }
     Ok(())
 }
@@ -105,7 +105,7 @@ pub async fn end_expired(services: &ResponseServices) -> Result<(), DbErr> {
 ///
 /// # Errors
 /// Returns the error of the database.
-pub async fn expire(services: &ResponseServices, row: thread_run::Model) -> Result<(), DbErr> {
+pub async fn expire_run(services: &ResponseServices, row: thread_run::Model) -> Result<(), DbErr> {
     let (id, lease) = (row.id.clone(), row.lease);
     let outcome = match row.status {
         ThreadRunStatus::Cancelling => ResponseOutcome::Cancelled,

@@ -26,7 +26,9 @@ use crate::responses::services::{LogSignal, ResponseServices};
 use crate::responses::store::leased_table;
 use crate::responses::store::output_recorder::OutputRecorder;
 use crate::responses::thread_runs::run_recorder::RunRecorder;
-use crate::responses::thread_runs::{run_context, run_finalize, run_queue, run_recovery, run_rows};
+use crate::responses::thread_runs::{
+    run_context, run_finalize, run_queue, run_recovery, run_row_conversion,
+};
 use crate::responses::threads::thread_run;
 use crate::responses::{preparation, queued_jobs};
 
@@ -159,7 +161,7 @@ async fn run_claimed(
     log_written: LogSignal,
 ) -> Result<(), ResponseEngineError> {
     let now = services.clock.now();
-    let fold = run_rows::load_fold(services.db.reader(), row, now).await?;
+    let fold = run_row_conversion::load_fold(services.db.reader(), row, now).await?;
     let recorder = RunRecorder::new(services.db.clone(), row, &fold);
     let prepared = prepare(services, row, &fold).await;
     let output = ResponseOutput {
@@ -175,8 +177,8 @@ async fn run_claimed(
     let task = match prepared {
         // No client receives the reasoning of a run.
         Ok(prepared) => prepared.into_task(services, None, cancel, output),
-        Err(RunStop::Unavailable(error)) => return Err(error),
-        Err(RunStop::Ended(outcome)) => {
+        Err(RunStartError::Unavailable(error)) => return Err(error),
+        Err(RunStartError::Ended(outcome)) => {
             output.end(outcome, &services.clock, &cancel).await;
             return Ok(());
         }
@@ -203,7 +205,7 @@ fn with_limits(
 }
 
 /// The reason why a run makes no model call.
-enum RunStop {
+enum RunStartError {
     Ended(ResponseOutcome),
     /// It is tried again after its lease has expired.
     Unavailable(ResponseEngineError),
@@ -213,12 +215,12 @@ async fn prepare(
     services: &ResponseServices,
     row: &thread_run::Model,
     fold: &RunFold,
-) -> Result<preparation::PreparedResponse, RunStop> {
+) -> Result<preparation::PreparedResponse, RunStartError> {
     // The thread was deleted.
     if row.cancel_requested_at.is_some() {
-        return Err(RunStop::Ended(ResponseOutcome::Cancelled));
+        return Err(RunStartError::Ended(ResponseOutcome::Cancelled));
     }
-    let request = request_left(row, fold).map_err(RunStop::Ended)?;
+    let request = remaining_request(row, fold).map_err(RunStartError::Ended)?;
     let preparing = async {
         let context = run_context::load(services.db.reader(), row).await?;
         let target = preparation::find_target(services, row.user_id, &row.spec.model).await?;
@@ -227,12 +229,12 @@ async fn prepare(
     };
     preparing.await.map_err(|error| match error {
         ResponseEngineError::Database(_) | ResponseEngineError::TaskEnded(_) => {
-            RunStop::Unavailable(error)
+            RunStartError::Unavailable(error)
         }
         ResponseEngineError::PromptTooLong { .. } if row.spec.max_prompt_tokens.is_some() => {
-            RunStop::Ended(ResponseOutcome::Incomplete("max_prompt_tokens"))
+            RunStartError::Ended(ResponseOutcome::Incomplete("max_prompt_tokens"))
         }
-        error => RunStop::Ended(ResponseOutcome::Failed(response_task::start_error(&error))),
+        error => RunStartError::Ended(ResponseOutcome::Failed(response_task::start_error(&error))),
     })
 }
 
@@ -240,7 +242,10 @@ async fn prepare(
 ///
 /// # Errors
 /// Returns why the run ends, if one of its limits is used up.
-fn request_left(row: &thread_run::Model, fold: &RunFold) -> Result<StoredRequest, ResponseOutcome> {
+fn remaining_request(
+    row: &thread_run::Model,
+    fold: &RunFold,
+) -> Result<StoredRequest, ResponseOutcome> {
     let spec = &row.spec;
     let used = row.usage.unwrap_or_default();
     let left = |limit: Option<u32>, used: i64, reason| match limit {

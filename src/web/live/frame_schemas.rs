@@ -158,7 +158,7 @@ fn with_handle((name, frame): NamedSchema) -> NamedSchema {
         .description(Some(
             "Only in protocol 2: the handle of the pieces that follow.",
         ))
-        .extensions(Some([("x-rare", true)].into_iter().collect()));
+        .extensions(Some([("x-optional", true)].into_iter().collect()));
     let frame = ObjectBuilder::from(object(frame)).property("h", handle);
     (name, frame.into())
 }

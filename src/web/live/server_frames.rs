@@ -40,7 +40,7 @@ pub struct StreamRepaired<'a> {
     pub conversation_id: ConversationId,
     pub run_id: Uuid,
     /// Only in this frame; a stream that restarts after a retry has no text yet.
-    #[schema(extensions(("x-rare" = json!(true))))]
+    #[schema(extensions(("x-optional" = json!(true))))]
     pub text: &'a str,
 }
 
@@ -67,7 +67,7 @@ event_names! {
 pub struct StreamState {
     /// Only in protocol 2: the handle of the pieces that follow.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = i64, extensions(("x-rare" = json!(true))))]
+    #[schema(value_type = i64, extensions(("x-optional" = json!(true))))]
     pub h: Option<i64>,
     pub run_id: RunId,
     pub membership_id: MembershipId,

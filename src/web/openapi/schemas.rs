@@ -192,7 +192,7 @@ fn one_of_to_any_of(schema: &mut Value) {
     }
 }
 
-/// For responses: no field is missing, absent values are `null`; except those marked `x-rare`,
+/// For responses: no field is missing, absent values are `null`; except those marked `x-optional`,
 /// which are omitted when they have no value.
 fn require_all_fields(schema: &mut Map<String, Value>) {
     let Some(Value::Object(properties)) = schema.get_mut("properties") else {
@@ -201,8 +201,8 @@ fn require_all_fields(schema: &mut Map<String, Value>) {
     let mut required = Vec::new();
     for (name, property) in properties {
         let fields = property.as_object_mut();
-        let is_rare = fields.is_some_and(|it| it.shift_remove("x-rare").is_some());
-        if !is_rare {
+        let is_optional = fields.is_some_and(|it| it.shift_remove("x-optional").is_some());
+        if !is_optional {
             required.push(json!(name));
         }
     }

@@ -18,7 +18,7 @@ use crate::responses::store::{api_conversation, api_conversation_item};
 use crate::web::v1::api_key_auth::ApiKeyCaller;
 use crate::web::v1::error::{V1Error, V1Result};
 use crate::web::v1::http::idempotency;
-use crate::web::v1::http::idempotency::KeyedRequest;
+use crate::web::v1::http::idempotency::IdempotencyCheck;
 use crate::web::v1::http::list_parameters::ListParameters;
 use crate::web::v1::pagination;
 use crate::web::v1::pagination::{ListPage, ListQuery};
@@ -53,8 +53,8 @@ pub async fn create(
 ) -> V1Result<HttpResponse> {
     let body = body::object_or_empty(&app, &caller, &http, payload).await?;
     let claim = match idempotency::find(&app, &caller, &http, CREATE, &body).await? {
-        KeyedRequest::New(claim) => claim,
-        KeyedRequest::Repeated(id) => {
+        IdempotencyCheck::New(claim) => claim,
+        IdempotencyCheck::Repeated(id) => {
             let row = find(&app, &caller, &id).await?;
             return Ok(HttpResponse::Ok().json(row.view()));
         }

@@ -25,7 +25,7 @@ use crate::web::extract::authentication::CurrentUser;
 use crate::web::v1::api_key_auth::ApiKeyCaller;
 use crate::web::v1::error::{V1Error, V1Result};
 use crate::web::v1::headers::{ignored_parameters, space_tokens};
-use crate::web::v1::http::idempotency::KeyedRequest;
+use crate::web::v1::http::idempotency::IdempotencyCheck;
 use crate::web::v1::http::list_parameters::ListParameters;
 use crate::web::v1::http::{call_origin, idempotency};
 use crate::web::v1::pagination::ListQuery;
@@ -74,12 +74,12 @@ pub async fn create(
     let body = body::object(&app, &caller, &http, payload).await?;
     let mut request = CreateResponse::parse(&body, &app.responses.server_rules())?;
     let padding = Obfuscation::from_request(request.include_obfuscation);
-    space_tokens::remember(&app, &caller, &http, &request.model).await?;
+    space_tokens::attach_to_request(&app, &caller, &http, &request.model).await?;
     let mut ignored = mem::take(&mut request.ignored);
     let claim = match request.store {
         true => match idempotency::find(&app, &caller, &http, CREATE, &body).await? {
-            KeyedRequest::New(claim) => claim,
-            KeyedRequest::Repeated(id) => {
+            IdempotencyCheck::New(claim) => claim,
+            IdempotencyCheck::Repeated(id) => {
                 return repeat(&app, &caller, &id, request.stream, padding).await;
             }
         },

@@ -4,7 +4,7 @@
 use crate::web::openapi::endpoint::{ApiEndpoint, endpoints};
 use crate::web::v1::assistants::{run_steps, runs, stored_assistants, thread_messages, threads};
 use crate::web::v1::chat::chat_completions;
-use crate::web::v1::embeddings::creation;
+use crate::web::v1::embeddings::create_embeddings;
 use crate::web::v1::{compact, conversations, memory_query, models, responses, ws_upgrade};
 
 /// Returns all endpoints in the order of the API document.
@@ -52,7 +52,7 @@ fn model_endpoints() -> Vec<ApiEndpoint> {
     endpoints![
         models::list,
         models::show,
-        creation::create,
+        create_embeddings::create,
         memory_query::query,
     ]
 }

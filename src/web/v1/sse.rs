@@ -25,7 +25,7 @@ pub const KEEP_ALIVE: &[u8] = b": keepalive\n\n";
 pub const DONE: &[u8] = b"data: [DONE]\n\n";
 
 /// The end of a stream whose reader already has the last event.
-const NOTHING_MORE: &[u8] = b": nothing more\n\ndata: [DONE]\n\n";
+const END_WITHOUT_EVENTS: &[u8] = b": nothing more\n\ndata: [DONE]\n\n";
 
 /// Padded events have a length that is a multiple of this (in bytes), so that an observer of the
 /// encrypted traffic cannot infer word lengths.
@@ -93,7 +93,7 @@ async fn next_frame(
     let mut reader = reader?;
     let Some(event) = reader.next().await else {
         let end = match reader.is_complete() {
-            true => Ok(Bytes::from_static(NOTHING_MORE)),
+            true => Ok(Bytes::from_static(END_WITHOUT_EVENTS)),
             // The stream lost events. Break the connection, so that the client cannot treat it as
             // complete.
             false => Err(io::Error::other("the stream was cut")),

@@ -22,24 +22,24 @@ pub enum PermitOwner {
 
 /// The permits of one limit. Cheap to clone; clones share state.
 #[derive(Clone)]
-pub struct FairPermits(Arc<SharedPlaces>);
+pub struct FairPermits(Arc<SharedPermits>);
 
 /// A permit for one call; released on drop.
 #[must_use = "a permit that is dropped at once permits nothing"]
 pub struct FairPermit {
-    places: Arc<SharedPlaces>,
+    permits: Arc<SharedPermits>,
     owner: PermitOwner,
 }
 
-struct SharedPlaces {
+struct SharedPermits {
     limit: usize,
     /// The last permits, as many as this, are only for owners that hold less than a quarter of all.
     n_reserved: usize,
-    usage: Mutex<PlaceUsage>,
+    usage: Mutex<PermitUsage>,
 }
 
 #[derive(Default)]
-struct PlaceUsage {
+struct PermitUsage {
     n_held: usize,
     /// The owners whose calls run or wait.
     owners: HashMap<PermitOwner, OwnerUsage>,
@@ -54,7 +54,7 @@ struct OwnerUsage {
     n_held: usize,
     n_waiting: usize,
     /// The number of the last assignment to this owner; 0 if there was none.
-    last_given: u64,
+    last_assigned: u64,
 }
 
 struct WaitingCall {
@@ -76,7 +76,7 @@ impl FairPermits {
     }
 
     fn with_reserved(limit: usize, n_reserved: usize) -> Self {
-        Self(Arc::new(SharedPlaces {
+        Self(Arc::new(SharedPermits {
             limit,
             n_reserved,
             usage: Mutex::default(),
@@ -90,8 +90,8 @@ impl FairPermits {
     pub async fn acquire(&self, owner: PermitOwner) -> FairPermit {
         let mut waiting = {
             let mut usage = self.0.usage.lock();
-            if self.0.may_take(&usage, owner) {
-                return self.0.take(&mut usage, owner);
+            if self.0.may_acquire(&usage, owner) {
+                return self.0.assign(&mut usage, owner);
             }
             let (granted, permit) = oneshot::channel();
             let number = usage.next_number();
@@ -101,8 +101,8 @@ impl FairPermits {
                 owner,
                 granted,
             });
-            WaitingPlace {
-                places: &self.0,
+            PendingAcquire {
+                permits: &self.0,
                 number,
                 permit,
             }
@@ -127,36 +127,36 @@ impl FairPermits {
     }
 }
 
-impl SharedPlaces {
-    fn may_take(&self, usage: &PlaceUsage, owner: PermitOwner) -> bool {
+impl SharedPermits {
+    fn may_acquire(&self, usage: &PermitUsage, owner: PermitOwner) -> bool {
         let is_reserved = usage.n_held + self.n_reserved >= self.limit;
         let has_share = usage.of(owner).n_held >= self.limit.div_ceil(4);
         usage.n_held < self.limit && !(self.n_reserved > 0 && is_reserved && has_share)
     }
 
-    fn take(self: &Arc<Self>, usage: &mut PlaceUsage, owner: PermitOwner) -> FairPermit {
+    fn assign(self: &Arc<Self>, usage: &mut PermitUsage, owner: PermitOwner) -> FairPermit {
         usage.n_held += 1;
         let number = usage.next_number();
         let own = usage.owners.entry(owner).or_default();
         own.n_held += 1;
-        own.last_given = number;
+        own.last_assigned = number;
         FairPermit {
-            places: self.clone(),
+            permits: self.clone(),
             owner,
         }
     }
 
     /// Assigns the next permit to a waiting call. Returns `None` if no call may have it; otherwise
     /// `Some(None)`, or the permit if the call has just stopped waiting.
-    fn give_next(self: &Arc<Self>, usage: &mut PlaceUsage) -> Option<Option<FairPermit>> {
+    fn assign_next(self: &Arc<Self>, usage: &mut PermitUsage) -> Option<Option<FairPermit>> {
         let waiting = usage.waiting.iter().enumerate();
-        let allowed = waiting.filter(|(_, it)| self.may_take(usage, it.owner));
+        let allowed = waiting.filter(|(_, it)| self.may_acquire(usage, it.owner));
         let (at, _) = allowed.min_by_key(|(at, it)| {
             let own = usage.of(it.owner);
-            (own.n_held, own.last_given, *at)
+            (own.n_held, own.last_assigned, *at)
         })?;
         let call = usage.waiting.remove(at);
-        let permit = self.take(usage, call.owner);
+        let permit = self.assign(usage, call.owner);
         usage.stop_waiting(call.owner);
         Some(call.granted.send(permit).err())
     }
@@ -165,7 +165,7 @@ impl SharedPlaces {
         let mut unclaimed = Vec::new();
         let mut usage = self.usage.lock();
         usage.release(owner);
-        while let Some(permit) = self.give_next(&mut usage) {
+        while let Some(permit) = self.assign_next(&mut usage) {
             unclaimed.extend(permit);
         }
         drop(usage);
@@ -174,7 +174,7 @@ impl SharedPlaces {
     }
 }
 
-impl PlaceUsage {
+impl PermitUsage {
     fn of(&self, owner: PermitOwner) -> OwnerUsage {
         self.owners.get(&owner).copied().unwrap_or_default()
     }
@@ -205,21 +205,21 @@ impl PlaceUsage {
 
 impl Drop for FairPermit {
     fn drop(&mut self) {
-        self.places.release(self.owner);
+        self.permits.release(self.owner);
     }
 }
 
 /// A call that waits; it leaves the queue on drop. A permit that was assigned to it, but not yet
 /// received, is dropped with it.
-struct WaitingPlace<'a> {
-    places: &'a SharedPlaces,
+struct PendingAcquire<'a> {
+    permits: &'a SharedPermits,
     number: u64,
     permit: oneshot::Receiver<FairPermit>,
 }
 
-impl Drop for WaitingPlace<'_> {
+impl Drop for PendingAcquire<'_> {
     fn drop(&mut self) {
-        let mut usage = self.places.usage.lock();
+        let mut usage = self.permits.usage.lock();
         let at = usage.waiting.iter().position(|it| it.number == self.number);
         if let Some(at) = at {
             let call = usage.waiting.remove(at);

@@ -31,7 +31,7 @@ fn wait(permits: &FairPermits, owner: PermitOwner) -> Acquiring<'_> {
 }
 
 #[test]
-fn one_owner_may_use_all_places_until_another_one_waits() {
+fn one_owner_may_use_all_permits_until_another_one_waits() {
     let permits = FairPermits::new(3);
     let mut of_ann = acquire_all(&permits, ANN);
     let mut own = wait(&permits, ANN);
@@ -50,7 +50,7 @@ fn one_owner_may_use_all_places_until_another_one_waits() {
 #[test]
 fn owners_take_turns_when_one_call_runs_at_a_time() {
     let permits = FairPermits::new(1);
-    let first = acquire_now(&permits, ANN).expect("a free place");
+    let first = acquire_now(&permits, ANN).expect("a free permit");
     let mut waiting = [ANN, ANN, BEN, BEN].map(|owner| (owner, wait(&permits, owner)));
     let mut order = Vec::new();
     let mut running = Some(first);
@@ -85,7 +85,7 @@ fn a_reserved_quarter_is_free_for_others_while_the_calls_of_one_owner_take_long(
 }
 
 #[test]
-fn a_small_limit_has_no_reserved_place() {
+fn a_small_limit_has_no_reserved_permit() {
     for limit in 1..4 {
         let permits = FairPermits::with_reserved_quarter(limit);
         assert_eq!(acquire_all(&permits, ANN).len(), limit);
@@ -93,7 +93,7 @@ fn a_small_limit_has_no_reserved_place() {
 }
 
 #[test]
-fn a_call_that_stops_waiting_takes_no_place() {
+fn a_call_that_stops_waiting_holds_no_permit() {
     let permits = FairPermits::new(1);
     let first = acquire_now(&permits, ANN);
     let (second, third) = (wait(&permits, BEN), wait(&permits, BEN));
@@ -157,7 +157,7 @@ impl Calls<'_> {
 
 proptest! {
     #[test]
-    fn no_place_is_lost_and_a_free_one_goes_to_the_owner_with_the_fewest(
+    fn no_permit_is_lost_and_a_free_one_goes_to_the_owner_with_the_fewest(
         limit in 1_usize..9, has_reserve in proptest::bool::ANY, steps in steps(),
     ) {
         let permits = match has_reserve {

@@ -10,8 +10,8 @@ use serde_json::Value;
 
 use crate::event::EncodedEvent;
 use crate::fold::chat_objects::{
-    CallDelta, ChatCall, ChatCallInput, ChatChoice, ChatCustom, ChatDelta, ChatFunction,
-    ChatLogprobs, ChunkChoice, CompletionHeader, CompletionMessage, FinishWord,
+    CallDelta, ChatCall, ChatCallInput, ChatChoice, ChatCustom, ChatDelta, ChatFinishReason,
+    ChatFunction, ChatLogprobs, ChunkChoice, CompletionHeader, CompletionMessage,
 };
 use crate::fold::engine_event::{EngineEvent, ResponseEnd, ResponseOutcome};
 use crate::item::ItemBody;
@@ -93,7 +93,7 @@ impl ChatFold {
         if let Some(error) = self.failure() {
             return Err(error);
         }
-        let finish_reason = self.finish_word();
+        let finish_reason = self.chat_finish_reason();
         let has_text = !self.text.is_empty();
         let has_other = !self.calls.is_empty() || !self.refusal.is_empty();
         let text_or_none = |text: String| (!text.is_empty()).then_some(text);
@@ -227,16 +227,16 @@ impl ChatFold {
             return;
         }
         self.ensure_begun(chunks);
-        let word = self.finish_word();
-        self.emit_choice(ChatDelta::default(), None, Some(word), chunks);
+        let finish_reason = self.chat_finish_reason();
+        self.emit_choice(ChatDelta::default(), None, Some(finish_reason), chunks);
     }
 
-    fn finish_word(&self) -> FinishWord {
+    fn chat_finish_reason(&self) -> ChatFinishReason {
         match self.state.incomplete_reason.as_deref() {
-            Some("content_filter") => FinishWord::ContentFilter,
-            Some(_) => FinishWord::Length,
-            None if !self.calls.is_empty() => FinishWord::ToolCalls,
-            None => FinishWord::Stop,
+            Some("content_filter") => ChatFinishReason::ContentFilter,
+            Some(_) => ChatFinishReason::Length,
+            None if !self.calls.is_empty() => ChatFinishReason::ToolCalls,
+            None => ChatFinishReason::Stop,
         }
     }
 
@@ -244,7 +244,7 @@ impl ChatFold {
         &mut self,
         delta: ChatDelta,
         logprobs: Option<ChatLogprobs>,
-        finish_reason: Option<FinishWord>,
+        finish_reason: Option<ChatFinishReason>,
         chunks: &mut Vec<EncodedEvent>,
     ) {
         let chunk = self.header.chunk(ChunkChoice {

@@ -8,7 +8,7 @@ use serde_json::Value;
 use utoipa::ToSchema;
 
 use crate::response::ResponseUsage;
-use crate::schemas::rare_fields;
+use crate::schemas::optional_fields;
 
 /// The tier that every answer reports.
 const SERVICE_TIER: &str = "default";
@@ -33,7 +33,7 @@ pub struct ChatChoice {
     pub index: usize,
     pub message: CompletionMessage,
     pub logprobs: Option<ChatLogprobs>,
-    pub finish_reason: FinishWord,
+    pub finish_reason: ChatFinishReason,
 }
 
 /// The message of an answer.
@@ -43,16 +43,16 @@ pub struct CompletionMessage {
     pub content: Option<String>,
     pub refusal: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = String, extensions(("x-rare" = json!(true))))]
+    #[schema(value_type = String, extensions(("x-optional" = json!(true))))]
     pub reasoning_content: Option<String>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    #[schema(schema_with = rare_fields::list)]
+    #[schema(schema_with = optional_fields::list)]
     pub tool_calls: Vec<ChatCall>,
     /// Citations.
     pub annotations: Vec<Value>,
     /// The speaker, if the model has speakers.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(schema_with = rare_fields::object)]
+    #[schema(schema_with = optional_fields::object)]
     pub troupe: Option<Value>,
 }
 
@@ -66,7 +66,7 @@ pub struct ChatLogprobs {
 /// Why an answer ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
-pub enum FinishWord {
+pub enum ChatFinishReason {
     Stop,
     Length,
     ToolCalls,
@@ -93,7 +93,7 @@ pub enum ChatCallInput {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
 pub struct ChatFunction {
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = String, extensions(("x-rare" = json!(true))))]
+    #[schema(value_type = String, extensions(("x-optional" = json!(true))))]
     pub name: Option<String>,
     /// JSON as the model wrote it.
     pub arguments: String,
@@ -103,7 +103,7 @@ pub struct ChatFunction {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
 pub struct ChatCustom {
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = String, extensions(("x-rare" = json!(true))))]
+    #[schema(value_type = String, extensions(("x-optional" = json!(true))))]
     pub name: Option<String>,
     pub input: String,
 }
@@ -118,7 +118,7 @@ pub struct ChatChunk {
     choices: Vec<ChunkChoice>,
     /// Present only if the client requests the usage; then `null` except in the last chunk.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(schema_with = rare_fields::object_or_null)]
+    #[schema(schema_with = optional_fields::object_or_null)]
     usage: Option<Option<ChatUsage>>,
     service_tier: &'static str,
     system_fingerprint: Option<String>,
@@ -130,32 +130,32 @@ pub struct ChunkChoice {
     pub index: usize,
     pub delta: ChatDelta,
     pub logprobs: Option<ChatLogprobs>,
-    pub finish_reason: Option<FinishWord>,
+    pub finish_reason: Option<ChatFinishReason>,
 }
 
 /// What a chunk adds to the message.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, ToSchema)]
 pub struct ChatDelta {
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = String, extensions(("x-rare" = json!(true))))]
+    #[schema(value_type = String, extensions(("x-optional" = json!(true))))]
     pub role: Option<&'static str>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = String, extensions(("x-rare" = json!(true))))]
+    #[schema(value_type = String, extensions(("x-optional" = json!(true))))]
     pub content: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = String, extensions(("x-rare" = json!(true))))]
+    #[schema(value_type = String, extensions(("x-optional" = json!(true))))]
     pub refusal: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = String, extensions(("x-rare" = json!(true))))]
+    #[schema(value_type = String, extensions(("x-optional" = json!(true))))]
     pub reasoning_content: Option<String>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    #[schema(schema_with = rare_fields::list)]
+    #[schema(schema_with = optional_fields::list)]
     pub tool_calls: Vec<CallDelta>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    #[schema(schema_with = rare_fields::list)]
+    #[schema(schema_with = optional_fields::list)]
     pub annotations: Vec<Value>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(schema_with = rare_fields::object)]
+    #[schema(schema_with = optional_fields::object)]
     pub troupe: Option<Value>,
 }
 
@@ -164,16 +164,16 @@ pub struct ChatDelta {
 pub struct CallDelta {
     pub index: usize,
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = String, extensions(("x-rare" = json!(true))))]
+    #[schema(value_type = String, extensions(("x-optional" = json!(true))))]
     pub id: Option<String>,
     #[serde(rename = "type", skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = String, extensions(("x-rare" = json!(true))))]
+    #[schema(value_type = String, extensions(("x-optional" = json!(true))))]
     pub kind: Option<&'static str>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(schema_with = rare_fields::object)]
+    #[schema(schema_with = optional_fields::object)]
     pub function: Option<ChatFunction>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(schema_with = rare_fields::object)]
+    #[schema(schema_with = optional_fields::object)]
     pub custom: Option<ChatCustom>,
 }
 

@@ -39,7 +39,7 @@ pub fn add<P: ToSchema>(named: &mut Vec<(String, RefOr<Schema>)>, variant: &str,
         let padding = ObjectBuilder::new()
             .schema_type(Type::String)
             .description(Some("Random characters, if the client requests them."))
-            .extensions(Some([("x-rare", true)].into_iter().collect()));
+            .extensions(Some([("x-optional", true)].into_iter().collect()));
         head = head.property("obfuscation", padding);
     }
     let event = AllOfBuilder::new()

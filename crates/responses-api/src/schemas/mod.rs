@@ -6,8 +6,8 @@
 
 pub mod chat_body;
 pub mod event_schemas;
+pub mod optional_fields;
 pub mod output_items;
-pub mod rare_fields;
 pub mod request_bodies;
 pub mod request_values;
 pub mod response_body;

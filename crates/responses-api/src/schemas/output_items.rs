@@ -5,7 +5,7 @@ use serde_json::Value;
 use utoipa::ToSchema;
 
 use crate::item::ContentPart;
-use crate::schemas::rare_fields;
+use crate::schemas::optional_fields;
 use crate::status::ItemStatus;
 
 /// An item. Clients must accept types that they do not know.
@@ -35,7 +35,7 @@ pub struct MessageItem {
     pub role: String,
     pub content: Vec<ContentPart>,
     /// The speaker, if the model is a character or a space.
-    #[schema(schema_with = rare_fields::object)]
+    #[schema(schema_with = optional_fields::object)]
     pub metadata: Option<Value>,
 }
 

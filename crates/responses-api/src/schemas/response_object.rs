@@ -5,8 +5,8 @@ use utoipa::ToSchema;
 
 use crate::request::parameters::TruncationMode;
 use crate::response::{ErrorView, IncompleteDetails, UsageView};
+use crate::schemas::optional_fields;
 use crate::schemas::output_items::OutputItemSchema;
-use crate::schemas::rare_fields;
 use crate::status::ResponseStatus;
 
 /// A response.
@@ -25,7 +25,7 @@ pub struct ResponseObject {
     pub model: String,
     pub previous_response_id: Option<String>,
     /// `{id}`, if the response continues a conversation.
-    #[schema(schema_with = rare_fields::object)]
+    #[schema(schema_with = optional_fields::object)]
     pub conversation: Option<Value>,
     pub instructions: Option<String>,
     pub max_output_tokens: Option<i64>,

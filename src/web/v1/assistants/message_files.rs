@@ -11,7 +11,7 @@ use crate::web::v1::error::{V1Error, V1Result};
 use crate::web::v1::parsing::remote_files;
 
 /// The name of a list with one message, in the path of an error.
-const ONE: &str = "message";
+const SINGLE_MESSAGE_FIELD: &str = "message";
 
 /// Fetches the pictures of messages. `name` is the field that contains them.
 ///
@@ -43,7 +43,13 @@ pub async fn fetch(
 /// # Errors
 /// As [`remote_files::fetch`].
 pub async fn fetch_one(app: &App, user: UserId, message: &mut NewThreadMessage) -> V1Result<()> {
-    let fetched = fetch(app, user, ONE, std::slice::from_mut(message)).await;
+    let fetched = fetch(
+        app,
+        user,
+        SINGLE_MESSAGE_FIELD,
+        std::slice::from_mut(message),
+    )
+    .await;
     fetched.map_err(in_body)
 }
 
@@ -58,7 +64,7 @@ fn in_messages(error: V1Error) -> V1Error {
 /// Returns the error with the path in the only message.
 fn in_body(error: V1Error) -> V1Error {
     let param = error.param.clone().unwrap_or_default();
-    match param.strip_prefix(&format!("{ONE}[0].")) {
+    match param.strip_prefix(&format!("{SINGLE_MESSAGE_FIELD}[0].")) {
         Some(field) => error.for_param(field),
         None => error,
     }

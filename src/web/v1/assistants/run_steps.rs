@@ -7,7 +7,7 @@ use responses_api::threads::run_objects::ThreadRunStepObject;
 
 use crate::app::App;
 use crate::db::backend::DbError;
-use crate::responses::thread_runs::run_rows;
+use crate::responses::thread_runs::run_row_conversion;
 use crate::responses::threads::thread_run_step;
 use crate::web::v1::api_key_auth::ApiKeyCaller;
 use crate::web::v1::assistants::{object_lists, runs};
@@ -43,7 +43,7 @@ pub async fn list(
     let range = object_lists::range(&query, position).await?;
     let slice = thread_run_step::list(db, &run.id, range).await?;
     let steps = slice.rows.into_iter();
-    let steps = steps.map(|it| run_rows::step_document(&run, it));
+    let steps = steps.map(|it| run_row_conversion::step_document(&run, it));
     let steps: Vec<ThreadRunStepObject> = steps.collect();
     let list = List::new(steps, slice.has_more, |it| Some(&it.id));
     Ok(HttpResponse::Ok().json(list))
@@ -70,5 +70,5 @@ pub async fn show(
     let run = runs::find(&app, &caller, &(thread, run)).await?;
     let found = thread_run_step::find(app.db.reader(), &run.id, &step).await?;
     let found = found.ok_or_else(V1Error::not_found)?;
-    Ok(HttpResponse::Ok().json(run_rows::step_document(&run, found)))
+    Ok(HttpResponse::Ok().json(run_row_conversion::step_document(&run, found)))
 }

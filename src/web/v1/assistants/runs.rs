@@ -21,7 +21,7 @@ use crate::app::App;
 use crate::db::backend::DbError;
 use crate::responses::preparation;
 use crate::responses::thread_runs::run_operations::{CreatedThreadRun, NewThreadRun, ThreadOfRun};
-use crate::responses::thread_runs::run_rows;
+use crate::responses::thread_runs::run_row_conversion;
 use crate::responses::thread_runs::run_spec::RunSpec;
 use crate::responses::threads::{assistant, thread_run};
 use crate::responses::tool_declarations::SERVER_RULES;
@@ -155,7 +155,7 @@ async fn start(
             let first = thread.as_ref().map(|it| (THREAD_CREATED, it));
             run_stream::answer(engine.follow_run(&run.id, -1, permit), first)
         }
-        None => HttpResponse::Ok().json(run_rows::document(&run)),
+        None => HttpResponse::Ok().json(run_row_conversion::document(&run)),
     };
     ignored_parameters::add_header(&mut answer, &ignored);
     Ok(answer)
@@ -204,7 +204,11 @@ pub async fn list(
     };
     let range = object_lists::range(&query, position).await?;
     let slice = thread_run::list(db, &thread.id, range).await?;
-    let runs: Vec<ThreadRunObject> = slice.rows.iter().map(run_rows::document).collect();
+    let runs: Vec<ThreadRunObject> = slice
+        .rows
+        .iter()
+        .map(run_row_conversion::document)
+        .collect();
     let list = List::new(runs, slice.has_more, |it| Some(&it.id));
     Ok(HttpResponse::Ok().json(list))
 }
@@ -227,7 +231,7 @@ pub async fn show(
     path: Path<(String, String)>,
 ) -> V1Result<HttpResponse> {
     let run = find(&app, &caller, &path).await?;
-    Ok(HttpResponse::Ok().json(run_rows::document(&run)))
+    Ok(HttpResponse::Ok().json(run_row_conversion::document(&run)))
 }
 
 /// Replaces the metadata of a run.
@@ -255,7 +259,7 @@ pub async fn update(
     if let Some(metadata) = run_bodies::parse_run_change(&body)? {
         run = app.responses.set_run_metadata(run.id, metadata).await?;
     }
-    Ok(HttpResponse::Ok().json(run_rows::document(&run)))
+    Ok(HttpResponse::Ok().json(run_row_conversion::document(&run)))
 }
 
 /// Cancels a run, and returns it.
@@ -280,7 +284,7 @@ pub async fn cancel(
 ) -> V1Result<HttpResponse> {
     let run = find(&app, &caller, &path).await?;
     let run = app.responses.cancel_run(run).await?;
-    Ok(HttpResponse::Ok().json(run_rows::document(&run)))
+    Ok(HttpResponse::Ok().json(run_row_conversion::document(&run)))
 }
 
 /// Adds the outputs of tools to a run that waits for them, and returns the run: queued again, or as a
@@ -327,7 +331,7 @@ pub async fn submit_tool_outputs(
             let reader = engine.follow_run(&continued.run.id, continued.last_seq, permit);
             run_stream::answer(reader, None::<(&str, &Value)>)
         }
-        None => HttpResponse::Ok().json(run_rows::document(&continued.run)),
+        None => HttpResponse::Ok().json(run_row_conversion::document(&continued.run)),
     })
 }
 

@@ -49,13 +49,13 @@ pub async fn create(
     let body = body::object(&app, &caller, &http, payload).await?;
     let mut request = CreateChatCompletion::parse(&body)?;
     drop(body);
-    space_tokens::remember(&app, &caller, &http, &request.model).await?;
-    let (origins, mut ignored) = (
-        std::mem::take(&mut request.origins),
+    space_tokens::attach_to_request(&app, &caller, &http, &request.model).await?;
+    let (message_positions, mut ignored) = (
+        std::mem::take(&mut request.message_positions),
         std::mem::take(&mut request.ignored),
     );
     idempotency::add_ignored(&http, &mut ignored);
-    let in_messages = |error| chat_errors::in_messages(error, &origins);
+    let in_messages = |error| chat_errors::in_messages(error, &message_positions);
     remote_files::fetch(&app, caller.id(), "input", &mut request.input)
         .await
         .map_err(in_messages)?;

@@ -10,8 +10,8 @@ use crate::web::v1::error::V1Error;
 const RETRY_AFTER: u64 = 1;
 
 /// Returns the error with the path of the chat message instead of the path of the input item, also in its
-/// message. `origins` has the position of the message of each item.
-pub fn in_messages(mut error: V1Error, origins: &[usize]) -> V1Error {
+/// message. `message_positions` has the position of the message of each item.
+pub fn in_messages(mut error: V1Error, message_positions: &[usize]) -> V1Error {
     let Some(param) = &error.param else {
         return error;
     };
@@ -19,7 +19,7 @@ pub fn in_messages(mut error: V1Error, origins: &[usize]) -> V1Error {
         "input" => "messages".to_owned(),
         "text.format" => "response_format".to_owned(),
         "top_logprobs" => "logprobs".to_owned(),
-        param => message_path(param, origins).unwrap_or_else(|| param.to_owned()),
+        param => message_path(param, message_positions).unwrap_or_else(|| param.to_owned()),
     };
     let (old, new) = (format!("'{param}'"), format!("'{renamed}'"));
     error.message = error.message.replacen(&old, &new, 1);
@@ -27,9 +27,9 @@ pub fn in_messages(mut error: V1Error, origins: &[usize]) -> V1Error {
 }
 
 /// Converts the path of a field of an item, as `input[3].call_id`.
-fn message_path(param: &str, origins: &[usize]) -> Option<String> {
+fn message_path(param: &str, message_positions: &[usize]) -> Option<String> {
     let (item, field) = param.strip_prefix("input[")?.split_once(']')?;
-    let message = origins.get(item.parse::<usize>().ok()?)?;
+    let message = message_positions.get(item.parse::<usize>().ok()?)?;
     let field = match field {
         ".call_id" => ".tool_call_id".to_owned(),
         field if field.ends_with(".image_url") => format!("{field}.url"),

@@ -17,7 +17,7 @@ use tokio::time::timeout;
 
 use crate::responses::execution::event_stream::EventReceiver;
 use crate::responses::foreground::chat_choices::StreamedChat;
-use crate::responses::foreground::started_task::PendingResponse;
+use crate::responses::foreground::foreground_task::PendingResponse;
 use crate::web::v1::chat::chat_errors;
 use crate::web::v1::error::{V1Error, V1Result};
 use crate::web::v1::sse;

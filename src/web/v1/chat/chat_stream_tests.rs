@@ -15,7 +15,7 @@ use crate::responses::execution::event_stream;
 use crate::responses::execution::event_stream::EventSender;
 use crate::responses::execution::projection::Projection;
 use crate::responses::foreground::chat_choices::StreamedChat;
-use crate::responses::foreground::started_task::PendingResponse;
+use crate::responses::foreground::foreground_task::PendingResponse;
 use crate::web::v1::sse::{KEEP_ALIVE, KEEP_ALIVE_INTERVAL};
 
 /// The task of one choice.

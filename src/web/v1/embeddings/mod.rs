@@ -1,4 +1,4 @@
 //! Modules of `POST /v1/embeddings`.
 
-pub mod creation;
+pub mod create_embeddings;
 pub mod relay_errors;

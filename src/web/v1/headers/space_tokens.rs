@@ -27,7 +27,7 @@ pub struct SpaceTokens {
 ///
 /// # Errors
 /// Returns the error of the database.
-pub async fn remember(
+pub async fn attach_to_request(
     app: &App,
     caller: &CurrentUser,
     http: &HttpRequest,

@@ -21,7 +21,7 @@ const MAX_KEY_BYTES: usize = 255;
 
 /// A request, checked against its key.
 #[derive(Debug)]
-pub enum KeyedRequest {
+pub enum IdempotencyCheck {
     /// The request creates something, with this key if it has one.
     New(Option<IdempotencyClaim>),
     /// The same request has already created the object with this id.
@@ -39,9 +39,9 @@ pub async fn find(
     http: &HttpRequest,
     endpoint: &str,
     body: &Map<String, Value>,
-) -> V1Result<KeyedRequest> {
+) -> V1Result<IdempotencyCheck> {
     let Some(key) = http.headers().get(HEADER_NAME) else {
-        return Ok(KeyedRequest::New(None));
+        return Ok(IdempotencyCheck::New(None));
     };
     let is_plain = |it: &u8| (b' '..=b'~').contains(it);
     let key = key.as_bytes();
@@ -54,9 +54,9 @@ pub async fn find(
     let body = serde_json::to_vec(body).unwrap_or_default();
     let claim = IdempotencyClaim::new(caller.id(), &key, endpoint, &body);
     match idempotency_key::find(app.db.reader(), &claim, app.clock.now()).await? {
-        KeyState::Unused => Ok(KeyedRequest::New(Some(claim))),
-        KeyState::Created(id) => Ok(KeyedRequest::Repeated(id)),
-        KeyState::OfOtherRequest => {
+        KeyState::Unused => Ok(IdempotencyCheck::New(Some(claim))),
+        KeyState::Created(id) => Ok(IdempotencyCheck::Repeated(id)),
+        KeyState::UsedByOtherRequest => {
             let message = "This `Idempotency-Key` was used for another request within 24 hours.";
             Err(V1Error::invalid("idempotency_key_reused", HEADER, message))
         }

@@ -43,28 +43,28 @@ pub async fn compress(
         BodySize::None | BodySize::Stream => false,
     };
     match is_accepted && is_long {
-        true => packed(answer).await,
+        true => compress_body(answer).await,
         false => Ok(answer),
     }
 }
 
-async fn packed(answer: ServiceResponse) -> Result<ServiceResponse, Error> {
+async fn compress_body(answer: ServiceResponse) -> Result<ServiceResponse, Error> {
     let (request, answer) = answer.into_parts();
     let (mut head, body) = answer.into_parts();
     let body = to_bytes(body).await.map_err(ApiError::internal)?;
-    let packed = match body.len() > MAX_BYTES_ON_WORKER {
+    let compressed = match body.len() > MAX_BYTES_ON_WORKER {
         true => {
             let kept = body.clone();
-            let packing = spawn_blocking(move || gzip(&kept));
-            packing.await.unwrap_or_default()
+            let compressing = spawn_blocking(move || gzip(&kept));
+            compressing.await.unwrap_or_default()
         }
         false => gzip(&body),
     };
-    let body = match packed {
-        Some(packed) => {
+    let body = match compressed {
+        Some(compressed) => {
             let gzip = HeaderValue::from_static("gzip");
             head.headers_mut().insert(CONTENT_ENCODING, gzip);
-            packed
+            compressed
         }
         None => body,
     };

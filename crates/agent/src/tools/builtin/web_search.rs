@@ -25,7 +25,7 @@ pub const NAME: &str = "web_search";
 pub const DOMAINS: &str = "allowed_domains";
 
 /// The error message for an invalid query.
-pub const QUERY_RULE: &str = "`query` must be a text of 1 to 400 characters.";
+pub const INVALID_QUERY: &str = "`query` must be a text of 1 to 400 characters.";
 
 /// Maximum size of an answer of the search endpoint, in bytes. A page of SearXNG has about 50 KiB.
 const MAX_BYTES: usize = 2 * 1024 * 1024;
@@ -92,7 +92,7 @@ impl ServerTool for WebSearchTool {
     }
 
     async fn run(&self, arguments: &ToolArguments, _: &(dyn Fn(&str) + Sync)) -> ToolResult {
-        let query = query(arguments).ok_or(QUERY_RULE)?;
+        let query = query(arguments).ok_or(INVALID_QUERY)?;
         let mut url = self.endpoint.clone();
         url.query_pairs_mut()
             .append_pair("q", query)

@@ -67,7 +67,7 @@ pub struct CreateChatCompletion {
     /// The messages as input items, each with its id.
     pub input: Vec<Value>,
     /// For each item, the position of its message.
-    pub origins: Vec<usize>,
+    pub message_positions: Vec<usize>,
     pub stream: bool,
     /// Whether the stream ends with a chunk that contains the usage.
     pub include_usage: bool,
@@ -103,7 +103,7 @@ impl CreateChatCompletion {
         if model.is_empty() {
             body.missing("model", "This parameter is required.");
         }
-        let (input, origins) = chat_messages::messages(body);
+        let (input, message_positions) = chat_messages::messages(body);
         let stream = body.flag("stream").unwrap_or(false);
         reject_unsupported(body);
         let n_choices = body.integer("n", 1..=MAX_CHOICES).unwrap_or(1);
@@ -119,7 +119,7 @@ impl CreateChatCompletion {
         Self {
             model: model.to_owned(),
             input,
-            origins,
+            message_positions,
             stream,
             include_usage: include_usage(body),
             n_choices: usize::try_from(n_choices).unwrap_or(1),

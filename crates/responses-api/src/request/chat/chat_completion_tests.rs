@@ -41,7 +41,7 @@ fn an_assistant_message_with_calls_becomes_a_message_and_its_calls() {
 
     let request = parse(json!({ "messages": messages.clone() })).unwrap();
 
-    assert_eq!(request.origins, [0, 1, 1, 1, 1, 2, 3]);
+    assert_eq!(request.message_positions, [0, 1, 1, 1, 1, 2, 3]);
     assert_eq!(
         json!(items(messages)),
         json!([

@@ -18,7 +18,7 @@ const MAX_CALL_ID_CHARS: usize = 128;
 struct ChatItems {
     items: Vec<Value>,
     /// The position of the message of each item.
-    origins: Vec<usize>,
+    message_positions: Vec<usize>,
     /// The position of the message that is being read.
     at: usize,
     /// The id that was generated for the last call in the deprecated field `function_call`, which has none.
@@ -50,7 +50,7 @@ pub(super) fn messages(body: &ObjectReader) -> (Vec<Value>, Vec<usize>) {
     if items.items.len() > MAX_ITEMS {
         body.wrong_value("messages", "at most 2000 messages and tool calls");
     }
-    (items.items, items.origins)
+    (items.items, items.message_positions)
 }
 
 impl ChatItems {
@@ -152,7 +152,7 @@ impl ChatItems {
         let prefix = object_ids::prefix_for_type(item["type"].as_str().unwrap_or_default());
         self.items
             .push(input_items::with_id_and_status(item, prefix));
-        self.origins.push(self.at);
+        self.message_positions.push(self.at);
     }
 }
 

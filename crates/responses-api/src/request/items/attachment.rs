@@ -194,22 +194,22 @@ pub(in crate::request) fn is_inline(url: &str, kind: FileKind) -> bool {
 /// Returns the media type of a fetched file that is a text file: its declared type says so, and its
 /// bytes are text.
 pub fn detect_text_type(content_type: &str, bytes: &[u8]) -> Option<String> {
-    let media_type = essence(content_type);
+    let media_type = media_type_without_parameters(content_type);
     let is_text = is_text_type(&media_type) && as_text(bytes.to_vec()).is_some();
     is_text.then_some(media_type)
 }
 
 /// Returns a media type without its parameters, in lower case.
-fn essence(media_type: &str) -> String {
-    let essence = media_type.split(';').next().unwrap_or_default();
-    essence.trim().to_ascii_lowercase()
+fn media_type_without_parameters(media_type: &str) -> String {
+    let name = media_type.split(';').next().unwrap_or_default();
+    name.trim().to_ascii_lowercase()
 }
 
 fn is_text_type(media_type: &str) -> bool {
-    let essence = essence(media_type);
-    let suffix = essence.strip_prefix("application/").unwrap_or_default();
-    essence.starts_with("text/")
-        || TEXT_TYPES.contains(&essence.as_str())
+    let media_type = media_type_without_parameters(media_type);
+    let suffix = media_type.strip_prefix("application/").unwrap_or_default();
+    media_type.starts_with("text/")
+        || TEXT_TYPES.contains(&media_type.as_str())
         || suffix.ends_with("+json")
         || suffix.ends_with("+xml")
 }

@@ -42,7 +42,7 @@ const RUN_FIELDS: [&str; 18] = [
 const THREAD: &str = "thread";
 
 /// The fields that a run takes from its assistant if its request does not contain them.
-const OF_ASSISTANT: [&str; 6] = [
+const INHERITED_FIELDS: [&str; 6] = [
     "instructions",
     "model",
     "response_format",
@@ -55,7 +55,7 @@ const OF_ASSISTANT: [&str; 6] = [
 const MAX_INSTRUCTIONS_CHARS: usize = 256_000;
 
 /// The reason in the error about a field that is absent.
-const REQUIRED: &str = "This parameter is required.";
+const REQUIRED_MESSAGE: &str = "This parameter is required.";
 
 /// A request to create a run.
 #[derive(Clone, Debug, PartialEq)]
@@ -115,7 +115,7 @@ impl CreateThreadRun {
     fn read(body: &ObjectReader, thread: Option<NewThread>) -> Self {
         let assistant_id = body.text("assistant_id").unwrap_or_default();
         if assistant_id.is_empty() {
-            body.missing("assistant_id", REQUIRED);
+            body.missing("assistant_id", REQUIRED_MESSAGE);
         }
         thread_tools::reject_resources(body);
         Self {
@@ -139,7 +139,7 @@ impl ThreadRunSettings {
         rules: &ServerRules,
     ) -> Result<Self, RequestError> {
         let mut fields = body.clone();
-        for name in OF_ASSISTANT {
+        for name in INHERITED_FIELDS {
             let given = fields.get(name).filter(|it| !it.is_null());
             if given.is_none()
                 && let Some(value) = assistant.get(name)
@@ -153,7 +153,7 @@ impl ThreadRunSettings {
     fn read(body: &ObjectReader, rules: &ServerRules) -> Self {
         let model = body.text("model").unwrap_or_default();
         if model.is_empty() {
-            body.missing("model", REQUIRED);
+            body.missing("model", REQUIRED_MESSAGE);
         }
         let instructions = instructions(body);
         let most = i64::from(u32::MAX);
@@ -255,7 +255,7 @@ fn n_last_messages(body: &ObjectReader) -> Option<usize> {
             usize::try_from(n_messages).ok()
         }
         None if strategy.get("type").is_none() => {
-            strategy.missing("type", REQUIRED);
+            strategy.missing("type", REQUIRED_MESSAGE);
             None
         }
         _ => {
@@ -288,7 +288,7 @@ impl SubmitToolOutputs {
         object_reader::parse(body, |body| {
             body.require_known(&["tool_outputs", "stream"]);
             if body.get("tool_outputs").is_none() {
-                body.missing("tool_outputs", REQUIRED);
+                body.missing("tool_outputs", REQUIRED_MESSAGE);
             }
             let given = body.list("tool_outputs").unwrap_or_default();
             let is_short = given.len() <= MAX_TOOLS;
@@ -306,7 +306,7 @@ fn output(fields: &ObjectReader) -> ToolOutput {
     fields.require_known(&["tool_call_id", "output"]);
     let call_id = fields.text("tool_call_id").unwrap_or_default();
     if fields.get("tool_call_id").is_none() {
-        fields.missing("tool_call_id", REQUIRED);
+        fields.missing("tool_call_id", REQUIRED_MESSAGE);
     }
     // An absent output is an empty one.
     let output = fields.optional_item_text("output").unwrap_or_default();

@@ -16,7 +16,7 @@ use crate::threads::thread_status::ThreadMessageRole;
 const KNOWN_FIELDS: [&str; 4] = ["attachments", "content", "metadata", "role"];
 
 /// The field of an additional message of a run that hides it from lists and later runs.
-const HIDDEN: &str = "hidden";
+const HIDDEN_FIELD: &str = "hidden";
 
 /// A message of a client.
 #[derive(Clone, Debug, PartialEq)]
@@ -66,11 +66,11 @@ pub(in crate::request) fn list(body: &ObjectReader, name: &str) -> Vec<NewThread
 
 /// Reads the additional messages of a run, which may be hidden.
 pub fn additional(body: &ObjectReader, name: &str) -> Vec<NewThreadMessage> {
-    let known = [&KNOWN_FIELDS[..], &[HIDDEN]].concat();
+    let known = [&KNOWN_FIELDS[..], &[HIDDEN_FIELD]].concat();
     let read = |message: ObjectReader| {
         message.require_known(&known);
         NewThreadMessage {
-            is_hidden: message.flag(HIDDEN).unwrap_or(false),
+            is_hidden: message.flag(HIDDEN_FIELD).unwrap_or(false),
             ..NewThreadMessage::read(&message)
         }
     };
