@@ -1,9 +1,9 @@
 //! Measures what the Responses API and Chat Completions cost in comparison with the model's own API:
 //! the added time to the first token, at 1 and at 32 streams, and the requests per second at 32. The
-//! real binary, for responses with and without storing, is between a scripted model and a client, both
-//! in this process. The comparisons are the model called directly, a plain proxy built on the same
-//! libraries, and for chat completions the responses that are not stored. The
-//! variants alternate (ABBA), and a ratio is the median of the ratios of the rounds. Nothing is
+//! real binary runs between a scripted model and a client, both in this process; it stores the
+//! responses or not. It is compared with direct calls of the model, with a plain proxy built on the same
+//! libraries, and, for chat completions, with responses that are not stored. The variants alternate
+//! (ABBA), and a ratio is the median of the ratios of the rounds. Nothing is
 //! asserted, and results on a machine with other load are not valid.
 
 // A benchmark prints its results and panics on errors.
@@ -40,7 +40,7 @@ const STREAMS: usize = 32;
 /// The requests of one throughput measurement.
 const REQUESTS: usize = 160;
 
-/// The places of the chat completion and of the response that is not stored among the variants.
+/// The indexes of the chat completion and of the response that is not stored in the list of variants.
 const CHAT: usize = 4;
 const UNSTORED: usize = 2;
 

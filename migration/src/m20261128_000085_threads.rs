@@ -35,7 +35,7 @@ impl MigrationTrait for Migration {
     }
 }
 
-/// An id of this surface: a prefix, `_`, 32 hexadecimal digits.
+/// An id of an object of these tables: a prefix, `_`, 32 hexadecimal digits.
 fn own_id(name: &'static str) -> ColumnDef {
     string_len(name, 64)
 }

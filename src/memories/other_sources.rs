@@ -53,9 +53,9 @@ pub(super) async fn add_sources(
     leave_branch(tx, first, (conversation, message), version).await
 }
 
-/// If `first` is a branch and the other conversation is not, lets the memories of the branch that were also
-/// made from this message of the other conversation name another conversation, because other
-/// conversations do not recall memories that name a branch. Returns whether a memory changed.
+/// Moves memories out of a branch, because no other conversation recalls the memories of a branch. If `first`
+/// is a branch and the other conversation is not, the memories of the branch that were also made from this
+/// message of the other conversation get another conversation. Returns whether a memory changed.
 ///
 /// # Errors
 /// Returns an error when the database fails.

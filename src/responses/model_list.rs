@@ -11,7 +11,7 @@ use crate::providers::provider;
 pub struct ModelListing {
     /// The name that clients request.
     pub id: String,
-    /// Its provider, in which `model` is the name that the provider knows.
+    /// Its provider; the field `model` is the name of the model at the provider.
     pub provider: provider::Model,
 }
 
@@ -19,8 +19,8 @@ pub struct ModelListing {
 #[derive(Clone, Debug)]
 pub struct ModelLists {
     pub models: Vec<ModelListing>,
-    /// Those that the settings of the providers name. A provider that must not be called for embeddings has
-    /// none.
+    /// The embedding models in the settings of the providers. A provider that must not be called for
+    /// embeddings has none.
     pub embedding_models: Vec<ModelListing>,
 }
 

@@ -29,7 +29,7 @@ pub struct AgentLoop<'a, H> {
     pub provider: &'a dyn Provider,
     /// Limits concurrent calls of the provider.
     pub permits: Option<&'a FairPermits>,
-    /// The owner to which the permits of the provider and of the tools count.
+    /// The owner for which permits of the provider and of the tools are acquired.
     pub owner: PermitOwner,
     /// Grows with each iteration.
     pub request: &'a mut Request,

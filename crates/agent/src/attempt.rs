@@ -97,7 +97,7 @@ impl<'a> AttemptState<'a> {
         self.is_shown |= self.sink.on_reasoning(text);
     }
 
-    /// Passes on the reasoning that ends here.
+    /// Sends the thought that is complete now, if there is one, to the sink.
     fn close_thought(&mut self) {
         if let Some(thought) = self.thoughts.close() {
             self.is_shown |= self.sink.on_thought(thought);

@@ -96,7 +96,8 @@ async fn run_attempts(
         state.thoughts = ThoughtCollector::default();
         state.calls = ToolCallAssembler::default();
         state.logprobs.clear();
-        // A wait beyond the deadline leaves no time for an attempt, and a timeout is less specific.
+        // If the wait would end after the deadline, there is no time for another attempt. This error is
+        // returned, because it is more specific than a timeout.
         let wait = error.retry_delay(tries, limits, rand::random());
         match wait.filter(|it| Instant::now() + *it < deadline) {
             Some(wait) => sleep(wait).await,

@@ -38,7 +38,7 @@ pub trait Dialect: fmt::Debug + Send + Sync {
     /// Returns whether the API supports a capability.
     fn has_capability(&self, capability: Capability) -> bool;
 
-    /// Returns the lowest token limit that is sent.
+    /// Returns the lowest token limit that is sent; a lower one is replaced by it.
     fn min_output_tokens(&self) -> u32 {
         1
     }

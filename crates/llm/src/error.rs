@@ -51,7 +51,7 @@ impl LlmError {
         }
     }
 
-    /// Returns whether the provider rejects a request, and its reason mentions reasoning. APIs have
+    /// Returns whether the provider rejected a request with a message that mentions reasoning. APIs have
     /// no common code for a model that does not reason.
     pub fn rejects_reasoning(&self) -> bool {
         let Self::Status {

@@ -26,8 +26,8 @@ pub trait Provider: Send + Sync {
     /// rejected before it is sent. Whether the model complies is up to the API.
     fn has_capability(&self, capability: Capability) -> bool;
 
-    /// Returns the lowest token limit that is sent. A reply to a request with a lower one may be too
-    /// long.
+    /// Returns the lowest token limit that is sent to the API. A request with a lower limit is sent with
+    /// this one, so its reply may be longer than requested.
     fn min_output_tokens(&self) -> u32 {
         1
     }

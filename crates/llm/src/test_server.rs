@@ -23,7 +23,7 @@ pub enum Answer {
     /// This body, with the status 200.
     Body(Value),
     Status(u16),
-    /// This answer, as soon as the test notifies.
+    /// This answer, after the test has notified the server.
     WhenNotified(Arc<Notify>, Box<Answer>),
     /// Nothing: the connection stays open until the client closes it.
     Hang,

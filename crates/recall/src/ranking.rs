@@ -47,7 +47,7 @@ type RankScores = (f32, f32);
 struct Ranking<'a> {
     scores: fn(MemoryScores) -> RankScores,
     found: Vec<(RankScores, ScoredMemory<'a>)>,
-    /// The scores of the worst of the best memories so far: a memory with lower scores cannot be among them.
+    /// The lowest scores among the best memories so far: a memory with lower scores is not one of the best.
     minimum: RankScores,
 }
 

@@ -46,7 +46,8 @@ struct AnnouncementQueue {
 impl AnnouncementQueue {
     /// Adds an announcement. Returns whether a task must be started.
     fn add(&mut self, new: Announcement) -> bool {
-        // An equal announcement that waits will load this change, too. Those with a count are all published.
+        // An equal announcement in the queue will load this change, too. Announcements with a count are never
+        // merged.
         let is_counted = matches!(new, Announcement::Forgotten(..));
         if !is_counted && self.waiting.contains(&new) {
             return false;
@@ -117,8 +118,8 @@ impl MemoryAnnouncer {
     }
 
     /// Announces that memories, and possibly summaries, are in no table any more. `count` is the number
-    /// of memories that everyone in the space could see. Events that were loaded earlier are
-    /// published earlier: otherwise a page would show these memories again.
+    /// of memories that everyone in the space could see. Events that were loaded before are
+    /// published before: otherwise a page would show these memories again.
     pub fn memories_forgotten(&self, space: SpaceId, count: u64) {
         self.enqueue(Announcement::Forgotten(space, count));
     }

@@ -231,7 +231,7 @@ async fn clear_unlearned(
     learning_task::retry_failed(tx, id, now).await
 }
 
-/// Returns the lowest `seq` from which a range has at most as many messages as are learned from at once.
+/// Returns the `seq` at which the newest [`MAX_MESSAGES`] messages of a range begin.
 ///
 /// # Errors
 /// Returns an error when the database fails.

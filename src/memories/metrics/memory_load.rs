@@ -21,7 +21,7 @@ use crate::spaces::space;
 /// How long counted totals are used again: counting reads an index entry for each memory.
 const TOTALS_VALID_MS: i64 = 60_000;
 
-/// The memories of all spaces, and the background work on them; `None`: the numbers are not known.
+/// The memories of all spaces, and the background work on them. `None` means that the numbers are unknown.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct MemoryLoad {
     pub tasks: Option<TaskLoad>,

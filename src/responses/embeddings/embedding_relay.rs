@@ -56,7 +56,7 @@ pub struct EmbeddingRelay {
     models: ProviderFactory,
     metrics: CallMetrics,
     permits: FairPermits,
-    /// Those that wait or are executed.
+    /// Counts the requests that wait or are executed.
     admitted: ConcurrencyLimit<UserId>,
 }
 
@@ -131,7 +131,7 @@ impl EmbeddingRelay {
         let name = local_embedding::MODEL_NAME;
         let log = EmbeddingCallLog::start(&self.clock, &self.metrics, &caller, ("local", name));
         let embed = move || {
-            // The work continues if the client leaves.
+            // The calculation continues if the client disconnects, so it owns the permit.
             let _permit = permit;
             match input {
                 EmbeddedTexts::Texts(texts) => {
@@ -181,7 +181,7 @@ impl EmbeddingRelay {
     }
 
     async fn permit(&self, user: UserId) -> Result<Arc<RelayPermit>, RelayError> {
-        // First, so that few bodies wait in memory.
+        // This limit is checked first, so that only few requests wait with their bodies in memory.
         let admitted = self
             .admitted
             .acquire(user)
@@ -204,7 +204,7 @@ impl EmbeddingRelay {
     ) -> Result<(EmbeddedTexts, u64), RelayError> {
         let permit = permit.clone();
         let count = move || {
-            // The work continues if the client leaves.
+            // The calculation continues if the client disconnects, so it owns the permit.
             let _permit = permit;
             text_tokens::count(&input).map(|it| (input, it))
         };

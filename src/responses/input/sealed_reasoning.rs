@@ -63,7 +63,8 @@ fn encryption_context(user: UserId) -> String {
     format!("reasoning/{user}")
 }
 
-/// Reasoning in the format of this server that it did not encrypt for this user.
+/// The error for content that has the format of this server's encrypted reasoning, but cannot be decrypted
+/// for this user.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct InvalidEncryptedReasoning;
 

@@ -50,7 +50,7 @@ pub enum KeyState {
 }
 
 impl IdempotencyClaim {
-    /// Returns the claim of a request, which is its method with its path, and its body.
+    /// Returns the claim of a request with this key. `endpoint` is its method and path.
     pub fn new(user: UserId, key: &str, endpoint: &str, body: &[u8]) -> Self {
         let request = Sha256::new()
             .chain_update(endpoint)

@@ -46,17 +46,17 @@ impl CallMetrics {
     pub fn register(&self, registry: &mut Registry) {
         registry.register(
             "v1_call_duration_seconds",
-            "Calls of programs that ended, from the start of their execution",
+            "Duration of the calls of programs, from the start of their execution to their end",
             self.durations.clone(),
         );
         registry.register(
             "v1_call_input_tokens",
-            "Input tokens of calls of programs that ended",
+            "Input tokens of the calls of programs, counted when a call ends",
             self.input_tokens.clone(),
         );
         registry.register(
             "v1_call_output_tokens",
-            "Output tokens of calls of programs that ended",
+            "Output tokens of the calls of programs, counted when a call ends",
             self.output_tokens.clone(),
         );
     }

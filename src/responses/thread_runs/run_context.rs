@@ -69,8 +69,9 @@ pub async fn load(
     Ok(split(select_last(entries, n_last)))
 }
 
-/// Returns the statement for the size of the last messages and of the steps of a thread, with `#` for the id
-/// of the thread. It is checked first, because clients can store threads that exceed the memory of a node.
+/// Returns the statement that computes the size of the last messages and of the steps of a thread; `#` is the
+/// id of the thread. The size is checked before anything is loaded, because clients can store threads that
+/// exceed the memory of a node.
 fn size_statement(n_last: Option<usize>) -> String {
     let limit = n_last.map_or_else(String::new, |n| format!(" LIMIT {n}"));
     format!(
@@ -159,8 +160,8 @@ fn message_entry(
     }
 }
 
-/// Returns the calls of a step that have outputs, followed by the outputs of the client. A call of a run that
-/// was canceled has none, and must not take that of a later call with the same id.
+/// Returns the calls of a step that have outputs, followed by the outputs of the client. A call of a
+/// canceled run has no output, and must not get that of a later call with the same id.
 fn call_items(step: &RunStep) -> Vec<Value> {
     let calls = step.calls().iter();
     let calls = calls.filter(|it| it.function.output.is_some());

@@ -92,7 +92,7 @@ fn first_turn() -> ToolRun {
 }
 
 #[test]
-fn calls_of_an_earlier_run_stand_before_its_answer() {
+fn calls_of_an_earlier_run_precede_its_answer() {
     let context = context(first_turn(), None);
 
     assert_eq!(
@@ -109,7 +109,7 @@ fn calls_of_an_earlier_run_stand_before_its_answer() {
 }
 
 #[test]
-fn calls_of_a_run_without_a_message_stand_after_the_messages_it_saw() {
+fn calls_of_a_run_without_a_message_follow_the_messages_in_its_context() {
     let run = ToolRun {
         first_seq: 3,
         steps: vec![calls(vec![call("a", "look", Some("A"))])],

@@ -17,13 +17,13 @@ pub enum RunOperationError {
     NotCancellable,
     #[error("the run does not wait for outputs of tools")]
     NotAwaitingTools,
-    /// The ids of these calls.
+    /// The ids of the calls.
     #[error("outputs are missing for these calls: {0:?}")]
     MissingToolOutput(Vec<String>),
-    /// The position of the output, and its call.
+    /// The position of the output, and the id of its call.
     #[error("output {0} is for no open call: {1}")]
     UnknownToolCall(usize, String),
-    /// The position of the second output, and its call.
+    /// The position of the second output, and the id of its call.
     #[error("output {0} is the second one for the call {1}")]
     DuplicateToolOutput(usize, String),
     #[error(transparent)]

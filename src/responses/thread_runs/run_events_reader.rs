@@ -58,8 +58,8 @@ impl ResponseEngine {
         let db = self.services.db.reader();
         let mut pause = MIN_POLL_INTERVAL;
         loop {
-            // Both before the log is read: later writes then notify us, and if the run is over, its
-            // log is complete.
+            // Subscribe and read the status before the log: later writes then send a notification, and
+            // if the run has ended, its log is complete.
             let lease = self.services.run_leases.find(&id.to_owned());
             let written = lease.map(|lease| lease.data.subscribe());
             let status = thread_run::find_status(db, id).await?;

@@ -149,7 +149,7 @@ async fn execute(
         tracing::error!(run.id = %row.id, %error, "failed to execute run {}; recovery will end or requeue it: {error}", row.id);
     }
     drop((permit, guard));
-    // The permits are those of background responses, too.
+    // Background responses use the same permits, so both workers are notified.
     services.queue_signal.notify();
     services.run_queue_signal.notify();
 }
@@ -207,7 +207,7 @@ fn with_limits(
 /// The reason why a run makes no model call.
 enum RunStartError {
     Ended(ResponseOutcome),
-    /// It is tried again after its lease has expired.
+    /// The run is claimed again after its lease has expired.
     Unavailable(ResponseEngineError),
 }
 
@@ -238,7 +238,7 @@ async fn prepare(
     })
 }
 
-/// Returns the request for the rest of the run. A choice of a tool applies to its first model call only.
+/// Returns the request for the rest of the run. The tool choice applies only to its first model call.
 ///
 /// # Errors
 /// Returns why the run ends, if one of its limits is used up.

@@ -22,7 +22,7 @@ pub struct ListRange<P> {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ListSlice<M> {
     pub rows: Vec<M>,
-    /// Whether rows follow, or precede if the part ends before a cursor.
+    /// Whether more rows follow this part; for a part that ends before a cursor, whether more rows precede it.
     pub has_more: bool,
 }
 

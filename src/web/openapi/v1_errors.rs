@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::web::openapi::endpoint::ApiEndpoint;
 
-/// The beginning of the paths of these endpoints.
+/// The beginning of the paths of the endpoints.
 pub const PREFIX: &str = "/v1/";
 
 /// Every error status, its name in the document, and its description if an endpoint gives none.
@@ -83,13 +83,13 @@ pub const ERRORS: [(u16, &str, &str); 14] = [
     ),
 ];
 
-/// Returns whether an endpoint is one of these.
+/// Returns whether an endpoint is under `/v1`.
 pub fn is_v1(endpoint: &ApiEndpoint) -> bool {
     endpoint.path().starts_with(PREFIX)
 }
 
-/// Returns the errors that every operation of this kind may return. An operation with a body reads a
-/// body, creates something, or calls a model.
+/// Returns the error statuses that an operation may return because of its method, its path, its parameters
+/// and its body.
 pub fn common_statuses(operation: &Value, endpoint: &ApiEndpoint) -> Vec<u16> {
     let mut statuses = vec![405, 421];
     if operation["security"].as_array().is_some_and(Vec::is_empty) {

@@ -66,7 +66,8 @@ impl V1Error {
         self
     }
 
-    /// Creates an error with status 400 for a value that refers to something that does not fit.
+    /// Creates an error with status 400 for a value that refers to something that does not exist or cannot be
+    /// used here.
     fn of_reference(code: &'static str, field: &WrongReference, reason: &str) -> Self {
         Self::invalid(code, &field.param, field.message(reason))
     }

@@ -23,7 +23,7 @@ fn response_endpoints() -> Vec<ApiEndpoint> {
     endpoints![
         responses::create,
         ws_upgrade::connect,
-        // These two must precede the path with an id in the same place.
+        // These two must precede `/v1/responses/{id}`, whose pattern matches their paths.
         compact::compact,
         responses::input_tokens,
         responses::show,
@@ -65,7 +65,7 @@ fn assistant_endpoints() -> Vec<ApiEndpoint> {
         stored_assistants::update,
         stored_assistants::delete,
         threads::create,
-        // This one must precede the path with an id in the same place.
+        // Must precede `/v1/threads/{id}`, whose pattern matches its path.
         runs::create_with_thread,
         threads::show,
         threads::update,

@@ -12,7 +12,7 @@ use crate::support::poll;
 /// A space with a pinned memory, which every prompt recalls, and a character that replies.
 struct RecallFixture {
     app: TestApp,
-    /// Kept, because it answers only while it exists.
+    /// Kept, because it stops when it is dropped.
     _upstream: FakeProvider,
     owner: HttpClient,
     space: Value,

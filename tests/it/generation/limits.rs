@@ -166,7 +166,7 @@ async fn the_total_limit_ends_a_stream_of_only_comments() {
 }
 
 #[tokio::test]
-async fn a_wait_beyond_the_total_limit_is_not_made() {
+async fn no_retry_waits_beyond_the_total_limit() {
     let upstream = FakeProvider::start().await;
     upstream.always(ResponseScript::rate_limited("9"));
 

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use troupe::server::endpoints;
 use troupe::server::endpoints::Endpoints;
 
-/// Of everything except `/v1`.
+/// The contract of all endpoints except those under `/v1`.
 static CONTRACT: LazyLock<Contract> = LazyLock::new(|| {
     let without_v1 = Endpoints {
         v1: Vec::new(),
@@ -27,7 +27,7 @@ struct Contract {
     document: Value,
     /// The components of the document, without additional properties.
     components: Value,
-    /// By the JSON text of the schema.
+    /// The validator of each schema, by its JSON text.
     validators: Mutex<HashMap<String, Arc<Validator>>>,
 }
 

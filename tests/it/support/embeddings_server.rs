@@ -195,7 +195,7 @@ fn embed(request: &Value) -> Vec<Value> {
     let is_wide = request["model"] == "wide";
     let texts = request["input"].as_array().expect("a list").iter();
     let items = texts.enumerate().map(|(index, text)| {
-        // Token ids are about none of the subjects.
+        // A list of token ids has no text, so it is about none of the subjects.
         let text = text.as_str().unwrap_or_default();
         let is_about = SUBJECTS.map(|names| names.iter().any(|it| text.contains(it)));
         let is_other = !is_about.contains(&true);

@@ -295,7 +295,7 @@ on_sqlite! {
             tokio::spawn(async move { program.post("/embeddings", body).await })
         };
         let waiting: Vec<_> = (0..20).map(start).collect();
-        // Three quarters of the sixteen places.
+        // Three quarters of the sixteen permits.
         it.server.wait_for_requests(12).await;
         let bob = V1Client::new(&it.fixture.app.register("bob").await).await;
 

@@ -78,7 +78,7 @@ on_sqlite! {
         fixture.close().await;
     }
 
-    async fn answers_have_ids_limits_and_their_duration(backend) {
+    async fn answers_state_their_id_duration_and_limits_in_headers(backend) {
         let fixture = V1Fixture::open_with(backend, &[("RESPONSES_RATE_PER_MINUTE", "2")]).await;
         let send = async |stream: bool, id: &str| {
             let body = json!({ "model": "scripted", "input": "Hi.", "stream": stream });

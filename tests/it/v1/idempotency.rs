@@ -49,7 +49,7 @@ on_both! {
         fixture.close().await;
     }
 
-    async fn requests_at_once_with_the_same_key_create_one_response(backend) {
+    async fn concurrent_requests_with_the_same_key_create_one_response(backend) {
         let fixture = V1Fixture::open(backend).await;
         let body = json!({ "model": "scripted", "input": "Hello?", "background": true });
 

@@ -110,7 +110,7 @@ on_sqlite! {
         fixture.close().await;
     }
 
-    async fn a_free_place_at_the_provider_goes_to_the_user_with_the_fewest_calls(backend) {
+    async fn a_free_permit_of_the_provider_goes_to_the_user_with_the_fewest_calls(backend) {
         let env = [
             ("RESPONSES_MAX_CALLS_PER_PROVIDER", "1"),
             ("RESPONSES_MAX_WAITING_PER_PROVIDER", "7"),

@@ -147,7 +147,7 @@ on_sqlite! {
         fixture.close().await;
     }
 
-    async fn a_chat_message_brings_its_reasoning_back(backend) {
+    async fn reasoning_of_a_chat_message_goes_back_to_the_model(backend) {
         let fixture = V1Fixture::open(backend).await;
         let function = json!({ "name": "f", "arguments": "{}" });
         let call = json!({ "id": "a", "type": "function", "function": function });

@@ -157,7 +157,7 @@ on_sqlite! {
         fixture.close().await;
     }
 
-    async fn a_choice_and_the_sites_of_a_search_are_obeyed(backend) {
+    async fn the_tool_choice_and_the_allowed_domains_of_a_search_are_applied(backend) {
         let search = SearchServer::start("200 OK", RESULTS.to_owned()).await;
         let fixture = open(backend, &search).await;
         let tool = json!({ "type": "web_search", "filters": { "allowed_domains": ["cats.example"] }, "search_context_size": "low" });

@@ -1,4 +1,4 @@
-"""Aider, which edits a file as the model says, over Chat Completions."""
+"""Aider, which edits a file as the model requests, over Chat Completions."""
 
 import os
 import pathlib

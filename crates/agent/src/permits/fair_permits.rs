@@ -13,7 +13,7 @@ use base::ids::{SpaceId, UserId};
 use parking_lot::Mutex;
 use tokio::sync::oneshot;
 
-/// The user or the space to whose share a call counts.
+/// The user or the space whose calls are counted together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum PermitOwner {
     User(UserId),
@@ -33,7 +33,7 @@ pub struct FairPermit {
 
 struct SharedPermits {
     limit: usize,
-    /// The last permits, as many as this, are only for owners that hold less than a quarter of all.
+    /// This many permits are kept for owners that hold less than a quarter of all permits.
     n_reserved: usize,
     usage: Mutex<PermitUsage>,
 }
@@ -64,7 +64,7 @@ struct WaitingCall {
 }
 
 impl FairPermits {
-    /// Creates a limit of `limit` calls. One owner may use all of it while no other one waits.
+    /// Creates a limit of `limit` calls. One owner may use all of it while no other owner waits.
     pub fn new(limit: usize) -> Self {
         Self::with_reserved(limit, 0)
     }
@@ -146,8 +146,8 @@ impl SharedPermits {
         }
     }
 
-    /// Assigns the next permit to a waiting call. Returns `None` if no call may have it; otherwise
-    /// `Some(None)`, or the permit if the call has just stopped waiting.
+    /// Assigns the next permit to a waiting call. Returns `None` if no call may have one, `Some(None)`
+    /// if the call received it, and the permit if the call has just stopped waiting.
     fn assign_next(self: &Arc<Self>, usage: &mut PermitUsage) -> Option<Option<FairPermit>> {
         let waiting = usage.waiting.iter().enumerate();
         let allowed = waiting.filter(|(_, it)| self.may_acquire(usage, it.owner));
@@ -169,7 +169,7 @@ impl SharedPermits {
             unclaimed.extend(permit);
         }
         drop(usage);
-        // Each locks the usage again.
+        // Dropping each of them locks the usage again.
         drop(unclaimed);
     }
 }

@@ -98,7 +98,8 @@ impl ToolExecutor {
         job: &ToolJob,
         progress: &(dyn Fn(&str) + Sync),
     ) -> ToolResult {
-        // First, so that calls that wait for a slow server hold no permit of the pool.
+        // The permit of the server is acquired first, so that calls that wait for a slow server hold no
+        // permit of the pool.
         let _server_permit = match job.tool.server() {
             Some(server) => Some(self.servers.of(server).acquire(owner).await),
             None => None,

@@ -82,7 +82,7 @@ impl OrderedOutput {
         slot.is_closed = true;
         self.n_bytes += n_bytes(&result);
         slot.result = Some(result);
-        // What is due now is no longer buffered.
+        // The result of the current call is returned at once, so it needs no room in the buffer.
         if at != self.current {
             self.drop_progress();
         }

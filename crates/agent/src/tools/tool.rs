@@ -22,8 +22,8 @@ pub trait ServerTool: Send + Sync {
     /// Executes one call. Unknown arguments are ignored.
     async fn run(&self, arguments: &ToolArguments, progress: &(dyn Fn(&str) + Sync)) -> ToolResult;
 
-    /// Returns the server that executes the call, if it is another one. The calls of one server have
-    /// a limit.
+    /// Returns the remote server that executes the call, or `None` if this process does. The number of
+    /// concurrent calls of each remote server is limited.
     fn server(&self) -> Option<String> {
         None
     }

@@ -136,7 +136,7 @@ impl AnthropicEventParser {
         })]
     }
 
-    /// Adds a piece to the thinking block. One that is too long is not sent back.
+    /// Appends a piece to the thinking block. A block that is too long is not sent back.
     fn continue_thinking(&mut self, piece: &Value) {
         let Some(open) = &mut self.thinking else {
             return;

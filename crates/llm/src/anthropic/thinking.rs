@@ -17,7 +17,7 @@ const MIN_BUDGET: u32 = 1_024;
 /// The last minor version of the fourth generation that needs a budget.
 const LAST_MINOR_WITH_BUDGET: u32 = 5;
 
-/// Above this, a number in the name of a model is a date and no version.
+/// A higher number in the name of a model is a date, not a version.
 const MAX_VERSION: u32 = 1_000_000;
 
 /// The token limit of a request, and how the model reasons.
@@ -52,7 +52,7 @@ impl ThinkingPlan {
             }
             Some(_) if prompt.is_answering_unexplained_calls() => plan(limit, None, None),
             Some(effort) => {
-                // If the caller's limit includes the reasoning, half of it stays for the reply.
+                // If the caller's limit includes the reasoning, half of it remains for the reply.
                 let most = request.effort.map_or(u32::MAX, |_| limit / 2);
                 let budget = effort.max_tokens().min(most).max(MIN_BUDGET);
                 let max_tokens = match budget < limit {

@@ -260,8 +260,8 @@ impl EmbeddingCall<'_> {
         self.client.counts.record_request(self.kind, &result);
         match &result {
             Ok(_) => permit.succeed(),
-            // All programs share the breaker, and a program can cause an error answer or a timeout by
-            // its texts: only a provider that repeatedly does not answer is not called.
+            // All programs share the breaker, and a program can cause an error answer or a timeout with
+            // its texts. So only missing answers of the provider count as failures.
             Err(error) if self.kind == CallKind::Relay => match error.is_no_answer() {
                 true => permit.fail(false, Instant::now()),
                 false => permit.succeed(),

@@ -60,7 +60,7 @@ impl EmbeddingClient {
         };
         for batch in split(call.input) {
             let mut new = requests.request_with_retries(batch, n_dimensions).await;
-            // The vectors so far would be lost, and the breaker is open for seconds only.
+            // An error would discard the vectors received so far, and the breaker is open only for seconds.
             while let Err(EmbeddingError::BreakerOpen { until }) = &new
                 && !all.vectors.is_empty()
                 && *until < deadline

@@ -57,7 +57,7 @@ impl EmbeddingInput<'_> {
 #[derive(Debug, Clone, Copy)]
 pub struct ExpectedVectors {
     pub n_texts: usize,
-    /// `None`: all vectors must have as many as the first one.
+    /// `None`: all vectors must have as many dimensions as the first one.
     pub n_dimensions: Option<usize>,
     /// Whether the vectors are scaled to the length 1.
     pub are_scaled: bool,
@@ -99,8 +99,8 @@ enum EncodedVector<'a> {
 /// Reads a response, and returns the vectors in the order of the texts.
 ///
 /// # Errors
-/// Returns the variant that names what is wrong with the response. `WrongDimensions` when a vector does not
-/// have the expected number of dimensions.
+/// Returns the variant that names what is wrong with the response, such as `WrongDimensions` when a vector
+/// does not have the expected number of dimensions.
 pub fn read_response(
     body: &[u8],
     expected: ExpectedVectors,
@@ -156,7 +156,7 @@ fn order_by_index(
     Ok(vectors.into_iter().flatten().collect())
 }
 
-/// Returns the length of a vector. Rejects a vector without direction.
+/// Returns the length of a vector. Rejects a vector of the length 0.
 fn require_length(vector: &[f32]) -> Result<f64, EmbeddingError> {
     if !vector.iter().all(|it| it.is_finite()) {
         return Err(EmbeddingError::NotFinite);

@@ -1,5 +1,5 @@
-//! How much a model should reason before it answers one request, in the words and token budgets of
-//! the APIs.
+//! How much a model should reason before it answers one request, as a named level and as a token budget
+//! of the APIs.
 
 use serde::{Deserialize, Serialize};
 
@@ -16,7 +16,7 @@ pub enum Effort {
 }
 
 impl Effort {
-    /// Returns the word of OpenAI's API.
+    /// Returns the name of the level in OpenAI's API.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::None => "none",
@@ -28,7 +28,7 @@ impl Effort {
         }
     }
 
-    /// Returns the word for APIs that support only `low`, `medium` and `high`; `None` if the model
+    /// Returns the name of the level for APIs that support only `low`, `medium` and `high`; `None` if the model
     /// should not reason.
     pub fn as_level(self) -> Option<&'static str> {
         match self {
@@ -50,7 +50,7 @@ impl Effort {
         }
     }
 
-    /// Returns a limit that is meant for the reply only, plus the reasoning tokens.
+    /// Returns the token limit for a reply of at most `max_tokens` tokens and the reasoning before it.
     pub fn add_tokens(self, max_tokens: u32) -> u32 {
         max_tokens.saturating_add(self.max_tokens())
     }
@@ -61,7 +61,7 @@ mod tests {
     use super::Effort;
 
     #[test]
-    fn a_word_that_an_api_lacks_becomes_the_nearest_one() {
+    fn a_level_that_an_api_lacks_becomes_the_nearest_one() {
         let levels = [
             (Effort::None, None),
             (Effort::Minimal, Some("low")),

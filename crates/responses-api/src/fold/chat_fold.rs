@@ -157,7 +157,7 @@ impl ChatFold {
             }
             EngineEvent::ClientToolCall(call, _) => self.add_call(call, &mut chunks),
             EngineEvent::Finished(end) => self.finish(end, &mut chunks),
-            // The answer does not contain the work of this server between its parts.
+            // The answer does not contain what this server does between its parts, such as tool calls.
             EngineEvent::Created
             | EngineEvent::Started
             | EngineEvent::ModelCallEnded(_)

@@ -52,7 +52,7 @@ pub struct OpenText {
     logprobs: Vec<Value>,
     /// Citations; emitted when the part ends.
     annotations: Vec<Value>,
-    /// The whole reasoning, if it is complete. What follows is another item.
+    /// The encrypted reasoning, if this item is complete; text that follows belongs to another item.
     sealed: Option<SealedReasoning>,
 }
 
@@ -74,7 +74,8 @@ impl OpenText {
         }
     }
 
-    /// Completes the reasoning. Returns it if the item is no reasoning, or is already complete.
+    /// Completes the item with its encrypted reasoning. Returns the reasoning if the item is a message, or
+    /// is already complete.
     pub fn seal(&mut self, sealed: SealedReasoning) -> Option<SealedReasoning> {
         if self.is_message() || self.sealed.is_some() {
             return Some(sealed);

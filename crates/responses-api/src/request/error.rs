@@ -44,7 +44,7 @@ pub fn quoted(text: &str) -> String {
     }
 }
 
-/// Returns a value for a message; of an object or a list, only its kind.
+/// Returns a value as a message contains it: of an object or a list, only the type.
 pub(in crate::request) fn shown(value: &Value) -> String {
     match value {
         Value::String(text) => quoted(text),

@@ -9,8 +9,8 @@ use crate::request::server_rules::ServerRules;
 use crate::request::tools::tool::DEFER_LOADING;
 use crate::request::tools::{tool, web_search};
 
-/// The fields whose value has no effect; the response repeats some of them. Whether `reasoning` has one
-/// depends on the model.
+/// The fields whose value has no effect; the response repeats some of them. Whether `reasoning` has an
+/// effect depends on the model.
 const FIELDS: [&str; 7] = [
     "access_programs",
     "client_metadata",
@@ -21,7 +21,7 @@ const FIELDS: [&str; 7] = [
     "user",
 ];
 
-/// The service tiers that mean the usual processing, which all requests get.
+/// The service tiers that request normal processing, which every request gets.
 const USUAL_TIERS: [&str; 2] = ["auto", "default"];
 
 /// Returns what has no effect: first the tools in their order, then the values of `include`, then the other

@@ -7,7 +7,7 @@ use utoipa::ToSchema;
 
 use crate::request::object_reader::ObjectReader;
 
-/// The values of `include` that name output of this server.
+/// The values of `include` that have an effect.
 pub const INCLUDABLE: [&str; 2] = [
     "reasoning.encrypted_content",
     "message.output_text.logprobs",

@@ -67,13 +67,13 @@ pub struct ChatCompletionBody {
     pub metadata: Option<Value>,
     /// Nothing is stored: true has no effect.
     pub store: Option<bool>,
-    /// A hint.
+    /// Has no effect.
     pub service_tier: Option<String>,
-    /// A hint.
+    /// Has no effect.
     pub user: Option<String>,
-    /// A hint.
+    /// Has no effect.
     pub prompt_cache_key: Option<String>,
-    /// A hint.
+    /// Has no effect.
     pub safety_identifier: Option<String>,
     /// Only `text` is supported.
     pub modalities: Option<Vec<String>>,

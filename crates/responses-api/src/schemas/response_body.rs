@@ -60,23 +60,23 @@ pub struct CreateResponseBody {
     pub include: Option<Vec<String>>,
     #[schema(schema_with = request_values::metadata)]
     pub metadata: Option<Value>,
-    /// A hint.
+    /// Has no effect.
     pub service_tier: Option<String>,
-    /// A hint.
+    /// Has no effect.
     pub safety_identifier: Option<String>,
-    /// A hint.
+    /// Has no effect.
     pub prompt_cache_key: Option<String>,
-    /// A hint.
+    /// Has no effect.
     pub prompt_cache_retention: Option<String>,
-    /// A hint.
+    /// Has no effect.
     #[schema(value_type = Option<Object>)]
     pub prompt_cache_options: Option<Value>,
-    /// A hint.
+    /// Has no effect.
     pub user: Option<String>,
-    /// A hint.
+    /// Has no effect.
     #[schema(value_type = Option<Object>)]
     pub client_metadata: Option<Value>,
-    /// A hint of any type.
+    /// Any value; has no effect.
     pub access_programs: Option<Value>,
 }
 

@@ -10,7 +10,7 @@ use utoipa::ToSchema;
 use crate::objects::{ObjectType, seconds};
 use crate::schemas::request_values;
 
-/// What a model call uses if an assistant has no value of its own.
+/// The values in the object of an assistant whose settings do not contain them.
 const DEFAULT_TEMPERATURE: f64 = 1.0;
 const DEFAULT_TOP_P: f64 = 1.0;
 

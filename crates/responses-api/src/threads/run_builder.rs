@@ -31,7 +31,7 @@ pub(super) struct RunBuilder {
     /// Whether output was emitted.
     pub(super) has_output: bool,
     pub(super) speaker: Option<Value>,
-    /// The usage that no step has yet.
+    /// The usage that has not been added to a step yet.
     open_usage: Option<ThreadRunUsage>,
     /// The events that the caller has not received yet.
     pub(super) events: Vec<EncodedEvent>,

@@ -163,7 +163,7 @@ proptest! {
     }
 
     #[test]
-    fn a_run_that_is_stored_between_two_model_calls_ends_as_if_it_was_not(
+    fn a_run_that_is_stored_between_two_model_calls_ends_like_one_that_is_not(
         body in collection::vec(any_event(), 0..24),
         outcome in any_outcome(),
     ) {

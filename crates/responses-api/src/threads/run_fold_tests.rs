@@ -306,7 +306,7 @@ fn every_early_end_closes_the_message_and_the_step() {
 }
 
 #[test]
-fn a_failure_has_a_code_of_this_surface() {
+fn a_failure_has_a_code_of_the_assistants_api() {
     let (mut fold, _) = begun();
 
     let events = run(&mut fold, vec![finished(failure())]);
@@ -323,7 +323,7 @@ fn a_failure_has_a_code_of_this_surface() {
 }
 
 #[test]
-fn a_limit_has_its_name_of_this_surface() {
+fn a_limit_has_its_name_in_the_assistants_api() {
     for (reason, expected) in [
         ("max_output_tokens", "max_completion_tokens"),
         ("max_prompt_tokens", "max_prompt_tokens"),

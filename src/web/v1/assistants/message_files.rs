@@ -10,7 +10,7 @@ use crate::app::App;
 use crate::web::v1::error::{V1Error, V1Result};
 use crate::web::v1::parsing::remote_files;
 
-/// The name of a list with one message, in the path of an error.
+/// The field under which a single message is fetched. [`in_body`] removes it from the path of an error.
 const SINGLE_MESSAGE_FIELD: &str = "message";
 
 /// Fetches the pictures of messages. `name` is the field that contains them.
@@ -53,7 +53,7 @@ pub async fn fetch_one(app: &App, user: UserId, message: &mut NewThreadMessage) 
     fetched.map_err(in_body)
 }
 
-/// Returns the error with the path of the field of a message instead of that of an item.
+/// Converts the path in an error from the field of an item to the field of a message.
 fn in_messages(error: V1Error) -> V1Error {
     match error.param.clone() {
         Some(param) if param.ends_with(".image_url") => error.for_param(format!("{param}.url")),
@@ -61,7 +61,7 @@ fn in_messages(error: V1Error) -> V1Error {
     }
 }
 
-/// Returns the error with the path in the only message.
+/// Removes the message from the path in an error, because the body of the request is the message.
 fn in_body(error: V1Error) -> V1Error {
     let param = error.param.clone().unwrap_or_default();
     match param.strip_prefix(&format!("{SINGLE_MESSAGE_FIELD}[0].")) {

@@ -35,7 +35,7 @@ use crate::web::v1::pagination::ListQuery;
 use crate::web::v1::parsing::body;
 use crate::web::v1::responses;
 
-/// The event before those of a run whose thread was created with it.
+/// The first event of a stream if the request also created the thread.
 const THREAD_CREATED: &str = "thread.created";
 
 /// Creates a run of a thread and returns it: queued, or as a stream of its events.

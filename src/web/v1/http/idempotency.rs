@@ -19,7 +19,7 @@ const HEADER_NAME: HeaderName = HeaderName::from_static("idempotency-key");
 /// The maximum length of a key, in bytes.
 const MAX_KEY_BYTES: usize = 255;
 
-/// A request, checked against its key.
+/// The result of a search for earlier requests with the key of a request.
 #[derive(Debug)]
 pub enum IdempotencyCheck {
     /// The request creates something, with this key if it has one.
@@ -63,8 +63,8 @@ pub async fn find(
     }
 }
 
-/// Adds the header to the names of ignored parameters, if the request has it: if nothing is stored, nothing
-/// can be returned again.
+/// Adds the header to the names of ignored parameters, if a request that stores nothing has it: there is no
+/// object to return again.
 pub fn add_ignored(http: &HttpRequest, ignored: &mut Vec<String>) {
     if http.headers().contains_key(HEADER_NAME) {
         ignored.push(HEADER.to_owned());

@@ -164,8 +164,8 @@ pub fn parse_object(bytes: &[u8]) -> V1Result<Map<String, Value>> {
     Ok(fields)
 }
 
-/// Returns about how many values a JSON text contains: each follows one of these characters outside of a
-/// string.
+/// Returns the approximate number of values in a JSON text: most values follow a comma or an opening bracket
+/// that is not part of a string.
 fn count_values(json: &[u8]) -> usize {
     let (mut n, mut is_in_string, mut is_escaped) = (0, false, false);
     for byte in json {

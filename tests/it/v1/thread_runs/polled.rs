@@ -41,7 +41,7 @@ on_both! {
         fixture.close().await;
     }
 
-    async fn while_a_run_is_active_its_thread_takes_no_message_and_no_other_run(backend) {
+    async fn while_a_run_is_active_its_thread_accepts_no_message_and_no_other_run(backend) {
         let fixture = V1Fixture::open(backend).await;
         fixture.upstream.next(ResponseScript::hang_before_headers());
         let client = ThreadClient::new(&fixture.program, json!({}), &["Hi."]).await;
@@ -63,7 +63,7 @@ on_both! {
         fixture.close().await;
     }
 
-    async fn of_two_runs_at_once_one_is_created(backend) {
+    async fn of_two_concurrent_runs_one_is_created(backend) {
         let fixture = V1Fixture::open(backend).await;
         fixture.upstream.always(ResponseScript::hang_before_headers());
         let client = ThreadClient::new(&fixture.program, json!({}), &["Hi."]).await;

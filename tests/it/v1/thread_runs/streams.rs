@@ -110,7 +110,7 @@ on_sqlite! {
         fixture.close().await;
     }
 
-    async fn a_client_that_leaves_a_stream_changes_nothing(backend) {
+    async fn a_client_that_disconnects_from_a_stream_changes_nothing(backend) {
         let fixture = V1Fixture::open(backend).await;
         fixture.upstream.reply_with("One two three.");
         let gate = fixture.upstream.gate();

@@ -48,7 +48,7 @@ on_both! {
         fixture.close().await;
     }
 
-    async fn of_two_equal_submissions_at_once_one_continues_the_run(backend) {
+    async fn of_two_equal_concurrent_submissions_one_continues_the_run(backend) {
         let fixture = V1Fixture::open(backend).await;
         fixture.upstream.next(two_calls());
         let client = ThreadClient::new(&fixture.program, json!({ "tools": [function("look")] }), &["Look."]).await;
@@ -88,7 +88,7 @@ on_sqlite! {
         fixture.close().await;
     }
 
-    async fn a_forced_choice_holds_for_the_first_model_call_only(backend) {
+    async fn a_forced_tool_choice_applies_only_to_the_first_model_call(backend) {
         let fixture = V1Fixture::open(backend).await;
         fixture.upstream.next(ResponseScript::calls(&[("call_1", "look", "{}")]));
         let client = ThreadClient::new(&fixture.program, json!({ "tools": [function("look")] }), &["Look."]).await;

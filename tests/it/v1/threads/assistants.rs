@@ -137,7 +137,7 @@ on_sqlite! {
         fixture.close().await;
     }
 
-    async fn an_id_of_another_family_is_not_found(backend) {
+    async fn an_id_of_another_type_of_object_is_not_found(backend) {
         let fixture = V1Fixture::open(backend).await;
         let assistant = create_assistant(&fixture, json!({})).await;
         let thread = create_thread(&fixture, &["Hi."]).await;

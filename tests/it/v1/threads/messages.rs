@@ -122,7 +122,7 @@ on_both! {
         fixture.close().await;
     }
 
-    async fn messages_that_are_appended_at_once_have_different_positions(backend) {
+    async fn messages_that_are_appended_concurrently_have_different_positions(backend) {
         let fixture = V1Fixture::open(backend).await;
         let thread = create_thread(&fixture, &[]).await;
         let path = format!("/threads/{thread}/messages");

@@ -20,8 +20,8 @@ use crate::tools::web_fetcher;
 /// The name of the tool on this server.
 pub const NAME: &str = "web_search";
 
-/// The argument with the domains to which the results are limited; empty or absent for all. The
-/// application sets it, not the model.
+/// The argument that lists the domains from which results are returned; empty or absent for all
+/// domains. The application sets it, not the model.
 pub const DOMAINS: &str = "allowed_domains";
 
 /// The error message for an invalid query.
@@ -141,7 +141,7 @@ fn is_allowed(host: &str, domains: &[String]) -> bool {
     domains.is_empty() || domains.iter().any(belongs)
 }
 
-/// Returns a result for the model, or `None` if it has no address of a web page of these sites.
+/// Returns a result for the model, or `None` if it has no address of a web page of these domains.
 fn result(found: &Value, domains: &[String]) -> Option<Value> {
     let url = found["url"].as_str()?;
     let parsed = Url::parse(url).ok()?;

@@ -16,7 +16,7 @@ use crate::request::tools::tool::RequestTool;
 use crate::request::tools::tool_choice::RequestedChoice;
 use crate::request::{object_reader, parameters};
 
-/// The fields that are not ignored, or only with some of their values. All other fields are ignored.
+/// The fields that have an effect, at least with some of their values. All other fields are ignored.
 const KNOWN_FIELDS: [&str; 27] = [
     "audio",
     "frequency_penalty",
@@ -50,8 +50,8 @@ const KNOWN_FIELDS: [&str; 27] = [
 /// The maximum number of stop sequences, as in OpenAI's API.
 const MAX_STOPS: usize = 4;
 
-/// The maximum length of a stop sequence, in characters. While a text is streamed, its end is held back if
-/// it may begin a stop sequence, and is never longer than one.
+/// The maximum length of a stop sequence, in characters. In a stream, the end of the text is held back
+/// while it may be the beginning of a stop sequence, so this limits how much is held back.
 const MAX_STOP_CHARS: usize = 512;
 
 /// The maximum number of tokens with a bias.

@@ -38,7 +38,7 @@ const RUN_FIELDS: [&str; 18] = [
     "truncation_strategy",
 ];
 
-/// The field with the new thread of a run.
+/// The field of a request that contains the new thread of a run.
 const THREAD: &str = "thread";
 
 /// The fields that a run takes from its assistant if its request does not contain them.
@@ -84,7 +84,7 @@ pub struct ThreadRunSettings {
     pub max_prompt_tokens: Option<u32>,
     /// The number of messages that the model sees; `None` means as many as fit.
     pub n_last_messages: Option<usize>,
-    /// The settings as the run repeats them.
+    /// The settings as the run object contains them.
     pub echo: Map<String, Value>,
 }
 

@@ -125,7 +125,7 @@ fn invalid_settings_are_rejected_with_their_path() {
 }
 
 #[test]
-fn a_run_needs_an_assistant_and_may_bring_messages_or_a_thread() {
+fn a_run_requires_an_assistant_and_may_contain_messages_or_a_thread() {
     let message = json!({ "role": "user", "content": "Hi." });
     let hidden = json!({ "role": "user", "content": "Psst.", "hidden": true });
     let body = json!({ "assistant_id": "a", "additional_messages": [message, hidden] });

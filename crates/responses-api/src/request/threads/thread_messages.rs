@@ -15,7 +15,7 @@ use crate::threads::thread_status::ThreadMessageRole;
 /// The fields of a message; `attachments` must be empty.
 const KNOWN_FIELDS: [&str; 4] = ["attachments", "content", "metadata", "role"];
 
-/// The field of an additional message of a run that hides it from lists and later runs.
+/// The field that hides an additional message of a run from lists and from later runs.
 const HIDDEN_FIELD: &str = "hidden";
 
 /// A message of a client.

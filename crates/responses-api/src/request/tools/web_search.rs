@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 use crate::request::object_reader::ObjectReader;
 use crate::request::tools::tool_names::is_name;
 
-/// The name of the tool on this server, with which all of its types begin.
+/// The name of the tool on this server; each of its types begins with this name.
 pub const NAME: &str = "web_search";
 
 /// The maximum number of domains to which a request limits the results.
