@@ -13,6 +13,7 @@ from client_check import DROPPING
 from client_check import HEALTHY_MODELS
 from client_check import KEY
 from client_check import LIMITED
+from client_check import TIMEOUT_S
 from client_check import URL
 
 OLD = 'print("old")\n'
@@ -70,7 +71,7 @@ class Run:
 
     def printed(self):
         """Returns everything that Aider prints."""
-        return self.process.communicate()[0]
+        return self.process.communicate(timeout=5 * TIMEOUT_S)[0]
 
     def printed_until(self, message):
         """Returns what Aider prints, at most until the message."""

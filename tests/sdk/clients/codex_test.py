@@ -13,6 +13,7 @@ from client_check import DROPPING
 from client_check import HEALTHY_MODELS
 from client_check import KEY
 from client_check import LIMITED
+from client_check import TIMEOUT_S
 from client_check import URL
 
 PROGRAM = os.environ["CODEX"]
@@ -65,7 +66,13 @@ class CodexCheck:
         # The tests run on machines where Codex cannot create a sandbox of its own.
         command.insert(2, "--dangerously-bypass-approvals-and-sandbox")
         return subprocess.run(
-            command, cwd=self.folder, env=environment, stdin=subprocess.DEVNULL, capture_output=True, text=True
+            command,
+            cwd=self.folder,
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=5 * TIMEOUT_S,
         )
 
     def test_a_command_is_run_and_its_output_reaches_the_model(self):
@@ -81,12 +88,14 @@ class CodexCheck:
                 self.assertIn("Rain in Oslo.", done.stdout)
 
     def test_a_session_continues_with_its_history(self):
-        self.run_codex("demo", "Hello!")
+        first = self.run_codex("demo", "Hello!")
+        self.assertEqual(first.returncode, 0, first.stderr)
 
         done = self.run_codex("demo", "And then?", "resume", "--last")
 
         self.assertEqual(done.returncode, 0, done.stderr)
         # The demo model introduces itself once in a conversation.
+        self.assertTrue(done.stdout.strip())
         self.assertNotIn("demo model", done.stdout)
 
     def test_a_failed_response_is_an_error(self):

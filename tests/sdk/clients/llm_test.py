@@ -13,6 +13,7 @@ from client_check import HEALTHY_MODELS
 from client_check import KEY
 from client_check import LIMITED
 from client_check import RESULT
+from client_check import TIMEOUT_S
 from client_check import URL
 from client_check import ClientCheck
 
@@ -54,7 +55,13 @@ class Llm(ClientCheck, unittest.TestCase):
         command = [pathlib.Path(sys.executable).parent / "llm", *arguments]
         environment = {**os.environ, "LLM_USER_PATH": str(self.folder)}
         done = subprocess.run(
-            command, cwd=self.folder, env=environment, stdin=subprocess.DEVNULL, capture_output=True, text=True
+            command,
+            cwd=self.folder,
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=5 * TIMEOUT_S,
         )
         if done.returncode != 0:
             raise RuntimeError(done.stderr)
@@ -66,4 +73,5 @@ class Llm(ClientCheck, unittest.TestCase):
         answer = self.run_llm("-c", "And then?")
 
         # The demo model introduces itself once in a conversation.
+        self.assertTrue(answer.strip())
         self.assertNotIn("demo model", answer)
