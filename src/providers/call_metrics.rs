@@ -113,8 +113,8 @@ impl Provider for MeteredProvider {
         self.provider.has_capability(ability)
     }
 
-    fn min_output_tokens(&self) -> u32 {
-        self.provider.min_output_tokens()
+    fn min_output_tokens(&self, request: &Request) -> u32 {
+        self.provider.min_output_tokens(request)
     }
 }
 

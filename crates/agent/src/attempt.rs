@@ -106,8 +106,9 @@ impl<'a> AttemptState<'a> {
 
     fn push_thought(&mut self, thought: Thought) {
         self.close_thought();
-        let thought = self.thoughts.push(thought);
-        self.is_shown |= self.sink.on_thought(thought);
+        if let Some(thought) = self.thoughts.push(thought) {
+            self.is_shown |= self.sink.on_thought(thought);
+        }
     }
 
     /// Returns `false` if the tool calls exceed the size limit of the answer.

@@ -39,7 +39,7 @@ pub trait Dialect: fmt::Debug + Send + Sync {
     fn has_capability(&self, capability: Capability) -> bool;
 
     /// Returns the lowest token limit that is sent; a lower one is replaced by it.
-    fn min_output_tokens(&self) -> u32 {
+    fn min_output_tokens(&self, _request: &Request) -> u32 {
         1
     }
 

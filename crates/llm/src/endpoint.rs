@@ -2,6 +2,7 @@
 //! returns the response as a stream of deltas. It also makes calls with a short response, such as
 //! the model list.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use async_trait::async_trait;
@@ -158,18 +159,16 @@ impl Endpoint {
 #[async_trait]
 impl Provider for Endpoint {
     async fn stream(&self, request: &Request) -> Result<DeltaStream, LlmError> {
-        let started = self.start_stream(request).await;
-        match started {
-            // The effort is only a hint, and many models do not reason.
-            Err(error) if request.effort.is_some() && error.rejects_reasoning() => {
-                let effort = None;
-                let request = Request {
-                    effort,
-                    ..request.clone()
-                };
-                self.start_stream(&request).await
+        // The effort is only a hint, and many models do not reason. Some APIs also reject reasoning that is
+        // sent back.
+        let mut request = Cow::Borrowed(request);
+        loop {
+            match self.start_stream(&request).await {
+                Err(error) if error.rejects_reasoning() && request.has_reasoning() => {
+                    request.to_mut().drop_reasoning();
+                }
+                started => return started,
             }
-            started => started,
         }
     }
 
@@ -181,8 +180,8 @@ impl Provider for Endpoint {
         self.dialect.has_capability(capability)
     }
 
-    fn min_output_tokens(&self) -> u32 {
-        self.dialect.min_output_tokens()
+    fn min_output_tokens(&self, request: &Request) -> u32 {
+        self.dialect.min_output_tokens(request)
     }
 }
 

@@ -55,6 +55,18 @@ pub struct Request {
 }
 
 impl Request {
+    /// Returns whether an effort or earlier reasoning is sent.
+    pub fn has_reasoning(&self) -> bool {
+        self.effort.is_some() || self.messages.iter().any(|it| !it.thoughts.is_empty())
+    }
+
+    /// Removes the effort, or, if there is none, the reasoning of earlier messages.
+    pub fn drop_reasoning(&mut self) {
+        if self.effort.take().is_none() {
+            self.messages.iter_mut().for_each(|it| it.thoughts.clear());
+        }
+    }
+
     /// Returns whether the model must not answer with text alone.
     pub fn requires_tool_call(&self) -> bool {
         matches!(

@@ -132,9 +132,10 @@ impl<'a> RoleGroup<'a> {
     }
 }
 
-/// Returns the signature of the call with this index.
+/// Returns the signature of the call with this index. Earlier thoughts may belong to calls that are not in the
+/// prompt.
 fn signature(thoughts: &[Thought], at: usize) -> Option<&str> {
-    thoughts.iter().find_map(|it| match it {
+    thoughts.iter().rev().find_map(|it| match it {
         Thought::CallSignature { call, signature } if *call == at => Some(signature.as_str()),
         _ => None,
     })

@@ -111,6 +111,24 @@ on_sqlite! {
         fixture.close().await;
     }
 
+    async fn a_model_that_rejects_earlier_reasoning_answers_without_it(backend) {
+        let fixture = V1Fixture::open(backend).await;
+        let tools = json!([function("f")]);
+        fixture.upstream.next(reasoned_call());
+        let field = json!({ "type": "extra_forbidden", "loc": ["body", "messages", 1, "reasoning_content"], "msg": "Extra inputs are not permitted", "input": "I need the map." });
+        fixture.upstream.next(ResponseScript::json(422, &json!({ "detail": [field] })));
+        fixture.upstream.next(ResponseScript::say("There."));
+        let asked = fixture.program.respond(json!({ "input": "Where?", "tools": tools })).await;
+
+        let next = json!({ "input": [output("a", "here")], "tools": tools, "previous_response_id": id(&asked) });
+        let answer = fixture.program.respond(next).await;
+
+        assert_eq!(text(&answer), "There.");
+        let sent = |at: usize| fixture.upstream.body(at)["messages"][1].get("reasoning_content").cloned();
+        assert_eq!((sent(1), sent(2)), (Some(json!("I need the map.")), None));
+        fixture.close().await;
+    }
+
     async fn thoughts_go_back_to_the_endpoint_that_sent_them(backend) {
         let fixture = V1Fixture::open(backend).await;
         let tools = json!([function("f")]);

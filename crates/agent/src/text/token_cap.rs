@@ -15,7 +15,7 @@ impl TokenCap {
     /// Returns the cap of a request, or `None` if the provider enforces the limit itself.
     pub fn new(request: &Request, provider: &dyn Provider) -> Option<Self> {
         let limit = request.max_tokens?;
-        (limit < provider.min_output_tokens()).then(|| Self {
+        (limit < provider.min_output_tokens(request)).then(|| Self {
             max_tokens: limit as usize,
             text: String::new(),
         })

@@ -4,10 +4,14 @@ use std::mem;
 
 use llm::reasoning::thought::{MAX_THOUGHT_BYTES, Thought, ThoughtField};
 
+/// The maximum number of bytes of all thoughts of one answer; later ones are dropped.
+const MAX_BYTES: usize = 4 * MAX_THOUGHT_BYTES;
+
 /// The thoughts of one answer while they arrive.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ThoughtCollector {
     done: Vec<Thought>,
+    n_bytes: usize,
     /// A text whose end the API does not mark: it ends where something else begins.
     open: Option<(ThoughtField, String)>,
 }
@@ -20,16 +24,20 @@ impl ThoughtCollector {
         text.push_str(&piece[..piece.floor_char_boundary(free)]);
     }
 
-    /// Adds a complete thought and returns it.
-    pub fn push(&mut self, thought: Thought) -> &Thought {
+    /// Adds a complete thought and returns it; `None` if the thoughts are too long together.
+    pub fn push(&mut self, thought: Thought) -> Option<&Thought> {
+        self.n_bytes = self.n_bytes.saturating_add(thought.n_bytes());
+        if self.n_bytes > MAX_BYTES {
+            return None;
+        }
         self.done.push(thought);
-        &self.done[self.done.len() - 1]
+        self.done.last()
     }
 
     /// Ends the open text and returns it, if there is one.
     pub fn close(&mut self) -> Option<&Thought> {
         let (field, text) = mem::take(&mut self.open)?;
-        Some(self.push(Thought::Text { field, text }))
+        self.push(Thought::Text { field, text })
     }
 
     /// Returns all thoughts in order.
@@ -62,6 +70,17 @@ mod tests {
         thoughts.push_text(FIELD, "c");
 
         assert_eq!(thoughts.finish(), [text("ab"), text("c")]);
+    }
+
+    #[test]
+    fn thoughts_beyond_the_limit_are_dropped() {
+        let mut thoughts = ThoughtCollector::default();
+        for _ in 0..5 {
+            thoughts.push_text(FIELD, &"a".repeat(MAX_THOUGHT_BYTES));
+            thoughts.close();
+        }
+
+        assert_eq!(thoughts.finish().len(), 4);
     }
 
     #[test]

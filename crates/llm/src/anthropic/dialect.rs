@@ -5,8 +5,8 @@ use reqwest::header::HeaderName;
 use serde_json::{Map, Value, json};
 
 use crate::anthropic::events::AnthropicEventParser;
-use crate::anthropic::request_parts;
 use crate::anthropic::thinking::ThinkingPlan;
+use crate::anthropic::{request_parts, thinking};
 use crate::dialect::{ChunkParser, Dialect, DialectRequest};
 use crate::error::LlmError;
 use crate::provider::Capability;
@@ -55,6 +55,10 @@ impl Dialect for Anthropic {
 
     fn headers(&self) -> &'static [(&'static str, &'static str)] {
         &[("anthropic-version", VERSION)]
+    }
+
+    fn min_output_tokens(&self, request: &Request) -> u32 {
+        thinking::min_output_tokens(request)
     }
 
     /// The API has no JSON mode without a schema.

@@ -66,6 +66,15 @@ impl ThinkingPlan {
     }
 }
 
+/// Returns the lowest limit that leaves a token for the reply after the smallest budget.
+pub fn min_output_tokens(request: &Request) -> u32 {
+    let reasons = request.effort.is_some_and(|it| it != Effort::None);
+    match reasons && needs_budget(&request.model) {
+        true => MIN_BUDGET + 1,
+        false => 1,
+    }
+}
+
 /// Returns whether a model reasons only within a given budget: versions 3.7 to 4.5. Later ones, and
 /// models of unknown names, decide themselves.
 fn needs_budget(model: &str) -> bool {

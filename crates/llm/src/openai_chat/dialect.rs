@@ -55,7 +55,7 @@ impl Dialect for OpenAiChat {
         }
     }
 
-    fn min_output_tokens(&self) -> u32 {
+    fn min_output_tokens(&self, _request: &Request) -> u32 {
         request::MIN_OUTPUT_TOKENS
     }
 

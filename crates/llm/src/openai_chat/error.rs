@@ -149,9 +149,25 @@ fn detail(body: &Value) -> Option<String> {
     ]
     .into_iter()
     .flatten()
-    .find_map(Value::as_str)?;
+    .find_map(Value::as_str);
+    let Some(text) = text else {
+        return wrong_fields(error);
+    };
     let text = text.trim();
     (!text.is_empty()).then(|| text.to_owned())
+}
+
+/// Returns the wrong fields that servers based on FastAPI list, without their values.
+fn wrong_fields(error: &Value) -> Option<String> {
+    let message = &error["message"];
+    let lists = [&error["detail"], message, &message["detail"]];
+    let list = lists.into_iter().find_map(Value::as_array)?;
+    let fields = list.iter().map(|it| {
+        let reason = it["msg"].as_str().unwrap_or_default();
+        format!("{}: {reason}", it["loc"])
+    });
+    let fields: Vec<String> = fields.collect();
+    (!fields.is_empty()).then(|| fields.join("; "))
 }
 
 fn is_context_overflow(body: &Value) -> bool {
@@ -241,6 +257,22 @@ mod tests {
                 status_message(404, body),
                 "The provider does not know this model or address (404): No such model.",
                 "{body}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_list_of_wrong_fields_is_read_without_their_values() {
+        let list =
+            r#"[{"loc": ["body", "reasoning_effort"], "msg": "Not permitted", "input": "secret"}]"#;
+        for body in [
+            format!(r#"{{"detail": {list}}}"#),
+            format!(r#"{{"message": {list}}}"#),
+            format!(r#"{{"message": {{"detail": {list}}}}}"#),
+        ] {
+            assert_eq!(
+                status_message(422, &body),
+                r#"The provider rejected the request (422): ["body","reasoning_effort"]: Not permitted"#,
             );
         }
     }

@@ -46,6 +46,16 @@ impl ThoughtField {
 }
 
 impl Thought {
+    /// Returns the number of bytes of its texts.
+    pub fn n_bytes(&self) -> usize {
+        match self {
+            Self::Text { text, .. } => text.len(),
+            Self::Signed { text, signature } => text.len().saturating_add(signature.len()),
+            Self::Redacted { data } => data.len(),
+            Self::CallSignature { signature, .. } => signature.len(),
+        }
+    }
+
     /// Returns the text, if the reasoning is readable.
     pub fn text(&self) -> Option<&str> {
         match self {

@@ -195,7 +195,7 @@ pub(in crate::request) fn is_inline(url: &str, kind: FileKind) -> bool {
 /// bytes are text.
 pub fn detect_text_type(content_type: &str, bytes: &[u8]) -> Option<String> {
     let media_type = media_type_without_parameters(content_type);
-    let is_text = is_text_type(&media_type) && as_text(bytes.to_vec()).is_some();
+    let is_text = is_text_type(&media_type) && as_text(bytes).is_some();
     is_text.then_some(media_type)
 }
 
@@ -218,15 +218,15 @@ fn decode_text(data: &str) -> Option<String> {
     if data.len() > MAX_TEXT_BYTES.div_ceil(3) * 4 {
         return None;
     }
-    as_text(STANDARD.decode(data).ok()?)
+    as_text(&STANDARD.decode(data).ok()?).map(str::to_owned)
 }
 
 /// Returns the text of these bytes, if they are UTF-8 without U+0000 and not too long.
-fn as_text(bytes: Vec<u8>) -> Option<String> {
+fn as_text(bytes: &[u8]) -> Option<&str> {
     if bytes.len() > MAX_TEXT_BYTES || bytes.contains(&0) {
         return None;
     }
-    String::from_utf8(bytes).ok()
+    str::from_utf8(bytes).ok()
 }
 
 fn data_url_media_type(url: &str) -> Option<&'static str> {
