@@ -7,7 +7,7 @@ use crate::support::backends::{on_both, on_sqlite};
 use crate::support::fake_provider::script::ResponseScript;
 use crate::support::http_client::expect;
 use crate::v1::chat_client::{PATH, with};
-use crate::v1::fixture::{V1Fixture, lines};
+use crate::v1::fixture::{V1Fixture, id, lines};
 
 on_both! {
     async fn the_second_run_sees_the_whole_thread_once_in_order_with_earlier_calls(backend) {
@@ -109,6 +109,42 @@ on_sqlite! {
         assert_eq!(sent(0)["reasoning_effort"], "low");
         assert_eq!(sent(0).to_string(), sent(1).to_string());
         assert_eq!(sent(0).to_string(), sent(2).to_string());
+        fixture.close().await;
+    }
+
+    async fn a_conversation_with_tool_calls_is_the_same_request_in_all_three_apis(backend) {
+        let fixture = V1Fixture::open(backend).await;
+        fixture.upstream.next(ResponseScript::calls(&[("call_1", "look", "{}"), ("call_2", "look", r#"{"at":"é"}"#)]));
+        let tools = json!([function("look")]);
+        let client = ThreadClient::new(&fixture.program, json!({ "tools": tools }), &["Look."]).await;
+        let run = client.run_until(json!({}), "requires_action").await;
+        let run = id(&run);
+        expect(200, client.submit(run, &[("call_1", "one"), ("call_2", "two")]).await);
+        client.wait_for(run, "completed").await;
+        let call = |id: &str, arguments: &str| {
+            json!({ "id": id, "type": "function", "function": { "name": "look", "arguments": arguments } })
+        };
+        let chat = json!({ "model": "scripted", "tools": tools, "messages": [
+            user("Look."),
+            { "role": "assistant", "content": null, "tool_calls": [call("call_1", "{}"), call("call_2", r#"{"at":"é"}"#)] },
+            { "role": "tool", "tool_call_id": "call_1", "content": "one" },
+            { "role": "tool", "tool_call_id": "call_2", "content": "two" },
+        ] });
+        let tool = with(json!({ "type": "function" }), tools[0]["function"].clone());
+        let response = json!({ "tools": [tool], "store": false, "input": [
+            user("Look."),
+            { "type": "function_call", "call_id": "call_1", "name": "look", "arguments": "{}" },
+            { "type": "function_call", "call_id": "call_2", "name": "look", "arguments": r#"{"at":"é"}"# },
+            { "type": "function_call_output", "call_id": "call_1", "output": "one" },
+            { "type": "function_call_output", "call_id": "call_2", "output": "two" },
+        ] });
+
+        expect(200, fixture.program.post(PATH, chat).await);
+        fixture.program.respond(response).await;
+
+        let sent = |at: usize| fixture.upstream.body(at).to_string();
+        assert_eq!(sent(1), sent(2));
+        assert_eq!(sent(1), sent(3));
         fixture.close().await;
     }
 }
