@@ -270,6 +270,10 @@ impl RunJob {
             let known: Vec<_> = due.iter().map(|it| it.id).collect();
             due.extend(lines.into_iter().filter(|it| !known.contains(&it.id)));
         }
+        // Again, because the queries may have returned a run that was queued after the node began to drain.
+        if self.context.shutdown.draining.is_cancelled() {
+            return Ok((Vec::new(), None));
+        }
         Ok((due, later.first().and_then(|it| it.run_after)))
     }
 }
