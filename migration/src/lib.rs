@@ -58,6 +58,7 @@ mod m20261128_000084_memory_tokens;
 mod m20261128_000085_threads;
 mod m20261128_000086_thread_run_events;
 mod m20261128_000087_idempotency_keys;
+mod m20261128_000088_message_revisions;
 
 /// The steps, in order.
 pub struct Migrator;
@@ -116,6 +117,7 @@ impl MigratorTrait for Migrator {
             Box::new(m20261128_000085_threads::Migration),
             Box::new(m20261128_000086_thread_run_events::Migration),
             Box::new(m20261128_000087_idempotency_keys::Migration),
+            Box::new(m20261128_000088_message_revisions::Migration),
         ]
     }
 }

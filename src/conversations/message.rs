@@ -30,6 +30,8 @@ pub struct Model {
     pub is_remembered: bool,
     pub conversation_run_id: Option<RunId>,
     pub active_swipe: i64,
+    /// The membership that selected the shown swipe; `None` if the newest one is shown by itself.
+    pub swipe_chosen_by: Option<MembershipId>,
     pub client_id: Option<String>,
     pub origin_message_id: Option<MessageId>,
     pub created_at: Timestamp,
@@ -173,12 +175,14 @@ pub struct MessageView {
     pub metadata: Json,
 }
 
-/// The number of texts of a message, and the index of the shown one, from 0.
+/// The number of texts of a message, the index of the shown one, from 0, and who selected it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, ToSchema)]
 #[schema(as = Swipes)]
 pub struct SwipeSummary {
     pub count: i64,
     pub active: i64,
+    /// The membership that selected it; null if no one did since it was written.
+    pub chosen_by: Option<MembershipId>,
 }
 
 impl Model {
@@ -213,6 +217,7 @@ impl Model {
             swipes: SwipeSummary {
                 count: n_swipes.max(1),
                 active: self.active_swipe,
+                chosen_by: self.swipe_chosen_by,
             },
             origin_message_id: self.origin_message_id,
             edited_at: self.edited_at,

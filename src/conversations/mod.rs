@@ -9,6 +9,7 @@ pub mod markdown;
 pub mod message;
 pub mod newest_messages;
 pub mod read_mark;
+pub mod revisions;
 pub mod root_conversation;
 pub mod search;
 pub mod snippet;

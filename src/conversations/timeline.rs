@@ -203,6 +203,7 @@ pub fn new_model(
         is_remembered: true,
         conversation_run_id: None,
         active_swipe: 0,
+        swipe_chosen_by: None,
         client_id: None,
         origin_message_id: None,
         created_at: now,

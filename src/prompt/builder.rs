@@ -67,6 +67,17 @@ pub struct PromptEffects {
     pub history: HistoryEffects,
 }
 
+impl PromptEffects {
+    /// Returns the effects of a prompt that ended at an earlier message: its lore and its history say
+    /// nothing about the next prompt.
+    pub fn variables_only(&self) -> Self {
+        Self {
+            variables: self.variables.clone(),
+            ..Self::default()
+        }
+    }
+}
+
 /// Builds the prompt of `context`; `count` returns the number of tokens of a text.
 pub fn build(
     context: &PromptContext,

@@ -28,6 +28,8 @@ pub struct RateLimits {
     pub invitations: RateLimit<UserId>,
     /// Messages per user.
     pub posts: RateLimit<UserId>,
+    /// Edits and selections of swipes per user.
+    pub edits: RateLimit<UserId>,
     /// Responses per API key.
     pub responses: RateLimit<ApiKeyId>,
     pub sockets: SocketLimit,
@@ -50,6 +52,7 @@ impl RateLimits {
             invite_guesses: RateLimit::new("guess", failures, clock, shared),
             invitations: RateLimit::new("invitation", INVITATIONS, clock, shared),
             posts: RateLimit::new("post", posts, clock, shared),
+            edits: RateLimit::new("edit", posts, clock, shared),
             responses: RateLimit::new("response", responses, clock, shared),
             sockets: SocketLimit::new(per_user, per_address, shared),
         }

@@ -166,7 +166,26 @@ impl RunEngine {
     /// # Errors
     /// Returns [`CommandError::NothingToRetry`] when there is none.
     pub async fn retry(&self, id: ConversationId) -> Result<run::RunView, EngineError> {
-        let done = self.step(id, Command::Retry).await?;
+        self.retry_with(id, Command::Retry).await
+    }
+
+    /// As [`RunEngine::retry`], for a person who may not edit the messages of others.
+    ///
+    /// # Errors
+    /// Returns [`CommandError::InPlaceForbidden`] when an in-place run would be retried.
+    pub async fn retry_without_editing(
+        &self,
+        id: ConversationId,
+    ) -> Result<run::RunView, EngineError> {
+        self.retry_with(id, Command::RetryWithoutEditing).await
+    }
+
+    async fn retry_with(
+        &self,
+        id: ConversationId,
+        command: Command,
+    ) -> Result<run::RunView, EngineError> {
+        let done = self.step(id, command).await?;
         let planned = done.state.running.or(done.state.queued);
         planned
             .map(|it| it.view())
@@ -193,14 +212,17 @@ impl RunEngine {
     ///
     /// # Errors
     /// Returns [`CommandError::EditConflict`] when the message was changed since the version that
-    /// `edit` names; [`CommandError::NotTail`], [`CommandError::ForkPoint`],
-    /// [`CommandError::GenerationLocked`] or [`CommandError::MessageBeingWritten`] when its text
-    /// cannot be changed.
+    /// `edit` names, [`CommandError::MessageBeingWritten`] while a run writes into it, or
+    /// [`EngineError::StorageFull`].
     pub async fn edit_message(
         &self,
         conversation: ConversationId,
         edit: MessageEdit,
     ) -> Result<message::MessageView, EngineError> {
+        let (db, quota) = (self.context.db.reader(), &self.context.quota);
+        quota
+            .require_for_post(db, conversation, &edit.content)
+            .await?;
         let token_count = self.count_tokens(edit.content.clone()).await?;
         let command = Command::EditMessage(MessageEdit {
             token_count,

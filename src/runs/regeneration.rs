@@ -350,22 +350,38 @@ impl RunEngine {
         Err(full.into())
     }
 
-    /// Shows another swipe of the tail.
+    /// Adds a version to an AI's message, wherever it is: this one, or the tail. Later messages stay.
+    /// `by` is the displayed name of the user who requested it.
     ///
     /// # Errors
-    /// Returns `EditConflict` when `expected_version` is not the current version, `NotTail`,
-    /// `ForkPoint`, `GenerationLocked`, `MessageBeingWritten` or `NoSuchSwipe`.
+    /// Returns `NotAnAiMessage`, `NothingToRegenerate`, `NoSpeaker` or `NotFound`.
+    pub async fn regenerate_in_place(
+        &self,
+        conversation: ConversationId,
+        message: Option<MessageId>,
+        by: String,
+    ) -> Result<RegenerateResult, EngineError> {
+        let command = Command::RegenerateInPlace { message, by };
+        regenerate_result(self.step(conversation, command).await?)
+    }
+
+    /// Shows another swipe of a message; `by` is the membership that selects it.
+    ///
+    /// # Errors
+    /// Returns `EditConflict` when `expected_version` is not the current version,
+    /// `MessageBeingWritten` while a run writes into the message, or `NoSuchSwipe`.
     pub async fn select_swipe(
         &self,
         conversation: ConversationId,
         message: MessageId,
-        position: i64,
-        expected_version: Option<i64>,
+        (position, expected_version): (i64, Option<i64>),
+        by: Option<MembershipId>,
     ) -> Result<message::MessageView, EngineError> {
         let command = Command::SelectSwipe {
             message,
             position,
             expected_version,
+            by,
         };
         self.step_for_message(conversation, command).await
     }

@@ -195,6 +195,9 @@ pub struct ExportedMessage {
     #[serde(default = "remembered_by_default")]
     pub remember: bool,
     pub active_swipe: i64,
+    /// The membership that selected it.
+    #[serde(default)]
+    pub swipe_chosen_by: Option<i64>,
     /// Whether it was copied from the parent when the branch was created.
     pub is_clone: bool,
     pub created_at: Timestamp,
@@ -289,6 +292,9 @@ pub struct ExportedRun {
     pub usage: Option<run::RunUsage>,
     pub chosen_because: Option<String>,
     pub skipped_because: Option<String>,
+    /// Whether a regenerate kept the messages after its target.
+    #[serde(default)]
+    pub in_place: bool,
     pub trigger_seq: Option<i64>,
     pub target_seq: Option<i64>,
     pub expected_last_seq: Option<i64>,

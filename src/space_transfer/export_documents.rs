@@ -209,6 +209,7 @@ pub fn message_document(
         visibility: row.visibility,
         remember: row.is_remembered,
         active_swipe: row.active_swipe,
+        swipe_chosen_by: row.swipe_chosen_by.map(|it| it.0),
         is_clone: row.origin_message_id.is_some(),
         created_at: row.created_at,
         edited_at: row.edited_at,
@@ -232,6 +233,7 @@ pub fn message_document(
         line.content.clear();
         line.metadata = serde_json::json!({});
         line.active_swipe = 0;
+        line.swipe_chosen_by = None;
         line.token_count = 0;
         line.texts.clear();
     }

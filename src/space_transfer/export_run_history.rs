@@ -287,6 +287,7 @@ fn run_document(
         superseded_by_seq: seq(run.superseded_by_message_id),
         chosen_because: run.debug.chosen_because,
         skipped_because: run.debug.skipped_because,
+        in_place: run.debug.in_place,
         figures: run.debug.prompt,
         prompt,
         wrote,

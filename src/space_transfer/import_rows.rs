@@ -219,6 +219,7 @@ fn message_row(
         is_remembered: line.remember,
         conversation_run_id: None,
         active_swipe: line.active_swipe,
+        swipe_chosen_by: line.swipe_chosen_by.and_then(membership),
         client_id: None,
         origin_message_id: origin,
         created_at: line.created_at,

@@ -238,6 +238,7 @@ impl HistoryRows {
             target_message_id: ids.message(run.target_seq),
             expected_last_message_id: ids.message(run.expected_last_seq),
             skipped_because: run.skipped_because,
+            in_place: run.in_place,
             prompt: run.figures,
         };
         self.runs.push(run::Model {

@@ -13,7 +13,7 @@ pub enum Action {
     Post,
     /// Edit and delete one's own messages and switch their swipes.
     ChangeOwnMessage,
-    /// Switch the swipes of the tail, regardless of its author.
+    /// Switch the swipes of any message, regardless of its author.
     SwitchSwipes,
     /// Generate, regenerate, stop, retry, skip, branch.
     Generate,
@@ -26,8 +26,9 @@ pub enum Action {
     Configure,
     /// Delete a conversation.
     DeleteConversation,
-    /// Edit text that an AI wrote.
-    EditAiText,
+    /// Edit text that an AI or another person wrote, add a new version in place, and read replaced
+    /// texts.
+    EditAnyMessage,
     /// Archive, transfer or delete the space.
     AdministerSpace,
 }
@@ -79,7 +80,7 @@ impl Access {
             Action::Moderate
             | Action::Configure
             | Action::DeleteConversation
-            | Action::EditAiText => self.can_manage(),
+            | Action::EditAnyMessage => self.can_manage(),
             Action::AdministerSpace => self.is_admin || self.role == Some(MembershipRole::Owner),
         }
     }
@@ -166,7 +167,7 @@ mod tests {
             Action::Moderate,
             Action::Configure,
             Action::DeleteConversation,
-            Action::EditAiText,
+            Action::EditAnyMessage,
         ] {
             assert_eq!(row(action), [false, false, true, true, true], "{action:?}");
         }

@@ -157,7 +157,8 @@ pub async fn load_in_scope(
     context.user = to_prompt_user(user_membership);
     context.history = to_history_lines(&history, &memberships);
     context.history_starts = Some(history_window::parse_starts(&conversation.prompt_starts));
-    context.summaries = summary_loader::load(db, &conversation, &space.settings).await?;
+    context.summaries =
+        summary_loader::load(db, (&conversation, request.cutoff_seq), &space.settings).await?;
     context.variables = Variables {
         space: space_variable::load_for_space(db, space.id).await?,
         conversation: VariableMap::deserialize(&conversation.variables["macros"])
@@ -174,8 +175,14 @@ pub async fn load_in_scope(
     };
     context.lore = lore_loader::load(db, &context, loader).await?;
     let (indexes, of_space) = (&caches.memories, (&space, memberships.as_slice()));
-    context.memories =
-        memory_loader::load(pools, indexes, &context, of_space, Some(&conversation)).await;
+    context.memories = memory_loader::load(
+        pools,
+        indexes,
+        &context,
+        of_space,
+        Some((&conversation, request.cutoff_seq)),
+    )
+    .await;
     Ok(context)
 }
 

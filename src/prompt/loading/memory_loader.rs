@@ -21,7 +21,7 @@ const RECENT_MESSAGES: usize = 3;
 const MAX_QUERY_CHARS: usize = 2_000;
 
 /// Returns the memories for a prompt whose history is loaded; `conversation` is `None` if the history
-/// is that of a request. Executes no statement if nothing was ever remembered in the space, or if the
+/// is that of a request, else the conversation and the newest `seq` of the prompt. Executes no statement if nothing was ever remembered in the space, or if the
 /// speaker, one of `members`, recalls nothing.
 ///
 /// A failure costs the memories, not the prompt.
@@ -30,7 +30,7 @@ pub(super) async fn load(
     indexes: &MemoryIndexes,
     context: &PromptContext,
     (space, members): (&space::Model, &[membership::Model]),
-    conversation: Option<&conversation::Model>,
+    conversation: Option<(&conversation::Model, i64)>,
 ) -> RecalledMemories {
     let recalls = MemberSwitches::of(members, context.speaker).recall;
     if !recalls || space.memory_version == 0 || context.history.is_empty() {
@@ -48,10 +48,17 @@ async fn try_load(
     indexes: &MemoryIndexes,
     context: &PromptContext,
     space: space::Model,
-    conversation: Option<&conversation::Model>,
+    conversation: Option<(&conversation::Model, i64)>,
 ) -> Result<RecalledMemories, DbErr> {
     let lineage = match conversation {
-        Some(row) => branching::load_lineage(db.reader(), row).await?,
+        Some((row, cutoff_seq)) => {
+            let mut lineage = branching::load_lineage(db.reader(), row).await?;
+            // The prompt ends before several messages: nothing that was learned from them is in it.
+            if cutoff_seq < row.last_seq - 1 {
+                lineage.insert(row.id, cutoff_seq);
+            }
+            lineage
+        }
         // No branch is an ancestor of a request.
         None => BTreeMap::new(),
     };
@@ -65,7 +72,7 @@ async fn try_load(
         lineage: Some(lineage),
         history: conversation
             .zip(history_start(context))
-            .map(|(row, it)| (row.id, it)),
+            .map(|((row, _), it)| (row.id, it)),
         chosen: None,
         queries: queries(context),
         rules: None,

@@ -52,6 +52,8 @@ pub enum Command {
     Resume,
     Skip,
     Retry,
+    /// As `Retry`, by a person who may not edit texts of others: an in-place run is refused.
+    RetryWithoutEditing,
     CancelRun {
         run: RunId,
     },
@@ -76,18 +78,25 @@ pub enum Command {
         message: MessageId,
         remember: bool,
     },
-    /// Replaces the text of the tail with a person's text.
+    /// Replaces the text of a message with a person's text.
     EditMessage(MessageEdit),
-    /// Selects the swipe that the tail shows.
+    /// Selects the swipe that a message shows.
     SelectSwipe {
         message: MessageId,
         position: i64,
         /// The version of the message that the person saw, if the client sent it.
         expected_version: Option<i64>,
+        /// The membership that selects it; `None` for an admin without one.
+        by: Option<MembershipId>,
     },
     /// Regenerates `message`, or the tail if it is `None`; must be an AI's message. `by` is shown
     /// as the reason.
     Regenerate {
+        message: Option<MessageId>,
+        by: String,
+    },
+    /// As `Regenerate`, but adds the new version to the message wherever it is; later messages stay.
+    RegenerateInPlace {
         message: Option<MessageId>,
         by: String,
     },
@@ -127,12 +136,14 @@ impl Command {
                 | Self::Resume
                 | Self::Skip
                 | Self::Retry
+                | Self::RetryWithoutEditing
                 | Self::EditQueue { .. }
                 | Self::SetVisibility { .. }
                 | Self::SetRemembered { .. }
                 | Self::EditMessage(_)
                 | Self::SelectSwipe { .. }
                 | Self::Regenerate { .. }
+                | Self::RegenerateInPlace { .. }
                 | Self::ReplyToTail
         )
     }
@@ -274,8 +285,6 @@ pub enum CommandError {
     UnknownMention,
     #[error("the client id was already used for another text")]
     ClientIdReused,
-    #[error("only the last message can be changed")]
-    NotTail,
     #[error("the message was changed after the given version")]
     EditConflict,
     #[error("the message has branches")]
@@ -284,6 +293,10 @@ pub enum CommandError {
     NoSuchSwipe,
     #[error("the last message was not written by an AI")]
     NothingToRegenerate,
+    #[error("the message was not written by an AI")]
+    NotAnAiMessage,
+    #[error("only a person who may edit the message can write a new version in place")]
+    InPlaceForbidden,
     /// Never reaches a client: the operation continues in a branch created from this message.
     #[error("the message has later messages or branches")]
     BranchRequired(MessageId),

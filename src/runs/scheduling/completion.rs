@@ -36,6 +36,9 @@ pub fn claim(builder: &mut PlanBuilder, id: RunId) {
     {
         return skip_queued_run(builder, run, "expected_last_message_mismatch");
     }
+    if builder.state.facts.is_target_hidden() {
+        return skip_queued_run(builder, run, "target_hidden");
+    }
     if !is_eligible(builder, &run) {
         return skip_queued_run(builder, run, "speaker_unavailable");
     }
@@ -108,9 +111,10 @@ pub fn run_ended(
         && !is_active_member(builder, &run)
     {
         discard_text(builder, run, written);
-        store_prompt(builder, id, end);
+        store_prompt(builder, id, end, false);
         return Ok(());
     }
+    let in_place = run.debug.in_place;
     match end {
         ExecutionEnd::Succeeded(written) => {
             commit_text(builder, run, written, queue::RunEnd::Succeeded);
@@ -150,7 +154,7 @@ pub fn run_ended(
             }
         }
     }
-    store_prompt(builder, id, end);
+    store_prompt(builder, id, end, in_place);
     change_memories(builder, id, end);
     Ok(())
 }
@@ -175,14 +179,18 @@ fn discard_text(builder: &mut PlanBuilder, mut run: run::Model, written: &Genera
 }
 
 /// Stores the prompt that was sent. Changes by macros and World Info are stored only if the run
-/// succeeded.
-fn store_prompt(builder: &mut PlanBuilder, run: RunId, end: &ExecutionEnd) {
+/// succeeded; of an in-place run only the variables, because its prompt ended at an earlier message.
+fn store_prompt(builder: &mut PlanBuilder, run: RunId, end: &ExecutionEnd, in_place: bool) {
     let Some(sent) = end.sent_prompt() else {
         return;
     };
     builder.push(PlanChange::StorePrompt(run, sent.record.clone()));
     if builder.has_succeeded(run) {
-        builder.push(PlanChange::StoreEffects(sent.effects.clone()));
+        let effects = match in_place {
+            true => sent.effects.variables_only().into(),
+            false => sent.effects.clone(),
+        };
+        builder.push(PlanChange::StoreEffects(effects));
     }
 }
 
@@ -325,6 +333,7 @@ pub fn replan(builder: &mut PlanBuilder, run: &run::Model, reason: run::RunReaso
         chosen_because: run.debug.chosen_because.clone(),
         target_message_id: run.debug.target_message_id,
         expected_last_message_id: run.debug.expected_last_message_id,
+        in_place: run.debug.in_place,
         ..Default::default()
     };
     let trigger = run.debug.trigger_message_id.map(MessageRef::Message);

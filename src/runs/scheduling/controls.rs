@@ -125,8 +125,9 @@ pub fn skip(builder: &mut PlanBuilder) -> Result<(), CommandError> {
 /// followed.
 ///
 /// # Errors
-/// Returns `NothingToRetry` when another run is active, or when there is no such slot or run.
-pub fn retry(builder: &mut PlanBuilder) -> Result<(), CommandError> {
+/// Returns `NothingToRetry` when another run is active, or when there is no such slot or run;
+/// `InPlaceForbidden` when the run would change a message that the person may not edit.
+pub fn retry(builder: &mut PlanBuilder, may_edit: bool) -> Result<(), CommandError> {
     let active = builder.running.as_ref().or(builder.queued.as_ref());
     if let Some(run) = active {
         // Two simultaneous requests: the run planned for the first one answers both.
@@ -153,6 +154,9 @@ pub fn retry(builder: &mut PlanBuilder) -> Result<(), CommandError> {
             true => Ok(()),
             false => Err(CommandError::NothingToRetry),
         };
+    }
+    if failed.debug.in_place && !may_edit {
+        return Err(CommandError::InPlaceForbidden);
     }
     completion::replan(builder, failed, run::RunReason::Retry, 1);
     Ok(())
@@ -219,9 +223,12 @@ pub fn set_remembered(
     Ok(())
 }
 
-/// Replaces the text of the tail if the edit is based on its current version.
+/// Replaces the text of a message if the edit is based on its current version. The schedule stays.
+///
+/// # Errors
+/// Returns `EditConflict`, `NotFound` or `MessageBeingWritten`, in this order of precedence.
 pub fn message_edited(builder: &mut PlanBuilder, edit: &MessageEdit) -> Result<(), CommandError> {
-    regenerate::require_version(builder, edit.expected_version)?;
+    regenerate::require_version(builder, Some(edit.expected_version))?;
     let subject = regenerate::require_editable(builder, edit.message)?;
     if subject.content != edit.content {
         builder.push(PlanChange::SetContent(edit.clone()));

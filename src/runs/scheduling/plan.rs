@@ -49,8 +49,11 @@ pub enum PlanChange {
     HideMessages(Vec<message::Model>),
     /// Adds a swipe to the target message and shows it.
     AddSwipe(swipe::SwipeText),
-    /// Shows another existing swipe of the target message.
-    ShowSwipe(swipe::Model),
+    /// Shows another existing swipe of the target message, selected by a membership.
+    ShowSwipe {
+        swipe: swipe::Model,
+        by: Option<MembershipId>,
+    },
     /// Starts a round. No other round may be active.
     StartRound(NewRound),
     /// Changes the active round.

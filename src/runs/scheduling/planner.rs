@@ -72,7 +72,8 @@ pub fn plan(
         Command::Pause => controls::pause(builder)?,
         Command::Resume => controls::resume(builder)?,
         Command::Skip => controls::skip(builder)?,
-        Command::Retry => controls::retry(builder)?,
+        Command::Retry => controls::retry(builder, true)?,
+        Command::RetryWithoutEditing => controls::retry(builder, false)?,
         Command::CancelRun { run } => controls::cancel(builder, *run)?,
         Command::SetVisibility {
             message,
@@ -88,10 +89,15 @@ pub fn plan(
             message,
             position,
             expected_version,
+            by,
         } => {
-            regenerate::select_swipe(builder, *message, *position, *expected_version)?;
+            regenerate::require_version(builder, *expected_version)?;
+            regenerate::select_swipe(builder, *message, *position, *by)?;
         }
         Command::Regenerate { message, by } => regenerate::regenerate(builder, *message, by)?,
+        Command::RegenerateInPlace { message, by } => {
+            regenerate::regenerate_in_place(builder, *message, by)?;
+        }
         Command::ReplyToTail => regenerate_last_turn::reply_to_tail(builder)?,
         Command::CopilotStarted { membership } => copilot::start(builder, *membership),
         Command::EditQueue { round, slots, by } => queue_edit::edit(builder, *round, slots, by)?,
@@ -354,6 +360,10 @@ mod rounds_tests;
 #[cfg(test)]
 #[path = "planner_regenerate_tests.rs"]
 mod regenerate_tests;
+
+#[cfg(test)]
+#[path = "planner_in_place_tests.rs"]
+mod in_place_tests;
 
 #[cfg(test)]
 #[path = "planner_copilot_tests.rs"]

@@ -18,12 +18,15 @@ impl PlannerFixture {
             Command::Claim { .. } => CommandFacts::Claim {
                 provider: self.has_provider.then(provider_row),
                 has_reached_token_limit: self.has_reached_token_limit,
+                is_target_hidden: self.is_in_place_target_hidden(),
             },
-            Command::Retry | Command::Resume | Command::Skip | Command::CancelRun { .. } => {
-                CommandFacts::Continuation {
-                    newest_run: self.newest_run(),
-                }
-            }
+            Command::Retry
+            | Command::RetryWithoutEditing
+            | Command::Resume
+            | Command::Skip
+            | Command::CancelRun { .. } => CommandFacts::Continuation {
+                newest_run: self.newest_run(),
+            },
             Command::SetVisibility { message, .. } | Command::SetRemembered { message, .. } => {
                 CommandFacts::Message(self.target_message(*message))
             }
@@ -34,7 +37,7 @@ impl PlannerFixture {
                 target: self.target_message(*message),
                 swipe: self.swipe_at(*message, *position),
             },
-            Command::Regenerate { message, .. } => {
+            Command::Regenerate { message, .. } | Command::RegenerateInPlace { message, .. } => {
                 let target = message.or(self.state.tail.as_ref().map(|it| it.id));
                 let target = target.and_then(|it| self.target_message(it));
                 CommandFacts::Regenerate(target.map(|it| self.regenerate_facts(it)))
@@ -51,6 +54,16 @@ impl PlannerFixture {
             },
             _ => CommandFacts::None,
         }
+    }
+
+    fn is_in_place_target_hidden(&self) -> bool {
+        let queued = self.state.queued.as_ref().filter(|it| it.debug.in_place);
+        let target = queued.and_then(|it| it.debug.target_message_id);
+        let is_shown = |id| {
+            let row = self.messages.iter().find(|it| it.id == id);
+            row.is_some_and(|it| it.visibility != message::Visibility::Hidden)
+        };
+        target.is_some_and(|id| !is_shown(id))
     }
 
     fn newest_run(&self) -> Option<run::Model> {

@@ -30,7 +30,7 @@ impl PlannerFixture {
             PlanChange::SetContent(edit) => self.rewrite(edit.message, &edit.content),
             PlanChange::HideMessages(turn) => self.hide_messages(&turn),
             PlanChange::AddSwipe(text) => self.add_swipe(text),
-            PlanChange::ShowSwipe(swipe) => self.show_swipe(swipe),
+            PlanChange::ShowSwipe { swipe, .. } => self.show_swipe(swipe),
             PlanChange::StorePrompt(..)
             | PlanChange::StoreEffects(_)
             | PlanChange::ChangeMemories(_) => {}
@@ -199,7 +199,7 @@ impl PlannerFixture {
             PlanChange::SetContent(edit) => format!("message reads {:?}", edit.content),
             PlanChange::HideMessages(turn) => format!("{} messages hidden", turn.len()),
             PlanChange::AddSwipe(text) => format!("another text {:?}", text.content),
-            PlanChange::ShowSwipe(swipe) => format!("show {:?}", swipe.content),
+            PlanChange::ShowSwipe { swipe, .. } => format!("show {:?}", swipe.content),
             PlanChange::StartRound(new) => {
                 let names: Vec<&str> = new.slots.iter().map(|it| self.name(it.id)).collect();
                 format!("round of {}", names.join(", "))

@@ -101,9 +101,15 @@ fn assert_delay(enqueue: &EnqueueRun, command: &Command, fixture: &PlannerFixtur
     }
 }
 
-/// Asserts that auto mode turns, regenerates and later slots are planned with an expected tail.
+/// Asserts that auto mode turns, regenerates and later slots are planned with an expected tail, and
+/// regenerates in place without one.
 fn assert_expected_tail(enqueue: &EnqueueRun, fixture: &PlannerFixture) {
     let run = &enqueue.run;
+    if run.debug.in_place {
+        assert_eq!(run.kind, RunKind::Regenerate);
+        assert!(enqueue.expected_tail.is_none(), "{run:?}");
+        return;
+    }
     let is_later_slot = run.slot_position.is_some_and(|it| it > 0);
     let builds_on =
         run.kind == RunKind::AutoMode || run.kind == RunKind::Regenerate || is_later_slot;
@@ -164,6 +170,11 @@ fn assert_claim_valid(before: &ScheduleState, run: &run::Model, fixture: &Planne
     assert!(at <= fixture.now, "claimed before it was due");
     if let Some(expected) = run.debug.expected_last_message_id {
         assert_eq!(before.tail.as_ref().map(|it| it.id), Some(expected));
+    }
+    if run.debug.in_place {
+        let target =
+            (fixture.messages.iter()).find(|it| Some(it.id) == run.debug.target_message_id);
+        assert!(target.is_some_and(|it| it.visibility != message::Visibility::Hidden));
     }
     let running = fixture.state.running.as_ref().expect("a run is running");
     assert_eq!(
@@ -232,12 +243,35 @@ fn assert_command_effect(
         Command::SpaceClosed(_) => {
             assert!(queued.is_none() && s.running.is_none() && state.is_none())
         }
+        Command::EditMessage(_) | Command::SelectSwipe { .. } => {
+            assert_schedule_unchanged(before, plan, s);
+        }
+        Command::RegenerateInPlace { .. } => {
+            let queued = queued.expect("just queued");
+            assert!(queued.debug.in_place && s.running.is_none() && s.round.is_none());
+        }
         Command::CancelRun { run } => {
             let active = [&s.queued, &s.running].into_iter().flatten();
             assert!(active.into_iter().all(|it| it.id != *run), "canceled");
         }
         _ => {}
     }
+}
+
+/// Asserts that an edit or the selection of a swipe changes one text and nothing else.
+fn assert_schedule_unchanged(before: &ScheduleState, plan: &Plan, after: &ScheduleState) {
+    let is_text =
+        |it: &PlanChange| matches!(it, PlanChange::SetContent(_) | PlanChange::ShowSwipe { .. });
+    assert!(plan.enqueue.is_none() && plan.changes.iter().all(is_text));
+    assert_eq!(
+        (&before.queued, &before.running),
+        (&after.queued, &after.running)
+    );
+    assert_eq!(before.round, after.round);
+    assert_eq!(
+        before.conversation.last_run_seq,
+        after.conversation.last_run_seq
+    );
 }
 
 /// Rules 17 to 19: a post keeps a queued forced run, and ends a queued regenerate with an event

@@ -12,12 +12,13 @@ use crate::runs::scheduling::command::{Command, ExecutionEnd};
 use crate::runs::scheduling::planner::fixture::{
     EVE, PlannerFixture, failure, generated_text, post, success,
 };
+use crate::runs::scheduling::planner::in_place_tests::regenerate_in_place;
 use crate::runs::scheduling::planner::property_actions::{
     ControlAction, EndKind, TestAction, action_strategy, input_policy_strategy,
     reply_order_strategy,
 };
 use crate::runs::scheduling::planner::property_invariants;
-use crate::runs::scheduling::planner::regenerate_tests::regenerate;
+use crate::runs::scheduling::planner::regenerate_tests::{regenerate, select as select_swipe};
 use crate::runs::scheduling::planner::rules_tests::{edit, show};
 use crate::runs::store::run;
 use crate::spaces::membership::{CopilotMode, MembershipStatus, Participation};
@@ -118,13 +119,8 @@ impl PropertyTest {
                 return Some(Command::ForceTalk { speaker, by });
             }
             TestAction::Regenerate(message) => return Some(regenerate(message)),
-            TestAction::Select(id, position) => {
-                return Some(Command::SelectSwipe {
-                    message: MessageId(id),
-                    position,
-                    expected_version: None,
-                });
-            }
+            TestAction::RegenerateInPlace(message) => return Some(regenerate_in_place(message)),
+            TestAction::Select(id, position) => return Some(select_swipe(id, position)),
             TestAction::RegenerateLastTurn(true) => {
                 s.space.group_regenerate_mode = GroupRegenerateMode::LastTurn
             }

@@ -19,16 +19,18 @@ pub fn regenerate(message: Option<i64>) -> Command {
     Command::Regenerate { message, by }
 }
 
-fn select(message: i64, position: i64) -> Command {
+/// Returns the command to select a swipe of this message.
+pub fn select(message: i64, position: i64) -> Command {
     Command::SelectSwipe {
         message: MessageId(message),
         position,
         expected_version: None,
+        by: None,
     }
 }
 
 /// Eve has posted "Hi.", Ada has replied "Hello." as message 2.
-fn answered() -> PlannerFixture {
+pub fn answered() -> PlannerFixture {
     let mut fixture = PlannerFixture::with_characters(&["Ada", "Bob"]);
     fixture.post_as_eve("Hi.").unwrap();
     fixture.claim_due();
@@ -173,16 +175,12 @@ fn only_the_last_ai_message_can_be_regenerated() {
 }
 
 #[test]
-fn a_fork_point_keeps_its_text() {
+fn a_fork_point_is_regenerated_in_a_branch() {
     let mut fixture = answered();
     fixture.fork_point = Some(MessageId(2));
 
     let branch_first = Err(CommandError::BranchRequired(MessageId(2)));
     assert_eq!(fixture.run_command(&regenerate(None)), branch_first);
-    assert_eq!(
-        fixture.run_command(&select(2, 0)),
-        Err(CommandError::ForkPoint)
-    );
 }
 
 #[test]
@@ -324,7 +322,7 @@ fn hiding_a_message_cancels_its_regenerate_even_if_it_is_not_the_tail() {
 }
 
 #[test]
-fn a_swipe_can_be_selected_only_on_the_tail_and_not_while_it_is_regenerated() {
+fn a_swipe_cannot_be_selected_while_a_run_writes_into_its_message() {
     let mut fixture = writing();
     assert_eq!(
         fixture.run_command(&select(2, 0)),
@@ -350,10 +348,24 @@ fn a_swipe_can_be_selected_only_on_the_tail_and_not_while_it_is_regenerated() {
         fixture.run_command(&select(9, 0)),
         Err(CommandError::NotFound)
     );
-    assert_eq!(
-        fixture.run_command(&select(1, 0)),
-        Err(CommandError::NotTail)
-    );
+    assert!(fixture.run_command(&select(1, 0)).unwrap().is_empty());
+}
+
+#[test]
+fn a_swipe_of_any_message_can_be_selected_and_the_schedule_stays() {
+    let mut fixture = writing();
+    fixture.end_run(success("Good day."));
+    fixture.post_as_eve("And then?").unwrap();
+    fixture.fork_point = Some(MessageId(2));
+    let queued = fixture.state.queued.clone();
+
+    let back = fixture.run_command(&select(2, 0)).unwrap();
+
+    assert_eq!(back, [r#"show "Hello.""#]);
+    assert_eq!(fixture.state.queued, queued);
+    fixture.claim_due();
+    let forth = fixture.run_command(&select(2, 1)).unwrap();
+    assert_eq!(forth, [r#"show "Good day.""#]);
 }
 
 #[test]

@@ -142,7 +142,9 @@ impl PlanWriter<'_> {
             PlanChange::SetContent(edit) => self.set_content(schedule, written, edit).await?,
             PlanChange::HideMessages(turn) => self.hide_messages(schedule, written, turn).await?,
             PlanChange::AddSwipe(text) => self.add_swipe(schedule, written, text).await?,
-            PlanChange::ShowSwipe(swipe) => self.show_swipe(schedule, written, swipe).await?,
+            PlanChange::ShowSwipe { swipe, by } => {
+                self.show_swipe(schedule, written, (swipe, by)).await?;
+            }
             PlanChange::StorePrompt(run, record) => {
                 self.store_prompt(schedule, run, &record).await?
             }

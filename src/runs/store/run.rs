@@ -193,6 +193,9 @@ pub struct RunDebug {
     /// The tail for which this run was planned; if it changed by the claim, the run is skipped.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub expected_last_message_id: Option<MessageId>,
+    /// Whether a regenerate adds a version to a message that may have later messages.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub in_place: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub skipped_because: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]

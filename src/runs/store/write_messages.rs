@@ -1,8 +1,10 @@
 //! Writes the changes of a plan to messages: appends, changes or hides them, and adds or selects
 //! swipes.
 
+use base::ids::MembershipId;
 use sea_orm::{ActiveModelTrait, DbErr, EntityTrait, IntoActiveModel};
 
+use crate::conversations::revisions::message_revision;
 use crate::conversations::{message, newest_messages, swipe, timeline};
 use crate::memories::memory_settings::MemberSwitches;
 use crate::memories::message_changes::MessageChange;
@@ -85,7 +87,7 @@ impl PlanWriter<'_> {
         self.refresh_newest(schedule).await
     }
 
-    /// Replaces the shown text by a user's edit.
+    /// Replaces the shown text by a user's edit, and keeps the replaced text as a revision.
     pub(super) async fn set_content(
         &self,
         schedule: &mut ScheduleState,
@@ -99,6 +101,10 @@ impl PlanWriter<'_> {
             it.edited_at = Some(now);
             it.edited_by = edit.by;
         };
+        if let Some(target) = schedule.facts.target() {
+            let stored = message_revision::store(self.tx, &target.row, (edit.by, now)).await?;
+            schedule.conversation.text_bytes += stored;
+        }
         let before = schedule.conversation.text_bytes;
         self.update_target_message(schedule, written, change)
             .await?;
@@ -129,21 +135,27 @@ impl PlanWriter<'_> {
         target.n_swipes +=
             swipe::append_all(self.tx, target.row.id, target.n_swipes, texts).await?;
         let position = target.n_swipes - 1;
-        self.update_target_message(schedule, written, |it| text.select_on(it, position))
-            .await
+        let show = |it: &mut message::Model| {
+            text.select_on(it, position);
+            it.swipe_chosen_by = None;
+        };
+        self.update_target_message(schedule, written, show).await
     }
 
-    /// Shows an existing swipe.
+    /// Shows an existing swipe that a membership selected.
     pub(super) async fn show_swipe(
         &self,
         schedule: &mut ScheduleState,
         written: &mut WrittenPlan,
-        swipe: swipe::Model,
+        (swipe, by): (swipe::Model, Option<MembershipId>),
     ) -> Result<(), DbErr> {
         let position = swipe.position;
         let text = swipe::SwipeText::from(swipe);
-        self.update_target_message(schedule, written, |it| text.select_on(it, position))
-            .await
+        let show = |it: &mut message::Model| {
+            text.select_on(it, position);
+            it.swipe_chosen_by = by;
+        };
+        self.update_target_message(schedule, written, show).await
     }
 
     /// Changes the target message and its counters.

@@ -184,7 +184,7 @@ pub async fn skip(
     Ok(HttpResponse::Ok().json(conversation_view(&app, &at).await?))
 }
 
-/// Retries a reply that failed or was stopped.
+/// Retries a reply that failed or was stopped. Only moderators can retry a new version in place.
 #[utoipa::path(
     post,
     path = "/api/conversations/{conversation_id}/retry",
@@ -202,11 +202,12 @@ pub async fn retry(
     body: JsonBody<EmptyBody>,
 ) -> ApiResult<HttpResponse> {
     let at = authorize_action(&app, &caller, *id, Action::Generate, body).await?;
-    let run = app
-        .engine
-        .retry(at.conversation.id)
-        .await
-        .map_err(api_error)?;
+    let conversation = at.conversation.id;
+    let retried = match at.access.can(Action::EditAnyMessage) {
+        true => app.engine.retry(conversation).await,
+        false => app.engine.retry_without_editing(conversation).await,
+    };
+    let run = retried.map_err(api_error)?;
     Ok(HttpResponse::Accepted().json(PlannedRun { run }))
 }
 

@@ -29,6 +29,9 @@ use crate::web::extract::space_access;
 pub struct Regenerate {
     /// Defaults to the newest message.
     message_id: Option<MessageId>,
+    /// Whether the new version is added to the message even if other messages follow it.
+    #[serde(default)]
+    in_place: bool,
 }
 
 /// The run that generates the new swipe, and its conversation.
@@ -71,7 +74,8 @@ pub struct SelectSwipe {
 /// Regenerates a model's message as a new swipe.
 ///
 /// If the message is not the newest, or a branch starts from it, a new branch is created and the
-/// message is regenerated there.
+/// message is regenerated there. With `in_place`, which only moderators may use, the new version is
+/// added to that message: the prompt ends before it, and later messages stay as they are.
 #[utoipa::path(
     post,
     path = "/api/conversations/{conversation_id}/regenerate",
@@ -80,7 +84,7 @@ pub struct SelectSwipe {
     responses(
         (status = 202, body = PlannedSwipe),
         (status = 409, description = "`already_finished`."),
-        (status = 422, description = "`nothing_to_regenerate`; `no_speaker`; `invalid_value`."),
+        (status = 422, description = "`nothing_to_regenerate`; `not_an_ai_message`: with `in_place`; `no_speaker`; `invalid_value`."),
         (status = 423)
     )
 )]
@@ -92,8 +96,19 @@ pub async fn regenerate(
 ) -> ApiResult<HttpResponse> {
     let at = space_access::load_conversation_access(&app, &caller, id.into_inner()).await?;
     at.require_write(Action::Generate)?;
-    let message = body.read_or_default().await?.message_id;
+    let Regenerate {
+        message_id: message,
+        in_place,
+    } = body.read_or_default().await?;
     let by = at.display_name(&caller);
+    if in_place {
+        at.require_write(Action::EditAnyMessage)?;
+        let again = app
+            .engine
+            .regenerate_in_place(at.conversation.id, message, by);
+        let planned = again.await.map_err(api_error)?;
+        return Ok(accepted(planned.run, planned.conversation));
+    }
     let by = Requester {
         user: Some(caller.id()),
         name: by,
@@ -106,10 +121,14 @@ pub async fn regenerate(
     if let Some(branch) = planned.branch {
         conversations::announce(&app, &app.engine.conversation_view(branch.id).await?);
     }
-    Ok(HttpResponse::Accepted().json(PlannedSwipe {
-        run: planned.run,
-        conversation_id: planned.conversation,
-    }))
+    Ok(accepted(planned.run, planned.conversation))
+}
+
+fn accepted(run: run::RunView, conversation_id: ConversationId) -> HttpResponse {
+    HttpResponse::Accepted().json(PlannedSwipe {
+        run,
+        conversation_id,
+    })
 }
 
 /// Creates a branch: a conversation that continues from a message, with all messages up to it.
@@ -160,18 +179,19 @@ pub async fn branch(
     Ok(HttpResponse::Created().json(Branch { conversation }))
 }
 
-/// Selects a swipe of the last message.
+/// Selects the swipe that a message shows, at any place of the timeline.
 #[utoipa::path(
-    post,
-    path = "/api/messages/{message_id}/swipes/select",
+    patch,
+    path = "/api/messages/{message_id}/swipe",
+    operation_id = "select_swipe",
     tag = "messages",
     request_body = SelectSwipe,
     params(("html" = inline(Option<bool>), Query, description = "Whether the message includes its HTML.")),
     responses(
         (status = 200, body = message::MessageView),
-        (status = 409, description = "`edit_conflict`: `error.current` is the current message; `message_being_written`; `not_tail`; `fork_point`; `already_finished`."),
+        (status = 409, description = "`edit_conflict`: `error.current` is the current message; `message_being_written`; `already_finished`."),
         (status = 422, description = "`invalid_value`: no such swipe."),
-        (status = 423)
+        (status = 429, description = "`rate_limited`: too many changes in a minute.")
     )
 )]
 pub async fn select(
@@ -188,11 +208,39 @@ pub async fn select(
         position,
         expected_version,
     } = body.read().await?;
+    messages::acquire_edit(&app, &caller).await?;
+    let by = at.membership.as_ref().map(|it| it.id);
+    let selection = (position, expected_version);
     let selected = app
         .engine
-        .select_swipe(at.conversation.id, row.id, position, expected_version);
+        .select_swipe(at.conversation.id, row.id, selection, by);
     match selected.await {
         Ok(message) => Ok(Json(messages::filter_html(message, html))),
         Err(error) => Err(messages::edit_error(&app, row.id, html, error).await),
     }
+}
+
+/// Selects the swipe that a message shows; the same as `PATCH /api/messages/{message_id}/swipe`.
+#[utoipa::path(
+    post,
+    path = "/api/messages/{message_id}/swipes/select",
+    operation_id = "select",
+    tag = "messages",
+    request_body = SelectSwipe,
+    params(("html" = inline(Option<bool>), Query, description = "Whether the message includes its HTML.")),
+    responses(
+        (status = 200, body = message::MessageView),
+        (status = 409, description = "`edit_conflict`: `error.current` is the current message; `message_being_written`; `already_finished`."),
+        (status = 422, description = "`invalid_value`: no such swipe."),
+        (status = 429, description = "`rate_limited`: too many changes in a minute.")
+    )
+)]
+pub async fn select_by_post(
+    app: Data<App>,
+    caller: CurrentUser,
+    id: Path<MessageId>,
+    body: JsonBody<SelectSwipe>,
+    request: HttpRequest,
+) -> ApiResult<Json<message::MessageView>> {
+    select(app, caller, id, body, request).await
 }

@@ -218,7 +218,10 @@ pub async fn create(
     }))
 }
 
-/// Edits the last message, changes the visibility of a message, or switches its memory on or off.
+/// Edits a message, changes its visibility, or switches its memory on or off.
+///
+/// The author and moderators edit a message at any place of the timeline, also while a reply is
+/// generated. Replies are not planned again. Moderators find the replaced text among the revisions.
 ///
 /// `remember: false` also deletes the memories that were made from this message alone; those with other
 /// sources are made again without it. No new summary contains it. `remember: true` restores these
@@ -235,9 +238,10 @@ pub async fn create(
     request_body = UpdateMessage,
     responses(
         (status = 200, body = message::MessageView),
-        (status = 409, description = "`edit_conflict`: `error.current` is the current message; `message_being_written`; `not_tail`; `fork_point`; `already_finished`."),
+        (status = 409, description = "`edit_conflict`: `error.current` is the current message; `message_being_written`; `fork_point`: only for `hidden`; `already_finished`."),
+        (status = 413, description = "`storage_full`: the quota of the space's owner is used up."),
         (status = 422, description = "`blank_message`; `too_long`; `invalid_value`."),
-        (status = 423)
+        (status = 429, description = "`rate_limited`: too many changes in a minute.")
     )
 )]
 pub async fn update(
@@ -251,6 +255,9 @@ pub async fn update(
     let (row, at) = space_access::load_message_access(&app, &caller, id.into_inner()).await?;
     at.require_change_message(&row)?;
     let body = body.read().await?;
+    if body.content.is_some() {
+        acquire_edit(&app, &caller).await?;
+    }
     match (body.content, body.visibility, body.remember) {
         (Some(content), None, None) => {
             at.require_edit_message(&row)?;
@@ -283,6 +290,17 @@ pub async fn update(
         (_, _, Some(_)) => Err(ApiError::invalid_value("remember", ONE_CHANGE)),
         (Some(_), Some(_), None) => Err(ApiError::invalid_value("visibility", ONE_CHANGE)),
     }
+}
+
+/// Counts an edit or the selection of a swipe.
+///
+/// # Errors
+/// Returns 429 if the caller has made too many within a minute.
+pub async fn acquire_edit(app: &App, caller: &CurrentUser) -> ApiResult<()> {
+    let permit = app.limits.edits.acquire(caller.id()).await;
+    permit
+        .map(drop)
+        .map_err(|wait| ApiError::rate_limited(wait.0, "Too many changes. Wait, then try again."))
 }
 
 /// Converts the error of an edit; a version conflict contains the current message.

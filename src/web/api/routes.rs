@@ -6,9 +6,9 @@ use crate::web::api::{
     api_keys, avatars, candidates, card_files, characters, chat_exports, conversation_actions,
     conversations, health, imports, invites, jobs, join, lorebook_entries, lorebook_links,
     lorebooks, membership_updates, memberships, memories, memory_embedding, memory_learning,
-    memory_pruning, memory_transfer, message_versions, messages, metrics, preset_files, presets,
-    prompts, providers, queue_edit, runs, search, session, setup, space_files, space_invitations,
-    spaces, summaries, swipes, tool_approvals, users,
+    memory_pruning, memory_transfer, message_revisions, message_versions, messages, metrics,
+    preset_files, presets, prompts, providers, queue_edit, runs, search, session, setup,
+    space_files, space_invitations, spaces, summaries, swipes, tool_approvals, users,
 };
 use crate::web::openapi::endpoint::{ApiEndpoint, endpoints};
 
@@ -234,6 +234,8 @@ fn conversation_endpoints() -> Vec<ApiEndpoint> {
         messages::hide,
         swipes::list,
         message_versions::select,
+        message_versions::select_by_post,
+        message_revisions::list,
         search::search,
         conversation_actions::generate,
         message_versions::regenerate,

@@ -97,16 +97,16 @@ impl SpaceAccess {
         })
     }
 
-    /// Checks that the caller may edit a message: their own, or one of an AI.
+    /// Checks that the caller may edit a message: their own, or any as a moderator.
     ///
     /// # Errors
     /// Returns 403 `forbidden`, or 403 `space_archived`.
     pub fn require_edit_message(&self, row: &message::Model) -> ApiResult<()> {
-        match (self.is_author(row), row.role) {
-            (true, _) => self.require_write(Action::ChangeOwnMessage),
-            (false, message::MessageRole::Assistant) => self.require_write(Action::EditAiText),
-            (false, _) => Err(ApiError::forbidden("Only the author can change this text.")),
-        }
+        self.require_write(if self.is_author(row) {
+            Action::ChangeOwnMessage
+        } else {
+            Action::EditAnyMessage
+        })
     }
 
     /// Checks that the caller may choose which swipe of a message is shown.

@@ -19,7 +19,7 @@ on_sqlite! {
 
         let edited = expect(200, ann.patch(&path, json!({"content": "Hey.", "expected_version": 1})).await);
 
-        assert_eq!(edited["swipes"], json!({"count": 2, "active": 0}));
+        assert_eq!(edited["swipes"], json!({"count": 2, "active": 0, "chosen_by": null}));
         let swipes = expect(200, ann.get(&format!("{path}/swipes")).await);
         let texts: Vec<_> = swipes["data"].as_array().unwrap().iter().map(|it| it["content"].as_str().unwrap()).collect();
         assert_eq!(texts, ["Hey.", "Ho."]);

@@ -34,6 +34,7 @@ pub mod memory_learning;
 pub mod memory_pruning;
 pub mod memory_recalls;
 pub mod memory_transfer;
+pub mod message_edits;
 pub mod messages;
 pub mod metrics;
 pub mod openapi;

@@ -2,9 +2,10 @@
 
 use serde_json::{Value, json};
 
-use crate::support::app::TestApp;
+use crate::support::app::{OPEN_REGISTRATION, TestApp};
 use crate::support::backends::on_sqlite;
 use crate::support::http_client::{HttpClient, expect, id, root_of};
+use crate::support::poll;
 
 /// Creates a space in which Ada has posted her greeting and has one alternate greeting.
 async fn create_greeted_space(ann: &HttpClient) -> (i64, i64) {
@@ -21,6 +22,12 @@ async fn create_greeted_space(ann: &HttpClient) -> (i64, i64) {
 async fn select(person: &HttpClient, message: i64, position: i64) -> (u16, Value) {
     let path = format!("/api/messages/{message}/swipes/select?html=true");
     person.post(&path, json!({"position": position})).await
+}
+
+/// Returns the membership of a person, as the author of a new message.
+async fn posted_by(person: &HttpClient, conversation: i64) -> Value {
+    let posted = person.post_message(conversation, "Who am I?", None).await;
+    expect(201, posted)["message"]["space_membership_id"].clone()
 }
 
 fn refusal(answer: &(u16, Value)) -> (u16, &str) {
@@ -43,12 +50,13 @@ on_sqlite! {
 
         assert_eq!(other["content"], "Ho there.");
         assert!(other["html"].as_str().unwrap().contains("Ho there."));
-        assert_eq!(other["swipes"], json!({"count": 2, "active": 1}));
         assert_eq!(other["metadata"], json!({"greeting": true}));
         assert_eq!(other["rev"], before + 1);
         assert_eq!(same["rev"], before + 1, "an unchanged selection was published");
         assert_eq!((first["content"].as_str(), first["swipes"]["active"].as_i64()), (Some("Hi."), Some(0)));
         assert_eq!(ann.conversation(conversation).await["rev"], before + 2);
+        let own = posted_by(&ann, conversation).await;
+        assert_eq!(other["swipes"], json!({"count": 2, "active": 1, "chosen_by": own}));
         app.close().await;
     }
 
@@ -82,22 +90,21 @@ on_sqlite! {
         app.close().await;
     }
 
-    async fn a_swipe_can_be_selected_only_on_the_last_message(backend) {
+    async fn a_swipe_of_an_earlier_message_can_be_selected(backend) {
         let app = TestApp::start(backend).await;
         let ann = app.admin().await;
         let (conversation, greeting) = create_greeted_space(&ann).await;
         let posted = expect(201, ann.post_message(conversation, "Good evening.", None).await);
 
-        let refused = select(&ann, greeting, 1).await;
+        let earlier = expect(200, select(&ann, greeting, 1).await);
         let own = expect(200, select(&ann, id(&posted["message"]), 0).await);
         let path = format!("/api/messages/{}", posted["message"]["id"]);
         expect(204, ann.delete(&path).await);
         let gone = select(&ann, id(&posted["message"]), 0).await;
 
-        assert_eq!(refusal(&refused), (409, "not_tail"));
-        assert_eq!(own["swipes"], json!({"count": 1, "active": 0}));
+        assert_eq!(earlier["content"], "Ho there.");
+        assert_eq!(own["swipes"], json!({"count": 1, "active": 0, "chosen_by": null}));
         assert_eq!(refusal(&gone), (404, "not_found"));
-        expect(200, select(&ann, greeting, 1).await);
         app.close().await;
     }
 
@@ -118,6 +125,50 @@ on_sqlite! {
         assert_eq!(refusal(&users), (422, "nothing_to_regenerate"));
         let unknown = ann.post(&path, json!({"message_id": 9_999})).await;
         assert_eq!(refusal(&unknown), (404, "not_found"));
+        app.close().await;
+    }
+
+    async fn patch_selects_a_swipe_and_a_stale_version_changes_nothing(backend) {
+        let app = TestApp::start(backend).await;
+        let ann = app.admin().await;
+        let (conversation, greeting) = create_greeted_space(&ann).await;
+        expect(201, ann.post_message(conversation, "Good evening.", None).await);
+        let path = format!("/api/messages/{greeting}/swipe");
+
+        let chosen = expect(200, ann.patch(&path, json!({"position": 1, "expected_version": 1})).await);
+        let stale = ann.patch(&path, json!({"position": 0, "expected_version": 1})).await;
+
+        assert_eq!((&chosen["content"], &chosen["version"]), (&json!("Ho there."), &json!(2)));
+        assert_eq!(refusal(&stale), (409, "edit_conflict"));
+        assert_eq!(stale.1["error"]["current"]["swipes"]["active"], 1);
+        app.close().await;
+    }
+
+    async fn only_moderators_regenerate_in_place_and_only_an_ai_message(backend) {
+        let app = TestApp::start_with(backend, OPEN_REGISTRATION).await;
+        let ann = app.admin().await;
+        let (conversation, greeting) = create_greeted_space(&ann).await;
+        let posted = expect(201, ann.post_message(conversation, "Good evening.", None).await);
+        let cyd = HttpClient::register(&app.base, "cyd").await;
+        let space = ann.conversation(conversation).await["space_id"].as_i64().unwrap();
+        ann.add_member(space, &cyd, "member").await;
+        let path = format!("/api/conversations/{conversation}/regenerate");
+
+        let by_member = cyd.post(&path, json!({"message_id": greeting, "in_place": true})).await;
+        let of_human = ann.post(&path, json!({"message_id": posted["message"]["id"], "in_place": true})).await;
+        let planned = expect(202, ann.post(&path, json!({"message_id": greeting, "in_place": true})).await);
+        let written = poll::until("the new version is stored", async || {
+            let message = ann.messages(conversation).await.remove(0);
+            (message["swipes"]["count"] == 3).then_some(message)
+        })
+        .await;
+
+        assert_eq!(refusal(&by_member), (403, "forbidden"));
+        assert_eq!(refusal(&of_human), (422, "not_an_ai_message"));
+        assert_eq!(planned["conversation_id"], conversation);
+        assert_eq!(planned["run"]["target_message_id"], greeting);
+        assert_eq!(written["swipes"], json!({"count": 3, "active": 2, "chosen_by": null}));
+        assert_eq!(ann.messages(conversation).await[1]["content"], "Good evening.");
         app.close().await;
     }
 }

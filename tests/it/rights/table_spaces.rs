@@ -299,7 +299,8 @@ pub fn conversations() -> Vec<Row> {
 pub fn messages() -> Vec<Row> {
     const ONE: &str = "PATCH /api/messages/{message_id}";
     const GO: &str = "DELETE /api/messages/{message_id}";
-    const SELECT: &str = "POST /api/messages/{message_id}/swipes/select";
+    const SELECT: &str = "PATCH /api/messages/{message_id}/swipe";
+    const SELECT_BY_POST: &str = "POST /api/messages/{message_id}/swipes/select";
     vec![
         Row::of("GET /api/search", signed_in(200)),
         Row::of(
@@ -311,15 +312,17 @@ pub fn messages() -> Vec<Row> {
             with_membership(201),
         )
         .body(|_, who: Role| json!({"content": format!("The {} again.", who.name())})),
-        Row::of(ONE, with_membership(200))
+        // The admin has no message, so this is the member's, which the admin may edit.
+        Row::of(ONE, inside(200))
             .case("one's own text")
             .with("message_id", "message_id:own")
             .before(Setup::Speaks)
             .body(|_, _| json!({"content": "Said better.", "expected_version": 1})),
-        Row::of(ONE, [401, 404, 403, 403, 403, 200, 403, 404, 404])
+        Row::of(ONE, managers(200))
             .case("the owner's text")
             .with("message_id", "message_id:owner")
-            .body(|_, _| json!({"content": "Put into your mouth.", "expected_version": 1})),
+            .body(|_, _| json!({"content": "Put into your mouth.", "expected_version": 1}))
+            .with_space_per_role(),
         Row::of(ONE, managers(200))
             .case("an AI's text")
             .with("message_id", "message_id:ai")
@@ -356,14 +359,18 @@ pub fn messages() -> Vec<Row> {
             .case("an AI's")
             .with("message_id", "message_id:ai"),
         Row::of("GET /api/messages/{message_id}/swipes", inside(200)),
-        // The admin posts nothing, so this is the member's message, which is no longer the newest.
-        Row::of(SELECT, [401, 404, 200, 200, 200, 200, 409, 404, 404])
+        Row::of("GET /api/messages/{message_id}/revisions", managers(200)),
+        // The admin posts nothing, so this is the member's message.
+        Row::of(SELECT, inside(200))
             .case("of one's own")
             .with("message_id", "message_id:own")
             .before(Setup::Speaks)
             .body(|_, _| json!({"position": 0})),
         Row::of(SELECT, members(200))
             .case("of an AI's")
+            .with("message_id", "message_id:ai")
+            .body(|_, _| json!({"position": 0})),
+        Row::of(SELECT_BY_POST, members(200))
             .with("message_id", "message_id:ai")
             .body(|_, _| json!({"position": 0})),
     ]

@@ -381,7 +381,7 @@ on_sqlite! {
         }
         let tail: message::Model = app.messages().await.pop().unwrap();
 
-        app.engine.select_swipe(app.conversation, tail.id, 1, None).await.unwrap();
+        app.engine.select_swipe(app.conversation, tail.id, (1, None), None).await.unwrap();
 
         assert_eq!(app.row().await.text_bytes, stored_text(&app, app.conversation).await);
         app.close().await;

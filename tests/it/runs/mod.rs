@@ -16,6 +16,7 @@ pub mod dispatch;
 pub mod failures;
 pub mod heartbeat;
 pub mod history_cache;
+pub mod in_place;
 pub mod jobs;
 pub mod last_turn;
 pub mod long_conversations;

@@ -204,10 +204,10 @@ on_sqlite! {
         let release = writing(&app).await;
         let target = tail(&app).await;
 
-        let outcome = app.engine.select_swipe(app.conversation, target.id, 0, None).await;
+        let outcome = app.engine.select_swipe(app.conversation, target.id, (0, None), None).await;
         release().await;
         app.settle().await;
-        let chosen = app.engine.select_swipe(app.conversation, target.id, 0, None).await.unwrap();
+        let chosen = app.engine.select_swipe(app.conversation, target.id, (0, None), None).await.unwrap();
 
         assert_eq!(refused(outcome), CommandError::MessageBeingWritten);
         assert_eq!((chosen.swipes.count, chosen.swipes.active), (3, 0));
@@ -222,7 +222,7 @@ on_sqlite! {
         let target = tail(&app).await;
 
         let (chosen, planned) = tokio::join!(
-            app.engine.select_swipe(app.conversation, target.id, 0, None),
+            app.engine.select_swipe(app.conversation, target.id, (0, None), None),
             regenerate(&app),
         );
         planned.unwrap();
@@ -333,7 +333,7 @@ on_sqlite! {
         assert_eq!(contents(&texts), ["Hello.", "One"]);
         assert_eq!((kept.content.as_str(), &kept.metadata["stopped"]), ("One", &Value::from(true)));
         assert_eq!(app.runs().await.pop().unwrap().status, RunStatus::Canceled);
-        let back = app.engine.select_swipe(app.conversation, kept.id, 0, None).await.unwrap();
+        let back = app.engine.select_swipe(app.conversation, kept.id, (0, None), None).await.unwrap();
         assert!(back.metadata["stopped"].is_null(), "the first swipe was not stopped");
         app.close().await;
     }

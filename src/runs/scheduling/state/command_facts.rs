@@ -21,6 +21,8 @@ pub enum CommandFacts {
         provider: Option<provider::Model>,
         /// Whether the space has used up its token limit.
         has_reached_token_limit: bool,
+        /// Whether the queued run regenerates a message in place that is hidden or gone.
+        is_target_hidden: bool,
     },
     /// For commands that continue after a stop.
     Continuation {
@@ -96,6 +98,17 @@ impl CommandFacts {
             Self::Continuation { newest_run } => newest_run.as_ref(),
             _ => None,
         }
+    }
+
+    /// Returns whether the claimed run would write into a hidden message.
+    pub fn is_target_hidden(&self) -> bool {
+        matches!(
+            self,
+            Self::Claim {
+                is_target_hidden: true,
+                ..
+            }
+        )
     }
 
     /// Returns the failure with which the claimed run must end, or `None` if its model can be called.

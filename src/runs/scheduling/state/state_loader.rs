@@ -13,6 +13,9 @@ use crate::db::id_list::padded;
 use crate::providers::usable_providers::UsableProviders;
 use crate::rounds::round;
 use crate::runs::scheduling::command::Command;
+use crate::runs::scheduling::state::claim_facts::{
+    claim_facts, load_shown_targets, queued_speaker,
+};
 use crate::runs::scheduling::state::command_facts::{CommandFacts, RegenerateFacts, TargetMessage};
 use crate::runs::scheduling::state::schedule_state::ScheduleState;
 #[cfg(feature = "failpoints")]
@@ -64,9 +67,10 @@ pub async fn load_claims(
     let usable = UsableProviders::load(tx, padded(own)).await?;
     let at_limit =
         token_usage::list_spaces_at_limit(tx, states.iter().map(|it| &it.space), 0).await?;
+    let shown = load_shown_targets(tx, states.iter()).await?;
     for state in &mut states {
         let has_reached_limit = at_limit.contains(&state.space.id);
-        state.facts = claim_facts(state, &usable, has_reached_limit);
+        state.facts = claim_facts(state, &usable, has_reached_limit, &shown);
         add_removed_members(tx, state, []).await?;
     }
     Ok(states)
@@ -211,27 +215,6 @@ async fn add_removed_members(
     Ok(())
 }
 
-/// Returns the member that the queued run lets speak, unless it was removed.
-fn queued_speaker(state: &ScheduleState) -> Option<&membership::Model> {
-    state.member(state.queued.as_ref()?.speaker_space_membership_id)
-}
-
-/// Returns the facts of a claim. A speaker that was removed has no provider of its own here: its run
-/// is skipped.
-fn claim_facts(
-    state: &ScheduleState,
-    usable: &UsableProviders,
-    has_reached_token_limit: bool,
-) -> CommandFacts {
-    let speaker = queued_speaker(state);
-    let own = speaker.and_then(|it| it.llm_provider_id);
-    let model = speaker.and_then(membership::Model::model_override);
-    CommandFacts::Claim {
-        provider: usable.find(own, model),
-        has_reached_token_limit,
-    }
-}
-
 /// Loads what the choice of speakers needs, for the commands that choose them.
 async fn load_speaker_facts(
     tx: &impl ConnectionTrait,
@@ -288,13 +271,16 @@ async fn load_command_facts(
             let own = queued_speaker(state).and_then(|it| it.llm_provider_id);
             let usable = UsableProviders::load(tx, own).await?;
             let has_reached_limit = token_usage::has_reached_limit(tx, &state.space, 0).await?;
-            claim_facts(state, &usable, has_reached_limit)
+            let shown = load_shown_targets(tx, std::iter::once(&*state)).await?;
+            claim_facts(state, &usable, has_reached_limit, &shown)
         }
-        Command::Retry | Command::Resume | Command::Skip | Command::CancelRun { .. } => {
-            CommandFacts::Continuation {
-                newest_run: run::find_newest(tx, id).await?,
-            }
-        }
+        Command::Retry
+        | Command::RetryWithoutEditing
+        | Command::Resume
+        | Command::Skip
+        | Command::CancelRun { .. } => CommandFacts::Continuation {
+            newest_run: run::find_newest(tx, id).await?,
+        },
         Command::RunEnded { .. } => {
             // A regenerate run adds its text to its target message.
             let running = state.running.as_ref();
@@ -315,7 +301,7 @@ async fn load_command_facts(
             target: find_target(tx, id, *message).await?,
             swipe: swipe::find_at(tx, *message, *position).await?,
         },
-        Command::Regenerate { message, .. } => {
+        Command::Regenerate { message, .. } | Command::RegenerateInPlace { message, .. } => {
             let target = match message.or(state.tail.as_ref().map(|it| it.id)) {
                 Some(message) => find_target(tx, id, message).await?,
                 None => None,

@@ -1,0 +1,3 @@
+//! Keeps the texts that edits have replaced.
+
+pub mod message_revision;
