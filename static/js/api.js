@@ -103,8 +103,11 @@ export default class Api {
   // Returns the swipe at a position.
   swipe = async (id, position) =>
     (await this.#get(`/messages/${id}/swipes${search({ after: position - 1, limit: 1 })}`)).data[0]
-  selectSwipe = (id, position) => this.#post(`/messages/${id}/swipes/select?html=true`, { position })
-  regenerate = (id, messageId) => this.#post(`/conversations/${id}/regenerate`, { message_id: messageId })
+  selectSwipe = (id, position) => this.#patch(`/messages/${id}/swipe?html=true`, { position })
+  revisions = (id) => this.#get(`/messages/${id}/revisions`)
+  // With `inPlace` later messages stay, and no branch is created.
+  regenerate = (id, messageId, inPlace) =>
+    this.#post(`/conversations/${id}/regenerate`, { message_id: messageId, ...(inPlace && { in_place: true }) })
   branch = (id, messageId) => this.#post(`/conversations/${id}/branch`, { message_id: messageId })
 
   // Background jobs

@@ -20,6 +20,8 @@ async fn arrow_up_edits_the_newest_own_message_and_escape_restores_it() {
     page.write(FIELD, Key::Up).await;
     page.rewrite(".message__edit textarea", "never mind").await;
     page.press(Key::Escape).await;
+    page.see_text("dialog", "Discard your changes?").await;
+    page.click_text("dialog button", "Discard").await;
     page.see_text(".message", "typo hree").await;
     page.write(FIELD, Key::Up).await;
     page.rewrite(".message__edit textarea", "typo here").await;
@@ -149,17 +151,22 @@ async fn on_an_edit_conflict_the_second_editor_sees_both_texts_and_chooses() {
     second.click(".message__edit button[type=submit]").await;
 
     second
-        .see_text(".message__conflict-text", "As the first has it.")
+        .see_text("[data-side=theirs]", "As the first has it.")
+        .await;
+    second
+        .see_text("[data-side=mine]", "As the second has it.")
         .await;
     assert_eq!(test_space.texts().await, ["As the first has it."]);
-    second
-        .click_text(".message__edit button", "Save your text")
-        .await;
+    second.click_text("dialog button", "Keep mine").await;
     first
         .see_text(".message__body", "As the second has it.")
         .await;
     assert_eq!(test_space.texts().await, ["As the second has it."]);
     assert_eq!(second.n(".message__edit").await, 0);
+    second.click_text(".toast__action", "Undo").await;
+    first
+        .see_text(".message__body", "As the first has it.")
+        .await;
 }
 
 #[tokio::test]
@@ -181,10 +188,17 @@ async fn the_text_of_the_other_user_can_be_kept() {
     expect(200, test_space.ann.patch(&path, change).await);
 
     page.press(Key::Enter).await;
-    page.see_text(".message__conflict-text", "Theirs.").await;
-    page.click_text(".message__edit button", "Keep their text")
-        .await;
+    page.see_text("[data-side=theirs]", "Theirs.").await;
+    page.click_text("dialog button", "Keep theirs").await;
 
     page.see_text(".message__body", "Theirs.").await;
     assert_eq!(test_space.texts().await, ["Theirs."]);
+    page.click_text(".toast__action", "Undo").await;
+    assert_eq!(
+        page.value("document.querySelector('.message__edit textarea')?.value")
+            .await,
+        "Mine."
+    );
+    page.press(Key::Enter).await;
+    page.see_text(".message__body", "Mine.").await;
 }

@@ -13,6 +13,7 @@ mod cards;
 mod content;
 mod copilot;
 mod device;
+mod edits;
 mod entry;
 mod files;
 mod inspector;

@@ -47,9 +47,16 @@ export default class ConversationActions {
   }
 
   // `version` is the version that the user edited; the server refuses the edit if there is a newer one.
+  // Resolves with the new message.
   async editMessage(message, content, version) {
-    const change = { content, expected_version: version }
-    this.#applyMessage(await this.#api.changeMessage(message.id, change))
+    const edited = await this.#api.changeMessage(message.id, { content, expected_version: version })
+    this.#applyMessage(edited)
+    return edited
+  }
+
+  // Resolves with the texts of a message that edits have replaced, the newest first.
+  async revisions(message) {
+    return (await this.#api.revisions(message.id)).data
   }
 
   // Applies the current message that a refused edit has returned.
@@ -79,8 +86,9 @@ export default class ConversationActions {
 
   // Both resolve with the conversation that contains the result, `{ conversationId }`, or with `{ job
   // }` while a long branch is created.
-  async regenerate(message) {
-    const { conversation_id: conversationId, job } = await this.#api.regenerate(this.#id, message.id)
+  async regenerate(message, { inPlace = false } = {}) {
+    const planned = await this.#api.regenerate(this.#id, message.id, inPlace)
+    const { conversation_id: conversationId, job } = planned
     return job ? { job } : { conversationId }
   }
 

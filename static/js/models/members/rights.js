@@ -12,7 +12,7 @@ const NEEDS = {
   memories: "member",
   delete_conversation: "moderator",
   delete_others: "moderator",
-  edit_ai: "moderator",
+  edit_any: "moderator",
   characters: "moderator",
   people: "moderator",
   decide_tools: "moderator",

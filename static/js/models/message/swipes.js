@@ -27,3 +27,8 @@ export function hasSwipes(message) {
 export function mayComeFromRun(message) {
   return message.conversation_run_id !== null || hasSwipes(message)
 }
+
+// Whether a running run writes into this message: then its text cannot be changed.
+export function isWritten(message, { stream, queue }) {
+  return stream?.targetId === message.id || queue.running_run?.target_message_id === message.id
+}

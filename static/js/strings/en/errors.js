@@ -16,7 +16,7 @@ export default {
     "This space is larger than the file size limit of this server. An admin of the server can raise the limit.",
   "error.generation_locked": "A reply is being written. Wait for it, or stop it first.",
   "error.message_being_written": "This message is being regenerated. Wait for it, or stop it first.",
-  "error.not_tail": "Only the newest message can be changed.",
+  "error.not_an_ai_message": "Only a message of an AI can get a new version.",
   "error.edit_conflict": "Another member changed this message in the meantime.",
   "error.fork_point": "This message has branches and cannot be changed.",
   "error.no_speaker": "No character can reply.",

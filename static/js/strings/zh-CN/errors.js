@@ -15,7 +15,7 @@ export default {
   "error.space_too_large": "这个空间超过了服务器的文件大小限制。服务器管理员可以提高这个限制。",
   "error.generation_locked": "正在生成回复。请等待完成，或先停止生成。",
   "error.message_being_written": "正在重新生成这条消息。请等待完成，或先停止生成。",
-  "error.not_tail": "只能修改最新的一条消息。",
+  "error.not_an_ai_message": "只有 AI 的消息才能生成新的版本。",
   "error.edit_conflict": "其他成员刚刚修改了这条消息。",
   "error.fork_point": "这条消息有分支，不能更改。",
   "error.no_speaker": "没有可以回复的角色。",

@@ -12,6 +12,11 @@ export function useBackStack(stack) {
   backStack = stack
 }
 
+// Adds a layer to this stack; see `BackStack.open`. Returns the function to call when it is closed.
+export function openLayer(dismiss) {
+  return backStack?.open(dismiss) ?? (() => {})
+}
+
 // `content(close)` returns the body. Resolves with the argument of `close`, or undefined if the dialog
 // was dismissed. `isUnsaved()` returns whether there are unsaved changes, which must be confirmed
 // before the dialog closes.
@@ -88,6 +93,7 @@ export async function confirm({ title, text, action, look = "danger" }) {
   )
 }
 
-function confirmDiscard() {
+// Asks whether unsaved changes may be lost.
+export function confirmDiscard() {
   return confirm({ title: t("discard_title"), text: t("discard_text"), action: t("discard") })
 }

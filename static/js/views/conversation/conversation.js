@@ -54,7 +54,7 @@ export default class ConversationView {
     this.#timeline = timeline
     const composer = new Composer(form, this.#parts, {
       onSent: () => timeline.toEnd(),
-      onEditLast: () => timeline.editMyTail(),
+      onEditLast: () => timeline.editMyLast(),
     })
     this.#presenceList = new PresenceList(this.#parts)
     this.#children = [

@@ -123,11 +123,20 @@ export default class TimelineView {
     this.#updateJump()
   }
 
-  editMyTail() {
+  // Edits the newest loaded message of the user, also if others have written since. Returns whether there
+  // is one.
+  editMyLast() {
     if (!this.#isAtEnd) this.toEnd()
-    const { tail } = this.openConversation.timeline
-    const node = tail && this.#nodes.get(this.openConversation.timeline.keyOf(tail))
-    return node ? this.tools.edit(node) : false
+    const { timeline } = this.openConversation
+    const myMembershipId = this.#parts.store.myMembership?.id ?? null
+    const index = timeline.messages.findLastIndex((it) => it.space_membership_id === myMembershipId)
+    if (index < 0) return false
+    if (index < this.#window.start) {
+      this.#window.around(index)
+      this.#render()
+    }
+    const view = this.#nodes.get(timeline.keyOf(timeline.messages[index]))
+    return view ? this.tools.edit(view) : false
   }
 
   // Private

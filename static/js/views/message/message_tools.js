@@ -1,17 +1,20 @@
 // The actions of a message: copy, edit, regenerate, branch, exclude from prompts, switch its memory off,
 // delete with undo.
 //
-// One toolbar serves all messages: it is at the message under the pointer or with the focus. Only one
-// message is a tab stop; arrow keys move between messages.
+// One toolbar serves all messages: it is at the message under the pointer or with the focus. On a touch
+// screen a tap on a message shows it below the text, with labels. Only one message is a tab stop; arrow
+// keys move between messages.
 import { el, replace } from "../../base/dom.js"
 import { t } from "../../base/i18n.js"
 import { copyText } from "../../base/clipboard.js"
 import { may } from "../../models/members/rights.js"
-import { mayComeFromRun } from "../../models/message/swipes.js"
-import { iconButton } from "../components/button.js"
+import { isWritten, mayComeFromRun } from "../../models/message/swipes.js"
+import { button, iconButton } from "../components/button.js"
 import MessageEditor from "./message_editor.js"
-import { openLearnedDialog, showPromptOfMessage } from "../on_demand.js"
+import { openLearnedDialog, openRevisionsDialog, showPromptOfMessage } from "../on_demand.js"
 import { UNDO_MS } from "../components/toast.js"
+
+const TOUCH = matchMedia("(hover: none) and (pointer: coarse)")
 
 export default class MessageTools {
   #list
@@ -23,6 +26,8 @@ export default class MessageTools {
   // The id of the message and the labels that the toolbar shows.
   #filled = null
   #editor = null
+  // The unsaved edit of an earlier visit, until its editor is open.
+  #draft
 
   // `viewOf(node)` returns the MessageView of a row's node.
   constructor(list, parts, { viewOf, swipes }) {
@@ -30,19 +35,21 @@ export default class MessageTools {
     this.#parts = parts
     this.#viewOf = viewOf
     this.#swipes = swipes
+    this.#draft = this.#storedDraft
   }
 
   // Lifecycle
 
   mount() {
     this.#list.addEventListener("pointerover", this.#onPointer)
-    this.#list.addEventListener("pointerup", this.#onTap)
+    this.#list.addEventListener("click", this.#onTap)
     this.#list.addEventListener("focusin", this.#onFocus)
     this.#list.addEventListener("keydown", this.#onKey)
     this.#list.addEventListener("pointerleave", this.#onLeave)
   }
 
   unmount = () => {
+    this.#editor?.abandon()
     this.#detach()
   }
 
@@ -58,16 +65,27 @@ export default class MessageTools {
     const isGone = this.#target && (!this.#target.node.isConnected || this.#target.row.kind !== "message")
     if (isGone) this.#detach()
     else if (this.#target) this.#fill()
+    if (this.#editor && !this.#editor.isShown) {
+      this.#editor.abandon()
+      this.#editor = null
+    }
+    if (this.#draft) this.#reopen(this.#draft)
   }
 
-  // Opens the editor. Returns false if the message cannot be edited.
-  edit(view) {
+  // Opens the editor, with the unsaved text if there is one. Returns false if the message cannot be
+  // edited.
+  edit(view, draft = this.#storedDraft) {
     const { message } = view.row
     if (!message || this.#editor || !this.#mayEdit(message)) return false
     this.#detach()
-    this.#editor = new MessageEditor(view, this.#parts, () => {
-      this.#editor = null
+    this.#editor = new MessageEditor(view, this.#parts, {
+      draft: draft?.messageId === message.id ? draft : null,
+      onClose: () => {
+        this.#editor = null
+      },
+      onReopen: (it) => this.#reopen(it),
     })
+    if (this.#draft?.messageId === message.id) this.#draft = null
     this.#editor.open()
     return true
   }
@@ -76,6 +94,17 @@ export default class MessageTools {
 
   #rows() {
     return [...this.#list.querySelectorAll(".message")]
+  }
+
+  get #storedDraft() {
+    const { editDrafts, store } = this.#parts
+    return editDrafts.read(store.openConversation.conversationId)
+  }
+
+  // Opens the editor with a text that was not saved, if its message is shown.
+  #reopen(draft) {
+    const view = this.#viewOf(this.#list.querySelector(`#m-${draft.messageId}`))
+    if (view) this.edit(view, draft)
   }
 
   #attach(node) {
@@ -102,9 +131,12 @@ export default class MessageTools {
     const focused = [...this.#bar.children].indexOf(document.activeElement)
     replace(
       this.#bar,
-      tools.map(({ icon, label, run }) =>
-        iconButton(icon, label, { look: "small", click: () => run(this.#target.row.message) }),
-      ),
+      tools.map(({ icon, label, run }) => {
+        const click = () => run(this.#target.row.message)
+        return TOUCH.matches
+          ? button(label, { icon, look: "small quiet", "aria-label": label, click })
+          : iconButton(icon, label, { look: "small", click })
+      }),
     )
     if (focused >= 0) this.#bar.children[Math.min(focused, tools.length - 1)].focus()
   }
@@ -120,6 +152,12 @@ export default class MessageTools {
         label: t("tools.edit"),
         run: (it) => this.edit(this.#viewOf(this.#list.querySelector(`#m-${it.id}`))),
       },
+      message.edited_at !== null &&
+        may(openSpace?.my_role, "edit_any") && {
+          icon: "clock",
+          label: t("revisions.title"),
+          run: (it) => openRevisionsDialog(this.#parts, it),
+        },
       this.#swipes.mayRegenerate(message) && {
         icon: "retry",
         label: t("tools.regenerate"),
@@ -172,12 +210,11 @@ export default class MessageTools {
     return !message.remember || this.#parts.store.openSpace?.settings?.memory?.enabled !== false
   }
 
-  // The server allows edits of the tail only, and not while a run is active.
+  // The server refuses edits only while a run writes into this message.
   #mayEdit(message) {
-    const { openConversation, openSpace, openRoster } = this.#parts.store
-    if (openConversation.timeline.tail?.id !== message.id || openConversation.isRunning) return false
-    const isOfAi = openRoster.byId(message.space_membership_id)?.kind === "character"
-    return this.#isMine(message) || (isOfAi && may(openSpace?.my_role, "edit_ai"))
+    const { openConversation, openSpace } = this.#parts.store
+    if (isWritten(message, openConversation)) return false
+    return this.#isMine(message) || may(openSpace?.my_role, "edit_any")
   }
 
   async #copy(message) {
@@ -218,19 +255,24 @@ export default class MessageTools {
       : null
   }
 
+  // Not on a touch screen: a toolbar that appears under the finger would get the click.
   #onPointer = (event) => {
-    if (event.pointerType === "touch") return
+    if (event.pointerType === "touch" || TOUCH.matches) return
     const node = event.target.closest(".message")
     if (node) this.#attach(node)
   }
 
-  // With touch, a tap on a message shows its toolbar, a second one hides it.
+  // With touch, a tap on a message shows its toolbar, a second one hides it. Text that is being selected
+  // is no tap.
   #onTap = (event) => {
-    if (event.pointerType !== "touch" || event.target.closest("a, button, textarea")) return
+    if (event.pointerType !== "touch" && !TOUCH.matches) return
+    const control = event.target.closest("a, button, textarea, input, summary, label, .message__tools")
+    if (control || !document.getSelection().isCollapsed) return
     const node = event.target.closest(".message")
     if (!node) return
-    if (this.#target?.node === node) this.#detach()
-    else this.#attach(node)
+    if (this.#target?.node === node) return this.#detach()
+    this.#attach(node)
+    if (this.#bar.isConnected) this.#bar.scrollIntoView({ block: "nearest" })
   }
 
   #onFocus = (event) => {
@@ -240,9 +282,15 @@ export default class MessageTools {
     if (event.target.matches(":focus-visible")) this.#attach(node)
   }
 
+  // The toolbar leaves with the pointer, unless the keyboard is used in the list.
   #onLeave = (event) => {
-    if (event.pointerType === "touch" || this.#bar.contains(document.activeElement)) return
-    if (!this.#list.contains(document.activeElement)) this.#detach()
+    if (event.pointerType === "touch" || TOUCH.matches) return
+    const focused = document.activeElement
+    if (this.#list.contains(focused) && focused.matches(":focus-visible")) return
+    const isInBar = this.#bar.contains(focused)
+    const node = this.#target?.node
+    this.#detach()
+    if (isInBar) node?.focus({ preventScroll: true })
   }
 
   #onKey = (event) => {

@@ -87,6 +87,7 @@ export default class RunCard {
   #endOf(run) {
     const name = this.#nameOf(run)
     const isOvertaken = run.canceled_because === "superseded_by_message" && run.kind === "regenerate"
+    if (run.skipped_because === "target_hidden") return t("skipped.target_hidden", { name })
     if (run.status === "skipped" || isOvertaken) return t("skipped.regenerate", { name })
     const reason = explainCancel(run)
     return reason ? t("canceled.with_reason", { name, reason }) : t("canceled.text", { name })

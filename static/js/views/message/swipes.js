@@ -1,13 +1,14 @@
-// The swipes of the newest message: position, previous, next and new.
+// The swipes of a message: position, previous, next and new, and who selected the shown one.
 //
 // On touch devices a horizontal gesture on the message replaces the arrows.
 import { el } from "../../base/dom.js"
 import { t } from "../../base/i18n.js"
 import { may } from "../../models/members/rights.js"
-import { swipeTarget } from "../../models/message/swipes.js"
+import { hasSwipes, isWritten, swipeTarget } from "../../models/message/swipes.js"
 import { paths } from "../../router.js"
-import { iconButton } from "../components/button.js"
-import { confirm } from "../components/dialog.js"
+import { button, iconButton } from "../components/button.js"
+import { confirm, openDialog } from "../components/dialog.js"
+import { UNDO_MS } from "../components/toast.js"
 
 // The minimum distance of a gesture in pixels, and the ratio of its horizontal to its vertical
 // distance.
@@ -16,6 +17,7 @@ const ACROSS = 2
 
 export default class Swipes {
   #parts
+  #closeNotice = null
 
   constructor(parts) {
     this.#parts = parts
@@ -23,13 +25,13 @@ export default class Swipes {
 
   // Returns a value that changes with the bar; null if there is none.
   signature(message) {
-    const { swipes } = message
-    if (!this.#isTail(message) || !(swipes?.count > 1)) return null
-    const rights = [this.#maySwitch(message), this.mayRegenerate(message), this.#isForkPoint(message)]
-    return [swipes.active, swipes.count, this.#isBusy, ...rights].join()
+    if (!hasSwipes(message)) return null
+    const { active, count } = message.swipes
+    const targets = [-1, 1].map((delta) => this.#target(message, delta))
+    return [active, count, this.#chooser(message), ...targets].join()
   }
 
-  // Returns the bar of the newest message if it has several swipes.
+  // Returns the bar of a message if it has several swipes.
   bar(message) {
     if (this.signature(message) === null) return null
     const { count, active } = message.swipes
@@ -40,6 +42,7 @@ export default class Swipes {
       this.#arrow("left", t("swipe.previous"), message, -1),
       el("span", { class: "swipes__position" }, place),
       this.#arrow("chevron", this.#nextLabel(message), message, 1),
+      this.#chosenBy(message),
     )
   }
 
@@ -54,9 +57,11 @@ export default class Swipes {
 
   async regenerate(message) {
     const { conversation, toasts } = this.#parts
-    const needsBranch = !this.#isTail(message) || this.#isForkPoint(message)
-    if (needsBranch && !(await confirmBranch())) return
-    await conversation.regenerate(message).then(this.#follow, (error) => toasts.error(error))
+    const isNewest = this.#isTail(message) && !this.#isForkPoint(message)
+    const place = isNewest ? "here" : await this.#askForPlace()
+    if (!place) return
+    const options = { inPlace: place === "in_place" }
+    await conversation.regenerate(message, options).then(this.#follow, (error) => toasts.error(error))
   }
 
   async branch(message) {
@@ -69,11 +74,11 @@ export default class Swipes {
     const to = this.#target(message, delta)
     if (to === null) return false
     if (to === "new") this.regenerate(message)
-    else this.#parts.conversation.selectSwipe(message, to).catch((error) => this.#parts.toasts.error(error))
+    else this.#select(message, to)
     return true
   }
 
-  // Handles touch gestures on the newest message. `viewOf(node)` returns the view of a row's node.
+  // Handles touch gestures on the newest message and on those with swipes. `viewOf(node)` returns the view of a row's node.
   listen(list, viewOf) {
     let from = null
     list.addEventListener("pointerdown", (event) => {
@@ -87,7 +92,7 @@ export default class Swipes {
       if (!message || delta === 0) return
       // The gesture is not a tap.
       event.stopImmediatePropagation()
-      if (this.#isTail(message)) this.step(message, delta)
+      if (this.#isTail(message) || hasSwipes(message)) this.step(message, delta)
     })
   }
 
@@ -97,15 +102,46 @@ export default class Swipes {
     return this.#parts.store.openConversation?.timeline.tail?.id === message.id
   }
 
-  // Whether a branch begins at the message; its text cannot be changed then.
+  // Selects a swipe. If other messages follow, they may have answered another one: a notice says so.
+  async #select(message, to) {
+    const { conversation, toasts } = this.#parts
+    const from = message.swipes.active
+    const show = (position) =>
+      conversation.selectSwipe(message, position).then(
+        () => true,
+        (error) => {
+          toasts.error(error)
+          return false
+        },
+      )
+    if (!(await show(to)) || this.#isTail(message)) return
+    this.#closeNotice?.()
+    const action = { label: t("undo"), run: () => show(from) }
+    this.#closeNotice = toasts.show(t("swipe.later_messages"), { action, staysMs: UNDO_MS })
+  }
+
+  // Asks where a new version of an earlier message is written. Resolves with "branch", "in_place", or
+  // a false value.
+  async #askForPlace() {
+    const mayChange = may(this.#parts.store.openSpace?.my_role, "edit_any")
+    return mayChange ? choosePlace() : (await confirmBranch()) && "branch"
+  }
+
+  // Whether a branch begins at the message.
   #isForkPoint(message) {
     const { store } = this.#parts
     const conversations = store.conversations(store.openConversationDocument?.space_id)
     return conversations.some((it) => it.forked_from_message_id === message.id)
   }
 
-  get #isBusy() {
-    return this.#parts.store.openConversation.isRunning
+  // Returns the name of the member that selected the shown swipe, or null.
+  #chooser(message) {
+    return this.#parts.store.openRoster.nameOf(message.swipes.chosen_by)
+  }
+
+  #chosenBy(message) {
+    const name = this.#chooser(message)
+    return name && el("span", { class: "swipes__chooser" }, t("swipe.chosen_by", { name }))
   }
 
   #maySwitch(message) {
@@ -115,10 +151,11 @@ export default class Swipes {
   }
 
   #target(message, delta) {
-    if (this.#isBusy) return null
+    const { openConversation } = this.#parts.store
+    if (isWritten(message, openConversation)) return null
     const to = swipeTarget(message, delta)
-    if (to === "new") return this.mayRegenerate(message) ? to : null
-    return this.#maySwitch(message) && !this.#isForkPoint(message) ? to : null
+    if (to === "new") return this.mayRegenerate(message) && !openConversation.isRunning ? to : null
+    return this.#maySwitch(message) ? to : null
   }
 
   #nextLabel(message) {
@@ -148,6 +185,23 @@ function confirmBranch() {
     text: t("regenerate.text"),
     action: t("regenerate.action"),
     look: "primary",
+  })
+}
+
+function choosePlace() {
+  return openDialog({
+    title: t("regenerate.title"),
+    content: (close) => [
+      el("p", { class: "dialog__lead" }, t("regenerate.text")),
+      el("p", { class: "dialog__lead" }, t("regenerate.in_place_text")),
+      el(
+        "div",
+        { class: "form__actions" },
+        button(t("cancel"), { look: "quiet", autofocus: true, click: () => close() }),
+        button(t("regenerate.in_place"), { click: () => close("in_place") }),
+        button(t("regenerate.action"), { look: "primary", click: () => close("branch") }),
+      ),
+    ],
   })
 }
 
