@@ -39,6 +39,7 @@ fn check_message(read: &ChatMessage) {
         author: read.name.as_deref().unwrap_or("Ada"),
         role: read.role,
         is_excluded: read.is_excluded,
+        is_ooc: read.is_ooc,
         sent_at: read.sent_at.unwrap_or(Timestamp(0)),
         text: texts[read.active],
         active: read.active as i64,
@@ -51,7 +52,7 @@ fn check_message(read: &ChatMessage) {
             String::from_utf8_lossy(&line)
         );
     };
-    let of = |it: &ChatMessage| (it.role, it.is_excluded, it.active, contents(it));
+    let of = |it: &ChatMessage| (it.role, (it.is_excluded, it.is_ooc), it.active, contents(it));
     assert_eq!(of(&back), of(read), "{}", String::from_utf8_lossy(&line));
     assert_eq!(back.repairs, [], "an exported message was repaired");
 }

@@ -39,7 +39,7 @@ pub struct Model {
     pub last_speaker_membership_id: Option<MembershipId>,
     /// The `seq` of that message.
     pub last_assistant_seq: Option<i64>,
-    /// The `seq` of the newest visible message of role `user`.
+    /// The `seq` of the newest message of role `user` that is neither hidden nor out of character.
     pub last_user_seq: Option<i64>,
     /// Whether the scheduler must still apply a change of settings.
     pub needs_step: bool,

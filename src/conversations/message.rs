@@ -28,6 +28,8 @@ pub struct Model {
     pub visibility: Visibility,
     /// Whether memories are made from it, and summaries cover it.
     pub is_remembered: bool,
+    /// Out of character: shown to people, marked; neither models nor the schedule read it.
+    pub is_ooc: bool,
     pub conversation_run_id: Option<RunId>,
     pub active_swipe: i64,
     /// The membership that selected the shown swipe; `None` if the newest one is shown by itself.
@@ -118,6 +120,7 @@ pub fn is_usable_by_memory() -> Condition {
     Condition::all()
         .add(Column::Visibility.eq(Visibility::Normal))
         .add(Column::IsRemembered.eq(true))
+        .add(Column::IsOoc.eq(false))
 }
 
 /// Switches the memory off for all messages that a member has written so far. Open pages show this when they
@@ -162,6 +165,9 @@ pub struct MessageView {
     pub visibility: Visibility,
     /// Whether memories are made from it, and summaries cover it.
     pub remember: bool,
+    /// Whether it is out of character: shown to people, in no prompt and no memory, and without
+    /// effect on who speaks.
+    pub is_ooc: bool,
     pub conversation_run_id: Option<RunId>,
     pub client_id: Option<String>,
     pub swipes: SwipeSummary,
@@ -186,10 +192,10 @@ pub struct SwipeSummary {
 }
 
 impl Model {
-    /// Returns whether the memory may use the message: it is neither deleted nor excluded from prompts,
-    /// and its memory is on.
+    /// Returns whether the memory may use the message: it is neither deleted nor excluded from prompts
+    /// nor out of character, and its memory is on.
     pub fn is_usable_by_memory(&self) -> bool {
-        self.visibility == Visibility::Normal && self.is_remembered
+        self.visibility == Visibility::Normal && self.is_remembered && !self.is_ooc
     }
 
     /// Returns the message's document; `n_swipes` is the number of stored swipes. The document
@@ -212,6 +218,7 @@ impl Model {
             version: self.version,
             visibility: self.visibility,
             remember: self.is_remembered,
+            is_ooc: self.is_ooc,
             conversation_run_id: self.conversation_run_id,
             client_id: self.client_id.clone(),
             swipes: SwipeSummary {

@@ -1,8 +1,8 @@
-//! Finds the newest visible assistant message and user message of a conversation, and stores their
-//! positions in its row.
+//! Finds the newest assistant message and user message of a conversation that the schedule reads, and
+//! stores their positions in its row. It reads no message that is hidden or out of character.
 //!
 //! **Invariant:** the stored columns equal what [`find`] returns. They change in the transaction
-//! that appends, hides, restores, clones or imports a message.
+//! that appends, hides, restores, marks, clones or imports a message.
 
 use base::ids::{ConversationId, MembershipId};
 use sea_orm::sea_query::Expr;
@@ -13,7 +13,7 @@ use sea_orm::{
 use crate::conversations::message::{Column, MessageRole};
 use crate::conversations::{conversation, timeline};
 
-/// What a conversation stores about its newest messages that are not hidden.
+/// What a conversation stores about its newest messages that the schedule reads.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct NewestMessages {
     /// The author of the newest assistant message.
@@ -32,6 +32,12 @@ impl NewestMessages {
             last_assistant_seq: row.last_assistant_seq,
             last_user_seq: row.last_user_seq,
         }
+    }
+
+    /// Returns the `seq` of the newest of both messages; 0 if there is none.
+    pub fn seq(self) -> i64 {
+        let newest = self.last_assistant_seq.max(self.last_user_seq);
+        newest.unwrap_or(0)
     }
 
     /// Sets the columns of a row; they are saved with its counters.
@@ -58,7 +64,7 @@ async fn find_newest(
     id: ConversationId,
     role: MessageRole,
 ) -> Result<Option<(i64, MembershipId)>, DbErr> {
-    timeline::visible(id)
+    timeline::scheduled(id)
         .select_only()
         .columns([Column::Seq, Column::SpaceMembershipId])
         .filter(Column::Role.eq(role))

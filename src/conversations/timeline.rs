@@ -26,9 +26,11 @@ const MAX_GREETINGS: i64 = 1_000;
 
 /// A literal, so that the partial indexes apply.
 const NOT_HIDDEN: &str = "messages.visibility <> 'hidden'";
+const SCHEDULED: &str = "messages.visibility <> 'hidden' AND NOT messages.is_ooc";
 
-/// Returns the newest message of each of these conversations that is not hidden: with one query if
-/// no newest message is hidden, and one more for each that is.
+/// Returns the newest message of each of these conversations that the schedule reads, neither hidden
+/// nor out of character: with one query if that is the newest of all, and one more for each conversation
+/// where it is not.
 ///
 /// The rows must be current: locked by this transaction, or read in its snapshot.
 pub async fn list_tails(
@@ -44,12 +46,12 @@ pub async fn list_tails(
         .inner_join(conversation::Entity)
         .filter(conversation::Column::Id.is_in(padded(rows.iter().map(|it| it.id))))
         .filter(Expr::col((Entity, Column::Seq)).equals(conversation_seq))
-        .filter(Expr::cust(NOT_HIDDEN))
+        .filter(Expr::cust(SCHEDULED))
         .all(db)
         .await?;
     let found: HashSet<_> = tails.iter().map(|it| it.conversation_id).collect();
     for row in rows.iter().filter(|it| !found.contains(&it.id)) {
-        let before = visible(row.id).order_by_desc(Column::Seq).one(db).await?;
+        let before = scheduled(row.id).order_by_desc(Column::Seq).one(db).await?;
         tails.extend(before);
     }
     Ok(tails)
@@ -62,7 +64,7 @@ pub async fn last_speaker(
     id: ConversationId,
     seq: i64,
 ) -> Result<Option<MembershipId>, DbErr> {
-    let newest = visible(id)
+    let newest = scheduled(id)
         .filter(Column::Role.eq(MessageRole::Assistant))
         .filter(Column::Seq.lt(seq))
         .order_by_desc(Column::Seq)
@@ -76,7 +78,7 @@ pub async fn speakers_since_last_user_message(
     db: &impl ConnectionTrait,
     row: &conversation::Model,
 ) -> Result<HashSet<MembershipId>, DbErr> {
-    let spoken: Vec<MembershipId> = visible(row.id)
+    let spoken: Vec<MembershipId> = scheduled(row.id)
         .filter(Column::Role.eq(MessageRole::Assistant))
         .filter(Column::Seq.gt(row.last_user_seq.unwrap_or(0)))
         .select_only()
@@ -88,13 +90,13 @@ pub async fn speakers_since_last_user_message(
     Ok(spoken.into_iter().collect())
 }
 
-/// Returns the newest message of role `user` before `seq` that is not hidden.
+/// Returns the newest message of role `user` before `seq` that the schedule reads.
 pub async fn last_user_message(
     db: &impl ConnectionTrait,
     id: ConversationId,
     seq: i64,
 ) -> Result<Option<Model>, DbErr> {
-    visible(id)
+    scheduled(id)
         .filter(Column::Role.eq(MessageRole::User))
         .filter(Column::Seq.lt(seq))
         .order_by_desc(Column::Seq)
@@ -102,23 +104,33 @@ pub async fn last_user_message(
         .await
 }
 
-/// Returns the messages after `seq` that are not hidden, in order.
-pub async fn visible_since(
+/// Returns the messages after `seq` that the schedule reads, in order.
+pub async fn scheduled_since(
     db: &impl ConnectionTrait,
     id: ConversationId,
     seq: i64,
 ) -> Result<Vec<Model>, DbErr> {
-    let since = visible(id).filter(Column::Seq.gt(seq));
+    let since = scheduled(id).filter(Column::Seq.gt(seq));
     since.order_by_asc(Column::Seq).all(db).await
 }
 
-/// Returns the newest messages that are not hidden, in order.
+/// Returns the newest message before `seq` that the schedule reads.
+pub async fn scheduled_before(
+    db: &impl ConnectionTrait,
+    id: ConversationId,
+    seq: i64,
+) -> Result<Option<Model>, DbErr> {
+    let before = scheduled(id).filter(Column::Seq.lt(seq));
+    before.order_by_desc(Column::Seq).one(db).await
+}
+
+/// Returns the newest messages that are neither hidden nor out of character, in order.
 pub async fn list_newest(
     db: &impl ConnectionTrait,
     id: ConversationId,
     limit: u64,
 ) -> Result<Vec<Model>, DbErr> {
-    let newest = visible(id).order_by_desc(Column::Seq).limit(limit);
+    let newest = scheduled(id).order_by_desc(Column::Seq).limit(limit);
     let mut messages = newest.all(db).await?;
     messages.reverse();
     Ok(messages)
@@ -201,6 +213,7 @@ pub fn new_model(
         content,
         visibility: message::Visibility::Normal,
         is_remembered: true,
+        is_ooc: false,
         conversation_run_id: None,
         active_swipe: 0,
         swipe_chosen_by: None,
@@ -223,7 +236,15 @@ pub(super) fn visible(id: ConversationId) -> sea_orm::Select<Entity> {
         .filter(Expr::cust(NOT_HIDDEN))
 }
 
-/// Returns whether the timeline contains only greetings: assistant messages without a run.
+/// Selects the messages of a conversation that the schedule reads: neither hidden nor out of character.
+pub(super) fn scheduled(id: ConversationId) -> sea_orm::Select<Entity> {
+    Entity::find()
+        .filter(Column::ConversationId.eq(id))
+        .filter(Expr::cust(SCHEDULED))
+}
+
+/// Returns whether the timeline contains only greetings: assistant messages without a run. Messages out
+/// of character do not count.
 ///
 /// Reads at most [`MAX_GREETINGS`] messages, hidden ones included.
 pub async fn has_only_greetings(
@@ -235,6 +256,7 @@ pub async fn has_only_greetings(
     }
     let other_message = Entity::find()
         .filter(Column::ConversationId.eq(row.id))
+        .filter(Column::IsOoc.eq(false))
         .filter(
             Column::Role
                 .ne(MessageRole::Assistant)

@@ -52,29 +52,25 @@ impl RunEngine {
         &self.context
     }
 
-    /// Appends a human's message and lets the scheduler decide who answers.
+    /// Appends a human's message and lets the scheduler decide who answers; the token count of `post`
+    /// is filled in here.
     ///
     /// # Errors
     /// Returns `StorageFull`, or `Rejected` with `GenerationLocked`, `CopilotActive`,
     /// `SpaceArchived`, `ClientIdReused`, `UnknownMention`, `Forbidden` or `NotFound`.
-    pub async fn post_message(
+    pub async fn post(
         &self,
         conversation: ConversationId,
-        author: MembershipId,
-        content: String,
-        client_id: Option<String>,
-        mentions: Vec<MembershipId>,
+        post: NewPost,
     ) -> Result<PostResult, EngineError> {
         base::fail_point!("post.begin", ?);
-        self.require_quota(conversation, author, &content, client_id.as_deref())
+        let client_id = post.client_id.as_deref();
+        self.require_quota(conversation, post.author, &post.content, client_id)
             .await?;
-        let token_count = self.count_tokens(content.clone()).await?;
+        let token_count = self.count_tokens(post.content.clone()).await?;
         let post = NewPost {
-            author,
-            content,
-            client_id,
-            mentions,
             token_count,
+            ..post
         };
         let done = self
             .step(conversation, Command::MessagePosted(post))
@@ -260,6 +256,23 @@ impl RunEngine {
         remember: bool,
     ) -> Result<message::MessageView, EngineError> {
         let command = Command::SetRemembered { message, remember };
+        self.step_for_message(conversation, command).await
+    }
+
+    /// Sets whether a person's message is out of character: shown, but in no prompt and no memory. The
+    /// schedule does not change.
+    ///
+    /// # Errors
+    /// Returns [`CommandError::NotFound`] when the message does not exist or is hidden,
+    /// [`CommandError::NotOfPerson`] when a model wrote it, and [`CommandError::GenerationLocked`] for
+    /// the newest message while the space refuses posts.
+    pub async fn set_out_of_character(
+        &self,
+        conversation: ConversationId,
+        message: MessageId,
+        is_ooc: bool,
+    ) -> Result<message::MessageView, EngineError> {
+        let command = Command::SetOutOfCharacter { message, is_ooc };
         self.step_for_message(conversation, command).await
     }
 

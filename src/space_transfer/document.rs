@@ -76,6 +76,9 @@ pub struct ExportedSpace {
     pub auto_mode_max_turns: i64,
     pub during_generation_user_input_policy: space::InputPolicy,
     pub user_turn_debounce_ms: i64,
+    /// Missing in older files.
+    #[serde(default)]
+    pub slow_mode_s: i64,
     pub group_regenerate_mode: space::GroupRegenerateMode,
     pub settings: Value,
     pub token_limit: i64,
@@ -194,6 +197,9 @@ pub struct ExportedMessage {
     /// Whether the memory may use it; missing in older files.
     #[serde(default = "remembered_by_default")]
     pub remember: bool,
+    /// Whether it is out of character; missing in older files.
+    #[serde(default)]
+    pub is_ooc: bool,
     pub active_swipe: i64,
     /// The membership that selected it.
     #[serde(default)]

@@ -16,7 +16,7 @@ use crate::db::connect::Db;
 use crate::db::reading::page::{PageOf, PageQuery};
 use crate::spaces::membership::MembershipRole;
 use crate::spaces::space::{ActiveModel, Column, Entity, Model};
-use crate::spaces::{membership, needs_step, roster_changes, space};
+use crate::spaces::{membership, needs_step, roster_changes, slow_mode, space};
 
 /// Settings of a space to create or update; `None` leaves the value unchanged or at its default.
 #[derive(Clone, Debug, Default)]
@@ -33,6 +33,7 @@ pub struct SpaceRules {
     pub auto_mode_max_turns: Option<i64>,
     pub during_generation_user_input_policy: Option<space::InputPolicy>,
     pub user_turn_debounce_ms: Option<i64>,
+    pub slow_mode_s: Option<i64>,
     pub group_regenerate_mode: Option<space::GroupRegenerateMode>,
     pub settings: Option<Value>,
     pub token_limit: Option<i64>,
@@ -113,6 +114,7 @@ fn new_model(owner: Option<UserId>, now: Timestamp) -> Model {
         auto_mode_max_turns: 8,
         during_generation_user_input_policy: space::InputPolicy::Queue,
         user_turn_debounce_ms: 0,
+        slow_mode_s: 0,
         group_regenerate_mode: space::GroupRegenerateMode::SingleMessage,
         settings: serde_json::json!({}),
         settings_version: 0,
@@ -151,6 +153,9 @@ pub async fn update(
             }
             if version.is_some_and(|it| it != present.settings_version) {
                 return Err(SpaceUpdateError::Stale(Box::new(present)));
+            }
+            if present.slow_mode_s == 0 && rules.slow_mode_s.is_some_and(|it| it > 0) {
+                slow_mode::load_last_posts(tx, id).await?;
             }
             let changes_settings = rules
                 .settings
@@ -236,6 +241,7 @@ fn apply_rules(mut row: ActiveModel, rules: SpaceRules) -> ActiveModel {
         rules.during_generation_user_input_policy,
     );
     put(&mut row.user_turn_debounce_ms, rules.user_turn_debounce_ms);
+    put(&mut row.slow_mode_s, rules.slow_mode_s);
     put(&mut row.group_regenerate_mode, rules.group_regenerate_mode);
     put(&mut row.settings, rules.settings);
     put(&mut row.token_limit, rules.token_limit);

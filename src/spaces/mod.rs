@@ -14,4 +14,5 @@ pub mod preset_visibility;
 pub mod roster_changes;
 pub mod roster_page;
 pub mod shared_spaces;
+pub mod slow_mode;
 pub mod space;

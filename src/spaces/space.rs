@@ -30,6 +30,8 @@ pub struct Model {
     pub auto_mode_max_turns: i64,
     pub during_generation_user_input_policy: InputPolicy,
     pub user_turn_debounce_ms: i64,
+    /// The least number of seconds between two posts of a member. 0: off.
+    pub slow_mode_s: i64,
     pub group_regenerate_mode: GroupRegenerateMode,
     #[sea_orm(column_type = "JsonBinary")]
     pub settings: Json,
@@ -231,6 +233,9 @@ pub struct SpaceView {
     pub auto_mode_max_turns: i64,
     pub during_generation_user_input_policy: InputPolicy,
     pub user_turn_debounce_ms: i64,
+    /// The least number of seconds between two posts of a member. 0: off. Owners and moderators are
+    /// exempt.
+    pub slow_mode_s: i64,
     pub group_regenerate_mode: GroupRegenerateMode,
     #[schema(value_type = Object)]
     pub settings: Json,
@@ -267,6 +272,7 @@ impl Model {
             auto_mode_max_turns: self.auto_mode_max_turns,
             during_generation_user_input_policy: self.during_generation_user_input_policy,
             user_turn_debounce_ms: self.user_turn_debounce_ms,
+            slow_mode_s: self.slow_mode_s,
             group_regenerate_mode: self.group_regenerate_mode,
             settings: self.settings.clone(),
             settings_version: self.settings_version,

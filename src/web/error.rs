@@ -57,6 +57,10 @@ pub struct ErrorDetail<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(schema_with = optional_document)]
     current: Option<&'a Value>,
+    /// The seconds after which a repetition may succeed; also in the header `Retry-After`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false, extensions(("x-optional" = json!(true))))]
+    retry_after: Option<u64>,
     /// Include this when you report a server error.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false, extensions(("x-optional" = json!(true))))]
@@ -162,6 +166,7 @@ impl ApiError {
             message: &self.message,
             param: self.param.as_deref(),
             current: self.current.as_deref(),
+            retry_after: self.retry_after,
             request_id: request_id.filter(|_| self.status.is_server_error()),
         }
     }

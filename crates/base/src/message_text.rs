@@ -59,6 +59,18 @@ impl MessageText {
     }
 }
 
+/// Returns whether a text is out of character by itself: all of it is enclosed in `((` and `))`, apart
+/// from white space around.
+pub fn is_out_of_character(text: &str) -> bool {
+    let text = text.trim();
+    let inner = text.strip_prefix("((").and_then(|it| it.strip_suffix("))"));
+    // `((a)) b ((c))` is enclosed in parts.
+    inner.is_some_and(|it| {
+        it.find("))")
+            .is_none_or(|end| !it[end + 2..].contains("(("))
+    })
+}
+
 /// The schema in the API document; its pattern describes what [`MessageText::parse`] accepts.
 impl PartialSchema for MessageText {
     fn schema() -> RefOr<Schema> {
@@ -98,7 +110,7 @@ fn is_invisible(c: char) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::{MAX_BYTES, MessageText, MessageTextError};
+    use super::{MAX_BYTES, MessageText, MessageTextError, is_out_of_character};
 
     #[test]
     fn an_invisible_text_is_blank() {
@@ -128,6 +140,29 @@ mod tests {
             MessageText::parse(&"a".repeat(MAX_BYTES + 1)),
             Err(MessageTextError::TooLong)
         );
+    }
+
+    #[test]
+    fn a_text_that_is_enclosed_in_double_parentheses_is_out_of_character() {
+        for text in [
+            "((brb))",
+            " \n((brb :) ))\t",
+            "(( f(g(x)) ))",
+            "(((no)))",
+            "(())",
+        ] {
+            assert!(is_out_of_character(text), "{text:?}");
+        }
+        for text in [
+            "(brb)",
+            "((brb)) she said",
+            "Well, ((brb))",
+            "((a)) b ((c))",
+            "(()",
+            "",
+        ] {
+            assert!(!is_out_of_character(text), "{text:?}");
+        }
     }
 
     #[test]

@@ -203,6 +203,7 @@ fn to_exported<'a>(author: &'a str, message: &'a message::Model) -> ExportedChat
             MessageRole::System => ChatRole::System,
         },
         is_excluded: message.visibility == Visibility::Excluded,
+        is_ooc: message.is_ooc,
         sent_at: message.created_at,
         text: ExportedText {
             content: &message.content,

@@ -224,6 +224,7 @@ fn to_rows(
             true => Visibility::Excluded,
             false => Visibility::Normal,
         };
+        message.is_ooc = entry.message.is_ooc;
         let shown = texts[active].clone();
         shown.select_on(&mut message, i64::try_from(active).unwrap_or(0));
         if texts.len() == 1 {

@@ -166,7 +166,7 @@ impl CachedHistory {
             }
             // If the messages were loaded after this commit, they contain it already.
             let is_known = messages.last().is_some_and(|last| last.seq >= it.seq);
-            if it.visibility == Visibility::Normal && !is_known {
+            if it.visibility == Visibility::Normal && !it.is_ooc && !is_known {
                 messages.push(Arc::new(HistoryMessage::from(it)));
             }
         }

@@ -115,5 +115,6 @@ fn sendable(id: ConversationId, cutoff_seq: i64) -> Select<Entity> {
         .filter(Column::ConversationId.eq(id))
         // A literal, so that the partial index applies also to a plan for any values.
         .filter(Expr::cust("messages.visibility = 'normal'"))
+        .filter(Expr::cust("NOT messages.is_ooc"))
         .filter(Column::Seq.lte(cutoff_seq))
 }

@@ -58,6 +58,7 @@ fn space(reply_order: ReplyOrder, replies_per_turn: RepliesPerTurn) -> space::Mo
         auto_mode_max_turns: 0,
         during_generation_user_input_policy: space::InputPolicy::Queue,
         user_turn_debounce_ms: 0,
+        slow_mode_s: 0,
         group_regenerate_mode: space::GroupRegenerateMode::SingleMessage,
         settings: json!({}),
         settings_version: 0,

@@ -1,5 +1,5 @@
-//! Reads conversations and runs for clients: lists, message pages, snapshots, run history and
-//! runs with a stored prompt. Also detects missed events.
+//! Reads conversations and runs for clients: lists, message pages, snapshots, run history,
+//! runs with a stored prompt, and who speaks next. Also detects missed events.
 
 pub mod conversation_list;
 pub mod history;

@@ -8,6 +8,7 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use crate::conversations::conversation;
+use crate::conversations::newest_messages::NewestMessages;
 use crate::db::connect::Db;
 use crate::rounds::{round, slot};
 use crate::runs::scheduling::auto_mode;
@@ -119,7 +120,7 @@ impl RuntimeView {
         let failed = self.failed.as_ref().filter(|_| !is_active)?;
         let is_shown = match (&self.round, failed.round_id) {
             (Some(round), Some(id)) => round.id == id && round.state == round::RoundState::Failed,
-            (None, None) => failed.cutoff_seq == Some(row.last_seq),
+            (None, None) => failed.cutoff_seq >= Some(NewestMessages::from_row(row).seq()),
             _ => false,
         };
         is_shown.then(|| failed.view())

@@ -4,6 +4,7 @@
 use std::sync::Arc;
 
 use base::ids::{MembershipId, MemoryId, MessageId, RoundId, RunId};
+use base::message_text;
 use tavern::macros::variables::VariableChanges;
 
 use crate::conversations::{message, swipe};
@@ -78,6 +79,11 @@ pub enum Command {
         message: MessageId,
         remember: bool,
     },
+    /// Sets whether a person's message is out of character.
+    SetOutOfCharacter {
+        message: MessageId,
+        is_ooc: bool,
+    },
     /// Replaces the text of a message with a person's text.
     EditMessage(MessageEdit),
     /// Selects the swipe that a message shows.
@@ -140,6 +146,7 @@ impl Command {
                 | Self::EditQueue { .. }
                 | Self::SetVisibility { .. }
                 | Self::SetRemembered { .. }
+                | Self::SetOutOfCharacter { .. }
                 | Self::EditMessage(_)
                 | Self::SelectSwipe { .. }
                 | Self::Regenerate { .. }
@@ -158,6 +165,29 @@ pub struct NewPost {
     /// Memberships mentioned by id, in addition to mentions in the text.
     pub mentions: Vec<MembershipId>,
     pub token_count: i64,
+    /// Whether the author said that it is out of character, or that it is not; `None` if the text
+    /// decides.
+    pub is_ooc: Option<bool>,
+}
+
+impl NewPost {
+    /// Returns a post with a text and nothing else.
+    pub fn new(author: MembershipId, content: String) -> Self {
+        Self {
+            author,
+            content,
+            client_id: None,
+            mentions: Vec::new(),
+            token_count: 0,
+            is_ooc: None,
+        }
+    }
+
+    /// Returns whether the post is out of character.
+    pub fn is_out_of_character(&self) -> bool {
+        let marked = || message_text::is_out_of_character(&self.content);
+        self.is_ooc.unwrap_or_else(marked)
+    }
 }
 
 /// A person's new text for a message.
@@ -285,6 +315,11 @@ pub enum CommandError {
     UnknownMention,
     #[error("the client id was already used for another text")]
     ClientIdReused,
+    /// The author must wait for this time.
+    #[error("the space is in slow mode")]
+    SlowMode { remaining_ms: i64 },
+    #[error("the message was not written by a person")]
+    NotOfPerson,
     #[error("the message was changed after the given version")]
     EditConflict,
     #[error("the message has branches")]

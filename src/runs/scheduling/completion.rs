@@ -223,14 +223,14 @@ fn commit_text(
         .is_some_and(|it| it.kind == membership::MembershipKind::Human);
     builder.push(PlanChange::Append(NewMessage {
         author: run.speaker_space_membership_id,
-        role: if speaks_as_human {
-            message::MessageRole::User
-        } else {
-            message::MessageRole::Assistant
+        role: match speaks_as_human {
+            true => message::MessageRole::User,
+            false => message::MessageRole::Assistant,
         },
         content: written.content.clone(),
         token_count: written.token_count,
         client_id: None,
+        is_ooc: false,
         run: Some(run.id),
         alternates: Vec::new(),
         metadata: written.metadata.clone(),

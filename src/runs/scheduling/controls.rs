@@ -143,10 +143,11 @@ pub fn retry(builder: &mut PlanBuilder, may_edit: bool) -> Result<(), CommandErr
         continue_round(builder, run::RunReason::Retry);
         return Ok(());
     }
+    let newest_seq = builder.state.tail.as_ref().map_or(0, |it| it.seq);
     let failed = builder.state.facts.newest_run().filter(|it| {
         it.status == run::RunStatus::Failed
             && it.round_id.is_none()
-            && it.cutoff_seq == Some(builder.state.conversation.last_seq)
+            && it.cutoff_seq.is_some_and(|cutoff| cutoff >= newest_seq)
     });
     let failed = failed.ok_or(CommandError::NothingToRetry)?;
     if copilot::is_copilot_run(builder, failed) {

@@ -10,7 +10,7 @@ use crate::memories::tool::pending_changes::RequestedChange;
 use crate::prompt::builder::PromptEffects;
 use crate::prompt::record::sent_prompt::SentPromptJson;
 use crate::rounds::{round, slot};
-use crate::runs::scheduling::command::MessageEdit;
+use crate::runs::scheduling::command::{MessageEdit, NewPost};
 use crate::runs::store::{queue, run};
 use crate::speakers::selection::SpeakerChoice;
 
@@ -42,6 +42,10 @@ pub enum PlanChange {
     SetRemembered {
         message: MessageId,
         remember: bool,
+    },
+    SetOutOfCharacter {
+        message: MessageId,
+        is_ooc: bool,
     },
     /// Replaces the shown text by a user's edit.
     SetContent(MessageEdit),
@@ -82,6 +86,8 @@ pub enum PlanChange {
         silent_for_ms: i64,
     },
     ReleaseRun(run::Model),
+    /// Changes the tail that a queued run expects; the new one is in its `debug`.
+    ExpectTail(run::Model),
     /// Sets the number of auto mode turns since the last user message.
     AutoModeTurns(i64),
     /// Decrements the copilot steps of this membership.
@@ -166,10 +172,29 @@ pub struct NewMessage {
     pub content: String,
     pub token_count: i64,
     pub client_id: Option<String>,
+    /// Whether it is out of character.
+    pub is_ooc: bool,
     pub run: Option<RunId>,
     /// All texts of a greeting with several, `content` first; else empty.
     pub alternates: Vec<swipe::SwipeText>,
     pub metadata: serde_json::Value,
+}
+
+impl NewMessage {
+    /// Returns the message of a post.
+    pub fn of_post(post: &NewPost) -> Self {
+        Self {
+            author: post.author,
+            role: message::MessageRole::User,
+            content: post.content.clone(),
+            token_count: post.token_count,
+            client_id: post.client_id.clone(),
+            is_ooc: false,
+            run: None,
+            alternates: Vec::new(),
+            metadata: serde_json::json!({}),
+        }
+    }
 }
 
 /// A run to queue.

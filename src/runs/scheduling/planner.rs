@@ -16,6 +16,7 @@ use crate::conversations::{message, swipe};
 use crate::prompt::builder::PromptEffects;
 use crate::rounds::round;
 use crate::runs::scheduling::command::{Command, CommandError, Greeting, NewPost};
+use crate::runs::scheduling::messages::out_of_character;
 use crate::runs::scheduling::plan::{EnqueueRun, MessageRef, NewMessage, Plan, PlanChange};
 use crate::runs::scheduling::plan_builder::{GeneratedIds, PlanBuilder};
 use crate::runs::scheduling::speaker_choice::TriggerMessage;
@@ -84,6 +85,9 @@ pub fn plan(
         Command::SetRemembered { message, remember } => {
             controls::set_remembered(builder, *message, *remember)?;
         }
+        Command::SetOutOfCharacter { message, is_ooc } => {
+            out_of_character::set_mark(builder, *message, *is_ooc)?;
+        }
         Command::EditMessage(edit) => controls::message_edited(builder, edit)?,
         Command::SelectSwipe {
             message,
@@ -109,21 +113,16 @@ pub fn plan(
 
 fn post_message(builder: &mut PlanBuilder, post: &NewPost) -> Result<(), CommandError> {
     require_post_allowed(builder, post)?;
+    if post.is_out_of_character() {
+        out_of_character::post(builder, post);
+        return Ok(());
+    }
     let policy = builder.state.space.during_generation_user_input_policy;
     let busy = builder.queued.is_some() || builder.running.is_some();
     if busy && policy == space::InputPolicy::Reject {
         return Err(CommandError::GenerationLocked);
     }
-    builder.push(PlanChange::Append(NewMessage {
-        author: post.author,
-        role: message::MessageRole::User,
-        content: post.content.clone(),
-        token_count: post.token_count,
-        client_id: post.client_id.clone(),
-        run: None,
-        alternates: Vec::new(),
-        metadata: serde_json::json!({}),
-    }));
+    builder.push(PlanChange::Append(NewMessage::of_post(post)));
     let mut discarded_turn = false;
     if policy == space::InputPolicy::Restart
         && let Some(run) = builder.running.clone()
@@ -177,6 +176,7 @@ fn insert_greetings(builder: &mut PlanBuilder, greetings: &[Greeting]) {
             content: first.content.clone(),
             token_count: first.token_count,
             client_id: None,
+            is_ooc: false,
             run: None,
             alternates: if it.texts.len() > 1 {
                 it.texts.clone()

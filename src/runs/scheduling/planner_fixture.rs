@@ -158,7 +158,7 @@ impl PlannerFixture {
 
     /// Loads what `state_loader::load` loads for a command.
     fn load_for(&mut self, command: &Command) {
-        let shown = |it: &&message::Model| it.visibility != message::Visibility::Hidden;
+        let shown = |it: &&message::Model| is_scheduled(it);
         self.state.tail = self.messages.iter().rev().find(shown).cloned();
         let is_speech =
             |it: &&message::Model| shown(it) && it.role == message::MessageRole::Assistant;
@@ -237,6 +237,7 @@ pub fn post(text: &str) -> Command {
         client_id: None,
         mentions: Vec::new(),
         token_count: 1,
+        is_ooc: None,
     })
 }
 
@@ -268,6 +269,11 @@ pub fn generated_text(text: &str) -> GeneratedText {
         prompt: None,
         memory_changes: Arc::default(),
     }
+}
+
+/// Returns whether the schedule reads a message.
+pub fn is_scheduled(row: &message::Model) -> bool {
+    row.visibility != message::Visibility::Hidden && !row.is_ooc
 }
 
 fn human_member() -> membership::Model {
@@ -349,6 +355,7 @@ fn empty_state(members: Vec<membership::Model>) -> ScheduleState {
             auto_mode_max_turns: 8,
             during_generation_user_input_policy: space::InputPolicy::Queue,
             user_turn_debounce_ms: 0,
+            slow_mode_s: 0,
             group_regenerate_mode: space::GroupRegenerateMode::SingleMessage,
             settings: json!({}),
             settings_version: 0,

@@ -5,7 +5,7 @@ use base::ids::{MessageId, SwipeId};
 
 use crate::conversations::{message, swipe};
 use crate::runs::scheduling::command::Command;
-use crate::runs::scheduling::planner::fixture::PlannerFixture;
+use crate::runs::scheduling::planner::fixture::{PlannerFixture, is_scheduled};
 use crate::runs::scheduling::planner::fixture_writer::provider_row;
 use crate::runs::scheduling::state::command_facts::{CommandFacts, RegenerateFacts, TargetMessage};
 use crate::runs::store::run;
@@ -29,6 +29,13 @@ impl PlannerFixture {
             },
             Command::SetVisibility { message, .. } | Command::SetRemembered { message, .. } => {
                 CommandFacts::Message(self.target_message(*message))
+            }
+            Command::SetOutOfCharacter { message, .. } => {
+                let target = self.target_message(*message);
+                let seq = target.as_ref().map_or(0, |it| it.row.seq);
+                let mut earlier = self.messages.iter().rev().filter(|it| it.seq < seq);
+                let before = earlier.find(|it| is_scheduled(it)).cloned();
+                CommandFacts::OutOfCharacter { target, before }
             }
             Command::EditMessage(edit) => CommandFacts::Message(self.target_message(edit.message)),
             Command::SelectSwipe {
@@ -85,7 +92,7 @@ impl PlannerFixture {
     /// Returns what a regenerate of this message replaces, and forgets the replies since the
     /// message that it answers if the whole turn may be regenerated.
     fn regenerate_facts(&mut self, target: TargetMessage) -> RegenerateFacts {
-        let is_shown = |it: &&message::Model| it.visibility != message::Visibility::Hidden;
+        let is_shown = |it: &&message::Model| is_scheduled(it);
         let answers =
             |it: &&message::Model| it.seq < target.row.seq && it.role == message::MessageRole::User;
         let shown = self.messages.iter().filter(is_shown);

@@ -27,6 +27,9 @@ impl PlannerFixture {
             PlanChange::SetRemembered { message, remember } => {
                 self.message_mut(message).is_remembered = remember;
             }
+            PlanChange::SetOutOfCharacter { message, is_ooc } => {
+                self.message_mut(message).is_ooc = is_ooc;
+            }
             PlanChange::SetContent(edit) => self.rewrite(edit.message, &edit.content),
             PlanChange::HideMessages(turn) => self.hide_messages(&turn),
             PlanChange::AddSwipe(text) => self.add_swipe(text),
@@ -54,6 +57,11 @@ impl PlannerFixture {
                 let running = self.state.running.take().expect("a run is running");
                 assert_eq!((running.id, running.lease), (run.id, run.lease));
                 self.apply_end(run, end.status());
+            }
+            PlanChange::ExpectTail(run) => {
+                let queued = self.state.queued.replace(run).expect("a run is queued");
+                let after = self.state.queued.as_ref();
+                assert_eq!(after.map(|it| it.id), Some(queued.id));
             }
             PlanChange::ReleaseRun(run) => self.apply_release(&run),
             PlanChange::StartRound(new) => self.start_round(&new),
@@ -83,7 +91,10 @@ impl PlannerFixture {
         let mut row = timeline::new_model(id, new.author, new.role, new.content, self.now);
         (row.id, row.seq) = (MessageId(seq), seq);
         row.conversation_run_id = new.run;
-        self.state.tail = Some(row.clone());
+        row.is_ooc = new.is_ooc;
+        if !row.is_ooc {
+            self.state.tail = Some(row.clone());
+        }
         self.messages.push(row);
     }
 
@@ -196,6 +207,9 @@ impl PlannerFixture {
                 format!("message {}", status_text(visibility))
             }
             PlanChange::SetRemembered { remember, .. } => format!("message remembered: {remember}"),
+            PlanChange::SetOutOfCharacter { is_ooc, .. } => {
+                format!("message out of character: {is_ooc}")
+            }
             PlanChange::SetContent(edit) => format!("message reads {:?}", edit.content),
             PlanChange::HideMessages(turn) => format!("{} messages hidden", turn.len()),
             PlanChange::AddSwipe(text) => format!("another text {:?}", text.content),
@@ -224,6 +238,7 @@ impl PlannerFixture {
             PlanChange::ExpireLease { run, end, .. } => {
                 format!("expire {}: {}", self.speaker(run), describe_end(end))
             }
+            PlanChange::ExpectTail(run) => format!("{} expects another tail", self.speaker(run)),
             PlanChange::ReleaseRun(run) => format!("hand back {}", self.speaker(run)),
             PlanChange::StorePrompt(..) => "keep what was sent".to_owned(),
             PlanChange::StoreEffects(_) => "remember".to_owned(),

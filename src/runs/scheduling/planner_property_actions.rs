@@ -12,6 +12,7 @@ use crate::spaces::space::{InputPolicy, ReplyOrder};
 #[derive(Clone, Debug)]
 pub enum TestAction {
     Post(&'static str),
+    Mark(i64, bool),
     Due,
     End(EndKind),
     LateEnd,
@@ -72,7 +73,7 @@ pub enum ControlAction {
 /// Generates any action, frequent ones more often.
 pub fn action_strategy() -> impl Strategy<Value = TestAction> {
     use TestAction as A;
-    let texts = select(vec!["Hi.", "Bob?", "Ada, and Cid!"]);
+    let texts = select(vec!["Hi.", "Bob?", "Ada, and Cid!", "((Back soon.))"]);
     use EndKind as H;
     let ends = select(vec![
         H::Success,
@@ -102,6 +103,7 @@ pub fn action_strategy() -> impl Strategy<Value = TestAction> {
     ]);
     prop_oneof![
         6 => texts.prop_map(A::Post),
+        3 => (1..12_i64, any::<bool>()).prop_map(|(id, is_ooc)| A::Mark(id, is_ooc)),
         10 => Just(A::Due),
         8 => ends.prop_map(A::End),
         6 => buttons.prop_map(A::Control),

@@ -17,6 +17,9 @@ use crate::spaces::membership;
 use crate::spaces::membership::CopilotMode;
 use crate::spaces::space::{InputPolicy, RepliesPerTurn, ReplyOrder};
 
+#[path = "planner_property_ooc_tests.rs"]
+mod property_ooc;
+
 /// Limit of a burst, whatever the debounce of these tests.
 const MAX_BURST_MS: i64 = 600_000;
 
@@ -194,6 +197,13 @@ fn assert_command_effect(
     let state = s.round.as_ref().map(|it| it.state);
     let queued = s.queued.as_ref();
     match command {
+        Command::MessagePosted(post) if post.is_out_of_character() => {
+            property_ooc::assert_only_appended(before, plan, fixture);
+        }
+        Command::SetOutOfCharacter { .. } => {
+            property_ooc::assert_turns_unchanged(before, fixture);
+            property_ooc::assert_still_valid(before, fixture);
+        }
         Command::MessagePosted(_) => {
             let is_busy = before.queued.is_some() || before.running.is_some();
             let policy = s.space.during_generation_user_input_policy;

@@ -19,7 +19,7 @@ use crate::runs::scheduling::planner::property_actions::{
 };
 use crate::runs::scheduling::planner::property_invariants;
 use crate::runs::scheduling::planner::regenerate_tests::{regenerate, select as select_swipe};
-use crate::runs::scheduling::planner::rules_tests::{edit, show};
+use crate::runs::scheduling::planner::rules_tests::{edit, mark, show};
 use crate::runs::store::run;
 use crate::spaces::membership::{CopilotMode, MembershipStatus, Participation};
 use crate::spaces::space;
@@ -71,6 +71,7 @@ impl PropertyTest {
         let held = running.as_ref().map(|it| (it.id, it.lease));
         match action {
             TestAction::Post(text) => return Some(post(text)),
+            TestAction::Mark(id, is_ooc) => return Some(mark(id, is_ooc)),
             TestAction::Due => {
                 let run = s.queued.as_ref()?.id;
                 return Some(Command::Claim { run });
@@ -87,11 +88,10 @@ impl PropertyTest {
             }
             TestAction::LateEnd => {
                 let (run, lease) = (held?.0, held?.1 - 1);
-                let end = success("Late.");
                 return Some(Command::RunEnded {
                     run,
                     lease,
-                    end: Box::new(end),
+                    end: Box::new(success("Late.")),
                 });
             }
             TestAction::Die => {
@@ -181,7 +181,8 @@ impl PropertyTest {
         if let Ok((plan, _)) = &outcome {
             property_invariants::assert_plan_valid(&before, command, plan, &self.fixture);
         }
-        if outcome.is_ok() && matches!(command, Command::MessagePosted(_)) {
+        let is_input = matches!(command, Command::MessagePosted(it) if !it.is_out_of_character());
+        if outcome.is_ok() && is_input {
             self.turns.clear();
         }
         if let Ok((plan, _)) = outcome
@@ -203,8 +204,8 @@ impl PropertyTest {
             }
             if matches!(command, Command::MessagePosted(_)) {
                 let run = self.fixture.state.queued.as_ref().expect("just queued").id;
-                let seq = self.fixture.state.conversation.last_seq;
-                self.planned.push((run, seq));
+                self.planned
+                    .push((run, self.fixture.state.conversation.last_seq));
             }
         }
         self.assert_invariants();

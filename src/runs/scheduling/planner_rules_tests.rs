@@ -28,6 +28,11 @@ fn hide(message: i64) -> Command {
     show(message, Visibility::Hidden)
 }
 
+pub fn mark(id: i64, is_ooc: bool) -> Command {
+    let message = MessageId(id);
+    Command::SetOutOfCharacter { message, is_ooc }
+}
+
 pub fn show(message: i64, visibility: Visibility) -> Command {
     Command::SetVisibility {
         message: MessageId(message),

@@ -15,12 +15,13 @@ use futures::future::join_all;
 use sea_orm::DatabaseTransaction;
 use tokio::task::JoinError;
 
-use crate::conversations::{conversation, message, timeline};
+use crate::conversations::{conversation, message};
 use crate::db::backend::Backend;
 use crate::runs::announce;
 use crate::runs::error::EngineError;
 use crate::runs::execution::fairness::RunningRun;
-use crate::runs::scheduling::command::{Command, CommandError, NewPost};
+use crate::runs::scheduling::command::{Command, CommandError};
+use crate::runs::scheduling::messages::post_checks;
 use crate::runs::scheduling::plan::Plan;
 use crate::runs::scheduling::plan_builder::GeneratedIds;
 use crate::runs::scheduling::planner;
@@ -310,12 +311,13 @@ impl StepContext {
         state: ScheduleState,
         command: &Command,
     ) -> Result<(StepResult, WrittenPlan), EngineError> {
-        if let Some(first) = find_repeated_post(tx, state.conversation.id, command).await? {
+        if let Some(first) = post_checks::find_repeated(tx, &state, command).await? {
             let mut done = StepResult::new(state, &WrittenPlan::default());
             (done.message, done.is_repeated) = (Some(first), true);
             return Ok((done, WrittenPlan::default()));
         }
         let plan = self.plan(&state, command)?;
+        post_checks::record_time(tx, &state, command, self.now).await?;
         let (mut state, written) = self.writer(tx).write(state, plan).await?;
         if state.conversation.needs_step {
             conversation::clear_needs_step(tx, &[state.conversation.id]).await?;
@@ -365,28 +367,5 @@ impl StepContext {
             node: &self.node,
             backend: self.backend,
         }
-    }
-}
-
-/// Returns the existing message of a post whose `client_id` was used before; the repeated post
-/// plans nothing. Checked under the lock, because the first post may have been in progress.
-async fn find_repeated_post(
-    tx: &DatabaseTransaction,
-    conversation: ConversationId,
-    command: &Command,
-) -> Result<Option<message::Model>, EngineError> {
-    let Command::MessagePosted(NewPost {
-        author,
-        content,
-        client_id: Some(client_id),
-        ..
-    }) = command
-    else {
-        return Ok(None);
-    };
-    match timeline::find_by_client_id(tx, conversation, *author, client_id).await? {
-        None => Ok(None),
-        Some(first) if first.content == *content || first.edited_at.is_some() => Ok(Some(first)),
-        Some(_) => Err(CommandError::ClientIdReused.into()),
     }
 }

@@ -139,6 +139,9 @@ impl PlanWriter<'_> {
                 self.update_target_message(schedule, written, |it| it.is_remembered = remember)
                     .await?;
             }
+            PlanChange::SetOutOfCharacter { is_ooc, .. } => {
+                self.set_out_of_character(schedule, written, is_ooc).await?;
+            }
             PlanChange::SetContent(edit) => self.set_content(schedule, written, edit).await?,
             PlanChange::HideMessages(turn) => self.hide_messages(schedule, written, turn).await?,
             PlanChange::AddSwipe(text) => self.add_swipe(schedule, written, text).await?,
@@ -237,6 +240,10 @@ impl PlanWriter<'_> {
                 charge_tokens(schedule, &run);
                 base::fail_point!("reap.mid", ?);
                 self.record_stopped(schedule, written, run, end);
+            }
+            PlanChange::ExpectTail(run) => {
+                require_updated(queue::set_expected_tail(tx, &run).await?)?;
+                schedule.queued = Some(run);
             }
             PlanChange::ReleaseRun(run) => {
                 require_updated(queue::release(tx, &run, run.lease).await?)?;

@@ -300,6 +300,13 @@ pub async fn skip(
     end_queued(tx, run, RunStatus::Skipped, now, None).await
 }
 
+/// Stores the tail that a queued run expects; it is in the run's `debug`.
+pub async fn set_expected_tail(tx: &impl ConnectionTrait, run: &run::Model) -> Result<bool, DbErr> {
+    let update = update_in_status(run.id, RunStatus::Queued)
+        .col_expr(Column::Debug, Expr::value(to_json(&run.debug)));
+    Ok(update.exec(tx).await?.rows_affected == 1)
+}
+
 /// Fails a queued run before a model was called.
 pub async fn fail_queued(
     tx: &impl ConnectionTrait,

@@ -124,7 +124,7 @@ impl PlanWriter<'_> {
                 MessageRole::Assistant => is_reply,
                 MessageRole::System => false,
             };
-            is_read && it.row.is_remembered
+            is_read && it.row.is_remembered && !it.row.is_ooc
         };
         let mut new = written.messages.iter().filter(|it| it.row.seq > last_seq);
         let Some(first) = new.find(is_learned) else {

@@ -15,6 +15,9 @@ use crate::runs::scheduling::state::schedule_state::ScheduleState;
 use crate::runs::store::plan_writer::{PlanWriter, WrittenMessage, WrittenPlan, next_rev};
 use crate::runs::store::write_effects::union;
 
+/// The metadata key of a message whose mark was set or removed after it was posted.
+pub const OOC_CHANGED: &str = "ooc_changed";
+
 impl PlanWriter<'_> {
     /// Appends a message with its other swipes.
     pub(super) async fn append_message(
@@ -32,20 +35,14 @@ impl PlanWriter<'_> {
         row.conversation_run_id = new.run;
         row.token_count = new.token_count;
         row.metadata = new.metadata;
+        row.is_ooc = new.is_ooc;
         row.is_remembered = MemberSwitches::of(&schedule.members, new.author).learn;
         let row = timeline::append(self.tx, row).await?;
         let alternates = new.alternates.iter().map(|it| it.content.len());
         schedule.conversation.text_bytes += n_bytes(row.content.len() + alternates.sum::<usize>());
-        match row.role {
-            message::MessageRole::Assistant => {
-                schedule.last_speaker = Some(row.space_membership_id);
-                schedule.conversation.last_speaker_membership_id = schedule.last_speaker;
-                schedule.conversation.last_assistant_seq = Some(row.seq);
-            }
-            message::MessageRole::User => schedule.conversation.last_user_seq = Some(row.seq),
-            message::MessageRole::System => {}
+        if !row.is_ooc {
+            set_newest(schedule, &row);
         }
-        schedule.tail = Some(row.clone());
         let n_swipes = swipe::append_all(self.tx, row.id, 0, new.alternates).await?;
         written.messages.push(WrittenMessage {
             row,
@@ -85,6 +82,21 @@ impl PlanWriter<'_> {
             schedule.tail.clone_from(&facts.answered);
         }
         self.refresh_newest(schedule).await
+    }
+
+    /// Sets or removes the mark of a message that is out of character.
+    pub(super) async fn set_out_of_character(
+        &self,
+        schedule: &mut ScheduleState,
+        written: &mut WrittenPlan,
+        is_ooc: bool,
+    ) -> Result<(), DbErr> {
+        let change = |it: &mut message::Model| {
+            it.is_ooc = is_ooc;
+            // A repetition of the post is still the same post.
+            it.metadata[OOC_CHANGED] = true.into();
+        };
+        self.update_target_message(schedule, written, change).await
     }
 
     /// Replaces the shown text by a user's edit, and keeps the replaced text as a revision.
@@ -170,6 +182,7 @@ impl PlanWriter<'_> {
         };
         let (mut row, n_swipes) = (target.row.clone(), target.n_swipes);
         let was_hidden = row.visibility == message::Visibility::Hidden;
+        let was_ooc = row.is_ooc;
         let (was_usable_by_memory, was_remembered) = (row.is_usable_by_memory(), row.is_remembered);
         let version = row.version;
         let shown = (row.content.clone(), row.active_swipe);
@@ -181,12 +194,13 @@ impl PlanWriter<'_> {
         row.rev = next_rev(schedule);
         let active = row.clone().into_active_model().reset_all();
         message::Entity::update(active).exec(self.tx).await?;
-        if was_hidden != (row.visibility == message::Visibility::Hidden) {
+        let is_hidden = row.visibility == message::Visibility::Hidden;
+        if was_hidden != is_hidden || was_ooc != row.is_ooc {
             self.refresh_newest(schedule).await?;
         }
         if let Some(change) = memory_change(was_usable_by_memory, &row, row.version > version) {
             let remade = self.update_memory(schedule, written, &row, change).await?;
-            let is_switched_on = row.is_usable_by_memory() && !was_remembered;
+            let is_switched_on = row.is_usable_by_memory() && (!was_remembered || was_ooc);
             let is_learned = change == MessageChange::TextChanged || is_switched_on;
             let own = is_learned.then_some((row.seq, row.seq));
             if let Some(seqs) = union(own, remade) {
@@ -204,13 +218,27 @@ impl PlanWriter<'_> {
         Ok(())
     }
 
-    /// Recomputes the newest message of each role, because one was hidden or restored.
+    /// Recomputes the newest message of each role, because one was hidden, restored or marked.
     async fn refresh_newest(&self, schedule: &mut ScheduleState) -> Result<(), DbErr> {
         let newest = newest_messages::find(self.tx, schedule.conversation.id).await?;
         newest.apply_to(&mut schedule.conversation);
         schedule.last_speaker = newest.last_speaker;
         Ok(())
     }
+}
+
+/// Makes an appended message the newest one of the conversation and of its role.
+fn set_newest(schedule: &mut ScheduleState, row: &message::Model) {
+    match row.role {
+        message::MessageRole::Assistant => {
+            schedule.last_speaker = Some(row.space_membership_id);
+            schedule.conversation.last_speaker_membership_id = schedule.last_speaker;
+            schedule.conversation.last_assistant_seq = Some(row.seq);
+        }
+        message::MessageRole::User => schedule.conversation.last_user_seq = Some(row.seq),
+        message::MessageRole::System => {}
+    }
+    schedule.tail = Some(row.clone());
 }
 
 /// Returns what a changed message means for the memories that were made from it.

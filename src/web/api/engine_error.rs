@@ -78,6 +78,19 @@ fn rejection_error(refusal: &CommandError) -> ApiError {
             let message = "This message has no swipe at that position.";
             return ApiError::invalid_value("position", message);
         }
+        CommandError::SlowMode { remaining_ms } => {
+            let seconds = u64::try_from(*remaining_ms)
+                .unwrap_or_default()
+                .div_ceil(1_000);
+            let message = format!("This space is in slow mode. Wait {seconds} s, then try again.");
+            let mut error = ApiError::new(429, "slow_mode", message);
+            error.retry_after = Some(seconds);
+            return error;
+        }
+        CommandError::NotOfPerson => {
+            let message = "Only messages that people wrote can be out of character.";
+            return ApiError::invalid_value("is_ooc", message);
+        }
         CommandError::NothingToRegenerate => (
             422,
             "nothing_to_regenerate",

@@ -13,7 +13,7 @@ use crate::conversations::{message, timeline};
 use crate::db::reading::page::{PageOf, PageQuery};
 use crate::runs::error::EngineError;
 use crate::runs::reading::message_pages::MessageQuery;
-use crate::runs::scheduling::command::{CommandError, MessageEdit};
+use crate::runs::scheduling::command::{CommandError, MessageEdit, NewPost};
 use crate::runs::store::run;
 use crate::spaces::permissions::Action;
 use crate::web::api::engine_error::api_error;
@@ -27,7 +27,7 @@ use crate::web::extract::{if_match, json_body, pagination, space_access};
 const MAX_CLIENT_ID_CHARS: usize = 100;
 
 /// The message of an error.
-const ONE_CHANGE: &str = "Change either the text, the visibility or `remember`.";
+const ONE_CHANGE: &str = "Change either the text, the visibility, `remember` or `is_ooc`.";
 
 /// A new message.
 #[derive(Debug, Deserialize, ToSchema)]
@@ -42,9 +42,14 @@ pub struct CreateMessage {
     /// The memberships to which it is addressed.
     #[serde(default)]
     mentions: Vec<MembershipId>,
+    /// Whether it is out of character: shown to people, but in no prompt, and no one replies. Without
+    /// it, a text is out of character if it is enclosed in `((` and `))`.
+    #[serde(default)]
+    is_ooc: Option<bool>,
 }
 
-/// A new text, a new visibility, or whether it is remembered; exactly one of the three.
+/// A new text, a new visibility, whether it is remembered, or whether it is out of character; exactly
+/// one of them.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 #[schema(as = MessageChange, min_properties = 1, max_properties = 2)]
@@ -64,6 +69,10 @@ pub struct UpdateMessage {
     #[serde(default, deserialize_with = "json_body::present")]
     #[schema(nullable = false)]
     remember: Option<bool>,
+    /// Whether it is out of character. Only messages that people wrote can be.
+    #[serde(default, deserialize_with = "json_body::present")]
+    #[schema(nullable = false)]
+    is_ooc: Option<bool>,
 }
 
 /// A posted message.
@@ -169,7 +178,7 @@ fn around_alone_error() -> ApiError {
         (status = 413, description = "`storage_full`: the quota of the space's owner is used up."),
         (status = 422, description = "`blank_message`; `too_long`: more than 64 KiB; `client_id_reused`; `invalid_value`."),
         (status = 423),
-        (status = 429, description = "`rate_limited`: too many messages in a minute.")
+        (status = 429, description = "`rate_limited`: too many messages in a minute; `slow_mode`: too early in a space in slow mode, with `retry_after`.")
     )
 )]
 pub async fn create(
@@ -197,17 +206,14 @@ pub async fn create(
             "Ids must be at least 1.",
         ));
     }
-    let posted = app
-        .engine
-        .post_message(
-            at.conversation.id,
-            author.id,
-            text,
-            client_id,
-            body.mentions,
-        )
-        .await
-        .map_err(api_error)?;
+    let post = NewPost {
+        client_id,
+        mentions: body.mentions,
+        is_ooc: body.is_ooc,
+        ..NewPost::new(author.id, text)
+    };
+    let posted = app.engine.post(at.conversation.id, post).await;
+    let posted = posted.map_err(api_error)?;
     let mut reply = match posted.is_repeated {
         true => HttpResponse::Ok(),
         false => HttpResponse::Created(),
@@ -218,7 +224,8 @@ pub async fn create(
     }))
 }
 
-/// Edits a message, changes its visibility, or switches its memory on or off.
+/// Edits a message, changes its visibility, switches its memory on or off, or marks it as out of
+/// character.
 ///
 /// The author and moderators edit a message at any place of the timeline, also while a reply is
 /// generated. Replies are not planned again. Moderators find the replaced text among the revisions.
@@ -255,6 +262,17 @@ pub async fn update(
     let (row, at) = space_access::load_message_access(&app, &caller, id.into_inner()).await?;
     at.require_change_message(&row)?;
     let body = body.read().await?;
+    if let Some(is_ooc) = body.is_ooc {
+        let others = (body.content, body.visibility, body.remember);
+        if others != (None, None, None) {
+            return Err(ApiError::invalid_value("is_ooc", ONE_CHANGE));
+        }
+        let change = app
+            .engine
+            .set_out_of_character(at.conversation.id, row.id, is_ooc);
+        let changed = change.await.map_err(api_error)?;
+        return Ok(Json(filter_html(changed, html)));
+    }
     if body.content.is_some() {
         acquire_edit(&app, &caller).await?;
     }

@@ -59,6 +59,11 @@ pub struct UpdateSpace {
     #[serde(deserialize_with = "json_body::present")]
     #[schema(nullable = false, minimum = 0, maximum = 60_000)]
     user_turn_debounce_ms: Option<i64>,
+    /// The least number of seconds between two posts of a member. 0: off. Owners and moderators are
+    /// exempt.
+    #[serde(deserialize_with = "json_body::present")]
+    #[schema(nullable = false, minimum = 0, maximum = 21_600)]
+    slow_mode_s: Option<i64>,
     #[serde(deserialize_with = "json_body::present")]
     #[schema(nullable = false)]
     group_regenerate_mode: Option<space::GroupRegenerateMode>,
@@ -111,6 +116,7 @@ impl UpdateSpace {
                 0,
                 60_000,
             )?,
+            slow_mode_s: require_range("slow_mode_s", self.slow_mode_s, 0, 21_600)?,
             group_regenerate_mode: self.group_regenerate_mode,
             settings: self.settings.map(space_settings::parse).transpose()?,
             token_limit: require_range("token_limit", self.token_limit, 0, i64::MAX)?,

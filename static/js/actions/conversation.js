@@ -20,11 +20,11 @@ export default class ConversationActions {
   // Writing
 
   // Shows the message as pending and sends it. Returns false, without sending it, if the conversation in
-  // which it was written is not open.
-  send(conversationId, content) {
+  // which it was written is not open. `fields` are further fields of the post.
+  send(conversationId, content, fields = {}) {
     if (!this.#isOpen(conversationId)) return false
     const { openConversation, outbox } = this.#store
-    const entry = outbox.add(randomId(), content, Date.now())
+    const entry = outbox.add(randomId(), content, Date.now(), fields)
     openConversation.expect(entry.clientId)
     this.#store.conversationChanged("outbox")
     this.#deliver(openConversation, outbox, entry)
@@ -71,6 +71,11 @@ export default class ConversationActions {
   // Sets whether the memory may use a message.
   async setRemember(message, remember) {
     this.#applyMessage(await this.#api.changeMessage(message.id, { remember }))
+  }
+
+  // Sets whether a message is out of character.
+  async setOutOfCharacter(message, isOoc) {
+    this.#applyMessage(await this.#api.changeMessage(message.id, { is_ooc: isOoc }))
   }
 
   async deleteMessage(message) {
@@ -199,9 +204,10 @@ export default class ConversationActions {
     return this.#store.openConversation.conversationId
   }
 
-  async #deliver(openConversation, outbox, { clientId, content }) {
+  async #deliver(openConversation, outbox, { clientId, content, fields }) {
     try {
-      const { message } = await this.#api.postMessage(openConversation.conversationId, { content, client_id: clientId })
+      const body = { ...fields, content, client_id: clientId }
+      const { message } = await this.#api.postMessage(openConversation.conversationId, body)
       this.#store.applyPosted(openConversation, message)
       // A user who posts at the end of the conversation has read it.
       this.markRead(message.seq, openConversation.conversationId).catch(() => {})

@@ -39,6 +39,7 @@ pub mod messages;
 pub mod metrics;
 pub mod openapi;
 pub mod origins;
+pub mod out_of_character;
 pub mod pages_in_bytes;
 pub mod presets;
 pub mod private_cards;

@@ -20,7 +20,7 @@ on_sqlite! {
             "name": "Room", "description": "", "status": "active", "reply_order": "natural",
             "replies_per_turn": "one", "card_handling_mode": "swap", "allow_self_responses": false,
             "auto_mode_enabled": false, "auto_mode_delay_ms": 5000, "auto_mode_max_turns": 8,
-            "during_generation_user_input_policy": "queue", "user_turn_debounce_ms": 0,
+            "during_generation_user_input_policy": "queue", "user_turn_debounce_ms": 0, "slow_mode_s": 0,
             "group_regenerate_mode": "single_message", "settings": {}, "settings_version": 0,
             "token_limit": 0, "tokens_used": 0, "my_role": "owner",
         });
@@ -42,7 +42,7 @@ on_sqlite! {
             "name": "Other", "description": "d", "reply_order": "pooled", "replies_per_turn": "one",
             "card_handling_mode": "append_disabled", "allow_self_responses": true,
             "auto_mode_enabled": false, "auto_mode_delay_ms": 0, "auto_mode_max_turns": 100,
-            "during_generation_user_input_policy": "restart", "user_turn_debounce_ms": 60000,
+            "during_generation_user_input_policy": "restart", "user_turn_debounce_ms": 60000, "slow_mode_s": 21600,
             "group_regenerate_mode": "single_message", "settings": {"scenario_override": "rain"}, "token_limit": 5,
         });
         let space = admin.create_space("Room", json!({})).await;

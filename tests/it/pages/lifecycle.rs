@@ -19,7 +19,7 @@ type Edge = (String, String, String);
 const PAGE: &str = "docs/run-lifecycle.md";
 
 /// Statements of the queue that change no status, and the claim of many runs.
-const OTHER_STATEMENTS: [&str; 7] = [
+const OTHER_STATEMENTS: [&str; 8] = [
     "claim_all",
     "set_waiting_for",
     "heartbeat",
@@ -27,6 +27,7 @@ const OTHER_STATEMENTS: [&str; 7] = [
     "list_expired",
     "set_late_usage",
     "restore",
+    "set_expected_tail",
 ];
 
 const EVERY_STATUS: [RunStatus; 6] = [

@@ -349,6 +349,14 @@ pub fn messages() -> Vec<Row> {
             .case("the memory of an AI's message")
             .with("message_id", "message_id:ai")
             .body(|_, _| json!({"remember": false})),
+        Row::of(ONE, inside(200))
+            .case("the mark of one's own message")
+            .with("message_id", "message_id:own")
+            .body(|_, _| json!({"is_ooc": true})),
+        Row::of(ONE, managers(200))
+            .case("the mark of the owner's message")
+            .with("message_id", "message_id:owner")
+            .body(|_, _| json!({"is_ooc": true})),
         Row::of(GO, inside(204))
             .case("one's own")
             .with("message_id", "message_id:own"),

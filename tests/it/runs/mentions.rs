@@ -3,6 +3,7 @@
 use base::ids::MembershipId;
 use tavern::seeded_random::SeededRandom;
 use troupe::rounds::{round, slot};
+use troupe::runs::scheduling::command::NewPost;
 use troupe::spaces::membership;
 use troupe::spaces::space::{Model as Space, RepliesPerTurn, ReplyOrder};
 use troupe::speakers::selection::{Candidate, SelectionInput, SelectionTrigger, SpeakerChoice};
@@ -22,9 +23,11 @@ fn with(backend: TestBackend, names: &[&str]) -> EngineTestBuilder {
 impl EngineTest {
     /// The speakers that answer this text with these mentioned memberships.
     async fn mentioned_speakers(&self, text: &str, mentions: &[MembershipId]) -> String {
-        let text = text.to_owned();
-        let (engine, sender) = (&self.engine, self.user.membership);
-        let posted = engine.post_message(self.conversation, sender, text, None, mentions.to_vec());
+        let post = NewPost {
+            mentions: mentions.to_vec(),
+            ..NewPost::new(self.user.membership, text.to_owned())
+        };
+        let posted = self.engine.post(self.conversation, post);
         let run = posted.await.expect("the post was rejected").run;
         self.settle().await;
         let speaker = run.expect("no run was planned").speaker_space_membership_id;

@@ -105,9 +105,9 @@ on_both! {
         timeline::last_speaker(&db, row.id, 2_000).await.expect("the query failed");
         db.assert_uses_one_of(&["visible_messages_by_role"]);
         timeline::speakers_since_last_user_message(&db, &row).await.expect("the query failed");
-        db.assert_uses_one_of(&["visible_messages_by_role"]);
+        db.assert_uses_one_of(&["visible_messages_by_role", "scheduled_messages"]);
         timeline::list_tails(&db, [&conversation::Model { last_seq: 2_000, ..row.clone() }]).await.expect("the query failed");
-        db.assert_uses_one_of(&["visible_messages"]);
+        db.assert_uses_one_of(&["scheduled_messages"]);
         timeline_page::load_stubs(&db, row.id, TimelinePage::Newest, 50).await.expect("the query failed");
         db.assert_uses_one_of(&["visible_messages"]);
         timeline_page::load_stubs(&db, row.id, TimelinePage::After(1_000), 50).await.expect("the query failed");

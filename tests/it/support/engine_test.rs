@@ -20,7 +20,7 @@ use troupe::db::connect::Db;
 use troupe::runs::engine::{PostResult, RunEngine};
 use troupe::runs::error::EngineError;
 use troupe::runs::reading::views::RuntimeView;
-use troupe::runs::scheduling::command::MessageEdit;
+use troupe::runs::scheduling::command::{MessageEdit, NewPost};
 use troupe::runs::services::RunSettings;
 use troupe::runs::store::run;
 use troupe::spaces::{membership, space};
@@ -73,16 +73,11 @@ impl TestUser {
         text: &str,
         client_id: Option<&str>,
     ) -> Result<PostResult, EngineError> {
-        let client_id = client_id.map(str::to_owned);
-        self.engine
-            .post_message(
-                self.conversation,
-                self.membership,
-                text.to_owned(),
-                client_id,
-                Vec::new(),
-            )
-            .await
+        let post = NewPost {
+            client_id: client_id.map(str::to_owned),
+            ..NewPost::new(self.membership, text.to_owned())
+        };
+        self.engine.post(self.conversation, post).await
     }
 }
 

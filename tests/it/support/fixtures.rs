@@ -236,6 +236,7 @@ fn space_row(owner: UserId, now: Timestamp) -> space::Model {
         auto_mode_max_turns: 8,
         during_generation_user_input_policy: space::InputPolicy::Queue,
         user_turn_debounce_ms: 0,
+        slow_mode_s: 0,
         group_regenerate_mode: space::GroupRegenerateMode::SingleMessage,
         settings: json!({}),
         settings_version: 0,

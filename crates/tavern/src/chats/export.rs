@@ -29,6 +29,8 @@ pub struct ExportedChatMessage<'a> {
     pub role: ChatRole,
     /// Shown, but not sent to models.
     pub is_excluded: bool,
+    /// Out of character: SillyTavern gets it as excluded, so that it does not send it either.
+    pub is_ooc: bool,
     pub sent_at: Timestamp,
     /// The text that is shown.
     pub text: ExportedText<'a>,
@@ -59,12 +61,17 @@ pub fn message_line(message: &ExportedChatMessage<'_>, swipes: &[ExportedText<'_
     let mut insert_field = |key: &str, value: Value| line.insert(key.to_owned(), value);
     insert_field("name", json!(message.author));
     insert_field("is_user", json!(message.role == ChatRole::User));
-    insert_field("is_system", json!(message.is_excluded));
+    insert_field("is_system", json!(message.is_excluded || message.is_ooc));
     insert_field("send_date", json!(message.sent_at));
     insert_field("mes", json!(message.text.content));
     for (key, value) in metadata::extra_of_line(message.text.metadata, message.role) {
         insert_field(&key, value);
     }
+    if message.is_ooc {
+        let extra = line.entry("extra").or_insert_with(|| json!({}));
+        extra[metadata::OOC_KEY] = json!(true);
+    }
+    let mut insert_field = |key: &str, value: Value| line.insert(key.to_owned(), value);
     if swipes.len() > 1 {
         let contents: Vec<&str> = swipes.iter().map(|it| it.content).collect();
         let infos = swipes.iter().map(|it| swipe_info(*it, message));

@@ -168,11 +168,15 @@ fn read_message(line: &Map<String, Value>) -> Result<ChatMessage, ChatLineError>
     if role == ChatRole::System || about.as_object().is_some_and(|it| !it.is_empty()) {
         texts[active].metadata = about;
     }
+    let extra = line.get("extra");
+    let is_ooc =
+        role == ChatRole::User && extra.is_some_and(|it| is_true(it.get(metadata::OOC_KEY)));
     Ok(ChatMessage {
         name: read_name(line.get("name")),
         is_user,
         role,
-        is_excluded: is_true(line.get("is_system")),
+        is_excluded: is_true(line.get("is_system")) && !is_ooc,
+        is_ooc,
         sent_at: line.get("send_date").and_then(dates::parse),
         texts,
         active,

@@ -25,6 +25,8 @@ pub struct ChatMessage {
     pub role: ChatRole,
     /// Shown, but not sent to models.
     pub is_excluded: bool,
+    /// Out of character: shown to people, in no prompt. Always of role `User`.
+    pub is_ooc: bool,
     pub sent_at: Option<Timestamp>,
     pub texts: Vec<ChatText>,
     pub active: usize,

@@ -8,6 +8,9 @@ use crate::chats::message::ChatRole;
 /// The metadata key for fields that only the file format has, kept so that an export restores them.
 pub const IMPORTED: &str = "imported";
 
+/// The key in `extra` of a message that is out of character.
+pub const OOC_KEY: &str = "is_ooc";
+
 /// Maximum size of such fields without the reasoning; more than any known frontend writes.
 const MAX_EXTRA_BYTES: usize = 4 * 1024;
 
@@ -41,6 +44,8 @@ pub fn metadata(fields: &Map<String, Value>, role: ChatRole) -> Value {
                 all.insert("reasoning".to_owned(), Value::String(reasoning));
             }
         }
+        // In our data, the message has the mark.
+        extra.shift_remove(OOC_KEY);
         if role == ChatRole::System && extra.get("type").is_some_and(|it| it == NARRATOR) {
             extra.shift_remove("type");
         }

@@ -32,6 +32,12 @@ pub enum CommandFacts {
     /// For changes of a message, and for the end of a regenerate run; `None` if there is no such
     /// message.
     Message(Option<TargetMessage>),
+    /// For the mark of a message that is out of character.
+    OutOfCharacter {
+        target: Option<TargetMessage>,
+        /// The newest message before the target that the schedule reads.
+        before: Option<message::Model>,
+    },
     /// For the choice of a swipe.
     Swipe {
         target: Option<TargetMessage>,
@@ -71,7 +77,9 @@ impl CommandFacts {
     /// Returns the message that the command refers to, if it refers to one that exists.
     pub fn target(&self) -> Option<&TargetMessage> {
         match self {
-            Self::Message(target) | Self::Swipe { target, .. } => target.as_ref(),
+            Self::Message(target)
+            | Self::Swipe { target, .. }
+            | Self::OutOfCharacter { target, .. } => target.as_ref(),
             Self::Regenerate(facts) => facts.as_ref().map(|it| &it.target),
             Self::None
             | Self::Claim { .. }
@@ -83,7 +91,9 @@ impl CommandFacts {
     /// As [`Self::target`], to be changed.
     pub fn target_mut(&mut self) -> Option<&mut TargetMessage> {
         match self {
-            Self::Message(target) | Self::Swipe { target, .. } => target.as_mut(),
+            Self::Message(target)
+            | Self::Swipe { target, .. }
+            | Self::OutOfCharacter { target, .. } => target.as_mut(),
             Self::Regenerate(facts) => facts.as_mut().map(|it| &mut it.target),
             Self::None
             | Self::Claim { .. }

@@ -23,7 +23,7 @@ use crate::conversations::{conversation, message};
 use crate::memory_limited_cache::memory_limited_cache;
 use crate::rounds::round;
 use crate::runs::scheduling::state::schedule_state::ScheduleState;
-use crate::runs::store::plan_writer::WrittenPlan;
+use crate::runs::store::plan_writer::{WrittenMessage, WrittenPlan};
 use crate::runs::store::run;
 use crate::spaces::membership::CopilotMode;
 use crate::spaces::{membership, space};
@@ -88,7 +88,8 @@ impl StateCache {
     pub fn store(&self, state: &ScheduleState, written: &WrittenPlan) {
         let row = &state.conversation;
         let tail = state.tail.as_ref();
-        let is_tail_current = written.messages.iter().all(|it| Some(&it.row) == tail);
+        let is_tail = |it: &WrittenMessage| Some(&it.row) == tail || it.is_new && it.row.is_ooc;
+        let is_tail_current = written.messages.iter().all(is_tail);
         if row.is_hidden || state.space.is_hidden || !is_tail_current {
             return self.remove(row.id);
         }

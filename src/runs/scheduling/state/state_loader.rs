@@ -292,6 +292,14 @@ async fn load_command_facts(
         Command::SetVisibility { message, .. } | Command::SetRemembered { message, .. } => {
             CommandFacts::Message(find_target(tx, id, *message).await?)
         }
+        Command::SetOutOfCharacter { message, .. } => {
+            let target = find_target(tx, id, *message).await?;
+            let before = match &target {
+                Some(it) => timeline::scheduled_before(tx, id, it.row.seq).await?,
+                None => None,
+            };
+            CommandFacts::OutOfCharacter { target, before }
+        }
         Command::EditMessage(edit) => {
             CommandFacts::Message(find_target(tx, id, edit.message).await?)
         }
@@ -366,7 +374,7 @@ async fn load_regenerate(
     if let Some(user_message) = &facts.answered
         && state.space.group_regenerate_mode == space::GroupRegenerateMode::LastTurn
     {
-        facts.last_turn = timeline::visible_since(tx, id, user_message.seq).await?;
+        facts.last_turn = timeline::scheduled_since(tx, id, user_message.seq).await?;
         let ids = facts.last_turn.iter().map(|it| it.id);
         facts.has_fork_point_in_last_turn = timeline::has_fork_point(tx, ids).await?;
         // The new speakers are chosen as if no character had replied.

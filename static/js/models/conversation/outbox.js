@@ -17,8 +17,9 @@ export default class Outbox {
     return this.#entries
   }
 
-  add(clientId, content, createdAt) {
-    const entry = { clientId, content, createdAt, state: "pending", error: null }
+  // `fields` are further fields of the post: `is_ooc`.
+  add(clientId, content, createdAt, fields = {}) {
+    const entry = { clientId, content, createdAt, fields, state: "pending", error: null }
     this.#entries = [...this.#entries, entry]
     this.#write()
     return entry

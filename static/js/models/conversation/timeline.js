@@ -36,9 +36,9 @@ export default class Timeline {
   get generation() {
     return this.#generation
   }
-  // The newest message, shown or not.
+  // The newest message that is not out of character, shown or not: the one that the schedule reads.
   get tail() {
-    return this.#newest.messages.at(-1) ?? null
+    return this.#newest.messages.findLast((message) => !message.is_ooc) ?? null
   }
 
   keyOf(message) {

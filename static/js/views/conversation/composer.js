@@ -29,6 +29,7 @@ export default class Composer {
   #counter
   #box
   #copilotButton
+  #oocButton
   #copilotPanel
   // The notice that replaces the box while the copilot is active, and the values it shows.
   #copilotNotice = null
@@ -104,11 +105,16 @@ export default class Composer {
       "aria-controls": this.#copilotPanel.node.id,
       click: () => this.#togglePanel(!this.#copilotPanel.isOpen),
     })
+    this.#oocButton = iconButton("ooc", t("composer.ooc"), {
+      class: "composer__ooc",
+      "aria-pressed": "false",
+      click: () => this.#setOoc(!this.#isOoc),
+    })
     this.#box = el(
       "div",
       { class: "composer__box", on: { keydown: (event) => this.#onBoxKey(event) } },
       this.#copilotPanel.node,
-      el("div", { class: "composer__row" }, this.#copilotButton, this.#field, this.#stop, this.#send),
+      el("div", { class: "composer__row" }, this.#oocButton, this.#copilotButton, this.#field, this.#stop, this.#send),
       this.#counter,
     )
     replace(this.#root, this.#box)
@@ -165,6 +171,18 @@ export default class Composer {
     if (!this.#box.hidden) this.#field.focus()
   }
 
+  get #isOoc() {
+    return this.#oocButton.getAttribute("aria-pressed") === "true"
+  }
+
+  // Whether the next message is out of character.
+  #setOoc(isOoc) {
+    this.#oocButton.setAttribute("aria-pressed", String(isOoc))
+    this.#box.classList.toggle("composer__box--ooc", isOoc)
+    this.#update()
+    this.#field.focus()
+  }
+
   // Replaces the text with a suggestion; the browser's undo restores it.
   #insertCandidate(text) {
     this.#field.focus()
@@ -183,6 +201,7 @@ export default class Composer {
 
   #placeholder() {
     const { openSpace: space, openRoster: roster } = this.#parts.store
+    if (this.#isOoc) return t("composer.placeholder_ooc")
     if (roster.characters.length === 1)
       return t("composer.placeholder_one", { name: roster.characters[0].display_name })
     return t("composer.placeholder", { name: space?.name ?? "" })
@@ -243,7 +262,9 @@ export default class Composer {
     event.preventDefault()
     const content = this.#field.value
     if (content.trim() === "" || this.#isTooLong() || this.#closedReason() || this.#copilotNotice) return
-    if (!this.#parts.conversation.send(this.#conversationId, content)) return
+    const fields = this.#isOoc ? { is_ooc: true } : {}
+    if (!this.#parts.conversation.send(this.#conversationId, content, fields)) return
+    this.#setOoc(false)
     this.#togglePanel(false)
     this.#field.value = ""
     this.#parts.drafts.clear(this.#conversationId)

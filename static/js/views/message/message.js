@@ -5,6 +5,7 @@ import { t } from "../../base/i18n.js"
 import { showServerHtml } from "../../base/server_html.js"
 import { fullTime, timeOfDay } from "../../base/time.js"
 import { splitParagraphs } from "../../models/message/emphasis.js"
+import { isOoc } from "../../models/message/out_of_character.js"
 import { languageOf } from "../../models/message/text_language.js"
 import { avatar, hueClass } from "../components/avatar.js"
 import { button } from "../components/button.js"
@@ -70,6 +71,7 @@ export default class MessageView {
       author.isOwn,
       message?.rev,
       message?.visibility,
+      message?.is_ooc,
       message?.content,
       message?.metadata?.reasoning?.length,
       message?.metadata?.tool_calls?.length,
@@ -101,7 +103,9 @@ export default class MessageView {
     node.classList.toggle("message--own", author.isOwn)
     node.classList.toggle("message--starts", row.startsGroup)
     node.classList.toggle("message--excluded", message?.visibility === "excluded")
-    node.setAttribute("aria-label", t("message.label", { name: author.name, time: timeOfDay(row.at) }))
+    node.classList.toggle("message--ooc", isOoc(row))
+    const about = { name: author.name, time: timeOfDay(row.at) }
+    node.setAttribute("aria-label", isOoc(row) ? t("message.label_ooc", about) : t("message.label", about))
     this.#showHead(row, author)
     this.#reasoning.update(message)
     this.#tools.update(message)
@@ -139,7 +143,10 @@ export default class MessageView {
 
   #showFoot({ kind, message, entry }) {
     this.#foot.classList.toggle("message__foot--failed", entry?.state === "failed")
-    if (kind === "pending") return replace(this.#foot, entry.state === "failed" ? this.#failure(entry) : null)
+    if (kind === "pending") {
+      const mark = isOoc({ entry }) && oocNote()
+      return replace(this.#foot, mark, entry.state === "failed" ? this.#failure(entry) : null)
+    }
     const focused = this.#foot.contains(document.activeElement) ? document.activeElement.dataset.id : null
     replace(this.#foot, message ? [this.#context.swipes.bar(message), notes(message)] : null)
     // If the focused arrow is disabled now, the other one gets the focus.
@@ -166,9 +173,10 @@ function stateOf({ kind, entry }) {
   return kind === "stream" ? "streaming" : "final"
 }
 
-// Notes below a message: stopped, truncated, edited, excluded from prompts, not remembered.
+// Notes below a message: out of character, stopped, truncated, edited, excluded from prompts, not remembered.
 function notes(message) {
   const found = []
+  if (isOoc({ message })) found.push(oocNote())
   if (message.metadata?.stopped) found.push(note("stop", t("message.stopped")))
   if (message.metadata?.truncated) found.push(note("alert", t("message.truncated")))
   if (message.edited_at)
@@ -182,6 +190,12 @@ function notes(message) {
   if (message.visibility === "excluded") found.push(note("eye-off", t("message.excluded")))
   if (message.remember === false) found.push(note("memory-off", t("message.not_remembered")))
   return found
+}
+
+function oocNote() {
+  const node = note("ooc", t("message.ooc"))
+  node.title = t("message.ooc_hint")
+  return node
 }
 
 function note(name, text) {

@@ -1,5 +1,5 @@
-// The actions of a message: copy, edit, regenerate, branch, exclude from prompts, switch its memory off,
-// delete with undo.
+// The actions of a message: copy, edit, regenerate, branch, exclude from prompts, mark as out of
+// character, switch its memory off, delete with undo.
 //
 // One toolbar serves all messages: it is at the message under the pointer or with the focus. On a touch
 // screen a tap on a message shows it below the text, with labels. Only one message is a tab stop; arrow
@@ -8,6 +8,7 @@ import { el, replace } from "../../base/dom.js"
 import { t } from "../../base/i18n.js"
 import { copyText } from "../../base/clipboard.js"
 import { may } from "../../models/members/rights.js"
+import { mayBeOoc } from "../../models/message/out_of_character.js"
 import { isWritten, mayComeFromRun } from "../../models/message/swipes.js"
 import { button, iconButton } from "../components/button.js"
 import MessageEditor from "./message_editor.js"
@@ -181,6 +182,12 @@ export default class MessageTools {
         run: (it) => this.#setVisibility(it, isExcluded ? "normal" : "excluded"),
       },
       this.#mayDelete(message) &&
+        mayBeOoc(message) && {
+          icon: "ooc",
+          label: message.is_ooc ? t("tools.in_character") : t("tools.ooc"),
+          run: (it) => this.#setOutOfCharacter(it, !it.is_ooc),
+        },
+      this.#mayDelete(message) &&
         this.#hasMemory(message) && {
           icon: message.remember ? "memory-off" : "memory",
           label: message.remember ? t("tools.do_not_remember") : t("tools.remember"),
@@ -231,6 +238,12 @@ export default class MessageTools {
   async #setRemember(message, remember) {
     await this.#parts.conversation
       .setRemember(message, remember)
+      .catch((error) => this.#parts.toasts.error(error))
+  }
+
+  async #setOutOfCharacter(message, isOoc) {
+    await this.#parts.conversation
+      .setOutOfCharacter(message, isOoc)
       .catch((error) => this.#parts.toasts.error(error))
   }
 

@@ -1,0 +1,68 @@
+//! Checks of a post that need the database: whether it repeats an earlier one, and whether its author may
+//! post again in a space in slow mode. Both are made under the conversation's lock.
+
+use base::clock::Timestamp;
+use sea_orm::DatabaseTransaction;
+
+use crate::conversations::{message, timeline};
+use crate::runs::error::EngineError;
+use crate::runs::scheduling::command::{Command, CommandError, NewPost};
+use crate::runs::scheduling::state::schedule_state::ScheduleState;
+use crate::runs::store::write_messages;
+use crate::spaces::slow_mode;
+
+/// Returns the existing message of a post whose `client_id` was used before; the repeated post
+/// plans nothing. Checked under the lock, because the first post may have been in progress.
+///
+/// # Errors
+/// Returns [`CommandError::ClientIdReused`] when the earlier post had another content.
+pub async fn find_repeated(
+    tx: &DatabaseTransaction,
+    state: &ScheduleState,
+    command: &Command,
+) -> Result<Option<message::Model>, EngineError> {
+    let Command::MessagePosted(post) = command else {
+        return Ok(None);
+    };
+    let Some(client_id) = &post.client_id else {
+        return Ok(None);
+    };
+    let conversation = state.conversation.id;
+    match timeline::find_by_client_id(tx, conversation, post.author, client_id).await? {
+        None => Ok(None),
+        Some(first) if is_same_post(&first, post) => Ok(Some(first)),
+        Some(_) => Err(CommandError::ClientIdReused.into()),
+    }
+}
+
+/// Returns whether a post repeats this one. What was changed since is not compared.
+fn is_same_post(first: &message::Model, post: &NewPost) -> bool {
+    let is_mark_changed = first.metadata.get(write_messages::OOC_CHANGED).is_some();
+    let is_mark_same = post.is_ooc.is_none_or(|it| it == first.is_ooc);
+    let is_text_same = first.content == post.content || first.edited_at.is_some();
+    is_text_same && (is_mark_same || is_mark_changed)
+}
+
+/// Records the time of a post in a space in slow mode. Does nothing for other commands.
+///
+/// # Errors
+/// Returns [`CommandError::SlowMode`] when its author has posted too recently.
+pub async fn record_time(
+    tx: &DatabaseTransaction,
+    state: &ScheduleState,
+    command: &Command,
+    now: Timestamp,
+) -> Result<(), EngineError> {
+    let Command::MessagePosted(post) = command else {
+        return Ok(());
+    };
+    let author = state.member(post.author);
+    let interval_ms = author.and_then(|it| slow_mode::interval_ms(&state.space, it));
+    let Some(interval_ms) = interval_ms else {
+        return Ok(());
+    };
+    match slow_mode::record_post(tx, post.author, interval_ms, now).await? {
+        None => Ok(()),
+        Some(remaining_ms) => Err(CommandError::SlowMode { remaining_ms }.into()),
+    }
+}
