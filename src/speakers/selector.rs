@@ -53,7 +53,10 @@ pub fn select_round(
 }
 
 /// Returns the membership, if any, that this trigger must not select.
-fn excluded_speaker(trigger: SelectionTrigger, input: &SelectionInput) -> Option<MembershipId> {
+pub(super) fn excluded_speaker(
+    trigger: SelectionTrigger,
+    input: &SelectionInput,
+) -> Option<MembershipId> {
     match trigger {
         SelectionTrigger::Human => None,
         SelectionTrigger::Auto if input.allow_self_responses => None,

@@ -5,6 +5,7 @@ pub mod conversation_list;
 pub mod history;
 pub mod message_pages;
 pub mod missed_events;
+pub mod next_speaker;
 pub mod prompt_runs;
 pub mod snapshot;
 pub mod views;

@@ -45,6 +45,7 @@ pub mod message_revisions;
 pub mod message_versions;
 pub mod messages;
 pub mod metrics;
+pub mod next_speaker;
 pub mod preset_bodies;
 pub mod preset_files;
 pub mod presets;

@@ -7,8 +7,8 @@ use crate::web::api::{
     conversations, health, imports, invites, jobs, join, lorebook_entries, lorebook_links,
     lorebooks, membership_updates, memberships, memories, memory_embedding, memory_learning,
     memory_pruning, memory_transfer, message_revisions, message_versions, messages, metrics,
-    preset_files, presets, prompts, providers, queue_edit, runs, search, session, setup,
-    space_files, space_invitations, spaces, summaries, swipes, tool_approvals, users,
+    next_speaker, preset_files, presets, prompts, providers, queue_edit, runs, search, session,
+    setup, space_files, space_invitations, spaces, summaries, swipes, tool_approvals, users,
 };
 use crate::web::openapi::endpoint::{ApiEndpoint, endpoints};
 
@@ -217,6 +217,7 @@ fn conversation_endpoints() -> Vec<ApiEndpoint> {
         conversations::update,
         conversations::delete,
         conversations::mark_read,
+        next_speaker::show,
         prompts::preview,
         chat_exports::export,
         imports::import,

@@ -37,6 +37,7 @@ pub mod memory_transfer;
 pub mod message_edits;
 pub mod messages;
 pub mod metrics;
+pub mod next_speaker;
 pub mod openapi;
 pub mod origins;
 pub mod out_of_character;

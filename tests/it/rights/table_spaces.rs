@@ -283,6 +283,10 @@ pub fn conversations() -> Vec<Row> {
         Row::of("DELETE /api/jobs/{job_id}", one_owner(409)),
         Row::of("GET /api/conversations/{conversation_id}/runs", inside(200)),
         Row::of(
+            "GET /api/conversations/{conversation_id}/next_speaker",
+            inside(200),
+        ),
+        Row::of(
             "GET /api/conversations/{conversation_id}/tool_approvals",
             inside(200),
         ),

@@ -1,0 +1,171 @@
+//! Previews who speaks next: the turns that are decided, and the odds of the choice after them. Read
+//! only; nothing is drawn.
+
+use std::collections::HashMap;
+
+use base::ids::{ConversationId, MembershipId};
+use sea_orm::{ConnectionTrait, DbErr};
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use crate::characters::character;
+use crate::conversations::{conversation, timeline};
+use crate::db::connect::Db;
+use crate::rounds::round::RoundKind;
+use crate::rounds::slot::SlotStatus;
+use crate::runs::reading::views::RuntimeView;
+use crate::runs::scheduling::auto_mode;
+use crate::runs::store::run;
+use crate::spaces::membership;
+use crate::spaces::membership::MembershipKind;
+use crate::spaces::space::ReplyOrder;
+use crate::speakers::selection::{SelectionInput, SelectionTrigger};
+use crate::speakers::{from_memberships, odds};
+
+/// Who speaks next in a conversation.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+pub struct NextSpeaker {
+    /// The turns that are decided, in order; the first one may be speaking.
+    pub decided: Vec<DecidedTurn>,
+    /// The choice after them, if no message mentions a member: each character that can be chosen, with
+    /// its probability.
+    pub odds: Vec<SpeakerOddsView>,
+    /// What the odds are for: the next message of a person, the next turn of auto mode after the decided
+    /// ones, or a reply that a person generates, in manual order.
+    pub trigger: PreviewTrigger,
+}
+
+/// A turn that is decided.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+pub struct DecidedTurn {
+    pub membership_id: MembershipId,
+    pub because: String,
+}
+
+/// How likely a character is to be chosen.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+#[schema(as = SpeakerOdds)]
+pub struct SpeakerOddsView {
+    pub membership_id: MembershipId,
+    /// From 0 to 1. With several replies per turn those of all characters may add up to more than 1.
+    /// Null if it is unknown.
+    #[schema(minimum = 0, maximum = 1)]
+    pub probability: Option<f64>,
+    pub because: String,
+}
+
+/// What a choice follows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum PreviewTrigger {
+    Message,
+    AutoMode,
+    Generate,
+}
+
+/// Loads the preview of a conversation, all of one state of the database.
+///
+/// # Errors
+/// Returns `RecordNotFound` when the conversation does not exist, or the database's error when it
+/// fails.
+pub async fn load(db: &Db, id: ConversationId) -> Result<NextSpeaker, DbErr> {
+    db.read(move |tx| Box::pin(async move { load_in(tx, id).await }))
+        .await
+}
+
+async fn load_in(tx: &impl ConnectionTrait, id: ConversationId) -> Result<NextSpeaker, DbErr> {
+    let Some((row, space)) = conversation::find_with_space(tx, id).await? else {
+        return Err(DbErr::RecordNotFound("a conversation".to_owned()));
+    };
+    let members = membership::list_active(tx, space.id).await?;
+    let runtime = RuntimeView::load(tx, id).await?;
+    let cards = members.iter().filter_map(|it| it.character_id);
+    let talkativeness = match space.reply_order {
+        ReplyOrder::Natural => character::load_talkativeness(tx, cards).await?,
+        _ => HashMap::new(),
+    };
+    let spoken = timeline::speakers_since_last_user_message(tx, &row).await?;
+    let decided = decided_turns(&runtime);
+    let has_turns = auto_mode::turns_left(&row, &space) > Some(n_uncounted_turns(&runtime));
+    let is_after_character =
+        (decided.last()).is_some_and(|it| is_character(it.membership_id, &members));
+    let trigger = match space.reply_order {
+        ReplyOrder::Manual => PreviewTrigger::Generate,
+        // Without a decided turn, auto mode rests until a person posts or generates.
+        _ if is_after_character && has_turns => PreviewTrigger::AutoMode,
+        _ => PreviewTrigger::Message,
+    };
+    let mut input = SelectionInput {
+        candidates: from_memberships::candidates(&members, &talkativeness),
+        last_speaker: row.last_speaker_membership_id,
+        speakers_since_last_user_message: spoken,
+        allow_self_responses: space.allow_self_responses,
+        ..SelectionInput::default()
+    };
+    for turn in &decided {
+        input.newest_author = Some(turn.membership_id);
+        if is_character(turn.membership_id, &members) {
+            input.last_speaker = Some(turn.membership_id);
+            input
+                .speakers_since_last_user_message
+                .insert(turn.membership_id);
+        }
+    }
+    let selection = match trigger {
+        PreviewTrigger::Message => SelectionTrigger::Human,
+        PreviewTrigger::AutoMode => SelectionTrigger::Auto,
+        PreviewTrigger::Generate => SelectionTrigger::Generate,
+    };
+    if selection == SelectionTrigger::Human {
+        // The message starts a new epoch, in which no character has spoken.
+        input.speakers_since_last_user_message.clear();
+    }
+    let odds = odds::compute(space.reply_order, space.replies_per_turn, selection, &input);
+    Ok(NextSpeaker {
+        decided,
+        odds: odds.into_iter().map(to_view).collect(),
+        trigger,
+    })
+}
+
+/// Returns the turns that are running, pending in the active round, or queued. A run that adds a swipe to
+/// a message is no turn.
+fn decided_turns(runtime: &RuntimeView) -> Vec<DecidedTurn> {
+    let round = runtime.round.as_ref();
+    let is_slot = |it: &&run::Model| round.is_some_and(|round| it.round_id == Some(round.id));
+    let is_turn = |it: &&run::Model| it.debug.target_message_id.is_none() && !is_slot(it);
+    let turn = |it: &run::Model| DecidedTurn {
+        membership_id: it.speaker_space_membership_id,
+        because: it.debug.chosen_because.clone().unwrap_or_default(),
+    };
+    let slots = round.iter().flat_map(|round| &round.slots.0);
+    let pending = slots.filter(|it| it.status == SlotStatus::Pending);
+    let running = runtime.running.iter().filter(is_turn).map(turn);
+    let queued = runtime.queued.iter().filter(is_turn).map(turn);
+    let pending = pending.map(|it| DecidedTurn {
+        membership_id: it.space_membership_id,
+        because: it.chosen_because.clone(),
+    });
+    running.chain(pending).chain(queued).collect()
+}
+
+/// Returns how many turns of auto mode the pending slots will use; that of the current slot is counted
+/// already.
+fn n_uncounted_turns(runtime: &RuntimeView) -> i64 {
+    let round = runtime.round.as_ref();
+    let round = round.filter(|it| it.kind == RoundKind::AutoMode);
+    round.map_or(0, |it| it.slots.from(it.cursor + 1).count() as i64)
+}
+
+fn is_character(id: MembershipId, members: &[membership::Model]) -> bool {
+    let member = members.iter().find(|it| it.id == id);
+    member.is_some_and(|it| it.kind == MembershipKind::Character)
+}
+
+fn to_view(odds: odds::SpeakerOdds) -> SpeakerOddsView {
+    SpeakerOddsView {
+        membership_id: odds.id,
+        probability: Some(odds.probability),
+        because: odds.reason,
+    }
+}
