@@ -135,6 +135,7 @@ export default class Api {
   suggest = (id, body) => this.#post(`/conversations/${id}/copilot_candidates`, body)
   runs = (id) => this.#get(`/conversations/${id}/runs?limit=50`)
   promptOfRun = (id) => this.#get(`/runs/${id}/prompt`)
+  nextSpeaker = (id) => this.#get(`/conversations/${id}/next_speaker`)
   promptPreview = (id, speakerId) =>
     this.#get(`/conversations/${id}/prompt${speakerId ? `?speaker_id=${speakerId}` : ""}`)
 

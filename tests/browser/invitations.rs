@@ -35,6 +35,28 @@ async fn an_invited_user_sees_the_invitation_at_once_and_joins_under_another_nam
 }
 
 #[tokio::test]
+async fn an_invitation_is_accepted_or_declined_in_its_notice() {
+    let users = SeveralUsers::with("member").await;
+    let carl = HttpClient::register(users.test_space.ann.base(), "carl").await;
+    let name = json!({"display_name": "Carl"});
+    let me = expect(200, carl.patch("/api/users/me", name).await);
+    let path = format!("/api/spaces/{}/memberships", users.space);
+    let body = json!({"user_id": me["id"], "role": "member"});
+    expect(202, users.test_space.ann.post(&path, body.clone()).await);
+
+    let page = page_of(&carl, "/").await;
+    page.see_text("[data-notice]", "invites you to Harbor Lights")
+        .await;
+    page.click("[data-notice] [data-act=decline]").await;
+    page.gone("[data-notice]").await;
+    expect(202, users.test_space.ann.post(&path, body).await);
+    page.click("[data-notice] [data-act=accept]").await;
+
+    page.gone("[data-notice]").await;
+    page.see(".composer__field").await;
+}
+
+#[tokio::test]
 async fn the_card_of_another_users_character_shows_its_public_part() {
     let users = SeveralUsers::with("moderator").await;
     let character = format!(

@@ -29,6 +29,7 @@ mod memory_events;
 mod navigation;
 mod nodes;
 mod one_evening_scenario;
+mod out_of_character;
 mod page;
 // Its figures that are not checked here are printed by `benches/first_paint.rs`.
 #[allow(dead_code)]

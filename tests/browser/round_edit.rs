@@ -179,8 +179,8 @@ async fn a_guest_sees_the_round_and_cannot_edit_it() {
     assert_eq!(controls, ["Close"]);
     assert_eq!(
         buttons,
-        [""],
-        "a guest has another button than the one that shows the round"
+        ["", ""],
+        "a guest has another button than those that show the round and who speaks next"
     );
     assert_eq!(refused.0, 403, "{}", refused.1);
 }

@@ -68,3 +68,28 @@ test("typing is reported for the conversation in which the user types", () => {
 
   assert.deepEqual(socket.sent, [[7, true]])
 })
+
+test("a message whose mentioned member has left is sent without the mention", async () => {
+  const { store } = openConversation()
+  const bodies = []
+  const refused = Object.assign(new Error(), { code: "invalid_value", param: "mentions" })
+  const api = {
+    postMessage: (_, body) => {
+      bodies.push(body)
+      return body.mentions ? Promise.reject(refused) : new Promise(() => {})
+    },
+  }
+  const actions = new ConversationActions({ api, store, socket: new FakeSocket() })
+
+  actions.send(7, "@Bob?", { mentions: [3], is_ooc: true })
+  await new Promise((resolve) => setImmediate(resolve))
+
+  assert.deepEqual(
+    bodies.map(({ mentions, is_ooc: isOoc }) => [mentions, isOoc]),
+    [
+      [[3], true],
+      [undefined, true],
+    ],
+  )
+  assert.equal(store.outbox.entries.at(-1).state, "pending")
+})

@@ -1,5 +1,6 @@
 // Actions in the open conversation: write, generate, control the queue, edit, read.
 import { randomId } from "../base/ids.js"
+import SlowMode from "../models/conversation/slow_mode.js"
 import { hasSwipes } from "../models/message/swipes.js"
 
 const PAGE = 60
@@ -10,6 +11,7 @@ export default class ConversationActions {
   #api
   #store
   #socket
+  #slowMode = new SlowMode()
 
   constructor({ api, store, socket }) {
     this.#api = api
@@ -29,6 +31,12 @@ export default class ConversationActions {
     this.#store.conversationChanged("outbox")
     this.#deliver(openConversation, outbox, entry)
     return true
+  }
+
+  // Returns when the user may post again in the open space, as a time of the server; 0: now.
+  slowUntil() {
+    const { openConversation, openSpace, myMembership } = this.#store
+    return this.#slowMode.until(openSpace, myMembership, openConversation?.timeline.messages ?? [])
   }
 
   // Sends under the same client id: if the first attempt did arrive, the server returns that message.
@@ -181,6 +189,9 @@ export default class ConversationActions {
     const text = await this.#api.swipe(message.id, message.swipes.active)
     return text?.conversation_run_id ?? null
   }
+  nextSpeaker() {
+    return this.#api.nextSpeaker(this.#id)
+  }
   promptPreview(speakerId) {
     return this.#api.promptPreview(this.#id, speakerId)
   }
@@ -209,11 +220,19 @@ export default class ConversationActions {
       const body = { ...fields, content, client_id: clientId }
       const { message } = await this.#api.postMessage(openConversation.conversationId, body)
       this.#store.applyPosted(openConversation, message)
+      this.#slowMode.posted(this.#store.openSpace?.id, Date.parse(message.created_at))
       // A user who posts at the end of the conversation has read it.
       this.markRead(message.seq, openConversation.conversationId).catch(() => {})
     } catch (error) {
       if (!outbox.has(clientId)) return
+      // A mentioned member has left: its name in the text remains.
+      if (error.param === "mentions" && fields?.mentions) {
+        const { mentions: _, ...others } = fields
+        return this.#deliver(openConversation, outbox, { clientId, content, fields: others })
+      }
       const { code, param, message, retryAfter } = error
+      if (code === "slow_mode")
+        this.#slowMode.refused(this.#store.openSpace?.id, this.#store.serverClock.now() + retryAfter * 1000)
       outbox.markFailed(clientId, error.isNetwork ? "network" : { code, param, message, retryAfter })
       if (this.#store.openConversation === openConversation) this.#store.conversationChanged("outbox")
     }

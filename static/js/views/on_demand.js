@@ -69,7 +69,21 @@ export const openRevisionsDialog = dialogOnDemand(() => import("./message/revisi
 export const openMemoryImport = dialogOnDemand(() => import("./memories/memory_import.js"), "openMemoryImport")
 export const openLearnedDialog = dialogOnDemand(() => import("./memories/learned_dialog.js"), "openLearnedDialog")
 export const openPruneDialog = dialogOnDemand(() => import("./memories/prune_dialog.js"), "openPruneDialog")
+export const openNextSpeakerDialog = dialogOnDemand(
+  () => import("./queue/next_speaker_dialog.js"),
+  "openNextSpeakerDialog",
+)
 export const openRoundDialog = dialogOnDemand(() => import("./queue/round_dialog.js"), "openRoundDialog")
+
+let hasInvitationNotices = false
+
+// Shows a notice for each pending invitation, and removes those of invitations that were answered.
+export async function showInvitationNotices(parts) {
+  hasInvitationNotices ||= parts.store.invitations.length > 0
+  if (!hasInvitationNotices) return
+  const module = await importModule(() => import("./members/invitation_notice.js"))
+  module?.showInvitationNotices(parts)
+}
 
 // Resolves with the importers of dropped files, or null if their module cannot be loaded.
 export async function loadImporters(parts) {

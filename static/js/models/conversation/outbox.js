@@ -17,7 +17,7 @@ export default class Outbox {
     return this.#entries
   }
 
-  // `fields` are further fields of the post: `is_ooc`.
+  // `fields` are further fields of the post: `is_ooc` and `mentions`.
   add(clientId, content, createdAt, fields = {}) {
     const entry = { clientId, content, createdAt, fields, state: "pending", error: null }
     this.#entries = [...this.#entries, entry]

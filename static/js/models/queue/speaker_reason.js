@@ -10,6 +10,10 @@ const SENTENCES = [
   [/^next in rotation$/, "speaker_reason.rotation"],
   [/^drawn at random$/, "speaker_reason.random"],
   [/^drawn from those who have not spoken yet$/, "speaker_reason.not_spoken"],
+  [/^talkativeness (?<value>[\d.]+)$/, "speaker_reason.talkativeness"],
+  [/^another is mentioned$/, "speaker_reason.other_mentioned"],
+  [/^another is next$/, "speaker_reason.other_next"],
+  [/^has spoken$/, "speaker_reason.has_spoken"],
   [/^drew (?<draw>[\d.]+) ≤ (?<most>[\d.]+)$/, "speaker_reason.drew"],
 ]
 

@@ -5,6 +5,7 @@ export default {
   "error.load": "This part of the page could not be loaded. Check your connection, or reload the page.",
   "error.internal": "Something went wrong on the server. Please try again.",
   "error.invalid_credentials": "Wrong username or password.",
+  "error.slow_mode": "This space is in slow mode. Wait before you send another message.",
   "error.rate_limited": "Too many requests. Please wait a moment.",
   "error.rate_limited_for": "Too many requests. Please wait {seconds} seconds.",
   "error.not_found": "This no longer exists.",

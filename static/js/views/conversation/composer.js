@@ -7,6 +7,8 @@ import { may } from "../../models/members/rights.js"
 import { iconButton } from "../components/button.js"
 import { copilotNotice } from "./copilot_notice.js"
 import CopilotPanel from "./copilot_panel.js"
+import MentionList from "./mention_list.js"
+import SlowModeNotice from "./slow_mode_notice.js"
 
 const LONGEST_BYTES = 64 * 1024
 const COUNTS_FROM_BYTES = 60 * 1024
@@ -30,6 +32,8 @@ export default class Composer {
   #box
   #copilotButton
   #oocButton
+  #slowMode
+  #mentions
   #copilotPanel
   // The notice that replaces the box while the copilot is active, and the values it shows.
   #copilotNotice = null
@@ -64,6 +68,7 @@ export default class Composer {
 
   unmount() {
     this.#sendTyping(false)
+    this.#slowMode.stop()
     for (const stop of this.#stops) stop()
   }
 
@@ -79,9 +84,10 @@ export default class Composer {
     const on = {
       input: () => this.#onInput(),
       keydown: (event) => this.#onKey(event),
-      blur: () => this.#sendTyping(false),
+      blur: () => this.#onBlur(),
+      click: () => this.#mentions.update(),
     }
-    const label = { "aria-label": t("composer.field"), "aria-describedby": "composer-count" }
+    const label = { "aria-label": t("composer.field"), "aria-describedby": "composer-slow composer-count" }
     const enter = TOUCH.matches ? "enter" : "send"
     this.#field = el("textarea", {
       class: "composer__field",
@@ -106,15 +112,26 @@ export default class Composer {
       click: () => this.#togglePanel(!this.#copilotPanel.isOpen),
     })
     this.#oocButton = iconButton("ooc", t("composer.ooc"), {
+      title: t("composer.ooc_hint"),
       class: "composer__ooc",
       "aria-pressed": "false",
       click: () => this.#setOoc(!this.#isOoc),
+    })
+    this.#slowMode = new SlowModeNotice(
+      () => this.#parts.store.serverClock.now(),
+      () => this.#update(),
+    )
+    this.#mentions = new MentionList(this.#field, {
+      members: () => this.#mentionable(),
+      onPick: (text, caret) => this.#setText(text, caret),
     })
     this.#box = el(
       "div",
       { class: "composer__box", on: { keydown: (event) => this.#onBoxKey(event) } },
       this.#copilotPanel.node,
+      this.#mentions.node,
       el("div", { class: "composer__row" }, this.#oocButton, this.#copilotButton, this.#field, this.#stop, this.#send),
+      this.#slowMode.node,
       this.#counter,
     )
     replace(this.#root, this.#box)
@@ -135,7 +152,8 @@ export default class Composer {
     // Stop replaces Send; with text in the field both are shown.
     this.#stop.hidden = !isRunning
     this.#send.hidden = isRunning && isEmpty
-    this.#send.disabled = isEmpty || this.#isTooLong()
+    this.#slowMode.show(this.#parts.conversation.slowUntil())
+    this.#send.disabled = isEmpty || this.#isTooLong() || this.#slowMode.isWaiting
     if ((focused === this.#send && this.#send.hidden) || (focused === this.#stop && this.#stop.hidden))
       this.#field.focus()
     this.#updateCounter()
@@ -237,6 +255,7 @@ export default class Composer {
     this.#parts.drafts.write(this.#conversationId, this.#field.value)
     this.#resize()
     this.#update()
+    this.#mentions.update()
     this.#sendTyping(this.#field.value.trim() !== "")
   }
 
@@ -247,7 +266,25 @@ export default class Composer {
     this.#field.style.height = `${this.#field.scrollHeight}px`
   }
 
+  #onBlur() {
+    this.#mentions.close()
+    this.#sendTyping(false)
+  }
+
+  // Returns the other active members.
+  #mentionable() {
+    const { myMembership, openRoster } = this.#parts.store
+    return openRoster.active.filter((member) => member.id !== myMembership?.id)
+  }
+
+  #setText(text, caret) {
+    this.#field.value = text
+    this.#field.setSelectionRange(caret, caret)
+    this.#onInput()
+  }
+
   #onKey(event) {
+    if (this.#mentions.onKey(event)) return
     // Safari reports 229 for the Enter that ends a composition.
     const isComposing = event.isComposing || event.keyCode === 229
     if (event.key === "Enter" && !event.shiftKey && !isComposing && !TOUCH.matches) {
@@ -261,10 +298,13 @@ export default class Composer {
   #onSubmit = (event) => {
     event.preventDefault()
     const content = this.#field.value
-    if (content.trim() === "" || this.#isTooLong() || this.#closedReason() || this.#copilotNotice) return
-    const fields = this.#isOoc ? { is_ooc: true } : {}
+    if (content.trim() === "" || this.#isTooLong() || this.#slowMode.isWaiting) return
+    if (this.#closedReason() || this.#copilotNotice) return
+    const mentions = this.#mentions.idsIn(content)
+    const fields = { ...(this.#isOoc && { is_ooc: true }), ...(mentions.length > 0 && { mentions }) }
     if (!this.#parts.conversation.send(this.#conversationId, content, fields)) return
     this.#setOoc(false)
+    this.#mentions.reset()
     this.#togglePanel(false)
     this.#field.value = ""
     this.#parts.drafts.clear(this.#conversationId)

@@ -12,7 +12,7 @@ import { button, iconButton } from "../components/button.js"
 import Countdown from "../components/countdown.js"
 import { slotStrip } from "./queue_slots.js"
 import QueueText from "./queue_text.js"
-import { openRoundDialog } from "../on_demand.js"
+import { openNextSpeakerDialog, openRoundDialog } from "../on_demand.js"
 
 const EVENTS = CONVERSATION_EVENTS.filter((name) => name !== "typing" && name !== "presence")
 
@@ -121,6 +121,7 @@ export default class QueueBar {
       isIdle && may(role, "generate") && this.#speakers(members.filter((member) => member.isSpeaker)),
       may(role, "control") && facts.acts.map((name) => this.#control(name)),
       facts.hasRound && this.#roundButton(),
+      members.some((member) => member.isSpeaker) && this.#oddsButton(),
       autoSwitch(this.#parts, auto, may(role, "settings")),
     ]
   }
@@ -189,6 +190,14 @@ export default class QueueBar {
       look: "small",
       "data-act": "round",
       click: () => openRoundDialog(this.#parts),
+    })
+  }
+
+  #oddsButton() {
+    return iconButton("speak", t("queue.odds"), {
+      look: "small",
+      "data-act": "odds",
+      click: () => openNextSpeakerDialog(this.#parts),
     })
   }
 

@@ -32,6 +32,11 @@ export function fieldsOf(space) {
       value: space.user_turn_debounce_ms,
       most: 60,
     }),
+    slow_mode_s: number(t("space.slow_mode"), t("space.slow_mode_hint"), {
+      value: space.slow_mode_s,
+      least: 0,
+      most: 21_600,
+    }),
     during_generation_user_input_policy: text(
       field({
         label: t("space.policy"),
