@@ -21,6 +21,8 @@ pub mod rate_limit;
 pub mod characters;
 pub mod presets;
 pub mod providers;
+// The personas of users.
+pub mod personas;
 // Spaces and their members.
 pub mod spaces;
 // Conversations and messages.

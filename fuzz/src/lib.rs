@@ -8,5 +8,6 @@ pub mod lore;
 pub mod macros;
 pub mod markdown;
 pub mod memories;
+pub mod personas;
 pub mod png;
 pub mod world;

@@ -1,5 +1,5 @@
-//! Computes how many bytes a user stores (cards with avatars and assets, and the text of the user's
-//! spaces) and checks them against the storage quota.
+//! Computes how many bytes a user stores (cards with avatars and assets, personas with their pictures,
+//! and the text of the user's spaces) and checks them against the storage quota.
 
 use base::ids::UserId;
 use sea_orm::sea_query::{Condition, Expr};
@@ -82,7 +82,13 @@ pub async fn used_bytes(db: &impl ConnectionTrait, owner: UserId) -> Result<u64,
         .select_only()
         .column(character::Column::AvatarId)
         .filter(character::Column::AvatarId.is_not_null());
+    let personas = format!("(SELECT id FROM personas WHERE user_id = {owner})");
+    let of_personas = Expr::cust(format!(
+        "assets.id IN (SELECT small_id FROM persona_pictures WHERE persona_id IN {personas} \
+            UNION ALL SELECT large_id FROM persona_pictures WHERE persona_id IN {personas})"
+    ));
     let theirs = Condition::any()
+        .add(of_personas)
         .add(asset::Column::Id.in_subquery(attached.into_query()))
         .add(asset::Column::Id.in_subquery(shown.into_query()));
     let assets: Option<i64> = asset::Entity::find()
@@ -96,12 +102,14 @@ pub async fn used_bytes(db: &impl ConnectionTrait, owner: UserId) -> Result<u64,
     Ok(u64::try_from(all).unwrap_or(0))
 }
 
-/// Returns the bytes of text in a user's spaces, and in running imports into them.
+/// Returns the bytes of text in a user's spaces, in running imports into them, and in their personas.
 async fn text_bytes(db: &impl ConnectionTrait, owner: UserId) -> Result<i64, DbErr> {
     let sql = "SELECT CAST(COALESCE((SELECT SUM(c.text_bytes) FROM conversations c \
             WHERE c.space_id IN (SELECT id FROM spaces WHERE owner_id = $1)), 0) \
         + COALESCE((SELECT SUM(i.bytes_total) FROM imports i WHERE i.status = 'running' \
             AND i.space_id IN (SELECT id FROM spaces WHERE owner_id = $1)), 0) \
+        + COALESCE((SELECT SUM(octet_length(p.description)) FROM personas p \
+            WHERE p.user_id = $1), 0) \
         AS bigint) AS n_bytes";
     let question = Statement::from_sql_and_values(db.get_database_backend(), sql, [owner.0.into()]);
     match db.query_one_raw(question).await? {

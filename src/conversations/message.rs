@@ -5,15 +5,17 @@
 use std::sync::Arc;
 
 use base::clock::Timestamp;
-use base::ids::{ConversationId, MembershipId, MessageId, RunId};
+use base::ids::{ConversationId, MembershipId, MessageId, PersonaId, RunId, UserId};
 use sea_orm::entity::prelude::*;
-use sea_orm::{Condition, PaginatorTrait};
+use sea_orm::{Condition, JoinType, PaginatorTrait, QuerySelect, QueryTrait};
 use serde::Serialize;
 use utoipa::ToSchema;
 
 use crate::conversations::conversation;
 use crate::conversations::markdown::Markdown;
 use crate::db::string_enum::string_enum;
+use crate::personas::message_persona::{MessagePersona, MessagePersonaView};
+use crate::spaces::membership;
 
 #[derive(Clone, Debug, PartialEq, DeriveEntityModel)]
 #[sea_orm(table_name = "messages")]
@@ -23,6 +25,12 @@ pub struct Model {
     pub conversation_id: ConversationId,
     pub seq: i64,
     pub space_membership_id: MembershipId,
+    /// The persona under which it was posted; without an id if it was imported.
+    pub persona_id: Option<PersonaId>,
+    /// The persona's name at that time.
+    pub persona_name: Option<String>,
+    /// The hash of the persona's picture at that time.
+    pub persona_avatar: Option<String>,
     pub role: MessageRole,
     pub content: String,
     pub visibility: Visibility,
@@ -145,6 +153,34 @@ pub async fn count_in_visible_conversations(db: &impl ConnectionTrait) -> Result
     messages.count(db).await
 }
 
+/// Returns whether a message that is not hidden shows this picture of a persona; with a `user`, only in
+/// spaces of which they are a member.
+pub async fn shows_persona_picture(
+    db: &impl ConnectionTrait,
+    persona: PersonaId,
+    picture: &str,
+    user: Option<UserId>,
+) -> Result<bool, DbErr> {
+    let mut shown = Entity::find()
+        .select_only()
+        .column(Column::Id)
+        .filter(Column::PersonaId.eq(persona))
+        .filter(Column::PersonaAvatar.eq(picture))
+        .filter(Column::Visibility.ne(Visibility::Hidden));
+    if let Some(user) = user {
+        let spaces = membership::Entity::find()
+            .select_only()
+            .column(membership::Column::SpaceId)
+            .filter(membership::Column::UserId.eq(user))
+            .filter(membership::is_active());
+        shown = shown
+            .join(JoinType::InnerJoin, Relation::Conversation.def())
+            .filter(conversation::Column::SpaceId.in_subquery(spaces.into_query()));
+    }
+    let found: Option<MessageId> = shown.limit(1).into_tuple().one(db).await?;
+    Ok(found.is_some())
+}
+
 /// A finished entry of a timeline.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 #[schema(as = Message)]
@@ -154,6 +190,8 @@ pub struct MessageView {
     pub seq: i64,
     pub space_membership_id: MembershipId,
     pub author_name: String,
+    /// The persona under which the author posted it.
+    pub persona: Option<MessagePersonaView>,
     pub role: MessageRole,
     pub content: String,
     /// `content` as safe HTML; clients must not show any other HTML. Null if it was not requested.
@@ -198,6 +236,21 @@ impl Model {
         self.visibility == Visibility::Normal && self.is_remembered && !self.is_ooc
     }
 
+    /// Sets the persona under which it was posted.
+    pub fn set_persona(&mut self, persona: Option<MessagePersona>) {
+        let Some(persona) = persona else {
+            return;
+        };
+        self.persona_id = persona.id;
+        self.persona_name = Some(persona.name);
+        self.persona_avatar = persona.avatar;
+    }
+
+    fn persona_view(&self) -> Option<MessagePersonaView> {
+        let (name, avatar) = (self.persona_name.as_deref(), self.persona_avatar.as_deref());
+        MessagePersonaView::of(self.persona_id, name, avatar)
+    }
+
     /// Returns the message's document; `n_swipes` is the number of stored swipes. The document
     /// contains HTML if a renderer is given.
     pub fn view(
@@ -212,6 +265,7 @@ impl Model {
             seq: self.seq,
             space_membership_id: self.space_membership_id,
             author_name: author_name.to_owned(),
+            persona: self.persona_view(),
             role: self.role,
             content: self.content.clone(),
             html: markdown.map(|it| it.render(&self.content)),

@@ -1,8 +1,9 @@
 //! Fits a prompt into the context window of the model: drops blocks until the rest fits, or refuses
 //! the prompt.
 //!
-//! Example blocks are dropped first, then lore by ascending priority, then the oldest messages. A
-//! preset may keep its examples longer than lore and messages.
+//! Example blocks are dropped first, then lore by ascending priority, then the personas that spoke
+//! longest ago, except that of the user, then the oldest messages. A preset may keep its examples longer
+//! than these. Before that, the personas of other people are limited to a quarter of the window.
 //!
 //! **Invariant:** system blocks, the newest message and required messages are never dropped; if
 //! they alone do not fit, the prompt is refused with the number of excess tokens. A tool result is
@@ -71,6 +72,7 @@ fn eviction_order(blocks: &[PromptBlock], examples: ExampleMessagesMode) -> Vec<
     let mut lore: Vec<usize> = of(BlockKind::Lore).collect();
     lore.sort_by_key(|at| blocks[*at].priority);
     lore.extend(of(BlockKind::Memory));
+    lore.extend(droppable_personas(blocks));
     let mut lines: Vec<usize> = of(BlockKind::History).collect();
     lines.pop(); // the newest message is kept
     lines.retain(|at| !blocks[*at].is_required);
@@ -81,6 +83,30 @@ fn eviction_order(blocks: &[PromptBlock], examples: ExampleMessagesMode) -> Vec<
             .chain(of(BlockKind::Example))
             .collect(),
         _ => of(BlockKind::Example).chain(lore).chain(lines).collect(),
+    }
+}
+
+/// Returns the personas that may be dropped, in the order of dropping.
+fn droppable_personas(blocks: &[PromptBlock]) -> Vec<usize> {
+    let all = blocks.iter().enumerate();
+    let droppable =
+        all.filter(|(_, it)| it.kind == BlockKind::Persona && !it.is_required && !it.dropped);
+    let mut places: Vec<usize> = droppable.map(|(at, _)| at).collect();
+    places.sort_by_key(|at| blocks[*at].priority);
+    places
+}
+
+/// Drops the personas that spoke longest ago until the others, without that of the user, have at most a
+/// quarter of `limit_tokens`.
+pub fn limit_personas(blocks: &mut [PromptBlock], limit_tokens: i64) {
+    let places = droppable_personas(blocks);
+    let mut total: i64 = places.iter().map(|at| block_cost(&blocks[*at])).sum();
+    for at in places {
+        if total <= limit_tokens / 4 {
+            return;
+        }
+        blocks[at].dropped = true;
+        total -= block_cost(&blocks[at]);
     }
 }
 
@@ -152,6 +178,22 @@ mod tests {
 
         assert_eq!(order, [2, 1, 0, 3]);
         assert_eq!(kept, [1, 0, 3, 2]);
+    }
+
+    #[test]
+    fn other_personas_have_a_quarter_of_the_window_and_those_that_spoke_last_are_kept() {
+        let mut blocks = blocks(&[BlockKind::Persona; 4]);
+        for (block, seq) in blocks.iter_mut().zip([3, 1, 9, 2]) {
+            block.priority = (seq, 0);
+        }
+        blocks[1].is_required = true; // that of the user
+
+        super::limit_personas(&mut blocks, 80);
+
+        let dropped: Vec<bool> = blocks.iter().map(|it| it.dropped).collect();
+        assert_eq!(dropped, [false, false, false, true]);
+        let result = fit_blocks(&mut blocks, 15, ExampleMessagesMode::default());
+        assert_eq!(result, Ok(10), "only the persona of the user is kept");
     }
 
     #[test]

@@ -22,7 +22,7 @@ use crate::prompt::history::message_blocks;
 use crate::prompt::lore::LoreReport;
 use crate::prompt::memory_block::RecordedRecall;
 use crate::prompt::sections::Sections;
-use crate::prompt::{card_texts, depth_insertion, lore};
+use crate::prompt::{budget, card_texts, depth_insertion, lore};
 
 /// The number of messages after the memories, so that the prompt before them stays the same while a
 /// conversation grows.
@@ -103,6 +103,7 @@ pub fn build(
     }
     let limits = context.limits();
     let limit_tokens = limits.context_tokens - limits.response_tokens;
+    budget::limit_personas(&mut blocks, limit_tokens);
     let history = fit_history(&mut blocks, context, limit_tokens, count);
     let total_tokens = fit_blocks(&mut blocks, limit_tokens, context.preset.examples)?;
     let dropped = blocks

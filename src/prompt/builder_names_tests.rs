@@ -7,7 +7,7 @@ use tavern::presets::complete_preset::NamesBehavior;
 use super::build;
 use super::tests::{group, member, solo};
 use crate::prompt::blocks::BlockKind;
-use crate::prompt::context::PromptContext;
+use crate::prompt::context::{PromptContext, PromptPersona};
 
 /// Returns the name and the text of each message.
 fn lines(mut context: PromptContext, names: NamesBehavior) -> Vec<(Option<String>, String)> {
@@ -60,4 +60,50 @@ fn the_char_macro_gives_the_nickname_of_a_character() {
 
     assert!(built.messages[0].content.contains("Ada counts."));
     assert_eq!(built.speaker, "Augusta Ada King");
+}
+
+fn persona(name: &str, text: &str, is_user: bool) -> PromptPersona {
+    PromptPersona {
+        name: name.to_owned(),
+        text: text.to_owned(),
+        is_user,
+        last_seq: 1,
+    }
+}
+
+/// Returns what is sent before the history of a prompt with these personas.
+fn first_message(mut context: PromptContext, personas: Vec<PromptPersona>) -> String {
+    context.personas = personas;
+    build(&context, &|_| 1).unwrap().messages[0].content.clone()
+}
+
+#[test]
+fn each_persona_has_a_section_under_its_name() {
+    let personas = vec![
+        persona("Bob", "{{user}} trusts {{char}}.", true),
+        persona("Eve", "{{user}} is tall.", false),
+    ];
+
+    let alone = first_message(solo(), personas[..1].to_vec());
+    let both = first_message(solo(), personas.clone());
+    let mut own_format = solo();
+    own_format.preset.texts.persona_format = "{{user}} is played. {{persona}}".to_owned();
+    let formatted = first_message(own_format, personas);
+
+    assert!(!alone.contains("[Persona of"), "{alone}");
+    let sections = "[Persona of Bob]\nBob trusts Ada.\n[End of Bob]\n[Persona of Eve]\nEve is tall.\n[End of Eve]";
+    assert!(both.contains(sections), "{both}");
+    let sections = "Bob is played. Bob trusts Ada.\nEve is played. Eve is tall.";
+    assert!(formatted.contains(sections), "{formatted}");
+}
+
+#[test]
+fn a_reply_is_cut_where_a_persona_of_the_history_begins_to_speak() {
+    let mut context = solo();
+    context.history[1].name = "Captain".to_owned();
+
+    let (own, others) = context.reply_names();
+
+    assert_eq!(own, ["Ada"]);
+    assert_eq!(others, ["Bob", "Captain"]);
 }

@@ -86,6 +86,7 @@ pub fn solo() -> PromptContext {
         space_name: "Library".into(),
         speaker: MembershipId(2),
         members: vec![member(1, "Bob", None), ada()],
+        personas: Vec::new(),
         user: PromptUser {
             name: "Bob".into(),
             persona: "A clerk whom {{char}} trusts.".into(),

@@ -35,6 +35,8 @@ pub struct PromptContext {
     pub members: Vec<PromptMember>,
     /// The user that `{{user}}` refers to.
     pub user: PromptUser,
+    /// The personas of the people who speak in the history, and that of the user. Empty: only the user's.
+    pub personas: Vec<PromptPersona>,
     /// Which cards are included.
     pub card_handling: CardHandlingMode,
     /// The prefix and suffix of each field when several cards are included.
@@ -112,8 +114,20 @@ impl PromptMember {
 #[derive(Clone, Debug, Default)]
 pub struct PromptUser {
     pub name: String,
-    /// The persona description; blank if there is none.
+    /// The description of their persona; blank if there is none.
     pub persona: String,
+}
+
+/// A persona in a prompt; a person without one has a section with their own description.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PromptPersona {
+    pub name: String,
+    /// Not blank.
+    pub text: String,
+    /// Whether it is that of the user.
+    pub is_user: bool,
+    /// Its newest message in the history; 0 if it has none there.
+    pub last_seq: i64,
 }
 
 /// One message of the history: not excluded from prompts, with its active swipe.
@@ -127,7 +141,7 @@ pub struct HistoryLine {
     pub swipe: i64,
     /// The author's membership.
     pub author: MembershipId,
-    /// The author's display name.
+    /// The name of the persona under which it was posted, else the author's display name.
     pub name: String,
     /// The author's role.
     pub role: MessageRole,
@@ -252,9 +266,23 @@ impl PromptContext {
             return Default::default();
         };
         let names = |it: &PromptMember| std::iter::once(it.name.clone()).chain(it.aliases.clone());
+        let mut own: Vec<String> = names(speaker).collect();
+        if self.is_impersonation() && !own.contains(&self.user.name) {
+            own.push(self.user.name.clone());
+        }
+        if self.allows_other_speakers {
+            return (own, Vec::new());
+        }
         let others = self.members.iter().filter(|it| it.id != self.speaker);
-        let others = others.filter(|_| !self.allows_other_speakers);
-        (names(speaker).collect(), others.flat_map(names).collect())
+        let mut others: Vec<String> = others.flat_map(names).collect();
+        // The names of personas, each once.
+        let lines = self.history.iter().filter(|it| it.author != self.speaker);
+        for line in lines {
+            if !line.name.is_empty() && !others.contains(&line.name) && !own.contains(&line.name) {
+                others.push(line.name.clone());
+            }
+        }
+        (own, others)
     }
 
     /// Returns whether the model writes for a user.
@@ -279,12 +307,29 @@ impl PromptContext {
         self.members.iter().filter(|it| it.is_character())
     }
 
-    /// Returns whether messages of several users are in the history.
+    /// Returns whether messages of several users, or of several personas, are in the history.
     pub fn has_several_users(&self) -> bool {
         let human = |line: &&HistoryLine| line.role == MessageRole::User;
-        let mut lines = self.history.iter().filter(human).map(|it| it.author);
+        let mut lines = self
+            .history
+            .iter()
+            .filter(human)
+            .map(|it| (it.author, &it.name));
         let first = lines.next();
         lines.any(|it| Some(it) != first)
+    }
+
+    /// Returns whether each persona has a section of its own, delimited by its name.
+    pub fn has_several_personas(&self) -> bool {
+        let is_person = |it: &&PromptMember| {
+            it.kind == MembershipKind::Human && it.status == MembershipStatus::Active
+        };
+        let n_people = self.members.iter().filter(is_person).count();
+        match self.personas.as_slice() {
+            [] => false,
+            [one] => n_people > 1 || !one.is_user,
+            _ => true,
+        }
     }
 
     /// Returns whether there is more than one character.

@@ -17,7 +17,7 @@ use tavern::macros::variables::{VariableChanges, Variables};
 pub struct GreetingAudience<'a> {
     /// The display name of the character that greets.
     pub character: &'a str,
-    /// The display name of the space's owner.
+    /// The name of the space's owner, or of their persona.
     pub user: &'a str,
     /// The names of all characters in the space, separated by commas, if there are at least two.
     pub group: Option<&'a str>,

@@ -9,6 +9,7 @@ use tavern::macros::card_use::CardUse;
 use tavern::macros::environment::MacroEnvironment;
 use tavern::macros::expansion::expand;
 use tavern::presets::complete_preset::{ExampleMessagesMode, PresetEntry, PromptSlot};
+use tavern::presets::preset_texts::PresetTexts;
 
 use crate::prompt::blocks::{BlockKind, BlockOrigin, PromptBlock};
 use crate::prompt::card_texts::{CardTexts, EXAMPLE_MARK};
@@ -47,10 +48,7 @@ impl Sections<'_> {
                 self.lore.blocks_at(&InsertionPosition::BeforeCharacter)
             }
             Some(PromptSlot::LoreAfter) => self.lore.blocks_at(&InsertionPosition::AfterCharacter),
-            Some(PromptSlot::Persona) => {
-                let text = self.format_field(&meanings.persona, &texts.persona_format);
-                self.entry_blocks(BlockKind::Persona, entry, text)
-            }
+            Some(PromptSlot::Persona) => self.personas(entry),
             Some(PromptSlot::Description) => {
                 let text = field_text(&meanings.description).to_owned();
                 self.environment.record_card_use(CardUse::Entered);
@@ -65,6 +63,48 @@ impl Sections<'_> {
             Some(PromptSlot::Examples) => self.examples(entry),
             Some(PromptSlot::History) => Vec::new(),
         }
+    }
+
+    /// Returns the persona of the user; in a space with several people, or if one person speaks under
+    /// several personas, a section for each persona, delimited by its name.
+    fn personas(&self, entry: &PresetEntry) -> Vec<PromptBlock> {
+        let format = &self.context.preset.texts.persona_format;
+        if !self.context.has_several_personas() {
+            let text = self.format_field(&self.cards.bindings.persona, format);
+            let mut blocks = self.entry_blocks(BlockKind::Persona, entry, text);
+            blocks.iter_mut().for_each(|it| it.is_required = true);
+            return blocks;
+        }
+        let is_default = *format == PresetTexts::default().persona_format;
+        let mut blocks = Vec::new();
+        for persona in &self.context.personas {
+            let names = Bindings {
+                user: persona.name.clone(),
+                ..self.cards.bindings.clone()
+            };
+            let world = self.environment;
+            let text = world.without_variables(|| expand(&persona.text, &names, world));
+            let of_section = Bindings {
+                persona: BoundText::Expanded(text.trim().to_owned()),
+                ..names
+            };
+            // The default names the persona too; the lines around the section do it here.
+            let own_format = if is_default { "{{persona}}" } else { format };
+            let mut text = expand(own_format, &of_section, world).trim().to_owned();
+            if !text.is_empty() && !own_format.to_lowercase().contains("{{user}}") {
+                let name = &persona.name;
+                text = format!("[Persona of {name}]\n{text}\n[End of {name}]");
+            }
+            let is_first = blocks.is_empty();
+            let section = self.entry_blocks(BlockKind::Persona, entry, text);
+            blocks.extend(section.into_iter().map(|it| PromptBlock {
+                joins: !is_first,
+                is_required: persona.is_user,
+                priority: (persona.last_seq, 0),
+                ..it
+            }));
+        }
+        blocks
     }
 
     /// Formats each personality with the name of its owner.

@@ -16,7 +16,7 @@ use crate::runs::engine::RunEngine;
 use crate::runs::error::EngineError;
 use crate::runs::scheduling::command::{Command, CommandError, Greeting};
 use crate::runs::scheduling::scheduler::StepResult;
-use crate::spaces::{membership, space};
+use crate::spaces::{membership, persona_use, space};
 
 /// The values of a conversation to create.
 #[derive(Clone, Debug)]
@@ -143,9 +143,14 @@ impl RunEngine {
         let host = memberships
             .iter()
             .find(|it| it.user_id.is_some() && it.user_id == space.owner_id);
-        let host = host
-            .map_or("you", |it| it.cached_display_name.as_str())
-            .to_owned();
+        let persona = match host {
+            Some(host) => persona_use::find_for_member(db, host).await?,
+            None => None,
+        };
+        let host = persona.map(|it| it.name).unwrap_or_else(|| {
+            host.map_or("you", |it| it.cached_display_name.as_str())
+                .to_owned()
+        });
         let people: Vec<_> = memberships
             .iter()
             .filter(|it| it.kind == membership::MembershipKind::Human)

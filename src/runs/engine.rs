@@ -13,12 +13,15 @@ use crate::conversations::message;
 use crate::runs::error::EngineError;
 use crate::runs::execution::candidates::{CandidateRequest, CopilotCandidates};
 use crate::runs::execution::{approval_wait, candidates};
-use crate::runs::scheduling::command::{Command, CommandError, MessageEdit, NewPost};
+use crate::runs::scheduling::command::{Command, CommandError, MessageEdit};
+use crate::runs::scheduling::messages::new_post::NewPost;
 use crate::runs::scheduling::scheduler::StepResult;
+use crate::runs::scheduling::state::post_persona;
 use crate::runs::scheduling::{scheduler, space_changes};
 use crate::runs::services::RunServices;
 use crate::runs::store::run::RunCancelReason;
 use crate::runs::store::{run, tool_approval};
+use crate::spaces::membership;
 
 /// The operations on conversations and their runs. Cheap to clone; clones share state.
 #[derive(Clone)]
@@ -52,26 +55,26 @@ impl RunEngine {
         &self.context
     }
 
-    /// Appends a human's message and lets the scheduler decide who answers; the token count of `post`
-    /// is filled in here.
+    /// Appends a message of `author` and lets the scheduler decide who answers. Its persona, its text
+    /// without the prefix that names the persona, and its token count are filled in here.
     ///
     /// # Errors
     /// Returns `StorageFull`, or `Rejected` with `GenerationLocked`, `CopilotActive`,
-    /// `SpaceArchived`, `ClientIdReused`, `UnknownMention`, `Forbidden` or `NotFound`.
+    /// `SpaceArchived`, `ClientIdReused`, `UnknownMention`, `UnknownPersona`, `BlankMessage`,
+    /// `NameTaken`, `Forbidden` or `NotFound`.
     pub async fn post(
         &self,
         conversation: ConversationId,
+        author: &membership::Model,
         post: NewPost,
     ) -> Result<PostResult, EngineError> {
         base::fail_point!("post.begin", ?);
+        let db = self.context.db.reader();
+        let mut post = post_persona::choose(db, conversation, author, post).await?;
         let client_id = post.client_id.as_deref();
-        self.require_quota(conversation, post.author, &post.content, client_id)
+        self.require_quota(conversation, author.id, &post.content, client_id)
             .await?;
-        let token_count = self.count_tokens(post.content.clone()).await?;
-        let post = NewPost {
-            token_count,
-            ..post
-        };
+        post.token_count = self.count_tokens(post.content.clone()).await?;
         let done = self
             .step(conversation, Command::MessagePosted(post))
             .await?;

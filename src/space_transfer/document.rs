@@ -191,6 +191,9 @@ pub struct ExportedMessage {
     pub seq: i64,
     #[serde(rename = "seat")]
     pub membership: i64,
+    /// The name of the persona under which it was posted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub persona: Option<String>,
     pub role: message::MessageRole,
     pub content: String,
     pub visibility: message::Visibility,

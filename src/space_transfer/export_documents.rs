@@ -205,6 +205,7 @@ pub fn message_document(
     let mut line = document::ExportedMessage {
         seq: row.seq,
         membership: row.space_membership_id.0,
+        persona: row.persona_name.clone(),
         role: row.role,
         content: row.content.clone(),
         visibility: row.visibility,

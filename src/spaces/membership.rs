@@ -4,7 +4,9 @@
 use std::collections::{HashMap, HashSet};
 
 use base::clock::Timestamp;
-use base::ids::{CharacterId, ConversationId, MembershipId, PresetId, ProviderId, SpaceId, UserId};
+use base::ids::{
+    CharacterId, ConversationId, MembershipId, PersonaId, PresetId, ProviderId, SpaceId, UserId,
+};
 use sea_orm::entity::prelude::*;
 use sea_orm::sea_query::{Expr, ExprTrait, SimpleExpr};
 use sea_orm::{QueryOrder, QuerySelect, UpdateMany};
@@ -39,7 +41,9 @@ pub struct Model {
     /// A JSON list of other names by which the member can be mentioned.
     #[sea_orm(column_type = "JsonBinary")]
     pub aliases: Json,
-    /// The persona of this user.
+    /// The persona of this user's posts; `None`: the user's default persona, if any.
+    pub active_persona_id: Option<PersonaId>,
+    /// The description of this user where they play no persona.
     pub persona: Option<String>,
     /// 0.0–1.0; `None`: the value of the card, or 0.5 if it has none.
     pub talkativeness: Option<f64>,
@@ -322,24 +326,6 @@ fn disable_copilot(update: UpdateMany<Entity>) -> UpdateMany<Entity> {
         .col_expr(Column::CopilotConversationId, Expr::value(None::<i64>))
 }
 
-/// Returns the number of spaces of each of these users; users without a space are missing.
-pub async fn count_spaces_by_user(
-    db: &impl ConnectionTrait,
-    users: &[UserId],
-) -> Result<HashMap<UserId, i64>, DbErr> {
-    let counted: Vec<(UserId, i64)> = Entity::find()
-        .select_only()
-        .column(Column::UserId)
-        .column_as(Column::Id.count(), "n")
-        .filter(Column::UserId.is_in(users.iter().copied()))
-        .filter(Column::Status.eq(MembershipStatus::Active))
-        .group_by(Column::UserId)
-        .into_tuple()
-        .all(db)
-        .await?;
-    Ok(counted.into_iter().collect())
-}
-
 /// A user or a character as a member of a space.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 #[schema(as = Membership)]
@@ -357,6 +343,8 @@ pub struct MembershipView {
     pub aliases: Vec<String>,
     pub avatar_url: Option<String>,
     pub persona: Option<String>,
+    /// The persona of the caller's posts; null in the memberships of others, and in events.
+    pub active_persona_id: Option<PersonaId>,
     pub talkativeness: Option<f64>,
     #[schema(value_type = Object)]
     pub settings: Json,
@@ -369,6 +357,16 @@ pub struct MembershipView {
 }
 
 impl Model {
+    /// Returns the document for this user, who alone sees which persona is chosen.
+    pub fn view_for(&self, user: UserId) -> MembershipView {
+        MembershipView {
+            active_persona_id: self
+                .active_persona_id
+                .filter(|_| self.user_id == Some(user)),
+            ..self.view()
+        }
+    }
+
     /// Returns the document that members of the space may read.
     pub fn view(&self) -> MembershipView {
         MembershipView {
@@ -387,6 +385,7 @@ impl Model {
                 .character_id
                 .and_then(|it| character::avatar_url(it, self.avatar_hash.as_deref())),
             persona: self.persona.clone(),
+            active_persona_id: None,
             talkativeness: self.talkativeness,
             settings: self.settings.clone(),
             settings_version: self.settings_version,

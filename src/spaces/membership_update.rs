@@ -1,7 +1,7 @@
 //! Updates the role, position, name or settings of a membership, and the memberships affected by
 //! it: a move shifts other members, and a new owner makes the previous one a moderator.
 
-use base::ids::{ConversationId, MembershipId, PresetId, ProviderId};
+use base::ids::{ConversationId, MembershipId, PersonaId, PresetId, ProviderId};
 use sea_orm::ActiveValue::Set;
 use sea_orm::{
     ActiveModelTrait, ActiveValue, ConnectionTrait, DbErr, EntityTrait, IntoActiveModel,
@@ -27,6 +27,7 @@ pub struct MembershipUpdate {
     /// A user's name for this space; `Some(None)` resets it to the account's.
     pub own_display_name: Option<Option<String>>,
     pub persona: Option<Option<String>>,
+    pub active_persona_id: Option<Option<PersonaId>>,
     pub aliases: Option<Vec<String>>,
     pub talkativeness: Option<Option<f64>>,
     pub settings: Option<Value>,
@@ -210,6 +211,7 @@ fn apply_update(membership: Model, change: MembershipUpdate) -> ActiveModel {
     put(&mut row.participation, change.participation);
     put(&mut row.own_display_name, change.own_display_name);
     put(&mut row.persona, change.persona);
+    put(&mut row.active_persona_id, change.active_persona_id);
     put(&mut row.aliases, change.aliases.map(|it| json!(it)));
     put(&mut row.talkativeness, change.talkativeness);
     put(&mut row.settings, settings);

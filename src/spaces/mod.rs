@@ -10,6 +10,7 @@ pub mod membership;
 pub mod membership_update;
 pub mod needs_step;
 pub mod permissions;
+pub mod persona_use;
 pub mod preset_visibility;
 pub mod roster_changes;
 pub mod roster_page;

@@ -224,6 +224,7 @@ fn new_row(
         own_display_name: Set(None),
         avatar_hash: Set(None),
         aliases: Set(serde_json::json!([])),
+        active_persona_id: Set(None),
         persona: Set(None),
         talkativeness: Set(None),
         copilot_mode: Set(CopilotMode::None),

@@ -1,7 +1,7 @@
 //! Checks whether a user shares a space with another user or with characters: both are active
-//! members of the same space.
+//! members of the same space. Counts the spaces of users.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use base::ids::{CharacterId, MembershipId, UserId};
 use sea_orm::{
@@ -73,4 +73,22 @@ async fn exists(db: &impl ConnectionTrait, shared: Select<Entity>) -> Result<boo
     let shared = shared.select_only().column(Column::Id);
     let found: Option<MembershipId> = shared.into_tuple().one(db).await?;
     Ok(found.is_some())
+}
+
+/// Returns the number of spaces of each of these users; users without a space are missing.
+pub async fn count_spaces_by_user(
+    db: &impl ConnectionTrait,
+    users: &[UserId],
+) -> Result<HashMap<UserId, i64>, DbErr> {
+    let counted: Vec<(UserId, i64)> = Entity::find()
+        .select_only()
+        .column(Column::UserId)
+        .column_as(Column::Id.count(), "n")
+        .filter(Column::UserId.is_in(users.iter().copied()))
+        .filter(Column::Status.eq(MembershipStatus::Active))
+        .group_by(Column::UserId)
+        .into_tuple()
+        .all(db)
+        .await?;
+    Ok(counted.into_iter().collect())
 }

@@ -187,6 +187,14 @@ export default class Api {
   modelsOfProvider = (id) => this.#call("GET", `/providers/${id}/models`, { timeoutMs: PROVIDER_TIMEOUT_MS })
 
   // Presets
+  personas = async () => (await this.#all("/personas")).data
+  createPersona = (body) => this.#post("/personas", body)
+  changePersona = (id, body) => this.#patch(`/personas/${id}`, body)
+  deletePersona = (id) => this.#delete(`/personas/${id}`)
+  setPersonaAvatar = (id, file) => this.#upload(`/personas/${id}/avatar`, file, "PUT")
+  removePersonaAvatar = (id) => this.#delete(`/personas/${id}/avatar`)
+  importPersonas = (file) => this.#upload("/personas/import", file)
+  personaExportPath = () => "/api/personas/export"
   presets = () => this.#get("/presets?limit=200")
   preset = (id) => this.#get(`/presets/${id}`)
   presetDefaults = () => this.#get("/presets/defaults")

@@ -10,6 +10,7 @@ import JobActions from "./actions/jobs.js"
 import AuthorNoteActions from "./actions/author_notes.js"
 import LorebookActions from "./actions/lorebooks.js"
 import MemoryActions from "./actions/memories.js"
+import PersonaActions from "./actions/personas.js"
 import PresetActions from "./actions/presets.js"
 import ConversationActions from "./actions/conversation.js"
 import SessionActions from "./actions/session.js"
@@ -66,6 +67,7 @@ const parts = {
   summaries: new SummaryActions(tools),
   inviteToken: new InviteToken(storage("sessionStorage")),
   providers: new ProviderActions(tools),
+  personas: new PersonaActions({ ...tools, local }),
   presets: new PresetActions(tools),
   admin: new AdminActions(tools),
   toasts: new Toasts(document.getElementById("toasts"), document.getElementById("alarm")),

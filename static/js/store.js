@@ -1,7 +1,7 @@
 // The state of this tab. Applies the events of the socket and informs the views.
 //
 // Emits "session", "connection", "spaces" (spaces and conversations), "roster" (a space id),
-// "providers", "invitations" (the pending invitations of the user), "invitation_received", "rights"
+// "providers", "personas" (the user's own), "invitations" (the pending invitations of the user), "invitation_received", "rights"
 // (the id of a space in which the role of the user has changed), "open" (another conversation is open),
 // "removed" ({ reason, name, spaceId }: the open conversation is not accessible any more),
 // "new_messages" (messages that this tab has not seen), "job", "memories" and "summaries" (an event of the
@@ -23,6 +23,8 @@ export default class Store extends Emitter {
   providers = []
   // Invitations into spaces that the user has not answered yet.
   invitations = []
+  // The personas of the user; null until they are needed.
+  personas = null
   openConversation = null
   outbox = null
   candidates = new CopilotCandidates()
@@ -87,11 +89,9 @@ export default class Store extends Emitter {
   roster(spaceId) {
     return this.#rosters.get(spaceId) ?? new Roster()
   }
-
   hasRoster(spaceId) {
     return this.#rosters.has(spaceId)
   }
-
   conversation(id) {
     for (const list of this.#conversations.values()) {
       const found = list.find((conversation) => conversation.id === id)
@@ -303,7 +303,7 @@ export default class Store extends Emitter {
       case "space_updated":
         return this.putSpace(event.space ?? event)
       case "membership_updated":
-        return this.putMembership(event.membership ?? event)
+        return this.putMembership(this.roster(event.space_id).withPersona(event.membership ?? event))
       case "conversation_updated":
         return this.putConversation(event.conversation ?? event)
       case "conversation_deleted":

@@ -35,6 +35,7 @@ mod page;
 #[allow(dead_code)]
 mod page_load;
 mod people;
+mod personas;
 mod picture;
 mod presence;
 mod presets;

@@ -86,7 +86,7 @@ fn a_module_may_not_use_higher_layers() {
 
     assert_eq!(
         found,
-        ["3: `conversations` (layer 8) names `runs` (layer 11): imports point down only"]
+        ["3: `conversations` (layer 9) names `runs` (layer 12): imports point down only"]
     );
 }
 
@@ -124,7 +124,7 @@ fn modules_of_one_layer_do_not_use_each_other() {
 
     assert_eq!(
         found,
-        ["2: `speakers` names its neighbor `rounds`: modules of layer 9 do not know each other"]
+        ["2: `speakers` names its neighbor `rounds`: modules of layer 10 do not know each other"]
     );
 }
 
@@ -137,7 +137,7 @@ fn paths_with_super_count_too() {
 
     assert_eq!(
         found,
-        ["2: `prompt` (layer 10) names `runs` (layer 11): imports point down only"]
+        ["2: `prompt` (layer 11) names `runs` (layer 12): imports point down only"]
     );
 }
 
@@ -157,7 +157,7 @@ fn each_module_of_a_grouped_import_counts() {
 
     assert_eq!(
         broken("src/conversations/message.rs", text),
-        ["2: `conversations` (layer 8) names `runs` (layer 11): imports point down only"]
+        ["2: `conversations` (layer 9) names `runs` (layer 12): imports point down only"]
     );
 }
 

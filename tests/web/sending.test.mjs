@@ -81,7 +81,7 @@ test("a message whose mentioned member has left is sent without the mention", as
   }
   const actions = new ConversationActions({ api, store, socket: new FakeSocket() })
 
-  actions.send(7, "@Bob?", { mentions: [3], is_ooc: true })
+  actions.send(7, "@Bob?", { fields: { mentions: [3], is_ooc: true } })
   await new Promise((resolve) => setImmediate(resolve))
 
   assert.deepEqual(

@@ -55,6 +55,8 @@ row_id! {
     ProviderId;
     /// Generation settings and prompt order.
     PresetId;
+    /// A role that a user plays.
+    PersonaId;
     /// The container of members, settings and conversations.
     SpaceId;
     /// The membership of a user or a character in a space; the author of messages.

@@ -10,6 +10,7 @@
 //! | [`lorebook`] | the lorebook engine |
 //! | [`lorebook_files`] | lorebook files of several tools |
 //! | [`macros`] | parsing and expansion of macros |
+//! | [`personas`] | persona backups: reading and writing |
 //! | [`presets`] | presets and their files |
 //! | [`import_warning`] | what was repaired or skipped in an import |
 //! | [`seeded_random`] | random numbers from a seed |
@@ -20,5 +21,6 @@ pub mod import_warning;
 pub mod lorebook;
 pub mod lorebook_files;
 pub mod macros;
+pub mod personas;
 pub mod presets;
 pub mod seeded_random;

@@ -98,6 +98,19 @@ impl AuthorMap {
         author
     }
 
+    /// Returns the persona that an existing human member has in the file: the author's name, if it is
+    /// none of the member's names.
+    pub fn persona_name(&self, name: &AuthorName, author: &AuthorTarget) -> Option<String> {
+        let AuthorTarget::Existing(membership) = author else {
+            return None;
+        };
+        let (kind, _, names, _) = self.members.iter().find(|it| it.3 == *membership)?;
+        let plays = name.is_user
+            && *kind == MembershipKind::Human
+            && !names.contains(&fold_name(&name.name));
+        plays.then(|| name.name.clone())
+    }
+
     /// Records the membership that was created for a new author.
     pub fn set_membership(&mut self, new: &AuthorName, membership: MembershipId) {
         for author in self.known.values_mut() {

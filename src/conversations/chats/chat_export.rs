@@ -82,6 +82,8 @@ impl<C: ConnectionTrait> ChatExporter<C> {
         let mut chunk = String::new();
         for message in &messages {
             let name = self.names.get(&message.space_membership_id);
+            // Both formats have one name for each message: that of the persona, if there is one.
+            let name = message.persona_name.as_ref().or(name);
             let name = name.map_or("", String::as_str);
             let exported = to_exported(name, message);
             match self.format {

@@ -179,10 +179,14 @@ impl<'a> ChatImporter<'a> {
             .name
             .clone()
             .unwrap_or_else(|| default_name.to_owned());
-        let author: AuthorTarget = self.chat.authors.resolve(AuthorName { name, is_user });
+        let is_named = message.name.is_some();
+        let name = AuthorName { name, is_user };
+        let author: AuthorTarget = self.chat.authors.resolve(name.clone());
+        let persona = self.chat.authors.persona_name(&name, &author);
         self.last_sent_at = message.sent_at.unwrap_or(self.last_sent_at);
         ImportedMessage {
             author,
+            persona: persona.filter(|_| is_named),
             created_at: self.last_sent_at,
             message,
         }

@@ -134,6 +134,8 @@ pub struct ImportTarget {
 #[derive(Clone, Debug)]
 pub struct ImportedMessage {
     pub author: AuthorTarget,
+    /// The name of the persona under which it was posted.
+    pub persona: Option<String>,
     pub created_at: Timestamp,
     pub message: ChatMessage,
 }
@@ -219,6 +221,7 @@ fn to_rows(
             entry.created_at,
         );
         message.seq = seq;
+        message.persona_name = entry.persona;
         message.rev = FIRST_REV;
         message.visibility = match entry.message.is_excluded {
             true => Visibility::Excluded,

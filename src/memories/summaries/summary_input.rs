@@ -39,7 +39,7 @@ pub async fn load_messages(
     Ok((messages, last.filter(|_| is_cut).unwrap_or(to_seq)))
 }
 
-/// Returns the texts of messages with the names of their authors. A text with more than `max_tokens` is
+/// Returns the texts of messages with the names of their personas, or else of their authors. A text with more than `max_tokens` is
 /// cut.
 ///
 /// # Errors
@@ -56,7 +56,7 @@ pub async fn with_names(
         member.map_or_else(String::new, |it| it.cached_display_name.clone())
     };
     let texts = messages.iter().map(|it| NamedText {
-        name: name_of(it.space_membership_id),
+        name: (it.persona_name.clone()).unwrap_or_else(|| name_of(it.space_membership_id)),
         text: first_tokens(&it.content, it.token_count, max_tokens).to_owned(),
     });
     Ok(texts.collect())

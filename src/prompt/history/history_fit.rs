@@ -44,7 +44,8 @@ pub fn fit_history(
     };
     let keeps_examples = context.preset.examples == ExampleMessagesMode::AlwaysKeep;
     let is_optional = |it: &PromptBlock| it.kind == BlockKind::Example && !keeps_examples;
-    let is_other = |it: &&PromptBlock| it.kind != BlockKind::History && !is_optional(it);
+    let is_other =
+        |it: &&PromptBlock| it.kind != BlockKind::History && !is_optional(it) && !it.dropped;
     let others: i64 = blocks.iter().filter(is_other).map(block_cost).sum();
     let max_summary = (limit_tokens - others) / SUMMARY_SHARE;
     let none = PromptSummaries::default();

@@ -19,7 +19,7 @@ use crate::presets::resolve::PresetLayers;
 use crate::prompt::context::{HistoryLine, PromptContext, PromptMember, PromptUser};
 use crate::prompt::loading::loader::{PromptCaches, SpeakerContext};
 use crate::prompt::loading::lore_loader::LoreLoader;
-use crate::prompt::loading::{loader, lore_loader, memory_loader};
+use crate::prompt::loading::{loader, lore_loader, memory_loader, persona_loader};
 use crate::providers::provider;
 use crate::spaces::membership::{MembershipKind, MembershipStatus, Participation};
 use crate::spaces::{membership, space};
@@ -112,7 +112,7 @@ pub async fn for_space(
     let (mut context, characters) =
         loader::space_settings(db, &caches.cards, &speaking, space, memberships).await?;
     context.note = loader::author_note_of(&Value::Null, speaker, space, memberships);
-    context.user = loader::to_prompt_user(Some(user));
+    context.user = persona_loader::to_prompt_user(Some(user));
     apply_history(&mut context, history);
     let loader = LoreLoader {
         conversation: None,

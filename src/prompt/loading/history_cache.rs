@@ -218,6 +218,8 @@ mod tests {
             id: MessageId(seq),
             seq,
             space_membership_id: MembershipId(1),
+            persona_id: None,
+            persona_name: None,
             role: MessageRole::User,
             content: "Hi.".to_owned(),
             active_swipe: 0,

@@ -2,7 +2,7 @@
 //! of a role.
 
 use base::clock::Timestamp;
-use base::ids::{ConversationId, MembershipId, MessageId};
+use base::ids::{ConversationId, MembershipId, MessageId, PersonaId};
 use sea_orm::sea_query::{Expr, ExprTrait, Func, Query, SelectStatement, SimpleExpr};
 use sea_orm::{
     ColumnTrait, ConnectionTrait, DbErr, EntityTrait, FromQueryResult, PaginatorTrait, QueryFilter,
@@ -19,6 +19,8 @@ pub struct HistoryMessage {
     pub id: MessageId,
     pub seq: i64,
     pub space_membership_id: MembershipId,
+    pub persona_id: Option<PersonaId>,
+    pub persona_name: Option<String>,
     pub role: MessageRole,
     pub content: String,
     pub active_swipe: i64,
@@ -32,6 +34,8 @@ impl From<&message::Model> for HistoryMessage {
             id: row.id,
             seq: row.seq,
             space_membership_id: row.space_membership_id,
+            persona_id: row.persona_id,
+            persona_name: row.persona_name.clone(),
             role: row.role,
             content: row.content.clone(),
             active_swipe: row.active_swipe,
@@ -57,6 +61,8 @@ pub async fn load_history(
             Column::Id,
             Column::Seq,
             Column::SpaceMembershipId,
+            Column::PersonaId,
+            Column::PersonaName,
             Column::Role,
             Column::Content,
             Column::ActiveSwipe,

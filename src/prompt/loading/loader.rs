@@ -23,13 +23,15 @@ use crate::presets::resolve::PresetLayers;
 use crate::prompt::author_note::AuthorNote;
 use crate::prompt::blocks::BlockPayload;
 use crate::prompt::context::{
-    HistoryLine, LoreInput, PromptContext, PromptMember, PromptUser, RecalledMemories,
+    HistoryLine, LoreInput, PromptContext, PromptMember, RecalledMemories,
 };
 use crate::prompt::history::history_window;
 use crate::prompt::loading::history_cache::HistoryCache;
 use crate::prompt::loading::history_query::HistoryMessage;
 use crate::prompt::loading::lore_loader::LoreLoader;
-use crate::prompt::loading::{history_query, lore_loader, memory_loader, summary_loader};
+use crate::prompt::loading::{
+    history_query, lore_loader, memory_loader, persona_loader, summary_loader,
+};
 use crate::prompt::{author_note, space_variable};
 use crate::providers::provider;
 use crate::spaces::{membership, space};
@@ -154,7 +156,9 @@ pub async fn load_in_scope(
     };
     let own_scenario = non_blank_text(&conversation.settings, "scenario_override");
     context.scenario_override = own_scenario.or(context.scenario_override);
-    context.user = to_prompt_user(user_membership);
+    let answers = (request.speaker, request.reply_to);
+    let personas = persona_loader::load(db, &memberships, &history, (user_membership, answers));
+    (context.user, context.personas) = personas.await?;
     context.history = to_history_lines(&history, &memberships);
     context.history_starts = Some(history_window::parse_starts(&conversation.prompt_starts));
     context.summaries =
@@ -239,7 +243,8 @@ pub(super) fn empty_context(speaking: &SpeakerContext<'_>, preset: Preset) -> Pr
         space_name: String::new(),
         speaker: speaking.speaker,
         members: Vec::new(),
-        user: to_prompt_user(None),
+        user: persona_loader::to_prompt_user(None),
+        personas: Vec::new(),
         card_handling: space::CardHandlingMode::Swap,
         field_affixes: Default::default(),
         scenario_override: None,
@@ -351,19 +356,6 @@ fn find_user_membership<'a>(
     speaker.or(author).or_else(first)
 }
 
-pub(super) fn to_prompt_user(membership: Option<&membership::Model>) -> PromptUser {
-    membership.map_or_else(
-        || PromptUser {
-            name: "User".to_owned(),
-            persona: String::new(),
-        },
-        |it| PromptUser {
-            name: it.cached_display_name.clone(),
-            persona: it.persona.clone().unwrap_or_default(),
-        },
-    )
-}
-
 fn to_history_lines(
     history: &[Arc<HistoryMessage>],
     memberships: &[membership::Model],
@@ -379,7 +371,7 @@ fn to_history_lines(
             message_id: it.id,
             swipe: it.active_swipe,
             author: it.space_membership_id,
-            name: name(it.space_membership_id),
+            name: (it.persona_name.clone()).unwrap_or_else(|| name(it.space_membership_id)),
             role: it.role,
             text: it.content.clone(),
             tokens: it.token_count,

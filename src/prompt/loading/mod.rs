@@ -6,4 +6,5 @@ pub mod history_query;
 pub mod loader;
 pub mod lore_loader;
 pub mod memory_loader;
+pub mod persona_loader;
 pub mod summary_loader;

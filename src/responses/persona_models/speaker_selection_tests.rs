@@ -29,6 +29,7 @@ fn character_membership(id: i64, name: &str) -> membership::Model {
         own_display_name: None,
         avatar_hash: None,
         aliases: json!([]),
+        active_persona_id: None,
         persona: None,
         talkativeness: Some(1.0),
         copilot_mode: membership::CopilotMode::None,

@@ -4,13 +4,13 @@
 use std::sync::Arc;
 
 use base::ids::{MembershipId, MemoryId, MessageId, RoundId, RunId};
-use base::message_text;
 use tavern::macros::variables::VariableChanges;
 
 use crate::conversations::{message, swipe};
 use crate::memories::tool::pending_changes::RequestedChange;
 use crate::prompt::builder::PromptEffects;
 use crate::prompt::record::sent_prompt::SentPromptJson;
+use crate::runs::scheduling::messages::new_post::NewPost;
 use crate::runs::store::run;
 
 /// An input of the scheduler: something that happened, or a request.
@@ -156,40 +156,6 @@ impl Command {
     }
 }
 
-/// A message posted by a human.
-#[derive(Clone, Debug)]
-pub struct NewPost {
-    pub author: MembershipId,
-    pub content: String,
-    pub client_id: Option<String>,
-    /// Memberships mentioned by id, in addition to mentions in the text.
-    pub mentions: Vec<MembershipId>,
-    pub token_count: i64,
-    /// Whether the author said that it is out of character, or that it is not; `None` if the text
-    /// decides.
-    pub is_ooc: Option<bool>,
-}
-
-impl NewPost {
-    /// Returns a post with a text and nothing else.
-    pub fn new(author: MembershipId, content: String) -> Self {
-        Self {
-            author,
-            content,
-            client_id: None,
-            mentions: Vec::new(),
-            token_count: 0,
-            is_ooc: None,
-        }
-    }
-
-    /// Returns whether the post is out of character.
-    pub fn is_out_of_character(&self) -> bool {
-        let marked = || message_text::is_out_of_character(&self.content);
-        self.is_ooc.unwrap_or_else(marked)
-    }
-}
-
 /// A person's new text for a message.
 #[derive(Clone, Debug)]
 pub struct MessageEdit {
@@ -320,6 +286,12 @@ pub enum CommandError {
     SlowMode { remaining_ms: i64 },
     #[error("the message was not written by a person")]
     NotOfPerson,
+    #[error("the persona does not exist or belongs to another person")]
+    UnknownPersona,
+    #[error("no text follows the name of the persona")]
+    BlankMessage,
+    #[error("the persona's name looks like that of another member")]
+    NameTaken,
     #[error("the message was changed after the given version")]
     EditConflict,
     #[error("the message has branches")]

@@ -231,6 +231,7 @@ fn commit_text(
         token_count: written.token_count,
         client_id: None,
         is_ooc: false,
+        persona: None,
         run: Some(run.id),
         alternates: Vec::new(),
         metadata: written.metadata.clone(),

@@ -7,10 +7,12 @@ use base::ids::{ConversationId, MembershipId, MessageId, RoundId, RunId};
 
 use crate::conversations::{message, swipe};
 use crate::memories::tool::pending_changes::RequestedChange;
+use crate::personas::message_persona::MessagePersona;
 use crate::prompt::builder::PromptEffects;
 use crate::prompt::record::sent_prompt::SentPromptJson;
 use crate::rounds::{round, slot};
-use crate::runs::scheduling::command::{MessageEdit, NewPost};
+use crate::runs::scheduling::command::MessageEdit;
+use crate::runs::scheduling::messages::new_post::NewPost;
 use crate::runs::store::{queue, run};
 use crate::speakers::selection::SpeakerChoice;
 
@@ -174,6 +176,8 @@ pub struct NewMessage {
     pub client_id: Option<String>,
     /// Whether it is out of character.
     pub is_ooc: bool,
+    /// The persona under which it is posted. The copilot's is found when the message is written.
+    pub persona: Option<MessagePersona>,
     pub run: Option<RunId>,
     /// All texts of a greeting with several, `content` first; else empty.
     pub alternates: Vec<swipe::SwipeText>,
@@ -190,6 +194,7 @@ impl NewMessage {
             token_count: post.token_count,
             client_id: post.client_id.clone(),
             is_ooc: false,
+            persona: post.persona.clone(),
             run: None,
             alternates: Vec::new(),
             metadata: serde_json::json!({}),

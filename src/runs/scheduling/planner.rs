@@ -15,7 +15,8 @@ use base::ids::MembershipId;
 use crate::conversations::{message, swipe};
 use crate::prompt::builder::PromptEffects;
 use crate::rounds::round;
-use crate::runs::scheduling::command::{Command, CommandError, Greeting, NewPost};
+use crate::runs::scheduling::command::{Command, CommandError, Greeting};
+use crate::runs::scheduling::messages::new_post::NewPost;
 use crate::runs::scheduling::messages::out_of_character;
 use crate::runs::scheduling::plan::{EnqueueRun, MessageRef, NewMessage, Plan, PlanChange};
 use crate::runs::scheduling::plan_builder::{GeneratedIds, PlanBuilder};
@@ -28,7 +29,7 @@ use crate::runs::scheduling::{
 };
 use crate::runs::store::run;
 use crate::runs::store::run::RunCancelReason;
-use crate::spaces::{membership, space};
+use crate::spaces::{membership, persona_use, space};
 use crate::speakers::selection::SpeakerChoice;
 
 /// A burst of messages delays its reply by at most this many debounce times, or by
@@ -177,6 +178,7 @@ fn insert_greetings(builder: &mut PlanBuilder, greetings: &[Greeting]) {
             token_count: first.token_count,
             client_id: None,
             is_ooc: false,
+            persona: None,
             run: None,
             alternates: if it.texts.len() > 1 {
                 it.texts.clone()
@@ -205,6 +207,11 @@ fn require_post_allowed(builder: &PlanBuilder, post: &NewPost) -> Result<(), Com
     if author.can_speak(builder.state.conversation.id) {
         return Err(CommandError::CopilotActive);
     }
+    if let Some(persona) = &post.persona
+        && persona_use::is_name_taken(&builder.state.members, post.author, &persona.name)
+    {
+        return Err(CommandError::NameTaken);
+    }
     let known = |id: &MembershipId| {
         builder
             .member(*id)
@@ -224,7 +231,7 @@ fn plan_from_user_message(builder: &mut PlanBuilder, choices: Vec<SpeakerChoice>
         .clone()
         .filter(|it| it.kind == run::RunKind::ForceTalk);
     let choices = match &forced {
-        Some(run) => with_forced_first(run, choices),
+        Some(run) => speaker_choice::with_forced_first(run, choices),
         None => choices,
     };
     let Some(first) = choices.first().cloned() else {
@@ -263,18 +270,6 @@ fn plan_from_user_message(builder: &mut PlanBuilder, choices: Vec<SpeakerChoice>
         trigger: Some(MessageRef::Appended),
         expected_tail: None,
     });
-}
-
-/// Returns the forced speaker, then the chosen ones without that speaker.
-fn with_forced_first(forced: &run::Model, chosen: Vec<SpeakerChoice>) -> Vec<SpeakerChoice> {
-    let speaker = forced.speaker_space_membership_id;
-    let because = forced.debug.chosen_because.clone().unwrap_or_default();
-    let first = SpeakerChoice {
-        is_forced: true,
-        ..SpeakerChoice::new(speaker, because)
-    };
-    let others = chosen.into_iter().filter(|it| it.id != speaker);
-    std::iter::once(first).chain(others).collect()
 }
 
 /// Queues a forced reply by `speaker`, or by the member that the reply order selects. It waits for

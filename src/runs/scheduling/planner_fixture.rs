@@ -9,9 +9,8 @@ use base::ids::{ConversationId, MembershipId, MessageId, RoundId, RunId, SpaceId
 use serde_json::json;
 
 use crate::conversations::{conversation, message, swipe};
-use crate::runs::scheduling::command::{
-    Command, CommandError, ExecutionEnd, GeneratedText, NewPost,
-};
+use crate::runs::scheduling::command::{Command, CommandError, ExecutionEnd, GeneratedText};
+use crate::runs::scheduling::messages::new_post::NewPost;
 use crate::runs::scheduling::plan::Plan;
 use crate::runs::scheduling::plan_builder::GeneratedIds;
 use crate::runs::scheduling::planner;
@@ -232,12 +231,8 @@ pub fn force(speaker: MembershipId) -> Command {
 /// Returns Eve's post.
 pub fn post(text: &str) -> Command {
     Command::MessagePosted(NewPost {
-        author: EVE,
-        content: text.to_owned(),
-        client_id: None,
-        mentions: Vec::new(),
         token_count: 1,
-        is_ooc: None,
+        ..NewPost::new(EVE, text.to_owned())
     })
 }
 
@@ -298,6 +293,7 @@ fn character_member(id: i64, name: &str) -> membership::Model {
         own_display_name: None,
         avatar_hash: None,
         aliases: json!([]),
+        active_persona_id: None,
         persona: None,
         talkativeness: None,
         copilot_mode: membership::CopilotMode::None,

@@ -3,7 +3,8 @@
 
 use base::ids::{MembershipId, MessageId};
 
-use crate::runs::scheduling::command::{Command, NewPost};
+use crate::runs::scheduling::command::Command;
+use crate::runs::scheduling::messages::new_post::NewPost;
 use crate::runs::scheduling::planner::fixture::{
     ADA, BOB, EVE, PlannerFixture, STOP, failure, force, post, queued, running, success,
 };

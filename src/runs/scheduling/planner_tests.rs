@@ -3,7 +3,8 @@
 use base::ids::MembershipId;
 
 use crate::rounds::round;
-use crate::runs::scheduling::command::{Command, CommandError, NewPost};
+use crate::runs::scheduling::command::{Command, CommandError};
+use crate::runs::scheduling::messages::new_post::NewPost;
 use crate::runs::scheduling::planner::fixture::{
     ADA, BOB, EVE, PlannerFixture, failure, post, success,
 };

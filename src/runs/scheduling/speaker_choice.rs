@@ -5,6 +5,7 @@ use base::ids::MembershipId;
 use tavern::seeded_random::SeededRandom;
 
 use crate::runs::scheduling::plan_builder::PlanBuilder;
+use crate::runs::store::run;
 use crate::spaces::space::RepliesPerTurn;
 use crate::speakers::selection::{SelectionInput, SelectionTrigger, SpeakerChoice};
 use crate::speakers::selector;
@@ -98,4 +99,16 @@ fn conversation_input(builder: &PlanBuilder) -> SelectionInput {
         allow_self_responses: builder.state.space.allow_self_responses,
         ..SelectionInput::default()
     }
+}
+
+/// Returns the forced speaker, then the chosen ones without that speaker.
+pub fn with_forced_first(forced: &run::Model, chosen: Vec<SpeakerChoice>) -> Vec<SpeakerChoice> {
+    let speaker = forced.speaker_space_membership_id;
+    let because = forced.debug.chosen_because.clone().unwrap_or_default();
+    let first = SpeakerChoice {
+        is_forced: true,
+        ..SpeakerChoice::new(speaker, because)
+    };
+    let others = chosen.into_iter().filter(|it| it.id != speaker);
+    std::iter::once(first).chain(others).collect()
 }

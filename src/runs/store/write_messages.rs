@@ -14,6 +14,7 @@ use crate::runs::scheduling::state::command_facts::CommandFacts;
 use crate::runs::scheduling::state::schedule_state::ScheduleState;
 use crate::runs::store::plan_writer::{PlanWriter, WrittenMessage, WrittenPlan, next_rev};
 use crate::runs::store::write_effects::union;
+use crate::spaces::persona_use;
 
 /// The metadata key of a message whose mark was set or removed after it was posted.
 pub const OOC_CHANGED: &str = "ooc_changed";
@@ -34,6 +35,11 @@ impl PlanWriter<'_> {
         row.client_id = new.client_id;
         row.conversation_run_id = new.run;
         row.token_count = new.token_count;
+        let is_by_copilot = row.role == message::MessageRole::User && new.run.is_some();
+        row.set_persona(match is_by_copilot {
+            true => persona_use::find_for_copilot(self.tx, &schedule.members, new.author).await?,
+            false => new.persona,
+        });
         row.metadata = new.metadata;
         row.is_ooc = new.is_ooc;
         row.is_remembered = MemberSwitches::of(&schedule.members, new.author).learn;

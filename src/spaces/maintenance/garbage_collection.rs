@@ -21,6 +21,7 @@ use crate::characters::asset::UNREFERENCED_GRACE_MS;
 use crate::characters::character::CharacterStatus;
 use crate::characters::{asset, character, character_asset};
 use crate::db::connect::Db;
+use crate::personas::persona_picture;
 use crate::spaces::maintenance::guest_cleanup;
 use crate::spaces::membership;
 
@@ -88,6 +89,8 @@ pub async fn collect_once(db: &Db, now: Timestamp) -> Result<GcReport, DbErr> {
             break;
         }
     }
+    db.write(|tx| Box::pin(async move { persona_picture::delete_all_unused(tx).await }))
+        .await?;
     let before = now.plus_ms(-UNREFERENCED_GRACE_MS);
     loop {
         let found = find_unused_assets(db.reader(), before).await?;
@@ -161,10 +164,21 @@ fn is_unused_asset(before: Timestamp) -> Condition {
         .from(character::Entity)
         .and_where(Expr::col((character::Entity, character::Column::AvatarId)).equals(of_asset))
         .take();
+    let picture = |column| Expr::col((persona_picture::Entity, column)).equals(of_asset);
+    let of_personas = Query::select()
+        .column(persona_picture::Column::PersonaId)
+        .from(persona_picture::Entity)
+        .cond_where(
+            Condition::any()
+                .add(picture(persona_picture::Column::SmallId))
+                .add(picture(persona_picture::Column::LargeId)),
+        )
+        .take();
     Condition::all()
         .add(asset::Column::CreatedAt.lt(before))
         .add(Expr::exists(attached).not())
         .add(Expr::exists(shown).not())
+        .add(Expr::exists(of_personas).not())
 }
 
 async fn find_unused_assets(

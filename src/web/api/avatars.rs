@@ -1,6 +1,7 @@
 //! Endpoints that return the avatar image of a character (whole, or as a thumbnail that is kept in
 //! memory), replace it and delete it.
 
+use std::fs::File;
 use std::io::BufReader;
 use std::sync::LazyLock;
 
@@ -11,6 +12,7 @@ use base::ids::{AssetId, CharacterId};
 use moka::sync::Cache;
 use serde::Deserialize;
 use tavern::cards::avatar_image;
+use tavern::cards::avatar_image::AvatarImage;
 use utoipa::ToSchema;
 
 use crate::app::App;
@@ -37,7 +39,7 @@ static THUMBNAILS: LazyLock<Cache<String, (Bytes, &'static str)>> =
 /// The query of an avatar's address.
 #[derive(Deserialize)]
 pub struct AvatarQuery {
-    v: Option<String>,
+    pub v: Option<String>,
     size: Option<AvatarSize>,
 }
 
@@ -80,6 +82,20 @@ pub async fn show(
     let (Some(asset), Some(hash)) = (found.avatar_id, &found.avatar_hash) else {
         return Err(ApiError::not_found());
     };
+    let picture = (asset, hash.as_str());
+    picture_response(&app, picture, &query, &request).await
+}
+
+/// Returns a stored picture by its small size and the hash of that, in the size that the query names.
+///
+/// # Errors
+/// Returns 404 when it is no longer stored.
+pub async fn picture_response(
+    app: &App,
+    (asset, hash): (AssetId, &str),
+    query: &AvatarQuery,
+    request: &HttpRequest,
+) -> ApiResult<HttpResponse> {
     let name = character::short_hash(hash);
     let tag = match query.size {
         Some(AvatarSize::Thumbnail) => format!("\"{name}-thumbnail\""),
@@ -107,8 +123,8 @@ pub async fn show(
         return Ok(answer.finish());
     }
     let (bytes, media_type) = match query.size {
-        Some(AvatarSize::Thumbnail) => thumbnail_of(&app, asset, hash).await?,
-        None => (load(&app, asset).await?.into(), avatar_image::MEDIA_TYPE),
+        Some(AvatarSize::Thumbnail) => thumbnail_of(app, asset, hash).await?,
+        None => (load(app, asset).await?.into(), avatar_image::MEDIA_TYPE),
     };
     Ok(answer.content_type(media_type).body(bytes))
 }
@@ -153,14 +169,21 @@ pub async fn set_avatar(
 ) -> ApiResult<Json<character::CharacterView>> {
     let present = characters::require_own(&app, &caller, id.into_inner()).await?;
     let file = upload.save(avatar_image::MAX_BYTES).await?.file;
-    let drawn =
-        card_files::run_blocking_limited(&app, || avatar_image::re_encode(BufReader::new(file)))
-            .await?;
-    let drawn = drawn.map_err(|it| ApiError::new(422, "not_a_picture", it.to_string()))?;
+    let drawn = draw(&app, file).await?;
     let limit = app.config.limits.stored_bytes;
     let now = app.clock.now();
     let changed = card_store::set_avatar(&app.db, present.id, limit, drawn, now).await?;
     announce_avatar(&app, changed).await
+}
+
+/// Draws an uploaded picture again in both sizes.
+///
+/// # Errors
+/// Returns 422 when it is not a picture, or too large.
+pub async fn draw(app: &App, file: File) -> ApiResult<AvatarImage> {
+    let draw = || avatar_image::re_encode(BufReader::new(file));
+    let drawn = card_files::run_blocking_limited(app, draw).await?;
+    drawn.map_err(|it| ApiError::new(422, "not_a_picture", it.to_string()))
 }
 
 /// Deletes the avatar of a character, also from the assets of its card. Other assets are kept.

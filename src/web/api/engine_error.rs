@@ -63,8 +63,20 @@ fn rejection_error(refusal: &CommandError) -> ApiError {
         CommandError::ClientIdReused => (
             422,
             "client_id_reused",
-            "This `client_id` was already used for another text.",
+            "This `client_id` was already used for another text or persona.",
         ),
+        CommandError::UnknownPersona => {
+            return ApiError::invalid_value("persona_id", "You have no such persona.");
+        }
+        CommandError::BlankMessage => (
+            422,
+            "blank_message",
+            "Write a text after the name of the persona.",
+        ),
+        CommandError::NameTaken => {
+            let message = "The name of this persona looks like that of another member.";
+            return ApiError::conflict("name_taken_here", message).with_param("persona_id");
+        }
         CommandError::EditConflict => (
             409,
             "edit_conflict",

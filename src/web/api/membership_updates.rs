@@ -4,7 +4,7 @@
 
 use actix_web::web::{Data, Json, Path};
 use base::display_name;
-use base::ids::{ConversationId, MembershipId, PresetId, ProviderId};
+use base::ids::{ConversationId, MembershipId, PersonaId, PresetId, ProviderId};
 use serde::Deserialize;
 use serde_json::{Map, Value};
 use utoipa::ToSchema;
@@ -20,8 +20,8 @@ use crate::spaces::permissions::Action;
 use crate::spaces::{events, membership, membership_update};
 use crate::web::api::engine_error::api_error;
 use crate::web::api::{
-    account_input, copilot_update, membership_announcements, memberships, presets, space_settings,
-    spaces,
+    account_input, copilot_update, membership_announcements, memberships, personas, presets,
+    space_settings, spaces,
 };
 use crate::web::error::{ApiError, ApiResult};
 use crate::web::extract::authentication::CurrentUser;
@@ -55,6 +55,10 @@ pub struct UpdateMembership {
     #[serde(deserialize_with = "json_body::nullable")]
     #[schema(value_type = Option<String>, max_length = 20_000)]
     persona: Option<Option<String>>,
+    /// The persona of the caller's posts in this space; null: their default persona, if any.
+    #[serde(deserialize_with = "json_body::nullable")]
+    #[schema(value_type = Option<PersonaId>)]
+    active_persona_id: Option<Option<PersonaId>>,
     #[serde(deserialize_with = "json_body::present")]
     #[schema(value_type = Vec<DisplayNameSchema>, max_items = 50)]
     aliases: Option<Vec<String>>,
@@ -123,7 +127,7 @@ pub async fn update(
         Ok(changed) => changed,
         Err(SpaceUpdateError::Stale(present)) => {
             return Err(spaces::stale_settings_error(serde_json::json!(
-                present.view()
+                present.view_for(caller.id())
             )));
         }
         Err(SpaceUpdateError::NotFound) => return Err(ApiError::not_found()),
@@ -151,7 +155,7 @@ pub async fn update(
         let started = app.engine.start_copilot(conversation, target.id).await;
         started.map_err(api_error)?;
     }
-    Ok(Json(changed.membership.view()))
+    Ok(Json(changed.membership.view_for(caller.id())))
 }
 
 /// Checks the caller's rights: name, persona and copilot belong to the person; the other fields
@@ -164,6 +168,7 @@ fn authorize_update(
     let is_own = memberships::is_own(at, target);
     let is_person = target.kind == MembershipKind::Human;
     let touches_self = body.persona.is_some()
+        || body.active_persona_id.is_some()
         || body.copilot_mode.is_some()
         || body.copilot_remaining_steps.is_some()
         || body.copilot_conversation_id.is_some();
@@ -277,6 +282,9 @@ async fn validate(
             "Must be between 0 and 1.",
         ));
     }
+    if let Some(id) = body.active_persona_id.flatten() {
+        personas::require_usable(app, caller, target, id).await?;
+    }
     require_provider(app, body.llm_provider_id.flatten()).await?;
     if let Some(id) = body.preset_id.flatten() {
         presets::require_usable(app, caller, id, "preset_id").await?;
@@ -294,6 +302,7 @@ async fn validate(
         participation: body.participation,
         own_display_name: body.display_name.map(parse_own_name).transpose()?,
         persona: body.persona.map(parse_persona).transpose()?,
+        active_persona_id: body.active_persona_id,
         aliases: body.aliases.map(parse_aliases).transpose()?,
         talkativeness: body.talkativeness,
         settings,

@@ -40,7 +40,7 @@ pub async fn list(
 ) -> ApiResult<Json<PageOf<membership::MembershipView>>> {
     let at = space_access::load_space_access(&app, &caller, space.into_inner()).await?;
     let part = roster_page::list_for_space(app.db.reader(), at.space.id, page).await?;
-    Ok(Json(part.map(|it| it.view())))
+    Ok(Json(part.map(|it| it.view_for(caller.id()))))
 }
 
 /// Adds a character, which posts its greeting, or a person.

@@ -2,7 +2,7 @@
 
 use actix_web::web::{Data, Json, Path};
 use actix_web::{HttpRequest, HttpResponse};
-use base::ids::{ConversationId, MembershipId, MessageId};
+use base::ids::{ConversationId, MembershipId, MessageId, PersonaId};
 use base::message_text::MessageText;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -11,9 +11,11 @@ use utoipa::ToSchema;
 use crate::app::App;
 use crate::conversations::{message, timeline};
 use crate::db::reading::page::{PageOf, PageQuery};
+use crate::personas::persona_choice::PersonaChoice;
 use crate::runs::error::EngineError;
 use crate::runs::reading::message_pages::MessageQuery;
-use crate::runs::scheduling::command::{CommandError, MessageEdit, NewPost};
+use crate::runs::scheduling::command::{CommandError, MessageEdit};
+use crate::runs::scheduling::messages::new_post::NewPost;
 use crate::runs::store::run;
 use crate::spaces::permissions::Action;
 use crate::web::api::engine_error::api_error;
@@ -46,6 +48,12 @@ pub struct CreateMessage {
     /// it, a text is out of character if it is enclosed in `((` and `))`.
     #[serde(default)]
     is_ooc: Option<bool>,
+    /// The persona under which it is posted; null: none. Without it, a text that begins with `=name ` is
+    /// posted under the persona with this name, and any other under the `active_persona_id` of the
+    /// membership, or else the default persona.
+    #[serde(default, deserialize_with = "json_body::nullable")]
+    #[schema(value_type = Option<PersonaId>)]
+    persona_id: Option<Option<PersonaId>>,
 }
 
 /// A new text, a new visibility, whether it is remembered, or whether it is out of character; exactly
@@ -174,7 +182,7 @@ fn around_alone_error() -> ApiError {
     responses(
         (status = 200, description = "Already posted.", body = CreatedMessage),
         (status = 201, body = CreatedMessage),
-        (status = 409, description = "`copilot_active`; `already_finished`."),
+        (status = 409, description = "`copilot_active`; `already_finished`; `name_taken_here`: the name of the persona looks like that of another member."),
         (status = 413, description = "`storage_full`: the quota of the space's owner is used up."),
         (status = 422, description = "`blank_message`; `too_long`: more than 64 KiB; `client_id_reused`; `invalid_value`."),
         (status = 423),
@@ -206,13 +214,16 @@ pub async fn create(
             "Ids must be at least 1.",
         ));
     }
-    let post = NewPost {
+    let mut post = NewPost {
         client_id,
         mentions: body.mentions,
         is_ooc: body.is_ooc,
         ..NewPost::new(author.id, text)
     };
-    let posted = app.engine.post(at.conversation.id, post).await;
+    if let Some(persona) = body.persona_id {
+        post.requested.persona = PersonaChoice::Chosen(persona);
+    }
+    let posted = app.engine.post(at.conversation.id, author, post).await;
     let posted = posted.map_err(api_error)?;
     let mut reply = match posted.is_repeated {
         true => HttpResponse::Ok(),

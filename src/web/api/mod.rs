@@ -46,6 +46,8 @@ pub mod message_versions;
 pub mod messages;
 pub mod metrics;
 pub mod next_speaker;
+pub mod persona_files;
+pub mod personas;
 pub mod preset_bodies;
 pub mod preset_files;
 pub mod presets;

@@ -7,14 +7,15 @@ use crate::web::api::{
     conversations, health, imports, invites, jobs, join, lorebook_entries, lorebook_links,
     lorebooks, membership_updates, memberships, memories, memory_embedding, memory_learning,
     memory_pruning, memory_transfer, message_revisions, message_versions, messages, metrics,
-    next_speaker, preset_files, presets, prompts, providers, queue_edit, runs, search, session,
-    setup, space_files, space_invitations, spaces, summaries, swipes, tool_approvals, users,
+    next_speaker, persona_files, personas, preset_files, presets, prompts, providers, queue_edit,
+    runs, search, session, setup, space_files, space_invitations, spaces, summaries, swipes,
+    tool_approvals, users,
 };
 use crate::web::openapi::endpoint::{ApiEndpoint, endpoints};
 
 /// The tags of the API document, in its order, with their descriptions. A handler names its tag in
 /// `tag`.
-pub const TAGS: [(&str, &str); 22] = [
+pub const TAGS: [(&str, &str); 23] = [
     ("setup", "First-time setup: the admin account."),
     ("session", "Sign-in, sign-out, and active sessions."),
     ("users", "User accounts."),
@@ -55,6 +56,7 @@ pub const TAGS: [(&str, &str); 22] = [
         "Lorebooks (World Info), their entries and links.",
     ),
     ("memories", "What is remembered about a space."),
+    ("personas", "The roles that a person plays."),
     (
         "presets",
         "Presets: prompt order, prompt texts, and sampler settings.",
@@ -142,6 +144,16 @@ fn library_endpoints() -> Vec<ApiEndpoint> {
         avatars::show,
         avatars::set_avatar,
         avatars::delete_avatar,
+        personas::list,
+        personas::create,
+        personas::show,
+        personas::update,
+        personas::delete,
+        personas::avatar,
+        personas::set_avatar,
+        personas::delete_avatar,
+        persona_files::import,
+        persona_files::export,
         presets::list,
         presets::defaults,
         presets::create,

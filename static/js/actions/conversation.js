@@ -22,11 +22,12 @@ export default class ConversationActions {
   // Writing
 
   // Shows the message as pending and sends it. Returns false, without sending it, if the conversation in
-  // which it was written is not open. `fields` are further fields of the post.
-  send(conversationId, content, fields = {}) {
+  // which it was written is not open. `persona` is kept with the message until it is sent; `fields` are
+  // further fields of the post.
+  send(conversationId, content, { persona = undefined, fields = {} } = {}) {
     if (!this.#isOpen(conversationId)) return false
     const { openConversation, outbox } = this.#store
-    const entry = outbox.add(randomId(), content, Date.now(), fields)
+    const entry = outbox.add(randomId(), content, Date.now(), { persona: persona && pick(persona), fields })
     openConversation.expect(entry.clientId)
     this.#store.conversationChanged("outbox")
     this.#deliver(openConversation, outbox, entry)
@@ -215,9 +216,10 @@ export default class ConversationActions {
     return this.#store.openConversation.conversationId
   }
 
-  async #deliver(openConversation, outbox, { clientId, content, fields }) {
+  async #deliver(openConversation, outbox, { clientId, content, persona, fields }) {
+    const chosen = persona === undefined ? {} : { persona_id: persona?.id ?? null }
+    const body = { ...fields, ...chosen, content, client_id: clientId }
     try {
-      const body = { ...fields, content, client_id: clientId }
       const { message } = await this.#api.postMessage(openConversation.conversationId, body)
       this.#store.applyPosted(openConversation, message)
       this.#slowMode.posted(this.#store.openSpace?.id, Date.parse(message.created_at))
@@ -251,4 +253,9 @@ export default class ConversationActions {
     openConversation.timeline.put(message)
     this.#store.conversationChanged("messages")
   }
+}
+
+// What a pending message shows of its persona.
+function pick({ id, name, avatar_url }) {
+  return { id, name, avatar_url }
 }

@@ -13,6 +13,7 @@ import lore from "./en/lorebooks.js"
 import memories from "./en/memories.js"
 import models from "./en/models.js"
 import panel from "./en/panel.js"
+import personas from "./en/personas.js"
 import prompts from "./en/prompts.js"
 import presets from "./en/presets.js"
 import settings from "./en/settings.js"
@@ -57,6 +58,7 @@ export default {
   ...summaries,
   ...cards,
   ...settings,
+  ...personas,
   ...presets,
   ...models,
   ...admin,

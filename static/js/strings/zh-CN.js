@@ -79,6 +79,7 @@ import lore from "./zh-CN/lorebooks.js"
 import memories from "./zh-CN/memories.js"
 import models from "./zh-CN/models.js"
 import panel from "./zh-CN/panel.js"
+import personas from "./zh-CN/personas.js"
 import prompts from "./zh-CN/prompts.js"
 import presets from "./zh-CN/presets.js"
 import settings from "./zh-CN/settings.js"
@@ -123,6 +124,7 @@ export default {
   ...summaries,
   ...cards,
   ...settings,
+  ...personas,
   ...presets,
   ...models,
   ...admin,

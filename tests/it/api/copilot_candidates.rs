@@ -175,7 +175,7 @@ on_sqlite! {
             text(messages.last().expect("the prompt has messages")),
         );
         assert!(first.contains("You write for bob"), "{first}");
-        assert!(first.contains("About bob: A shy baker."), "{first}");
+        assert!(first.contains("[Persona of bob]\nA shy baker.\n[End of bob]"), "{first}");
         assert!(last.ends_with("[bob asks for this: Say yes.]"), "{last}");
         assert!(messages.iter().any(|it| text(it).contains("Who wants tea?")), "{messages:?}");
         assert_eq!(body["max_tokens"], 200);

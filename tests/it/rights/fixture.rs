@@ -113,6 +113,26 @@ async fn create_memberships(clients: &RoleClients, owner: Role, ids: &mut Ids) {
     );
 }
 
+/// Creates a persona. The grid creates more spaces than a person may have personas, so the oldest one is
+/// deleted when there are many, but not the first: most cases share the first space.
+async fn persona(client: &HttpClient, space: &Value) -> Value {
+    let all = expect(200, client.get("/api/personas?limit=200").await);
+    let mut ids: Vec<_> = (all["data"].as_array().expect("a list").iter())
+        .filter_map(|it| it["id"].as_i64())
+        .collect();
+    ids.sort_unstable();
+    if ids.len() > 100 {
+        let oldest = ids[1];
+        let deleted = client.delete(&format!("/api/personas/{oldest}")).await;
+        expect(204, deleted);
+    }
+    let name = format!("Captain of {}", space["id"]);
+    expect(
+        201,
+        client.post("/api/personas", json!({"name": name})).await,
+    )
+}
+
 async fn characters(client: &HttpClient, space: &Value, ids: &mut Ids) {
     let character = client.create_character("Ada", None).await;
     ids.insert("character_id", &character["id"]);
@@ -123,6 +143,7 @@ async fn characters(client: &HttpClient, space: &Value, ids: &mut Ids) {
         client.post("/api/presets", json!({"name": "Calm"})).await,
     );
     ids.insert("preset_id", &preset["id"]);
+    ids.insert("persona_id", &persona(client, space).await["id"]);
     let path = format!("/api/memberships/{}", membership["id"]);
     let change = json!({"preset_id": preset["id"]});
     expect(200, client.patch(&path, change).await);

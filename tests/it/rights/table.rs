@@ -181,6 +181,7 @@ pub fn rows() -> Vec<Row> {
     rows.extend(table_spaces::memberships());
     rows.extend(table_spaces::invites());
     rows.extend(table_spaces::characters());
+    rows.extend(table_spaces::personas());
     rows.extend(table_spaces::presets());
     rows.extend(table_lore::lorebooks());
     rows.extend(table_lore::links());

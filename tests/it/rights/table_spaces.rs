@@ -174,6 +174,23 @@ const fn one_owner(status: u16) -> [u16; 9] {
     [401, 404, 404, 404, 404, status, 404, 404, 404]
 }
 
+pub fn personas() -> Vec<Row> {
+    vec![
+        Row::of("GET /api/personas", signed_in(200)),
+        Row::of("POST /api/personas", signed_in(201)).body(|_, _| json!({"name": "Mine"})),
+        Row::of("POST /api/personas/import", signed_in(415)),
+        Row::of("GET /api/personas/export", signed_in(200)),
+        Row::of("GET /api/personas/{persona_id}", one_owner(200)),
+        Row::of("PATCH /api/personas/{persona_id}", one_owner(200))
+            .body(|_, _| json!({"description": "A sailor."})),
+        // It has no picture, and the body is no form.
+        Row::of("GET /api/personas/{persona_id}/avatar", one_owner(404)),
+        Row::of("PUT /api/personas/{persona_id}/avatar", one_owner(415)),
+        Row::of("DELETE /api/personas/{persona_id}/avatar", one_owner(200)),
+        Row::of("DELETE /api/personas/{persona_id}", one_owner(204)),
+    ]
+}
+
 pub fn presets() -> Vec<Row> {
     vec![
         Row::of("GET /api/presets", signed_in(200)),

@@ -3,7 +3,7 @@
 use base::ids::MembershipId;
 use tavern::seeded_random::SeededRandom;
 use troupe::rounds::{round, slot};
-use troupe::runs::scheduling::command::NewPost;
+use troupe::runs::scheduling::messages::new_post::NewPost;
 use troupe::spaces::membership;
 use troupe::spaces::space::{Model as Space, RepliesPerTurn, ReplyOrder};
 use troupe::speakers::selection::{Candidate, SelectionInput, SelectionTrigger, SpeakerChoice};
@@ -27,7 +27,7 @@ impl EngineTest {
             mentions: mentions.to_vec(),
             ..NewPost::new(self.user.membership, text.to_owned())
         };
-        let posted = self.engine.post(self.conversation, post);
+        let posted = self.user.send(post);
         let run = posted.await.expect("the post was rejected").run;
         self.settle().await;
         let speaker = run.expect("no run was planned").speaker_space_membership_id;

@@ -6,7 +6,8 @@ use troupe::conversations::{conversation, timeline};
 use troupe::runs::engine::PostResult;
 use troupe::runs::error::EngineError;
 use troupe::runs::reading::views::ConversationState;
-use troupe::runs::scheduling::command::{CommandError, NewPost};
+use troupe::runs::scheduling::command::CommandError;
+use troupe::runs::scheduling::messages::new_post::NewPost;
 use troupe::runs::store::run::RunStatus;
 use troupe::spaces::space::{InputPolicy, RepliesPerTurn, ReplyOrder};
 
@@ -31,7 +32,7 @@ impl TestUser {
             client_id: client_id.map(str::to_owned),
             ..NewPost::new(self.membership, text.to_owned())
         };
-        self.engine.post(self.conversation, post).await
+        self.send(post).await
     }
 }
 

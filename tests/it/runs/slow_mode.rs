@@ -1,7 +1,8 @@
 //! Tests slow mode: a member posts once in an interval, in all conversations of the space together.
 
 use troupe::runs::error::EngineError;
-use troupe::runs::scheduling::command::{CommandError, NewPost};
+use troupe::runs::scheduling::command::CommandError;
+use troupe::runs::scheduling::messages::new_post::NewPost;
 use troupe::spaces::membership::MembershipRole;
 use troupe::spaces::space::ReplyOrder;
 
@@ -111,7 +112,7 @@ on_sqlite! {
                 mentions: mentions.to_vec(),
                 ..NewPost::new(app.user.membership, "One.".to_owned())
             };
-            app.engine.post(app.conversation, post)
+            app.user.send(post)
         };
         assert!(post(&unknown).await.is_err());
 

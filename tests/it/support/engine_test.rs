@@ -20,7 +20,8 @@ use troupe::db::connect::Db;
 use troupe::runs::engine::{PostResult, RunEngine};
 use troupe::runs::error::EngineError;
 use troupe::runs::reading::views::RuntimeView;
-use troupe::runs::scheduling::command::{MessageEdit, NewPost};
+use troupe::runs::scheduling::command::MessageEdit;
+use troupe::runs::scheduling::messages::new_post::NewPost;
 use troupe::runs::services::RunSettings;
 use troupe::runs::store::run;
 use troupe::spaces::{membership, space};
@@ -77,7 +78,15 @@ impl TestUser {
             client_id: client_id.map(str::to_owned),
             ..NewPost::new(self.membership, text.to_owned())
         };
-        self.engine.post(self.conversation, post).await
+        self.send(post).await
+    }
+
+    /// Posts this message.
+    pub async fn send(&self, post: NewPost) -> Result<PostResult, EngineError> {
+        let db = self.engine.context().db.reader();
+        let author = membership::find(db, post.author).await?;
+        let author = author.expect("the author is a member");
+        self.engine.post(self.conversation, &author, post).await
     }
 }
 

@@ -267,6 +267,7 @@ fn membership_row(space: SpaceId, position: i64, name: &str, now: Timestamp) -> 
         own_display_name: None,
         avatar_hash: None,
         aliases: json!([]),
+        active_persona_id: None,
         persona: None,
         talkativeness: None,
         copilot_mode: membership::CopilotMode::None,

@@ -47,7 +47,12 @@ const GUARDED: &[(&str, &[&str])] = &[
     ),
     (
         "is_default",
-        &["POST /api/providers", "PATCH /api/providers/{provider_id}"],
+        &[
+            "POST /api/providers",
+            "PATCH /api/providers/{provider_id}",
+            "POST /api/personas",
+            r"PATCH /api/personas/{persona_id:\d+}",
+        ],
     ),
     (
         "disabled",

@@ -7,7 +7,8 @@
 use base::ids::MessageId;
 
 use crate::conversations::message;
-use crate::runs::scheduling::command::{CommandError, NewPost};
+use crate::runs::scheduling::command::CommandError;
+use crate::runs::scheduling::messages::new_post::NewPost;
 use crate::runs::scheduling::plan::{NewMessage, PlanChange};
 use crate::runs::scheduling::plan_builder::PlanBuilder;
 use crate::runs::scheduling::state::command_facts::CommandFacts;

@@ -6,7 +6,8 @@ use sea_orm::DatabaseTransaction;
 
 use crate::conversations::{message, timeline};
 use crate::runs::error::EngineError;
-use crate::runs::scheduling::command::{Command, CommandError, NewPost};
+use crate::runs::scheduling::command::{Command, CommandError};
+use crate::runs::scheduling::messages::new_post::NewPost;
 use crate::runs::scheduling::state::schedule_state::ScheduleState;
 use crate::runs::store::write_messages;
 use crate::spaces::slow_mode;
@@ -39,8 +40,7 @@ pub async fn find_repeated(
 fn is_same_post(first: &message::Model, post: &NewPost) -> bool {
     let is_mark_changed = first.metadata.get(write_messages::OOC_CHANGED).is_some();
     let is_mark_same = post.is_ooc.is_none_or(|it| it == first.is_ooc);
-    let is_text_same = first.content == post.content || first.edited_at.is_some();
-    is_text_same && (is_mark_same || is_mark_changed)
+    post.requested.is_repeat_of(first) && (is_mark_same || is_mark_changed)
 }
 
 /// Records the time of a post in a space in slow mode. Does nothing for other commands.

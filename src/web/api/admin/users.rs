@@ -18,7 +18,7 @@ use crate::accounts::username_password::Password;
 use crate::accounts::{user, user_directory};
 use crate::app::App;
 use crate::db::reading::page::{PageOf, PageQuery};
-use crate::spaces::{account_changes, events, membership};
+use crate::spaces::{account_changes, events, membership, shared_spaces};
 use crate::web::api::{account_input, session};
 use crate::web::error::{ApiError, ApiResult};
 use crate::web::extract::authentication::Admin;
@@ -182,7 +182,7 @@ async fn load_views(app: &App, users: Vec<user::Model>) -> ApiResult<Vec<AdminUs
     let db = app.db.reader();
     let ids: Vec<UserId> = users.iter().map(|it| it.id).collect();
     let visits = user_directory::load_sign_in_summaries(db, &ids, app.clock.now()).await?;
-    let n_spaces = membership::count_spaces_by_user(db, &ids).await?;
+    let n_spaces = shared_spaces::count_spaces_by_user(db, &ids).await?;
     let view = |user: user::Model| {
         let SignInSummary {
             n_sessions,

@@ -17,9 +17,10 @@ export default class Outbox {
     return this.#entries
   }
 
-  // `fields` are further fields of the post: `is_ooc` and `mentions`.
-  add(clientId, content, createdAt, fields = {}) {
-    const entry = { clientId, content, createdAt, fields, state: "pending", error: null }
+  // `persona` is the persona of the message: null for none, undefined if the server chooses it. `fields`
+  // are further fields of the post: `is_ooc` and `mentions`.
+  add(clientId, content, createdAt, { persona = undefined, fields = {} } = {}) {
+    const entry = { clientId, content, createdAt, persona, fields, state: "pending", error: null }
     this.#entries = [...this.#entries, entry]
     this.#write()
     return entry

@@ -26,6 +26,7 @@ function ofMessage(conversation, message) {
     ...(isRewritten ? { kind: "stream", stream: conversation.stream } : { kind: "message", message }),
     key: conversation.timeline.keyOf(message),
     authorId: message.space_membership_id,
+    persona: message.persona ?? null,
     at: Date.parse(message.created_at),
     seq: message.seq,
   }
@@ -37,6 +38,7 @@ function ofEntry(conversation, entry, myMembershipId) {
     key: conversation.keyForClientId(entry.clientId),
     entry,
     authorId: myMembershipId,
+    persona: entry.persona ?? null,
     at: entry.createdAt,
   }
 }

@@ -14,6 +14,13 @@ export default class Roster {
     this.#members.set(membership.id, membership)
   }
 
+  // Returns the membership of an event with the chosen persona that is known here: events do not contain
+  // it, because they are sent to all members.
+  withPersona(membership) {
+    const known = this.byId(membership.id)
+    return { ...membership, active_persona_id: known?.active_persona_id ?? null }
+  }
+
   byId(id) {
     return this.#members.get(id) ?? null
   }

@@ -33,6 +33,14 @@ export default {
   "error.stale_round": "The round has changed in the meantime. Check its current state, then change it and save again.",
   "error.username_taken": "This username is taken, or too similar to one that is.",
   "error.name_taken_here": "Another member has a similar name. Choose another name for this space.",
+  "error.name_taken_here.persona_id":
+    "The name of this persona looks like that of another member. Choose another persona.",
+  "error.name_taken_here.active_persona_id":
+    "The name of this persona looks like that of another member. Choose another persona.",
+  "error.persona_name_taken": "You have a persona with this name.",
+  "error.too_many": "{message}",
+  "error.unknown_file": "{message}",
+  "error.blank_message": "Write a text.",
   "error.card_not_shared": "The owner of this character does not share the whole card.",
   "error.already_exists": "This already exists.",
   "error.already_exists.content": "Another memory has this content.",
@@ -40,7 +48,7 @@ export default {
   "error.already_decided": "Another member has already decided this.",
   "error.already_finished": "It has already finished.",
   "error.already_set_up": "This server already has an admin. Sign in.",
-  "error.client_id_reused": "This message was already sent with a different text. Discard it and write it again.",
+  "error.client_id_reused": "This message was already sent with a different text or persona. Discard it and write it again.",
   "error.context_overflow": "The conversation is too long for the context of the model.",
   "error.copilot_active": "The copilot is writing for you. Turn it off to write yourself.",
   "error.cross_origin": "The address of this page is not the one that the server expects.",

@@ -2,7 +2,7 @@
 // button.
 import { el, icon } from "../../base/dom.js"
 
-// `items()` returns `{ label, icon, run, danger }` and is called each time the menu opens.
+// `items()` returns `{ label, icon, face, run, danger }`, with `face` a node in place of the icon, and is called each time the menu opens.
 export function menuButton({
   label,
   icon: name = "more",
@@ -40,7 +40,7 @@ export function openMenu(button, items) {
   menu.firstElementChild?.focus()
 }
 
-function menuItem({ label, icon: name, run, danger = false }, close) {
+function menuItem({ label, icon: name, face = null, run, danger = false }, close) {
   const click = () => {
     close()
     run()
@@ -54,7 +54,7 @@ function menuItem({ label, icon: name, run, danger = false }, close) {
       tabindex: "-1",
       on: { click },
     },
-    name && icon(name),
+    face ?? (name && icon(name)),
     label,
   )
 }

@@ -4,11 +4,13 @@ import { t } from "../../base/i18n.js"
 import { describeCopilot, locksComposer } from "../../models/conversation/copilot.js"
 import { CONVERSATION_EVENTS } from "../../models/conversation/open_conversation.js"
 import { may } from "../../models/members/rights.js"
+import { readPrefix } from "../../models/personas/personas.js"
 import { iconButton } from "../components/button.js"
 import { copilotNotice } from "./copilot_notice.js"
 import CopilotPanel from "./copilot_panel.js"
 import MentionList from "./mention_list.js"
 import SlowModeNotice from "./slow_mode_notice.js"
+import PersonaSwitch from "./persona_switch.js"
 
 const LONGEST_BYTES = 64 * 1024
 const COUNTS_FROM_BYTES = 60 * 1024
@@ -34,6 +36,10 @@ export default class Composer {
   #oocButton
   #slowMode
   #mentions
+  #personaSwitch
+  // The personas are loaded with the first input, and once more for a text that may name one.
+  #hasLoadedPersonas = false
+  #hasAskedForPersonas = false
   #copilotPanel
   // The notice that replaces the box while the copilot is active, and the values it shows.
   #copilotNotice = null
@@ -61,6 +67,7 @@ export default class Composer {
       store.onAny(EVENTS, () => this.#update()),
       store.on("roster", () => this.#update()),
       store.on("spaces", () => this.#update()),
+      store.on("personas", () => this.#update()),
     ]
     this.#update()
     this.#resize()
@@ -125,12 +132,14 @@ export default class Composer {
       members: () => this.#mentionable(),
       onPick: (text, caret) => this.#setText(text, caret),
     })
+    this.#personaSwitch = new PersonaSwitch(this.#parts)
+    const tools = [this.#personaSwitch.node, this.#oocButton, this.#copilotButton]
     this.#box = el(
       "div",
       { class: "composer__box", on: { keydown: (event) => this.#onBoxKey(event) } },
       this.#copilotPanel.node,
       this.#mentions.node,
-      el("div", { class: "composer__row" }, this.#oocButton, this.#copilotButton, this.#field, this.#stop, this.#send),
+      el("div", { class: "composer__row" }, ...tools, this.#field, this.#stop, this.#send),
       this.#slowMode.node,
       this.#counter,
     )
@@ -157,6 +166,7 @@ export default class Composer {
     if ((focused === this.#send && this.#send.hidden) || (focused === this.#stop && this.#stop.hidden))
       this.#field.focus()
     this.#updateCounter()
+    this.#personaSwitch.update()
     this.#copilotPanel.update()
   }
 
@@ -252,6 +262,8 @@ export default class Composer {
   }
 
   #onInput() {
+    if (!this.#hasLoadedPersonas) this.#parts.personas.load().catch(() => {})
+    this.#hasLoadedPersonas = true
     this.#parts.drafts.write(this.#conversationId, this.#field.value)
     this.#resize()
     this.#update()
@@ -300,9 +312,22 @@ export default class Composer {
     const content = this.#field.value
     if (content.trim() === "" || this.#isTooLong() || this.#slowMode.isWaiting) return
     if (this.#closedReason() || this.#copilotNotice) return
-    const mentions = this.#mentions.idsIn(content)
+    const { personas, conversation, store } = this.#parts
+    if (content.startsWith("=") && !store.personas && !this.#hasAskedForPersonas) {
+      // The text may begin with the name of a persona.
+      this.#hasAskedForPersonas = true
+      personas.load().catch(() => {}).finally(() => this.#root.requestSubmit())
+      return
+    }
+    // Without a text after it, the name of a persona only chooses the persona.
+    const named = readPrefix(content, store.personas)
+    if (named) this.#personaSwitch.choose(named.persona)
+    const persona = named?.persona ?? personas.current
+    const text = named?.text ?? content
+    const mentions = this.#mentions.idsIn(text)
     const fields = { ...(this.#isOoc && { is_ooc: true }), ...(mentions.length > 0 && { mentions }) }
-    if (!this.#parts.conversation.send(this.#conversationId, content, fields)) return
+    const isSent = text === "" || conversation.send(this.#conversationId, text, { persona, fields })
+    if (!isSent) return
     this.#setOoc(false)
     this.#mentions.reset()
     this.#togglePanel(false)
@@ -311,7 +336,7 @@ export default class Composer {
     this.#resize()
     this.#sendTyping(false)
     this.#update()
-    this.#callbacks.onSent()
+    if (text !== "") this.#callbacks.onSent()
     this.#field.focus()
   }
 

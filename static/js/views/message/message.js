@@ -67,6 +67,7 @@ export default class MessageView {
       kind,
       startsGroup,
       author.name,
+      author.person,
       author.url,
       author.isOwn,
       message?.rev,
@@ -81,14 +82,16 @@ export default class MessageView {
     ].join("|")
   }
 
-  #author({ kind, message, authorId }) {
+  #author({ kind, message, authorId, persona }) {
     const member = this.#context.roster().byId(authorId)
     const isOwn = kind === "pending" || (authorId !== null && authorId === this.#context.myMembershipId())
-    const name =
+    const person =
       message?.author_name ??
       member?.display_name ??
       (isOwn ? this.#context.userName() : t("message.unknown_author"))
-    return { name, url: member?.avatar_url ?? null, isOwn, isRemoved: member?.status === "removed" }
+    const isRemoved = member?.status === "removed"
+    if (persona) return { name: persona.name, person, url: persona.avatar_url ?? null, isOwn, isRemoved }
+    return { name: person, person: null, url: member?.avatar_url ?? null, isOwn, isRemoved }
   }
 
   #show(row, author) {
@@ -122,7 +125,7 @@ export default class MessageView {
       { class: "message__time", datetime: new Date(row.at).toISOString(), title: fullTime(row.at) },
       timeOfDay(row.at),
     )
-    replace(this.#head, name, row.kind === "stream" ? null : time)
+    replace(this.#head, name, author.person && personBadge(author.person), row.kind === "stream" ? null : time)
   }
 
   // Replaces the body only if its text has changed, so that selections are kept.
@@ -166,6 +169,12 @@ export default class MessageView {
       button(t("discard"), { look: "small quiet", click: () => onDiscard(clientId) }),
     ]
   }
+}
+
+// The person behind a persona.
+function personBadge(person) {
+  const title = t("persona.played_by", { name: person })
+  return el("span", { class: "message__person", title }, bdi(person))
 }
 
 function stateOf({ kind, entry }) {

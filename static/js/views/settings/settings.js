@@ -1,4 +1,4 @@
-// The settings page `/settings/{part}`: profile, API keys, presets; for admins the models.
+// The settings page `/settings/{part}`: profile, API keys, personas, presets; for admins the models.
 import { el } from "../../base/dom.js"
 import { t } from "../../base/i18n.js"
 import { paths } from "../../router.js"
@@ -6,12 +6,14 @@ import { sidebarButton } from "../components/empty_state.js"
 import { appearanceCard, keepCard, languageCard, passwordCard, profileCard } from "./settings_profile.js"
 import { keyCards } from "./settings_keys.js"
 import { modelsCard } from "./settings_models.js"
+import { personasCard } from "./settings_personas.js"
 import { presetsCard } from "./settings_presets.js"
 import { sessionsCard } from "./settings_sessions.js"
 
 const PARTS = {
   profile: { isFor: () => true, cards: (parts) => profileCards(parts) },
   keys: { isFor: (user) => !user.is_guest, cards: (parts) => keyCards(parts) },
+  personas: { isFor: () => true, cards: (parts) => [personasCard(parts)] },
   presets: { isFor: () => true, cards: (parts) => [presetsCard(parts)] },
   models: { isFor: (user) => user.role === "admin", cards: (parts) => [modelsCard(parts)] },
 }

@@ -12,8 +12,8 @@ export default class Announcer {
   }
 
   announce(messages) {
-    for (const { author_name: name, content } of messages)
-      this.#root.append(el("p", {}, t("announce.message", { name, text: content })))
+    for (const { author_name: person, persona, content } of messages)
+      this.#root.append(el("p", {}, t("announce.message", { name: persona?.name ?? person, text: content })))
     while (this.#root.children.length > KEPT) this.#root.firstElementChild.remove()
   }
 }

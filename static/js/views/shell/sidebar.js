@@ -286,6 +286,7 @@ export default class Sidebar {
     const { router, store } = this.#parts
     const items = [
       { label: t("settings.profile"), icon: "person", run: () => router.go(paths.settings("profile")) },
+      { label: t("settings.personas"), icon: "speak", run: () => router.go(paths.settings("personas")) },
     ]
     if (!store.user.is_guest)
       items.push(

@@ -1,0 +1,3 @@
+//! Persona backups of SillyTavern: reading and writing.
+
+pub mod persona_backup;

@@ -1,0 +1,249 @@
+//! Reads the untrusted bytes of SillyTavern's persona backup (`personas`, `persona_descriptions`,
+//! `default_persona`) into names and descriptions, and writes the same form. The file names the picture
+//! of each persona, but does not contain it.
+
+use base::display_name;
+use serde_json::{Map, Value, json};
+
+use crate::import_warning::ImportWarning;
+
+/// The maximum size of a file, in bytes.
+pub const MAX_FILE_BYTES: usize = 8 * 1024 * 1024;
+/// The maximum number of personas that are read.
+pub const MAX_PERSONAS: usize = 1_000;
+/// The maximum length of a name, in characters; the same as elsewhere.
+const MAX_NAME_CHARS: usize = 100;
+/// The maximum length of a description, in bytes.
+pub const MAX_DESCRIPTION_BYTES: usize = 16 * 1024;
+/// The position of a description in the prompt: where the preset has the persona.
+const IN_PROMPT: i64 = 0;
+
+/// A persona of a backup.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BackupPersona {
+    pub name: String,
+    pub description: String,
+    pub is_default: bool,
+}
+
+/// The result of reading a backup.
+#[derive(Debug, PartialEq)]
+pub struct PersonaBackup {
+    /// In the order of the file.
+    pub personas: Vec<BackupPersona>,
+    /// The number of personas that could not be read.
+    pub n_skipped: usize,
+    pub warnings: Vec<ImportWarning>,
+}
+
+/// Why a file is not accepted. The message is shown to the user.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct PersonaBackupError(String);
+
+/// Reads a backup.
+///
+/// # Errors
+/// Returns the reason when the file is not a persona backup.
+pub fn read(bytes: &[u8]) -> Result<PersonaBackup, PersonaBackupError> {
+    if bytes.len() > MAX_FILE_BYTES {
+        return reject("The file is larger than 8 MiB.");
+    }
+    let text = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
+    // The parser refuses more than 128 levels.
+    let Ok(Value::Object(file)) = serde_json::from_slice(text) else {
+        return reject("The file is not a JSON object with at most 128 levels.");
+    };
+    let Some(Value::Object(names)) = file.get("personas") else {
+        return reject("The file has no `personas`. It must be a persona backup of SillyTavern.");
+    };
+    let no_descriptions = Map::new();
+    let descriptions = file.get("persona_descriptions").and_then(Value::as_object);
+    let descriptions = descriptions.unwrap_or(&no_descriptions);
+    let default = file.get("default_persona").and_then(Value::as_str);
+    let mut backup = PersonaBackup {
+        personas: Vec::new(),
+        n_skipped: names.len().saturating_sub(MAX_PERSONAS),
+        warnings: Vec::new(),
+    };
+    if backup.n_skipped > 0 {
+        let sentence = format!("Only the first {MAX_PERSONAS} personas of the file were read.");
+        let warning = ImportWarning::new("personas_cut", sentence);
+        backup.warnings.push(warning.with("n", MAX_PERSONAS));
+    }
+    for (key, name) in names.iter().take(MAX_PERSONAS) {
+        let is_default = default == Some(key.as_str());
+        backup.add(name, descriptions.get(key), is_default);
+    }
+    Ok(backup)
+}
+
+impl PersonaBackup {
+    fn add(&mut self, name: &Value, description: Option<&Value>, is_default: bool) {
+        let name = name.as_str().filter(|it| !it.contains('\0'));
+        let Some(name) = name.and_then(|it| display_name::truncate(it, MAX_NAME_CHARS)) else {
+            self.n_skipped += 1;
+            let sentence = "A persona without a name was skipped.";
+            return self.warn(ImportWarning::new("persona_without_name", sentence));
+        };
+        // Old files have the text itself instead of an object.
+        let text = description.and_then(|it| it.as_str().or_else(|| it["description"].as_str()));
+        let text = text.unwrap_or_default();
+        let text = text
+            .replace("\r\n", "\n")
+            .replace('\r', "\n")
+            .replace('\0', "");
+        if text.len() > MAX_DESCRIPTION_BYTES {
+            self.n_skipped += 1;
+            let sentence = format!("“{name}” was skipped: its description is longer than 16 KiB.");
+            let warning = ImportWarning::new("persona_too_long", sentence);
+            return self.warn(warning.with("name", name));
+        }
+        let position = description.and_then(|it| it["position"].as_i64());
+        if position.is_some_and(|it| it != IN_PROMPT) && !text.trim().is_empty() {
+            let sentence = format!(
+                "“{name}” is sent where the preset has the persona, not at the position in the file."
+            );
+            let warning = ImportWarning::new("persona_position", sentence);
+            self.warn(warning.with("name", name.clone()));
+        }
+        let lorebook = description.and_then(|it| it["lorebook"].as_str());
+        if lorebook.is_some_and(|it| !it.is_empty()) {
+            let sentence = format!("The lorebook of “{name}” is not linked.");
+            let warning = ImportWarning::new("persona_lorebook", sentence);
+            self.warn(warning.with("name", name.clone()));
+        }
+        self.personas.push(BackupPersona {
+            name,
+            description: text,
+            is_default,
+        });
+    }
+
+    fn warn(&mut self, warning: ImportWarning) {
+        self.warnings.push(warning);
+    }
+}
+
+/// Returns a backup of these personas.
+pub fn write(personas: &[BackupPersona]) -> Value {
+    let keyed = || personas.iter().enumerate().map(|(at, it)| (key(at), it));
+    let names: Map<String, Value> = keyed().map(|(key, it)| (key, json!(it.name))).collect();
+    let description = |it: &BackupPersona| {
+        json!({
+            "description": it.description, "position": IN_PROMPT,
+            "depth": 2, "role": 0, "lorebook": "",
+        })
+    };
+    let descriptions: Map<String, Value> =
+        keyed().map(|(key, it)| (key, description(it))).collect();
+    let default = keyed().find(|(_, it)| it.is_default).map(|(key, _)| key);
+    json!({
+        "personas": names,
+        "persona_descriptions": descriptions,
+        "default_persona": default,
+    })
+}
+
+/// Returns the name of the picture by which the file refers to a persona.
+fn key(at: usize) -> String {
+    format!("persona-{}.png", at + 1)
+}
+
+fn reject<T>(reason: &str) -> Result<T, PersonaBackupError> {
+    Err(PersonaBackupError(reason.to_owned()))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::{BackupPersona, MAX_PERSONAS, PersonaBackup, read, write};
+
+    fn read_json(file: &Value) -> PersonaBackup {
+        read(file.to_string().as_bytes()).expect("a backup")
+    }
+
+    fn persona(name: &str, description: &str, is_default: bool) -> BackupPersona {
+        BackupPersona {
+            name: name.to_owned(),
+            description: description.to_owned(),
+            is_default,
+        }
+    }
+
+    #[test]
+    fn names_descriptions_and_the_default_are_read() {
+        let backup = read_json(&json!({
+            "personas": {"a.png": "Ann", "b.png": " Bob\n Lee "},
+            "persona_descriptions": {
+                "a.png": {"description": "A sailor.\r\nTall.", "position": 0},
+                "b.png": "Old form.",
+            },
+            "default_persona": "b.png",
+        }));
+
+        let expected = [
+            persona("Ann", "A sailor.\nTall.", false),
+            persona("Bob Lee", "Old form.", true),
+        ];
+        assert_eq!(backup.personas, expected);
+        assert_eq!((backup.n_skipped, backup.warnings.len()), (0, 0));
+    }
+
+    #[test]
+    fn what_has_no_place_is_named_in_a_warning() {
+        let backup = read_json(&json!({
+            "personas": {"a": "Ann", "b": 7, "c": "\u{200b}", "d": "Dan"},
+            "persona_descriptions": {
+                "a": {"description": "Deep.", "position": 4, "lorebook": "Sea"},
+                "d": {"description": "x".repeat(17 * 1024)},
+            },
+        }));
+
+        assert_eq!(backup.personas, [persona("Ann", "Deep.", false)]);
+        assert_eq!(backup.n_skipped, 3);
+        let codes: Vec<_> = backup.warnings.iter().map(|it| it.code.as_ref()).collect();
+        let expected = [
+            "persona_position",
+            "persona_lorebook",
+            "persona_without_name",
+            "persona_without_name",
+            "persona_too_long",
+        ];
+        assert_eq!(codes, expected);
+    }
+
+    #[test]
+    fn at_most_a_thousand_personas_are_read() {
+        let names: serde_json::Map<String, Value> = (0..=MAX_PERSONAS)
+            .map(|n| (format!("{n}.png"), json!(format!("P{n}"))))
+            .collect();
+
+        let backup = read_json(&json!({ "personas": names }));
+
+        assert_eq!(backup.personas.len(), MAX_PERSONAS);
+        assert_eq!(backup.n_skipped, 1);
+    }
+
+    #[test]
+    fn any_other_file_is_refused() {
+        for file in [
+            "",
+            "[]",
+            "{}",
+            r#"{"personas": []}"#,
+            "not JSON",
+            "\u{feff}{}",
+        ] {
+            assert!(read(file.as_bytes()).is_err(), "{file:?}");
+        }
+    }
+
+    #[test]
+    fn a_written_backup_is_read_again() {
+        let personas = [persona("Ann", "A sailor.", false), persona("Bob", "", true)];
+
+        assert_eq!(read_json(&write(&personas)).personas, personas);
+    }
+}

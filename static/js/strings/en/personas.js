@@ -1,0 +1,26 @@
+// Texts about personas.
+export default {
+  "settings.personas": "Personas",
+  "persona.lead":
+    "A persona is a role that you play. Others see its name and picture instead of yours; models read its description.",
+  "persona.none_yet": "No personas yet.",
+  "persona.new": "New persona",
+  "persona.edit": "Edit",
+  "persona.import": "Import",
+  "persona.export": "Export",
+  "persona.imported": { one: "{n} persona was imported.", other: "{n} personas were imported." },
+  "persona.name": "Persona Name",
+  "persona.description": "Persona Description",
+  "persona.description_hint": "Sent to models when you write as this persona. Only you can read it here.",
+  "persona.default": "Default",
+  "persona.is_default": "Default persona",
+  "persona.is_default_hint": "Used where you have chosen no other persona.",
+  "persona.choose_picture": "Choose a picture",
+  "persona.remove_picture": "Remove",
+  "persona.delete_title": "Delete “{name}”?",
+  "persona.delete_text": "Messages keep its name and picture.",
+  "persona.switch": "Persona: {name}",
+  "persona.as_myself": "{name} (no persona)",
+  "persona.manage": "Manage personas",
+  "persona.played_by": "Written by {name}",
+}

@@ -1,0 +1,111 @@
+//! Tests of personas in the page: the page of the user's personas, the choice at the composer, the face
+//! and the person behind a message, and messages that are sent later.
+
+use serde_json::json;
+
+use crate::page::{FIELD, Page, Viewport};
+use crate::support::http_client::expect;
+use crate::test_server::{SpaceFixture, TestServer, manual};
+
+const SWITCH: &str = ".composer__persona";
+const NEWEST: &str = ".message--own[data-state=final]";
+
+async fn create(space: &SpaceFixture, name: &str) {
+    let body = json!({"name": name, "description": "Tall."});
+    expect(201, space.ann.post("/api/personas", body).await);
+}
+
+async fn choose(page: &Page, name: &str) {
+    page.click(SWITCH).await;
+    page.click_text("[role=menuitem]", name).await;
+    page.see(&format!("{SWITCH}[aria-label='Persona: {name}']"))
+        .await;
+}
+
+async fn a_persona_is_written_and_chosen(screen: Viewport) {
+    let test_server = TestServer::open().await;
+    let space = test_server.create_space(manual(), &["Mina"]).await;
+    let page = space.page_on(screen).await;
+    page.go("/settings/personas").await;
+
+    page.click_text(".button", "New persona").await;
+    page.write("dialog input[type=text]", "Captain").await;
+    page.write("dialog textarea", "Commands a ship.").await;
+    page.click("dialog button[type=submit]").await;
+    page.see_text(".personas", "Captain").await;
+    page.go(&space.path()).await;
+    page.see(FIELD).await;
+    choose(&page, "Captain").await;
+    page.write(FIELD, "Ahoy.").await;
+    page.click(".composer__send").await;
+
+    page.see_text(&format!("{NEWEST} .message__author"), "Captain")
+        .await;
+    page.see_text(&format!("{NEWEST} .message__person"), "ann")
+        .await;
+    page.truth(
+        "the page is not wider than the screen",
+        "document.documentElement.scrollWidth <= innerWidth",
+    )
+    .await;
+    let message = space.ann.messages(space.conversation).await.remove(0);
+    assert_eq!(message["persona"]["name"], "Captain");
+    page.see(&format!("{SWITCH}[aria-label='Persona: Captain']"))
+        .await;
+}
+
+#[tokio::test]
+async fn a_persona_is_written_and_chosen_on_a_large_screen() {
+    a_persona_is_written_and_chosen(Viewport::Desktop).await;
+}
+
+#[tokio::test]
+async fn a_persona_is_written_and_chosen_on_a_phone() {
+    a_persona_is_written_and_chosen(Viewport::Phone).await;
+}
+
+#[tokio::test]
+async fn a_prefix_switches_the_composer_to_its_persona() {
+    let test_server = TestServer::open().await;
+    let space = test_server.create_space(manual(), &["Mina"]).await;
+    create(&space, "Captain Blue").await;
+    let page = space.page().await;
+
+    page.send_message("=captain blue Ahoy.").await;
+    page.see_text(&format!("{NEWEST} .message__author"), "Captain Blue")
+        .await;
+    page.see(&format!("{SWITCH}[aria-label='Persona: Captain Blue']"))
+        .await;
+    page.send_message("Cast off!").await;
+    page.see_text(NEWEST, "Cast off!").await;
+
+    assert_eq!(space.texts().await, ["Ahoy.", "Cast off!"]);
+    let messages = space.ann.messages(space.conversation).await;
+    assert!(
+        messages
+            .iter()
+            .all(|it| it["persona"]["name"] == "Captain Blue")
+    );
+}
+
+#[tokio::test]
+async fn a_message_without_a_connection_keeps_the_persona_of_its_moment() {
+    let test_server = TestServer::open().await;
+    let space = test_server.create_space(manual(), &["Mina"]).await;
+    create(&space, "Captain").await;
+    create(&space, "Cook").await;
+    let page = space.page().await;
+    choose(&page, "Captain").await;
+    page.offline(true).await;
+    page.send_message("Ahoy.").await;
+    page.see(".message[data-state=failed]").await;
+    page.offline(false).await;
+    choose(&page, "Cook").await;
+
+    page.click(".message__foot--failed .button").await;
+
+    page.see_text(&format!("{NEWEST} .message__author"), "Captain")
+        .await;
+    let message = space.ann.messages(space.conversation).await.remove(0);
+    assert_eq!(message["persona"]["name"], "Captain");
+}
