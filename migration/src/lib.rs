@@ -59,6 +59,7 @@ mod m20261128_000085_threads;
 mod m20261128_000086_thread_run_events;
 mod m20261128_000087_idempotency_keys;
 mod m20261128_000088_message_revisions;
+mod m20261128_000090_continue_runs;
 mod m20261128_000091_personas;
 mod m20261128_000092_personas_of_messages;
 mod m20261128_000096_out_of_character;
@@ -122,6 +123,7 @@ impl MigratorTrait for Migrator {
             Box::new(m20261128_000086_thread_run_events::Migration),
             Box::new(m20261128_000087_idempotency_keys::Migration),
             Box::new(m20261128_000088_message_revisions::Migration),
+            Box::new(m20261128_000090_continue_runs::Migration),
             Box::new(m20261128_000091_personas::Migration),
             Box::new(m20261128_000092_personas_of_messages::Migration),
             Box::new(m20261128_000096_out_of_character::Migration),

@@ -18,6 +18,9 @@ const SLOT_TEXT_KEYS: [(&str, PromptSlot); 2] = [
     ("post_history_instructions", PromptSlot::PostHistory),
 ];
 
+/// The key of the continue nudge, in presets and in the settings of a space.
+const CONTINUE_NUDGE: &str = "continue_nudge_prompt";
+
 /// The layers of a membership, its space and its provider.
 #[derive(Clone, Copy, Debug)]
 pub struct PresetLayers<'a> {
@@ -25,7 +28,7 @@ pub struct PresetLayers<'a> {
     pub membership: &'a Value,
     /// The preset of the membership.
     pub membership_preset: Option<PresetId>,
-    /// `settings.preset` of the space; its `preset_id` names a preset.
+    /// The [`space_layer`] of the space; its `preset_id` names a preset.
     pub space: &'a Value,
     /// `settings` of the provider.
     pub provider: &'a Value,
@@ -34,6 +37,19 @@ pub struct PresetLayers<'a> {
 /// Returns the preset that the settings of a space name.
 pub fn preset_id_of(settings: &Value) -> Option<PresetId> {
     settings["preset_id"].as_i64().map(PresetId)
+}
+
+/// Returns the keys of the preset that the settings of a space set: `preset`, and its continue nudge,
+/// which replaces that of the presets it names, but not that of the speaker.
+pub fn space_layer(settings: &Value) -> Value {
+    let mut layer = match &settings["preset"] {
+        Value::Object(own) => own.clone(),
+        _ => Map::new(),
+    };
+    if let Some(nudge) = settings[CONTINUE_NUDGE].as_str() {
+        layer.insert(CONTINUE_NUDGE.to_owned(), nudge.into());
+    }
+    Value::Object(layer)
 }
 
 /// Returns the preset of a prompt. Queries the database only if a layer names a preset.

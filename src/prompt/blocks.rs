@@ -34,6 +34,7 @@ pub enum BlockKind {
     NewChat,
     History,
     GroupNudge,
+    ContinueNudge,
     PostHistory,
     Impersonation,
 }

@@ -2,7 +2,7 @@
 //! context window, and converts the rest to a request for the model. Also returns the lore report,
 //! and the variables and timed lorebook effects to store. No I/O.
 
-use base::ids::CharacterId;
+use base::ids::{CharacterId, MessageId};
 use base::prompt_role::PromptRole;
 use llm::request::{Message, Request};
 use serde_json::Value;
@@ -13,7 +13,7 @@ use tavern::presets::complete_preset::{
 };
 
 use crate::prompt::author_note::NotePosition;
-use crate::prompt::blocks::{BlockKind, PromptBlock, to_messages};
+use crate::prompt::blocks::{BlockKind, BlockOrigin, PromptBlock, to_messages};
 use crate::prompt::budget::{ContextOverflow, fit_blocks};
 use crate::prompt::context::PromptContext;
 use crate::prompt::depth_insertion::Injection;
@@ -37,6 +37,8 @@ pub struct BuiltPrompt {
     pub blocks: Vec<PromptBlock>,
     /// The characters whose cards are included.
     pub cards: Vec<CharacterId>,
+    /// The last message is the beginning of the response.
+    pub is_prefilled: bool,
     /// The tokens of the messages.
     pub total_tokens: i64,
     /// The token limit: the context window minus the tokens reserved for the reply.
@@ -106,6 +108,10 @@ pub fn build(
     budget::limit_personas(&mut blocks, limit_tokens);
     let history = fit_history(&mut blocks, context, limit_tokens, count);
     let total_tokens = fit_blocks(&mut blocks, limit_tokens, context.preset.examples)?;
+    let prefill = context.continuation.filter(|it| it.is_prefill);
+    let is_prefilled = prefill
+        .zip(blocks.last())
+        .is_some_and(|(it, last)| is_of_message(last, it.message));
     let dropped = blocks
         .iter()
         .filter(|it| it.kind == BlockKind::History && it.dropped);
@@ -117,6 +123,7 @@ pub fn build(
     Ok(BuiltPrompt {
         cards: card_texts::included_characters(context),
         messages: to_messages(&blocks),
+        is_prefilled,
         total_tokens,
         limit_tokens,
         dropped_messages: dropped.count(),
@@ -155,6 +162,7 @@ impl BuiltPrompt {
             max_tokens: self.preset.max_tokens,
             stop: self.preset.stop,
             samplers: self.preset.samplers,
+            is_prefilled: self.is_prefilled,
             seed,
             speaker: self.speaker,
             ..Request::default()
@@ -210,14 +218,33 @@ fn ordered_blocks(sections: &Sections<'_>, count: &dyn Fn(&str) -> i64) -> Vec<P
     }
     injections.extend(depth_injections(sections, deep_note));
     before.extend(sections.new_chat());
-    before.extend(depth_insertion::insert(
-        message_blocks::blocks(context, count),
-        injections,
-    ));
+    let mut messages = message_blocks::blocks(context, count);
+    let prefill = take_prefill(context, &mut messages);
+    before.extend(depth_insertion::insert(messages, injections));
     before.extend(sections.group_nudge());
     before.append(&mut after);
     before.extend(sections.impersonation());
+    before.extend(sections.continue_nudge());
+    before.extend(prefill);
     before
+}
+
+/// Removes the newest message if the prompt ends with its text. APIs reject whitespace at its end.
+fn take_prefill(context: &PromptContext, messages: &mut Vec<PromptBlock>) -> Option<PromptBlock> {
+    let continuation = context.continuation.filter(|it| it.is_prefill)?;
+    let block = messages.pop_if(|it| is_of_message(it, continuation.message))?;
+    Some(PromptBlock {
+        name: None,
+        text: block.text.trim_end().to_owned(),
+        ..block
+    })
+}
+
+fn is_of_message(block: &PromptBlock, message: MessageId) -> bool {
+    match block.origin {
+        BlockOrigin::Message { source, .. } => source.message == message,
+        _ => false,
+    }
 }
 
 /// Entries for swipes apply to a regeneration too, because it creates a swipe.
@@ -265,6 +292,10 @@ mod tests;
 #[cfg(test)]
 #[path = "builder_impersonation_tests.rs"]
 mod human_tests;
+
+#[cfg(test)]
+#[path = "builder_continue_tests.rs"]
+mod continue_tests;
 
 #[cfg(test)]
 #[path = "builder_group_tests.rs"]

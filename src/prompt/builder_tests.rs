@@ -101,6 +101,7 @@ pub fn solo() -> PromptContext {
         memories: RecalledMemories::default(),
         n_user_turns: 1,
         allows_other_speakers: false,
+        continuation: None,
         impersonation_request: None,
         instructions: None,
         history_starts: None,

@@ -56,6 +56,8 @@ pub struct PromptContext {
     pub n_user_turns: i64,
     /// A reply is not cut where another member begins to speak.
     pub allows_other_speakers: bool,
+    /// The message that the model continues; `None`: it writes a new one.
+    pub continuation: Option<Continuation>,
     /// A user's instruction for the text that the model writes for them.
     pub impersonation_request: Option<String>,
     /// The instructions of a `/v1` request. Macros in it are not expanded.
@@ -154,6 +156,16 @@ pub struct HistoryLine {
     pub payload: BlockPayload,
     /// It must not be dropped; if it does not fit, the prompt is refused.
     pub is_required: bool,
+}
+
+/// How a prompt makes the model continue a message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Continuation {
+    /// The newest message of the history.
+    pub message: MessageId,
+    /// The prompt ends with its text, as the beginning of the response, which the model extends.
+    /// Otherwise the prompt ends with the continue nudge.
+    pub is_prefill: bool,
 }
 
 /// What was recalled for a prompt.

@@ -156,6 +156,14 @@ impl Sections<'_> {
         self.system_block(BlockKind::GroupNudge, "Group nudge", nudge)
     }
 
+    /// Returns the instruction to continue the newest message, if the prompt does not end with it.
+    pub fn continue_nudge(&self) -> Option<PromptBlock> {
+        let needs_one = (self.context.continuation).is_some_and(|it| !it.is_prefill);
+        let nudge = &self.context.preset.texts.continue_nudge_prompt;
+        let nudge = needs_one.then(|| self.expand_text(nudge))?;
+        self.system_block(BlockKind::ContinueNudge, "Continue nudge", nudge)
+    }
+
     /// Returns the instruction to write for a user, with their request. Macros in the request are
     /// not expanded.
     pub fn impersonation(&self) -> Option<PromptBlock> {

@@ -17,8 +17,8 @@ use crate::responses::execution::mcp::plan::McpPlan;
 use crate::responses::execution::response_task::{ResponseOutput, ResponseTask};
 use crate::responses::execution::speaker_call::SpeakerCall;
 use crate::responses::execution::tool_config::ToolConfig;
-use crate::responses::input::prompt;
 use crate::responses::input::sealed_reasoning::ReasoningSealer;
+use crate::responses::input::{continuation, prompt};
 use crate::responses::persona_models::model_names;
 use crate::responses::persona_models::model_names::PersonaModel;
 use crate::responses::persona_models::speaker_queue::SpeakerQueue;
@@ -132,6 +132,7 @@ async fn prepare_for_provider(
             n_tokens: too_long.n_tokens,
             window: window.unwrap_or_default(),
         })?;
+    continuation::continue_last_message(&mut request, provider.as_ref());
     model_provider::require_readable_attachments(provider.as_ref(), &request)?;
     let call = SpeakerCall {
         provider,

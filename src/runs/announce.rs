@@ -6,7 +6,7 @@
 
 use leased_jobs::lease::CancelReason;
 use realtime::cluster::signal::ClusterSignal;
-use realtime::envelope::{Envelope, StreamBoundary};
+use realtime::envelope::{Envelope, StreamBoundary, utf16_len};
 use realtime::topic::Topic;
 
 use crate::conversations::message;
@@ -211,9 +211,17 @@ impl Announcer<'_> {
             membership_id: speaker,
             kind: run.kind,
             target_message_id: run.debug.target_message_id,
+            base_length: self.base_length(run),
         };
         self.context.live_streams.open(&event, run.lease);
         self.publish_stream(&event, run, StreamBoundary::Start);
+    }
+
+    /// Returns the length of the text that a run continues: its claim required it as the tail.
+    fn base_length(&self, run: &run::Model) -> Option<usize> {
+        let is_continue = run.kind == run::RunKind::Continue;
+        let tail = self.state.tail.as_ref().filter(|_| is_continue)?;
+        Some(utf16_len(&tail.content))
     }
 
     fn publish_typing_stop(&self, run: &run::Model) {

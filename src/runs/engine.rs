@@ -109,6 +109,23 @@ impl RunEngine {
             .ok_or(CommandError::NoSpeaker.into())
     }
 
+    /// Continues the newest AI message, or this one if it is the newest: the same member extends its
+    /// text. `by` is the display name of the person who requested it.
+    ///
+    /// # Errors
+    /// Returns [`CommandError::NotTheNewest`], [`CommandError::NothingToContinue`],
+    /// [`CommandError::GenerationLocked`], [`CommandError::NoSpeaker`] or [`CommandError::TooLong`].
+    pub async fn continue_message(
+        &self,
+        conversation: ConversationId,
+        message: Option<MessageId>,
+        by: String,
+    ) -> Result<run::RunView, EngineError> {
+        let done = self.step(conversation, Command::Continue { message, by });
+        let run = done.await?.state.queued.map(|it| it.view());
+        run.ok_or(CommandError::NothingToContinue.into())
+    }
+
     /// Cancels the running and the queued run, and pauses the round.
     ///
     /// # Errors

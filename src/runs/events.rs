@@ -20,6 +20,8 @@ pub struct TypingStart {
     pub membership_id: MembershipId,
     pub kind: run::RunKind,
     pub target_message_id: Option<MessageId>,
+    /// For a `continue`: the UTF-16 code units of the existing text, with which the text begins.
+    pub base_length: Option<usize>,
 }
 
 /// A piece of the text of a running run.
@@ -27,7 +29,8 @@ pub struct TypingStart {
 pub struct StreamChunk<'a> {
     pub conversation_id: ConversationId,
     pub run_id: RunId,
-    /// Length of the text before this piece, in UTF-16 code units, as JavaScript counts.
+    /// Length of the text before this piece, in UTF-16 code units, as JavaScript counts. For a
+    /// `continue` it includes the existing text.
     pub offset: usize,
     pub delta: &'a str,
 }
@@ -44,7 +47,7 @@ pub struct ShortStreamChunk<'a> {
     pub d: &'a str,
 }
 
-/// The text restarts at offset 0; discard the text so far.
+/// The text restarts; discard the text so far. For a `continue` the existing text remains.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct StreamReset {
     pub conversation_id: ConversationId,

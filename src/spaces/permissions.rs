@@ -15,7 +15,7 @@ pub enum Action {
     ChangeOwnMessage,
     /// Switch the swipes of any message, regardless of its author.
     SwitchSwipes,
-    /// Generate, regenerate, stop, retry, skip, branch.
+    /// Generate, regenerate, continue, stop, retry, skip, branch.
     Generate,
     /// Pause, resume, edit the queue, cancel a run, create or rename a conversation, request
     /// copilot candidates, import, export, preview the prompt.

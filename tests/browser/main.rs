@@ -11,6 +11,7 @@ mod browser;
 mod browser_history;
 mod cards;
 mod content;
+mod continue_message;
 mod copilot;
 mod device;
 mod edits;

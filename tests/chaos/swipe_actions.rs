@@ -1,4 +1,4 @@
-//! Actions of users on existing texts: regenerate, select a swipe, branch, request suggestions.
+//! Actions of users on existing texts: regenerate, continue, select a swipe, branch, request suggestions.
 //!
 //! A request may be rejected (409, 422, 423); the result of an accepted one must exist.
 
@@ -21,7 +21,7 @@ impl SimulatedUser {
         let branch = self.guest.conversations.iter().rfind(|it| it.is_branch);
         let branch = branch.filter(|_| self.rng.random_range(0..2) == 0);
         let space_conversation = &branch.unwrap_or(space_conversation).clone();
-        match self.rng.random_range(0..8) {
+        match self.rng.random_range(0..9) {
             0..2 => self.regenerate(space_conversation, None).await,
             2 => {
                 let message = self.some_message(space_conversation, "assistant").await;
@@ -31,6 +31,7 @@ impl SimulatedUser {
             4 => self.branch(space_conversation).await,
             5 => self.enable_copilot(space_conversation).await,
             6 => self.disable_copilot(space_conversation).await,
+            7 => self.continue_newest(space_conversation).await,
             _ => self.request_suggestions(space_conversation).await,
         }
     }
@@ -48,6 +49,18 @@ impl SimulatedUser {
         if let (202, Some(run)) = (status, answer["run"]["id"].as_str()) {
             let conversation = answer["conversation_id"].as_i64();
             self.promised("another text", run, conversation);
+        }
+    }
+
+    /// Continues the newest message, if a character wrote it.
+    async fn continue_newest(&mut self, space_conversation: &SpaceConversation) {
+        let conversation = space_conversation.conversation;
+        let path = format!("/api/conversations/{conversation}/continue");
+        let (status, answer) = self
+            .request_with_retry(Method::POST, &path, Some(&json!({})))
+            .await;
+        if let (202, Some(run)) = (status, answer["run"]["id"].as_str()) {
+            self.promised("a continued text", run, Some(conversation));
         }
     }
 

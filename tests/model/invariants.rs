@@ -15,6 +15,7 @@ pub const STOP_HOLDS: &str = "after a stop nothing is queued until a user acts";
 pub const ROUND_HAS_RUN: &str = "an active round has a run, a paused one has none queued";
 pub const NO_TURN_LOST: &str = "no round is closed because its run is missing";
 pub const BUDGET: &str = "auto mode does not exceed its budget";
+pub const EXTENDS_REPLY: &str = "a continue runs and writes only for a reply that was the newest";
 pub const NO_DEADLOCK: &str = "all runs end, and every message is answered or its run was canceled";
 
 /// The invariants, and the states that must be reachable.
@@ -44,6 +45,9 @@ pub fn all(model: &Schedule) -> Vec<Property<Schedule>> {
             !it.rows.had_stalled_round
         }),
         Property::always(BUDGET, budget),
+        Property::always(EXTENDS_REPLY, |_: &Schedule, it: &SystemState| {
+            extends_reply(it)
+        }),
         Property::always(NO_DEADLOCK, |model: &Schedule, it: &SystemState| {
             is_at_rest(it) || no_node_is_up(it) || model.can_move(it)
         }),
@@ -60,6 +64,7 @@ fn examples(model: &Schedule) -> Vec<Property<Schedule>> {
         sleeps,
         closes,
         stops,
+        continues,
         ..
     } = model.faults;
     let mut all = vec![
@@ -101,6 +106,20 @@ fn examples(model: &Schedule) -> Vec<Property<Schedule>> {
             Text::ByUser => false,
         })
     });
+    expect_if(continues > 0, "a continue adds a version", |_, it| {
+        !it.rows.versions.is_empty()
+    });
+    expect_if(
+        continues > 0,
+        "a post cancels a queued continue",
+        |_, it| {
+            let is_canceled = |run: &Run| {
+                let unclaimed = run.cutoff == 0 && !run.was_stopped;
+                run.kind == Kind::Continue && run.status == Status::Canceled && unclaimed
+            };
+            has_run(it, is_canceled)
+        },
+    );
     expect_if(posts > 1, "a burst gets one reply", |_, it| {
         let planned = &it.rows.planned;
         planned.len() == 2 && planned[0].1 == planned[1].1
@@ -137,12 +156,25 @@ fn ends_once(run: &Run) -> bool {
 fn one_text(state: &SystemState) -> bool {
     (0..).zip(&state.rows.runs).all(|(id, run)| {
         let texts = state.rows.texts.iter();
-        let n_texts = texts.filter(|it| **it == Text::ByRun(id)).count();
+        let versions = state.rows.versions.iter();
+        let n_texts = texts.filter(|it| **it == Text::ByRun(id)).count()
+            + versions.filter(|it| it.1 == id).count();
         match run.status {
             Status::Succeeded => n_texts == 1,
             Status::Canceled if run.keeps_partial => n_texts <= 1,
             _ => n_texts == 0,
         }
+    })
+}
+
+/// The message that a continue extends is a reply, and was the newest message at its claim.
+fn extends_reply(state: &SystemState) -> bool {
+    let rows = &state.rows;
+    rows.runs.iter().all(|run| {
+        let target = usize::from(run.expected_tail).checked_sub(1);
+        let is_reply = |it: usize| matches!(rows.texts[it], Text::ByRun(_));
+        run.kind != Kind::Continue
+            || target.is_some_and(is_reply) && (run.cutoff == 0 || run.cutoff == run.expected_tail)
     })
 }
 
@@ -157,10 +189,11 @@ fn nothing_lost(state: &SystemState) -> bool {
 
 fn stopped_runs_write_nothing(state: &SystemState) -> bool {
     let mut texts = state.rows.texts.iter();
+    let mut versions = state.rows.versions.iter();
     texts.all(|it| match it {
         Text::ByRun(id) => !state.rows.run(*id).was_stopped,
         Text::ByUser => true,
-    })
+    }) && versions.all(|(_, id)| !state.rows.run(*id).was_stopped)
 }
 
 fn round_has_run(state: &SystemState) -> bool {

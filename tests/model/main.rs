@@ -12,6 +12,7 @@
 //! | --- | --- |
 //! | `Post` | `planner::post_message`, in one `scheduler::step` with the append |
 //! | `Stop`, `StopKeeping`, `Resume` | `controls::stop`, `controls::resume` and `controls::retry` |
+//! | `Continue` | `continue_message::plan` |
 //! | `ReadQueued`, `Claim`, `ClaimUnconfirmed` | `due_runs::list_next_due`, then `completion::claim`, `queue::claim_all` |
 //! | `Commit`, `CommitUnconfirmed`, `Fail` | `executor::commit_end`: `completion::run_ended`, `queue::finish` |
 //! | `Release`, `ReleaseUnconfirmed` | `completion::run_released`, `queue::release` |
@@ -49,6 +50,7 @@ fn one_speaker(policy: Policy) -> Schedule {
             closes: 1,
             stops: 1,
             resumes: 1,
+            continues: 0,
             failures: 0,
             unconfirmed: 0,
         },
@@ -99,6 +101,24 @@ fn one_speaker_keeps_every_invariant_when_a_post_restarts_the_reply() {
 #[test]
 fn two_speakers_keep_every_invariant() {
     holds(two_speakers(Policy::Queue));
+}
+
+/// One reply, then a continue of it, against a second message.
+fn continued(policy: Policy) -> Schedule {
+    let mut model = one_speaker(policy);
+    (model.auto_budget, model.faults.continues) = (0, 1);
+    (model.faults.closes, model.faults.resumes) = (0, 0);
+    model
+}
+
+#[test]
+fn a_continue_keeps_every_invariant_when_a_post_waits_for_it() {
+    holds(continued(Policy::Queue));
+}
+
+#[test]
+fn a_continue_keeps_every_invariant_when_a_post_cancels_it() {
+    holds(continued(Policy::Restart));
 }
 
 #[test]

@@ -80,6 +80,10 @@ impl Schedule {
         if remaining.resumes > 0 && !is_active && rows.round.is_some() && !rows.is_generating() {
             steps.push(Step::Resume);
         }
+        let is_running = rows.in_status(Status::Running).is_some();
+        if remaining.continues > 0 && !is_running && rows.has_ai_tail() {
+            steps.push(Step::Continue);
+        }
         for (n, node) in state.nodes.iter().enumerate() {
             if node.life == Life::Asleep {
                 steps.push(Step::Wake(n));

@@ -29,6 +29,8 @@ impl Status {
 pub enum Kind {
     UserTurn,
     AutoMode,
+    /// Its text becomes a version of the tail, and belongs to no round.
+    Continue,
 }
 
 /// A row of `conversation_runs`; its id is its index.
@@ -83,6 +85,8 @@ pub struct Round {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Rows {
     pub texts: Vec<Text>,
+    /// The versions that continues have added: the `seq` of the message, and the run.
+    pub versions: Vec<(u8, u8)>,
     pub runs: Vec<Run>,
     pub round: Option<Round>,
     pub n_rounds: u8,
@@ -134,6 +138,11 @@ impl Rows {
             .map(|it| (it.round, it.slot))
             .collect();
         turns.len() as u8
+    }
+
+    /// The newest message was written by a run.
+    pub fn has_ai_tail(&self) -> bool {
+        matches!(self.texts.last(), Some(Text::ByRun(_)))
     }
 
     pub fn is_current_turn(&self, id: u8) -> bool {

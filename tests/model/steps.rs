@@ -47,6 +47,7 @@ pub struct FaultBudget {
     pub closes: u8,
     pub stops: u8,
     pub resumes: u8,
+    pub continues: u8,
     /// Failures of a model.
     pub failures: u8,
     /// Transactions whose response is lost: an end is retried, a claim is unknown to its node.
@@ -80,6 +81,7 @@ pub enum Step {
     Stop,
     StopKeeping,
     Resume,
+    Continue,
     ReadQueued(usize),
     Claim(usize),
     ClaimUnconfirmed(usize),
@@ -126,6 +128,10 @@ impl Schedule {
             Step::Resume => {
                 state.rows.resume();
                 state.remaining.resumes -= 1;
+            }
+            Step::Continue => {
+                state.rows.continue_tail();
+                state.remaining.continues -= 1;
             }
             Step::BecomeStale(run) => state.rows.run_mut(run).is_stale = true,
             Step::Wake(n) => state.nodes[n].life = Life::Awake,

@@ -18,6 +18,11 @@ impl Rows {
     pub fn append_post(&mut self, rules: &SpaceRules) -> u8 {
         self.texts.push(Text::ByUser);
         self.is_stopped = false;
+        if let Some(queued) = self.in_status(Status::Queued)
+            && self.run(queued).kind == Kind::Continue
+        {
+            self.end(queued, Status::Canceled);
+        }
         if rules.policy == Policy::Restart
             && let Some(running) = self.in_status(Status::Running)
         {
@@ -32,6 +37,13 @@ impl Rows {
         self.new_round(Kind::UserTurn);
         let run = self.enqueue(Kind::UserTurn, 1, 0);
         self.planned.push((seq, run));
+    }
+
+    /// Plans a run that continues the tail; it replaces the round and the queued run.
+    pub fn continue_tail(&mut self) {
+        self.is_stopped = false;
+        self.round = None;
+        self.enqueue_continue(self.tail(), 1);
     }
 
     /// Stops the conversation. With `only_flags` the running run is flagged, not ended.
@@ -106,7 +118,10 @@ impl Rows {
             false => Status::Succeeded,
         };
         self.end(id, end);
-        self.texts.push(Text::ByRun(id));
+        match self.run(id).kind {
+            Kind::Continue => self.versions.push((self.run(id).expected_tail, id)),
+            _ => self.texts.push(Text::ByRun(id)),
+        }
     }
 
     /// Plans what follows a text: the next slot, or auto mode at the end of the round.
@@ -151,10 +166,16 @@ impl Rows {
             return self.end(id, Status::Canceled);
         }
         self.end(id, Status::Failed);
-        if self.in_status(Status::Queued).is_some() || !self.is_current_turn(id) {
+        if self.in_status(Status::Queued).is_some() {
             return;
         }
         let (kind, attempt) = (self.run(id).kind, self.run(id).attempt);
+        if kind == Kind::Continue && attempt < MAX_ATTEMPTS {
+            return self.enqueue_continue(self.run(id).expected_tail, attempt + 1);
+        }
+        if !self.is_current_turn(id) {
+            return;
+        }
         if attempt < MAX_ATTEMPTS && self.is_generating() {
             self.enqueue(kind, attempt + 1, 0);
         } else {
@@ -212,18 +233,31 @@ impl Rows {
 
     /// Upserts the queued run: an existing row keeps its id and its lease.
     fn enqueue(&mut self, kind: Kind, attempt: u8, expected_tail: u8) -> u8 {
-        let round = self
-            .round
-            .as_ref()
-            .expect("every run of this model belongs to a round");
+        let round = self.round.as_ref();
+        let round = round.expect("only a continue belongs to no round");
+        let place = (round.id, round.cursor);
+        self.upsert(kind, attempt, expected_tail, place)
+    }
+
+    fn enqueue_continue(&mut self, target: u8, attempt: u8) {
+        self.upsert(Kind::Continue, attempt, target, (0, 0));
+    }
+
+    fn upsert(
+        &mut self,
+        kind: Kind,
+        attempt: u8,
+        expected_tail: u8,
+        (round, slot): (u8, u8),
+    ) -> u8 {
         let plan = Run {
             status: Status::Queued,
             kind,
             lease: 0,
             attempt,
             cutoff: 0,
-            round: round.id,
-            slot: round.cursor,
+            round,
+            slot,
             expected_tail,
             epoch: self.epoch(),
             is_stale: false,

@@ -98,7 +98,7 @@ test("a message without a persona says so, and one of an unknown persona says no
 
 test("the outbox keeps the persona over a reload", () => {
   const storage = new MemoryStorage()
-  new Outbox(storage, "1.7").add("a", "Hi.", 0, CARA)
+  new Outbox(storage, "1.7").add("a", "Hi.", 0, { persona: CARA })
 
   assert.deepEqual(new Outbox(storage, "1.7").entries[0].persona, CARA)
 })

@@ -220,6 +220,8 @@ impl<'a, H: AgentHost> AgentLoop<'a, H> {
         let dispatched = &iteration.dispatched.calls;
         let calls = dispatched.iter().map(|it| it.call.clone()).collect();
         let text = iteration.output.text.clone();
+        // The results are now the end of the prompt.
+        self.request.is_prefilled = false;
         let messages = &mut self.request.messages;
         messages.push(Message {
             thoughts: iteration.output.thoughts.clone(),

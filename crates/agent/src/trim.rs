@@ -27,6 +27,10 @@ pub struct ReplyTrimmer {
     /// Asterisks that opened before the own name; their counterpart may follow its colon.
     unclosed: String,
     stops: StopSequences,
+    /// The text continues another one, so whitespace at its start is kept.
+    is_continuation: bool,
+    /// That other text ends within a line, so the first words of this one begin none.
+    is_mid_line: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -57,6 +61,8 @@ impl ReplyTrimmer {
             head: String::new(),
             unclosed: String::new(),
             stops: StopSequences::default(),
+            is_continuation: false,
+            is_mid_line: false,
         }
     }
 
@@ -71,6 +77,16 @@ impl ReplyTrimmer {
         Self {
             position: LinePosition::Verbatim,
             ..Self::without_names()
+        }
+    }
+
+    /// Returns the trimmer for a text that continues another one: whitespace at its start is kept. If
+    /// `is_mid_line`, it begins within a line, so the name of another member there does not end it.
+    pub fn continuing(self, is_mid_line: bool) -> Self {
+        Self {
+            is_continuation: true,
+            is_mid_line,
+            ..self
         }
     }
 
@@ -148,8 +164,9 @@ impl ReplyTrimmer {
 
     fn push_at_start(&mut self, it: char, out: &mut String) {
         if self.head.is_empty() && it.is_whitespace() {
-            if self.position == LinePosition::LineStart {
+            if self.position == LinePosition::LineStart || self.is_continuation {
                 self.blanks.push(it);
+                self.is_mid_line &= it != '\n';
             }
             return;
         }
@@ -162,6 +179,9 @@ impl ReplyTrimmer {
         match self.names.match_prefix(&self.head) {
             PrefixMatch::Undecided => {}
             PrefixMatch::NotAName => self.release_head(out),
+            PrefixMatch::Name(place) if place >= self.n_own && self.is_mid_line => {
+                self.release_head(out);
+            }
             PrefixMatch::Name(place) if place >= self.n_own => self.end_text(),
             PrefixMatch::Name(_) if self.position == LinePosition::LineStart => {
                 self.release_head(out)
@@ -180,6 +200,7 @@ impl ReplyTrimmer {
         }
         self.blanks.push_str(&head[text.len()..]);
         self.position = LinePosition::InLine;
+        self.is_mid_line = false;
     }
 
     fn drop_own_name(&mut self) {
@@ -228,159 +249,5 @@ fn is_allowed(it: char) -> bool {
 }
 
 #[cfg(test)]
-mod tests {
-    use proptest::prelude::{any, prop_assert, prop_assert_eq};
-    use proptest::proptest;
-    use proptest::sample::{Index, select};
-
-    use super::ReplyTrimmer;
-
-    fn ada_trimmer() -> ReplyTrimmer {
-        ReplyTrimmer::new(&["Ada", "Countess"], &["Bob", "Sir Lancelot"])
-    }
-
-    fn clean(mut trim: ReplyTrimmer, text: &str) -> String {
-        trim.push(text) + &trim.finish()
-    }
-
-    #[test]
-    fn white_space_is_removed_at_both_ends_but_not_inside() {
-        assert_eq!(
-            clean(ada_trimmer(), " \n\t Hello.\n\n  You there? \n "),
-            "Hello.\n\n  You there?"
-        );
-    }
-
-    #[test]
-    fn verbatim_text_is_not_trimmed() {
-        let text = " \t{\r\n  \"a\": 1\n}\u{85}\n";
-
-        assert_eq!(clean(ReplyTrimmer::verbatim(), text), text);
-        assert_eq!(clean(ReplyTrimmer::verbatim(), "a\0b"), "ab");
-    }
-
-    #[test]
-    fn control_characters_are_removed_except_line_breaks_and_tabs() {
-        assert_eq!(
-            clean(ada_trimmer(), "a\0b\u{1b}[1mc\r\nd\te\u{85}f\u{7f}"),
-            "ab[1mc\nd\tef"
-        );
-    }
-
-    #[test]
-    fn the_name_of_the_speaker_is_removed_only_at_the_beginning() {
-        for own in [
-            "Ada: ",
-            "ada:",
-            " **Ada:** ",
-            "**Ada**: ",
-            "Countess:\n\n",
-            "Ada: Ada: ",
-        ] {
-            let text = format!("{own}Hello.\nAda: I said hello.");
-
-            assert_eq!(
-                clean(ada_trimmer(), &text),
-                "Hello.\nAda: I said hello.",
-                "{own:?}"
-            );
-        }
-    }
-
-    #[test]
-    fn emphasis_is_kept_when_the_name_of_the_speaker_is_removed() {
-        assert_eq!(
-            clean(ada_trimmer(), "*Ada: waves.* Hello."),
-            "*waves.* Hello."
-        );
-        assert_eq!(clean(ada_trimmer(), "**Ada: **"), "");
-    }
-
-    #[test]
-    fn text_is_cut_at_the_first_line_of_another_member() {
-        for line in [
-            "Bob: Hi!",
-            "bob:",
-            "**Bob:** Hi!",
-            "  Bob: Hi!",
-            "Sir Lancelot: Ho!",
-            "BOB：x",
-        ] {
-            let mut trim = ada_trimmer();
-
-            let text = trim.push(&format!("Hello.\n\n{line}\nMore."));
-
-            assert_eq!(text, "Hello.", "{line:?}");
-            assert!(trim.is_cut());
-            assert_eq!(trim.push("Even more."), "");
-            assert_eq!(trim.finish(), "");
-        }
-    }
-
-    #[test]
-    fn a_text_that_begins_with_the_name_of_another_member_becomes_empty() {
-        assert_eq!(clean(ada_trimmer(), "Bob: Hello, I am Bob."), "");
-        assert_eq!(clean(ada_trimmer(), "Ada: Bob: Hello."), "");
-        assert_eq!(clean(ada_trimmer(), "*Ada: Bob: Hello."), "");
-    }
-
-    #[test]
-    fn a_name_inside_a_line_or_without_a_colon_cuts_nothing() {
-        let text = "I told Bob: no.\nBob laughed.\nBobby: who?\nSir\nLancelot: hm.";
-
-        assert_eq!(clean(ada_trimmer(), text), text);
-    }
-
-    #[test]
-    fn without_other_members_nothing_is_cut() {
-        let trim = ReplyTrimmer::new(&["Ada"], &[]);
-
-        assert_eq!(clean(trim, "Ada: One.\nBob: Two."), "One.\nBob: Two.");
-        assert_eq!(
-            clean(ReplyTrimmer::without_names(), " Ada: One. "),
-            "Ada: One."
-        );
-    }
-
-    #[test]
-    fn only_text_that_may_still_be_removed_is_held_back() {
-        let mut trim = ada_trimmer();
-
-        assert_eq!(trim.push("Ad"), "");
-        assert_eq!(trim.push("d this"), "Add this");
-        assert_eq!(trim.push(" \nB"), "");
-        assert_eq!(trim.push("ox"), " \nBox");
-        assert_eq!(trim.push("\nBob"), "");
-        assert_eq!(trim.finish(), "\nBob");
-    }
-
-    proptest! {
-        #[test]
-        fn the_trimmed_text_does_not_depend_on_where_pieces_are_cut(
-            words in proptest::collection::vec(
-                select(vec![
-                    "Ada", "Bob", ":", "：", "*", "**", "\n", " ", "\t", "\0", "\r\n", "é", "e\u{301}",
-                    "Sir ", "Lancelot", "hello", "🦀", "B",
-                ]),
-                0..30,
-            ),
-            cuts in proptest::collection::vec(any::<Index>(), 0..10),
-        ) {
-            let raw = words.concat();
-            let mut cuts: Vec<usize> =
-                cuts.iter().map(|it| raw.floor_char_boundary(it.index(raw.len() + 1))).collect();
-            cuts.extend([0, raw.len()]);
-            cuts.sort_unstable();
-
-            let whole = clean(ada_trimmer(), &raw);
-            let mut trim = ada_trimmer();
-            let mut pieces: String = cuts.windows(2).map(|it| trim.push(&raw[it[0]..it[1]])).collect();
-            pieces += &trim.finish();
-
-            prop_assert_eq!(&pieces, &whole);
-            prop_assert_eq!(whole.trim(), &whole);
-            prop_assert!(!whole.chars().any(|it| it.is_control() && it != '\n' && it != '\t'));
-            prop_assert_eq!(clean(ada_trimmer(), &whole), whole);
-        }
-    }
-}
+#[path = "trim_tests.rs"]
+mod tests;

@@ -43,6 +43,12 @@ pub trait Dialect: fmt::Debug + Send + Sync {
         1
     }
 
+    /// Returns whether the model of such a request continues a message of its own at the end of the
+    /// prompt.
+    fn can_prefill(&self, _request: &Request) -> bool {
+        false
+    }
+
     /// Returns how a response is divided into pieces.
     fn framing(&self) -> Framing {
         Framing::Events

@@ -183,6 +183,10 @@ impl Provider for Endpoint {
     fn min_output_tokens(&self, request: &Request) -> u32 {
         self.dialect.min_output_tokens(request)
     }
+
+    fn can_prefill(&self, request: &Request) -> bool {
+        self.dialect.can_prefill(request)
+    }
 }
 
 impl Endpoint {

@@ -31,6 +31,12 @@ pub trait Provider: Send + Sync {
     fn min_output_tokens(&self, _request: &Request) -> u32 {
         1
     }
+
+    /// Returns whether the model of such a request continues a message of its own at the end of the
+    /// prompt, so that the request may be [prefilled](Request::is_prefilled).
+    fn can_prefill(&self, _request: &Request) -> bool {
+        false
+    }
 }
 
 /// Features that not every API supports.

@@ -16,6 +16,9 @@ pub struct ProviderOptions {
     pub reasoning: Option<ReasoningEffort>,
     /// How long Ollama keeps a model in memory after a call, in Ollama's format: `10m`, `-1`.
     pub keep_alive: Option<String>,
+    /// Whether the server continues a last message with `prefix: true`. Follows from its address, not
+    /// from the settings.
+    pub supports_prefix: bool,
 }
 
 /// How much a model should reason.
@@ -36,6 +39,7 @@ impl ProviderOptions {
         Self {
             reasoning: serde_json::from_value(settings["reasoning"].clone()).unwrap_or(None),
             keep_alive: keep_alive.map(str::to_owned),
+            supports_prefix: false,
         }
     }
 
@@ -43,6 +47,11 @@ impl ProviderOptions {
     /// setting.
     pub fn effort(&self, request: &Request) -> Option<Effort> {
         request.effort.or(self.reasoning.map(Effort::from))
+    }
+
+    /// Returns whether the model is asked to reason for a request.
+    pub fn reasons(&self, request: &Request) -> bool {
+        self.effort(request).is_some_and(|it| it > Effort::None)
     }
 
     /// Returns the token limit to send for a request. APIs count reasoning tokens toward it. The limit
@@ -83,6 +92,7 @@ mod tests {
             ProviderOptions {
                 reasoning: Some(ReasoningEffort::Low),
                 keep_alive: Some("-1".to_owned()),
+                ..ProviderOptions::default()
             }
         );
         for nonsense in [

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use outbound_http::client::OutboundClient;
+use reqwest::Url;
 #[cfg(feature = "sea-orm")]
 use sea_orm::sea_query::StringLen;
 use serde::{Deserialize, Serialize};
@@ -148,13 +149,17 @@ impl ProviderRegistry {
 
     /// Returns the endpoint of a provider, to list its models. The demo model has none.
     pub fn endpoint(&self, spec: &ProviderSpec) -> Result<Endpoint, RegistryError> {
-        let dialect = spec.kind.dialect(spec.options.clone());
-        let dialect = dialect.ok_or(RegistryError::NoEndpoint)?;
         let given = spec.base_url.as_deref().map(str::trim);
         let base_url = given
             .filter(|it| !it.is_empty())
-            .or(spec.kind.default_base_url())
-            .ok_or(RegistryError::MissingBaseUrl)?;
+            .or(spec.kind.default_base_url());
+        let options = ProviderOptions {
+            supports_prefix: base_url.is_some_and(supports_prefix),
+            ..spec.options.clone()
+        };
+        let dialect = spec.kind.dialect(options);
+        let dialect = dialect.ok_or(RegistryError::NoEndpoint)?;
+        let base_url = base_url.ok_or(RegistryError::MissingBaseUrl)?;
         let key = spec.api_key.clone();
         Ok(Endpoint::new(
             self.outbound_client.clone(),
@@ -165,6 +170,19 @@ impl ProviderRegistry {
     }
 }
 
+/// Returns whether the vendor at this address continues a last message with `prefix: true`: Mistral,
+/// and DeepSeek at its beta address.
+fn supports_prefix(base_url: &str) -> bool {
+    let Ok(url) = Url::parse(base_url) else {
+        return false;
+    };
+    match url.host_str() {
+        Some("api.mistral.ai") => true,
+        Some("api.deepseek.com") => url.path().trim_matches('/').starts_with("beta"),
+        _ => false,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use std::sync::Arc;
@@ -172,7 +190,7 @@ mod tests {
 
     use outbound_http::client::{OutboundClient, SystemResolver};
 
-    use super::{ProviderKind, ProviderRegistry, ProviderSpec, RegistryError};
+    use super::{ProviderKind, ProviderRegistry, ProviderSpec, RegistryError, supports_prefix};
     use crate::provider_options::ProviderOptions;
 
     fn provider_kind(
@@ -192,6 +210,19 @@ mod tests {
             options: ProviderOptions::default(),
         };
         registry.provider(&spec).map(|it| it.kind())
+    }
+
+    #[test]
+    fn only_some_vendors_continue_the_last_message() {
+        assert!(supports_prefix("https://api.mistral.ai/v1"));
+        assert!(supports_prefix("https://api.deepseek.com/beta"));
+        for other in [
+            "https://api.deepseek.com/v1",
+            "https://example.com/beta",
+            "?",
+        ] {
+            assert!(!supports_prefix(other), "{other}");
+        }
     }
 
     #[test]

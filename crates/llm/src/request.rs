@@ -48,6 +48,10 @@ pub struct Request {
     /// rejects it gets the request without it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub effort: Option<Effort>,
+    /// The last message is the beginning of the response, which the model continues. Only for a
+    /// provider that [can do so](crate::provider::Provider::can_prefill).
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub is_prefilled: bool,
     /// Makes the demo model's reply reproducible; never sent to real models.
     pub seed: u64,
     /// Display name of the speaker, for the demo model and for instructions in the prompt.

@@ -1,8 +1,8 @@
 //! Converts a prompt to a system prompt and alternating groups of user and model messages, for APIs
 //! that require this form.
 //!
-//! **Invariant:** the roles alternate, the first and the last group are the user's, and no group is
-//! blank. Results of tool calls come first in their group, where APIs expect them.
+//! **Invariant:** the roles alternate, the first group is the user's and so is the last, unless it is
+//! the beginning of the response, and no group is blank. Results of tool calls come first in their group, where APIs expect them.
 
 use base::prompt_role::PromptRole;
 
@@ -69,6 +69,7 @@ impl<'a> AlternatingMessages<'a> {
         }
         // APIs would treat a model's group at the end as the beginning of the response.
         match groups.last() {
+            Some(last) if last.is_model && request.is_prefilled => {}
             Some(last) if last.is_model => groups.push(user_group(closing_text(&request.speaker))),
             Some(_) => {}
             None => groups.push(user_group(OPENING_TEXT.to_owned())),
@@ -324,6 +325,23 @@ mod tests {
         );
     }
 
+    #[test]
+    fn the_beginning_of_the_response_is_the_last_group() {
+        let messages = vec![
+            Message::new(PromptRole::User, "Who are you?"),
+            Message::new(PromptRole::Assistant, "I am"),
+        ];
+        let prompt = Request {
+            is_prefilled: true,
+            ..request(messages)
+        };
+
+        let turns = AlternatingMessages::from_messages(&prompt);
+
+        let all = expected(&[(false, "Who are you?"), (true, "I am")]);
+        assert_eq!(groups_in_short(&turns), all);
+    }
+
     proptest! {
         #[test]
         fn roles_alternate_for_any_prompt(
@@ -341,8 +359,13 @@ mod tests {
 
             let turns = AlternatingMessages::from_messages(&request);
 
-            prop_assert!(turns.groups.iter().enumerate().all(|(i, it)| it.is_model == (i % 2 == 1)));
+            let alternates = |it: &AlternatingMessages| {
+                it.groups.iter().enumerate().all(|(i, it)| it.is_model == (i % 2 == 1))
+            };
+            prop_assert!(alternates(&turns));
             prop_assert!(turns.groups.len() % 2 == 1, "the last group belongs to the user");
+            let prefilled = Request { is_prefilled: true, ..request.clone() };
+            prop_assert!(alternates(&AlternatingMessages::from_messages(&prefilled)));
             prop_assert!(groups_in_short(&turns).iter().all(|(_, it)| !it.trim().is_empty()));
         }
     }

@@ -74,6 +74,8 @@ pub struct StreamFrame {
     /// The lease under which it is written: frames with an older lease are ignored.
     pub lease: i64,
     pub mark: StreamBoundary,
+    /// For a start: the UTF-16 units of an existing text that the run continues; else 0.
+    pub base_length: usize,
     /// A start in protocol 2, encoded when the first socket needs it.
     with_handle: OnceLock<ByteString>,
 }
@@ -240,11 +242,16 @@ impl StreamFrame {
     /// Creates a frame of the stream of a run, written under its lease; `json` is the frame in
     /// protocol 1.
     pub fn new(json: ByteString, (run, lease): (Uuid, i64), mark: StreamBoundary) -> Self {
+        let base_length = match mark {
+            StreamBoundary::Start => parse_base_length(&json),
+            _ => 0,
+        };
         Self {
             json,
             run,
             lease,
             mark,
+            base_length,
             with_handle: OnceLock::new(),
         }
     }
@@ -339,6 +346,17 @@ impl PartialEq for StreamDelta {
 }
 
 impl Eq for StreamDelta {}
+
+/// Returns the field `base_length` of a start; 0 if it has none.
+pub fn parse_base_length(start: &str) -> usize {
+    #[derive(Default, Deserialize)]
+    struct Start {
+        #[serde(default)]
+        base_length: Option<usize>,
+    }
+    let start: Start = serde_json::from_str(start).unwrap_or_default();
+    start.base_length.unwrap_or_default()
+}
 
 /// Returns the length of a text as a browser counts it.
 pub fn utf16_len(text: &str) -> usize {

@@ -255,6 +255,7 @@ pub(super) fn empty_context(speaking: &SpeakerContext<'_>, preset: Preset) -> Pr
         memories: RecalledMemories::default(),
         n_user_turns: 1,
         allows_other_speakers: false,
+        continuation: None,
         impersonation_request: None,
         instructions: None,
         history: Vec::new(),
@@ -315,10 +316,11 @@ async fn resolve_preset(
     space: &space::Model,
     speaker: Option<&membership::Model>,
 ) -> Result<Preset, DbErr> {
+    let of_space = resolve::space_layer(&space.settings);
     let layers = PresetLayers {
         membership: speaker.map_or(&Value::Null, |it| &it.settings["preset"]),
         membership_preset: speaker.and_then(|it| it.preset_id),
-        space: &space.settings["preset"],
+        space: &of_space,
         provider: &provider.settings,
     };
     let preset = resolve::resolve(db, layers).await?;

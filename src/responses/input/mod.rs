@@ -2,6 +2,7 @@
 //! prompt.
 
 pub mod compaction;
+pub mod continuation;
 pub mod history;
 pub mod part_content;
 pub mod prior_items;

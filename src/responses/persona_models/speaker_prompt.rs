@@ -6,18 +6,20 @@ use agent::trim::ReplyTrimmer;
 use base::clock::Timestamp;
 use base::ids::{MembershipId, MessageId};
 use base::prompt_role::PromptRole;
+use llm::provider::Provider;
 use llm::request::{Message, Request};
 use llm::tokens;
-use tavern::presets::complete_preset::Preset;
+use tavern::presets::complete_preset::{GenerationTrigger, Preset};
 
 use crate::conversations::message;
 use crate::prompt::blocks::BlockPayload;
 use crate::prompt::builder;
-use crate::prompt::context::HistoryLine;
+use crate::prompt::context::{Continuation, HistoryLine};
 use crate::prompt::loading::external_history;
 use crate::prompt::loading::external_history::ExternalHistory;
 use crate::providers::provider;
 use crate::responses::error::ResponseEngineError;
+use crate::responses::input::continuation;
 use crate::responses::input::prompt_assembler::PromptItem;
 use crate::responses::persona_models::model_names::PersonaModel;
 use crate::responses::request::{Sampling, StoredRequest};
@@ -25,6 +27,8 @@ use crate::responses::services::ResponseServices;
 
 /// The author of lines that no member wrote.
 const NO_MEMBER: MembershipId = MembershipId(0);
+/// The id of every line, because none of them is stored as a message.
+const NO_MESSAGE: MessageId = MessageId(0);
 
 /// Builds the request for the next text of `speaker`, and the trimmer for it. `prior_items` are all
 /// earlier messages, including those of this response.
@@ -38,7 +42,7 @@ pub async fn build_request(
     speaker: MembershipId,
     prior_items: &[PromptItem],
     stored: &StoredRequest,
-    row: &provider::Model,
+    (row, provider): (&provider::Model, &dyn Provider),
 ) -> Result<(Request, ReplyTrimmer), ResponseEngineError> {
     let (db, now) = (services.db.reader(), services.clock.now());
     let chain = ExternalHistory {
@@ -63,8 +67,23 @@ pub async fn build_request(
         }
     };
     apply_sampling(&mut context.preset, stored.sampling);
+    let last = prior_items.last().map(|it| &it.message);
+    let is_own = context
+        .history
+        .last()
+        .is_some_and(|it| it.author == context.speaker);
+    if is_own && last.is_some_and(continuation::is_text_of_model) {
+        context.trigger = GenerationTrigger::Continue;
+        context.continuation = Some(Continuation {
+            message: NO_MESSAGE,
+            is_prefill: continuation::can_prefill(&prefilled_request(stored, row), provider),
+        });
+    }
     let (own, others) = context.reply_names();
-    let (limits, trim) = (context.limits(), ReplyTrimmer::new(&own, &others));
+    let (limits, mut trim) = (context.limits(), ReplyTrimmer::new(&own, &others));
+    if let Some(continuation) = context.continuation {
+        trim = trim.continuing(continuation.is_prefill);
+    }
     // Tokenizing is CPU-bound, and there may be many lines.
     let building = services
         .shutdown
@@ -94,6 +113,18 @@ pub async fn build_request(
     Ok((request, trim))
 }
 
+/// Returns what decides whether the model can continue a text: model, format, effort and tools.
+fn prefilled_request(stored: &StoredRequest, row: &provider::Model) -> Request {
+    let mut request = Request {
+        model: row.model.clone(),
+        format: stored.format.clone(),
+        effort: stored.reasoning.effort,
+        ..Request::default()
+    };
+    stored.tools.apply_to_request(&mut request);
+    request
+}
+
 /// Overrides the sampling of the preset by that of the request.
 fn apply_sampling(preset: &mut Preset, sampling: Sampling) {
     preset.temperature = sampling.temperature.or(preset.temperature);
@@ -114,7 +145,7 @@ fn lines(
         let (author, name) = author(persona, message);
         HistoryLine {
             seq,
-            message_id: MessageId(0),
+            message_id: NO_MESSAGE,
             swipe: 0,
             author,
             name,

@@ -117,7 +117,7 @@ impl SpeakerQueue {
             choice.id,
             &self.prompt_items,
             kept,
-            &row,
+            (&row, provider.as_ref()),
         );
         let (request, trim) = building.await?;
         model_provider::require_readable_attachments(provider.as_ref(), &request)?;

@@ -20,6 +20,7 @@ use llm::tokens;
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
+use crate::conversations::message;
 use crate::db::retry_wait;
 use crate::memories::memory;
 use crate::runs::error::EngineError;
@@ -32,6 +33,7 @@ use crate::runs::scheduling::command::{
 };
 use crate::runs::scheduling::scheduler::ClaimedRun;
 use crate::runs::scheduling::state::schedule_state::ScheduleState;
+use crate::runs::scheduling::versions::continued_metadata;
 use crate::runs::scheduling::{scheduler, space_changes};
 use crate::runs::services::RunServices;
 use crate::runs::store::write_effects::LatePrompt;
@@ -106,7 +108,7 @@ async fn generate_reply(
     let (outcome, receipts) = stream_reply(context, run, lease, &mut prepared).await;
     let sent = prepared.sent;
     let usage = run_usage(&outcome);
-    let mut end = execution_end(outcome, lease, sent.clone(), receipts);
+    let mut end = execution_end(outcome, lease, sent.clone(), receipts, prepared.continued);
     if let Some(ExecutionEnd::Succeeded(written)) = &mut end {
         written.memory_changes = prepared.memory_changes.list();
     }
@@ -136,7 +138,10 @@ async fn stream_reply(
         chunk_sink::new(live, run.conversation_id, run.id, slice, || {
             context.metrics.first_token(run, context.clock.now());
         });
-    let limits = context.settings.call_limits;
+    let mut limits = context.settings.call_limits;
+    if let Some(message) = &prepared.continued {
+        limits.max_text_bytes = limits.max_text_bytes.saturating_sub(message.content.len());
+    }
     let deadline = Instant::now() + limits.total;
     let mut host = RunHost {
         context,
@@ -173,7 +178,16 @@ fn execution_end(
     lease: &RunLease,
     sent: SentPromptRef,
     receipts: Vec<Value>,
+    continued: Option<message::Model>,
 ) -> Option<ExecutionEnd> {
+    let written = |text: String, usage, metadata, sent| match &continued {
+        Some(message) => {
+            let metadata = continued_metadata::merge(&message.metadata, metadata);
+            let whole = format!("{}{text}", message.content);
+            generated_text(whole, usage, metadata, sent)
+        }
+        None => generated_text(text, usage, metadata, sent),
+    };
     match outcome {
         GenerationOutcome::Succeeded {
             text,
@@ -189,7 +203,7 @@ fn execution_end(
             if reason != FinishReason::Stop {
                 metadata["finish_reason"] = json!(reason.as_str());
             }
-            Some(ExecutionEnd::Succeeded(generated_text(
+            Some(ExecutionEnd::Succeeded(written(
                 text, usage, metadata, sent,
             )))
         }
@@ -216,7 +230,7 @@ fn execution_end(
                 let mut metadata = message_metadata(reasoning, receipts);
                 metadata["stopped"] = json!(true);
                 Some(ExecutionEnd::Canceled {
-                    partial: Some(generated_text(text, usage, metadata, sent)),
+                    partial: Some(written(text, usage, metadata, sent)),
                     usage: None,
                     prompt: None,
                 })

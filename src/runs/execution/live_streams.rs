@@ -62,12 +62,14 @@ struct LiveStreamState {
     touched: Instant,
     /// The encoded frame `typing_start`.
     start: String,
+    /// Length of the text that the run continues, which is not part of `text`; else 0.
+    base_length: usize,
     text: String,
-    /// Length of `text` in UTF-16 code units.
+    /// Length of both texts in UTF-16 code units.
     length: usize,
 }
 
-/// A stream and its text so far, for a late subscriber.
+/// A stream and its text so far, for a late subscriber. A text that the run continues is not included.
 #[derive(Clone, Debug)]
 pub struct LiveStream {
     pub run_id: RunId,
@@ -94,8 +96,9 @@ impl LiveStreams {
             has_ended: false,
             touched: Instant::now(),
             start: envelope::encode(start).to_string(),
+            base_length: start.base_length.unwrap_or_default(),
             text: String::new(),
-            length: 0,
+            length: start.base_length.unwrap_or_default(),
         };
         self.insert(start.conversation_id, stream);
     }
@@ -320,6 +323,7 @@ impl LiveStreams {
 impl LiveStreamState {
     /// Returns the stream of a run on another node, with an empty text.
     fn from_remote(run: RunId, lease: i64, start: &str) -> Self {
+        let base_length = envelope::parse_base_length(start);
         Self {
             run,
             lease,
@@ -327,8 +331,9 @@ impl LiveStreamState {
             has_ended: false,
             touched: Instant::now(),
             start: start.to_owned(),
+            base_length,
             text: String::new(),
-            length: 0,
+            length: base_length,
         }
     }
 
@@ -339,7 +344,7 @@ impl LiveStreamState {
     }
 
     fn rewrite(&mut self, text: String) {
-        self.length = utf16_len(&text);
+        self.length = self.base_length + utf16_len(&text);
         self.text = text;
     }
 

@@ -155,6 +155,7 @@ async fn a_run_taken_over_by_this_node_is_reset() {
         membership_id: MembershipId(1),
         kind: RunKind::UserTurn,
         target_message_id: None,
+        base_length: None,
     };
     node.live.open(&start, 2);
     node.receive_boundary(1, StreamBoundary::Stop);
@@ -174,4 +175,44 @@ async fn nothing_follows_the_end_of_a_run() {
 
     assert_eq!(node.published(), ["Start", "Complete"]);
     assert_eq!(node.text(), None);
+}
+
+const CONTINUE: &str = r#"{"type":"typing_start","base_length":5}"#;
+
+#[tokio::test]
+async fn a_continue_of_another_node_appends_to_the_existing_text() {
+    let node = Node::new();
+    let start = StreamFrame::new(CONTINUE.into(), (RUN.0, 1), StreamBoundary::Start);
+    node.live.apply_boundary(HERE, start);
+    node.receive_delta(1, 5, " and");
+    node.receive_delta(1, 14, " on");
+    assert_eq!(node.published(), ["Start", "5: and"]);
+
+    // The text of the other node does not include the existing text either.
+    node.receive_text(1, " and so on");
+    assert_eq!(node.published(), ["9: so on"]);
+    assert_eq!(node.text().as_deref(), Some(" and so on"));
+
+    node.receive_boundary(1, StreamBoundary::Reset);
+    node.receive_delta(1, 5, " Again");
+    assert_eq!(node.published(), ["Reset", "5: Again"]);
+}
+
+#[tokio::test]
+async fn a_continue_of_this_node_appends_to_the_existing_text() {
+    let node = Node::new();
+    let start = TypingStart {
+        conversation_id: HERE,
+        run_id: RUN,
+        membership_id: MembershipId(1),
+        kind: RunKind::Continue,
+        target_message_id: None,
+        base_length: Some(5),
+    };
+
+    node.live.open(&start, 1);
+    assert!(node.live.append(HERE, RUN, " and"));
+    assert!(node.live.append(HERE, RUN, " so"));
+
+    assert_eq!(node.published(), ["5: and so"]);
 }

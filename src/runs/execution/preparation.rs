@@ -19,7 +19,7 @@ use crate::memories::tool::pending_changes::PendingChanges;
 use crate::prompt::budget::ContextOverflow;
 use crate::prompt::builder;
 use crate::prompt::builder::BuiltPrompt;
-use crate::prompt::context::{PromptContext, PromptMember};
+use crate::prompt::context::{Continuation, PromptContext, PromptMember};
 use crate::prompt::loading::loader;
 use crate::prompt::loading::loader::{PromptRequest, PromptScope};
 use crate::prompt::record::sent_prompt::SentPrompt;
@@ -53,6 +53,8 @@ pub struct PreparedRun {
     pub offers: Vec<ToolOffer>,
     /// The changes of memories that these tools request, written if the run succeeds.
     pub memory_changes: PendingChanges,
+    /// The message whose text the reply extends.
+    pub continued: Option<message::Model>,
 }
 
 /// Prepares a claimed run from the state that its claim loaded.
@@ -82,6 +84,7 @@ pub async fn prepare(
         kind: prompt_trigger(run),
         now: context.clock.now(),
     };
+    let continued = continued_message(run, state.tail)?;
     let allowed = tool_offers::allowed_in(&state.space);
     let owner = state.space.owner_id;
     let scope = PromptScope {
@@ -95,14 +98,23 @@ pub async fn prepare(
     };
     let memory = memory.transpose().map_err(internal_failure)?;
     let prompt = loader::load_in_scope(&context.db, &context.prompt_caches, request, scope).await;
-    let prompt = prompt.map_err(internal_failure)?;
+    let mut prompt = prompt.map_err(internal_failure)?;
+    prompt.continuation = continued.as_ref().map(|it| Continuation {
+        message: it.id,
+        is_prefill: false,
+    });
     let is_character = prompt
         .find_speaker()
         .is_some_and(PromptMember::is_character);
     let seed = run.id.0.as_u64_pair().1;
     let mut prepared = prepare_with_provider(context, &row, prompt, seed).await?;
-    // A copilot, which writes for a user, calls no tools.
-    if is_character && !allowed.is_empty() {
+    if let Some(message) = continued {
+        let is_mid_line = prepared.request.is_prefilled && !message.content.ends_with('\n');
+        prepared.trim = prepared.trim.continuing(is_mid_line);
+        prepared.continued = Some(message);
+    // A copilot, which writes for a user, calls no tools. Neither does a continue, whose text must
+    // follow the existing one directly.
+    } else if is_character && !allowed.is_empty() {
         let mut registry = context.tool_runtime.registry.clone();
         if let Some(tool) = memory {
             prepared.memory_changes = tool.changes.clone().unwrap_or_default();
@@ -166,10 +178,26 @@ pub async fn prepare_candidate(
 
 /// Returns how preset prompts and lorebook entries classify a run.
 fn prompt_trigger(run: &run::Model) -> GenerationTrigger {
-    match run.debug.target_message_id {
-        Some(_) => GenerationTrigger::Regenerate,
-        None => GenerationTrigger::Normal,
+    match run.kind {
+        run::RunKind::Regenerate => GenerationTrigger::Regenerate,
+        run::RunKind::Continue => GenerationTrigger::Continue,
+        _ => GenerationTrigger::Normal,
     }
+}
+
+/// Returns the message that a run continues, if any. Its claim required that message as the tail, and
+/// its text cannot change before the run ends.
+fn continued_message(
+    run: &run::Model,
+    tail: Option<message::Model>,
+) -> Result<Option<message::Model>, GenerationFailure> {
+    if run.kind != run::RunKind::Continue {
+        return Ok(None);
+    }
+    let target = tail.filter(|it| Some(it.id) == run.debug.target_message_id);
+    let target =
+        target.ok_or_else(|| internal_failure("the message to continue is not the tail"))?;
+    Ok(Some(target))
 }
 
 /// Returns the provider for the model of this membership.
@@ -196,7 +224,7 @@ async fn load_prompt(
 async fn prepare_with_provider(
     context: &RunServices,
     row: &provider::Model,
-    prompt: PromptContext,
+    mut prompt: PromptContext,
     seed: u64,
 ) -> Result<PreparedRun, GenerationFailure> {
     let provider = context
@@ -207,6 +235,12 @@ async fn prepare_with_provider(
             message: error.to_string(),
             is_retryable: true,
         })?;
+    if let Some(continuation) = &mut prompt.continuation {
+        continuation.is_prefill = provider.can_prefill(&Request {
+            model: row.model.clone(),
+            ..Request::default()
+        });
+    }
     let context_tokens = u32::try_from(prompt.limits().context_tokens).ok();
     let (prompt, built) = build_prompt(context, prompt)
         .await
@@ -231,6 +265,7 @@ async fn prepare_with_provider(
         trim: ReplyTrimmer::new(&own, &others),
         offers: Vec::new(),
         memory_changes: PendingChanges::default(),
+        continued: None,
     })
 }
 
@@ -281,7 +316,9 @@ async fn build_prompt(
 /// prompt omits it and everything after it.
 async fn prompt_cutoff(context: &RunServices, run: &run::Model) -> Result<i64, DbErr> {
     let seen = run.cutoff_seq.unwrap_or(i64::MAX);
-    let Some(target) = run.debug.target_message_id else {
+    let regenerated =
+        (run.debug.target_message_id).filter(|_| run.kind == run::RunKind::Regenerate);
+    let Some(target) = regenerated else {
         return Ok(seen);
     };
     let found = message::find(context.db.reader(), target).await?;

@@ -48,6 +48,7 @@ async fn bytes_of_stream(n_tokens: usize, slice: Duration, protocol: Protocol) -
         membership_id,
         kind: RunKind::UserTurn,
         target_message_id: None,
+        base_length: None,
     };
     live.open(&start, 1);
     hub.publish(stream_event(&start, StreamBoundary::Start));

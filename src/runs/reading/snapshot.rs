@@ -38,6 +38,9 @@ const MAX_CHANGES: u64 = 500;
 pub struct Snapshot {
     #[serde(skip)]
     pub rev: i64,
+    /// The existing text that the running run continues.
+    #[serde(skip)]
+    pub base_text: Option<String>,
     /// If true, the messages are the newest ones, and the client must discard those it has.
     pub reset: bool,
     pub messages: Vec<SnapshotEntry>,
@@ -102,6 +105,7 @@ impl RunEngine {
         let SnapshotData {
             row,
             space,
+            base_text,
             runtime,
             tool_approvals,
             reset,
@@ -125,6 +129,7 @@ impl RunEngine {
         entries.sort_by_key(|(seq, _)| *seq);
         Ok(Some(Snapshot {
             rev: row.rev,
+            base_text,
             reset,
             messages: entries.into_iter().map(|(_, entry)| entry).collect(),
             has_more: has_more || is_cut,
@@ -246,6 +251,7 @@ impl RunEngine {
 struct SnapshotData {
     row: conversation::Model,
     space: space::Model,
+    base_text: Option<String>,
     runtime: RuntimeView,
     tool_approvals: Vec<tool_approval::ToolApprovalView>,
     reset: bool,
@@ -267,6 +273,7 @@ impl SnapshotData {
             return Ok(None);
         };
         let runtime = RuntimeView::load(tx, id).await?;
+        let base_text = load_base_text(tx, runtime.running.as_ref()).await?;
         let changed = match after_rev {
             Some(rev) if rev <= row.rev && !reset => {
                 timeline_page::load_changes_since(tx, id, rev, MAX_CHANGES).await?
@@ -302,6 +309,7 @@ impl SnapshotData {
                 .map(tool_approval::Model::view)
                 .collect(),
             row,
+            base_text,
             runtime,
             reset,
             messages,
@@ -310,6 +318,18 @@ impl SnapshotData {
             summarized_to_seq,
         }))
     }
+}
+
+/// Returns the text of the message that the running run continues.
+async fn load_base_text(
+    tx: &impl ConnectionTrait,
+    running: Option<&run::Model>,
+) -> Result<Option<String>, DbErr> {
+    let running = running.filter(|it| it.kind == run::RunKind::Continue);
+    let Some(target) = running.and_then(|it| it.debug.target_message_id) else {
+        return Ok(None);
+    };
+    Ok(message::find(tx, target).await?.map(|it| it.content))
 }
 
 /// Returns the newest messages, and whether older ones exist. Reads no more than can be sent: HTML

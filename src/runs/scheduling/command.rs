@@ -106,6 +106,12 @@ pub enum Command {
         message: Option<MessageId>,
         by: String,
     },
+    /// Continues `message`, or the tail if it is `None`; must be an AI's message. `by` is shown as
+    /// the reason.
+    Continue {
+        message: Option<MessageId>,
+        by: String,
+    },
     /// Answers the human message at the end of a branch again.
     ReplyToTail,
     /// A human has turned on their copilot.
@@ -151,6 +157,7 @@ impl Command {
                 | Self::SelectSwipe { .. }
                 | Self::Regenerate { .. }
                 | Self::RegenerateInPlace { .. }
+                | Self::Continue { .. }
                 | Self::ReplyToTail
         )
     }
@@ -304,6 +311,12 @@ pub enum CommandError {
     NotAnAiMessage,
     #[error("only a person who may edit the message can write a new version in place")]
     InPlaceForbidden,
+    #[error("no message was written by an AI")]
+    NothingToContinue,
+    #[error("only the newest message can be continued")]
+    NotTheNewest,
+    #[error("the message is as long as a message can be")]
+    TooLong,
     /// Never reaches a client: the operation continues in a branch created from this message.
     #[error("the message has later messages or branches")]
     BranchRequired(MessageId),

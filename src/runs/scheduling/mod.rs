@@ -17,3 +17,4 @@ pub mod scheduler;
 pub mod space_changes;
 pub mod speaker_choice;
 pub mod state;
+pub mod versions;

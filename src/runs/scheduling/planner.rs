@@ -23,6 +23,7 @@ use crate::runs::scheduling::plan_builder::{GeneratedIds, PlanBuilder};
 use crate::runs::scheduling::speaker_choice::TriggerMessage;
 use crate::runs::scheduling::state::command_facts::CommandFacts;
 use crate::runs::scheduling::state::schedule_state::ScheduleState;
+use crate::runs::scheduling::versions::continue_message;
 use crate::runs::scheduling::{
     auto_mode, completion, controls, copilot, queue_edit, regenerate, regenerate_last_turn,
     speaker_choice,
@@ -103,6 +104,7 @@ pub fn plan(
         Command::RegenerateInPlace { message, by } => {
             regenerate::regenerate_in_place(builder, *message, by)?;
         }
+        Command::Continue { message, by } => continue_message::plan(builder, *message, by)?,
         Command::ReplyToTail => regenerate_last_turn::reply_to_tail(builder)?,
         Command::CopilotStarted { membership } => copilot::start(builder, *membership),
         Command::EditQueue { round, slots, by } => queue_edit::edit(builder, *round, slots, by)?,
@@ -135,7 +137,7 @@ fn post_message(builder: &mut PlanBuilder, post: &NewPost) -> Result<(), Command
     if builder
         .queued
         .as_ref()
-        .is_some_and(|it| it.kind == run::RunKind::Regenerate)
+        .is_some_and(|it| it.kind.adds_version())
     {
         builder.cancel_queued(RunCancelReason::SupersededByMessage);
     }
@@ -310,84 +312,68 @@ fn force_talk(
 }
 
 #[cfg(test)]
-#[path = "planner_fixture.rs"]
-mod fixture;
-#[cfg(test)]
-#[path = "planner_fixture_writer.rs"]
-mod fixture_writer;
-
-#[cfg(test)]
-#[path = "planner_fixture_swipes.rs"]
-mod fixture_swipes;
-
-#[cfg(test)]
-#[path = "planner_tests.rs"]
-mod tests;
-
-#[cfg(test)]
-#[path = "planner_force_tests.rs"]
-mod force_tests;
-
-#[cfg(test)]
-#[path = "planner_supersede_tests.rs"]
-mod supersede_tests;
-
-#[cfg(test)]
-#[path = "planner_claim_tests.rs"]
-mod claim_tests;
-
-#[cfg(test)]
-#[path = "planner_endings_tests.rs"]
-mod endings_tests;
-
-#[cfg(test)]
-#[path = "planner_control_tests.rs"]
-mod control_tests;
-
-#[cfg(test)]
-#[path = "planner_rules_tests.rs"]
-mod rules_tests;
-
-#[cfg(test)]
-#[path = "planner_rounds_tests.rs"]
-mod rounds_tests;
-
-#[cfg(test)]
-#[path = "planner_regenerate_tests.rs"]
-mod regenerate_tests;
-
-#[cfg(test)]
-#[path = "planner_in_place_tests.rs"]
-mod in_place_tests;
-
-#[cfg(test)]
-#[path = "planner_copilot_tests.rs"]
-mod copilot_tests;
-
-#[cfg(test)]
-#[path = "planner_turn_tests.rs"]
-mod turn_tests;
-
-#[cfg(test)]
 #[path = "planner_auto_mode_tests.rs"]
 mod auto_mode_tests;
-
 #[cfg(test)]
 #[path = "planner_auto_rest_tests.rs"]
 mod auto_rest_tests;
-
 #[cfg(test)]
-#[path = "planner_queue_edit_tests.rs"]
-mod queue_edit_tests;
-
+#[path = "planner_claim_tests.rs"]
+mod claim_tests;
+#[cfg(test)]
+#[path = "planner_continue_tests.rs"]
+mod continue_tests;
+#[cfg(test)]
+#[path = "planner_control_tests.rs"]
+mod control_tests;
+#[cfg(test)]
+#[path = "planner_copilot_tests.rs"]
+mod copilot_tests;
+#[cfg(test)]
+#[path = "planner_endings_tests.rs"]
+mod endings_tests;
+#[cfg(test)]
+#[path = "planner_fixture.rs"]
+mod fixture;
+#[cfg(test)]
+#[path = "planner_fixture_swipes.rs"]
+mod fixture_swipes;
+#[cfg(test)]
+#[path = "planner_fixture_writer.rs"]
+mod fixture_writer;
+#[cfg(test)]
+#[path = "planner_force_tests.rs"]
+mod force_tests;
+#[cfg(test)]
+#[path = "planner_in_place_tests.rs"]
+mod in_place_tests;
 #[cfg(test)]
 #[path = "planner_property_actions.rs"]
 mod property_actions;
-
 #[cfg(test)]
 #[path = "planner_property_invariants.rs"]
 mod property_invariants;
-
 #[cfg(test)]
 #[path = "planner_property_tests.rs"]
 mod property_tests;
+#[cfg(test)]
+#[path = "planner_queue_edit_tests.rs"]
+mod queue_edit_tests;
+#[cfg(test)]
+#[path = "planner_regenerate_tests.rs"]
+mod regenerate_tests;
+#[cfg(test)]
+#[path = "planner_rounds_tests.rs"]
+mod rounds_tests;
+#[cfg(test)]
+#[path = "planner_rules_tests.rs"]
+mod rules_tests;
+#[cfg(test)]
+#[path = "planner_supersede_tests.rs"]
+mod supersede_tests;
+#[cfg(test)]
+#[path = "planner_tests.rs"]
+mod tests;
+#[cfg(test)]
+#[path = "planner_turn_tests.rs"]
+mod turn_tests;

@@ -44,10 +44,15 @@ impl PlannerFixture {
                 target: self.target_message(*message),
                 swipe: self.swipe_at(*message, *position),
             },
-            Command::Regenerate { message, .. } | Command::RegenerateInPlace { message, .. } => {
+            Command::Regenerate { message, .. }
+            | Command::RegenerateInPlace { message, .. }
+            | Command::Continue { message, .. } => {
                 let target = message.or(self.state.tail.as_ref().map(|it| it.id));
                 let target = target.and_then(|it| self.target_message(it));
-                CommandFacts::Regenerate(target.map(|it| self.regenerate_facts(it)))
+                let may_replace_turn = matches!(command, Command::Regenerate { .. });
+                CommandFacts::Regenerate(
+                    target.map(|it| self.regenerate_facts(it, may_replace_turn)),
+                )
             }
             Command::RunEnded { .. } => {
                 let running = self.state.running.as_ref();
@@ -91,7 +96,11 @@ impl PlannerFixture {
 
     /// Returns what a regenerate of this message replaces, and forgets the replies since the
     /// message that it answers if the whole turn may be regenerated.
-    fn regenerate_facts(&mut self, target: TargetMessage) -> RegenerateFacts {
+    fn regenerate_facts(
+        &mut self,
+        target: TargetMessage,
+        may_replace_turn: bool,
+    ) -> RegenerateFacts {
         let is_shown = |it: &&message::Model| is_scheduled(it);
         let answers =
             |it: &&message::Model| it.seq < target.row.seq && it.role == message::MessageRole::User;
@@ -103,7 +112,8 @@ impl PlannerFixture {
             .filter(|it| it.seq > user_seq)
             .cloned()
             .collect();
-        if self.state.space.group_regenerate_mode == GroupRegenerateMode::LastTurn {
+        let mode = self.state.space.group_regenerate_mode;
+        if may_replace_turn && mode == GroupRegenerateMode::LastTurn {
             // The new speakers are chosen as if no character had replied.
             let is_speech = |it: &&message::Model| {
                 it.role == message::MessageRole::Assistant && it.seq < user_seq

@@ -104,8 +104,8 @@ fn assert_delay(enqueue: &EnqueueRun, command: &Command, fixture: &PlannerFixtur
     }
 }
 
-/// Asserts that auto mode turns, regenerates and later slots are planned with an expected tail, and
-/// regenerates in place without one.
+/// Asserts that auto mode turns, regenerates, continues and later slots are planned with an expected
+/// tail, and regenerates in place without one.
 fn assert_expected_tail(enqueue: &EnqueueRun, fixture: &PlannerFixture) {
     let run = &enqueue.run;
     if run.debug.in_place {
@@ -114,8 +114,7 @@ fn assert_expected_tail(enqueue: &EnqueueRun, fixture: &PlannerFixture) {
         return;
     }
     let is_later_slot = run.slot_position.is_some_and(|it| it > 0);
-    let builds_on =
-        run.kind == RunKind::AutoMode || run.kind == RunKind::Regenerate || is_later_slot;
+    let builds_on = run.kind == RunKind::AutoMode || run.kind.adds_version() || is_later_slot;
     let is_shown = |it: &&message::Model| it.visibility != message::Visibility::Hidden;
     if builds_on && fixture.messages.iter().any(|it| is_shown(&it)) {
         assert!(enqueue.expected_tail.is_some(), "no expected_tail: {run:?}");
@@ -237,6 +236,12 @@ fn assert_command_effect(
             assert_eq!(queued.map(|it| it.kind), Some(RunKind::ForceTalk));
             assert!(s.round.is_none() && s.running.is_some() == before.running.is_some());
         }
+        Command::Continue { .. } => {
+            assert_eq!(queued.map(|it| it.kind), Some(RunKind::Continue));
+            assert!(s.round.is_none() && s.running.is_none());
+            let target = queued.and_then(|it| it.debug.target_message_id);
+            assert_eq!(before.tail.as_ref().map(|it| it.id), target);
+        }
         Command::ApplyChanges => {
             let is_auto = queued.is_some_and(|it| it.kind == RunKind::AutoMode);
             assert!(
@@ -284,8 +289,8 @@ fn assert_schedule_unchanged(before: &ScheduleState, plan: &Plan, after: &Schedu
     );
 }
 
-/// Rules 17 to 19: a post keeps a queued forced run, and ends a queued regenerate with an event
-/// that names the post.
+/// Rules 17 to 19: a post keeps a queued forced run, and ends a queued regenerate or continue with an
+/// event that names the post.
 fn assert_nothing_discarded(before: &ScheduleState, fixture: &PlannerFixture) {
     let Some(run) = &before.queued else {
         return;
@@ -299,10 +304,10 @@ fn assert_nothing_discarded(before: &ScheduleState, fixture: &PlannerFixture) {
             assert_eq!(speaker(kept), speaker(run));
             assert_eq!(kept.debug.chosen_because, run.debug.chosen_because);
         }
-        RunKind::Regenerate => {
+        RunKind::Regenerate | RunKind::Continue => {
             assert!(queued.is_none_or(|it| it.id != run.id), "a new run");
             let ended = fixture.ended.iter().find(|it| it.id == run.id);
-            let ended = ended.expect("the regenerate should have ended");
+            let ended = ended.expect("the run should have ended");
             let post = fixture.messages.last().map(|it| it.id);
             assert_eq!(
                 (ended.canceled_because, ended.superseded_by_message_id),

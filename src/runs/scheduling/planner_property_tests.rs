@@ -9,6 +9,7 @@ use proptest::sample::select;
 
 use crate::rounds::{round, slot};
 use crate::runs::scheduling::command::{Command, ExecutionEnd};
+use crate::runs::scheduling::planner::continue_tests::continue_command;
 use crate::runs::scheduling::planner::fixture::{
     EVE, PlannerFixture, failure, generated_text, post, success,
 };
@@ -114,11 +115,11 @@ impl PropertyTest {
             TestAction::Stop(keep_partial) => return Some(Command::Stop { keep_partial }),
             TestAction::Control(control) => return control_command(control, &self.fixture),
             TestAction::Force(speaker) => {
-                let speaker = speaker.map(MembershipId);
-                let by = "Eve".to_owned();
+                let (speaker, by) = (speaker.map(MembershipId), "Eve".to_owned());
                 return Some(Command::ForceTalk { speaker, by });
             }
             TestAction::Regenerate(message) => return Some(regenerate(message)),
+            TestAction::Continue(message) => return Some(continue_command(message)),
             TestAction::RegenerateInPlace(message) => return Some(regenerate_in_place(message)),
             TestAction::Select(id, position) => return Some(select_swipe(id, position)),
             TestAction::RegenerateLastTurn(true) => {

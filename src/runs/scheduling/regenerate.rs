@@ -140,7 +140,7 @@ pub fn commit_swipe(
     }));
 }
 
-/// Cancels the runs that regenerate a message that is hidden.
+/// Cancels the runs that add a version to a message that is hidden.
 pub fn cancel_targeting(builder: &mut PlanBuilder, message: MessageId) {
     let is_for = |it: &run::Model| it.debug.target_message_id == Some(message);
     if builder.running.as_ref().is_some_and(is_for) {

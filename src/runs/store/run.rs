@@ -81,7 +81,7 @@ impl ActiveModelBehavior for ActiveModel {}
 string_enum! {
     /// The kind of a run, which determines what follows it.
     #[schema(as = RunKind)]
-    RunKind { UserTurn, AutoMode, Regenerate, ForceTalk }
+    RunKind { UserTurn, AutoMode, Regenerate, ForceTalk, Continue }
     /// The status of a run. The last four are final.
     #[schema(as = RunStatus)]
     RunStatus { Queued, Running, Succeeded, Failed, Canceled, Skipped }
@@ -92,7 +92,7 @@ string_enum! {
     #[schema(as = RunReason)]
     RunReason {
         UserMessage, NextSlot, AutoMode, CopilotStart, CopilotFollowup, CopilotContinue,
-        Generate, ForceTalk, Regenerate, LastTurn, Retry, Resume, Recovered,
+        Generate, ForceTalk, Regenerate, Continue, LastTurn, Retry, Resume, Recovered,
     }
     /// Why a run was canceled.
     #[schema(as = RunCancelReason)]
@@ -123,6 +123,11 @@ impl RunKind {
     /// Returns whether the scheduler chose the speaker, so that muting the speaker skips the run.
     pub fn is_scheduled(self) -> bool {
         matches!(self, Self::UserTurn | Self::AutoMode)
+    }
+
+    /// Returns whether its text becomes a version of an existing message.
+    pub fn adds_version(self) -> bool {
+        matches!(self, Self::Regenerate | Self::Continue)
     }
 }
 

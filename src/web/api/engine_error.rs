@@ -43,7 +43,7 @@ fn rejection_error(refusal: &CommandError) -> ApiError {
         CommandError::MessageBeingWritten => (
             409,
             "message_being_written",
-            "This message is being regenerated. Wait for it, or stop it first.",
+            "A reply is being written into this message. Wait for it, or stop it first.",
         ),
         CommandError::CopilotActive => (
             409,
@@ -116,6 +116,21 @@ fn rejection_error(refusal: &CommandError) -> ApiError {
         CommandError::InPlaceForbidden => {
             return ApiError::forbidden("Only moderators can retry a new version in place.");
         }
+        CommandError::NothingToContinue => (
+            422,
+            "nothing_to_continue",
+            "There is no message of a character to continue.",
+        ),
+        CommandError::NotTheNewest => (
+            409,
+            "not_the_newest",
+            "Only the newest message can be continued, if a character wrote it.",
+        ),
+        CommandError::TooLong => (
+            422,
+            "too_long",
+            "This message is as long as a message can be.",
+        ),
         CommandError::StaleRound => (
             409,
             "stale_round",

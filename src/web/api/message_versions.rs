@@ -143,7 +143,7 @@ fn accepted(run: run::RunView, conversation_id: ConversationId) -> HttpResponse 
     responses(
         (status = 201, body = Branch),
         (status = 202, description = "More than 2,000 messages: a job creates it.", body = JobStarted),
-        (status = 409, description = "`message_being_written`: this message is being regenerated; `job_running`: another branch is being created."),
+        (status = 409, description = "`message_being_written`: a reply is being written into this message; `job_running`: another branch is being created."),
         (status = 413, description = "`storage_full`."),
         (status = 423)
     )

@@ -6,10 +6,10 @@ use crate::web::api::{
     api_keys, avatars, candidates, card_files, characters, chat_exports, conversation_actions,
     conversations, health, imports, invites, jobs, join, lorebook_entries, lorebook_links,
     lorebooks, membership_updates, memberships, memories, memory_embedding, memory_learning,
-    memory_pruning, memory_transfer, message_revisions, message_versions, messages, metrics,
-    next_speaker, persona_files, personas, preset_files, presets, prompts, providers, queue_edit,
-    runs, search, session, setup, space_files, space_invitations, spaces, summaries, swipes,
-    tool_approvals, users,
+    memory_pruning, memory_transfer, message_continue, message_revisions, message_versions,
+    messages, metrics, next_speaker, persona_files, personas, preset_files, presets, prompts,
+    providers, queue_edit, runs, search, session, setup, space_files, space_invitations, spaces,
+    summaries, swipes, tool_approvals, users,
 };
 use crate::web::openapi::endpoint::{ApiEndpoint, endpoints};
 
@@ -252,6 +252,7 @@ fn conversation_endpoints() -> Vec<ApiEndpoint> {
         search::search,
         conversation_actions::generate,
         message_versions::regenerate,
+        message_continue::continue_message,
         conversation_actions::stop,
         conversation_actions::pause,
         conversation_actions::resume,

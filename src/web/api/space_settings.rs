@@ -33,6 +33,8 @@ pub struct KnownSettings {
     _join_suffix: Option<String>,
     #[serde(rename = "group_nudge_prompt")]
     _group_nudge_prompt: Option<String>,
+    #[serde(rename = "continue_nudge_prompt")]
+    _continue_nudge_prompt: Option<String>,
     #[serde(rename = "relax_message_trim")]
     _relax_message_trim: Option<bool>,
     /// Spaces and memberships.

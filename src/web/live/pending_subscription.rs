@@ -66,14 +66,17 @@ impl PendingSubscription {
         protocol: Protocol,
     ) {
         let handle = envelope::stream_handle(self.conversation);
-        let stream = opened.running.map(|(run_id, membership_id)| StreamState {
-            h: (protocol == Protocol::V2).then_some(handle),
-            run_id,
-            membership_id,
-            text: live
-                .filter(|it| it.run_id == run_id)
-                .map(|it| it.text)
-                .unwrap_or_default(),
+        let stream = opened.running.map(|(run_id, membership_id)| {
+            let base = opened.base_text.as_deref();
+            let live = live.filter(|it| it.run_id == run_id);
+            let new = live.map_or_else(String::new, |it| it.text);
+            StreamState {
+                h: (protocol == Protocol::V2).then_some(handle),
+                run_id,
+                membership_id,
+                base_length: base.map(utf16_len),
+                text: format!("{}{new}", base.unwrap_or_default()),
+            }
         });
         self.result = Some(SubscribeResult { opened, stream });
     }
@@ -85,6 +88,7 @@ impl PendingSubscription {
         let start = SnapshotPosition {
             rev: result.opened.rev,
             running: running.map(|it| (it.run_id.0, utf16_len(&it.text))),
+            base_length: running.and_then(|it| it.base_length).unwrap_or_default(),
         };
         let filter = SubscriptionFilter::new(start, &mut self.buffered);
         (filter, self.buffered)

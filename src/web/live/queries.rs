@@ -19,6 +19,8 @@ pub struct OpenedSubscription {
     pub rev: i64,
     /// The running run and its speaker.
     pub running: Option<(RunId, MembershipId)>,
+    /// The existing text that the running run continues.
+    pub base_text: Option<String>,
     /// The snapshot, encoded.
     pub snapshot: String,
 }
@@ -47,6 +49,7 @@ pub async fn open(
             membership: at.membership.as_ref().map(|it| it.id),
             rev: snapshot.rev,
             running: running.map(|it| (it.id, it.speaker_space_membership_id)),
+            base_text: snapshot.base_text.clone(),
             snapshot: serde_json::to_string(&snapshot).map_err(ApiError::internal)?,
         })
     })

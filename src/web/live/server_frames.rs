@@ -71,6 +71,8 @@ pub struct StreamState {
     pub h: Option<i64>,
     pub run_id: RunId,
     pub membership_id: MembershipId,
+    /// For a `continue`: the UTF-16 code units of the existing text, with which `text` begins.
+    pub base_length: Option<usize>,
     pub text: String,
 }
 
@@ -127,6 +129,7 @@ mod tests {
             h: None,
             run_id,
             membership_id: MembershipId(3),
+            base_length: None,
             text: "So \"far\"".to_owned(),
         };
         let present = PresentMember {
@@ -144,7 +147,7 @@ mod tests {
                 "reset": false,
                 "running_run": {"error": {}},
                 "presence": [{"membership_id": 3, "state": "away"}],
-                "stream": {"run_id": run_id, "membership_id": 3, "text": "So \"far\""},
+                "stream": {"run_id": run_id, "membership_id": 3, "base_length": null, "text": "So \"far\""},
             }})
         );
     }

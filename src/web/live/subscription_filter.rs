@@ -14,7 +14,7 @@
 
 use std::sync::Arc;
 
-use realtime::envelope::{Envelope, Payload, StreamBoundary, StreamDelta, utf16_len};
+use realtime::envelope::{Envelope, Payload, StreamBoundary, StreamDelta, StreamFrame, utf16_len};
 use uuid::Uuid;
 
 /// The start of a subscription: what its answer contained.
@@ -25,6 +25,8 @@ pub struct SnapshotPosition {
     /// The run that was running in the snapshot, and the UTF-16 units of its text at the barrier; 0
     /// if there was no text of this run.
     pub running: Option<(Uuid, usize)>,
+    /// The UTF-16 units of the existing text with which its text begins.
+    pub base_length: usize,
 }
 
 /// What to do with an envelope.
@@ -57,6 +59,8 @@ pub struct SubscriptionFilter {
 #[derive(Debug)]
 struct StreamPosition {
     run: Uuid,
+    /// UTF-16 units of an existing text with which the text begins, also after a reset.
+    base: usize,
     /// UTF-16 units of the text that the client has; `None`: unknown, so no piece passes before the
     /// text restarts.
     length: Option<usize>,
@@ -73,6 +77,7 @@ impl SubscriptionFilter {
         }
         let streams = start.running.map(|(run, length)| StreamPosition {
             run,
+            base: start.base_length,
             length: Some(length),
         });
         Self {
@@ -92,23 +97,24 @@ impl SubscriptionFilter {
                 FilterDecision::Forward
             }
             Payload::Frame { rev: Some(rev), .. } => self.decide_durable(*rev),
-            Payload::Stream(event) => self.decide_boundary(event.run, event.mark),
+            Payload::Stream(event) => self.decide_boundary(event),
             Payload::Delta(delta) => self.decide_delta(delta),
             Payload::Control(_) => FilterDecision::Drop,
         }
     }
 
     /// Handles missing text before a piece of `run` that ends at `end`; `text` is the current text
-    /// of the run. Returns whether the client must replace its text with it.
+    /// of the run, without an existing text that it continues. Returns whether the client must replace its text with it.
     ///
     /// If the text is unknown or shorter than `end`, it is useless: the run restarted and the
     /// client will be notified, or it has ended, or another node executes it.
     pub fn repair(&mut self, run: Uuid, end: usize, text: Option<&str>) -> bool {
-        let length = text.map(utf16_len).filter(|it| *it >= end);
-        if let Some(stream) = self.stream_mut(run) {
-            stream.length = length;
-        }
-        length.is_some()
+        let Some(stream) = self.stream_mut(run) else {
+            return text.is_some_and(|it| utf16_len(it) >= end);
+        };
+        let length = text.map(|it| stream.base + utf16_len(it));
+        stream.length = length.filter(|it| *it >= end);
+        stream.length.is_some()
     }
 
     fn decide_durable(&mut self, rev: i64) -> FilterDecision {
@@ -123,18 +129,20 @@ impl SubscriptionFilter {
         FilterDecision::Forward
     }
 
-    fn decide_boundary(&mut self, run: Uuid, boundary: StreamBoundary) -> FilterDecision {
+    fn decide_boundary(&mut self, event: &StreamFrame) -> FilterDecision {
+        let (run, boundary) = (event.run, event.mark);
         let Some(stream) = self.stream_mut(run) else {
             if boundary != StreamBoundary::Start {
                 return FilterDecision::Drop;
             }
-            let length = Some(0);
-            self.streams.push(StreamPosition { run, length });
+            let base = event.base_length;
+            let length = Some(base);
+            self.streams.push(StreamPosition { run, base, length });
             return FilterDecision::Forward;
         };
         match boundary {
             StreamBoundary::Start => return FilterDecision::Drop,
-            StreamBoundary::Reset => stream.length = Some(0),
+            StreamBoundary::Reset => stream.length = Some(stream.base),
             StreamBoundary::Complete => stream.length = None,
             StreamBoundary::Stop => self.streams.retain(|it| it.run != run),
         }

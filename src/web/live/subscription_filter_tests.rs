@@ -37,6 +37,7 @@ fn filter_during_run(length: usize) -> SubscriptionFilter {
     new_filter(SnapshotPosition {
         rev: 5,
         running: Some((RUN, length)),
+        ..SnapshotPosition::default()
     })
 }
 
@@ -204,6 +205,7 @@ fn a_run_that_began_and_ended_before_the_snapshot_is_not_sent_again() {
     let start = SnapshotPosition {
         rev: 5,
         running: None,
+        ..SnapshotPosition::default()
     };
 
     let mut filter = SubscriptionFilter::new(start, &mut held);
@@ -228,9 +230,47 @@ fn buffered_deltas_contained_in_the_text_of_the_snapshot_are_dropped() {
     let start = SnapshotPosition {
         rev: 5,
         running: Some((RUN, 2)),
+        ..SnapshotPosition::default()
     };
 
     let mut filter = SubscriptionFilter::new(start, &mut held);
 
     assert_eq!(passed(&mut filter, &held), ["6", "Complete 1", "Stop 1"]);
+}
+
+#[test]
+fn the_pieces_of_a_continue_follow_the_existing_text() {
+    let json = r#"{"base_length":4}"#;
+    let start = Payload::Stream(StreamFrame::new(
+        json.into(),
+        (RUN, 1),
+        StreamBoundary::Start,
+    ));
+    let mut filter = new_filter(SnapshotPosition {
+        rev: 5,
+        ..SnapshotPosition::default()
+    });
+
+    assert_eq!(filter.decide(&start), FilterDecision::Forward);
+    let piece = |offset, text| delta(RUN, offset, text);
+    assert_eq!(filter.decide(&piece(4, "a")), FilterDecision::Forward);
+    let missed = FilterDecision::Repair { run: RUN, end: 8 };
+    assert_eq!(filter.decide(&piece(7, "d")), missed);
+    assert!(filter.repair(RUN, 8, Some("abcd")));
+    let reset = mark(RUN, StreamBoundary::Reset);
+    assert_eq!(filter.decide(&reset), FilterDecision::Forward);
+    assert_eq!(filter.decide(&piece(4, "x")), FilterDecision::Forward);
+}
+
+#[test]
+fn a_subscriber_during_a_continue_has_the_existing_text() {
+    let mut filter = new_filter(SnapshotPosition {
+        rev: 5,
+        running: Some((RUN, 6)),
+        base_length: 4,
+    });
+
+    let piece = |offset, text| delta(RUN, offset, text);
+    assert_eq!(filter.decide(&piece(4, "ab")), FilterDecision::Drop);
+    assert_eq!(filter.decide(&piece(6, "c")), FilterDecision::Forward);
 }

@@ -106,6 +106,11 @@ export default class ConversationActions {
     return job ? { job } : { conversationId }
   }
 
+  // The newest message is extended in its place.
+  continueMessage(message) {
+    return this.#api.continueMessage(this.#id, message.id)
+  }
+
   async branch(message) {
     const { conversation, job } = await this.#api.branch(this.#id, message.id)
     if (job) return { job }

@@ -9,6 +9,7 @@
 // Reply – 回复
 // Swipe – 备选回复
 // Regenerate – 重新生成
+// Continue – 继续
 // Run – 生成记录
 // Round – 一轮
 // Trigger – 触发

@@ -1,6 +1,6 @@
 //! The outcome of one check: its name, its rule, and the violations.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 use crate::record::{Evidence, Move, Writing};
 
@@ -93,6 +93,12 @@ pub fn texts_of_runs(evidence: &Evidence) -> Vec<RunText<'_>> {
         content: &it.content,
     });
     messages.chain(versions).collect()
+}
+
+/// The runs whose text begins with an older one, so that it is not what the model sent.
+pub fn continues(evidence: &Evidence) -> HashSet<&str> {
+    let all = evidence.moves.iter().filter(|it| it.kind == "continue");
+    all.map(|it| it.run.as_str()).collect()
 }
 
 /// The messages of users, without clones.

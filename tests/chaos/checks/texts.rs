@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use crate::checks::check::{Check, by_run, claims, of_people, texts_of_runs};
+use crate::checks::check::{Check, by_run, claims, continues, of_people, texts_of_runs};
 use crate::record::{Evidence, Writing};
 
 fn new(evidence: &Evidence) -> impl Iterator<Item = &Writing> {
@@ -49,11 +49,13 @@ pub fn what_a_canceled_run_leaves(evidence: &Evidence) -> Check {
         .collect();
     let texts = texts_of_runs(evidence);
     let texts: HashMap<&str, &str> = texts.iter().map(|it| (it.run, it.content)).collect();
+    let continues = continues(evidence);
     for (run, steps) in by_run(evidence) {
         let last = steps[steps.len() - 1];
         let text = texts.get(run).copied();
         let fits = match (last.became.as_str(), text) {
             ("failed", text) => text.is_none(),
+            ("canceled", Some(_)) if continues.contains(run) => last.kept,
             ("canceled", Some(text)) => last.kept && is_part(text, &sent_texts),
             ("canceled", None) => true,
             _ => continue,
@@ -176,8 +178,10 @@ pub fn replies_are_stored_once(evidence: &Evidence) -> Check {
         let last = ends.get(run).and_then(|it| it.last());
         last.is_none_or(|it| it.became != "canceled")
     };
+    let continues = continues(evidence);
     for text in texts_of_runs(evidence) {
-        if !text.content.starts_with("reply") || !is_whole(text.run) {
+        let is_reply = text.content.starts_with("reply") && !continues.contains(text.run);
+        if !is_reply || !is_whole(text.run) {
             continue;
         }
         let description = || format!("{:?} of run {}", text.content, text.run);

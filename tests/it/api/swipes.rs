@@ -108,6 +108,45 @@ on_sqlite! {
         app.close().await;
     }
 
+    async fn only_the_newest_message_of_a_character_is_continued(backend) {
+        let app = TestApp::start(backend).await;
+        let ann = app.admin().await;
+        let (conversation, greeting) = create_greeted_space(&ann).await;
+        let (elsewhere, other) = create_greeted_space(&ann).await;
+        let path = format!("/api/conversations/{conversation}/continue");
+        let go_on = async |body: Value| ann.post(&path, body).await;
+
+        let planned = expect(202, go_on(json!({"message_id": greeting})).await);
+        expect(202, ann.stop(conversation).await);
+        let foreign = go_on(json!({"message_id": other})).await;
+        expect(201, ann.post_message(conversation, "Good evening.", None).await);
+        let messages = ann.messages(conversation).await;
+        let human = go_on(json!({"message_id": id(&messages[1])})).await;
+        let older = go_on(json!({"message_id": greeting})).await;
+        let newest = go_on(json!({})).await;
+        expect(204, ann.delete(&format!("/api/messages/{greeting}")).await);
+        let hidden = go_on(json!({"message_id": greeting})).await;
+        let none = go_on(json!({})).await;
+        let unknown = go_on(json!({"message": greeting})).await;
+
+        assert_eq!(planned["run"]["kind"], "continue");
+        assert_eq!(planned["run"]["reason"], "continue");
+        assert_eq!(planned["run"]["target_message_id"], greeting);
+        assert_ne!(elsewhere, conversation);
+        for (refused, expected) in [
+            (foreign, (404, "not_found")),
+            (human, (409, "not_the_newest")),
+            (older, (409, "not_the_newest")),
+            (newest, (409, "not_the_newest")),
+            (hidden, (404, "not_found")),
+            (none, (422, "nothing_to_continue")),
+            (unknown, (400, "unknown_field")),
+        ] {
+            assert_eq!(refusal(&refused), expected);
+        }
+        app.close().await;
+    }
+
     async fn regenerating_requires_a_generated_message(backend) {
         let app = TestApp::start(backend).await;
         let ann = app.admin().await;

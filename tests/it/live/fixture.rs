@@ -117,6 +117,7 @@ impl LiveFixture {
             membership_id: MembershipId(self.anns_seat),
             kind: RunKind::UserTurn,
             target_message_id: None,
+            base_length: None,
         };
         live.open(&start, 1);
         self.mark(run, StreamBoundary::Start);

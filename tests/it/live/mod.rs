@@ -1,5 +1,6 @@
 //! Tests of the WebSocket API: events, permissions and limits.
 
+pub mod continue_stream;
 pub mod fixture;
 pub mod frames;
 pub mod memory_events;

@@ -70,6 +70,7 @@ async fn two_runs_of_one_conversation_do_not_mix_their_texts() {
         fixture.write_delta(run, text);
         let expected = timeline_model::Stream {
             run_id: run.to_string(),
+            base: String::new(),
             text: text.to_owned(),
         };
         poll::until("the text has arrived", async || {

@@ -234,6 +234,11 @@ pub fn conversations() -> Vec<Row> {
         )
         .with("conversation_id", SECOND),
         Row::of(
+            "POST /api/conversations/{conversation_id}/continue",
+            members(202),
+        )
+        .with("conversation_id", SECOND),
+        Row::of(
             "POST /api/conversations/{conversation_id}/branch",
             members(201),
         )

@@ -9,6 +9,7 @@ pub mod cancel;
 pub mod card_cache;
 pub mod clocks;
 pub mod consistent_reads;
+pub mod continue_message;
 pub mod copilot;
 pub mod deadlocks;
 pub mod debounce;

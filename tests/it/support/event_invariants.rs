@@ -99,9 +99,29 @@ pub fn typing(log: &[Value]) -> Vec<String> {
 pub fn deltas(log: &[Value]) -> Vec<String> {
     let mut streams: BTreeMap<String, Timeline> = BTreeMap::new();
     let mut is_broken: BTreeMap<String, bool> = BTreeMap::new();
+    let mut messages: BTreeMap<i64, Value> = BTreeMap::new();
+    let mut continued: BTreeMap<String, i64> = BTreeMap::new();
     let mut found = Vec::new();
     for frame in log {
         let event = frame["type"].as_str().unwrap_or("");
+        let in_snapshot = frame["snapshot"]["messages"].as_array();
+        for message in in_snapshot.into_iter().flatten().chain([&frame["message"]]) {
+            if let Some(id) = message["id"].as_i64() {
+                messages.insert(id, message.clone());
+            }
+        }
+        if let (Some(run), Some(target), true) = (
+            frame["run_id"].as_str(),
+            frame["target_message_id"].as_i64(),
+            frame["base_length"].is_u64(),
+        ) {
+            continued.insert(run.to_owned(), target);
+            let stream = streams.entry(run.to_owned()).or_default();
+            messages
+                .get(&target)
+                .iter()
+                .for_each(|it| stream.add_message(it));
+        }
         if let Some(run) = frame["run_id"]
             .as_str()
             .filter(|_| ["typing_start", "stream_chunk", "stream_reset"].contains(&event))
@@ -116,19 +136,31 @@ pub fn deltas(log: &[Value]) -> Vec<String> {
             *is_broken.entry(run.to_owned()).or_insert(true) |= gap;
         }
         if event == "message_created" {
-            found.extend(compare(frame, &streams, &is_broken));
+            let message = &frame["message"];
+            let run = message["conversation_run_id"].as_str();
+            found.extend(run.and_then(|it| compare(it, message, &streams, &is_broken)));
+        }
+        // The run of a message is the one that wrote it first.
+        let of_run = frame["run_id"]
+            .as_str()
+            .and_then(|it| Some((it, continued.get(it)?)));
+        if let Some((run, target)) = of_run
+            && event == "stream_complete"
+            && frame["status"] == "succeeded"
+        {
+            let message = messages.get(target);
+            found.extend(message.and_then(|it| compare(run, it, &streams, &is_broken)));
         }
     }
     found
 }
 
 fn compare(
-    frame: &Value,
+    run: &str,
+    message: &Value,
     streams: &BTreeMap<String, Timeline>,
     is_broken: &BTreeMap<String, bool>,
 ) -> Option<String> {
-    let message = &frame["message"];
-    let run = message["conversation_run_id"].as_str()?;
     let stream = streams.get(run)?.stream()?;
     let content = message["content"].as_str().unwrap_or("");
     if is_broken.get(run) != Some(&false) || stream.text.trim() == content.trim() {
@@ -164,6 +196,23 @@ mod tests {
     #[test]
     fn a_complete_run_has_no_violations() {
         assert_eq!(violations(&whole_run()), Vec::<String>::new());
+    }
+
+    #[test]
+    fn the_deltas_of_a_continue_are_appended_to_the_text_of_its_message() {
+        let mut log = whole_run();
+        log.extend([
+            json!({"type": "typing_start", "run_id": "c", "target_message_id": 1, "base_length": 2}),
+            json!({"type": "stream_chunk", "run_id": "c", "offset": 2, "delta": "c"}),
+            json!({"type": "message_updated", "rev": 7, "message": {"id": 1, "conversation_run_id": "r", "content": "abc"}}),
+            json!({"type": "stream_complete", "run_id": "c", "status": "succeeded"}),
+            json!({"type": "typing_stop", "run_id": "c"}),
+        ]);
+        assert_eq!(violations(&log), Vec::<String>::new());
+
+        log[11]["message"]["content"] = json!("bc");
+        assert_eq!(violations(&log).len(), 1);
+        assert!(violations(&log)[0].starts_with("I10"));
     }
 
     #[test]

@@ -186,9 +186,9 @@ fn texts(facts: &DatabaseFacts) -> Vec<Invariant> {
             ),
         },
         Invariant {
-            name: "I5: a regenerate gives no message, only a text of its target",
+            name: "I5: a regenerate or continue gives no message, only a text of its target",
             violations_sql: format!(
-                "SELECT {run} FROM conversation_runs r WHERE r.kind = 'regenerate' AND EXISTS ({message})"
+                "SELECT {run} FROM conversation_runs r WHERE r.kind IN ('regenerate', 'continue') AND EXISTS ({message})"
             ),
         },
         Invariant {

@@ -21,6 +21,8 @@ pub enum Then {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Stream {
     pub run_id: String,
+    /// The text that the run continues, with which `text` begins.
+    pub base: String,
     pub text: String,
 }
 
@@ -98,10 +100,19 @@ impl Timeline {
         self.rev = Some(rev);
         self.state = snapshot["state"].clone();
         let stream = &snapshot["stream"];
-        self.stream = stream.is_object().then(|| Stream {
-            run_id: text(&stream["run_id"]),
-            text: text(&stream["text"]),
+        self.stream = stream.is_object().then(|| {
+            let text_so_far = text(&stream["text"]);
+            Stream {
+                run_id: text(&stream["run_id"]),
+                base: first_units(&text_so_far, stream["base_length"].as_u64()),
+                text: text_so_far,
+            }
         });
+    }
+
+    /// Adds a message that was received otherwise.
+    pub fn add_message(&mut self, message: &Value) {
+        self.put(message);
     }
 
     /// Applies one event.
@@ -127,17 +138,14 @@ impl Timeline {
                 self.state = event["state"].clone();
                 Then::Listen
             }
-            "typing_start" => {
-                self.stream = Some(Stream {
-                    run_id: text(&event["run_id"]),
-                    text: String::new(),
-                });
-                Then::Listen
-            }
+            "typing_start" => self.start(event),
             "stream_reset" => {
+                let stream = self.stream.take();
+                let base = stream.map_or_else(String::new, |it| it.base);
                 self.stream = Some(Stream {
                     run_id: text(&event["run_id"]),
-                    text: text(&event["text"]),
+                    text: base.clone() + &text(&event["text"]),
+                    base,
                 });
                 Then::Listen
             }
@@ -149,6 +157,25 @@ impl Timeline {
             }
             "resync" => Then::SubscribeAgain,
             _ => Then::Listen,
+        }
+    }
+
+    /// A run that continues a message begins with the text of that message.
+    fn start(&mut self, event: &Value) -> Then {
+        let length = event["base_length"].as_u64();
+        let target = event["target_message_id"].as_i64();
+        let target = target.and_then(|it| self.messages.get(&it));
+        let target = target.filter(|_| length.is_some());
+        let base = target.map_or_else(String::new, |it| text(&it["content"]));
+        let is_known = base.encode_utf16().count() as u64 == length.unwrap_or_default();
+        self.stream = Some(Stream {
+            run_id: text(&event["run_id"]),
+            text: base.clone(),
+            base,
+        });
+        match is_known {
+            true => Then::Listen,
+            false => Then::SubscribeAgain,
         }
     }
 
@@ -187,6 +214,13 @@ impl Timeline {
             self.messages.insert(id, message.clone());
         }
     }
+}
+
+/// Returns the first UTF-16 units of a text.
+fn first_units(text: &str, n: Option<u64>) -> String {
+    let units: Vec<u16> = text.encode_utf16().collect();
+    let n = usize::try_from(n.unwrap_or_default()).unwrap_or(usize::MAX);
+    String::from_utf16_lossy(&units[..n.min(units.len())])
 }
 
 fn text(value: &Value) -> String {

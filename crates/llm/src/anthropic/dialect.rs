@@ -14,6 +14,7 @@ use crate::provider_options::ProviderOptions;
 use crate::request::Request;
 use crate::role_alternation::AlternatingMessages;
 use crate::secret::Secret;
+use crate::tool::OutputFormat;
 
 /// The API version that this module implements.
 const VERSION: &str = "2023-06-01";
@@ -59,6 +60,11 @@ impl Dialect for Anthropic {
 
     fn min_output_tokens(&self, request: &Request) -> u32 {
         thinking::min_output_tokens(request)
+    }
+
+    fn can_prefill(&self, request: &Request) -> bool {
+        let is_text = request.format == OutputFormat::Text;
+        is_text && !self.options.reasons(request) && thinking::accepts_prefill(&request.model)
     }
 
     /// The API has no JSON mode without a schema.
@@ -150,6 +156,23 @@ mod tests {
             ],
             ..Request::default()
         }
+    }
+
+    #[test]
+    fn the_beginning_of_a_response_is_possible_without_reasoning() {
+        let api = |reasoning| Anthropic {
+            options: ProviderOptions {
+                reasoning,
+                ..ProviderOptions::default()
+            },
+        };
+        let request = Request {
+            model: "claude-sonnet-4-5".to_owned(),
+            ..request()
+        };
+
+        assert!(api(None).can_prefill(&request));
+        assert!(!api(Some(ReasoningEffort::Low)).can_prefill(&request));
     }
 
     #[test]

@@ -14,8 +14,9 @@ const DEFAULT_MAX_TOKENS: u32 = 4_096;
 /// The API rejects a smaller budget for reasoning, in tokens.
 const MIN_BUDGET: u32 = 1_024;
 
-/// The last minor version of the fourth generation that needs a budget.
-const LAST_MINOR_WITH_BUDGET: u32 = 5;
+/// The last minor version of the fourth generation that needs a budget for its reasoning, and that
+/// accepts the beginning of its response.
+const LAST_MINOR_OF_FIRST_MODELS: u32 = 5;
 
 /// A higher number in the name of a model is a date, not a version.
 const MAX_VERSION: u32 = 1_000_000;
@@ -81,6 +82,18 @@ fn needs_budget(model: &str) -> bool {
     if model.contains("claude-3-7") {
         return true;
     }
+    is_early_fourth_generation(model)
+}
+
+/// Returns whether a model continues the beginning of its response: versions up to 4.5. The API
+/// rejects the request for later ones.
+pub fn accepts_prefill(model: &str) -> bool {
+    let is_older = ["claude-3-", "claude-2", "claude-instant"];
+    is_older.iter().any(|it| model.contains(it)) || is_early_fourth_generation(model)
+}
+
+/// Returns whether the version of a model is from 4.0 to 4.5.
+fn is_early_fourth_generation(model: &str) -> bool {
     let families = ["claude-opus-", "claude-sonnet-", "claude-haiku-"];
     let version = families.iter().find_map(|it| model.split_once(it));
     let Some((_, version)) = version else {
@@ -88,7 +101,7 @@ fn needs_budget(model: &str) -> bool {
     };
     let mut numbers = version.split('-').map(|it| it.parse::<u32>().ok());
     let (major, minor) = (numbers.next().flatten(), numbers.next().flatten());
-    let is_old = |it: u32| it <= LAST_MINOR_WITH_BUDGET || it > MAX_VERSION;
+    let is_old = |it: u32| it <= LAST_MINOR_OF_FIRST_MODELS || it > MAX_VERSION;
     major == Some(4) && minor.is_none_or(is_old)
 }
 
@@ -96,7 +109,7 @@ fn needs_budget(model: &str) -> bool {
 mod tests {
     use serde_json::json;
 
-    use super::{ThinkingPlan, needs_budget};
+    use super::{ThinkingPlan, accepts_prefill, needs_budget};
     use crate::provider_options::ProviderOptions;
     use crate::reasoning::effort::Effort;
     use crate::request::Request;
@@ -111,6 +124,26 @@ mod tests {
         };
         let prompt = AlternatingMessages::from_messages(&request);
         ThinkingPlan::new(&request, &ProviderOptions::default(), &prompt)
+    }
+
+    #[test]
+    fn only_models_up_to_version_4_5_accept_the_beginning_of_their_response() {
+        for model in [
+            "claude-3-haiku-20240307",
+            "claude-3-7-sonnet-latest",
+            "claude-sonnet-4-20250514",
+            "claude-opus-4-5",
+        ] {
+            assert!(accepts_prefill(model), "{model}");
+        }
+        for model in [
+            "claude-opus-4-6",
+            "claude-sonnet-4-6",
+            "claude-sonnet-5",
+            "new",
+        ] {
+            assert!(!accepts_prefill(model), "{model}");
+        }
     }
 
     #[test]

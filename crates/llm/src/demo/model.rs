@@ -78,6 +78,10 @@ impl Provider for DemoModel {
                 | Capability::ReasoningSummary
         )
     }
+
+    fn can_prefill(&self, _request: &Request) -> bool {
+        true
+    }
 }
 
 /// Returns the reply in the requested output format.
@@ -113,10 +117,10 @@ fn compose_reply(request: &Request, rng: &mut ChaCha8Rng) -> String {
         sentences.push(choose_line(persona.questions, rng).to_owned());
     }
     let text = sentences.join(" ");
-    if has_introduction(request) {
-        text
-    } else {
-        format!("{NOTICE}\n\n{text}")
+    match has_introduction(request) {
+        _ if request.is_prefilled => format!(" {text}"),
+        true => text,
+        false => format!("{NOTICE}\n\n{text}"),
     }
 }
 

@@ -172,6 +172,7 @@ mod tests {
         let options = ProviderOptions {
             reasoning: Some(ReasoningEffort::Off),
             keep_alive: Some("-1".to_owned()),
+            ..ProviderOptions::default()
         };
 
         let sent = body(&request, &options);

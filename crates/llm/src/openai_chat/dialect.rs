@@ -12,6 +12,7 @@ use crate::provider::Capability;
 use crate::provider_options::ProviderOptions;
 use crate::request::Request;
 use crate::secret::Secret;
+use crate::tool::OutputFormat;
 
 /// The API in one of its variants.
 #[derive(Debug, Clone)]
@@ -57,6 +58,10 @@ impl Dialect for OpenAiChat {
 
     fn min_output_tokens(&self, _request: &Request) -> u32 {
         request::MIN_OUTPUT_TOKENS
+    }
+
+    fn can_prefill(&self, request: &Request) -> bool {
+        self.options.supports_prefix && request.format == OutputFormat::Text
     }
 
     fn embeddings_path(&self) -> Option<&'static str> {

@@ -64,6 +64,9 @@ fn messages(request: &Request, variant: ChatVariant) -> Value {
     let messages = result_files::in_own_messages(&request.messages);
     let mut sent: Vec<Value> = messages.iter().map(|it| message(it, variant)).collect();
     thoughts::complete_reasoning_content(&mut sent);
+    if let Some(last) = sent.last_mut().filter(|_| request.is_prefilled) {
+        last["prefix"] = json!(true);
+    }
     Value::Array(sent)
 }
 
@@ -165,6 +168,24 @@ mod tests {
             body(&request, ChatVariant::Openai),
             json!({ "model": "m", "messages": [], "stream": true, "stream_options": { "include_usage": true } }),
         );
+    }
+
+    #[test]
+    fn the_beginning_of_the_response_is_marked() {
+        let request = Request {
+            messages: vec![
+                Message::new(PromptRole::User, "Who are you?"),
+                Message::new(PromptRole::Assistant, "I am"),
+            ],
+            is_prefilled: true,
+            ..Request::default()
+        };
+
+        let sent = body(&request, ChatVariant::Compatible);
+
+        assert!(sent["messages"][0].get("prefix").is_none());
+        let last = json!({ "role": "assistant", "content": "I am", "prefix": true });
+        assert_eq!(sent["messages"][1], last);
     }
 
     #[test]

@@ -29,7 +29,7 @@ pub enum CommandFacts {
         /// The newest run, whatever its status.
         newest_run: Option<run::Model>,
     },
-    /// For changes of a message, and for the end of a regenerate run; `None` if there is no such
+    /// For changes of a message, and for the end of a run that adds a version; `None` if there is no such
     /// message.
     Message(Option<TargetMessage>),
     /// For the mark of a message that is out of character.
@@ -43,7 +43,7 @@ pub enum CommandFacts {
         target: Option<TargetMessage>,
         swipe: Option<swipe::Model>,
     },
-    /// For a regenerate; `None` if there is no such message.
+    /// For a regenerate or a continue; `None` if there is no such message.
     Regenerate(Option<RegenerateFacts>),
     /// For greetings.
     Greetings {
@@ -61,7 +61,7 @@ pub struct TargetMessage {
     pub n_swipes: i64,
 }
 
-/// What a regenerate replaces.
+/// What a regenerate replaces, or a continue extends.
 #[derive(Clone, Debug)]
 pub struct RegenerateFacts {
     pub target: TargetMessage,

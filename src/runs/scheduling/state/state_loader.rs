@@ -309,13 +309,16 @@ async fn load_command_facts(
             target: find_target(tx, id, *message).await?,
             swipe: swipe::find_at(tx, *message, *position).await?,
         },
-        Command::Regenerate { message, .. } | Command::RegenerateInPlace { message, .. } => {
+        Command::Regenerate { message, .. }
+        | Command::RegenerateInPlace { message, .. }
+        | Command::Continue { message, .. } => {
+            let may_replace_turn = matches!(command, Command::Regenerate { .. });
             let target = match message.or(state.tail.as_ref().map(|it| it.id)) {
                 Some(message) => find_target(tx, id, message).await?,
                 None => None,
             };
             CommandFacts::Regenerate(match target {
-                Some(target) => Some(load_regenerate(tx, target, state).await?),
+                Some(target) => Some(load_regenerate(tx, target, state, may_replace_turn).await?),
                 None => None,
             })
         }
@@ -363,6 +366,7 @@ async fn load_regenerate(
     tx: &impl ConnectionTrait,
     target: TargetMessage,
     state: &mut ScheduleState,
+    may_replace_turn: bool,
 ) -> Result<RegenerateFacts, DbErr> {
     let id = state.conversation.id;
     let mut facts = RegenerateFacts {
@@ -372,6 +376,7 @@ async fn load_regenerate(
         has_fork_point_in_last_turn: false,
     };
     if let Some(user_message) = &facts.answered
+        && may_replace_turn
         && state.space.group_regenerate_mode == space::GroupRegenerateMode::LastTurn
     {
         facts.last_turn = timeline::scheduled_since(tx, id, user_message.seq).await?;

@@ -147,10 +147,12 @@ export default class OpenConversation {
     }
   }
 
-  #startStream({ run_id: runId, membership_id: membershipId, target_message_id: targetId }) {
-    this.stream = new RunStream({ runId, membershipId, targetId, startedAt: this.#clock() })
+  #startStream({ run_id: runId, membership_id: membershipId, target_message_id: targetId, base_length }) {
+    const base = base_length ? (this.timeline.byId(targetId)?.content ?? "") : ""
+    this.stream = new RunStream({ runId, membershipId, targetId, base, startedAt: this.#clock() })
     this.notice.clear()
-    return "stream"
+    // The continued message is not loaded, or its text is not the newest.
+    return base.length === (base_length ?? 0) ? "stream" : "gap"
   }
 
   #appendToStream(event) {
@@ -226,14 +228,16 @@ export default class OpenConversation {
     return "presence"
   }
 
-  // A run without text so far will begin with offset 0.
+  // A run without text so far will begin with offset 0, or at the end of the text that it continues.
   #restoredStream({ stream, running_run: running }) {
     if (!stream && !running) return null
     const runId = stream?.run_id ?? running.id
     const membershipId = stream?.membership_id ?? running.speaker_space_membership_id
     const startedAt = this.stream?.runId === runId ? this.stream.startedAt : this.#clock()
     const targetId = running?.id === runId ? running.target_message_id : null
-    return new RunStream({ runId, membershipId, targetId, text: stream?.text ?? "", startedAt })
+    const text = stream?.text ?? ""
+    const base = text.slice(0, stream?.base_length ?? 0)
+    return new RunStream({ runId, membershipId, targetId, base, text, startedAt })
   }
 
   #restoreMessages(snapshot, isFirst) {

@@ -19,6 +19,11 @@ export function isPartialTextOf(run, message) {
   return run.target_message_id === message?.id && message.metadata?.stopped === true
 }
 
+// Whether a text ended before the model had finished it.
+export function isCut(message) {
+  return message.metadata?.truncated === true || message.metadata?.stopped === true
+}
+
 export function hasSwipes(message) {
   return message.swipes?.count > 1
 }

@@ -3,7 +3,7 @@
 
 // The values of the server.
 export const STATUSES = ["queued", "running", "succeeded", "failed", "canceled", "skipped"]
-export const KINDS = ["user_turn", "auto_mode", "regenerate", "force_talk"]
+export const KINDS = ["user_turn", "auto_mode", "regenerate", "force_talk", "continue"]
 export const ERRORS = [
   "content_filter",
   "context_overflow",

@@ -13,7 +13,7 @@ export default class RunNotice {
 
   show({ type, run, error, tail }) {
     // Runs that ended as expected are not shown; a requested swipe that was not written is.
-    const isRequested = run.kind === "regenerate"
+    const isRequested = addsSwipe(run)
     const isSuperseded = isRequested && run.canceled_because === "superseded_by_message"
     if (type === "run_skipped" && !isRequested) return
     if (wasOnlyPlanned(run, type.slice(4)) && !isSuperseded) return
@@ -49,6 +49,11 @@ export default class RunNotice {
   clear() {
     this.#run = null
   }
+}
+
+// Whether the text of a run becomes a swipe of a message.
+export function addsSwipe(run) {
+  return run.kind === "regenerate" || run.kind === "continue"
 }
 
 // Canceled before it started: no reply was lost.

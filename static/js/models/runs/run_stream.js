@@ -1,14 +1,17 @@
 // Assembles the deltas of one run; detects gaps and duplicates by their offset. Offsets count UTF-16
 // units, like `String.length`.
 export default class RunStream {
+  #base = ""
   #text = ""
 
-  // `targetId`: the message for which a swipe is written.
-  constructor({ runId, membershipId, targetId = null, text = "", startedAt = 0 }) {
+  // `targetId`: the message for which a swipe is written. `base`: its text if the run continues it;
+  // `text`, the text so far, begins with it.
+  constructor({ runId, membershipId, targetId = null, base = "", text = base, startedAt = 0 }) {
     this.runId = runId
     this.targetId = targetId
     this.membershipId = membershipId
     this.startedAt = startedAt
+    this.#base = base
     this.#text = text
   }
 
@@ -21,8 +24,9 @@ export default class RunStream {
     return true
   }
 
+  // Starts again from the continued text, followed by `text`.
   reset(text = "") {
-    this.#text = text
+    this.#text = this.#base + text
   }
 
   get text() {

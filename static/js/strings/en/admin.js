@@ -88,6 +88,7 @@ export default {
   "run_kind.auto_mode": "Auto Mode",
   "run_kind.regenerate": "regenerate",
   "run_kind.force_talk": "triggered reply",
+  "run_kind.continue": "continue",
   "run_history.status": "Status",
   "run_history.kind": "Type",
   "run_history.error": "Error",

@@ -16,7 +16,7 @@ export default {
   "error.space_too_large":
     "This space is larger than the file size limit of this server. An admin of the server can raise the limit.",
   "error.generation_locked": "A reply is being written. Wait for it, or stop it first.",
-  "error.message_being_written": "This message is being regenerated. Wait for it, or stop it first.",
+  "error.message_being_written": "A reply is being written into this message. Wait for it, or stop it first.",
   "error.not_an_ai_message": "Only a message of an AI can get a new version.",
   "error.edit_conflict": "Another member changed this message in the meantime.",
   "error.fork_point": "This message has branches and cannot be changed.",
@@ -24,6 +24,8 @@ export default {
   "error.no_round": "No round is running.",
   "error.nothing_to_retry": "There is nothing to retry.",
   "error.nothing_to_regenerate": "The newest message was not written by an AI.",
+  "error.nothing_to_continue": "There is no message of a character to continue.",
+  "error.not_the_newest": "Only the newest message can be continued, if a character wrote it.",
   "error.nothing_to_summarize": "There is nothing to summarize yet.",
   "error.memory_off": "This is turned off in the settings of this space.",
   "error.nothing_to_learn": "There is nothing to learn from.",

@@ -86,6 +86,7 @@ export default {
   "run_kind.auto_mode": "自动模式",
   "run_kind.regenerate": "重新生成",
   "run_kind.force_talk": "触发的回复",
+  "run_kind.continue": "继续",
   "run_history.status": "状态",
   "run_history.kind": "类型",
   "run_history.error": "错误",

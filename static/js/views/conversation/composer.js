@@ -48,7 +48,7 @@ export default class Composer {
   #typingTimer = null
   #stops = []
 
-  // Callbacks: `onSent()`, and `onEditLast()`, which returns whether a message can be edited.
+  // Callbacks: `onSent()`, `onContinue()` (Alt+Enter, as in SillyTavern), and `onEditLast()`, which returns whether a message can be edited.
   constructor(root, parts, callbacks) {
     this.#root = root
     this.#parts = parts
@@ -299,7 +299,10 @@ export default class Composer {
     if (this.#mentions.onKey(event)) return
     // Safari reports 229 for the Enter that ends a composition.
     const isComposing = event.isComposing || event.keyCode === 229
-    if (event.key === "Enter" && !event.shiftKey && !isComposing && !TOUCH.matches) {
+    if (event.key === "Enter" && event.altKey && !isComposing) {
+      event.preventDefault()
+      this.#callbacks.onContinue()
+    } else if (event.key === "Enter" && !event.shiftKey && !isComposing && !TOUCH.matches) {
       event.preventDefault()
       this.#root.requestSubmit()
     }

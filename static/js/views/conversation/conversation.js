@@ -55,6 +55,7 @@ export default class ConversationView {
     const composer = new Composer(form, this.#parts, {
       onSent: () => timeline.toEnd(),
       onEditLast: () => timeline.editMyLast(),
+      onContinue: () => timeline.swipes.continueTail(),
     })
     this.#presenceList = new PresenceList(this.#parts)
     this.#children = [

@@ -1,4 +1,4 @@
-// The actions of a message: copy, edit, regenerate, branch, exclude from prompts, mark as out of
+// The actions of a message: continue, copy, edit, regenerate, branch, exclude from prompts, mark as out of
 // character, switch its memory off, delete with undo.
 //
 // One toolbar serves all messages: it is at the message under the pointer or with the focus. On a touch
@@ -9,7 +9,7 @@ import { t } from "../../base/i18n.js"
 import { copyText } from "../../base/clipboard.js"
 import { may } from "../../models/members/rights.js"
 import { mayBeOoc } from "../../models/message/out_of_character.js"
-import { isWritten, mayComeFromRun } from "../../models/message/swipes.js"
+import { isCut, isWritten, mayComeFromRun } from "../../models/message/swipes.js"
 import { button, iconButton } from "../components/button.js"
 import MessageEditor from "./message_editor.js"
 import { openLearnedDialog, openRevisionsDialog, showPromptOfMessage } from "../on_demand.js"
@@ -146,7 +146,13 @@ export default class MessageTools {
   #tools(message) {
     const { openSpace } = this.#parts.store
     const isExcluded = message.visibility === "excluded"
+    const extend = this.#swipes.mayContinue(message) && {
+      icon: "play",
+      label: t("tools.continue"),
+      run: (it) => this.#swipes.continueMessage(it),
+    }
     return [
+      isCut(message) && extend,
       { icon: "copy", label: t("tools.copy"), run: (it) => this.#copy(it) },
       this.#mayEdit(message) && {
         icon: "edit",
@@ -164,6 +170,7 @@ export default class MessageTools {
         label: t("tools.regenerate"),
         run: (it) => this.#swipes.regenerate(it),
       },
+      !isCut(message) && extend,
       may(openSpace?.my_role, "generate") && {
         icon: "branch",
         label: t("tools.branch"),

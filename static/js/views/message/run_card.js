@@ -4,6 +4,7 @@ import { t } from "../../base/i18n.js"
 import { may } from "../../models/members/rights.js"
 import { button } from "../components/button.js"
 import { explainCancel, explainRun } from "../components/error_messages.js"
+import { addsSwipe } from "../../models/runs/run_notice.js"
 import { changeModel } from "../on_demand.js"
 
 export default class RunCard {
@@ -86,9 +87,9 @@ export default class RunCard {
 
   #endOf(run) {
     const name = this.#nameOf(run)
-    const isOvertaken = run.canceled_because === "superseded_by_message" && run.kind === "regenerate"
+    const isOvertaken = run.canceled_because === "superseded_by_message" && addsSwipe(run)
     if (run.skipped_because === "target_hidden") return t("skipped.target_hidden", { name })
-    if (run.status === "skipped" || isOvertaken) return t("skipped.regenerate", { name })
+    if (run.status === "skipped" || isOvertaken) return t(`skipped.${run.kind}`, { name })
     const reason = explainCancel(run)
     return reason ? t("canceled.with_reason", { name, reason }) : t("canceled.text", { name })
   }

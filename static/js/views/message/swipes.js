@@ -64,6 +64,25 @@ export default class Swipes {
     await conversation.regenerate(message, options).then(this.#follow, (error) => toasts.error(error))
   }
 
+  // The newest message of a character can be continued while no run is running.
+  mayContinue(message) {
+    const isThere = this.#isTail(message) && message.visibility === "normal"
+    return isThere && !this.#parts.store.openConversation.isRunning && this.mayRegenerate(message)
+  }
+
+  async continueMessage(message) {
+    const { conversation, toasts } = this.#parts
+    await conversation.continueMessage(message).catch((error) => toasts.error(error))
+  }
+
+  // Continues the newest message. Returns whether it can be continued.
+  continueTail() {
+    const { tail } = this.#parts.store.openConversation.timeline
+    if (!tail || !this.mayContinue(tail)) return false
+    this.continueMessage(tail)
+    return true
+  }
+
   async branch(message) {
     const { conversation, toasts } = this.#parts
     await conversation.branch(message).then(this.#follow, (error) => toasts.error(error))

@@ -1,0 +1,78 @@
+//! Plans a continue: queues a run that extends the newest message of an AI. Its text, old and new
+//! together, becomes a version of that message, like the text of a regenerate.
+//!
+//! **Invariant:** a continue is planned only for the tail, while no run is running, and it runs only
+//! if that message is still the tail.
+
+use base::ids::MessageId;
+use base::message_text;
+
+use crate::conversations::message;
+use crate::rounds::round;
+use crate::runs::scheduling::command::CommandError;
+use crate::runs::scheduling::plan::{EnqueueRun, MessageRef};
+use crate::runs::scheduling::plan_builder::PlanBuilder;
+use crate::runs::scheduling::state::command_facts::{CommandFacts, RegenerateFacts};
+use crate::runs::store::run;
+
+/// Continues an AI's message, with the same speaker: this one, or the tail if it is `None`.
+///
+/// # Errors
+/// Returns `NotFound`, `GenerationLocked`, `NothingToContinue`, `NotTheNewest`, `NoSpeaker` or
+/// `TooLong`, in this order of precedence.
+pub fn plan(
+    builder: &mut PlanBuilder,
+    message: Option<MessageId>,
+    by: &str,
+) -> Result<(), CommandError> {
+    let facts = require_target(builder, message)?;
+    let target = &facts.target.row;
+    builder.end_round(round::RoundStatus::Canceled, "continue");
+    let speaker = target.space_membership_id;
+    let mut run = builder.new_run(speaker, run::RunKind::Continue, run::RunReason::Continue);
+    run.debug.target_message_id = Some(target.id);
+    run.debug.chosen_because = Some(format!("continued by {by}"));
+    builder.enqueue(EnqueueRun {
+        run,
+        trigger: (facts.answered.as_ref()).map(|it| MessageRef::Message(it.id)),
+        expected_tail: Some(MessageRef::Message(target.id)),
+    });
+    Ok(())
+}
+
+/// Returns the message to continue, and what it answers.
+fn require_target<'a>(
+    builder: &PlanBuilder<'a>,
+    message: Option<MessageId>,
+) -> Result<&'a RegenerateFacts, CommandError> {
+    let CommandFacts::Regenerate(Some(facts)) = &builder.state.facts else {
+        return Err(match message {
+            Some(_) => CommandError::NotFound,
+            None => CommandError::NothingToContinue,
+        });
+    };
+    let target = &facts.target.row;
+    if target.visibility == message::Visibility::Hidden {
+        return Err(CommandError::NotFound);
+    }
+    if builder.running.is_some() {
+        return Err(CommandError::GenerationLocked);
+    }
+    // A prompt must not contain an excluded message, so its text cannot be continued.
+    let is_excluded = target.visibility == message::Visibility::Excluded;
+    if builder.state.last_speaker.is_none() || is_excluded {
+        return Err(CommandError::NothingToContinue);
+    }
+    let tail = builder.state.tail.as_ref().map(|it| it.id);
+    if tail != Some(target.id) || target.role != message::MessageRole::Assistant {
+        return Err(CommandError::NotTheNewest);
+    }
+    let speaker = builder.member(target.space_membership_id);
+    if !speaker.is_some_and(|it| it.can_speak(builder.state.conversation.id)) {
+        return Err(CommandError::NoSpeaker);
+    }
+    match target.content.len() < message_text::MAX_BYTES {
+        true => Ok(facts),
+        false => Err(CommandError::TooLong),
+    }
+}
