@@ -62,6 +62,9 @@ mod m20261128_000088_message_revisions;
 mod m20261128_000090_continue_runs;
 mod m20261128_000091_personas;
 mod m20261128_000092_personas_of_messages;
+mod m20261128_000093_replies;
+mod m20261128_000094_reactions;
+mod m20261128_000095_bookmarks;
 mod m20261128_000096_out_of_character;
 mod m20261128_000097_slow_mode;
 
@@ -128,6 +131,9 @@ impl MigratorTrait for Migrator {
             Box::new(m20261128_000092_personas_of_messages::Migration),
             Box::new(m20261128_000096_out_of_character::Migration),
             Box::new(m20261128_000097_slow_mode::Migration),
+            Box::new(m20261128_000093_replies::Migration),
+            Box::new(m20261128_000094_reactions::Migration),
+            Box::new(m20261128_000095_bookmarks::Migration),
         ]
     }
 }

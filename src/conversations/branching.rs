@@ -4,7 +4,7 @@
 //!
 //! **Invariant:** the database copies the rows; the number of statements does not depend on the
 //! number of messages, and every database executes the same ones. A copy keeps its position, its
-//! swipes and the active one; `origin_message_id` names the message it was copied from. A branch
+//! swipes and the active one; its reactions; `origin_message_id` names the message it was copied from. A branch
 //! that is copied in several batches is hidden until it is complete.
 
 use std::collections::BTreeMap;
@@ -20,6 +20,7 @@ use sea_orm::{
     QueryFilter, Statement,
 };
 
+use crate::conversations::annotations::reaction;
 use crate::conversations::{conversation, message, newest_messages, read_mark, swipe};
 
 /// The `rev` of the clones. A client that has seen no event (`rev` 0) therefore gets all of them.
@@ -87,6 +88,7 @@ pub async fn copy_messages(
 ) -> Result<i64, DbErr> {
     tx.execute(&clone_messages(parent.id, branch, part)).await?;
     tx.execute(&clone_swipes(branch, part)).await?;
+    clone_annotations(tx, branch, part).await?;
     sum_text_bytes(tx, branch, part).await
 }
 
@@ -122,6 +124,7 @@ pub async fn create_branch(
     tx.execute(&clone_messages(parent.id, branch.id, part))
         .await?;
     tx.execute(&clone_swipes(branch.id, part)).await?;
+    clone_annotations(tx, branch.id, part).await?;
     tx.execute(&clone_read_marks(parent.id, fork.seq, branch.id))
         .await?;
     newest_messages::refresh(tx, branch.id).await?;
@@ -209,6 +212,47 @@ fn clone_swipes(branch: ConversationId, (after, to): (i64, i64)) -> InsertStatem
         Column::MessageId => Expr::col((message::Entity, message::Column::Id)),
         kept => Expr::col((swipe::Entity, kept)),
     })
+}
+
+/// Clones the reactions of a range of cloned messages, and lets their replies answer the clones.
+async fn clone_annotations(
+    tx: &impl ConnectionTrait,
+    branch: ConversationId,
+    part: (i64, i64),
+) -> Result<(), DbErr> {
+    tx.execute(&clone_reactions(branch, part)).await?;
+    // A clone keeps its position. A message that was hidden has no clone.
+    let sql = "UPDATE messages SET reply_to_message_id = (SELECT c.id FROM messages t \
+        JOIN messages c ON c.conversation_id = $1 AND c.seq = t.seq \
+        WHERE t.id = messages.reply_to_message_id) \
+        WHERE conversation_id = $1 AND seq > $2 AND seq <= $3 AND reply_to_message_id IS NOT NULL";
+    let values = [branch.0.into(), part.0.into(), part.1.into()];
+    let statement = Statement::from_sql_and_values(tx.get_database_backend(), sql, values);
+    tx.execute_raw(statement).await.map(drop)
+}
+
+fn clone_reactions(branch: ConversationId, (after, to): (i64, i64)) -> InsertStatement {
+    use reaction::Column;
+    let origin = (message::Entity, message::Column::OriginMessageId);
+    let mut clones = Query::select();
+    clones
+        .from(message::Entity)
+        .inner_join(
+            reaction::Entity,
+            Expr::col((reaction::Entity, Column::MessageId)).equals(origin),
+        )
+        .and_where(message::Column::ConversationId.eq(branch))
+        .and_where(message::Column::Seq.gt(after))
+        .and_where(message::Column::Seq.lte(to));
+    insert_select(
+        reaction::Entity,
+        Column::iter(),
+        clones,
+        |column| match column {
+            Column::MessageId => Expr::col((message::Entity, message::Column::Id)),
+            kept => Expr::col((reaction::Entity, kept)),
+        },
+    )
 }
 
 /// Copies the read marks of the parent, limited to the fork.

@@ -11,6 +11,8 @@ use sea_orm::{Condition, JoinType, PaginatorTrait, QuerySelect, QueryTrait};
 use serde::Serialize;
 use utoipa::ToSchema;
 
+use crate::conversations::annotations::quote::QuoteView;
+use crate::conversations::annotations::reaction::ReactionView;
 use crate::conversations::conversation;
 use crate::conversations::markdown::Markdown;
 use crate::db::string_enum::string_enum;
@@ -44,6 +46,10 @@ pub struct Model {
     pub swipe_chosen_by: Option<MembershipId>,
     pub client_id: Option<String>,
     pub origin_message_id: Option<MessageId>,
+    /// The message of the same conversation that it answers.
+    pub reply_to_message_id: Option<MessageId>,
+    /// Whether anybody reacted to it.
+    pub has_reactions: bool,
     pub created_at: Timestamp,
     pub edited_at: Option<Timestamp>,
     /// The membership that edited the text last.
@@ -206,6 +212,10 @@ pub struct MessageView {
     /// Whether it is out of character: shown to people, in no prompt and no memory, and without
     /// effect on who speaks.
     pub is_ooc: bool,
+    /// The message that it answers.
+    pub reply_to: Option<QuoteView>,
+    /// Who reacted to it, in the order in which the emoji were first used.
+    pub reactions: Vec<ReactionView>,
     pub conversation_run_id: Option<RunId>,
     pub client_id: Option<String>,
     pub swipes: SwipeSummary,
@@ -252,7 +262,8 @@ impl Model {
     }
 
     /// Returns the message's document; `n_swipes` is the number of stored swipes. The document
-    /// contains HTML if a renderer is given.
+    /// contains HTML if a renderer is given. `MessageAnnotations` adds the quoted message and the
+    /// reactions.
     pub fn view(
         &self,
         author_name: &str,
@@ -273,6 +284,8 @@ impl Model {
             visibility: self.visibility,
             remember: self.is_remembered,
             is_ooc: self.is_ooc,
+            reply_to: None,
+            reactions: Vec::new(),
             conversation_run_id: self.conversation_run_id,
             client_id: self.client_id.clone(),
             swipes: SwipeSummary {

@@ -1,6 +1,7 @@
-//! Conversations: timelines and their messages, branches, search, Markdown, background jobs,
+//! Conversations: timelines and their messages, branches, reactions, search, Markdown, background jobs,
 //! import and export.
 
+pub mod annotations;
 pub mod branching;
 pub mod chats;
 pub mod conversation;

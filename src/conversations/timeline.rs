@@ -222,6 +222,8 @@ pub fn new_model(
         swipe_chosen_by: None,
         client_id: None,
         origin_message_id: None,
+        reply_to_message_id: None,
+        has_reactions: false,
         created_at: now,
         edited_at: None,
         edited_by: None,

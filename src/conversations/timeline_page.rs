@@ -8,13 +8,15 @@
 use std::collections::HashMap;
 use std::io::Write;
 
-use base::ids::{ConversationId, MembershipId, MessageId};
+use base::ids::{ConversationId, MembershipId, MessageId, UserId};
 use sea_orm::sea_query::{ExprTrait, SimpleExpr};
 use sea_orm::{
-    ColumnTrait, ConnectionTrait, DbErr, EntityTrait, QueryFilter, QueryOrder, QuerySelect,
+    ColumnTrait, ConnectionTrait, DbErr, EntityTrait, QueryFilter, QueryOrder, QuerySelect, Select,
 };
 use serde::Serialize;
 
+use crate::conversations::annotations::bookmark;
+use crate::conversations::annotations::message_annotations::MessageAnnotations;
 use crate::conversations::markdown::Markdown;
 use crate::conversations::message::{Column, Entity, Model, Visibility};
 use crate::conversations::timeline::{TimelinePage, visible};
@@ -39,7 +41,27 @@ pub async fn load_stubs(
     page: TimelinePage,
     limit: u64,
 ) -> Result<Vec<Stub>, DbErr> {
-    let query = match page {
+    read_stubs(db, select_page(id, page), limit).await
+}
+
+/// Returns the messages of a page like [`load_stubs`], but only those that a user has marked.
+///
+/// # Errors
+/// Returns the database error if the query fails.
+pub async fn load_bookmarked_stubs(
+    db: &impl ConnectionTrait,
+    id: ConversationId,
+    page: TimelinePage,
+    limit: u64,
+    user: UserId,
+) -> Result<Vec<Stub>, DbErr> {
+    let marked = Column::Id.in_subquery(bookmark::select_messages(user));
+    read_stubs(db, select_page(id, page).filter(marked), limit).await
+}
+
+/// Selects the messages of a page, those nearest to its cursor first.
+fn select_page(id: ConversationId, page: TimelinePage) -> Select<Entity> {
+    match page {
         TimelinePage::Newest => visible(id).order_by_desc(Column::Seq),
         TimelinePage::Before(seq) => visible(id)
             .filter(Column::Seq.lt(seq))
@@ -54,7 +76,14 @@ pub async fn load_stubs(
             .filter(Column::Seq.gt(after))
             .filter(Column::Seq.lt(before))
             .order_by_asc(Column::Seq),
-    };
+    }
+}
+
+async fn read_stubs(
+    db: &impl ConnectionTrait,
+    query: Select<Entity>,
+    limit: u64,
+) -> Result<Vec<Stub>, DbErr> {
     let stubs = query
         .select_only()
         .column(Column::Seq)
@@ -138,6 +167,7 @@ pub struct MessageDetails {
     /// The number of texts of each message that has several.
     swipes: HashMap<MessageId, i64>,
     names: HashMap<MembershipId, String>,
+    annotations: MessageAnnotations,
 }
 
 impl MessageDetails {
@@ -155,6 +185,7 @@ impl MessageDetails {
         Ok(Self {
             swipes: swipe::count_by_message(db, &ids).await?,
             names,
+            annotations: MessageAnnotations::load(db, rows).await?,
         })
     }
 
@@ -162,7 +193,8 @@ impl MessageDetails {
     pub fn view(&self, row: &Model, markdown: Option<&Markdown>) -> message::MessageView {
         let name = self.names.get(&row.space_membership_id);
         let n_swipes = self.swipes.get(&row.id).copied().unwrap_or_default();
-        row.view(name.map_or("", String::as_str), n_swipes, markdown)
+        let view = row.view(name.map_or("", String::as_str), n_swipes, markdown);
+        self.annotations.annotate(view)
     }
 }
 

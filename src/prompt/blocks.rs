@@ -46,6 +46,15 @@ pub struct RecordedText {
     pub swipe: i64,
 }
 
+/// The message that a message quotes.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RecordedQuote {
+    #[serde(flatten)]
+    pub source: RecordedText,
+    /// The name of its author.
+    pub name: String,
+}
+
 /// The versions of the summary from which a block comes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RecordedSummary {
@@ -71,10 +80,12 @@ pub enum BlockOrigin {
     #[default]
     Written,
     /// A message; `before` is the prefix added to its text, `seq` its position in the timeline.
+    /// `quote` follows the prefix.
     Message {
         source: RecordedText,
         seq: i64,
         before: String,
+        quote: Option<RecordedQuote>,
     },
     /// The activated lore entry with this index.
     Lore(usize),

@@ -72,6 +72,7 @@ pub fn line(seq: i64, name: &str, role: MessageRole, text: &str) -> HistoryLine 
         name: name.into(),
         role,
         text: text.into(),
+        quote: None,
         tokens: count(text),
         created_at: Timestamp(seq),
         payload: Default::default(),

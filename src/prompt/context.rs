@@ -16,7 +16,7 @@ use tavern::presets::complete_preset::{GenerationTrigger, Preset};
 
 use crate::conversations::message::MessageRole;
 use crate::prompt::author_note::AuthorNote;
-use crate::prompt::blocks::BlockPayload;
+use crate::prompt::blocks::{BlockPayload, RecordedQuote};
 use crate::prompt::history::history_window::HistoryStart;
 use crate::prompt::history::summary_block::PromptSummaries;
 use crate::prompt::memory_block::{MemoryLine, RecordedRecall};
@@ -149,6 +149,8 @@ pub struct HistoryLine {
     pub role: MessageRole,
     /// The text. Macros in it are not expanded.
     pub text: String,
+    /// The message that it answers.
+    pub quote: Option<HistoryQuote>,
     /// The number of tokens; 0 if unknown.
     pub tokens: i64,
     pub created_at: Timestamp,
@@ -166,6 +168,14 @@ pub struct Continuation {
     /// The prompt ends with its text, as the beginning of the response, which the model extends.
     /// Otherwise the prompt ends with the continue nudge.
     pub is_prefill: bool,
+}
+
+/// The message that a message answers.
+#[derive(Clone, Debug)]
+pub struct HistoryQuote {
+    pub recorded: RecordedQuote,
+    /// The line before the text, with its line break.
+    pub line: String,
 }
 
 /// What was recalled for a prompt.

@@ -16,6 +16,9 @@ const MINUTE_MS: i64 = 60_000;
 /// Invitations of users that the inviter shares no space with: maximum number, and window in
 /// milliseconds. Without it, one user could invite every account of the server.
 const INVITATIONS: (u32, i64) = (30, 60 * MINUTE_MS);
+/// Changes of reactions and bookmarks: maximum number, and window in milliseconds. A person who taps
+/// quickly stays below it.
+const REACTIONS: (u32, i64) = (120, MINUTE_MS);
 
 /// All rate limits of the server.
 pub struct RateLimits {
@@ -30,6 +33,8 @@ pub struct RateLimits {
     pub posts: RateLimit<UserId>,
     /// Edits and selections of swipes per user.
     pub edits: RateLimit<UserId>,
+    /// Reactions and bookmarks per user.
+    pub reactions: RateLimit<UserId>,
     /// Responses per API key.
     pub responses: RateLimit<ApiKeyId>,
     pub sockets: SocketLimit,
@@ -53,6 +58,7 @@ impl RateLimits {
             invitations: RateLimit::new("invitation", INVITATIONS, clock, shared),
             posts: RateLimit::new("post", posts, clock, shared),
             edits: RateLimit::new("edit", posts, clock, shared),
+            reactions: RateLimit::new("reaction", REACTIONS, clock, shared),
             responses: RateLimit::new("response", responses, clock, shared),
             sockets: SocketLimit::new(per_user, per_address, shared),
         }

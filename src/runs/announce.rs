@@ -9,6 +9,7 @@ use realtime::cluster::signal::ClusterSignal;
 use realtime::envelope::{Envelope, StreamBoundary, utf16_len};
 use realtime::topic::Topic;
 
+use crate::conversations::annotations::message_annotations::MessageAnnotations;
 use crate::conversations::message;
 use crate::rounds::round;
 use crate::runs::events::{
@@ -38,7 +39,7 @@ pub fn announce(context: &RunServices, state: &ScheduleState, written: WrittenPl
         it.close_stream(run);
     }
     for message in &written.messages {
-        it.publish_message(message);
+        it.publish_message(message, &written.annotations);
     }
     for membership in &written.memberships {
         it.publish_membership(membership);
@@ -106,7 +107,7 @@ impl Announcer<'_> {
         }
     }
 
-    fn publish_message(&self, written: &WrittenMessage) {
+    fn publish_message(&self, written: &WrittenMessage, annotations: &MessageAnnotations) {
         let (row, is_new) = (&written.row, written.is_new);
         let conversation_id = row.conversation_id;
         if row.visibility == message::Visibility::Hidden {
@@ -119,7 +120,8 @@ impl Announcer<'_> {
         }
         let author = self.state.member(row.space_membership_id);
         let name = author.map_or("", |it| it.cached_display_name.as_str());
-        let message = row.view(name, written.n_swipes, Some(&self.context.markdown));
+        let view = row.view(name, written.n_swipes, Some(&self.context.markdown));
+        let message = annotations.annotate(view);
         self.publish_durable(
             &MessageEvent {
                 is_new,

@@ -60,8 +60,8 @@ impl RunEngine {
     ///
     /// # Errors
     /// Returns `StorageFull`, or `Rejected` with `GenerationLocked`, `CopilotActive`,
-    /// `SpaceArchived`, `ClientIdReused`, `UnknownMention`, `UnknownPersona`, `BlankMessage`,
-    /// `NameTaken`, `Forbidden` or `NotFound`.
+    /// `SpaceArchived`, `ClientIdReused`, `UnknownMention`, `UnknownReplyTarget`, `UnknownPersona`,
+    /// `BlankMessage`, `NameTaken`, `SlowMode`, `Forbidden` or `NotFound`.
     pub async fn post(
         &self,
         conversation: ConversationId,
@@ -407,10 +407,11 @@ impl RunEngine {
     fn message_view(&self, done: &StepResult, row: &message::Model) -> message::MessageView {
         let author = done.state.member(row.space_membership_id);
         let name = author.map_or("", |it| it.cached_display_name.as_str());
-        row.view(
+        let view = row.view(
             name,
             done.state.facts.target().map_or(0, |it| it.n_swipes),
             Some(&self.context.markdown),
-        )
+        );
+        done.annotations.annotate(view)
     }
 }

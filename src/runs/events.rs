@@ -8,6 +8,7 @@ use utoipa::ToSchema;
 use utoipa::openapi::schema::AllOfBuilder;
 use utoipa::openapi::{Ref, Schema};
 
+use crate::conversations::annotations::reaction::ReactionView;
 use crate::conversations::message;
 use crate::runs::reading::views::{ConversationState, RoundView};
 use crate::runs::store::run;
@@ -87,6 +88,16 @@ pub struct MessageHidden {
     pub conversation_id: ConversationId,
     pub rev: i64,
     pub message: message::HiddenMessageView,
+}
+
+/// The reactions to a message were changed.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct ReactionsUpdated {
+    pub conversation_id: ConversationId,
+    pub rev: i64,
+    pub message_id: MessageId,
+    /// All reactions of the message.
+    pub reactions: Vec<ReactionView>,
 }
 
 /// A run was queued, or ended without a message.
@@ -189,6 +200,7 @@ named! {
     CopilotCandidate => "copilot_candidate";
     CopilotCandidateError => "copilot_candidate_error";
     MessageHidden => "message_hidden";
+    ReactionsUpdated => "reactions_updated";
 }
 
 impl Event for MessageEvent {

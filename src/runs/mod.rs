@@ -25,6 +25,7 @@
 //! Start with `command` (the inputs) and `engine` (the operations that handlers call).
 
 pub mod active_jobs;
+pub mod annotations;
 pub mod announce;
 pub mod background_jobs;
 pub mod cluster_receiver;

@@ -207,6 +207,11 @@ pub struct ExportedMessage {
     /// The membership that selected it.
     #[serde(default)]
     pub swipe_chosen_by: Option<i64>,
+    /// The `seq` of the message that it answers.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reply_to: Option<i64>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub reactions: Vec<ExportedReaction>,
     /// Whether it was copied from the parent when the branch was created.
     pub is_clone: bool,
     pub created_at: Timestamp,
@@ -222,6 +227,14 @@ pub struct ExportedMessage {
     /// All swipes, if there are several.
     #[serde(default)]
     pub texts: Vec<ExportedSwipe>,
+}
+
+/// The members who reacted to a message with an emoji.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct ExportedReaction {
+    pub emoji: String,
+    #[serde(rename = "seats")]
+    pub memberships: Vec<i64>,
 }
 
 fn remembered_by_default() -> bool {

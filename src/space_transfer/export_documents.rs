@@ -12,6 +12,7 @@ use serde_json::Value;
 
 use crate::accounts::user;
 use crate::characters::{character, public_card};
+use crate::conversations::annotations::message_annotations::MessageAnnotations;
 use crate::conversations::message::Visibility;
 use crate::conversations::{conversation, message, swipe};
 use crate::presets::preset;
@@ -200,6 +201,7 @@ fn variables_of(conversation: &conversation::Model, hidden: &HiddenCards) -> Val
 pub fn message_document(
     row: &message::Model,
     texts: Vec<swipe::Model>,
+    annotations: &MessageAnnotations,
 ) -> document::ExportedMessage {
     let is_gone = row.visibility == Visibility::Hidden;
     let mut line = document::ExportedMessage {
@@ -213,6 +215,15 @@ pub fn message_document(
         is_ooc: row.is_ooc,
         active_swipe: row.active_swipe,
         swipe_chosen_by: row.swipe_chosen_by.map(|it| it.0),
+        reply_to: annotations.quoted_seq(row.id),
+        reactions: annotations
+            .reactions_of(row.id)
+            .iter()
+            .map(|it| document::ExportedReaction {
+                emoji: it.emoji.clone(),
+                memberships: it.membership_ids.iter().map(|it| it.0).collect(),
+            })
+            .collect(),
         is_clone: row.origin_message_id.is_some(),
         created_at: row.created_at,
         edited_at: row.edited_at,

@@ -21,6 +21,7 @@ use zip::ZipWriter;
 use zip::write::SimpleFileOptions;
 
 use crate::characters::asset;
+use crate::conversations::annotations::message_annotations::MessageAnnotations;
 use crate::conversations::chats::chat_export;
 use crate::conversations::chats::chat_export::load_swipes;
 use crate::conversations::timeline_page::Stub;
@@ -255,13 +256,10 @@ async fn write_memories(
     viewer: Option<MembershipId>,
 ) -> Result<(), ExportError> {
     let (entry, send) = (ExportEvent::Entry, || writer.send.clone());
-    writer
-        .send_event(entry(document::MEMORIES.to_owned()))
-        .await?;
+    let (memories, summaries) = (document::MEMORIES, document::SUMMARIES);
+    writer.send_event(entry(memories.to_owned())).await?;
     memory_export::send_lines(db, space, viewer, send(), ExportEvent::Bytes).await?;
-    writer
-        .send_event(entry(document::SUMMARIES.to_owned()))
-        .await?;
+    writer.send_event(entry(summaries.to_owned())).await?;
     Ok(summary_export::send_lines(db, space, send(), ExportEvent::Bytes).await?)
 }
 
@@ -388,11 +386,13 @@ async fn write_messages(
             .all(db)
             .await?;
         let mut texts = load_swipes(db, &page).await?;
+        let annotations = MessageAnnotations::load(db, &page).await?;
         let mut lines = Vec::new();
         for row in &page {
             let texts = texts.remove(&row.id).unwrap_or_default();
             written.record_text(row, &texts);
-            serde_json::to_writer(&mut lines, &export_documents::message_document(row, texts))?;
+            let document = export_documents::message_document(row, texts, &annotations);
+            serde_json::to_writer(&mut lines, &document)?;
             lines.push(b'\n');
         }
         writer.send_event(ExportEvent::Bytes(lines)).await?;

@@ -1,7 +1,7 @@
 //! Writes imported rows into the hidden space of an import: first its settings, memberships and
 //! conversations, then messages in batches. `import_finalize.rs` has the last transaction.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use base::clock::Timestamp;
@@ -14,6 +14,8 @@ use sea_orm::{
 };
 use serde_json::json;
 
+use crate::conversations::annotations::emoji::Emoji;
+use crate::conversations::annotations::{quoted_message, reaction};
 use crate::conversations::chats::import_writer::ChatImportError;
 use crate::conversations::chats::{chat_import, import_job, import_writer};
 use crate::conversations::{conversation, message, newest_messages};
@@ -155,6 +157,7 @@ pub async fn write_messages(
             let origins = load_origins(tx, target, &batch).await?;
             let mut last = target.last_seq;
             let mut lines = Vec::new();
+            let annotations = ImportedAnnotations::from_batch(&batch);
             for line in batch {
                 if line.seq <= last {
                     return Err(invalid_file("the order of messages"));
@@ -164,6 +167,7 @@ pub async fn write_messages(
                 lines.push(message_row(target.conversation, &ids, origin, line)?);
             }
             import_writer::insert_messages(tx, target.conversation, target.last_seq, lines).await?;
+            annotations.insert(tx, &target, &ids).await?;
             newest_messages::refresh(tx, target.conversation).await?;
             Ok(last)
         })
@@ -227,6 +231,8 @@ fn message_row(
         swipe_chosen_by: line.swipe_chosen_by.and_then(membership),
         client_id: None,
         origin_message_id: origin,
+        reply_to_message_id: None, // set when the batch has ids
+        has_reactions: !line.reactions.is_empty(),
         created_at: line.created_at,
         edited_at: line.edited_at,
         edited_by: line.edited_by.and_then(membership),
@@ -250,4 +256,90 @@ fn message_row(
         message,
         texts: texts.collect(),
     })
+}
+
+/// What the messages of a batch answer, and the reactions to them, by `seq`.
+#[derive(Debug)]
+struct ImportedAnnotations {
+    answered: Vec<(i64, i64)>,
+    reactions: Vec<(i64, Timestamp, Vec<document::ExportedReaction>)>,
+}
+
+impl ImportedAnnotations {
+    fn from_batch(batch: &[document::ExportedMessage]) -> Self {
+        let visible = || {
+            let hidden = message::Visibility::Hidden;
+            batch.iter().filter(move |it| it.visibility != hidden)
+        };
+        let answered = visible().filter_map(|it| Some((it.seq, it.reply_to?)));
+        let with_reactions = visible().filter(|it| !it.reactions.is_empty());
+        Self {
+            answered: answered.filter(|(seq, to)| to < seq).collect(),
+            reactions: with_reactions
+                .map(|it| (it.seq, it.created_at, it.reactions.clone()))
+                .collect(),
+        }
+    }
+
+    /// Inserts them after the messages of the batch. Invalid emoji and unknown members are left out.
+    async fn insert(
+        self,
+        tx: &impl ConnectionTrait,
+        target: &SpaceTarget,
+        ids: &IdMap,
+    ) -> Result<(), DbErr> {
+        let seqs: Vec<i64> = self.named_seqs().collect();
+        if seqs.is_empty() {
+            return Ok(());
+        }
+        let found: Vec<(i64, MessageId)> = message::Entity::find()
+            .select_only()
+            .column(message::Column::Seq)
+            .column(message::Column::Id)
+            .filter(message::Column::ConversationId.eq(target.conversation))
+            .filter(message::Column::Seq.is_in(seqs))
+            .into_tuple()
+            .all(tx)
+            .await?;
+        let messages: HashMap<i64, MessageId> = found.into_iter().collect();
+        let answers = self.answered.iter();
+        let answers =
+            answers.filter_map(|(seq, to)| Some((*messages.get(seq)?, *messages.get(to)?)));
+        quoted_message::set_targets(tx, answers.collect()).await?;
+        reaction::insert_all(tx, self.reaction_rows(&messages, ids)).await
+    }
+
+    fn named_seqs(&self) -> impl Iterator<Item = i64> {
+        let answered = self.answered.iter().flat_map(|(seq, to)| [*seq, *to]);
+        answered.chain(self.reactions.iter().map(|(seq, ..)| *seq))
+    }
+
+    fn reaction_rows(
+        &self,
+        messages: &HashMap<i64, MessageId>,
+        ids: &IdMap,
+    ) -> Vec<reaction::Model> {
+        let mut rows = BTreeMap::new();
+        for (seq, created_at, reactions) in &self.reactions {
+            let Some(message_id) = messages.get(seq).copied() else {
+                continue;
+            };
+            for it in reactions.iter().take(reaction::MAX_EMOJI) {
+                let Some(emoji) = Emoji::parse(&it.emoji) else {
+                    continue;
+                };
+                let known = |key| ids.memberships.get(key).copied();
+                for space_membership_id in it.memberships.iter().filter_map(known) {
+                    let row = reaction::Model {
+                        message_id,
+                        space_membership_id,
+                        emoji: emoji.as_str().to_owned(),
+                        created_at: *created_at,
+                    };
+                    rows.insert((message_id.0, space_membership_id.0, it.emoji.clone()), row);
+                }
+            }
+        }
+        rows.into_values().collect()
+    }
 }

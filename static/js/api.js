@@ -100,6 +100,13 @@ export default class Api {
   changeMessage = (id, body) => this.#patch(`/messages/${id}?html=true`, body)
   deleteMessage = (id) => this.#delete(`/messages/${id}`)
 
+  react = (id, emoji) => this.#put(`/messages/${id}/reactions/${encodeURIComponent(emoji)}`)
+  unreact = (id, emoji) => this.#delete(`/messages/${id}/reactions/${encodeURIComponent(emoji)}`)
+  addBookmark = (id) => this.#put(`/messages/${id}/bookmark`)
+  removeBookmark = (id) => this.#delete(`/messages/${id}/bookmark`)
+  // `query`: `after` (a value of `seq`), `limit`.
+  bookmarks = (id, query) => this.#get(`/conversations/${id}/bookmarks${search(query)}`)
+
   // Returns the swipe at a position.
   swipe = async (id, position) =>
     (await this.#get(`/messages/${id}/swipes${search({ after: position - 1, limit: 1 })}`)).data[0]
@@ -236,6 +243,9 @@ export default class Api {
   }
   #patch(path, body) {
     return this.#call("PATCH", path, { body })
+  }
+  #put(path) {
+    return this.#call("PUT", path)
   }
   #delete(path) {
     return this.#call("DELETE", path)

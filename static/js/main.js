@@ -8,6 +8,7 @@ import FileActions from "./actions/files.js"
 import InviteActions from "./actions/invites.js"
 import JobActions from "./actions/jobs.js"
 import AuthorNoteActions from "./actions/author_notes.js"
+import BookmarkActions from "./actions/bookmarks.js"
 import LorebookActions from "./actions/lorebooks.js"
 import MemoryActions from "./actions/memories.js"
 import PersonaActions from "./actions/personas.js"
@@ -54,6 +55,7 @@ const parts = {
   session,
   language: new Language({ local, session }),
   spaces: new SpaceActions(tools),
+  bookmarks: new BookmarkActions(tools),
   conversation: new ConversationActions(tools),
   members: new MemberActions(tools),
   authorNotes: new AuthorNoteActions(tools),

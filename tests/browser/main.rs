@@ -42,6 +42,7 @@ mod presence;
 mod presets;
 mod reasoning;
 mod reference;
+mod replies;
 mod round_edit;
 mod rounds;
 mod runs;

@@ -56,12 +56,12 @@ function visible(code) {
     .filter((text) => !EXCEPTIONS.some((pattern) => pattern.test(text)))
 }
 
-// Example programs are not translated.
-const PROGRAMS = "models/settings/api_examples.js"
+// Example programs are not translated, and the words by which emoji are found are not shown.
+const NOT_TRANSLATED = ["models/settings/api_examples.js", "models/message/emoji.js"]
 
 function scripts() {
   return readdirSync(`${ROOT}/js`, { recursive: true })
-    .filter((name) => name.endsWith(".js") && !name.startsWith("strings/") && name !== PROGRAMS)
+    .filter((name) => name.endsWith(".js") && !name.startsWith("strings/") && !NOT_TRANSLATED.includes(name))
     .map((name) => [name, visible(readFileSync(`${ROOT}/js/${name}`, "utf8"))])
 }
 

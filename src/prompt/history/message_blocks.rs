@@ -59,14 +59,18 @@ fn block<'a>(
         message: line.message_id,
         swipe: line.swipe,
     };
-    let text = before.clone() + &line.text;
+    let quote = line.quote.as_ref();
+    let quoted = quote.map_or("", |it| it.line.as_str());
+    let text = format!("{before}{quoted}{}", line.text);
+    let quote_tokens = quote.map_or(0, |it| count(&it.line));
     PromptBlock {
         name: (is_named && !is_in_text).then(|| line.name.clone()),
-        tokens: text_tokens + if is_named { count_name(&line.name) } else { 0 },
+        tokens: text_tokens + quote_tokens + if is_named { count_name(&line.name) } else { 0 },
         origin: BlockOrigin::Message {
             source,
             seq: line.seq,
             before,
+            quote: quote.map(|it| it.recorded.clone()),
         },
         payload: line.payload.clone(),
         is_required: line.is_required,

@@ -223,6 +223,7 @@ mod tests {
             role: MessageRole::User,
             content: "Hi.".to_owned(),
             active_swipe: 0,
+            reply_to_message_id: None,
             created_at: Timestamp(0),
             token_count: 10 - MESSAGE_OVERHEAD,
         };

@@ -24,6 +24,7 @@ pub struct HistoryMessage {
     pub role: MessageRole,
     pub content: String,
     pub active_swipe: i64,
+    pub reply_to_message_id: Option<MessageId>,
     pub created_at: Timestamp,
     pub token_count: i64,
 }
@@ -39,6 +40,7 @@ impl From<&message::Model> for HistoryMessage {
             role: row.role,
             content: row.content.clone(),
             active_swipe: row.active_swipe,
+            reply_to_message_id: row.reply_to_message_id,
             created_at: row.created_at,
             token_count: row.token_count,
         }
@@ -66,6 +68,7 @@ pub async fn load_history(
             Column::Role,
             Column::Content,
             Column::ActiveSwipe,
+            Column::ReplyToMessageId,
             Column::CreatedAt,
             Column::TokenCount,
         ])

@@ -30,7 +30,7 @@ use crate::prompt::loading::history_cache::HistoryCache;
 use crate::prompt::loading::history_query::HistoryMessage;
 use crate::prompt::loading::lore_loader::LoreLoader;
 use crate::prompt::loading::{
-    history_query, lore_loader, memory_loader, persona_loader, summary_loader,
+    history_query, lore_loader, memory_loader, persona_loader, quotes, summary_loader,
 };
 use crate::prompt::{author_note, space_variable};
 use crate::providers::provider;
@@ -160,6 +160,7 @@ pub async fn load_in_scope(
     let personas = persona_loader::load(db, &memberships, &history, (user_membership, answers));
     (context.user, context.personas) = personas.await?;
     context.history = to_history_lines(&history, &memberships);
+    quotes::add(db, &history, &mut context.history).await?;
     context.history_starts = Some(history_window::parse_starts(&conversation.prompt_starts));
     context.summaries =
         summary_loader::load(db, (&conversation, request.cutoff_seq), &space.settings).await?;
@@ -376,6 +377,7 @@ fn to_history_lines(
             name: (it.persona_name.clone()).unwrap_or_else(|| name(it.space_membership_id)),
             role: it.role,
             text: it.content.clone(),
+            quote: None, // added by `quotes::add`
             tokens: it.token_count,
             created_at: it.created_at,
             payload: BlockPayload::default(),

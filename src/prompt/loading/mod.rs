@@ -7,4 +7,5 @@ pub mod loader;
 pub mod lore_loader;
 pub mod memory_loader;
 pub mod persona_loader;
+pub mod quotes;
 pub mod summary_loader;

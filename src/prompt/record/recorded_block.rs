@@ -10,7 +10,10 @@ use base::prompt_role::PromptRole;
 use serde::{Deserialize, Serialize};
 use tavern::macros::card_use::CardUse;
 
-use crate::prompt::blocks::{BlockKind, BlockOrigin, PromptBlock, RecordedSummary, RecordedText};
+use crate::conversations::annotations::quote;
+use crate::prompt::blocks::{
+    BlockKind, BlockOrigin, PromptBlock, RecordedQuote, RecordedSummary, RecordedText,
+};
 
 /// The maximum text of a stored block, in bytes.
 const MAX_TEXT_BYTES: usize = 64 * 1024;
@@ -42,6 +45,9 @@ pub struct RecordedBlock {
     /// The message of a history block, in a record without styles.
     #[serde(rename = "said", default, skip_serializing_if = "Option::is_none")]
     pub source: Option<RecordedText>,
+    /// The message that it quotes after its prefix.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub quote: Option<RecordedQuote>,
     /// The memories that are its text.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub memories: Vec<MemoryId>,
@@ -71,10 +77,13 @@ pub trait CurrentTexts {
 pub(super) fn current_text(block: &RecordedBlock, current: &impl CurrentTexts) -> TextState {
     match (block.source, block.kind) {
         (Some(source), _) => match current.message(source) {
-            Some(now) => TextState {
-                text: block.text.clone() + &now.text,
-                is_changed: now.is_changed,
-            },
+            Some(now) => {
+                let quoted = current_quote(block.quote.as_ref(), current);
+                TextState {
+                    text: format!("{}{}{}", block.text, quoted.text, now.text),
+                    is_changed: now.is_changed || quoted.is_changed,
+                }
+            }
             None => TextState {
                 text: String::new(),
                 is_changed: true,
@@ -85,6 +94,23 @@ pub(super) fn current_text(block: &RecordedBlock, current: &impl CurrentTexts) -
         (None, _) => TextState {
             text: block.text.clone(),
             is_changed: false,
+        },
+    }
+}
+
+/// Returns the line that quotes a message as it is now; empty if it was deleted.
+fn current_quote(quote: Option<&RecordedQuote>, current: &impl CurrentTexts) -> TextState {
+    let Some(quote) = quote else {
+        return TextState::default();
+    };
+    match current.message(quote.source) {
+        Some(now) => TextState {
+            text: quote::prompt_line(&quote.name, &now.text),
+            is_changed: now.is_changed,
+        },
+        None => TextState {
+            text: String::new(),
+            is_changed: true,
         },
     }
 }
@@ -104,6 +130,10 @@ pub(super) fn to_recorded_block(block: &PromptBlock, summary: &str) -> RecordedB
             Cow::Owned(text.replace(summary, SUMMARY_MACRO))
         }
         _ => Cow::Borrowed(text),
+    };
+    let quote = match &block.origin {
+        BlockOrigin::Message { quote, .. } => quote.clone(),
+        _ => None,
     };
     let memories = match &block.origin {
         BlockOrigin::Memories(ids) => ids.clone(),
@@ -132,6 +162,7 @@ pub(super) fn to_recorded_block(block: &PromptBlock, summary: &str) -> RecordedB
         // PostgreSQL does not store NUL in JSON.
         text: kept.replace('\0', "") + suffix,
         source,
+        quote,
         memories,
         summary,
     }

@@ -8,7 +8,7 @@ use sea_orm::FromJsonQueryResult;
 use serde::{Deserialize, Serialize};
 use tavern::macros::card_use::CardUse;
 
-use crate::prompt::blocks::{BlockKind, PromptBlock, RecordedText};
+use crate::prompt::blocks::{BlockKind, PromptBlock, RecordedQuote, RecordedText};
 use crate::prompt::builder::BuiltPrompt;
 use crate::prompt::lore::LoreReport;
 use crate::prompt::memory_block::RecordedRecall;
@@ -102,12 +102,22 @@ impl SentPrompt {
     pub fn recorded_texts(&self) -> Vec<RecordedText> {
         self.pieces
             .iter()
-            .filter_map(RecordedPiece::source)
+            .flat_map(|it| it.source().into_iter().chain(it.quoted()))
             .collect()
     }
 
-    /// Replaces the message ids. A block whose message has no new id is removed.
+    /// Replaces the message ids. A block whose message has no new id is removed, and so is a quotation.
     pub fn remap_messages(mut self, number: impl Fn(MessageId) -> Option<MessageId>) -> Self {
+        for block in self.blocks_mut() {
+            block.quote = block.quote.take().and_then(|it| {
+                let message = number(it.source.message)?;
+                let source = RecordedText {
+                    message,
+                    ..it.source
+                };
+                Some(RecordedQuote { source, ..it })
+            });
+        }
         self.pieces.retain_mut(|it| match it.message_mut() {
             None => true,
             Some(message) => match number(*message) {
@@ -198,6 +208,13 @@ impl RecordedPiece {
         }
     }
 
+    fn quoted(&self) -> Option<RecordedText> {
+        match self {
+            Self::Block(block) => block.quote.as_ref().map(|it| it.source),
+            Self::Message(_) => None,
+        }
+    }
+
     fn message_mut(&mut self) -> Option<&mut MessageId> {
         match self {
             Self::Block(block) => block.source.as_mut().map(|it| &mut it.message),
@@ -221,8 +238,10 @@ impl RecordedPiece {
 
 /// Returns the short form of a block with a message; adds its style to `styles` if it is new.
 fn to_piece(block: RecordedBlock, styles: &mut Vec<RecordedBlock>) -> RecordedPiece {
-    let Some(source) = block.source else {
-        return RecordedPiece::Block(block);
+    // A block with a quotation has no style in common with others.
+    let source = match block.source {
+        Some(source) if block.quote.is_none() => source,
+        _ => return RecordedPiece::Block(block),
     };
     let tokens = block.tokens;
     let style = RecordedBlock {

@@ -155,6 +155,7 @@ fn lines(
                 PromptRole::Assistant => message::MessageRole::Assistant,
             },
             text: message.content.clone(),
+            quote: None,
             tokens: 0,
             created_at: now,
             payload: BlockPayload {

@@ -6,7 +6,7 @@
 
 use std::sync::Arc;
 
-use base::ids::{ConversationId, MessageId};
+use base::ids::{ConversationId, MessageId, UserId};
 use sea_orm::DbErr;
 
 use crate::conversations::markdown::Markdown;
@@ -41,6 +41,8 @@ pub struct MessageQuery {
     pub limit: u64,
     /// Whether each message includes its HTML.
     pub html: bool,
+    /// If set, only the messages that this user has marked.
+    pub bookmarked_by: Option<UserId>,
 }
 
 impl MessageQuery {
@@ -116,8 +118,11 @@ impl RunEngine {
         max_bytes: usize,
     ) -> Result<MessagePage, ConversationReadError> {
         let MessageQuery { page, limit, .. } = query;
-        let mut stubs =
-            timeline_page::load_stubs(self.context.db.reader(), id, page, limit).await?;
+        let db = self.context.db.reader();
+        let mut stubs = match query.bookmarked_by {
+            Some(user) => timeline_page::load_bookmarked_stubs(db, id, page, limit, user).await?,
+            None => timeline_page::load_stubs(db, id, page, limit).await?,
+        };
         let n_found = stubs.len();
         stubs.truncate(usize::try_from(limit).unwrap_or(usize::MAX));
         let mut found = MessagePage {

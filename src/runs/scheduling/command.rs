@@ -286,6 +286,8 @@ pub enum CommandError {
     NoSpeaker,
     #[error("a mention names a member that is not in the space")]
     UnknownMention,
+    #[error("the message to answer does not exist or is hidden")]
+    UnknownReplyTarget,
     #[error("the client id was already used for another text")]
     ClientIdReused,
     /// The author must wait for this time.

@@ -218,20 +218,21 @@ fn commit_text(
         run: run.clone(),
         end,
     });
-    let speaks_as_human = builder
-        .member(run.speaker_space_membership_id)
-        .is_some_and(|it| it.kind == membership::MembershipKind::Human);
+    let speaker = builder.member(run.speaker_space_membership_id);
+    let is_human = speaker.is_some_and(|it| it.kind == membership::MembershipKind::Human);
     builder.push(PlanChange::Append(NewMessage {
         author: run.speaker_space_membership_id,
-        role: match speaks_as_human {
-            true => message::MessageRole::User,
-            false => message::MessageRole::Assistant,
+        role: if is_human {
+            message::MessageRole::User
+        } else {
+            message::MessageRole::Assistant
         },
         content: written.content.clone(),
         token_count: written.token_count,
         client_id: None,
         is_ooc: false,
         persona: None,
+        reply_to: builder.earlier_trigger(&run),
         run: Some(run.id),
         alternates: Vec::new(),
         metadata: written.metadata.clone(),
@@ -248,7 +249,7 @@ fn commit_text(
         text: &written.content,
         mentions: &[],
     };
-    if speaks_as_human {
+    if is_human {
         copilot::spend_step(builder, &trigger_message, was_stopped);
     } else if !was_stopped {
         followup::after_text(builder, &trigger_message, is_paused);

@@ -178,6 +178,8 @@ pub struct NewMessage {
     pub is_ooc: bool,
     /// The persona under which it is posted. The copilot's is found when the message is written.
     pub persona: Option<MessagePersona>,
+    /// The message that it answers.
+    pub reply_to: Option<MessageId>,
     pub run: Option<RunId>,
     /// All texts of a greeting with several, `content` first; else empty.
     pub alternates: Vec<swipe::SwipeText>,
@@ -195,6 +197,7 @@ impl NewMessage {
             client_id: post.client_id.clone(),
             is_ooc: false,
             persona: post.persona.clone(),
+            reply_to: post.reply_to,
             run: None,
             alternates: Vec::new(),
             metadata: serde_json::json!({}),

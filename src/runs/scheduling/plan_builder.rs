@@ -6,7 +6,7 @@
 //! So neither a crash nor a second node adds turns.
 
 use base::clock::Timestamp;
-use base::ids::{MembershipId, RoundId, RunId};
+use base::ids::{MembershipId, MessageId, RoundId, RunId};
 
 use crate::rounds::{round, slot};
 use crate::runs::scheduling::plan::{
@@ -78,6 +78,15 @@ impl<'a> PlanBuilder<'a> {
     /// Returns a membership of this space, removed or not.
     pub fn member(&self, id: MembershipId) -> Option<&'a membership::Model> {
         self.state.member(id)
+    }
+
+    /// Returns the message that a character's run answers, unless it is the tail: readers then see it
+    /// anyway.
+    pub fn earlier_trigger(&self, run: &run::Model) -> Option<MessageId> {
+        let speaker = self.member(run.speaker_space_membership_id)?;
+        let tail = self.state.tail.as_ref().map(|it| it.id);
+        let trigger = run.debug.trigger_message_id.filter(|it| Some(*it) != tail);
+        trigger.filter(|_| speaker.kind == membership::MembershipKind::Character)
     }
 
     /// Ends the active round, if any.

@@ -181,6 +181,7 @@ fn insert_greetings(builder: &mut PlanBuilder, greetings: &[Greeting]) {
             client_id: None,
             is_ooc: false,
             persona: None,
+            reply_to: None,
             run: None,
             alternates: if it.texts.len() > 1 {
                 it.texts.clone()

@@ -15,6 +15,7 @@ use futures::future::join_all;
 use sea_orm::DatabaseTransaction;
 use tokio::task::JoinError;
 
+use crate::conversations::annotations::message_annotations::MessageAnnotations;
 use crate::conversations::{conversation, message};
 use crate::db::backend::Backend;
 use crate::runs::announce;
@@ -40,6 +41,8 @@ pub struct StepResult {
     pub state: ScheduleState,
     /// The message that was appended or changed, or the existing one of a repeated post.
     pub message: Option<message::Model>,
+    /// What these messages quote, and their reactions.
+    pub annotations: MessageAnnotations,
     /// The run that was claimed.
     pub claimed: Option<run::Model>,
     /// Whether the command is a repeated post; nothing was changed then.
@@ -51,6 +54,7 @@ impl StepResult {
         Self {
             state,
             message: written.messages.last().map(|it| it.row.clone()),
+            annotations: written.annotations.clone(),
             claimed: written.claimed.clone(),
             is_repeated: false,
         }
@@ -312,13 +316,23 @@ impl StepContext {
         command: &Command,
     ) -> Result<(StepResult, WrittenPlan), EngineError> {
         if let Some(first) = post_checks::find_repeated(tx, &state, command).await? {
-            let mut done = StepResult::new(state, &WrittenPlan::default());
+            let annotations = MessageAnnotations::load(tx, [&first]).await?;
+            let written = WrittenPlan {
+                annotations,
+                ..WrittenPlan::default()
+            };
+            let mut done = StepResult::new(state, &written);
             (done.message, done.is_repeated) = (Some(first), true);
             return Ok((done, WrittenPlan::default()));
         }
+        post_checks::require_reply_target(tx, &state, command).await?;
         let plan = self.plan(&state, command)?;
         post_checks::record_time(tx, &state, command, self.now).await?;
-        let (mut state, written) = self.writer(tx).write(state, plan).await?;
+        let (mut state, mut written) = self.writer(tx).write(state, plan).await?;
+        let target = state.facts.target().map(|it| &it.row);
+        let shown = written.messages.iter().map(|it| &it.row);
+        let shown: Vec<&message::Model> = shown.chain(target).collect();
+        written.annotations = MessageAnnotations::load(tx, shown).await?;
         if state.conversation.needs_step {
             conversation::clear_needs_step(tx, &[state.conversation.id]).await?;
             state.conversation.needs_step = false;

@@ -10,6 +10,7 @@ use base::clock::Timestamp;
 use base::ids::MessageId;
 use sea_orm::{DatabaseTransaction, DbErr};
 
+use crate::conversations::annotations::message_annotations::MessageAnnotations;
 use crate::conversations::{conversation, message};
 use crate::db::backend::{Backend, StaleAfter};
 use crate::db::commit_verification::CommitProof;
@@ -36,6 +37,8 @@ pub struct WrittenPlan {
     pub rev_before: i64,
     /// Appended and changed messages.
     pub messages: Vec<WrittenMessage>,
+    /// What these messages quote, and their reactions.
+    pub annotations: MessageAnnotations,
     /// Memberships whose copilot used a step.
     pub memberships: Vec<membership::Model>,
     /// Runs that ended, each with the `rev` of its event unless its message is the event.

@@ -33,6 +33,7 @@ impl PlanWriter<'_> {
         row.seq = schedule.conversation.last_seq;
         row.rev = next_rev(schedule);
         row.client_id = new.client_id;
+        row.reply_to_message_id = new.reply_to;
         row.conversation_run_id = new.run;
         row.token_count = new.token_count;
         let is_by_copilot = row.role == message::MessageRole::User && new.run.is_some();

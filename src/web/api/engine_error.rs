@@ -60,10 +60,14 @@ fn rejection_error(refusal: &CommandError) -> ApiError {
             let message = "A mentioned member is not in this space.";
             return ApiError::invalid_value("mentions", message);
         }
+        CommandError::UnknownReplyTarget => {
+            let message = "The message to answer is not in this conversation, or was deleted.";
+            return ApiError::invalid_value("reply_to_id", message);
+        }
         CommandError::ClientIdReused => (
             422,
             "client_id_reused",
-            "This `client_id` was already used for another text or persona.",
+            "This `client_id` was already used for another message.",
         ),
         CommandError::UnknownPersona => {
             return ApiError::invalid_value("persona_id", "You have no such persona.");

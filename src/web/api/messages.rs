@@ -54,6 +54,8 @@ pub struct CreateMessage {
     #[serde(default, deserialize_with = "json_body::nullable")]
     #[schema(value_type = Option<PersonaId>)]
     persona_id: Option<Option<PersonaId>>,
+    /// The message of this conversation that it answers. This mentions nobody.
+    reply_to_id: Option<MessageId>,
 }
 
 /// A new text, a new visibility, whether it is remembered, or whether it is out of character; exactly
@@ -129,6 +131,7 @@ pub async fn list(
         page: part,
         limit: page.limit,
         html: wants_html(&request)?,
+        bookmarked_by: None,
     };
     let found = app.engine.list_messages(at.conversation.id, wanted).await?;
     Ok(encoded_page::json_page(
@@ -171,8 +174,8 @@ fn around_alone_error() -> ApiError {
 
 /// Posts a message and lets the scheduler decide who replies.
 ///
-/// Repeating a request with the same `client_id` and text returns the first response again, with
-/// status 200.
+/// Repeating a request with the same `client_id`, text and `reply_to_id` returns the first response
+/// again, with status 200.
 #[utoipa::path(
     post,
     path = "/api/conversations/{conversation_id}/messages",
@@ -216,6 +219,7 @@ pub async fn create(
     }
     let mut post = NewPost {
         client_id,
+        reply_to: body.reply_to_id,
         mentions: body.mentions,
         is_ooc: body.is_ooc,
         ..NewPost::new(author.id, text)

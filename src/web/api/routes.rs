@@ -3,13 +3,13 @@
 
 use crate::web::api::admin::{runs as admin_runs, stats as admin_stats, users as admin_users};
 use crate::web::api::{
-    api_keys, avatars, candidates, card_files, characters, chat_exports, conversation_actions,
-    conversations, health, imports, invites, jobs, join, lorebook_entries, lorebook_links,
-    lorebooks, membership_updates, memberships, memories, memory_embedding, memory_learning,
-    memory_pruning, memory_transfer, message_continue, message_revisions, message_versions,
-    messages, metrics, next_speaker, persona_files, personas, preset_files, presets, prompts,
-    providers, queue_edit, runs, search, session, setup, space_files, space_invitations, spaces,
-    summaries, swipes, tool_approvals, users,
+    api_keys, avatars, bookmarks, candidates, card_files, characters, chat_exports,
+    conversation_actions, conversations, health, imports, invites, jobs, join, lorebook_entries,
+    lorebook_links, lorebooks, membership_updates, memberships, memories, memory_embedding,
+    memory_learning, memory_pruning, memory_transfer, message_continue, message_revisions,
+    message_versions, messages, metrics, next_speaker, persona_files, personas, preset_files,
+    presets, prompts, providers, queue_edit, reactions, runs, search, session, setup, space_files,
+    space_invitations, spaces, summaries, swipes, tool_approvals, users,
 };
 use crate::web::openapi::endpoint::{ApiEndpoint, endpoints};
 
@@ -245,6 +245,11 @@ fn conversation_endpoints() -> Vec<ApiEndpoint> {
         messages::create,
         messages::update,
         messages::hide,
+        reactions::add,
+        reactions::remove,
+        bookmarks::add,
+        bookmarks::remove,
+        bookmarks::list,
         swipes::list,
         message_versions::select,
         message_versions::select_by_post,

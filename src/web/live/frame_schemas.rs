@@ -81,6 +81,9 @@ fn events(named: &mut Vec<NamedSchema>) -> Vec<String> {
         "message_updated",
     ]));
     event(event_schema::<events::MessageHidden>(&["message_hidden"]));
+    event(event_schema::<events::ReactionsUpdated>(&[
+        "reactions_updated",
+    ]));
     event(event_schema::<events::RunEvent>(&[
         "run_queued",
         "run_skipped",

@@ -204,13 +204,15 @@ fn make_body_optional(operation: &mut Value) {
     }
 }
 
-/// Declares the path parameters that the handler does not declare itself.
+/// Declares the ids in the path, and keeps the parameters that the handler declares itself.
 fn declare_path_parameters(operation: &mut Value, path: &str) {
     let mut parameters: Vec<Value> = Vec::new();
-    let declared = operation["parameters"]
+    let mut declared = operation["parameters"]
         .as_array()
         .cloned()
         .unwrap_or_default();
+    // Of a path with several parameters, utoipa refers to the types of ids instead of describing them.
+    declared.retain(|it| it["schema"]["$ref"].is_null());
     for part in path.split('/').filter(|it| it.starts_with('{')) {
         let name = part.trim_matches(['{', '}']).split(':').next();
         let name = name.unwrap_or_default();

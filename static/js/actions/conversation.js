@@ -1,6 +1,8 @@
 // Actions in the open conversation: write, generate, control the queue, edit, read.
 import { randomId } from "../base/ids.js"
 import SlowMode from "../models/conversation/slow_mode.js"
+import { isTargetGone, quoteOf } from "../models/conversation/quote.js"
+import { hasReacted } from "../models/message/reactions.js"
 import { hasSwipes } from "../models/message/swipes.js"
 
 const PAGE = 60
@@ -27,7 +29,10 @@ export default class ConversationActions {
   send(conversationId, content, { persona = undefined, fields = {} } = {}) {
     if (!this.#isOpen(conversationId)) return false
     const { openConversation, outbox } = this.#store
-    const entry = outbox.add(randomId(), content, Date.now(), { persona: persona && pick(persona), fields })
+    const { replyTo } = openConversation
+    const entry = outbox.add(randomId(), content, Date.now(), { persona: persona && pick(persona), fields, replyTo })
+    openConversation.replyTo = null
+    this.#store.conversationChanged("reply")
     openConversation.expect(entry.clientId)
     this.#store.conversationChanged("outbox")
     this.#deliver(openConversation, outbox, entry)
@@ -50,8 +55,28 @@ export default class ConversationActions {
     return this.#deliver(openConversation, outbox, entry)
   }
 
+  // Answers a message with the next post; null answers none.
+  replyTo(message) {
+    const { openConversation } = this.#store
+    openConversation.replyTo = message && quoteOf(message)
+    this.#store.conversationChanged("reply")
+  }
+
+  // Sends a reply whose target was deleted without the quotation.
+  sendWithoutReply(clientId) {
+    this.#store.outbox.dropReply(clientId)
+    return this.retrySend(clientId)
+  }
+
+  // The text of a reply whose target was deleted returns to the composer.
   discard(clientId) {
-    this.#store.outbox.remove(clientId)
+    const { openConversation, outbox } = this.#store
+    const entry = outbox.entries.find((it) => it.clientId === clientId)
+    if (entry && isTargetGone(entry)) {
+      openConversation.returnedText = entry.content
+      this.#store.conversationChanged("reply")
+    }
+    outbox.remove(clientId)
     this.#store.conversationChanged("outbox")
   }
 
@@ -85,6 +110,13 @@ export default class ConversationActions {
   // Sets whether a message is out of character.
   async setOutOfCharacter(message, isOoc) {
     this.#applyMessage(await this.#api.changeMessage(message.id, { is_ooc: isOoc }))
+  }
+
+  // Adds the user's reaction to a message, or removes it. The event shows it.
+  async react(message, emoji) {
+    const { myMembership } = this.#store
+    const isAdded = !hasReacted(message, emoji, myMembership?.id)
+    await (isAdded ? this.#api.react(message.id, emoji) : this.#api.unreact(message.id, emoji))
   }
 
   async deleteMessage(message) {
@@ -221,9 +253,10 @@ export default class ConversationActions {
     return this.#store.openConversation.conversationId
   }
 
-  async #deliver(openConversation, outbox, { clientId, content, persona, fields }) {
+  async #deliver(openConversation, outbox, { clientId, content, persona, fields, replyTo }) {
     const chosen = persona === undefined ? {} : { persona_id: persona?.id ?? null }
-    const body = { ...fields, ...chosen, content, client_id: clientId }
+    const reply = replyTo ? { reply_to_id: replyTo.id } : {}
+    const body = { ...fields, ...chosen, ...reply, content, client_id: clientId }
     try {
       const { message } = await this.#api.postMessage(openConversation.conversationId, body)
       this.#store.applyPosted(openConversation, message)

@@ -3,6 +3,7 @@
 
 pub mod admin;
 pub mod api_keys;
+pub mod bookmarks;
 pub mod branches;
 pub mod candidate_permits;
 pub mod card_files;
@@ -49,6 +50,8 @@ pub mod prompts;
 pub mod providers;
 pub mod queue_edit;
 pub mod rate_limits;
+pub mod reactions;
+pub mod replies;
 pub mod search;
 pub mod session;
 pub mod setup;

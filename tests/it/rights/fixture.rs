@@ -46,6 +46,7 @@ pub async fn create(clients: &RoleClients, owner: Role) -> Ids {
         .await;
     ids.insert("space_id", &space["id"]);
     ids.insert("conversation_id", &space["root_conversation_id"]);
+    ids.insert("emoji", &json!("%F0%9F%91%8D"));
     create_memberships(clients, owner, &mut ids).await;
     characters(client, &space, &mut ids).await;
     create_messages(clients, owner, &mut ids).await;

@@ -393,6 +393,24 @@ pub fn messages() -> Vec<Row> {
             .case("an AI's")
             .with("message_id", "message_id:ai"),
         Row::of("GET /api/messages/{message_id}/swipes", inside(200)),
+        Row::of(
+            "GET /api/conversations/{conversation_id}/bookmarks",
+            inside(200),
+        ),
+        Row::of("PUT /api/messages/{message_id}/bookmark", inside(204))
+            .with("message_id", "message_id:owner"),
+        Row::of("DELETE /api/messages/{message_id}/bookmark", inside(204))
+            .with("message_id", "message_id:owner"),
+        Row::of(
+            "PUT /api/messages/{message_id}/reactions/{emoji}",
+            with_membership(204),
+        )
+        .with("message_id", "message_id:owner"),
+        Row::of(
+            "DELETE /api/messages/{message_id}/reactions/{emoji}",
+            with_membership(204),
+        )
+        .with("message_id", "message_id:owner"),
         Row::of("GET /api/messages/{message_id}/revisions", managers(200)),
         // The admin posts nothing, so this is the member's message.
         Row::of(SELECT, inside(200))

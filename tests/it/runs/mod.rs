@@ -39,6 +39,7 @@ pub mod reaper;
 pub mod reasoning;
 pub mod regenerate;
 pub mod repeated_memories;
+pub mod replies;
 pub mod rounds;
 pub mod settings_changes;
 pub mod shutdown;

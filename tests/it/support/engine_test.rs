@@ -11,7 +11,7 @@
 //! ```
 
 use base::clock::{Clock, Timestamp};
-use base::ids::{ConversationId, MembershipId, SpaceId};
+use base::ids::{ConversationId, MembershipId, MessageId, SpaceId};
 use realtime::hub::Hub;
 use sea_orm::{ColumnTrait, EntityTrait, QueryFilter, QueryOrder};
 use tokio::time::timeout;
@@ -87,6 +87,15 @@ impl TestUser {
         let author = membership::find(db, post.author).await?;
         let author = author.expect("the author is a member");
         self.engine.post(self.conversation, &author, post).await
+    }
+
+    /// Posts an answer to a message and asserts success.
+    pub async fn reply(&self, text: &str, to: MessageId) -> PostResult {
+        let post = NewPost {
+            reply_to: Some(to),
+            ..NewPost::new(self.membership, text.to_owned())
+        };
+        self.send(post).await.expect("the reply is accepted")
     }
 }
 

@@ -60,9 +60,17 @@ pub async fn create_full_space(ann: &HttpClient, ben: &HttpClient) -> Value {
         (ann, "Three."),
         (ben, "The canary."),
     ] {
-        messages.push(id(
-            &expect(201, user.post_message(root, text, None).await)["message"]
-        ));
+        let body = json!({"content": text, "reply_to_id": messages.last()});
+        let path = format!("/api/conversations/{root}/messages");
+        messages.push(id(&expect(201, user.post(&path, body).await)["message"]));
+    }
+    for (user, emoji) in [
+        (ben, "%F0%9F%8E%89"),
+        (ann, "%F0%9F%8E%89"),
+        (ann, "%F0%9F%91%8D"),
+    ] {
+        let path = format!("/api/messages/{}/reactions/{emoji}", messages[0]);
+        expect(204, user.put(&path, Value::Null).await);
     }
     expect(
         200,
@@ -274,6 +282,7 @@ pub async fn visible_content(ann: &HttpClient, space: i64) -> Value {
                     "edited_by",
                 ],
             );
+            let message = without_reply_ids(message);
             lines.push(json!({"message": message, "texts": texts, "is_clone": is_clone}));
         }
         let fork = !it["forked_from_message_id"].is_null();
@@ -289,6 +298,22 @@ pub async fn visible_content(ann: &HttpClient, space: i64) -> Value {
         timelines.push(lines);
     }
     json!({"rules": rules, "seats": memberships, "cards": cards, "books": lorebooks, "timelines": timelines})
+}
+
+/// Removes the ids in the quotation and the reactions of a message.
+fn without_reply_ids(mut message: Value) -> Value {
+    if let Some(quote) = message["reply_to"].as_object_mut() {
+        quote.remove("id");
+    }
+    // Reactions of one instant are in the order of members.
+    let mut reactions = Vec::new();
+    for it in message["reactions"].as_array().unwrap() {
+        let n_members = it["membership_ids"].as_array().unwrap().len();
+        reactions.push(format!("{} {n_members}", it["emoji"].as_str().unwrap()));
+    }
+    reactions.sort();
+    message["reactions"] = json!(reactions);
+    message
 }
 
 /// Returns a file of the fixtures of character cards.

@@ -1,6 +1,6 @@
 //! A message that a person posts, and what of it was requested.
 
-use base::ids::MembershipId;
+use base::ids::{MembershipId, MessageId};
 use base::message_text;
 
 use crate::conversations::message;
@@ -14,6 +14,8 @@ pub struct NewPost {
     pub author: MembershipId,
     pub content: String,
     pub client_id: Option<String>,
+    /// The message that it answers.
+    pub reply_to: Option<MessageId>,
     /// Memberships mentioned by id, in addition to mentions in the text.
     pub mentions: Vec<MembershipId>,
     pub token_count: i64,
@@ -32,6 +34,7 @@ impl NewPost {
         Self {
             author,
             client_id: None,
+            reply_to: None,
             mentions: Vec::new(),
             token_count: 0,
             is_ooc: None,

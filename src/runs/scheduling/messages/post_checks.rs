@@ -1,9 +1,11 @@
-//! Checks of a post that need the database: whether it repeats an earlier one, and whether its author may
-//! post again in a space in slow mode. Both are made under the conversation's lock.
+//! Checks of a post that need the database: whether it repeats an earlier one, whether the message that it
+//! answers exists, and whether its author may post again in a space in slow mode. All are made under the
+//! conversation's lock.
 
 use base::clock::Timestamp;
 use sea_orm::DatabaseTransaction;
 
+use crate::conversations::annotations::quoted_message;
 use crate::conversations::{message, timeline};
 use crate::runs::error::EngineError;
 use crate::runs::scheduling::command::{Command, CommandError};
@@ -40,7 +42,31 @@ pub async fn find_repeated(
 fn is_same_post(first: &message::Model, post: &NewPost) -> bool {
     let is_mark_changed = first.metadata.get(write_messages::OOC_CHANGED).is_some();
     let is_mark_same = post.is_ooc.is_none_or(|it| it == first.is_ooc);
-    post.requested.is_repeat_of(first) && (is_mark_same || is_mark_changed)
+    post.requested.is_repeat_of(first)
+        && first.reply_to_message_id == post.reply_to
+        && (is_mark_same || is_mark_changed)
+}
+
+/// Checks that the message that a post answers is in the conversation and not hidden.
+///
+/// # Errors
+/// Returns [`CommandError::UnknownReplyTarget`] if it is not.
+pub async fn require_reply_target(
+    tx: &DatabaseTransaction,
+    state: &ScheduleState,
+    command: &Command,
+) -> Result<(), EngineError> {
+    let Command::MessagePosted(NewPost {
+        reply_to: Some(target),
+        ..
+    }) = command
+    else {
+        return Ok(());
+    };
+    match quoted_message::is_quotable(tx, state.conversation.id, *target).await? {
+        true => Ok(()),
+        false => Err(CommandError::UnknownReplyTarget.into()),
+    }
 }
 
 /// Records the time of a post in a space in slow mode. Does nothing for other commands.

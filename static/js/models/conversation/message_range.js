@@ -26,6 +26,11 @@ export default class MessageRange {
     else this.#messages.splice(index, 0, message)
   }
 
+  // Replaces each message by `change(message)`.
+  update(change) {
+    this.#messages = this.#messages.map(change)
+  }
+
   remove(id) {
     const index = this.#messages.findIndex((message) => message.id === id)
     if (index < 0) return false

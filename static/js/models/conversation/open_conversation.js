@@ -21,6 +21,7 @@ export const CONVERSATION_EVENTS = [
   "candidates",
   "approvals",
   "summary",
+  "reply",
 ]
 
 const IDLE = { state: "idle", round: null, queued_run: null, running_run: null, turnsLeft: null }
@@ -39,6 +40,10 @@ export default class OpenConversation {
   approvals = new Map()
   // The seq of the last message that the running summary covers; null if prompts contain no summary.
   summarizedTo = null
+  // The quotation of the message that the user answers, or null.
+  replyTo = null
+  // The text of a discarded reply that returns to the composer, or null.
+  returnedText = null
   #goneAt = new Map()
   #keys = new Map()
   #clock
@@ -128,6 +133,9 @@ export default class OpenConversation {
       case "message_updated":
       case "message_hidden":
         return this.#applyMessage(event.message)
+      case "reactions_updated":
+        this.timeline.react(event)
+        return "messages"
       case "run_failed":
       case "run_canceled":
       case "run_skipped":
@@ -184,6 +192,7 @@ export default class OpenConversation {
     const key = this.#keyFor(message)
     if (this.#isOfStream(message)) this.stream = null
     this.timeline.put(message, key)
+    if (message.visibility === "hidden" && this.replyTo?.id === message.id) this.replyTo = null
     this.typing.set(message.space_membership_id, false)
     this.notice.settle(this.queue, this.timeline.tail)
     return "messages"

@@ -18,9 +18,10 @@ export default class Outbox {
   }
 
   // `persona` is the persona of the message: null for none, undefined if the server chooses it. `fields`
-  // are further fields of the post: `is_ooc` and `mentions`.
-  add(clientId, content, createdAt, { persona = undefined, fields = {} } = {}) {
-    const entry = { clientId, content, createdAt, persona, fields, state: "pending", error: null }
+  // are further fields of the post: `is_ooc` and `mentions`. `replyTo` is the quotation of the message that
+  // it answers, or null.
+  add(clientId, content, createdAt, { persona = undefined, fields = {}, replyTo = null } = {}) {
+    const entry = { clientId, content, createdAt, persona, fields, replyTo, state: "pending", error: null }
     this.#entries = [...this.#entries, entry]
     this.#write()
     return entry
@@ -32,6 +33,11 @@ export default class Outbox {
 
   markPending(clientId) {
     return this.#change(clientId, { state: "pending", error: null })
+  }
+
+  // Sends a message again without the quotation that the server has refused.
+  dropReply(clientId) {
+    return this.#change(clientId, { replyTo: null, error: null })
   }
 
   markFailed(clientId, error) {

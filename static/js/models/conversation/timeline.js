@@ -4,6 +4,7 @@
 // **Invariant:** the shown messages have no gaps. They are the newest range, which receives all live
 // messages, or, after a jump, a separate range until it reaches the newest range and is merged with it.
 import MessageRange from "./message_range.js"
+import { requoted } from "./quote.js"
 
 export default class Timeline {
   #newest = new MessageRange()
@@ -91,6 +92,7 @@ export default class Timeline {
   // Applies a created, changed or hidden message. `key` is the key of its pending entry or its stream.
   // Returns whether the loaded messages have changed.
   put(message, key = null) {
+    this.#requote(message)
     if (message.visibility === "hidden") return this.#hide(message)
     const known = this.byId(message.id)
     if (known && known.rev > message.rev) return false
@@ -101,7 +103,26 @@ export default class Timeline {
     return true
   }
 
+  // Applies the changed reactions of a message.
+  react({ message_id: id, reactions, rev }) {
+    const change = (message) => (message.id === id ? { ...message, reactions, rev } : message)
+    for (const range of this.#ranges) range.update(change)
+    const update = this.#updates.get(id)
+    if (update) this.#updates.set(id, change(update))
+  }
+
   // Private
+
+  get #ranges() {
+    return [this.#newest, this.#jumpRange].filter(Boolean)
+  }
+
+  // Updates the replies to a message.
+  #requote(target) {
+    const known = this.byId(target.id)
+    if (known && known.rev > target.rev && target.visibility !== "hidden") return
+    for (const range of this.#ranges) range.update((message) => requoted(message, target))
+  }
 
   get #shown() {
     return this.#jumpRange ?? this.#newest

@@ -6,6 +6,7 @@ export default {
   "error.internal": "Something went wrong on the server. Please try again.",
   "error.invalid_credentials": "Wrong username or password.",
   "error.slow_mode": "This space is in slow mode. Wait before you send another message.",
+  "error.too_many": "The limit is reached. Remove something first.",
   "error.rate_limited": "Too many requests. Please wait a moment.",
   "error.rate_limited_for": "Too many requests. Please wait {seconds} seconds.",
   "error.not_found": "This no longer exists.",

@@ -6,6 +6,7 @@ export default {
   "error.internal": "服务器出现错误，请重试。",
   "error.invalid_credentials": "用户名或密码错误。",
   "error.slow_mode": "此空间处于慢速模式，请稍候再发送消息。",
+  "error.too_many": "已达到上限。请先移除一些。",
   "error.rate_limited": "请求过于频繁，请稍后再试。",
   "error.rate_limited_for": "请求过于频繁，请等待{seconds}秒。",
   "error.not_found": "该内容已不存在。",

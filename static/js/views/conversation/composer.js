@@ -7,6 +7,7 @@ import { may } from "../../models/members/rights.js"
 import { readPrefix } from "../../models/personas/personas.js"
 import { iconButton } from "../components/button.js"
 import { copilotNotice } from "./copilot_notice.js"
+import ComposerQuote from "./composer_quote.js"
 import CopilotPanel from "./copilot_panel.js"
 import MentionList from "./mention_list.js"
 import SlowModeNotice from "./slow_mode_notice.js"
@@ -32,6 +33,7 @@ export default class Composer {
   #stop
   #counter
   #box
+  #quote
   #copilotButton
   #oocButton
   #slowMode
@@ -64,7 +66,7 @@ export default class Composer {
     this.#field.value = drafts.read(this.#conversationId)
     this.#root.addEventListener("submit", this.#onSubmit)
     this.#stops = [
-      store.onAny(EVENTS, () => this.#update()),
+      store.onAny(EVENTS, (name) => this.#onChange(name)),
       store.on("roster", () => this.#update()),
       store.on("spaces", () => this.#update()),
       store.on("personas", () => this.#update()),
@@ -134,16 +136,42 @@ export default class Composer {
     })
     this.#personaSwitch = new PersonaSwitch(this.#parts)
     const tools = [this.#personaSwitch.node, this.#oocButton, this.#copilotButton]
+    this.#quote = new ComposerQuote(() => this.#removeQuote())
     this.#box = el(
       "div",
       { class: "composer__box", on: { keydown: (event) => this.#onBoxKey(event) } },
       this.#copilotPanel.node,
       this.#mentions.node,
+      this.#quote.node,
       el("div", { class: "composer__row" }, ...tools, this.#field, this.#stop, this.#send),
       this.#slowMode.node,
       this.#counter,
     )
     replace(this.#root, this.#box)
+  }
+
+  #onChange(name) {
+    if (name === "reply") this.#replyChanged()
+    this.#update()
+  }
+
+  // Focuses the field for a new reply, and inserts the text of a discarded one.
+  #replyChanged() {
+    const { openConversation } = this.#parts.store
+    const { replyTo, returnedText } = openConversation
+    if (returnedText !== null) {
+      openConversation.returnedText = null
+      const before = this.#field.value.trim() === "" ? "" : `${this.#field.value}\n`
+      this.#field.value = before + returnedText
+      this.#onInput()
+    }
+    this.#quote.update(replyTo)
+    if ((replyTo || returnedText !== null) && !this.#box.hidden) this.#field.focus()
+  }
+
+  #removeQuote() {
+    this.#parts.conversation.replyTo(null)
+    this.#field.focus()
   }
 
   #update() {
@@ -167,6 +195,7 @@ export default class Composer {
       this.#field.focus()
     this.#updateCounter()
     this.#personaSwitch.update()
+    this.#quote.update(store.openConversation.replyTo)
     this.#copilotPanel.update()
   }
 
@@ -222,9 +251,12 @@ export default class Composer {
   }
 
   #onBoxKey(event) {
-    if (event.key !== "Escape" || !this.#copilotPanel.isOpen) return
+    if (event.key !== "Escape") return
+    const isPanel = this.#copilotPanel.isOpen
+    if (!isPanel && !this.#parts.store.openConversation.replyTo) return
     event.preventDefault()
-    this.#togglePanel(false)
+    if (isPanel) this.#togglePanel(false)
+    else this.#removeQuote()
   }
 
   #placeholder() {

@@ -7,7 +7,7 @@ import { iconButton } from "../components/button.js"
 import Composer from "./composer.js"
 import { exportItems } from "../files/export_items.js"
 import { sidebarButton } from "../components/empty_state.js"
-import { openInviteDialog, openSummariesDialog } from "../on_demand.js"
+import { openBookmarksDialog, openInviteDialog, openSummariesDialog } from "../on_demand.js"
 import { menuButton } from "../components/menu.js"
 import { conversationName } from "./conversation_name.js"
 import PresenceList from "./presence_list.js"
@@ -162,6 +162,11 @@ export default class ConversationView {
         icon: "person",
         run: () => openInviteDialog(this.#parts, space),
       })
+    items.push({
+      label: t("bookmark.title"),
+      icon: "bookmark",
+      run: () => openBookmarksDialog(this.#parts, conversation),
+    })
     items.push({
       label: t("summary.title"),
       icon: "list",

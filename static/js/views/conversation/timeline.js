@@ -58,8 +58,8 @@ export default class TimelineView {
     const viewOf = (node) => this.#nodes.get(node?.dataset.key)
     this.swipes = new Swipes(this.#parts)
     // Registered before the tools, because a swipe gesture is not a tap.
-    this.swipes.listen(this.list, viewOf)
     this.tools = new MessageTools(this.list, this.#parts, { viewOf, swipes: this.swipes })
+    this.swipes.listen(this.list, viewOf, (message) => this.tools.reply(message))
     this.tools.mount()
     this.#stops = [
       store.onAny(CONVERSATION_EVENTS, (name) => this.#onChange(name)),
@@ -184,7 +184,7 @@ export default class TimelineView {
 
   #onChange(name) {
     if (name === "stream") return this.#streamChanged()
-    if (name === "typing" || name === "presence") return
+    if (name === "typing" || name === "presence" || name === "reply") return
     if (name === "restored") this.#restored()
     this.#window.resize(this.openConversation.timeline.messages.length)
     this.#render()
@@ -268,6 +268,10 @@ export default class TimelineView {
       myMembershipId: () => store.myMembership?.id ?? null,
       userName: () => store.user.display_name,
       swipes: this.swipes,
+      onReact: (message, emoji) => this.tools.react(message, emoji),
+      mayReact: () => this.tools.mayPost(),
+      onReveal: (id) => this.reveal(id),
+      onSendWithoutReply: (clientId) => actions.sendWithoutReply(clientId),
       onRetry: (clientId) => actions.retrySend(clientId),
       onDiscard: (clientId) => actions.discard(clientId),
     })

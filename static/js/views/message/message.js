@@ -10,6 +10,9 @@ import { languageOf } from "../../models/message/text_language.js"
 import { avatar, hueClass } from "../components/avatar.js"
 import { button } from "../components/button.js"
 import { explain } from "../components/error_messages.js"
+import { isTargetGone } from "../../models/conversation/quote.js"
+import ReactionsView from "./reactions.js"
+import QuoteLine, { quoteSignature } from "./quote_line.js"
 import ReasoningView from "./reasoning.js"
 import StreamText, { paragraphNode } from "./stream_text.js"
 import ToolCallsView from "./tool_calls.js"
@@ -20,20 +23,25 @@ export default class MessageView {
   #context
   #avatar = el("div", { class: "message__avatar" })
   #head = el("header", { class: "message__head" })
+  #quote
   #reasoning = new ReasoningView()
   #tools = new ToolCallsView()
   #body = el("div", { class: "message__body prose" })
   #foot = el("footer", { class: "message__foot" })
+  #reactions
   #stream = null
   #signature = ""
   #bodySignature = ""
 
   // `context` has `roster()`, `myMembershipId()`, `userName()`, `swipes`, `onRetry(clientId)`,
-  // `onDiscard(clientId)`.
+  // `onSendWithoutReply(clientId)`, `onDiscard(clientId)`, `onReveal(id)`, `onReact(message, emoji)`,
+  // `mayReact()`.
   constructor(context) {
     this.#context = context
-    const before = [this.#reasoning.node, this.#tools.node]
-    const main = el("div", { class: "message__main" }, this.#head, before, this.#body, this.#foot)
+    this.#reactions = new ReactionsView(context)
+    this.#quote = new QuoteLine((id) => context.onReveal(id))
+    const before = [this.#quote.node, this.#reasoning.node, this.#tools.node]
+    const main = el("div", { class: "message__main" }, this.#head, before, this.#body, this.#reactions.node, this.#foot)
     this.node = el("article", { class: "message", tabindex: "-1" }, this.#avatar, main)
   }
 
@@ -50,6 +58,7 @@ export default class MessageView {
     const signature = this.#sign(row, author)
     if (signature !== this.#signature) this.#show(row, author)
     this.#signature = signature
+    this.#reactions.update(row.message)
     if (row.kind === "stream") this.updateStream()
   }
 
@@ -77,6 +86,7 @@ export default class MessageView {
       message?.metadata?.reasoning?.length,
       message?.metadata?.tool_calls?.length,
       message && this.#context.swipes.signature(message),
+      quoteSignature(message?.reply_to ?? entry?.replyTo),
       entry?.state,
       entry?.error,
     ].join("|")
@@ -110,6 +120,7 @@ export default class MessageView {
     const about = { name: author.name, time: timeOfDay(row.at) }
     node.setAttribute("aria-label", isOoc(row) ? t("message.label_ooc", about) : t("message.label", about))
     this.#showHead(row, author)
+    this.#quote.update(message?.reply_to ?? row.entry?.replyTo ?? null)
     this.#reasoning.update(message)
     this.#tools.update(message)
     this.#showBody(row)
@@ -157,12 +168,19 @@ export default class MessageView {
     next.map((css) => this.#foot.querySelector(css)).find(Boolean)?.focus()
   }
 
-  #failure({ clientId, error }) {
+  #failure(entry) {
+    const { clientId, error } = entry
     const known = {
       network: t("message.failed_network"),
       interrupted: t("message.failed_interrupted"),
     }
-    const { onRetry, onDiscard } = this.#context
+    const { onRetry, onSendWithoutReply, onDiscard } = this.#context
+    if (isTargetGone(entry))
+      return [
+        el("span", { class: "message__note" }, icon("alert"), t("reply.target_gone")),
+        button(t("reply.send_without"), { look: "small", click: () => onSendWithoutReply(clientId) }),
+        button(t("discard"), { look: "small quiet", click: () => onDiscard(clientId) }),
+      ]
     return [
       el("span", { class: "message__note" }, icon("alert"), known[error] ?? explain(error)),
       button(t("retry"), { look: "small", click: () => onRetry(clientId) }),

@@ -1,5 +1,5 @@
-// The actions of a message: continue, copy, edit, regenerate, branch, exclude from prompts, mark as out of
-// character, switch its memory off, delete with undo.
+// The actions of a message: continue, reply, react, copy, edit, regenerate, branch, bookmark, exclude from
+// prompts, mark as out of character, switch its memory off, delete with undo.
 //
 // One toolbar serves all messages: it is at the message under the pointer or with the focus. On a touch
 // screen a tap on a message shows it below the text, with labels. Only one message is a tab stop; arrow
@@ -12,7 +12,7 @@ import { mayBeOoc } from "../../models/message/out_of_character.js"
 import { isCut, isWritten, mayComeFromRun } from "../../models/message/swipes.js"
 import { button, iconButton } from "../components/button.js"
 import MessageEditor from "./message_editor.js"
-import { openLearnedDialog, openRevisionsDialog, showPromptOfMessage } from "../on_demand.js"
+import { openLearnedDialog, openReactionPicker, openRevisionsDialog, showPromptOfMessage } from "../on_demand.js"
 import { UNDO_MS } from "../components/toast.js"
 
 const TOUCH = matchMedia("(hover: none) and (pointer: coarse)")
@@ -91,6 +91,22 @@ export default class MessageTools {
     return true
   }
 
+  // Quotes the message above the composer.
+  reply(message) {
+    if (this.mayPost()) this.#parts.conversation.replyTo(message)
+  }
+
+  // Adds the user's reaction, or removes it.
+  async react(message, emoji) {
+    await this.#parts.conversation.react(message, emoji).catch((error) => this.#parts.toasts.error(error))
+  }
+
+  // Whether the user can write in the space.
+  mayPost() {
+    const { myMembership, openSpace } = this.#parts.store
+    return Boolean(myMembership) && myMembership.participation !== "observer" && openSpace?.status !== "archived"
+  }
+
   // Private
 
   #rows() {
@@ -153,6 +169,12 @@ export default class MessageTools {
     }
     return [
       isCut(message) && extend,
+      this.mayPost() && { icon: "reply", label: t("tools.reply"), run: (it) => this.reply(it) },
+      this.mayPost() && {
+        icon: "smile",
+        label: t("tools.react"),
+        run: (it) => openReactionPicker(this.#parts, (emoji) => this.react(it, emoji)),
+      },
       { icon: "copy", label: t("tools.copy"), run: (it) => this.#copy(it) },
       this.#mayEdit(message) && {
         icon: "edit",
@@ -182,6 +204,7 @@ export default class MessageTools {
           label: t("prompt.of_run"),
           run: (it) => showPromptOfMessage(this.#parts, it),
         },
+      { icon: "bookmark", label: this.#bookmarkLabel(message), run: (it) => this.#toggleBookmark(it) },
       { icon: "memory", label: t("memory.learned_title"), run: (it) => openLearnedDialog(this.#parts, it) },
       this.#mayDelete(message) && {
         icon: isExcluded ? "eye" : "eye-off",
@@ -229,6 +252,21 @@ export default class MessageTools {
     const { openConversation, openSpace } = this.#parts.store
     if (isWritten(message, openConversation)) return false
     return this.#isMine(message) || may(openSpace?.my_role, "edit_any")
+  }
+
+  #bookmarkLabel(message) {
+    return this.#parts.bookmarks.has(message) ? t("bookmark.remove") : t("bookmark.add")
+  }
+
+  async #toggleBookmark(message) {
+    const { bookmarks, toasts } = this.#parts
+    try {
+      const isMarked = await bookmarks.toggle(message)
+      toasts.show(isMarked ? t("bookmark.added") : t("bookmark.removed"))
+    } catch (error) {
+      return toasts.error(error)
+    }
+    this.settle()
   }
 
   async #copy(message) {
@@ -321,6 +359,12 @@ export default class MessageTools {
   }
 
   #moveAmongMessages(event, node) {
+    if (event.key.toLowerCase() === "r" && !event.ctrlKey && !event.metaKey && !event.altKey) {
+      event.preventDefault()
+      const { message } = this.#viewOf(node)?.row ?? {}
+      if (message) this.reply(message)
+      return
+    }
     const step = { ArrowUp: -1, ArrowDown: 1 }[event.key]
     if (!step) return
     const rows = this.#rows()

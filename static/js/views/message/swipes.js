@@ -97,8 +97,10 @@ export default class Swipes {
     return true
   }
 
-  // Handles touch gestures on the newest message and on those with swipes. `viewOf(node)` returns the view of a row's node.
-  listen(list, viewOf) {
+  // Handles touch gestures: on the newest message and those with swipes they select a swipe, if there is one. Otherwise a gesture
+  // against the reading direction answers the message: `onReply(message)`. `viewOf(node)` returns the view
+  // of a row's node.
+  listen(list, viewOf, onReply) {
     let from = null
     list.addEventListener("pointerdown", (event) => {
       from = event.pointerType === "touch" ? event : null
@@ -111,7 +113,8 @@ export default class Swipes {
       if (!message || delta === 0) return
       // The gesture is not a tap.
       event.stopImmediatePropagation()
-      if (this.#isTail(message) || hasSwipes(message)) this.step(message, delta)
+      if ((this.#isTail(message) || hasSwipes(message)) && this.step(message, delta)) return
+      if (delta < 0) onReply(message)
     })
   }
 

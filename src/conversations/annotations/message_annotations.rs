@@ -1,0 +1,67 @@
+//! Loads what a page of messages shows besides their rows: the messages that they answer, and their
+//! reactions.
+
+use std::collections::HashMap;
+
+use base::ids::MessageId;
+use sea_orm::{ConnectionTrait, DbErr};
+
+use crate::conversations::annotations::quoted_message::QuotedMessage;
+use crate::conversations::annotations::reaction::ReactionView;
+use crate::conversations::annotations::{quoted_message, reaction};
+use crate::conversations::message::{MessageView, Model, Visibility};
+
+/// The quoted messages and the reactions of some messages.
+#[derive(Clone, Debug, Default)]
+pub struct MessageAnnotations {
+    quoted: HashMap<MessageId, QuotedMessage>,
+    reactions: HashMap<MessageId, Vec<ReactionView>>,
+    /// The message that each reply answers.
+    targets: HashMap<MessageId, MessageId>,
+}
+
+impl MessageAnnotations {
+    /// Loads the annotations of these messages: with one query if any of them is a reply, and one if
+    /// any has reactions. Hidden messages have none.
+    ///
+    /// # Errors
+    /// Returns the database error if a query fails.
+    pub async fn load<'a>(
+        db: &impl ConnectionTrait,
+        rows: impl IntoIterator<Item = &'a Model>,
+    ) -> Result<Self, DbErr> {
+        let (mut targets, mut with_reactions) = (HashMap::new(), Vec::new());
+        for row in rows {
+            if row.visibility == Visibility::Hidden {
+                continue;
+            }
+            targets.extend(row.reply_to_message_id.map(|it| (row.id, it)));
+            with_reactions.extend(row.has_reactions.then_some(row.id));
+        }
+        Ok(Self {
+            quoted: quoted_message::load(db, targets.values().copied()).await?,
+            reactions: reaction::load(db, with_reactions).await?,
+            targets,
+        })
+    }
+
+    /// Returns the `seq` of the message that a message answers.
+    pub fn quoted_seq(&self, id: MessageId) -> Option<i64> {
+        let quoted = self.targets.get(&id).and_then(|it| self.quoted.get(it));
+        quoted.map(|it| it.seq)
+    }
+
+    /// Returns the reactions of a message.
+    pub fn reactions_of(&self, id: MessageId) -> &[ReactionView] {
+        self.reactions.get(&id).map_or(&[], Vec::as_slice)
+    }
+
+    /// Adds the annotations to the document of a message.
+    pub fn annotate(&self, mut view: MessageView) -> MessageView {
+        let target = self.targets.get(&view.id);
+        let quoted = target.and_then(|it| self.quoted.get(it));
+        view.reply_to = quoted.map(QuotedMessage::view);
+        view.reactions = self.reactions.get(&view.id).cloned().unwrap_or_default();
+        view
+    }
+}

@@ -1,0 +1,126 @@
+//! Loads the messages that replies quote, without most of their texts.
+
+use std::collections::HashMap;
+
+use base::ids::{ConversationId, MessageId};
+use sea_orm::sea_query::{CaseStatement, Expr, Func, SimpleExpr};
+use sea_orm::{
+    ColumnTrait, ConnectionTrait, DbErr, EntityTrait, FromQueryResult, QueryFilter, QuerySelect,
+};
+
+use crate::conversations::annotations::quote;
+use crate::conversations::annotations::quote::QuoteView;
+use crate::conversations::message::{Column, Entity, Visibility};
+use crate::spaces::membership;
+
+/// How much of a text is loaded, in characters: it may begin with white space.
+const LOADED_CHARS: i32 = 800;
+
+/// A message that a reply quotes.
+#[derive(Clone, Debug, PartialEq, Eq, FromQueryResult)]
+pub struct QuotedMessage {
+    pub id: MessageId,
+    pub seq: i64,
+    pub active_swipe: i64,
+    pub visibility: Visibility,
+    pub is_ooc: bool,
+    /// The beginning of its text.
+    pub beginning: String,
+    /// The name under which it was posted: that of the persona, else that of the member.
+    pub author_name: String,
+}
+
+impl QuotedMessage {
+    /// Returns the quotation as clients show it.
+    pub fn view(&self) -> QuoteView {
+        let hidden = self.visibility == Visibility::Hidden;
+        QuoteView {
+            id: self.id,
+            seq: self.seq,
+            author_name: self.author_name.clone(),
+            excerpt: match hidden {
+                true => String::new(),
+                false => quote::excerpt(&self.beginning),
+            },
+            hidden,
+        }
+    }
+}
+
+/// Returns those of these messages that exist, hidden or not, with one query.
+///
+/// # Errors
+/// Returns the database error if the query fails.
+pub async fn load(
+    db: &impl ConnectionTrait,
+    ids: impl IntoIterator<Item = MessageId>,
+) -> Result<HashMap<MessageId, QuotedMessage>, DbErr> {
+    let ids: Vec<MessageId> = ids.into_iter().collect();
+    if ids.is_empty() {
+        return Ok(HashMap::new());
+    }
+    let beginning = Func::cust("substr")
+        .arg(Expr::col((Entity, Column::Content)))
+        .arg(1)
+        .arg(LOADED_CHARS);
+    let member = (membership::Entity, membership::Column::CachedDisplayName);
+    let name = Func::coalesce([Expr::col((Entity, Column::PersonaName)), Expr::col(member)]);
+    let found = Entity::find()
+        .inner_join(membership::Entity)
+        .filter(Column::Id.is_in(ids))
+        .select_only()
+        .columns([
+            Column::Id,
+            Column::Seq,
+            Column::ActiveSwipe,
+            Column::Visibility,
+            Column::IsOoc,
+        ])
+        .expr_as(SimpleExpr::from(beginning), "beginning")
+        .expr_as(SimpleExpr::from(name), "author_name")
+        .into_model::<QuotedMessage>()
+        .all(db)
+        .await?;
+    Ok(found.into_iter().map(|it| (it.id, it)).collect())
+}
+
+/// Returns whether a message of this conversation can be answered: it exists and is not hidden.
+///
+/// # Errors
+/// Returns the database error if the query fails.
+pub async fn is_quotable(
+    db: &impl ConnectionTrait,
+    conversation: ConversationId,
+    id: MessageId,
+) -> Result<bool, DbErr> {
+    let found = Entity::find_by_id(id)
+        .filter(Column::ConversationId.eq(conversation))
+        .filter(Column::Visibility.ne(Visibility::Hidden))
+        .select_only()
+        .column(Column::Id)
+        .into_tuple::<MessageId>();
+    Ok(found.one(db).await?.is_some())
+}
+
+/// Sets which message each of these messages answers, with one statement.
+///
+/// # Errors
+/// Returns the database error if the statement fails.
+pub async fn set_targets(
+    tx: &impl ConnectionTrait,
+    answers: Vec<(MessageId, MessageId)>,
+) -> Result<(), DbErr> {
+    if answers.is_empty() {
+        return Ok(());
+    }
+    let mut target = CaseStatement::new();
+    for (reply, to) in &answers {
+        target = target.case(Column::Id.eq(*reply), to.0);
+    }
+    Entity::update_many()
+        .col_expr(Column::ReplyToMessageId, target.into())
+        .filter(Column::Id.is_in(answers.into_iter().map(|(reply, _)| reply)))
+        .exec(tx)
+        .await
+        .map(drop)
+}

@@ -1,0 +1,3 @@
+//! Operations on what people attach to messages. They change no schedule.
+
+pub mod reactions;
