@@ -120,6 +120,7 @@ async fn prepare_for_provider(
     let answer = stored.sampling.max_output_tokens.map_or(0, i64::from);
     let tools = request.tools.clone();
     let (instructions, truncates) = (stored.instructions.clone(), stored.truncates);
+    let continues_text = stored.continues_text && !input.is_empty();
     // Tokenizing is CPU-bound, and there may be many items.
     let fitting = services.shutdown.main().spawn_blocking(move || {
         let entries = prompt::assemble(instructions.as_deref(), &prior, &input);
@@ -132,7 +133,9 @@ async fn prepare_for_provider(
             n_tokens: too_long.n_tokens,
             window: window.unwrap_or_default(),
         })?;
-    continuation::continue_last_message(&mut request, provider.as_ref());
+    if continues_text {
+        continuation::continue_last_message(&mut request, provider.as_ref());
+    }
     model_provider::require_readable_attachments(provider.as_ref(), &request)?;
     let call = SpeakerCall {
         provider,

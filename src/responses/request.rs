@@ -89,6 +89,10 @@ pub struct StoredRequest {
     /// a chat completion sets it.
     #[serde(skip)]
     pub has_space_tools: bool,
+    /// Whether the model continues a text of its own at the end of the input. A run of a thread answers
+    /// instead.
+    #[serde(default)]
+    pub continues_text: bool,
     /// The maximum number of tokens of a prompt, even if the model accepts more.
     #[serde(default)]
     pub max_prompt_tokens: Option<u32>,
@@ -185,6 +189,7 @@ impl From<CreateResponse> for ResponseRequest {
                 },
                 has_one_speaker: false,
                 has_space_tools: false,
+                continues_text: true,
                 max_prompt_tokens: None,
             },
         }
@@ -242,6 +247,7 @@ impl From<CreateChatCompletion> for ChatRequest {
                 },
                 has_one_speaker: true,
                 has_space_tools: true,
+                continues_text: true,
                 ..StoredRequest::default()
             },
         };

@@ -43,7 +43,7 @@ async fn a_cut_reply_is_continued_in_its_place_for_every_user() {
         let test_server = TestServer::open().await;
         let (test_space, page) = cut_reply(&test_server, screen).await;
         let other = test_space.page().await;
-        test_server.upstream.next(ResponseScript::say(" a time."));
+        test_server.upstream.next(ResponseScript::say(" the sea."));
         let gate = test_server.upstream.gate();
 
         page.click(TAIL).await;
@@ -54,14 +54,14 @@ async fn a_cut_reply_is_continued_in_its_place_for_every_user() {
         gate.step();
         for shown in [&page, &other] {
             shown
-                .see_text(".message[data-state=streaming]", "Once upon a")
+                .see_text(".message[data-state=streaming]", "Once upon the")
                 .await;
             assert_eq!(shown.n(".message").await, 2, "another bubble appeared");
         }
         gate.open();
 
         for shown in [&page, &other] {
-            tail_says(shown, "Once upon a time.").await;
+            tail_says(shown, "Once upon the sea.").await;
             shown.see_text(".swipes__position", "2/2").await;
         }
         page.click(".swipes [aria-label='Previous swipe']").await;
@@ -75,32 +75,32 @@ async fn a_cut_reply_is_continued_in_its_place_for_every_user() {
 async fn a_reload_during_a_continue_shows_the_whole_text() {
     let test_server = TestServer::open().await;
     let (test_space, page) = cut_reply(&test_server, Viewport::Desktop).await;
-    test_server.upstream.next(ResponseScript::say(" a time."));
+    test_server.upstream.next(ResponseScript::say(" the sea."));
     let gate = test_server.upstream.gate();
     page.click(TAIL).await;
     page.click(".message__tools [aria-label=Continue]").await;
     gate.step();
     gate.step();
-    page.see_text(".message[data-state=streaming]", "Once upon a")
+    page.see_text(".message[data-state=streaming]", "Once upon the")
         .await;
 
     let late = test_space.page().await;
-    late.see_text(".message[data-state=streaming]", "Once upon a")
+    late.see_text(".message[data-state=streaming]", "Once upon the")
         .await;
     gate.open();
 
-    tail_says(&late, "Once upon a time.").await;
-    tail_says(&page, "Once upon a time.").await;
+    tail_says(&late, "Once upon the sea.").await;
+    tail_says(&page, "Once upon the sea.").await;
 }
 
 #[tokio::test]
 async fn alt_enter_continues_and_only_the_newest_reply_has_the_action() {
     let test_server = TestServer::open().await;
     let (test_space, page) = cut_reply(&test_server, Viewport::Desktop).await;
-    test_server.upstream.next(ResponseScript::say(" a time."));
+    test_server.upstream.next(ResponseScript::say(" the sea."));
 
     page.write(FIELD, Key::Alt + Key::Enter).await;
-    tail_says(&page, "Once upon a time.").await;
+    tail_says(&page, "Once upon the sea.").await;
 
     test_space.post("Go on.").await;
     tail_says(&page, "Go on.").await;

@@ -31,7 +31,8 @@ const NO_MEMBER: MembershipId = MembershipId(0);
 const NO_MESSAGE: MessageId = MessageId(0);
 
 /// Builds the request for the next text of `speaker`, and the trimmer for it. `prior_items` are all
-/// earlier messages, including those of this response.
+/// earlier messages, including those of this response. With `continuing`, the provider of the speaker,
+/// a text of the speaker at their end is continued.
 ///
 /// # Errors
 /// Returns `PromptTooLong` when it does not fit the context window, and `Database` when a query
@@ -42,7 +43,8 @@ pub async fn build_request(
     speaker: MembershipId,
     prior_items: &[PromptItem],
     stored: &StoredRequest,
-    (row, provider): (&provider::Model, &dyn Provider),
+    row: &provider::Model,
+    continuing: Option<&dyn Provider>,
 ) -> Result<(Request, ReplyTrimmer), ResponseEngineError> {
     let (db, now) = (services.db.reader(), services.clock.now());
     let chain = ExternalHistory {
@@ -72,7 +74,10 @@ pub async fn build_request(
         .history
         .last()
         .is_some_and(|it| it.author == context.speaker);
-    if is_own && last.is_some_and(continuation::is_text_of_model) {
+    if let Some(provider) = continuing
+        && is_own
+        && last.is_some_and(continuation::is_text_of_model)
+    {
         context.trigger = GenerationTrigger::Continue;
         context.continuation = Some(Continuation {
             message: NO_MESSAGE,

@@ -41,6 +41,8 @@ pub struct SpeakerQueue {
     request: StoredRequest,
     /// All messages so far, including those of this response.
     prompt_items: Vec<PromptItem>,
+    /// Whether a text at the end of the input is continued.
+    continues_text: bool,
     remaining: VecDeque<SpeakerChoice>,
 }
 
@@ -88,6 +90,7 @@ impl SpeakerQueue {
                 persona_model,
                 request: request.clone(),
                 prompt_items: prompt::assemble(None, prior, input),
+                continues_text: request.continues_text && !input.is_empty(),
                 remaining,
             }),
         }
@@ -117,7 +120,8 @@ impl SpeakerQueue {
             choice.id,
             &self.prompt_items,
             kept,
-            (&row, provider.as_ref()),
+            &row,
+            self.continues_text.then_some(provider.as_ref()),
         );
         let (request, trim) = building.await?;
         model_provider::require_readable_attachments(provider.as_ref(), &request)?;

@@ -9,6 +9,7 @@ mod chat_completions;
 mod chat_completions_personas;
 pub mod compact;
 mod concurrency;
+pub mod continued_text;
 pub mod conversations;
 mod embedding_models;
 mod embeddings;
