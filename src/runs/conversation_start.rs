@@ -16,7 +16,8 @@ use crate::runs::engine::RunEngine;
 use crate::runs::error::EngineError;
 use crate::runs::scheduling::command::{Command, CommandError, Greeting};
 use crate::runs::scheduling::scheduler::StepResult;
-use crate::spaces::{membership, persona_use, space};
+use crate::spaces::posts::persona_use;
+use crate::spaces::{membership, space};
 
 /// The values of a conversation to create.
 #[derive(Clone, Debug)]

@@ -1,5 +1,5 @@
 //! Defines `RunEngine`: the operations on conversations and their runs that handlers call, such as
-//! posting, stopping and editing. Most pass a command to the scheduler, which applies it in one
+//! posting and stopping; those that change messages are in `message_changes/`. Most pass a command to the scheduler, which applies it in one
 //! transaction (a step).
 
 use base::ids::{
@@ -13,7 +13,7 @@ use crate::conversations::message;
 use crate::runs::error::EngineError;
 use crate::runs::execution::candidates::{CandidateRequest, CopilotCandidates};
 use crate::runs::execution::{approval_wait, candidates};
-use crate::runs::scheduling::command::{Command, CommandError, MessageEdit};
+use crate::runs::scheduling::command::{Command, CommandError};
 use crate::runs::scheduling::messages::new_post::NewPost;
 use crate::runs::scheduling::scheduler::StepResult;
 use crate::runs::scheduling::state::post_persona;
@@ -222,78 +222,6 @@ impl RunEngine {
         found
             .map(|it| it.view())
             .ok_or(CommandError::NotFound.into())
-    }
-
-    /// Replaces the text of the tail; the token count of `edit` is filled in here.
-    ///
-    /// # Errors
-    /// Returns [`CommandError::EditConflict`] when the message was changed since the version that
-    /// `edit` names, [`CommandError::MessageBeingWritten`] while a run writes into it, or
-    /// [`EngineError::StorageFull`].
-    pub async fn edit_message(
-        &self,
-        conversation: ConversationId,
-        edit: MessageEdit,
-    ) -> Result<message::MessageView, EngineError> {
-        let (db, quota) = (self.context.db.reader(), &self.context.quota);
-        quota
-            .require_for_post(db, conversation, &edit.content)
-            .await?;
-        let token_count = self.count_tokens(edit.content.clone()).await?;
-        let command = Command::EditMessage(MessageEdit {
-            token_count,
-            ..edit
-        });
-        self.step_for_message(conversation, command).await
-    }
-
-    /// Shows a message, excludes it from prompts, or deletes it for everyone.
-    ///
-    /// # Errors
-    /// Returns [`CommandError::ForkPoint`] when the message has branches.
-    pub async fn set_visibility(
-        &self,
-        conversation: ConversationId,
-        message: MessageId,
-        visibility: message::Visibility,
-    ) -> Result<message::MessageView, EngineError> {
-        let command = Command::SetVisibility {
-            message,
-            visibility,
-        };
-        self.step_for_message(conversation, command).await
-    }
-
-    /// Sets whether the memory may use a message. To switch it off also deletes the memories that were made
-    /// from this message alone; to switch it on restores them and learns from the message again.
-    ///
-    /// # Errors
-    /// Returns [`CommandError::NotFound`] when the message does not exist or is hidden.
-    pub async fn set_remembered(
-        &self,
-        conversation: ConversationId,
-        message: MessageId,
-        remember: bool,
-    ) -> Result<message::MessageView, EngineError> {
-        let command = Command::SetRemembered { message, remember };
-        self.step_for_message(conversation, command).await
-    }
-
-    /// Sets whether a person's message is out of character: shown, but in no prompt and no memory. The
-    /// schedule does not change.
-    ///
-    /// # Errors
-    /// Returns [`CommandError::NotFound`] when the message does not exist or is hidden,
-    /// [`CommandError::NotOfPerson`] when a model wrote it, and [`CommandError::GenerationLocked`] for
-    /// the newest message while the space refuses posts.
-    pub async fn set_out_of_character(
-        &self,
-        conversation: ConversationId,
-        message: MessageId,
-        is_ooc: bool,
-    ) -> Result<message::MessageView, EngineError> {
-        let command = Command::SetOutOfCharacter { message, is_ooc };
-        self.step_for_message(conversation, command).await
     }
 
     /// Cancels the candidates and runs of a member who was muted or removed. Performs a step in

@@ -25,7 +25,6 @@
 //! Start with `command` (the inputs) and `engine` (the operations that handlers call).
 
 pub mod active_jobs;
-pub mod annotations;
 pub mod announce;
 pub mod background_jobs;
 pub mod cluster_receiver;
@@ -37,6 +36,7 @@ pub mod events;
 pub mod execution;
 pub mod followup;
 pub mod job_batches;
+pub mod message_changes;
 pub mod reading;
 pub mod regeneration;
 pub mod scheduling;

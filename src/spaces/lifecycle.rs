@@ -15,8 +15,9 @@ use serde_json::Value;
 use crate::db::connect::Db;
 use crate::db::reading::page::{PageOf, PageQuery};
 use crate::spaces::membership::MembershipRole;
+use crate::spaces::posts::slow_mode;
 use crate::spaces::space::{ActiveModel, Column, Entity, Model};
-use crate::spaces::{membership, needs_step, roster_changes, slow_mode, space};
+use crate::spaces::{membership, needs_step, roster_changes, space};
 
 /// Settings of a space to create or update; `None` leaves the value unchanged or at its default.
 #[derive(Clone, Debug, Default)]

@@ -15,7 +15,7 @@ use crate::personas::persona;
 use crate::prompt::context::{PromptPersona, PromptUser};
 use crate::prompt::loading::history_query::HistoryMessage;
 use crate::spaces::membership::{MembershipKind, Model};
-use crate::spaces::persona_use;
+use crate::spaces::posts::persona_use;
 
 /// At most this many personas are in a prompt: those that spoke last.
 const MAX_SECTIONS: usize = 50;

@@ -214,19 +214,16 @@ fn commit_text(
         return regenerate::commit_swipe(builder, run, written, end);
     }
     // The fenced change comes first: if the lease was lost, nothing of this plan is written.
-    builder.push(PlanChange::Finish {
-        run: run.clone(),
-        end,
-    });
+    let finished = run.clone();
+    builder.push(PlanChange::Finish { run: finished, end });
     let speaker = builder.member(run.speaker_space_membership_id);
-    let is_human = speaker.is_some_and(|it| it.kind == membership::MembershipKind::Human);
+    let role = match speaker.map(|it| it.kind) {
+        Some(membership::MembershipKind::Human) => message::MessageRole::User,
+        _ => message::MessageRole::Assistant,
+    };
     builder.push(PlanChange::Append(NewMessage {
         author: run.speaker_space_membership_id,
-        role: if is_human {
-            message::MessageRole::User
-        } else {
-            message::MessageRole::Assistant
-        },
+        role,
         content: written.content.clone(),
         token_count: written.token_count,
         client_id: None,
@@ -249,7 +246,7 @@ fn commit_text(
         text: &written.content,
         mentions: &[],
     };
-    if is_human {
+    if role == message::MessageRole::User {
         copilot::spend_step(builder, &trigger_message, was_stopped);
     } else if !was_stopped {
         followup::after_text(builder, &trigger_message, is_paused);

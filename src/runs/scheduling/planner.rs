@@ -30,7 +30,8 @@ use crate::runs::scheduling::{
 };
 use crate::runs::store::run;
 use crate::runs::store::run::RunCancelReason;
-use crate::spaces::{membership, persona_use, space};
+use crate::spaces::posts::persona_use;
+use crate::spaces::{membership, space};
 use crate::speakers::selection::SpeakerChoice;
 
 /// A burst of messages delays its reply by at most this many debounce times, or by

@@ -2,13 +2,11 @@
 //! fixture after it was applied.
 
 use base::clock::Timestamp;
-use base::ids::RoundId;
 
 use crate::conversations::message;
 use crate::rounds::round;
 use crate::runs::scheduling::command::Command;
-use crate::runs::scheduling::plan::{EnqueueRun, MessageRef, NewRound, Plan, PlanChange};
-use crate::runs::scheduling::planner::fixture;
+use crate::runs::scheduling::plan::{EnqueueRun, NewRound, Plan, PlanChange};
 use crate::runs::scheduling::planner::fixture::PlannerFixture;
 use crate::runs::scheduling::state::schedule_state::ScheduleState;
 use crate::runs::store::run;
@@ -352,53 +350,5 @@ fn assert_copilot_steps_left(fixture: &PlannerFixture) {
     }
 }
 
-/// Plans the end of Ada's reply, changes the plan, and asserts its invariants.
-fn check_changed_reply_plan(change: impl FnOnce(&mut Plan)) {
-    let mut fixture = fixture::queued();
-    fixture.claim_due();
-    let before = fixture.state.clone();
-    let (run, lease) = fixture.running();
-    let end = fixture::success("Hello.");
-    let command = Command::RunEnded {
-        run,
-        lease,
-        end: Box::new(end),
-    };
-    let (mut plan, _) = fixture.execute(&command).expect("the lease is valid");
-    change(&mut plan);
-    assert_plan_valid(&before, &command, &plan, &fixture);
-}
-
-#[test]
-fn a_valid_plan_breaks_no_invariant() {
-    check_changed_reply_plan(|_| {});
-}
-
-#[test]
-#[should_panic = "the wait"]
-fn a_needless_delay_is_detected() {
-    check_changed_reply_plan(|it| {
-        let enqueue = it.enqueue.as_mut().expect("Bob is next");
-        enqueue.run.run_after = Some(Timestamp(9_000_000));
-    });
-}
-
-#[test]
-#[should_panic = "no expected_tail"]
-fn a_later_slot_without_its_tail_is_detected() {
-    check_changed_reply_plan(|it| it.enqueue.as_mut().expect("Bob is next").expected_tail = None);
-}
-
-#[test]
-#[should_panic = "a round needs a speaker"]
-fn an_empty_round_is_detected() {
-    check_changed_reply_plan(|it| {
-        it.changes.push(PlanChange::StartRound(NewRound {
-            id: RoundId::new(),
-            kind: round::RoundKind::UserTurn,
-            trigger: MessageRef::Appended,
-            seed: 1,
-            slots: Vec::new(),
-        }));
-    });
-}
+#[path = "planner_property_invariants_tests.rs"]
+mod tests;

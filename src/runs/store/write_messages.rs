@@ -14,7 +14,7 @@ use crate::runs::scheduling::state::command_facts::CommandFacts;
 use crate::runs::scheduling::state::schedule_state::ScheduleState;
 use crate::runs::store::plan_writer::{PlanWriter, WrittenMessage, WrittenPlan, next_rev};
 use crate::runs::store::write_effects::union;
-use crate::spaces::persona_use;
+use crate::spaces::posts::persona_use;
 
 /// The metadata key of a message whose mark was set or removed after it was posted.
 pub const OOC_CHANGED: &str = "ooc_changed";

@@ -17,7 +17,7 @@ use crate::runs::store::run;
 use crate::spaces::permissions::Action;
 use crate::web::api::engine_error::api_error;
 use crate::web::api::jobs::JobStarted;
-use crate::web::api::{conversations, jobs, messages};
+use crate::web::api::{conversations, jobs, message_changes, messages};
 use crate::web::error::ApiResult;
 use crate::web::extract::authentication::CurrentUser;
 use crate::web::extract::json_body::JsonBody;
@@ -208,7 +208,7 @@ pub async fn select(
         position,
         expected_version,
     } = body.read().await?;
-    messages::acquire_edit(&app, &caller).await?;
+    message_changes::acquire_edit(&app, &caller).await?;
     let by = at.membership.as_ref().map(|it| it.id);
     let selection = (position, expected_version);
     let selected = app
@@ -216,7 +216,7 @@ pub async fn select(
         .select_swipe(at.conversation.id, row.id, selection, by);
     match selected.await {
         Ok(message) => Ok(Json(messages::filter_html(message, html))),
-        Err(error) => Err(messages::edit_error(&app, row.id, html, error).await),
+        Err(error) => Err(message_changes::edit_error(&app, row.id, html, error).await),
     }
 }
 

@@ -1,20 +1,17 @@
-//! Endpoints that list, post, edit and hide the messages of a conversation.
+//! Endpoints that list and post the messages of a conversation.
 
-use actix_web::web::{Data, Json, Path};
+use actix_web::web::{Data, Path};
 use actix_web::{HttpRequest, HttpResponse};
 use base::ids::{ConversationId, MembershipId, MessageId, PersonaId};
 use base::message_text::MessageText;
 use serde::{Deserialize, Serialize};
-use serde_json::json;
 use utoipa::ToSchema;
 
 use crate::app::App;
 use crate::conversations::{message, timeline};
 use crate::db::reading::page::{PageOf, PageQuery};
 use crate::personas::persona_choice::PersonaChoice;
-use crate::runs::error::EngineError;
 use crate::runs::reading::message_pages::MessageQuery;
-use crate::runs::scheduling::command::{CommandError, MessageEdit};
 use crate::runs::scheduling::messages::new_post::NewPost;
 use crate::runs::store::run;
 use crate::spaces::permissions::Action;
@@ -23,13 +20,10 @@ use crate::web::encoded_page;
 use crate::web::error::{ApiError, ApiResult};
 use crate::web::extract::authentication::CurrentUser;
 use crate::web::extract::json_body::JsonBody;
-use crate::web::extract::{if_match, json_body, pagination, space_access};
+use crate::web::extract::{json_body, pagination, space_access};
 
 /// The maximum length of `client_id`, in characters.
 const MAX_CLIENT_ID_CHARS: usize = 100;
-
-/// The message of an error.
-const ONE_CHANGE: &str = "Change either the text, the visibility, `remember` or `is_ooc`.";
 
 /// A new message.
 #[derive(Debug, Deserialize, ToSchema)]
@@ -56,33 +50,6 @@ pub struct CreateMessage {
     persona_id: Option<Option<PersonaId>>,
     /// The message of this conversation that it answers. This mentions nobody.
     reply_to_id: Option<MessageId>,
-}
-
-/// A new text, a new visibility, whether it is remembered, or whether it is out of character; exactly
-/// one of them.
-#[derive(Debug, Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-#[schema(as = MessageChange, min_properties = 1, max_properties = 2)]
-pub struct UpdateMessage {
-    #[serde(default, deserialize_with = "json_body::present")]
-    #[schema(value_type = MessageText)]
-    content: Option<String>,
-    /// With `content`: the `version` of the message that was edited. The header `If-Match` can be
-    /// used instead.
-    #[serde(default, deserialize_with = "json_body::present")]
-    #[schema(nullable = false, minimum = 1)]
-    expected_version: Option<i64>,
-    #[serde(default, deserialize_with = "json_body::present")]
-    #[schema(nullable = false)]
-    visibility: Option<message::Visibility>,
-    /// Whether memories are made from it, and summaries cover it.
-    #[serde(default, deserialize_with = "json_body::present")]
-    #[schema(nullable = false)]
-    remember: Option<bool>,
-    /// Whether it is out of character. Only messages that people wrote can be.
-    #[serde(default, deserialize_with = "json_body::present")]
-    #[schema(nullable = false)]
-    is_ooc: Option<bool>,
 }
 
 /// A posted message.
@@ -239,153 +206,11 @@ pub async fn create(
     }))
 }
 
-/// Edits a message, changes its visibility, switches its memory on or off, or marks it as out of
-/// character.
-///
-/// The author and moderators edit a message at any place of the timeline, also while a reply is
-/// generated. Replies are not planned again. Moderators find the replaced text among the revisions.
-///
-/// `remember: false` also deletes the memories that were made from this message alone; those with other
-/// sources are made again without it. No new summary contains it. `remember: true` restores these
-/// memories, and memories are made from the message again.
-#[utoipa::path(
-    patch,
-    path = "/api/messages/{message_id}",
-    operation_id = "change",
-    tag = "messages",
-    params(
-        ("If-Match" = Option<String>, Header, description = "The `version` that was edited, in quotes, such as `\"3\"`."),
-        ("html" = inline(Option<bool>), Query, description = "Whether the message includes its HTML.")
-    ),
-    request_body = UpdateMessage,
-    responses(
-        (status = 200, body = message::MessageView),
-        (status = 409, description = "`edit_conflict`: `error.current` is the current message; `message_being_written`; `fork_point`: only for `hidden`; `already_finished`."),
-        (status = 413, description = "`storage_full`: the quota of the space's owner is used up."),
-        (status = 422, description = "`blank_message`; `too_long`; `invalid_value`."),
-        (status = 429, description = "`rate_limited`: too many changes in a minute.")
-    )
-)]
-pub async fn update(
-    app: Data<App>,
-    caller: CurrentUser,
-    id: Path<MessageId>,
-    body: JsonBody<UpdateMessage>,
-    request: HttpRequest,
-) -> ApiResult<Json<message::MessageView>> {
-    let html = wants_html(&request)?;
-    let (row, at) = space_access::load_message_access(&app, &caller, id.into_inner()).await?;
-    at.require_change_message(&row)?;
-    let body = body.read().await?;
-    if let Some(is_ooc) = body.is_ooc {
-        let others = (body.content, body.visibility, body.remember);
-        if others != (None, None, None) {
-            return Err(ApiError::invalid_value("is_ooc", ONE_CHANGE));
-        }
-        let change = app
-            .engine
-            .set_out_of_character(at.conversation.id, row.id, is_ooc);
-        let changed = change.await.map_err(api_error)?;
-        return Ok(Json(filter_html(changed, html)));
-    }
-    if body.content.is_some() {
-        acquire_edit(&app, &caller).await?;
-    }
-    match (body.content, body.visibility, body.remember) {
-        (Some(content), None, None) => {
-            at.require_edit_message(&row)?;
-            let edit = MessageEdit {
-                message: row.id,
-                content: parse_text(&content)?,
-                token_count: 0,
-                expected_version: if_match::expected_version(&request, body.expected_version)?,
-                by: at.membership.as_ref().map(|it| it.id),
-            };
-            match app.engine.edit_message(at.conversation.id, edit).await {
-                Ok(message) => Ok(Json(filter_html(message, html))),
-                Err(error) => Err(edit_error(&app, row.id, html, error).await),
-            }
-        }
-        (None, Some(visibility), None) => {
-            let changed = set_visibility(&app, &at, &row, visibility).await?;
-            Ok(Json(filter_html(changed, html)))
-        }
-        (None, None, Some(remember)) => {
-            let change = app
-                .engine
-                .set_remembered(at.conversation.id, row.id, remember);
-            let changed = change.await.map_err(api_error)?;
-            Ok(Json(filter_html(changed, html)))
-        }
-        (None, None, None) => {
-            Err(ApiError::new(400, "missing_field", "No changes given.").with_param("content"))
-        }
-        (_, _, Some(_)) => Err(ApiError::invalid_value("remember", ONE_CHANGE)),
-        (Some(_), Some(_), None) => Err(ApiError::invalid_value("visibility", ONE_CHANGE)),
-    }
-}
-
-/// Counts an edit or the selection of a swipe.
+/// Parses the text of a message.
 ///
 /// # Errors
-/// Returns 429 if the caller has made too many within a minute.
-pub async fn acquire_edit(app: &App, caller: &CurrentUser) -> ApiResult<()> {
-    let permit = app.limits.edits.acquire(caller.id()).await;
-    permit
-        .map(drop)
-        .map_err(|wait| ApiError::rate_limited(wait.0, "Too many changes. Wait, then try again."))
-}
-
-/// Converts the error of an edit; a version conflict contains the current message.
-pub async fn edit_error(app: &App, id: MessageId, html: bool, error: EngineError) -> ApiError {
-    let is_conflict = matches!(error, EngineError::Rejected(CommandError::EditConflict));
-    let mut refused = api_error(error);
-    if is_conflict {
-        match app.engine.find_message(id).await {
-            Ok(present) => {
-                refused.current = present.map(|it| Box::new(json!(filter_html(it, html))));
-            }
-            Err(error) => return error.into(),
-        }
-    }
-    refused
-}
-
-/// Hides a message from everyone.
-#[utoipa::path(
-    delete,
-    path = "/api/messages/{message_id}",
-    tag = "messages",
-    responses(
-        (status = 204),
-        (status = 409, description = "`fork_point`; `already_finished`."),
-        (status = 423)
-    )
-)]
-pub async fn hide(
-    app: Data<App>,
-    caller: CurrentUser,
-    id: Path<MessageId>,
-) -> ApiResult<HttpResponse> {
-    let (row, at) = space_access::load_message_access(&app, &caller, id.into_inner()).await?;
-    at.require_change_message(&row)?;
-    set_visibility(&app, &at, &row, message::Visibility::Hidden).await?;
-    Ok(HttpResponse::NoContent().finish())
-}
-
-async fn set_visibility(
-    app: &App,
-    at: &space_access::ConversationAccess,
-    row: &message::Model,
-    visibility: message::Visibility,
-) -> ApiResult<message::MessageView> {
-    let change = app
-        .engine
-        .set_visibility(at.conversation.id, row.id, visibility);
-    change.await.map_err(api_error)
-}
-
-fn parse_text(content: &str) -> ApiResult<String> {
+/// Returns 422 `blank_message`, `too_long` or `invalid_value`.
+pub fn parse_text(content: &str) -> ApiResult<String> {
     match MessageText::parse(content) {
         Ok(text) => Ok(text.into_string()),
         Err(error) => {

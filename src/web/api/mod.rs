@@ -42,6 +42,7 @@ pub mod memory_pruning;
 pub mod memory_recalls;
 pub mod memory_search;
 pub mod memory_transfer;
+pub mod message_changes;
 pub mod message_continue;
 pub mod message_revisions;
 pub mod message_versions;

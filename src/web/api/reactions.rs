@@ -8,7 +8,7 @@ use crate::app::App;
 use crate::conversations::annotations::emoji::Emoji;
 use crate::conversations::annotations::reaction;
 use crate::conversations::message;
-use crate::runs::annotations::reactions::{ReactionChange, ReactionError};
+use crate::runs::message_changes::reactions::{ReactionChange, ReactionError};
 use crate::spaces::permissions::Action;
 use crate::web::error::{ApiError, ApiResult};
 use crate::web::extract::authentication::CurrentUser;

@@ -6,10 +6,10 @@ use crate::web::api::{
     api_keys, avatars, bookmarks, candidates, card_files, characters, chat_exports,
     conversation_actions, conversations, health, imports, invites, jobs, join, lorebook_entries,
     lorebook_links, lorebooks, membership_updates, memberships, memories, memory_embedding,
-    memory_learning, memory_pruning, memory_transfer, message_continue, message_revisions,
-    message_versions, messages, metrics, next_speaker, persona_files, personas, preset_files,
-    presets, prompts, providers, queue_edit, reactions, runs, search, session, setup, space_files,
-    space_invitations, spaces, summaries, swipes, tool_approvals, users,
+    memory_learning, memory_pruning, memory_transfer, message_changes, message_continue,
+    message_revisions, message_versions, messages, metrics, next_speaker, persona_files, personas,
+    preset_files, presets, prompts, providers, queue_edit, reactions, runs, search, session, setup,
+    space_files, space_invitations, spaces, summaries, swipes, tool_approvals, users,
 };
 use crate::web::openapi::endpoint::{ApiEndpoint, endpoints};
 
@@ -243,8 +243,8 @@ fn conversation_endpoints() -> Vec<ApiEndpoint> {
         message_versions::branch,
         messages::list,
         messages::create,
-        messages::update,
-        messages::hide,
+        message_changes::update,
+        message_changes::hide,
         reactions::add,
         reactions::remove,
         bookmarks::add,

@@ -8,6 +8,7 @@ mod grid;
 mod ids;
 mod roles;
 mod table;
+mod table_library;
 mod table_lore;
 mod table_memories;
 mod table_spaces;

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::rights::fixture::Ids;
 use crate::rights::roles::Role;
-use crate::rights::{table_lore, table_memories, table_spaces};
+use crate::rights::{table_library, table_lore, table_memories, table_spaces};
 
 /// One endpoint in one case.
 pub struct Row {
@@ -63,6 +63,11 @@ pub const fn inside(status: u16) -> [u16; 9] {
 pub const fn with_membership(status: u16) -> [u16; 9] {
     let s = status;
     [401, HIDDEN, s, s, s, s, 403, HIDDEN, HIDDEN]
+}
+
+/// Only the user who did it, which is the owner of the space.
+pub const fn one_owner(status: u16) -> [u16; 9] {
+    [401, 404, 404, 404, 404, status, 404, 404, 404]
 }
 
 /// Members and higher roles, and the admin.
@@ -180,9 +185,9 @@ pub fn rows() -> Vec<Row> {
     rows.extend(table_spaces::spaces());
     rows.extend(table_spaces::memberships());
     rows.extend(table_spaces::invites());
-    rows.extend(table_spaces::characters());
-    rows.extend(table_spaces::personas());
-    rows.extend(table_spaces::presets());
+    rows.extend(table_library::characters());
+    rows.extend(table_library::personas());
+    rows.extend(table_library::presets());
     rows.extend(table_lore::lorebooks());
     rows.extend(table_lore::links());
     rows.extend(table_memories::memories());

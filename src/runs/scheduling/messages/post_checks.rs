@@ -12,7 +12,7 @@ use crate::runs::scheduling::command::{Command, CommandError};
 use crate::runs::scheduling::messages::new_post::NewPost;
 use crate::runs::scheduling::state::schedule_state::ScheduleState;
 use crate::runs::store::write_messages;
-use crate::spaces::slow_mode;
+use crate::spaces::posts::slow_mode;
 
 /// Returns the existing message of a post whose `client_id` was used before; the repeated post
 /// plans nothing. Checked under the lock, because the first post may have been in progress.

@@ -1,3 +1,0 @@
-//! Operations on what people attach to messages. They change no schedule.
-
-pub mod reactions;

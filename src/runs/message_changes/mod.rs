@@ -1,0 +1,4 @@
+//! Changes of messages that exist: their texts, visibility, marks and reactions.
+
+pub mod edits;
+pub mod reactions;
