@@ -72,7 +72,6 @@ async fn an_open_editor_keeps_its_text_and_shows_a_newer_one() {
         .await;
     let text = format!("document.querySelector('{TEXT}').value");
     assert_eq!(page.value(&text).await, json!("The mill was sold."));
-    page.click_text("dialog [type=submit]", "Save your text")
-        .await;
+    page.click_text("dialog [type=submit]", "Keep mine").await;
     page.see_text(CONTENT, "The mill was sold.").await;
 }

@@ -157,8 +157,7 @@ async fn a_summary_that_two_people_change_keeps_both_texts_until_one_is_chosen()
 
     page.see_text(".message__conflict-text", "Theirs.").await;
     sees_text(&page, "Mine.").await;
-    page.click_text("dialog [type=submit]", "Save your text")
-        .await;
+    page.click_text("dialog [type=submit]", "Keep mine").await;
     page.gone(".message__conflict").await;
     let stored = is_stored(&test_space, "Mine.").await;
     assert_eq!(stored["version"], json!(version + 1));
