@@ -38,6 +38,9 @@ pub struct Page {
 /// Whether no animation that ends moves the element `it` or what contains it.
 const AT_REST: &str = "!document.getAnimations().some((a) => a.playState === 'running' && a.effect?.target?.contains(it) && a.effect.getComputedTiming().endTime !== Infinity)";
 
+/// The address, the size, and the text of the page with the content of its fields.
+const SHOWN_TEXT: &str = "[location.pathname, `${innerWidth}x${innerHeight}`, ...[...document.querySelectorAll('textarea, input')].map((it) => `${it.name}: ${it.value}`), document.body.innerText].join('\\n')";
+
 impl Page {
     /// Opens an empty page of a fresh browser.
     pub async fn open(base: &str, screen: Viewport) -> Page {
@@ -120,7 +123,19 @@ impl Page {
     /// Waits until a matching element with this text is visible.
     pub async fn see_text(&self, css: &str, text: &str) -> WebElement {
         let what = format!("{css} that says {text:?}");
-        poll::until_within(DEADLINE, &what, async || self.find(css, text).await).await
+        self.wait(&what, async || self.find(css, text).await).await
+    }
+
+    /// Polls until `probe` returns a value. At the deadline, panics with what the page shows.
+    async fn wait<T>(&self, what: &str, probe: impl AsyncFnMut() -> Option<T>) -> T {
+        if let Some(found) = poll::find_within(DEADLINE, probe).await {
+            return found;
+        }
+        let shown = self.try_value(SHOWN_TEXT).await.unwrap_or_default();
+        let shown = shown
+            .as_str()
+            .unwrap_or("nothing: the browser does not answer");
+        panic!("timed out after {DEADLINE:?}: {what}. The page shows:\n{shown}");
     }
 
     // Searches once, in one script, so that the element cannot be replaced in between.
@@ -150,7 +165,7 @@ impl Page {
 
     /// Waits until an expression in the page is true.
     pub async fn truth(&self, what: &str, expression: &str) {
-        poll::until_within(DEADLINE, what, async || {
+        self.wait(what, async || {
             let found = self.try_value(expression).await;
             (found == Some(Value::Bool(true))).then_some(())
         })
@@ -210,7 +225,7 @@ impl Page {
     /// move: a click on a sliding drawer would hit another element.
     pub async fn click_text(&self, css: &str, text: &str) {
         let what = format!("{css} that says {text:?} and can be clicked");
-        poll::until_within(DEADLINE, &what, async || {
+        self.wait(&what, async || {
             let node = self.find_where(css, text, AT_REST).await?;
             let is_enabled = node.is_enabled().await.unwrap_or(false);
             (is_enabled && node.click().await.is_ok()).then_some(())

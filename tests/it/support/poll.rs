@@ -16,14 +16,23 @@ pub async fn until<T>(what: &str, probe: impl AsyncFnMut() -> Option<T>) -> T {
 pub async fn until_within<T>(
     deadline: Duration,
     what: &str,
-    mut probe: impl AsyncFnMut() -> Option<T>,
+    probe: impl AsyncFnMut() -> Option<T>,
 ) -> T {
+    let found = find_within(deadline, probe).await;
+    found.unwrap_or_else(|| panic!("timed out after {deadline:?}: {what}"))
+}
+
+/// Polls until `probe` returns a value; returns `None` at the deadline.
+pub async fn find_within<T>(
+    deadline: Duration,
+    mut probe: impl AsyncFnMut() -> Option<T>,
+) -> Option<T> {
     let end = Instant::now() + deadline;
     loop {
-        if let Some(found) = probe().await {
+        let found = probe().await;
+        if found.is_some() || Instant::now() >= end {
             return found;
         }
-        assert!(Instant::now() < end, "timed out after {deadline:?}: {what}");
         sleep(Duration::from_millis(20)).await;
     }
 }
