@@ -34,7 +34,8 @@ pub fn find_prefix(
     fitting.min_by_key(|(_, after)| after.len())
 }
 
-/// Returns the text after `name` and the white space that follows it; `None` if it does not begin so.
+/// Returns the text after `name` and the white space that follows it; `None` if the text begins with
+/// something else.
 fn strip_name<'t>(text: &'t str, name: &str) -> Option<&'t str> {
     let key = name_key(name);
     // Names in other cases may have other lengths, but the same end in the text.

@@ -50,7 +50,7 @@ pub async fn add(tx: &impl ConnectionTrait, picture: Model) -> Result<(), DbErr>
     Ok(())
 }
 
-/// Returns the picture of a persona whose hash begins so.
+/// Returns the picture of a persona whose hash begins with `short_hash`.
 ///
 /// # Errors
 /// Returns an error when the database fails.

@@ -304,7 +304,7 @@ fn new_row(owner: UserId, new: NewPersona, now: Timestamp) -> ActiveModel {
     }
 }
 
-/// The user's default persona, if any, is no longer the default.
+/// Makes the user's default persona, if there is one, an ordinary one.
 async fn clear_default(tx: &impl ConnectionTrait, owner: UserId) -> Result<(), DbErr> {
     Entity::update_many()
         .col_expr(Column::IsDefault, Expr::value(false))

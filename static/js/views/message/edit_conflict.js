@@ -5,7 +5,7 @@ import { button } from "../components/button.js"
 import { openDialog } from "../components/dialog.js"
 
 // `present` is the current message, `mine` the user's text. Resolves with "mine", "theirs", "merge", or
-// undefined if the user goes on editing.
+// undefined if the user continues to edit.
 export function openEditConflict(parts, { present, mine }) {
   const editor = parts.store.openRoster.nameOf(present.edited_by)
   const lead = editor ? t("edit.conflict_by", { name: editor }) : t("edit.conflict")
