@@ -156,7 +156,7 @@ impl PlannerFixture {
     }
 
     /// Loads what `state_loader::load` loads for a command.
-    fn load_for(&mut self, command: &Command) {
+    pub fn load_for(&mut self, command: &Command) {
         let shown = |it: &&message::Model| is_scheduled(it);
         self.state.tail = self.messages.iter().rev().find(shown).cloned();
         let is_speech =

@@ -7,7 +7,7 @@ use crate::conversations::message;
 use crate::rounds::round;
 use crate::runs::scheduling::command::Command;
 use crate::runs::scheduling::plan::{EnqueueRun, NewRound, Plan, PlanChange};
-use crate::runs::scheduling::planner::fixture::PlannerFixture;
+use crate::runs::scheduling::planner::fixture::{PlannerFixture, is_scheduled};
 use crate::runs::scheduling::state::schedule_state::ScheduleState;
 use crate::runs::store::run;
 use crate::runs::store::run::{RunCancelReason, RunKind, RunReason};
@@ -113,8 +113,8 @@ fn assert_expected_tail(enqueue: &EnqueueRun, fixture: &PlannerFixture) {
     }
     let is_later_slot = run.slot_position.is_some_and(|it| it > 0);
     let builds_on = run.kind == RunKind::AutoMode || run.kind.adds_version() || is_later_slot;
-    let is_shown = |it: &&message::Model| it.visibility != message::Visibility::Hidden;
-    if builds_on && fixture.messages.iter().any(|it| is_shown(&it)) {
+    // Without a message that the schedule reads there is no tail.
+    if builds_on && fixture.messages.iter().any(is_scheduled) {
         assert!(enqueue.expected_tail.is_some(), "no expected_tail: {run:?}");
     }
 }

@@ -177,6 +177,7 @@ impl PropertyTest {
 
     fn execute(&mut self, command: &Command) {
         // The fixture panics when a plan cannot be applied; a rejection changes nothing.
+        self.fixture.load_for(command);
         let before = self.fixture.state.clone();
         let outcome = self.fixture.execute(command);
         if let Ok((plan, _)) = &outcome {
