@@ -92,22 +92,48 @@ fn require_target<'a>(
     builder: &PlanBuilder<'a>,
     message: Option<MessageId>,
 ) -> Result<&'a RegenerateFacts, CommandError> {
-    let CommandFacts::Regenerate(Some(facts)) = &builder.state.facts else {
-        return Err(match message {
-            Some(_) => CommandError::NotFound,
-            None => CommandError::NothingToRegenerate,
-        });
-    };
-    let target = &facts.target.row;
-    if target.visibility == message::Visibility::Hidden {
-        return Err(CommandError::NotFound);
-    }
-    if target.role != message::MessageRole::Assistant {
+    let facts = require_shown_target(builder, message, CommandError::NothingToRegenerate)?;
+    if facts.target.row.role != message::MessageRole::Assistant {
         return Err(CommandError::NothingToRegenerate);
     }
-    let speaker = builder.member(target.space_membership_id);
-    match speaker.is_some_and(|it| it.can_speak(builder.state.conversation.id)) {
-        true => Ok(facts),
+    require_author_can_speak(builder, facts)?;
+    Ok(facts)
+}
+
+/// Returns the message to which a regenerate or a continue adds a version, and what it answers. `none` is
+/// the error of a command that names no message in a conversation without messages.
+///
+/// # Errors
+/// Returns `NotFound` when the named message does not exist or is hidden, else `none`.
+pub fn require_shown_target<'a>(
+    builder: &PlanBuilder<'a>,
+    message: Option<MessageId>,
+    none: CommandError,
+) -> Result<&'a RegenerateFacts, CommandError> {
+    match &builder.state.facts {
+        CommandFacts::Regenerate(Some(facts)) => {
+            let is_hidden = facts.target.row.visibility == message::Visibility::Hidden;
+            if is_hidden {
+                return Err(CommandError::NotFound);
+            }
+            Ok(facts)
+        }
+        _ if message.is_some() => Err(CommandError::NotFound),
+        _ => Err(none),
+    }
+}
+
+/// Checks that the author of the message may still speak.
+///
+/// # Errors
+/// Returns `NoSpeaker` when it may not.
+pub fn require_author_can_speak(
+    builder: &PlanBuilder,
+    facts: &RegenerateFacts,
+) -> Result<(), CommandError> {
+    let author = builder.member(facts.target.row.space_membership_id);
+    match author.is_some_and(|it| it.can_speak(builder.state.conversation.id)) {
+        true => Ok(()),
         false => Err(CommandError::NoSpeaker),
     }
 }

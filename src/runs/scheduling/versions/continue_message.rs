@@ -12,7 +12,8 @@ use crate::rounds::round;
 use crate::runs::scheduling::command::CommandError;
 use crate::runs::scheduling::plan::{EnqueueRun, MessageRef};
 use crate::runs::scheduling::plan_builder::PlanBuilder;
-use crate::runs::scheduling::state::command_facts::{CommandFacts, RegenerateFacts};
+use crate::runs::scheduling::regenerate;
+use crate::runs::scheduling::state::command_facts::RegenerateFacts;
 use crate::runs::store::run;
 
 /// Continues an AI's message, with the same speaker: this one, or the tail if it is `None`.
@@ -45,16 +46,9 @@ fn require_target<'a>(
     builder: &PlanBuilder<'a>,
     message: Option<MessageId>,
 ) -> Result<&'a RegenerateFacts, CommandError> {
-    let CommandFacts::Regenerate(Some(facts)) = &builder.state.facts else {
-        return Err(match message {
-            Some(_) => CommandError::NotFound,
-            None => CommandError::NothingToContinue,
-        });
-    };
+    let none = CommandError::NothingToContinue;
+    let facts = regenerate::require_shown_target(builder, message, none)?;
     let target = &facts.target.row;
-    if target.visibility == message::Visibility::Hidden {
-        return Err(CommandError::NotFound);
-    }
     if builder.running.is_some() {
         return Err(CommandError::GenerationLocked);
     }
@@ -67,10 +61,7 @@ fn require_target<'a>(
     if tail != Some(target.id) || target.role != message::MessageRole::Assistant {
         return Err(CommandError::NotTheNewest);
     }
-    let speaker = builder.member(target.space_membership_id);
-    if !speaker.is_some_and(|it| it.can_speak(builder.state.conversation.id)) {
-        return Err(CommandError::NoSpeaker);
-    }
+    regenerate::require_author_can_speak(builder, facts)?;
     match target.content.len() < message_text::MAX_BYTES {
         true => Ok(facts),
         false => Err(CommandError::TooLong),
