@@ -177,31 +177,17 @@ impl RunEngine {
         self.step(id, command).await.map(|_| ())
     }
 
-    /// Retries a failed or stopped run.
+    /// Retries a failed or stopped run, for a person who may edit texts of others or not.
     ///
     /// # Errors
-    /// Returns [`CommandError::NothingToRetry`] when there is none.
-    pub async fn retry(&self, id: ConversationId) -> Result<run::RunView, EngineError> {
-        self.retry_with(id, Command::Retry).await
-    }
-
-    /// As [`RunEngine::retry`], for a person who may not edit the messages of others.
-    ///
-    /// # Errors
-    /// Returns [`CommandError::InPlaceForbidden`] when an in-place run would be retried.
-    pub async fn retry_without_editing(
+    /// Returns [`CommandError::NothingToRetry`] when there is none, and
+    /// [`CommandError::InPlaceForbidden`] for an in-place run if the person may not edit.
+    pub async fn retry(
         &self,
         id: ConversationId,
+        may_edit: bool,
     ) -> Result<run::RunView, EngineError> {
-        self.retry_with(id, Command::RetryWithoutEditing).await
-    }
-
-    async fn retry_with(
-        &self,
-        id: ConversationId,
-        command: Command,
-    ) -> Result<run::RunView, EngineError> {
-        let done = self.step(id, command).await?;
+        let done = self.step(id, Command::Retry { may_edit }).await?;
         let planned = done.state.running.or(done.state.queued);
         planned
             .map(|it| it.view())

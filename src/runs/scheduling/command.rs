@@ -52,9 +52,10 @@ pub enum Command {
     Pause,
     Resume,
     Skip,
-    Retry,
-    /// As `Retry`, by a person who may not edit texts of others: an in-place run is refused.
-    RetryWithoutEditing,
+    Retry {
+        /// Whether the person may edit texts of others; else an in-place run is refused.
+        may_edit: bool,
+    },
     CancelRun {
         run: RunId,
     },
@@ -147,8 +148,7 @@ impl Command {
                 | Self::CopilotStarted { .. }
                 | Self::Resume
                 | Self::Skip
-                | Self::Retry
-                | Self::RetryWithoutEditing
+                | Self::Retry { .. }
                 | Self::EditQueue { .. }
                 | Self::SetVisibility { .. }
                 | Self::SetRemembered { .. }

@@ -76,8 +76,7 @@ pub fn plan(
         Command::Pause => controls::pause(builder)?,
         Command::Resume => controls::resume(builder)?,
         Command::Skip => controls::skip(builder)?,
-        Command::Retry => controls::retry(builder, true)?,
-        Command::RetryWithoutEditing => controls::retry(builder, false)?,
+        Command::Retry { may_edit } => controls::retry(builder, *may_edit)?,
         Command::CancelRun { run } => controls::cancel(builder, *run)?,
         Command::SetVisibility {
             message,

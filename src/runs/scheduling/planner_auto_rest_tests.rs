@@ -43,7 +43,9 @@ fn a_repeated_auto_mode_turn_is_counted_once() {
     let mut dead = running();
     dead.expire_lease();
 
-    failed.run_command(&Command::Retry).unwrap();
+    failed
+        .run_command(&Command::Retry { may_edit: true })
+        .unwrap();
     stopped.run_command(&Command::Resume).unwrap();
     paused.run_command(&Command::Resume).unwrap();
 

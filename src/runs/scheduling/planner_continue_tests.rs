@@ -246,7 +246,9 @@ fn a_failed_continue_is_retried_until_a_newer_message() {
     assert!(fixture.swipes.is_empty());
     let mut newer = fixture.clone();
 
-    fixture.run_command(&Command::Retry).unwrap();
+    fixture
+        .run_command(&Command::Retry { may_edit: true })
+        .unwrap();
 
     let run = fixture.state.queued.as_ref().unwrap();
     assert_eq!(
@@ -258,7 +260,9 @@ fn a_failed_continue_is_retried_until_a_newer_message() {
 
     newer.post_as_eve("Never mind.").unwrap();
     newer.run_command(&STOP).unwrap();
-    newer.run_command(&Command::Retry).unwrap();
+    newer
+        .run_command(&Command::Retry { may_edit: true })
+        .unwrap();
     assert_eq!(newer.state.queued.as_ref().unwrap().kind, RunKind::UserTurn);
 }
 

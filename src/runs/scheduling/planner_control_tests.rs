@@ -177,7 +177,9 @@ fn a_skip_of_the_last_slot_finishes_the_round() {
 #[test]
 fn a_retry_queues_the_slot_at_the_cursor_again() {
     for mut fixture in [failed(), paused()] {
-        let plan = fixture.run_command(&Command::Retry).unwrap();
+        let plan = fixture
+            .run_command(&Command::Retry { may_edit: true })
+            .unwrap();
 
         let expected = ["round generating at 0", "queue Ada: user_turn, retry"];
         assert_eq!(plan, expected);
@@ -187,12 +189,18 @@ fn a_retry_queues_the_slot_at_the_cursor_again() {
 #[test]
 fn two_retries_queue_one_run() {
     let mut fixture = failed();
-    fixture.run_command(&Command::Retry).unwrap();
+    fixture
+        .run_command(&Command::Retry { may_edit: true })
+        .unwrap();
     let planned = fixture.state.queued.as_ref().unwrap().id;
 
-    let again = fixture.run_command(&Command::Retry).unwrap();
+    let again = fixture
+        .run_command(&Command::Retry { may_edit: true })
+        .unwrap();
     fixture.claim_due();
-    let after_claim = fixture.run_command(&Command::Retry).unwrap();
+    let after_claim = fixture
+        .run_command(&Command::Retry { may_edit: true })
+        .unwrap();
 
     assert!(again.is_empty() && after_claim.is_empty());
     assert_eq!(fixture.state.running.unwrap().id, planned);
@@ -205,7 +213,7 @@ fn a_retry_is_rejected_before_a_failure_or_a_stop() {
 
     for mut fixture in [idle(), queued(), running(), spoken] {
         assert_eq!(
-            fixture.run_command(&Command::Retry),
+            fixture.run_command(&Command::Retry { may_edit: true }),
             Err(CommandError::NothingToRetry)
         );
     }
@@ -220,12 +228,14 @@ fn a_failed_forced_turn_can_be_retried_until_a_newer_message_or_run() {
     newer_run.run_command(&force(ADA)).unwrap();
     newer_run.run_command(&STOP).unwrap();
 
-    let retried = failed_forced_turn().run_command(&Command::Retry).unwrap();
+    let retried = failed_forced_turn()
+        .run_command(&Command::Retry { may_edit: true })
+        .unwrap();
 
     assert_eq!(retried, ["queue Bob: force_talk, retry"]);
     for mut fixture in [newer_message, newer_run] {
         assert_eq!(
-            fixture.run_command(&Command::Retry),
+            fixture.run_command(&Command::Retry { may_edit: true }),
             Err(CommandError::NothingToRetry)
         );
     }

@@ -212,7 +212,9 @@ fn the_copilot_waits_while_a_round_is_failed_and_continues_after_the_retry() {
     fixture.end_run(failure());
     assert!(fixture.state.queued.is_none());
     assert!(fixture.run_command(&START).unwrap().is_empty());
-    fixture.run_command(&Command::Retry).unwrap();
+    fixture
+        .run_command(&Command::Retry { may_edit: true })
+        .unwrap();
     fixture.claim_due();
 
     let plan = fixture.end_run(success("Hello."));
@@ -260,18 +262,23 @@ fn a_failed_copilot_run_can_be_retried_while_the_copilot_is_on() {
     assert!(fixture.state.round.is_none() && fixture.state.queued.is_none());
     assert_eq!(copilot_settings(&mut fixture), (CopilotMode::Full, Some(2)));
 
-    let plan = fixture.run_command(&Command::Retry).unwrap();
+    let plan = fixture
+        .run_command(&Command::Retry { may_edit: true })
+        .unwrap();
 
     assert_eq!(plan, ["queue Eve: user_turn, copilot_continue"]);
     assert!(
-        fixture.run_command(&Command::Retry).unwrap().is_empty(),
+        fixture
+            .run_command(&Command::Retry { may_edit: true })
+            .unwrap()
+            .is_empty(),
         "a second retry should queue no other run"
     );
     fixture.claim_due();
     fixture.end_run(failure());
     disable_copilot(&mut fixture);
     assert_eq!(
-        fixture.run_command(&Command::Retry),
+        fixture.run_command(&Command::Retry { may_edit: true }),
         Err(CommandError::NothingToRetry)
     );
 }

@@ -20,13 +20,11 @@ impl PlannerFixture {
                 has_reached_token_limit: self.has_reached_token_limit,
                 is_target_hidden: self.is_in_place_target_hidden(),
             },
-            Command::Retry
-            | Command::RetryWithoutEditing
-            | Command::Resume
-            | Command::Skip
-            | Command::CancelRun { .. } => CommandFacts::Continuation {
-                newest_run: self.newest_run(),
-            },
+            Command::Retry { .. } | Command::Resume | Command::Skip | Command::CancelRun { .. } => {
+                CommandFacts::Continuation {
+                    newest_run: self.newest_run(),
+                }
+            }
             Command::SetVisibility { message, .. } | Command::SetRemembered { message, .. } => {
                 CommandFacts::Message(self.target_message(*message))
             }

@@ -97,8 +97,10 @@ fn only_a_person_who_may_edit_retries_a_failed_regenerate_in_place() {
     fixture.claim_due();
     fixture.end_run(failure());
 
-    let refused = fixture.run_command(&Command::RetryWithoutEditing);
-    let retried = fixture.run_command(&Command::Retry).unwrap();
+    let refused = fixture.run_command(&Command::Retry { may_edit: false });
+    let retried = fixture
+        .run_command(&Command::Retry { may_edit: true })
+        .unwrap();
 
     assert_eq!(refused, Err(CommandError::InPlaceForbidden));
     assert_eq!(retried, ["queue Ada: regenerate, retry"]);
@@ -113,7 +115,9 @@ fn a_retried_regenerate_in_place_is_skipped_if_its_message_was_hidden() {
     fixture.end_run(failure());
     fixture.run_command(&show(2, Visibility::Hidden)).unwrap();
 
-    fixture.run_command(&Command::Retry).unwrap();
+    fixture
+        .run_command(&Command::Retry { may_edit: true })
+        .unwrap();
 
     assert_eq!(fixture.claim_due(), ["skip Ada: target_hidden"]);
 }

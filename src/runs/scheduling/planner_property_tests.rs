@@ -313,7 +313,7 @@ fn control_command(control: ControlAction, fixture: &PlannerFixture) -> Option<C
         ControlAction::Pause => Some(Command::Pause),
         ControlAction::Resume => Some(Command::Resume),
         ControlAction::Skip => Some(Command::Skip),
-        ControlAction::Retry => Some(Command::Retry),
+        ControlAction::Retry => Some(Command::Retry { may_edit: true }),
         ControlAction::CancelRunning => cancel(&fixture.state.running),
         ControlAction::CancelQueued => cancel(&fixture.state.queued),
     }

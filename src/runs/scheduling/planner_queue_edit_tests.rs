@@ -202,7 +202,9 @@ fn a_paused_or_failed_round_keeps_its_state_when_its_queue_is_edited() {
     assert_eq!(state(&paused), Some(RoundState::Paused));
     assert_eq!(state(&failed), Some(RoundState::Failed));
     paused.run_command(&Command::Resume).unwrap();
-    failed.run_command(&Command::Retry).unwrap();
+    failed
+        .run_command(&Command::Retry { may_edit: true })
+        .unwrap();
     assert_eq!(paused.speakers_until_end(), [CID]);
     assert_eq!(failed.speakers_until_end(), [CID, BOB]);
 }

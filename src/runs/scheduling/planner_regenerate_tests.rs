@@ -223,7 +223,9 @@ fn a_failed_regenerate_fails_no_round_and_can_be_retried() {
     let mut fixture = writing();
 
     let plan = fixture.end_run(failure());
-    let retried = fixture.run_command(&Command::Retry).unwrap();
+    let retried = fixture
+        .run_command(&Command::Retry { may_edit: true })
+        .unwrap();
 
     assert_eq!(plan, ["finish Ada: failed upstream_error"]);
     assert_eq!(fixture.messages[1].content, "Hello.");

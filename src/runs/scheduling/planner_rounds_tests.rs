@@ -48,7 +48,9 @@ fn slots_after_the_first_expect_the_current_tail() {
     resumed.run_command(&Command::Resume).unwrap();
     let mut retried = running();
     retried.end_run(failure());
-    retried.run_command(&Command::Retry).unwrap();
+    retried
+        .run_command(&Command::Retry { may_edit: true })
+        .unwrap();
     let mut recovered = running();
     recovered.expire_lease();
 
@@ -224,7 +226,9 @@ fn canceling_a_run_pauses_its_round_at_the_same_slot() {
         statuses,
         [run::RunStatus::Succeeded, run::RunStatus::Canceled]
     );
-    let retried = fixture.run_command(&Command::Retry).unwrap();
+    let retried = fixture
+        .run_command(&Command::Retry { may_edit: true })
+        .unwrap();
     assert_eq!(retried[1], "queue Bob: user_turn, retry");
     assert_eq!(
         fixture.state.queued.unwrap().speaker_space_membership_id,

@@ -281,7 +281,7 @@ fn no_run_starts_in_an_archived_space() {
     let commands = [
         post("Hi."),
         force(ADA),
-        Command::Retry,
+        Command::Retry { may_edit: true },
         Command::Resume,
         Command::Skip,
         edit(1),

@@ -119,7 +119,9 @@ fn a_forced_slot_that_failed_or_was_stopped_is_forced_again() {
             fixture.run_command(&Command::Resume).unwrap()
         } else {
             fixture.end_run(failure());
-            fixture.run_command(&Command::Retry).unwrap()
+            fixture
+                .run_command(&Command::Retry { may_edit: true })
+                .unwrap()
         };
 
         let reason = if stops { "resume" } else { "retry" };

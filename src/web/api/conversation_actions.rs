@@ -202,11 +202,8 @@ pub async fn retry(
     body: JsonBody<EmptyBody>,
 ) -> ApiResult<HttpResponse> {
     let at = authorize_action(&app, &caller, *id, Action::Generate, body).await?;
-    let conversation = at.conversation.id;
-    let retried = match at.access.can(Action::EditAnyMessage) {
-        true => app.engine.retry(conversation).await,
-        false => app.engine.retry_without_editing(conversation).await,
-    };
+    let may_edit = at.access.can(Action::EditAnyMessage);
+    let retried = app.engine.retry(at.conversation.id, may_edit).await;
     let run = retried.map_err(api_error)?;
     Ok(HttpResponse::Accepted().json(PlannedRun { run }))
 }

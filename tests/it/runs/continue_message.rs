@@ -251,7 +251,7 @@ on_sqlite! {
         assert_eq!(tail(&app).await.content, "Hello.");
 
         app.upstream.always(ResponseScript::say(" Again."));
-        let retried = app.engine.retry(app.conversation).await.unwrap();
+        let retried = app.engine.retry(app.conversation, true).await.unwrap();
         app.settle().await;
 
         assert_eq!((retried.kind, retried.reason), (RunKind::Continue, RunReason::Retry));

@@ -45,7 +45,7 @@ async fn fails_with(app: EngineTest, code: &str, repair: impl AsyncFnOnce(&Engin
     assert!(app.answers().await.is_empty());
 
     repair(&app).await;
-    let retried = app.engine.retry(app.conversation).await.unwrap();
+    let retried = app.engine.retry(app.conversation, true).await.unwrap();
     app.settle().await;
 
     assert_eq!(
@@ -191,7 +191,7 @@ on_sqlite! {
 
         assert_eq!(app.runtime().await.state(), ConversationState::Idle);
         app.upstream.reply_with("Hello.");
-        app.engine.retry(app.conversation).await.unwrap();
+        app.engine.retry(app.conversation, true).await.unwrap();
         app.settle().await;
 
         assert_eq!(app.answers().await, ["Hello."]);
@@ -217,7 +217,7 @@ on_sqlite! {
         assert_eq!(document.failed_run.expect("the document has no failed run").id, failed.id);
         assert_eq!(document.state, ConversationState::Idle, "no round failed");
 
-        let again = app.engine.retry(app.conversation).await.unwrap();
+        let again = app.engine.retry(app.conversation, true).await.unwrap();
         app.settle().await;
         let document = app.engine.conversation_view(app.conversation).await.unwrap();
         assert_eq!(document.failed_run.expect("the second failure is not shown").id, again.id);
@@ -239,7 +239,7 @@ on_both! {
         let gate = app.upstream.gate();
         app.upstream.reply_with("Hello.");
 
-        let retry = || app.engine.retry(app.conversation);
+        let retry = || app.engine.retry(app.conversation, true);
         let (one, two) = tokio::join!(retry(), retry());
         gate.open();
         app.settle().await;

@@ -119,9 +119,9 @@ on_sqlite! {
         regenerate_in_place(&app, &target).await;
         app.settle().await;
 
-        let refused = app.engine.retry_without_editing(app.conversation).await;
+        let refused = app.engine.retry(app.conversation, false).await;
         app.upstream.always(ResponseScript::say("Good day."));
-        app.engine.retry(app.conversation).await.unwrap();
+        app.engine.retry(app.conversation, true).await.unwrap();
         app.settle().await;
 
         assert!(matches!(refused, Err(EngineError::Rejected(CommandError::InPlaceForbidden))));

@@ -277,7 +277,7 @@ on_sqlite! {
         app.settle().await;
 
         app.user.post("((It failed.))").await;
-        app.engine.retry(app.conversation).await.expect("the failed turn is the newest event");
+        app.engine.retry(app.conversation, true).await.expect("the failed turn is the newest event");
         app.settle().await;
 
         assert_eq!(app.answers().await, ["Hello."]);

@@ -295,7 +295,7 @@ on_sqlite! {
         let state = app.runtime().await.state();
         let failed = tail(&app).await;
         app.upstream.always(ResponseScript::say("Good day."));
-        let retried = app.engine.retry(app.conversation).await.unwrap();
+        let retried = app.engine.retry(app.conversation, true).await.unwrap();
         app.settle().await;
 
         assert_eq!(state, ConversationState::Idle, "a failed regenerate fails no round");

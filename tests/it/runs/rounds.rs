@@ -265,7 +265,7 @@ on_sqlite! {
             let failed = app.round_progress().await;
 
             if retries {
-                app.engine.retry(app.conversation).await.unwrap();
+                app.engine.retry(app.conversation, true).await.unwrap();
             } else {
                 app.engine.skip(app.conversation).await.unwrap();
             }
@@ -287,7 +287,7 @@ on_sqlite! {
         app.settle().await;
         let failed = app.round_progress().await;
         app.change_rules(|it| it.token_limit = 0).await;
-        app.engine.retry(app.conversation).await.unwrap();
+        app.engine.retry(app.conversation, true).await.unwrap();
         app.settle().await;
 
         assert_eq!(failed, (round::RoundState::Failed, 1, vec![SPOKEN, PENDING, PENDING]));

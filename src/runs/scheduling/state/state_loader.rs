@@ -274,13 +274,11 @@ async fn load_command_facts(
             let shown = load_shown_targets(tx, std::iter::once(&*state)).await?;
             claim_facts(state, &usable, has_reached_limit, &shown)
         }
-        Command::Retry
-        | Command::RetryWithoutEditing
-        | Command::Resume
-        | Command::Skip
-        | Command::CancelRun { .. } => CommandFacts::Continuation {
-            newest_run: run::find_newest(tx, id).await?,
-        },
+        Command::Retry { .. } | Command::Resume | Command::Skip | Command::CancelRun { .. } => {
+            CommandFacts::Continuation {
+                newest_run: run::find_newest(tx, id).await?,
+            }
+        }
         Command::RunEnded { .. } => {
             // A regenerate run adds its text to its target message.
             let running = state.running.as_ref();
