@@ -11,6 +11,7 @@
 //! | [`lorebook_files`] | lorebook files of several tools |
 //! | [`macros`] | parsing and expansion of macros |
 //! | [`personas`] | persona backups: reading and writing |
+//! | [`pictures`] | pictures from outside: decoding within limits, pictures of messages |
 //! | [`presets`] | presets and their files |
 //! | [`import_warning`] | what was repaired or skipped in an import |
 //! | [`seeded_random`] | random numbers from a seed |
@@ -22,5 +23,6 @@ pub mod lorebook;
 pub mod lorebook_files;
 pub mod macros;
 pub mod personas;
+pub mod pictures;
 pub mod presets;
 pub mod seeded_random;

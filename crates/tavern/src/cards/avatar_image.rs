@@ -4,12 +4,15 @@
 
 use std::io::{BufRead, Cursor, Seek};
 
-use image::codecs::jpeg::JpegEncoder;
 use image::imageops::FilterType;
 use image::metadata::Orientation;
-use image::{DynamicImage, ImageDecoder, ImageFormat, ImageReader, Limits, Rgb, RgbImage};
+use image::{DynamicImage, ImageFormat, Rgb, RgbImage};
 
 use crate::cards::card_error::CardError;
+use crate::pictures::decoder;
+use crate::pictures::decoder::{
+    DecodeLimits, PictureError, encode, encode_jpeg, fit_within, is_transparent,
+};
 
 /// The path of the avatar among the assets of a character, in the size for exports.
 pub const AVATAR_PATH: &str = "";
@@ -18,10 +21,11 @@ pub const AVATAR_PATH: &str = "";
 pub const MAX_BYTES: u64 = 20 * 1024 * 1024;
 /// The media type of all stored avatars.
 pub const MEDIA_TYPE: &str = "image/webp";
-const MAX_SIDE: u32 = 8_192;
-const MAX_PIXELS: u64 = 10_000_000;
-/// The maximum memory of a decoder, in bytes.
-const MAX_MEMORY: u64 = 40 * 1024 * 1024;
+const LIMITS: DecodeLimits = DecodeLimits {
+    max_side: 8_192,
+    max_pixels: 10_000_000,
+    max_memory: 40 * 1024 * 1024,
+};
 /// The maximum width and height for exports.
 const LARGE: (u32, u32) = (1_536, 2_048);
 /// The maximum width and height for display.
@@ -47,15 +51,7 @@ pub struct AvatarImage {
 /// # Errors
 /// Returns `NotACard` when the image is invalid, and `TooLarge` when a limit is exceeded.
 pub fn re_encode(file: impl BufRead + Seek) -> Result<AvatarImage, CardError> {
-    let (image, orientation) = decode(file)?;
-    // Rotation needs the same memory again, so the image is scaled down first.
-    let large = if is_rotated_sideways(orientation) {
-        (LARGE.1, LARGE.0)
-    } else {
-        LARGE
-    };
-    let mut image = fit_within(image, large);
-    image.apply_orientation(orientation);
+    let image = decoder::upright_within(decode(file)?, LARGE);
     let small = encode(&fit_within(image.clone(), SMALL), ImageFormat::WebP)?;
     let large = encode(&image, ImageFormat::WebP)?;
     Ok(AvatarImage { large, small })
@@ -64,7 +60,7 @@ pub fn re_encode(file: impl BufRead + Seek) -> Result<AvatarImage, CardError> {
 /// Returns a stored avatar, scaled down to be embedded in a document.
 pub fn preview(small: &[u8]) -> Result<Vec<u8>, CardError> {
     let (image, _) = decode(Cursor::new(small))?;
-    encode(&fit_within(image, PREVIEW), ImageFormat::WebP)
+    Ok(encode(&fit_within(image, PREVIEW), ImageFormat::WebP)?)
 }
 
 /// Returns the square in the middle of a stored avatar, for lists and messages, and its media type:
@@ -74,15 +70,14 @@ pub fn preview(small: &[u8]) -> Result<Vec<u8>, CardError> {
 /// Returns `NotACard` when the image is invalid.
 pub fn thumbnail(small: &[u8]) -> Result<(Vec<u8>, &'static str), CardError> {
     let (image, _) = decode(Cursor::new(small))?;
-    let is_transparent =
-        image.color().has_alpha() && image.to_rgba8().pixels().any(|it| it.0[3] < u8::MAX);
+    let is_transparent = is_transparent(&image);
     let shorter = image.width().min(image.height());
     let mut bytes = Vec::new();
     for side in THUMBNAIL_SIDES.map(|side| side.min(shorter)) {
         let square = image.resize_to_fill(side, side, FilterType::Triangle);
         bytes = match is_transparent {
             true => encode(&square, ImageFormat::WebP)?,
-            false => encode_jpeg(&square)?,
+            false => encode_jpeg(&square, THUMBNAIL_QUALITY)?,
         };
         if bytes.len() <= THUMBNAIL_MAX_BYTES {
             break;
@@ -97,7 +92,7 @@ pub fn thumbnail(small: &[u8]) -> Result<(Vec<u8>, &'static str), CardError> {
 
 /// Returns a stored avatar as a PNG.
 pub fn as_png(large: &[u8]) -> Result<Vec<u8>, CardError> {
-    encode(&decode(Cursor::new(large))?.0, ImageFormat::Png)
+    Ok(encode(&decode(Cursor::new(large))?.0, ImageFormat::Png)?)
 }
 
 /// Returns a placeholder PNG for a card without an avatar: two colors derived from the name.
@@ -111,89 +106,23 @@ pub fn plain_png(name: &str) -> Result<Vec<u8>, CardError> {
     let image = RgbImage::from_fn(width, height, |_, y| {
         Rgb([shade(red, y), shade(green, y), shade(blue, y)])
     });
-    encode(&image.into(), ImageFormat::Png)
+    Ok(encode(&image.into(), ImageFormat::Png)?)
 }
 
-/// Returns the pixels as stored in the file, and the orientation to apply.
 fn decode(file: impl BufRead + Seek) -> Result<(DynamicImage, Orientation), CardError> {
-    let mut reader = ImageReader::new(file)
-        .with_guessed_format()
-        .map_err(|_| unreadable())?;
-    match reader.format() {
-        Some(ImageFormat::Png | ImageFormat::Jpeg | ImageFormat::WebP | ImageFormat::Gif) => {}
-        _ => {
-            let reason = "The image is not a PNG, JPEG, WebP or GIF.";
-            return Err(CardError::reason(reason));
+    Ok(decoder::decode(file, LIMITS)?)
+}
+
+impl From<PictureError> for CardError {
+    fn from(error: PictureError) -> Self {
+        match error {
+            PictureError::TooLarge => Self::TooLarge(
+                "The picture has more than 10 million pixels, or needs more than 40 MiB of memory."
+                    .into(),
+            ),
+            error => Self::reason(error.to_string()),
         }
     }
-    let mut limits = Limits::default();
-    limits.max_image_width = Some(MAX_SIDE);
-    limits.max_image_height = Some(MAX_SIDE);
-    limits.max_alloc = Some(MAX_MEMORY);
-    reader.limits(limits);
-    let mut decoder = reader.into_decoder().map_err(from_image_error)?;
-    let (width, height) = decoder.dimensions();
-    let n_pixels = u64::from(width) * u64::from(height);
-    if n_pixels > MAX_PIXELS || decoder.total_bytes() > MAX_MEMORY {
-        return Err(too_large());
-    }
-    let orientation = decoder.orientation().map_err(from_image_error)?;
-    let image = DynamicImage::from_decoder(decoder).map_err(from_image_error)?;
-    Ok((image, orientation))
-}
-
-fn is_rotated_sideways(orientation: Orientation) -> bool {
-    matches!(
-        orientation,
-        Orientation::Rotate90
-            | Orientation::Rotate270
-            | Orientation::Rotate90FlipH
-            | Orientation::Rotate270FlipH
-    )
-}
-
-fn fit_within(image: DynamicImage, (width, height): (u32, u32)) -> DynamicImage {
-    match image.width() > width || image.height() > height {
-        true => image.thumbnail(width, height),
-        false => image,
-    }
-}
-
-fn encode(image: &DynamicImage, format: ImageFormat) -> Result<Vec<u8>, CardError> {
-    let plain = match image.color().has_alpha() {
-        true => DynamicImage::from(image.to_rgba8()),
-        false => DynamicImage::from(image.to_rgb8()),
-    };
-    let mut bytes = Vec::new();
-    plain
-        .write_to(Cursor::new(&mut bytes), format)
-        .map_err(|_| unreadable())?;
-    Ok(bytes)
-}
-
-fn encode_jpeg(image: &DynamicImage) -> Result<Vec<u8>, CardError> {
-    let mut bytes = Vec::new();
-    let encoder = JpegEncoder::new_with_quality(&mut bytes, THUMBNAIL_QUALITY);
-    let encoded = image.to_rgb8().write_with_encoder(encoder);
-    encoded.map_err(|_| unreadable())?;
-    Ok(bytes)
-}
-
-fn from_image_error(error: image::ImageError) -> CardError {
-    match error {
-        image::ImageError::Limits(_) => too_large(),
-        _ => unreadable(),
-    }
-}
-
-fn unreadable() -> CardError {
-    CardError::reason("The picture cannot be read.")
-}
-
-fn too_large() -> CardError {
-    CardError::TooLarge(
-        "The picture has more than 10 million pixels, or needs more than 40 MiB of memory.".into(),
-    )
 }
 
 #[cfg(test)]
