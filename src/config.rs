@@ -15,6 +15,7 @@ use crate::cors_origins::{CORS_FORMAT, CorsOrigins};
 use crate::host_settings::{
     ADDRESS_FORMAT, HOST_FORMAT, NETWORK_FORMAT, parse_address, parse_host, parse_network,
 };
+use crate::limit_settings::LimitSettings;
 use crate::secret_text::SecretText;
 
 /// The settings of one process. Durations come from variables that end in `_MS`.
@@ -81,26 +82,6 @@ pub struct EnvironmentProvider {
     pub base_url: String,
     pub api_key: Option<SecretText>,
     pub model: String,
-}
-
-/// Limits; 0 means no limit.
-#[derive(Clone, Debug, PartialEq)]
-pub struct LimitSettings {
-    /// In 3 minutes, per username and per IP address.
-    pub login_failures: u32,
-    /// Per user.
-    pub posts_per_minute: u32,
-    /// Per key.
-    pub responses_per_minute: u32,
-    /// Per IP address.
-    pub registrations_per_hour: u32,
-    pub sockets_per_user: u32,
-    pub sockets_per_address: u32,
-    /// Open HTTP connections; those from this machine and from trusted proxies do not count.
-    pub connections_per_address: u32,
-    /// Stored bytes of one user: the user's cards with their files, and the text of the spaces that
-    /// the user owns.
-    pub stored_bytes: u64,
 }
 
 /// Format of log lines.
@@ -180,7 +161,9 @@ impl Config {
                 parse_host,
             )?,
             llm: reader.llm()?,
-            limits: reader.limits()?,
+            limits: LimitSettings::read(|name, default| {
+                reader.number(name, default, 0, 1_000_000)
+            })?,
             responses_max_running: reader.number("RESPONSES_MAX_RUNNING", 500, 1, 100_000)?,
             responses_max_background: reader.number("RESPONSES_MAX_BACKGROUND", 50, 1, 100_000)?,
             responses_max_calls_per_provider: reader.number(
@@ -374,20 +357,6 @@ impl Reader<'_> {
                 Err(config_error("TROUPE_LLM_BASE_URL", String::new(), takes))
             }
         }
-    }
-
-    fn limits(&self) -> Result<LimitSettings, ConfigError> {
-        let number = |name, default| self.number(name, default, 0, 1_000_000);
-        Ok(LimitSettings {
-            login_failures: number("LIMIT_LOGIN_FAILURES", 10)?,
-            posts_per_minute: number("LIMIT_POSTS_PER_MINUTE", 120)?,
-            responses_per_minute: number("RESPONSES_RATE_PER_MINUTE", 3_000)?,
-            registrations_per_hour: number("LIMIT_REGISTRATIONS_PER_HOUR", 30)?,
-            sockets_per_user: number("LIMIT_SOCKETS_PER_USER", 20)?,
-            sockets_per_address: number("LIMIT_SOCKETS_PER_ADDRESS", 100)?,
-            connections_per_address: number("LIMIT_CONNECTIONS_PER_ADDRESS", 256)?,
-            stored_bytes: self.number("LIMIT_STORED_MIB_PER_USER", 2_048, 0, 1_000_000)? << 20,
-        })
     }
 }
 

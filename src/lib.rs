@@ -3,9 +3,10 @@
 //!
 //! `tests/it/architecture.rs` reads this list and checks every import.
 
-// Settings that list hosts, networks and origins; caches with a limit in bytes; secret settings.
+// Settings that list hosts, networks, origins and limits; caches with a limit in bytes; secret settings.
 pub mod cors_origins;
 pub mod host_settings;
+pub mod limit_settings;
 pub mod memory_limited_cache;
 pub mod secret_text;
 // Settings.
@@ -21,7 +22,8 @@ pub mod rate_limit;
 pub mod characters;
 pub mod presets;
 pub mod providers;
-// The personas of users.
+// The personas of users; the pictures of messages.
+pub mod attachments;
 pub mod personas;
 // Spaces and their members.
 pub mod spaces;

@@ -21,7 +21,7 @@ pub struct StorageQuota {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "The storage quota of {} MiB is used up. It counts the owner's cards with their pictures \
-     and assets, and the text of their spaces. Delete what is not needed.",
+     and assets, the pictures in their messages, and the text of their spaces. Delete what is not needed.",
     limit / (1024 * 1024)
 )]
 pub struct QuotaExceeded {
@@ -59,7 +59,7 @@ pub async fn require_quota(
     }
 }
 
-/// Returns the bytes that a user stores. An asset shared by several of their cards counts once; its
+/// Returns the bytes that a user stores. An asset shared by several of their cards or messages counts once; its
 /// size is computed without loading it.
 ///
 /// # Errors
@@ -83,12 +83,14 @@ pub async fn used_bytes(db: &impl ConnectionTrait, owner: UserId) -> Result<u64,
         .column(character::Column::AvatarId)
         .filter(character::Column::AvatarId.is_not_null());
     let personas = format!("(SELECT id FROM personas WHERE user_id = {owner})");
-    let of_personas = Expr::cust(format!(
+    let of_personas_and_messages = Expr::cust(format!(
         "assets.id IN (SELECT small_id FROM persona_pictures WHERE persona_id IN {personas} \
-            UNION ALL SELECT large_id FROM persona_pictures WHERE persona_id IN {personas})"
+            UNION ALL SELECT large_id FROM persona_pictures WHERE persona_id IN {personas} \
+            UNION ALL SELECT asset_id FROM attachments WHERE owner_id = {owner} \
+            UNION ALL SELECT thumbnail_asset_id FROM attachments WHERE owner_id = {owner})"
     ));
     let theirs = Condition::any()
-        .add(of_personas)
+        .add(of_personas_and_messages)
         .add(asset::Column::Id.in_subquery(attached.into_query()))
         .add(asset::Column::Id.in_subquery(shown.into_query()));
     let assets: Option<i64> = asset::Entity::find()

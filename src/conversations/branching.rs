@@ -20,6 +20,7 @@ use sea_orm::{
     QueryFilter, Statement,
 };
 
+use crate::attachments::attachment;
 use crate::conversations::annotations::reaction;
 use crate::conversations::{conversation, message, newest_messages, read_mark, swipe};
 
@@ -214,13 +215,15 @@ fn clone_swipes(branch: ConversationId, (after, to): (i64, i64)) -> InsertStatem
     })
 }
 
-/// Clones the reactions of a range of cloned messages, and lets their replies answer the clones.
+/// Clones the reactions and the pictures of a range of cloned messages, and lets their replies answer the
+/// clones. The bytes of the pictures are not stored again.
 async fn clone_annotations(
     tx: &impl ConnectionTrait,
     branch: ConversationId,
     part: (i64, i64),
 ) -> Result<(), DbErr> {
     tx.execute(&clone_reactions(branch, part)).await?;
+    tx.execute(&clone_attachments(branch, part)).await?;
     // A clone keeps its position. A message that was hidden has no clone.
     let sql = "UPDATE messages SET reply_to_message_id = (SELECT c.id FROM messages t \
         JOIN messages c ON c.conversation_id = $1 AND c.seq = t.seq \
@@ -253,6 +256,27 @@ fn clone_reactions(branch: ConversationId, (after, to): (i64, i64)) -> InsertSta
             kept => Expr::col((reaction::Entity, kept)),
         },
     )
+}
+
+fn clone_attachments(branch: ConversationId, (after, to): (i64, i64)) -> InsertStatement {
+    use attachment::Column;
+    let origin = (message::Entity, message::Column::OriginMessageId);
+    let mut clones = Query::select();
+    clones
+        .from(message::Entity)
+        .inner_join(
+            attachment::Entity,
+            Expr::col((attachment::Entity, Column::MessageId)).equals(origin),
+        )
+        .and_where(message::Column::ConversationId.eq(branch))
+        .and_where(message::Column::HasAttachments.eq(true))
+        .and_where(message::Column::Seq.gt(after))
+        .and_where(message::Column::Seq.lte(to));
+    let columns = Column::iter().filter(|it| !matches!(it, Column::Id));
+    insert_select(attachment::Entity, columns, clones, |column| match column {
+        Column::MessageId => Expr::col((message::Entity, message::Column::Id)),
+        kept => Expr::col((attachment::Entity, kept)),
+    })
 }
 
 /// Copies the read marks of the parent, limited to the fork.

@@ -11,6 +11,7 @@ use sea_orm::{Condition, JoinType, PaginatorTrait, QuerySelect, QueryTrait};
 use serde::Serialize;
 use utoipa::ToSchema;
 
+use crate::attachments::attachment::AttachmentView;
 use crate::conversations::annotations::quote::QuoteView;
 use crate::conversations::annotations::reaction::ReactionView;
 use crate::conversations::conversation;
@@ -50,6 +51,8 @@ pub struct Model {
     pub reply_to_message_id: Option<MessageId>,
     /// Whether anybody reacted to it.
     pub has_reactions: bool,
+    /// Whether it has pictures; its text may be blank then.
+    pub has_attachments: bool,
     pub created_at: Timestamp,
     pub edited_at: Option<Timestamp>,
     /// The membership that edited the text last.
@@ -216,6 +219,8 @@ pub struct MessageView {
     pub reply_to: Option<QuoteView>,
     /// Who reacted to it, in the order in which the emoji were first used.
     pub reactions: Vec<ReactionView>,
+    /// Its pictures, at most four.
+    pub attachments: Vec<AttachmentView>,
     pub conversation_run_id: Option<RunId>,
     pub client_id: Option<String>,
     pub swipes: SwipeSummary,
@@ -262,8 +267,8 @@ impl Model {
     }
 
     /// Returns the message's document; `n_swipes` is the number of stored swipes. The document
-    /// contains HTML if a renderer is given. `MessageAnnotations` adds the quoted message and the
-    /// reactions.
+    /// contains HTML if a renderer is given. `MessageAnnotations` adds the quoted message, the
+    /// reactions and the pictures.
     pub fn view(
         &self,
         author_name: &str,
@@ -286,6 +291,7 @@ impl Model {
             is_ooc: self.is_ooc,
             reply_to: None,
             reactions: Vec::new(),
+            attachments: Vec::new(),
             conversation_run_id: self.conversation_run_id,
             client_id: self.client_id.clone(),
             swipes: SwipeSummary {

@@ -224,6 +224,7 @@ pub fn new_model(
         origin_message_id: None,
         reply_to_message_id: None,
         has_reactions: false,
+        has_attachments: false,
         created_at: now,
         edited_at: None,
         edited_by: None,

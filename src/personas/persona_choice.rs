@@ -2,7 +2,7 @@
 //! text names, else the one of the membership, else the user's default persona, else none.
 
 use base::ids::{PersonaId, UserId};
-use base::message_text::MessageText;
+use base::message_text;
 use sea_orm::{ConnectionTrait, DbErr};
 
 use crate::personas::message_persona::MessagePersona;
@@ -37,7 +37,8 @@ pub enum PersonaChoiceError {
     Db(#[from] DbErr),
 }
 
-/// Chooses the persona of a post by a user, whose membership has the persona `active`.
+/// Chooses the persona of a post by a user, whose membership has the persona `active`. The text of a post
+/// with pictures may be blank.
 ///
 /// # Errors
 /// Returns `Unknown` for a persona of another user or a deleted one, `BlankText` when the text contains
@@ -46,7 +47,7 @@ pub async fn choose(
     db: &impl ConnectionTrait,
     (user, active): (UserId, Option<PersonaId>),
     choice: PersonaChoice,
-    text: &str,
+    (text, may_be_blank): (&str, bool),
 ) -> Result<ChosenPersona, PersonaChoiceError> {
     let unchanged = |persona: Option<persona::Model>| ChosenPersona {
         persona: persona.map(MessagePersona::from),
@@ -67,11 +68,13 @@ pub async fn choose(
         let names = persona::list_names(db, user).await?;
         let prefix = persona_names::find_prefix(text, names.iter().map(|(_, name)| name));
         if let Some((at, rest)) = prefix {
-            let rest = MessageText::parse(rest).map_err(|_| PersonaChoiceError::BlankText)?;
+            if !may_be_blank && message_text::is_blank(rest) {
+                return Err(PersonaChoiceError::BlankText);
+            }
             let named = persona::find_for_user(db, user, names[at].0).await?;
             return Ok(ChosenPersona {
                 persona: named.map(MessagePersona::from),
-                text: rest.into_string(),
+                text: rest.to_owned(),
             });
         }
     }

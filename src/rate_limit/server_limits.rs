@@ -6,7 +6,7 @@ use base::ids::{ApiKeyId, UserId};
 use realtime::cluster::shared_counter::SharedCounter;
 
 use crate::accounts::username_password;
-use crate::config;
+use crate::limit_settings::LimitSettings;
 use crate::rate_limit::client_network::ClientNetwork;
 use crate::rate_limit::keyed_limit::RateLimit;
 use crate::rate_limit::sliding_window::RetryAfter;
@@ -33,6 +33,8 @@ pub struct RateLimits {
     pub posts: RateLimit<UserId>,
     /// Edits and selections of swipes per user.
     pub edits: RateLimit<UserId>,
+    /// Uploads of pictures per user.
+    pub uploads: RateLimit<UserId>,
     /// Reactions and bookmarks per user.
     pub reactions: RateLimit<UserId>,
     /// Responses per API key.
@@ -42,10 +44,12 @@ pub struct RateLimits {
 
 impl RateLimits {
     /// Creates the limits without counted events; `shared` counts for all nodes together.
-    pub fn new(settings: &config::LimitSettings, clock: &Clock, shared: &SharedCounter) -> Self {
+    pub fn new(settings: &LimitSettings, clock: &Clock, shared: &SharedCounter) -> Self {
         let failures = (settings.login_failures, 3 * MINUTE_MS);
         let registrations = (settings.registrations_per_hour, 60 * MINUTE_MS);
         let posts = (settings.posts_per_minute, MINUTE_MS);
+        // A message has at most four pictures.
+        let uploads = (settings.posts_per_minute.saturating_mul(4), MINUTE_MS);
         let responses = (settings.responses_per_minute, MINUTE_MS);
         let (per_user, per_address) = (settings.sockets_per_user, settings.sockets_per_address);
         Self {
@@ -58,6 +62,7 @@ impl RateLimits {
             invitations: RateLimit::new("invitation", INVITATIONS, clock, shared),
             posts: RateLimit::new("post", posts, clock, shared),
             edits: RateLimit::new("edit", posts, clock, shared),
+            uploads: RateLimit::new("upload", uploads, clock, shared),
             reactions: RateLimit::new("reaction", REACTIONS, clock, shared),
             responses: RateLimit::new("response", responses, clock, shared),
             sockets: SocketLimit::new(per_user, per_address, shared),

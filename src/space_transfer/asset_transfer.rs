@@ -1,6 +1,6 @@
 //! Lists the avatars and other assets of a space's characters for an export, and imports such
 //! assets: keeps them on disk until they are stored in the database. `export_writer.rs` exports
-//! their bytes.
+//! their bytes; `picture_transfer.rs` does the same for the pictures of messages.
 //!
 //! **Invariant:** imported avatars are re-encoded, like all other untrusted avatars. An avatar that
 //! this server has encoded stays unchanged. Other assets are stored as they are in the file.
@@ -22,6 +22,7 @@ use crate::characters::{asset, card_store, character_asset};
 use crate::conversations::chats::import_writer::ChatImportError;
 use crate::space_transfer::document;
 use crate::space_transfer::import_data::invalid_file;
+use crate::space_transfer::picture_transfer::SpooledPictures;
 use crate::spaces::membership;
 
 /// The maximum length of an asset's path, in bytes.
@@ -66,10 +67,14 @@ pub fn are_valid(assets: &[document::ExportedAsset]) -> bool {
     assets.iter().all(|it| {
         it.path.len() <= MAX_PATH_BYTES
             && !zip_archive::escapes_root(&it.path)
-            && it.sha256.len() == 64
-            && it.sha256.bytes().all(|it| it.is_ascii_hexdigit())
+            && is_hash(&it.sha256)
             && seen.insert((it.character, &it.path))
     })
+}
+
+/// Returns whether this can be the hash of an asset.
+pub fn is_hash(text: &str) -> bool {
+    text.len() == 64 && text.bytes().all(|it| it.is_ascii_hexdigit())
 }
 
 /// Imported assets, on disk until they are stored in the database.
@@ -77,6 +82,7 @@ pub fn are_valid(assets: &[document::ExportedAsset]) -> bool {
 pub struct SpooledAssets {
     spool: Mutex<TempAssets>,
     assets: Vec<document::ExportedAsset>,
+    pub pictures: SpooledPictures,
     /// How many more bytes may be kept for all assets together.
     n_bytes_left: u64,
 }
@@ -95,6 +101,7 @@ impl SpooledAssets {
         Some(Self {
             spool: Mutex::new(TempAssets::new().ok()?),
             assets: Vec::new(),
+            pictures: SpooledPictures::default(),
             n_bytes_left: max_bytes,
         })
     }
@@ -121,6 +128,11 @@ impl SpooledAssets {
             },
             _ => vec![(asset.sha256.clone(), bytes)],
         };
+        self.store_parts(parts)
+    }
+
+    /// Stores bytes under their names. Returns `false` if the limit is reached.
+    pub fn store_parts(&mut self, parts: Vec<(String, Vec<u8>)>) -> bool {
         parts.into_iter().all(|(name, bytes)| {
             let n_bytes_left = self.n_bytes_left.checked_sub(bytes.len() as u64);
             self.n_bytes_left = n_bytes_left.unwrap_or(0);
@@ -133,7 +145,11 @@ impl SpooledAssets {
         self.assets.push(asset);
     }
 
-    fn read_bytes(&self, name: &str) -> Result<Vec<u8>, ChatImportError> {
+    /// Returns the bytes that are stored under a name.
+    ///
+    /// # Errors
+    /// Returns an error if there are none, or the disk fails.
+    pub fn read_bytes(&self, name: &str) -> Result<Vec<u8>, ChatImportError> {
         let found = self
             .spool
             .lock()

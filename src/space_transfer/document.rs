@@ -2,7 +2,7 @@
 //! and run history of each conversation as JSON lines.
 //!
 //! Older files may lack the entries that were added later: the space variables, the history, the
-//! memories, and the summaries.
+//! memories, the summaries, and the pictures of messages.
 //!
 //! **Invariant:** the file contains nothing that grants access or causes costs: no keys, passwords,
 //! invites or provider addresses. A deleted message is an empty entry that keeps its number.
@@ -35,6 +35,7 @@ pub const PRESETS: &str = "presets.json";
 pub const LOREBOOKS: &str = "lorebooks.json";
 pub const LOREBOOK_LINKS: &str = "lorebook_links.json";
 pub const ASSETS: &str = "assets.json";
+pub const PICTURES: &str = "pictures.json";
 pub const CONVERSATIONS: &str = "conversations.json";
 pub const MEMORIES: &str = "memories.jsonl";
 pub const SUMMARIES: &str = "summaries.jsonl";
@@ -163,6 +164,20 @@ pub struct ExportedAsset {
     pub character: i64,
     pub path: String,
     pub sha256: String,
+}
+
+/// A picture of a message. Its bytes are an asset.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ExportedPicture {
+    pub conversation: i64,
+    /// The message.
+    pub seq: i64,
+    /// Its place among the pictures of the message.
+    pub position: i64,
+    pub file_name: Option<String>,
+    pub alt: String,
+    pub sha256: String,
+    pub created_at: Timestamp,
 }
 
 /// A conversation without its messages.

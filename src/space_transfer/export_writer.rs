@@ -21,11 +21,7 @@ use zip::ZipWriter;
 use zip::write::SimpleFileOptions;
 
 use crate::characters::asset;
-use crate::conversations::annotations::message_annotations::MessageAnnotations;
-use crate::conversations::chats::chat_export;
-use crate::conversations::chats::chat_export::load_swipes;
-use crate::conversations::timeline_page::Stub;
-use crate::conversations::{conversation, message, timeline_page};
+use crate::conversations::conversation;
 use crate::db::connect::Db;
 use crate::memories::error::MemoryError;
 use crate::memories::transfer::{memory_export, summary_export};
@@ -35,12 +31,10 @@ use crate::space_transfer::export_run_history::{HistoryCursor, WrittenTexts};
 use crate::space_transfer::limits::TransferLimits;
 use crate::space_transfer::lorebook_transfer::VisibleLorebooks;
 use crate::space_transfer::{
-    asset_transfer, document, export_documents, export_run_history, limits, lorebook_transfer,
+    asset_transfer, document, export_documents, export_messages, export_run_history, limits,
+    lorebook_transfer, picture_transfer,
 };
 use crate::spaces::{card_rights, membership, space};
-
-/// Rows held in memory.
-const PAGE_SIZE: u64 = 100;
 
 /// Events that may wait for the writer; when it is full, the reader waits.
 const MAX_BUFFERED_EVENTS: usize = 4;
@@ -63,7 +57,7 @@ pub enum ExportError {
 }
 
 /// An event for the writer.
-enum ExportEvent {
+pub(super) enum ExportEvent {
     Entry(String),
     Bytes(Vec<u8>),
 }
@@ -138,12 +132,12 @@ fn write_file(
     Ok(ExportedFile { file, n_bytes })
 }
 
-struct ExportWriter {
+pub(super) struct ExportWriter {
     send: mpsc::Sender<ExportEvent>,
 }
 
 impl ExportWriter {
-    async fn send_event(&self, event: ExportEvent) -> Result<(), ExportError> {
+    pub(super) async fn send_event(&self, event: ExportEvent) -> Result<(), ExportError> {
         let gone = |_| std::io::Error::other("the writer ended");
         Ok(self.send.send(event).await.map_err(gone)?)
     }
@@ -233,7 +227,7 @@ async fn write_contents(
         .await?;
     let mut written = WrittenTexts::default();
     for conversation in &conversations {
-        write_messages(db, writer, conversation, &mut written).await?;
+        export_messages::write(db, writer, conversation, &mut written).await?;
     }
     for conversation in &conversations {
         let leaving = HistoryCursor::new(conversation.id, now, &hidden);
@@ -245,7 +239,13 @@ async fn write_contents(
     writer
         .write_list(document::ASSETS, &listed, limits::MAX_ASSETS)
         .await?;
-    write_assets(db, writer, &listed).await
+    let pictures = picture_transfer::export(db, space.id).await?;
+    writer
+        .write_list(document::PICTURES, &pictures, limits::MAX_PICTURES)
+        .await?;
+    let listed = listed.iter().map(|it| it.sha256.as_str());
+    let pictures = pictures.iter().map(|it| it.sha256.as_str());
+    write_assets(db, writer, listed.chain(pictures).collect()).await
 }
 
 /// Writes the memories that a member may see, and the summaries, each in one consistent read.
@@ -318,9 +318,8 @@ async fn write_history(
 async fn write_assets(
     db: &impl ConnectionTrait,
     writer: &ExportWriter,
-    listed: &[document::ExportedAsset],
+    hashes: BTreeSet<&str>,
 ) -> Result<(), ExportError> {
-    let hashes: BTreeSet<&str> = listed.iter().map(|it| it.sha256.as_str()).collect();
     for sha256 in hashes {
         let found: Option<AssetId> = asset::Entity::find()
             .filter(asset::Column::Sha256.eq(sha256))
@@ -345,56 +344,4 @@ async fn write_assets(
         }
     }
     Ok(())
-}
-
-async fn write_messages(
-    db: &impl ConnectionTrait,
-    writer: &ExportWriter,
-    conversation: &conversation::Model,
-    written: &mut WrittenTexts,
-) -> Result<(), ExportError> {
-    use message::Column;
-    writer
-        .send_event(ExportEvent::Entry(document::messages_entry(
-            conversation.id.0,
-        )))
-        .await?;
-    let mut at = 0;
-    loop {
-        // Later messages did not exist when the export began.
-        let stubs: Vec<Stub> = message::Entity::find()
-            .filter(Column::ConversationId.eq(conversation.id))
-            .filter(Column::Seq.gt(at))
-            .filter(Column::Seq.lte(conversation.last_seq))
-            .order_by_asc(Column::Seq)
-            .limit(PAGE_SIZE)
-            .select_only()
-            .column(Column::Seq)
-            .column_as(timeline_page::stored_bytes(), "bytes")
-            .into_tuple()
-            .all(db)
-            .await?;
-        let stubs = chat_export::take_fitting(db, conversation.id, stubs).await?;
-        let Some((last, _)) = stubs.last() else {
-            return Ok(());
-        };
-        at = *last;
-        let page = message::Entity::find()
-            .filter(Column::ConversationId.eq(conversation.id))
-            .filter(Column::Seq.is_in(stubs.iter().map(|(seq, _)| *seq)))
-            .order_by_asc(Column::Seq)
-            .all(db)
-            .await?;
-        let mut texts = load_swipes(db, &page).await?;
-        let annotations = MessageAnnotations::load(db, &page).await?;
-        let mut lines = Vec::new();
-        for row in &page {
-            let texts = texts.remove(&row.id).unwrap_or_default();
-            written.record_text(row, &texts);
-            let document = export_documents::message_document(row, texts, &annotations);
-            serde_json::to_writer(&mut lines, &document)?;
-            lines.push(b'\n');
-        }
-        writer.send_event(ExportEvent::Bytes(lines)).await?;
-    }
 }

@@ -29,7 +29,9 @@ use crate::db::connect::Db;
 use crate::memories::models::model_setting;
 use crate::presets::preset;
 use crate::space_transfer::import_data::{FileHead, IdMap, invalid_file, object_or_empty};
-use crate::space_transfer::{asset_transfer, document, import_lore_state, lorebook_transfer};
+use crate::space_transfer::{
+    asset_transfer, document, import_lore_state, lorebook_transfer, picture_transfer,
+};
 use crate::spaces::membership::{MembershipKind, MembershipRole, MembershipStatus};
 use crate::spaces::{membership, roster_changes, space};
 
@@ -66,6 +68,8 @@ pub async fn finish(db: &Db, result: SpaceImportResult) -> Result<SpaceId, ChatI
                 .assets
                 .attach_to_characters(tx, &character_ids, result.now)
                 .await?;
+            let (assets, conversations) = (&result.assets, &result.ids.conversations);
+            picture_transfer::attach(tx, assets, conversations, (owner, result.now)).await?;
             let texts = deletion::measure_space(tx, result.space_id)
                 .await?
                 .text_bytes;

@@ -19,7 +19,9 @@ use crate::memories::transfer::{line_reader, summary_line};
 use crate::space_transfer::document::Manifest;
 use crate::space_transfer::import_data::FileHead;
 use crate::space_transfer::limits::TransferLimits;
-use crate::space_transfer::{asset_transfer, document, limits, lorebook_transfer};
+use crate::space_transfer::{
+    asset_transfer, document, limits, lorebook_transfer, picture_transfer,
+};
 
 /// The text bytes of a batch, which is one transaction.
 const MAX_BATCH_BYTES: usize = 256 * 1024;
@@ -79,6 +81,7 @@ pub fn read(
     };
     let head = archive.read_head()?;
     let listed = archive.read_asset_list()?;
+    let pictures = archive.read_picture_list()?;
     let keys: Vec<i64> = head.conversations.iter().map(|it| it.key).collect();
     if !on_event(ImportEvent::Head(Box::new(head))) {
         return Ok(());
@@ -96,7 +99,7 @@ pub fn read(
     if !archive.read_memories(on_event)? || !archive.read_summaries(on_event)? {
         return Ok(());
     }
-    archive.read_assets(listed, on_event)
+    archive.read_assets(listed, pictures, on_event)
 }
 
 struct OpenArchive {
@@ -156,10 +159,21 @@ impl OpenArchive {
         }
     }
 
-    /// Checks every asset, and passes them on together.
+    fn read_picture_list(&mut self) -> Result<Vec<document::ExportedPicture>, ReadError> {
+        let listed: Vec<document::ExportedPicture> =
+            self.read_optional_document(document::PICTURES)?;
+        match () {
+            () if listed.len() > limits::MAX_PICTURES => Err(ReadError::TooLarge),
+            () if !picture_transfer::are_valid(&listed) => Err(invalid(document::PICTURES)),
+            () => Ok(listed),
+        }
+    }
+
+    /// Checks every asset and every picture, and passes them on together.
     fn read_assets(
         &mut self,
         listed: Vec<document::ExportedAsset>,
+        pictures: Vec<document::ExportedPicture>,
         on_event: &mut dyn FnMut(ImportEvent) -> bool,
     ) -> Result<(), ReadError> {
         let mut spooled = asset_transfer::SpooledAssets::new(self.max_asset_bytes)
@@ -173,6 +187,19 @@ impl OpenArchive {
                 }
             }
             spooled.add(asset);
+            if !on_event(ImportEvent::AssetChecked) {
+                return Ok(());
+            }
+        }
+        for picture in pictures {
+            if !spooled.pictures.contains(&picture.sha256) {
+                let name = document::asset_entry(&picture.sha256);
+                let bytes = self.read_bytes(&name, limits::MAX_ASSET_BYTES)?;
+                if !picture_transfer::spool(&mut spooled, &picture.sha256, bytes) {
+                    return Err(invalid(&name));
+                }
+            }
+            spooled.pictures.add(picture);
             if !on_event(ImportEvent::AssetChecked) {
                 return Ok(());
             }

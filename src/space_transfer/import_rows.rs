@@ -233,6 +233,7 @@ fn message_row(
         origin_message_id: origin,
         reply_to_message_id: None, // set when the batch has ids
         has_reactions: !line.reactions.is_empty(),
+        has_attachments: false, // set when the pictures are stored
         created_at: line.created_at,
         edited_at: line.edited_at,
         edited_by: line.edited_by.and_then(membership),

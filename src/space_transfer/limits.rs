@@ -22,6 +22,8 @@ pub const MAX_MEMBERSHIPS: usize = 2_000;
 pub const MAX_CARDS: usize = 500;
 pub const MAX_CONVERSATIONS: usize = 5_000;
 pub const MAX_ASSETS: usize = 2_000;
+/// The maximum number of pictures of messages.
+pub const MAX_PICTURES: usize = 10_000;
 
 /// The configured size limits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -3,6 +3,7 @@
 pub mod asset_transfer;
 pub mod document;
 pub mod export_documents;
+pub mod export_messages;
 pub mod export_run_history;
 pub mod export_writer;
 pub mod import_data;
@@ -13,4 +14,5 @@ pub mod import_rows;
 pub mod import_run_history;
 pub mod limits;
 pub mod lorebook_transfer;
+pub mod picture_transfer;
 pub mod space_import;

@@ -65,6 +65,8 @@ row_id! {
     ConversationId;
     /// One finished entry of a timeline.
     MessageId;
+    /// A picture that a person adds to a message.
+    AttachmentId;
     /// A lorebook (World Info).
     LorebookId;
     /// One entry of a lorebook.

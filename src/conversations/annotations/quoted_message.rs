@@ -1,4 +1,5 @@
-//! Loads the messages that replies quote, without most of their texts.
+//! Loads the messages that replies quote, without most of their texts. A message without a text is quoted
+//! by its pictures.
 
 use std::collections::HashMap;
 
@@ -8,6 +9,7 @@ use sea_orm::{
     ColumnTrait, ConnectionTrait, DbErr, EntityTrait, FromQueryResult, QueryFilter, QuerySelect,
 };
 
+use crate::attachments::{attachment, picture_text};
 use crate::conversations::annotations::quote;
 use crate::conversations::annotations::quote::QuoteView;
 use crate::conversations::message::{Column, Entity, Visibility};
@@ -24,7 +26,8 @@ pub struct QuotedMessage {
     pub active_swipe: i64,
     pub visibility: Visibility,
     pub is_ooc: bool,
-    /// The beginning of its text.
+    pub has_attachments: bool,
+    /// The beginning of its text, or the texts of its pictures if it has none.
     pub beginning: String,
     /// The name under which it was posted: that of the persona, else that of the member.
     pub author_name: String,
@@ -47,7 +50,8 @@ impl QuotedMessage {
     }
 }
 
-/// Returns those of these messages that exist, hidden or not, with one query.
+/// Returns those of these messages that exist, hidden or not, with one query, and one more if any of them
+/// has only pictures.
 ///
 /// # Errors
 /// Returns the database error if the query fails.
@@ -75,13 +79,33 @@ pub async fn load(
             Column::ActiveSwipe,
             Column::Visibility,
             Column::IsOoc,
+            Column::HasAttachments,
         ])
         .expr_as(SimpleExpr::from(beginning), "beginning")
         .expr_as(SimpleExpr::from(name), "author_name")
         .into_model::<QuotedMessage>()
         .all(db)
         .await?;
-    Ok(found.into_iter().map(|it| (it.id, it)).collect())
+    let mut found: HashMap<MessageId, QuotedMessage> =
+        found.into_iter().map(|it| (it.id, it)).collect();
+    quote_pictures(db, &mut found).await?;
+    Ok(found)
+}
+
+/// Lets the pictures of messages without a text stand for it.
+async fn quote_pictures(
+    db: &impl ConnectionTrait,
+    found: &mut HashMap<MessageId, QuotedMessage>,
+) -> Result<(), DbErr> {
+    let wordless = found.values();
+    let wordless = wordless.filter(|it| it.has_attachments && it.beginning.trim().is_empty());
+    let pictures = attachment::load(db, wordless.map(|it| it.id)).await?;
+    for (id, pictures) in pictures {
+        if let Some(message) = found.get_mut(&id) {
+            message.beginning = picture_text::of_all(&pictures);
+        }
+    }
+    Ok(())
 }
 
 /// Returns whether a message of this conversation can be answered: it exists and is not hidden.

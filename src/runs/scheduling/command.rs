@@ -288,6 +288,10 @@ pub enum CommandError {
     UnknownMention,
     #[error("the message to answer does not exist or is hidden")]
     UnknownReplyTarget,
+    #[error("a picture does not exist, belongs to another person or was posted already")]
+    UnknownAttachment,
+    #[error("the message would have neither a text nor a picture")]
+    NothingShown,
     #[error("the client id was already used for another text")]
     ClientIdReused,
     /// The author must wait for this time.

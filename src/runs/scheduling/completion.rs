@@ -230,6 +230,7 @@ fn commit_text(
         is_ooc: false,
         persona: None,
         reply_to: builder.earlier_trigger(&run),
+        attachments: Vec::new(),
         run: Some(run.id),
         alternates: Vec::new(),
         metadata: written.metadata.clone(),

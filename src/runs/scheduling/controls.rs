@@ -2,6 +2,7 @@
 //! hide a message, and change settings or memberships.
 
 use base::ids::{MembershipId, MessageId, RunId};
+use base::message_text;
 
 use crate::conversations::message;
 use crate::rounds::{round, slot};
@@ -231,6 +232,9 @@ pub fn set_remembered(
 pub fn message_edited(builder: &mut PlanBuilder, edit: &MessageEdit) -> Result<(), CommandError> {
     regenerate::require_version(builder, Some(edit.expected_version))?;
     let subject = regenerate::require_editable(builder, edit.message)?;
+    if !subject.has_attachments && message_text::is_blank(&edit.content) {
+        return Err(CommandError::NothingShown);
+    }
     if subject.content != edit.content {
         builder.push(PlanChange::SetContent(edit.clone()));
     }

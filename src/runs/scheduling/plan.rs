@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use base::clock::Timestamp;
-use base::ids::{ConversationId, MembershipId, MessageId, RoundId, RunId};
+use base::ids::{AttachmentId, ConversationId, MembershipId, MessageId, RoundId, RunId};
 
 use crate::conversations::{message, swipe};
 use crate::memories::tool::pending_changes::RequestedChange;
@@ -180,6 +180,8 @@ pub struct NewMessage {
     pub persona: Option<MessagePersona>,
     /// The message that it answers.
     pub reply_to: Option<MessageId>,
+    /// Its pictures, which nothing else shows yet.
+    pub attachments: Vec<AttachmentId>,
     pub run: Option<RunId>,
     /// All texts of a greeting with several, `content` first; else empty.
     pub alternates: Vec<swipe::SwipeText>,
@@ -198,6 +200,7 @@ impl NewMessage {
             is_ooc: false,
             persona: post.persona.clone(),
             reply_to: post.reply_to,
+            attachments: post.attachments.clone(),
             run: None,
             alternates: Vec::new(),
             metadata: serde_json::json!({}),

@@ -182,6 +182,7 @@ fn insert_greetings(builder: &mut PlanBuilder, greetings: &[Greeting]) {
             is_ooc: false,
             persona: None,
             reply_to: None,
+            attachments: Vec::new(),
             run: None,
             alternates: if it.texts.len() > 1 {
                 it.texts.clone()

@@ -326,6 +326,7 @@ impl StepContext {
             return Ok((done, WrittenPlan::default()));
         }
         post_checks::require_reply_target(tx, &state, command).await?;
+        post_checks::require_attachments(tx, &state, command).await?;
         let plan = self.plan(&state, command)?;
         post_checks::record_time(tx, &state, command, self.now).await?;
         let (mut state, mut written) = self.writer(tx).write(state, plan).await?;

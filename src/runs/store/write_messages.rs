@@ -4,6 +4,7 @@
 use base::ids::MembershipId;
 use sea_orm::{ActiveModelTrait, DbErr, EntityTrait, IntoActiveModel};
 
+use crate::attachments::attachment;
 use crate::conversations::revisions::message_revision;
 use crate::conversations::{message, newest_messages, swipe, timeline};
 use crate::memories::memory_settings::MemberSwitches;
@@ -43,8 +44,12 @@ impl PlanWriter<'_> {
         });
         row.metadata = new.metadata;
         row.is_ooc = new.is_ooc;
+        row.has_attachments = !new.attachments.is_empty();
         row.is_remembered = MemberSwitches::of(&schedule.members, new.author).learn;
         let row = timeline::append(self.tx, row).await?;
+        if row.has_attachments {
+            attachment::post(self.tx, row.id, &new.attachments).await?;
+        }
         let alternates = new.alternates.iter().map(|it| it.content.len());
         schedule.conversation.text_bytes += n_bytes(row.content.len() + alternates.sum::<usize>());
         if !row.is_ooc {
@@ -72,6 +77,7 @@ impl PlanWriter<'_> {
             row.rev = next_rev(schedule);
             let active = row.clone().into_active_model().reset_all();
             message::Entity::update(active).exec(self.tx).await?;
+            self.hide_attachments(&row).await?;
             let seqs = self
                 .update_memory(schedule, written, &row, MessageChange::Hidden)
                 .await?;
@@ -202,6 +208,9 @@ impl PlanWriter<'_> {
         let active = row.clone().into_active_model().reset_all();
         message::Entity::update(active).exec(self.tx).await?;
         let is_hidden = row.visibility == message::Visibility::Hidden;
+        if was_hidden != is_hidden {
+            self.hide_attachments(&row).await?;
+        }
         if was_hidden != is_hidden || was_ooc != row.is_ooc {
             self.refresh_newest(schedule).await?;
         }
@@ -223,6 +232,15 @@ impl PlanWriter<'_> {
             n_swipes,
         });
         Ok(())
+    }
+
+    /// Records when the pictures of a message were hidden with it, or that it was restored.
+    async fn hide_attachments(&self, row: &message::Model) -> Result<(), DbErr> {
+        if !row.has_attachments {
+            return Ok(());
+        }
+        let is_hidden = row.visibility == message::Visibility::Hidden;
+        attachment::set_hidden(self.tx, row.id, is_hidden.then_some(self.now)).await
     }
 
     /// Recomputes the newest message of each role, because one was hidden, restored or marked.

@@ -1,5 +1,6 @@
 //! Deletes unused data every ten minutes: unused guests, deleted characters without a membership,
-//! and assets (avatars included) that no character refers to.
+//! pictures that were not posted or whose message was deleted, and assets (avatars included) that nothing
+//! refers to.
 //!
 //! **Invariant:** nothing that is in use is deleted, even under concurrent changes. A character's
 //! row is locked before its memberships are checked, so none can be added in between. An asset is
@@ -17,6 +18,7 @@ use sea_orm::{
     QuerySelect,
 };
 
+use crate::attachments::{attachment, attachment_cleanup};
 use crate::characters::asset::UNREFERENCED_GRACE_MS;
 use crate::characters::character::CharacterStatus;
 use crate::characters::{asset, character, character_asset};
@@ -35,6 +37,8 @@ const BATCH_SIZE: u64 = 20;
 pub struct GcReport {
     pub characters: u64,
     pub assets: u64,
+    /// Pictures that were not posted, or whose message was deleted long ago.
+    pub attachments: u64,
     /// Removed guests who never wrote a message.
     pub guests: u64,
     /// Guest accounts without a session and without a membership.
@@ -56,6 +60,7 @@ pub async fn run(db: Db, clock: Clock, shutdown: Shutdown) {
             Ok(it) => tracing::info!(
                 characters = it.characters,
                 assets = it.assets,
+                attachments = it.attachments,
                 guests = it.guests,
                 accounts = it.accounts,
                 "deleted unused data"
@@ -74,6 +79,7 @@ pub async fn collect_once(db: &Db, now: Timestamp) -> Result<GcReport, DbErr> {
     let mut report = GcReport {
         guests,
         accounts,
+        attachments: attachment_cleanup::delete_due(db, now).await?,
         ..GcReport::default()
     };
     loop {
@@ -174,11 +180,22 @@ fn is_unused_asset(before: Timestamp) -> Condition {
                 .add(picture(persona_picture::Column::LargeId)),
         )
         .take();
+    let shows = |column| Expr::col((attachment::Entity, column)).equals(of_asset);
+    let of_messages = Query::select()
+        .column(attachment::Column::Id)
+        .from(attachment::Entity)
+        .cond_where(
+            Condition::any()
+                .add(shows(attachment::Column::AssetId))
+                .add(shows(attachment::Column::ThumbnailAssetId)),
+        )
+        .take();
     Condition::all()
         .add(asset::Column::CreatedAt.lt(before))
         .add(Expr::exists(attached).not())
         .add(Expr::exists(shown).not())
         .add(Expr::exists(of_personas).not())
+        .add(Expr::exists(of_messages).not())
 }
 
 async fn find_unused_assets(

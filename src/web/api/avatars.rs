@@ -24,10 +24,10 @@ use crate::web::extract::authentication::CurrentUser;
 use crate::web::extract::upload::{PendingUpload, UploadForm};
 
 /// Disables scripts and all requests when the image is opened as a page.
-const CONTENT_POLICY: &str = "default-src 'none'; sandbox";
+pub const CONTENT_POLICY: &str = "default-src 'none'; sandbox";
 /// For URLs with the image's hash, whose content never changes. A user who loses access keeps only
 /// what they have already seen.
-const CACHE_FOREVER: &str = "private, max-age=31536000, immutable";
+pub const CACHE_FOREVER: &str = "private, max-age=31536000, immutable";
 const CACHE_REVALIDATE: &str = "private, no-cache";
 /// How many thumbnails are kept in memory; each has at most 15 kB.
 const MAX_THUMBNAILS: u64 = 512;

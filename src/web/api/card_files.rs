@@ -34,8 +34,8 @@ use crate::web::extract::authentication::CurrentUser;
 use crate::web::extract::pagination;
 use crate::web::extract::upload::{PendingUpload, UploadForm};
 
-/// Limits the files that are packed or unpacked concurrently, because each may need a few dozen
-/// megabytes of memory.
+/// Limits the files that are packed or unpacked, and the pictures that are drawn, concurrently, because
+/// each may need a few dozen megabytes of memory, and a large picture more than 200.
 static PERMITS: LazyLock<Semaphore> = LazyLock::new(|| Semaphore::new(2));
 
 /// An imported character, with warnings about repaired or skipped parts.

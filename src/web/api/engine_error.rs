@@ -69,6 +69,15 @@ fn rejection_error(refusal: &CommandError) -> ApiError {
             "client_id_reused",
             "This `client_id` was already used for another message.",
         ),
+        CommandError::UnknownAttachment => {
+            let message = "A picture does not exist, is not yours, or was posted already.";
+            return ApiError::invalid_value("attachment_ids", message);
+        }
+        CommandError::NothingShown => (
+            422,
+            "blank_message",
+            "The text must not be blank: the message has no picture.",
+        ),
         CommandError::UnknownPersona => {
             return ApiError::invalid_value("persona_id", "You have no such persona.");
         }

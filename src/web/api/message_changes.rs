@@ -29,6 +29,7 @@ const ONE_CHANGE: &str = "Change either the text, the visibility, `remember` or 
 #[schema(as = MessageChange, min_properties = 1, max_properties = 2)]
 pub struct UpdateMessage {
     #[serde(default, deserialize_with = "json_body::present")]
+    /// May be blank if the message has pictures.
     #[schema(value_type = MessageText)]
     content: Option<String>,
     /// With `content`: the `version` of the message that was edited. The header `If-Match` can be
@@ -106,7 +107,7 @@ pub async fn update(
             at.require_edit_message(&row)?;
             let edit = MessageEdit {
                 message: row.id,
-                content: messages::parse_text(&content)?,
+                content: messages::parse_text_beside(&content, row.has_attachments)?,
                 token_count: 0,
                 expected_version: if_match::expected_version(&request, body.expected_version)?,
                 by: at.membership.as_ref().map(|it| it.id),

@@ -2,12 +2,14 @@
 
 use actix_web::web::{Data, Path};
 use actix_web::{HttpRequest, HttpResponse};
-use base::ids::{ConversationId, MembershipId, MessageId, PersonaId};
+use base::ids::{AttachmentId, ConversationId, MembershipId, MessageId, PersonaId};
+use base::message_text;
 use base::message_text::MessageText;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use crate::app::App;
+use crate::attachments::attachment;
 use crate::conversations::{message, timeline};
 use crate::db::reading::page::{PageOf, PageQuery};
 use crate::personas::persona_choice::PersonaChoice;
@@ -30,6 +32,7 @@ const MAX_CLIENT_ID_CHARS: usize = 100;
 #[serde(deny_unknown_fields)]
 #[schema(as = NewMessage)]
 pub struct CreateMessage {
+    /// May be blank if there are pictures.
     #[schema(value_type = MessageText)]
     content: String,
     /// An id chosen by the client. The same text with the same id is posted only once.
@@ -50,6 +53,10 @@ pub struct CreateMessage {
     persona_id: Option<Option<PersonaId>>,
     /// The message of this conversation that it answers. This mentions nobody.
     reply_to_id: Option<MessageId>,
+    /// Its pictures in their order: at most four that the caller has uploaded and not posted.
+    #[serde(default)]
+    #[schema(max_items = 4)]
+    attachment_ids: Vec<AttachmentId>,
 }
 
 /// A posted message.
@@ -141,8 +148,8 @@ fn around_alone_error() -> ApiError {
 
 /// Posts a message and lets the scheduler decide who replies.
 ///
-/// Repeating a request with the same `client_id`, text and `reply_to_id` returns the first response
-/// again, with status 200.
+/// Repeating a request with the same `client_id`, text, `reply_to_id` and pictures returns the first
+/// response again, with status 200.
 #[utoipa::path(
     post,
     path = "/api/conversations/{conversation_id}/messages",
@@ -154,7 +161,7 @@ fn around_alone_error() -> ApiError {
         (status = 201, body = CreatedMessage),
         (status = 409, description = "`copilot_active`; `already_finished`; `name_taken_here`: the name of the persona looks like that of another member."),
         (status = 413, description = "`storage_full`: the quota of the space's owner is used up."),
-        (status = 422, description = "`blank_message`; `too_long`: more than 64 KiB; `client_id_reused`; `invalid_value`."),
+        (status = 422, description = "`blank_message`; `too_long`: more than 64 KiB; `too_many`: more than four pictures; `client_id_reused`; `invalid_value`."),
         (status = 423),
         (status = 429, description = "`rate_limited`: too many messages in a minute; `slow_mode`: too early in a space in slow mode, with `retry_after`.")
     )
@@ -175,7 +182,8 @@ pub async fn create(
         ApiError::rate_limited(wait.0, "Too many messages. Wait, then try again.")
     })?;
     let body = body.read().await?;
-    let text = parse_text(&body.content)?;
+    require_attachment_list(&body.attachment_ids)?;
+    let text = parse_text_beside(&body.content, !body.attachment_ids.is_empty())?;
     let client_id = body.client_id.map(parse_client_id).transpose()?;
     // This also applies to a repeated post, whose mentions are not looked up again.
     if body.mentions.iter().any(|it| it.0 < 1) {
@@ -187,6 +195,7 @@ pub async fn create(
     let mut post = NewPost {
         client_id,
         reply_to: body.reply_to_id,
+        attachments: body.attachment_ids,
         mentions: body.mentions,
         is_ooc: body.is_ooc,
         ..NewPost::new(author.id, text)
@@ -217,6 +226,31 @@ pub fn parse_text(content: &str) -> ApiResult<String> {
             Err(ApiError::new(422, error.code(), error.to_string()).with_param("content"))
         }
     }
+}
+
+/// Parses the text of a message, which may be blank next to pictures.
+///
+/// # Errors
+/// As [`parse_text`].
+pub fn parse_text_beside(content: &str, has_pictures: bool) -> ApiResult<String> {
+    match has_pictures && message_text::is_blank(content) {
+        true => Ok(String::new()),
+        false => parse_text(content),
+    }
+}
+
+fn require_attachment_list(ids: &[AttachmentId]) -> ApiResult<()> {
+    let most = attachment::MAX_PER_MESSAGE;
+    if ids.len() > most {
+        let message = format!("A message has at most {most} pictures.");
+        return Err(ApiError::new(422, "too_many", message).with_param("attachment_ids"));
+    }
+    let is_repeated = |(at, id): (usize, &AttachmentId)| ids[..at].contains(id);
+    if ids.iter().any(|it| it.0 < 1) || ids.iter().enumerate().any(is_repeated) {
+        let message = "Ids must be at least 1, each once.";
+        return Err(ApiError::invalid_value("attachment_ids", message));
+    }
+    Ok(())
 }
 
 fn parse_client_id(text: String) -> ApiResult<String> {

@@ -5,6 +5,7 @@ pub mod account_bodies;
 pub mod account_input;
 pub mod admin;
 pub mod api_keys;
+pub mod attachments;
 pub mod avatars;
 pub mod bookmarks;
 pub mod candidates;

@@ -3,7 +3,7 @@
 
 use crate::web::api::admin::{runs as admin_runs, stats as admin_stats, users as admin_users};
 use crate::web::api::{
-    api_keys, avatars, bookmarks, candidates, card_files, characters, chat_exports,
+    api_keys, attachments, avatars, bookmarks, candidates, card_files, characters, chat_exports,
     conversation_actions, conversations, health, imports, invites, jobs, join, lorebook_entries,
     lorebook_links, lorebooks, membership_updates, memberships, memories, memory_embedding,
     memory_learning, memory_pruning, memory_transfer, message_changes, message_continue,
@@ -250,6 +250,10 @@ fn conversation_endpoints() -> Vec<ApiEndpoint> {
         bookmarks::add,
         bookmarks::remove,
         bookmarks::list,
+        attachments::upload,
+        attachments::show,
+        attachments::update,
+        attachments::delete,
         swipes::list,
         message_versions::select,
         message_versions::select_by_post,

@@ -1,4 +1,4 @@
-//! Extractor of a form with one uploaded file, which is received into memory or a temporary file
+//! Extractor of a form with one uploaded file, and with a text if the handler expects one, which is received into memory or a temporary file
 //! only when the handler requests it, so that authorization runs first.
 //!
 //! **Invariant:** never more than the limit is stored, however much is sent, and a refused file
@@ -51,6 +51,19 @@ pub struct MemoryUpload {
     pub bytes: Vec<u8>,
 }
 
+/// A field with a text in a form.
+#[derive(Clone, Copy, Debug)]
+pub struct TextField {
+    pub name: &'static str,
+    pub max_bytes: usize,
+}
+
+/// A file that is passed on, and the text of the form.
+struct ReceivedForm {
+    file_name: String,
+    text: Option<String>,
+}
+
 /// An anonymous temporary file, positioned at its beginning.
 pub struct TempFileUpload {
     /// The owner's name for it; only for display and for guessing the type. May be empty.
@@ -78,12 +91,13 @@ impl PendingUpload {
     /// Returns 415 if this is not a form, 413 if it exceeds `limit` bytes, 400 without a file.
     pub async fn read(self, limit: u64) -> ApiResult<MemoryUpload> {
         let mut bytes = Vec::new();
-        let name = self
-            .receive(limit, |piece| {
+        let form = self
+            .receive(limit, None, |piece| {
                 bytes.extend_from_slice(piece);
                 Ok(())
             })
             .await?;
+        let name = form.file_name;
         Ok(MemoryUpload { name, bytes })
     }
 
@@ -92,34 +106,67 @@ impl PendingUpload {
     /// # Errors
     /// As [`PendingUpload::read`]; 500 when the disk cannot be written.
     pub async fn save(self, limit: u64) -> ApiResult<TempFileUpload> {
+        Ok(self.save_form(limit, None).await?.0)
+    }
+
+    /// Saves the file on disk, and returns it with the text of the form, if there is one.
+    ///
+    /// # Errors
+    /// As [`PendingUpload::save`]; 422 `too_long` for a text that is longer than allowed, and
+    /// `invalid_value` for one that is not UTF-8 or contains U+0000.
+    pub async fn save_with_text(
+        self,
+        limit: u64,
+        text: TextField,
+    ) -> ApiResult<(TempFileUpload, Option<String>)> {
+        self.save_form(limit, Some(text)).await
+    }
+
+    async fn save_form(
+        self,
+        limit: u64,
+        text: Option<TextField>,
+    ) -> ApiResult<(TempFileUpload, Option<String>)> {
         let mut file = tempfile::tempfile().map_err(ApiError::internal)?;
         let mut n_bytes = 0;
-        let name = self
-            .receive(limit, |piece| {
+        let form = self
+            .receive(limit, text, |piece| {
                 n_bytes += piece.len() as u64;
                 file.write_all(piece)
             })
             .await?;
         file.rewind().map_err(ApiError::internal)?;
-        Ok(TempFileUpload {
-            name,
+        let saved = TempFileUpload {
+            name: form.file_name,
             file,
             n_bytes,
-        })
+        };
+        Ok((saved, form.text))
     }
 
-    /// Passes the file on in pieces, and returns its name.
+    /// Passes the file on in pieces, and returns its name and the text of the form.
     async fn receive(
         self,
         limit: u64,
+        expected: Option<TextField>,
         mut write_chunk: impl FnMut(&[u8]) -> std::io::Result<()>,
-    ) -> ApiResult<String> {
+    ) -> ApiResult<ReceivedForm> {
         self.require_form()?;
         self.require_declared_size(limit)?;
         let mut form = Multipart::new(&self.headers, self.payload);
-        let mut name = None;
+        let (mut name, mut text) = (None, None);
         while let Some(field) = form.next().await {
             let mut field = field.map_err(form_error)?;
+            if let Some(expected) = expected.filter(|it| field.name() == Some(it.name)) {
+                if text.is_some() {
+                    return Err(ApiError::invalid_value(
+                        expected.name,
+                        "Only one is allowed.",
+                    ));
+                }
+                text = Some(read_text(&mut field, expected).await?);
+                continue;
+            }
             if field.name() != Some(FIELD) {
                 let found: String = field.name().unwrap_or_default().chars().take(100).collect();
                 let message = format!("Unknown field `{found}`.");
@@ -140,10 +187,11 @@ impl PendingUpload {
                 write_chunk(&piece).map_err(ApiError::internal)?;
             }
         }
-        name.ok_or_else(|| {
+        let file_name = name.ok_or_else(|| {
             let message = "The file must be in the field `file`.";
             ApiError::new(400, "missing_field", message).with_param(FIELD)
-        })
+        })?;
+        Ok(ReceivedForm { file_name, text })
     }
 
     fn require_form(&self) -> ApiResult<()> {
@@ -169,6 +217,23 @@ impl PendingUpload {
             false => Ok(()),
         }
     }
+}
+
+/// Reads a text of the form.
+async fn read_text(field: &mut Field, expected: TextField) -> ApiResult<String> {
+    let mut bytes = Vec::new();
+    while let Some(piece) = field.next().await {
+        bytes.extend_from_slice(&piece.map_err(form_error)?);
+        if bytes.len() > expected.max_bytes {
+            let message = format!("A text of at most {} bytes is allowed.", expected.max_bytes);
+            return Err(ApiError::new(422, "too_long", message).with_param(expected.name));
+        }
+    }
+    let text = String::from_utf8(bytes)
+        .ok()
+        .filter(|it| !it.contains('\0'));
+    let message = "Must be a text in UTF-8 without the character U+0000.";
+    text.ok_or_else(|| ApiError::invalid_value(expected.name, message))
 }
 
 /// Returns the owner's name for the file, without the folders that some browsers send.

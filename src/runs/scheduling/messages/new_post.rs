@@ -1,6 +1,6 @@
 //! A message that a person posts, and what of it was requested.
 
-use base::ids::{MembershipId, MessageId};
+use base::ids::{AttachmentId, MembershipId, MessageId};
 use base::message_text;
 
 use crate::conversations::message;
@@ -16,6 +16,8 @@ pub struct NewPost {
     pub client_id: Option<String>,
     /// The message that it answers.
     pub reply_to: Option<MessageId>,
+    /// Its pictures, in their order; at most four, each once.
+    pub attachments: Vec<AttachmentId>,
     /// Memberships mentioned by id, in addition to mentions in the text.
     pub mentions: Vec<MembershipId>,
     pub token_count: i64,
@@ -35,6 +37,7 @@ impl NewPost {
             author,
             client_id: None,
             reply_to: None,
+            attachments: Vec::new(),
             mentions: Vec::new(),
             token_count: 0,
             is_ooc: None,

@@ -1,10 +1,11 @@
 //! Checks of a post that need the database: whether it repeats an earlier one, whether the message that it
-//! answers exists, and whether its author may post again in a space in slow mode. All are made under the
+//! answers and its pictures exist, and whether its author may post again in a space in slow mode. All are made under the
 //! conversation's lock.
 
 use base::clock::Timestamp;
 use sea_orm::DatabaseTransaction;
 
+use crate::attachments::attachment;
 use crate::conversations::annotations::quoted_message;
 use crate::conversations::{message, timeline};
 use crate::runs::error::EngineError;
@@ -33,9 +34,30 @@ pub async fn find_repeated(
     let conversation = state.conversation.id;
     match timeline::find_by_client_id(tx, conversation, post.author, client_id).await? {
         None => Ok(None),
-        Some(first) if is_same_post(&first, post) => Ok(Some(first)),
+        Some(first)
+            if is_same_post(&first, post) && has_same_pictures(tx, &first, post).await? =>
+        {
+            Ok(Some(first))
+        }
         Some(_) => Err(CommandError::ClientIdReused.into()),
     }
+}
+
+/// Returns whether a post names the pictures of this message. Those that were deleted since are not
+/// compared.
+async fn has_same_pictures(
+    tx: &DatabaseTransaction,
+    first: &message::Model,
+    post: &NewPost,
+) -> Result<bool, EngineError> {
+    if !first.has_attachments && post.attachments.is_empty() {
+        return Ok(true);
+    }
+    let named = attachment::list(tx, &post.attachments).await?;
+    let mut shown = attachment::load(tx, [first.id]).await?;
+    let shown = shown.remove(&first.id).unwrap_or_default();
+    Ok(named.iter().all(|it| it.message_id == Some(first.id))
+        && shown.iter().all(|it| post.attachments.contains(&it.id)))
 }
 
 /// Returns whether a post repeats this one. What was changed since is not compared.
@@ -66,6 +88,30 @@ pub async fn require_reply_target(
     match quoted_message::is_quotable(tx, state.conversation.id, *target).await? {
         true => Ok(()),
         false => Err(CommandError::UnknownReplyTarget.into()),
+    }
+}
+
+/// Locks the pictures of a post, so that no other post can take them.
+///
+/// # Errors
+/// Returns [`CommandError::UnknownAttachment`] when one of them is another user's, was posted already or
+/// does not exist.
+pub async fn require_attachments(
+    tx: &DatabaseTransaction,
+    state: &ScheduleState,
+    command: &Command,
+) -> Result<(), EngineError> {
+    let Command::MessagePosted(post) = command else {
+        return Ok(());
+    };
+    if post.attachments.is_empty() {
+        return Ok(());
+    }
+    let owner = state.member(post.author).and_then(|it| it.user_id);
+    let owner = owner.ok_or(CommandError::NotFound)?;
+    match attachment::lock_unposted(tx, owner, &post.attachments).await? {
+        true => Ok(()),
+        false => Err(CommandError::UnknownAttachment.into()),
     }
 }
 

@@ -27,7 +27,13 @@ pub async fn choose(
     };
     let requested = &post.requested;
     let of_user = (user, author.active_persona_id);
-    let chosen = persona_choice::choose(db, of_user, requested.persona, &requested.content).await;
+    let chosen = persona_choice::choose(
+        db,
+        of_user,
+        requested.persona,
+        (&requested.content, !post.attachments.is_empty()),
+    )
+    .await;
     let refusal = match chosen {
         Ok(chosen) => {
             return Ok(NewPost {
