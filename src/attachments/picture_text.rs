@@ -18,6 +18,18 @@ pub fn of(picture: &Model) -> String {
     }
 }
 
+/// Returns a text with the texts of pictures after it, each on its own line.
+pub fn after<'a>(mut text: String, pictures: impl IntoIterator<Item = &'a str>) -> String {
+    for picture in pictures {
+        // A prefix with the author's name needs no line of its own.
+        if !text.is_empty() && !text.ends_with([' ', '\n']) {
+            text.push('\n');
+        }
+        text.push_str(picture);
+    }
+    text
+}
+
 /// Returns the texts of several pictures, each on its own line.
 pub fn of_all<'a>(pictures: impl IntoIterator<Item = &'a Model>) -> String {
     let texts: Vec<String> = pictures.into_iter().map(of).collect();

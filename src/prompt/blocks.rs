@@ -10,6 +10,8 @@ use serde::{Deserialize, Serialize};
 use tavern::macros::card_use::CardUse;
 use utoipa::ToSchema;
 
+use crate::prompt::context::HistoryPicture;
+
 /// What a block contains.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[schema(as = PromptBlockKind)]
@@ -94,7 +96,8 @@ pub enum BlockOrigin {
     Summary(RecordedSummary),
 }
 
-/// What a message carries besides its text. Always empty for messages of a space.
+/// What a message carries besides its text. For messages of a space it contains only the pictures that are
+/// sent, once their bytes are loaded.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct BlockPayload {
     /// The tool calls of the message.
@@ -113,6 +116,20 @@ impl BlockPayload {
     }
 }
 
+/// A picture of a message in a prompt.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
+#[schema(as = PromptPicture)]
+pub struct BlockPicture {
+    pub message_id: MessageId,
+    /// Whether the model sees it; otherwise it reads its description.
+    pub sent: bool,
+    /// The number of tokens.
+    pub tokens: i64,
+    /// `None` in a stored prompt.
+    #[serde(skip)]
+    pub picture: Option<HistoryPicture>,
+}
+
 /// One part of a prompt, as users see it when they inspect the prompt.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
 #[schema(as = PromptBlock)]
@@ -129,6 +146,8 @@ pub struct PromptBlock {
     pub tokens: i64,
     /// The text.
     pub text: String,
+    /// The pictures of the message, whose tokens are included.
+    pub pictures: Vec<BlockPicture>,
     /// It exceeded the token budget and is not sent.
     pub dropped: bool,
     /// The message was edited or deleted after the prompt was sent.
@@ -168,6 +187,7 @@ impl PromptBlock {
             name: None,
             tokens: 0,
             text,
+            pictures: Vec::new(),
             dropped: false,
             is_changed: false,
             n_facts_left_out: 0,

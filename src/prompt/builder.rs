@@ -2,9 +2,12 @@
 //! context window, and converts the rest to a request for the model. Also returns the lore report,
 //! and the variables and timed lorebook effects to store. No I/O.
 
-use base::ids::{CharacterId, MessageId};
+use std::collections::HashMap;
+
+use base::ids::{AttachmentId, CharacterId, MessageId};
 use base::prompt_role::PromptRole;
 use llm::request::{Message, Request};
+use llm::tool::Attachment;
 use serde_json::Value;
 use tavern::macros::card_use::CardUse;
 use tavern::macros::variables::VariableChanges;
@@ -15,7 +18,7 @@ use tavern::presets::complete_preset::{
 use crate::prompt::author_note::NotePosition;
 use crate::prompt::blocks::{BlockKind, BlockOrigin, PromptBlock, to_messages};
 use crate::prompt::budget::{ContextOverflow, fit_blocks};
-use crate::prompt::context::PromptContext;
+use crate::prompt::context::{HistoryPicture, PromptContext};
 use crate::prompt::depth_insertion::Injection;
 use crate::prompt::history::history_fit::{HistoryEffects, fit_history};
 use crate::prompt::history::message_blocks;
@@ -152,6 +155,25 @@ fn recalls(context: &PromptContext, blocks: &[PromptBlock]) -> Vec<RecordedRecal
 }
 
 impl BuiltPrompt {
+    /// Returns the pictures that the model sees.
+    pub fn sent_pictures(&self) -> impl Iterator<Item = &HistoryPicture> {
+        let kept = self.blocks.iter().filter(|it| !it.dropped);
+        let pictures = kept.flat_map(|it| &it.pictures);
+        pictures
+            .filter(|it| it.sent)
+            .filter_map(|it| it.picture.as_ref())
+    }
+
+    /// Adds the bytes of these pictures to the messages.
+    pub fn attach_pictures(&mut self, loaded: &HashMap<AttachmentId, Attachment>) {
+        for block in &mut self.blocks {
+            let sent = block.pictures.iter().filter(|it| it.sent);
+            let bytes = sent.filter_map(|it| loaded.get(&it.picture.as_ref()?.id).cloned());
+            block.payload.attachments.extend(bytes);
+        }
+        self.messages = to_messages(&self.blocks);
+    }
+
     /// Converts the prompt to a request for `model`.
     pub fn into_request(self, model: impl Into<String>, seed: u64) -> Request {
         Request {
@@ -296,6 +318,10 @@ mod human_tests;
 #[cfg(test)]
 #[path = "builder_continue_tests.rs"]
 mod continue_tests;
+
+#[cfg(test)]
+#[path = "builder_pictures_tests.rs"]
+mod picture_tests;
 
 #[cfg(test)]
 #[path = "builder_group_tests.rs"]

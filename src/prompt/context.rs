@@ -5,7 +5,7 @@ use std::cell::RefCell;
 use std::sync::Arc;
 
 use base::clock::Timestamp;
-use base::ids::{CharacterId, ConversationId, MembershipId, MessageId};
+use base::ids::{AssetId, AttachmentId, CharacterId, ConversationId, MembershipId, MessageId};
 use tavern::cards::card::Card;
 use tavern::lorebook::engine_lorebook::Lorebook;
 use tavern::lorebook::scan_request::ScanSettings;
@@ -20,6 +20,7 @@ use crate::prompt::blocks::{BlockPayload, RecordedQuote};
 use crate::prompt::history::history_window::HistoryStart;
 use crate::prompt::history::summary_block::PromptSummaries;
 use crate::prompt::memory_block::{MemoryLine, RecordedRecall};
+use crate::providers::vision::PictureCost;
 use crate::spaces::membership::{MembershipKind, MembershipStatus, Participation};
 use crate::spaces::space::CardHandlingMode;
 
@@ -64,6 +65,8 @@ pub struct PromptContext {
     pub instructions: Option<String>,
     /// The messages, oldest first, without gaps up to the newest.
     pub history: Vec<HistoryLine>,
+    /// How the model counts a picture; `None`: it does not see, and reads texts instead.
+    pub picture_cost: Option<PictureCost>,
     /// Where the histories of earlier prompts of this conversation begin, the newest first. `None`: the
     /// history is not stored, so that no start can be kept.
     pub history_starts: Option<Vec<HistoryStart>>,
@@ -151,6 +154,8 @@ pub struct HistoryLine {
     pub text: String,
     /// The message that it answers.
     pub quote: Option<HistoryQuote>,
+    /// Its pictures in their order.
+    pub pictures: Vec<HistoryPicture>,
     /// The number of tokens; 0 if unknown.
     pub tokens: i64,
     pub created_at: Timestamp,
@@ -158,6 +163,18 @@ pub struct HistoryLine {
     pub payload: BlockPayload,
     /// It must not be dropped; if it does not fit, the prompt is refused.
     pub is_required: bool,
+}
+
+/// A picture of a message.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HistoryPicture {
+    pub id: AttachmentId,
+    pub asset: AssetId,
+    pub media_type: String,
+    /// Width and height in pixels.
+    pub size: (i64, i64),
+    /// What a model reads that does not see it.
+    pub text: String,
 }
 
 /// How a prompt makes the model continue a message.

@@ -6,3 +6,4 @@ pub mod encryption;
 pub mod provider;
 pub mod provider_factory;
 pub mod usable_providers;
+pub mod vision;

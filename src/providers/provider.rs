@@ -16,6 +16,7 @@ use utoipa::ToSchema;
 use crate::db::connect::Db;
 use crate::db::reading::page::{PageOf, PageQuery};
 use crate::providers::encryption::{DecryptError, SecretCipher};
+use crate::providers::vision;
 
 #[derive(Clone, Debug, PartialEq, DeriveEntityModel)]
 #[sea_orm(table_name = "llm_providers")]
@@ -53,6 +54,8 @@ pub struct ProviderView {
     pub model: String,
     pub is_default: bool,
     pub disabled: bool,
+    /// Whether the model sees pictures.
+    pub vision: bool,
     #[schema(value_type = Object)]
     pub settings: Json,
     pub created_at: Timestamp,
@@ -66,6 +69,10 @@ pub struct ProviderLabel {
     pub name: String,
     pub kind: ProviderKind,
     pub model: String,
+    /// Whether members without a provider of their own use it.
+    pub is_default: bool,
+    /// Whether the model sees pictures.
+    pub vision: bool,
 }
 
 /// Validated input for a new provider.
@@ -114,6 +121,7 @@ impl Model {
             model: self.model.clone(),
             is_default: self.is_default,
             disabled: self.disabled,
+            vision: self.sees_pictures(),
             settings: self.settings.clone(),
             created_at: self.created_at,
         }
@@ -126,6 +134,8 @@ impl Model {
             name: self.name.clone(),
             kind: self.kind,
             model: self.model.clone(),
+            is_default: self.is_default,
+            vision: self.sees_pictures(),
         }
     }
 
@@ -279,6 +289,12 @@ pub async fn change_row(
         (None, true) => Some(None),
         (None, false) => None,
     };
+    // What was found out about models is valid for their endpoint.
+    let settings = match (change.settings, changes_endpoint) {
+        (Some(new), false) => Some(vision::keep_listed(&present.settings, new)),
+        (None, true) => Some(vision::without_detected(present.settings.clone())),
+        (new, _) => new,
+    };
     let mut row = present.into_active_model();
     // The default flag is set below, by separate statements.
     set_if_given(&mut row.name, change.name);
@@ -287,7 +303,7 @@ pub async fn change_row(
     set_if_given(&mut row.api_key, key);
     set_if_given(&mut row.model, change.model);
     set_if_given(&mut row.disabled, change.disabled);
-    set_if_given(&mut row.settings, change.settings);
+    set_if_given(&mut row.settings, settings);
     if row.is_changed() {
         row.update(tx).await?;
     }

@@ -184,6 +184,34 @@ export default class Api {
   changeSummary = (id, body) => this.#patch(`/summaries/${id}`, body)
   restoreSummary = (id) => this.#post(`/summaries/${id}/restore`)
 
+  // Pictures of messages
+  // `onProgress(share)` is called while the file is sent, which `fetch` does not report.
+  uploadAttachment = (file, { onProgress, signal }) =>
+    new Promise((resolve, reject) => {
+      const fail = (cause) => reject(new ApiError({ code: "network", message: cause }))
+      const request = new XMLHttpRequest()
+      request.open("POST", "/api/attachments")
+      request.responseType = "json"
+      request.timeout = UPLOAD_TIMEOUT_MS
+      request.upload.onprogress = ({ loaded, total }) => onProgress(loaded / total)
+      request.onload = () => {
+        const { status, response } = request
+        if (status === 201) return resolve(response)
+        if (status === 401) this.#onSignedOut()
+        const retryAfter = Number(request.getResponseHeader("retry-after")) || null
+        reject(toError(status, response?.error, retryAfter))
+      }
+      request.onerror = () => fail("error")
+      request.ontimeout = () => fail("timeout")
+      request.onabort = () => fail("abort")
+      signal.addEventListener("abort", () => request.abort())
+      const body = new FormData()
+      body.append("file", file, file.name)
+      request.send(body)
+    })
+  describeAttachment = (id, alt) => this.#patch(`/attachments/${id}`, { alt })
+  deleteAttachment = (id) => this.#delete(`/attachments/${id}`)
+
   // Providers
   providers = () => this.#get("/providers")
   discoverProviders = () =>
@@ -320,12 +348,16 @@ async function readJson(answer) {
 
 async function readError(answer) {
   const { error } = (await readJson(answer)) ?? {}
+  return toError(answer.status, error, Number(answer.headers.get("retry-after")) || null)
+}
+
+function toError(status, error, retryAfter) {
   return new ApiError({
-    status: answer.status,
+    status,
     code: error?.code ?? "unexpected",
     message: error?.message ?? "",
     param: error?.param ?? null,
     current: error?.current ?? null,
-    retryAfter: Number(answer.headers.get("retry-after")) || null,
+    retryAfter,
   })
 }

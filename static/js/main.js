@@ -12,6 +12,7 @@ import BookmarkActions from "./actions/bookmarks.js"
 import LorebookActions from "./actions/lorebooks.js"
 import MemoryActions from "./actions/memories.js"
 import PersonaActions from "./actions/personas.js"
+import PictureActions from "./actions/pictures.js"
 import PresetActions from "./actions/presets.js"
 import ConversationActions from "./actions/conversation.js"
 import SessionActions from "./actions/session.js"
@@ -70,6 +71,7 @@ const parts = {
   inviteToken: new InviteToken(storage("sessionStorage")),
   providers: new ProviderActions(tools),
   personas: new PersonaActions({ ...tools, local }),
+  pictures: new PictureActions(tools),
   presets: new PresetActions(tools),
   admin: new AdminActions(tools),
   toasts: new Toasts(document.getElementById("toasts"), document.getElementById("alarm")),

@@ -38,6 +38,7 @@ mod page_load;
 mod people;
 mod personas;
 mod picture;
+mod pictures;
 mod presence;
 mod presets;
 mod reasoning;

@@ -33,6 +33,8 @@ const NOT_SHOWN = new Set(["t", "has", "querySelector", "querySelectorAll", "clo
 
 // Exceptions, each with its reason.
 const EXCEPTIONS = [
+  // Stands for a picture in quotations, as the server and prompts write it.
+  /^\[Picture: \0\]$/,
   // Names of keys.
   /^(Alt\+)?(Escape|Enter|Tab|Home|End|Delete|Backspace|Page(Up|Down)|Arrow(Up|Down|Left|Right))$/,
   // Names and addresses are the same in every language.

@@ -9,6 +9,7 @@ use futures::future::join_all;
 use tokio::time::timeout;
 
 use crate::model_list;
+use crate::model_list::ListedModel;
 use crate::provider_options::ProviderOptions;
 use crate::registry::{ProviderKind, ProviderRegistry, ProviderSpec};
 
@@ -42,7 +43,7 @@ pub struct DiscoveredServer {
     pub name: &'static str,
     pub kind: ProviderKind,
     pub base_url: String,
-    pub models: Vec<String>,
+    pub models: Vec<ListedModel>,
 }
 
 impl ServerAddress {

@@ -162,12 +162,27 @@ impl Provider for Endpoint {
         // The effort is only a hint, and many models do not reason. Some APIs also reject reasoning that is
         // sent back.
         let mut request = Cow::Borrowed(request);
+        if request.picture_refusal.is_set() && request.has_replaceable_pictures() {
+            request.to_mut().replace_pictures();
+        }
+        let mut is_without_pictures = false;
         loop {
             match self.start_stream(&request).await {
                 Err(error) if error.rejects_reasoning() && request.has_reasoning() => {
                     request.to_mut().drop_reasoning();
                 }
-                started => return started,
+                // Once, because then there are none left.
+                Err(error) if error.may_reject_images() && request.has_replaceable_pictures() => {
+                    request.to_mut().replace_pictures();
+                    is_without_pictures = true;
+                }
+                Ok(stream) => {
+                    if is_without_pictures {
+                        request.picture_refusal.set();
+                    }
+                    return Ok(stream);
+                }
+                Err(error) => return Err(error),
             }
         }
     }

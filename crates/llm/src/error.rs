@@ -68,6 +68,23 @@ impl LlmError {
             .any(|it| message.contains(it))
     }
 
+    /// Returns whether a request with images may have been rejected because of them: with status 400, which
+    /// has many reasons, or with a message that mentions images. APIs have no common code for a model that
+    /// does not see.
+    pub fn may_reject_images(&self) -> bool {
+        let Self::Status {
+            status, message, ..
+        } = self
+        else {
+            return false;
+        };
+        let message = message.to_lowercase();
+        let is_named = ["image", "vision", "multimodal", "multi-modal", "mmproj"]
+            .iter()
+            .any(|it| message.contains(it));
+        *status == 400 || matches!(status, 404 | 415 | 422 | 500 | 501) && is_named
+    }
+
     /// Returns the delay before a retry that the provider requested.
     pub fn retry_after(&self) -> Option<Duration> {
         match self {
@@ -117,6 +134,23 @@ mod tests {
         assert!(rejected(400, "Unrecognized argument: reasoning_effort"));
         assert!(rejected(422, "\"m\" does not support Thinking"));
         assert!(!rejected(400, "No such model.") && !rejected(500, "thinking"));
+    }
+
+    #[test]
+    fn an_error_that_mentions_images_may_reject_them() {
+        let may = |status, message: &str| {
+            LlmError::Status {
+                status,
+                message: message.to_owned(),
+                retry_after: None,
+            }
+            .may_reject_images()
+        };
+
+        assert!(may(400, "Bad request."));
+        assert!(may(404, "No endpoints found that support image input"));
+        assert!(may(500, "image input is not supported; provide the mmproj"));
+        assert!(!may(404, "No such model.") && !may(401, "image") && !may(429, "image"));
     }
 
     #[test]

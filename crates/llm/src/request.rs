@@ -2,6 +2,8 @@
 //! the output format.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use base::prompt_role::PromptRole;
 use base::samplers::Samplers;
@@ -52,6 +54,9 @@ pub struct Request {
     /// provider that [can do so](crate::provider::Provider::can_prefill).
     #[serde(default, skip_serializing_if = "is_default")]
     pub is_prefilled: bool,
+    /// Set by a call whose model rejected the images; the same for all clones of the request.
+    #[serde(skip)]
+    pub picture_refusal: PictureRefusal,
     /// Makes the demo model's reply reproducible; never sent to real models.
     pub seed: u64,
     /// Display name of the speaker, for the demo model and for instructions in the prompt.
@@ -71,12 +76,57 @@ impl Request {
         }
     }
 
+    /// Returns whether there are images that a text can replace.
+    pub fn has_replaceable_pictures(&self) -> bool {
+        let mut all = self.messages.iter().flat_map(|it| &it.attachments);
+        all.any(|it| it.instead.is_some())
+    }
+
+    /// Replaces the images that a text can replace by these texts.
+    pub fn replace_pictures(&mut self) {
+        for message in &mut self.messages {
+            let (replaced, kept): (Vec<_>, Vec<_>) = std::mem::take(&mut message.attachments)
+                .into_iter()
+                .partition(|it| it.instead.is_some());
+            message.attachments = kept;
+            for text in replaced.into_iter().filter_map(|it| it.instead) {
+                if !message.content.is_empty() {
+                    message.content.push('\n');
+                }
+                message.content.push_str(&text);
+            }
+        }
+    }
+
     /// Returns whether the model must not answer with text alone.
     pub fn requires_tool_call(&self) -> bool {
         matches!(
             self.tool_choice,
             ToolChoice::Required | ToolChoice::Named(_)
         ) && !self.tools.is_empty()
+    }
+}
+
+/// Whether a model rejected the images of a request. Clones share the answer.
+#[derive(Debug, Clone, Default)]
+pub struct PictureRefusal(Arc<AtomicBool>);
+
+impl PictureRefusal {
+    /// Records that the model rejected the images and accepted the request without them.
+    pub fn set(&self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+
+    /// Returns whether the model rejected the images.
+    pub fn is_set(&self) -> bool {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+/// It is no part of the request: two requests with the same fields are the same.
+impl PartialEq for PictureRefusal {
+    fn eq(&self, _: &Self) -> bool {
+        true
     }
 }
 

@@ -246,6 +246,7 @@ mod tests {
             media_type: "png".to_owned(),
             data: "AAAA".to_owned(),
             name: None,
+            instead: None,
         };
         Message {
             attachments: vec![picture],

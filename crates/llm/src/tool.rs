@@ -71,6 +71,9 @@ pub struct Attachment {
     /// File name of a document.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
+    /// The text that stands for it if the model rejects images; `None`: it is never left out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub instead: Option<String>,
 }
 
 impl Attachment {

@@ -13,6 +13,7 @@ use tavern::chats::export;
 use tavern::chats::export::{ExportedChatMessage, ExportedHeader, ExportedText};
 use tavern::chats::message::ChatRole;
 
+use crate::attachments::{attachment, picture_text};
 use crate::conversations::message::{MessageRole, Visibility};
 use crate::conversations::{conversation, message, swipe, timeline, timeline_page};
 use crate::db::reading::row_slices;
@@ -79,13 +80,20 @@ impl<C: ConnectionTrait> ChatExporter<C> {
         };
         self.last_seq = Some(last);
         let mut swipes = load_swipes(&self.db, &messages).await?;
+        let with_pictures = messages.iter().filter(|it| it.has_attachments);
+        let pictures = attachment::load(&self.db, with_pictures.map(|it| it.id)).await?;
         let mut chunk = String::new();
         for message in &messages {
             let name = self.names.get(&message.space_membership_id);
             // Both formats have one name for each message: that of the persona, if there is one.
             let name = message.persona_name.as_ref().or(name);
             let name = name.map_or("", String::as_str);
-            let exported = to_exported(name, message);
+            // Neither format has a place for the bytes of a picture.
+            let pictures = pictures.get(&message.id).map_or(&[][..], Vec::as_slice);
+            let pictures: Vec<String> = pictures.iter().map(picture_text::of).collect();
+            let pictures = pictures.iter().map(String::as_str);
+            let content = picture_text::after(message.content.clone(), pictures);
+            let exported = to_exported(name, message, &content);
             match self.format {
                 ChatExportFormat::Txt => export::write_plain_text(&mut chunk, &exported),
                 ChatExportFormat::Jsonl => {
@@ -196,7 +204,11 @@ pub async fn load_swipes(
 }
 
 /// Returns the message as the file format names it.
-fn to_exported<'a>(author: &'a str, message: &'a message::Model) -> ExportedChatMessage<'a> {
+fn to_exported<'a>(
+    author: &'a str,
+    message: &'a message::Model,
+    content: &'a str,
+) -> ExportedChatMessage<'a> {
     ExportedChatMessage {
         author,
         role: match message.role {
@@ -208,7 +220,7 @@ fn to_exported<'a>(author: &'a str, message: &'a message::Model) -> ExportedChat
         is_ooc: message.is_ooc,
         sent_at: message.created_at,
         text: ExportedText {
-            content: &message.content,
+            content,
             metadata: &message.metadata,
         },
         active: message.active_swipe,

@@ -1,22 +1,31 @@
 //! Converts the messages of a conversation to prompt blocks, with their roles and, depending on the
-//! preset, the names of their authors.
+//! preset, the names of their authors. The newest pictures are sent to a model that sees; all others are
+//! lines of text after the text of their message.
 //!
 //! **Invariant:** the text of a message is sent unchanged. The author's name is a separate field;
 //! the provider's dialect decides how to send it, unless the preset wants names in the text.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
+use base::ids::AttachmentId;
 use base::prompt_role::PromptRole;
 use tavern::presets::complete_preset::NamesBehavior;
 
+use crate::attachments::picture_text;
 use crate::conversations::message;
-use crate::prompt::blocks::{BlockKind, BlockOrigin, PromptBlock, RecordedText};
+use crate::prompt::blocks::{BlockKind, BlockOrigin, BlockPicture, PromptBlock, RecordedText};
 use crate::prompt::context::{HistoryLine, PromptContext};
+
+/// The maximum number of pictures that are sent.
+const MAX_SENT_PICTURES: usize = 8;
 
 /// Returns a block for each message that is not empty, oldest first.
 pub fn blocks(context: &PromptContext, count: &dyn Fn(&str) -> i64) -> Vec<PromptBlock> {
     let lines = context.history.iter();
-    let lines = lines.filter(|it| !it.text.trim().is_empty() || !it.payload.is_empty());
+    let lines = lines.filter(|it| {
+        !it.text.trim().is_empty() || !it.payload.is_empty() || !it.pictures.is_empty()
+    });
+    let sent = newest_pictures(context);
     // Hundreds of messages have few authors.
     let mut name_tokens = HashMap::new();
     let mut count_name = |name| {
@@ -25,8 +34,50 @@ pub fn blocks(context: &PromptContext, count: &dyn Fn(&str) -> i64) -> Vec<Promp
             .or_insert_with_key(|name: &&str| count(name))
     };
     lines
-        .map(|line| block(context, line, count, &mut count_name))
+        .map(|line| {
+            let pictures = pictures(context, line, &sent, count);
+            with_pictures(block(context, line, count, &mut count_name), pictures)
+        })
         .collect()
+}
+
+/// Returns the pictures that are sent. The history is dropped from its beginning, so these are also the
+/// newest ones of what is kept.
+fn newest_pictures(context: &PromptContext) -> HashSet<AttachmentId> {
+    if context.picture_cost.is_none() {
+        return HashSet::new();
+    }
+    let lines = context.history.iter().rev();
+    let pictures = lines.flat_map(|it| it.pictures.iter().rev());
+    pictures.take(MAX_SENT_PICTURES).map(|it| it.id).collect()
+}
+
+fn pictures(
+    context: &PromptContext,
+    line: &HistoryLine,
+    sent: &HashSet<AttachmentId>,
+    count: &dyn Fn(&str) -> i64,
+) -> Vec<BlockPicture> {
+    let pictures = line.pictures.iter().map(|picture| {
+        let cost = context.picture_cost.filter(|_| sent.contains(&picture.id));
+        BlockPicture {
+            message_id: line.message_id,
+            sent: cost.is_some(),
+            tokens: cost.map_or_else(|| count(&picture.text), |it| it.tokens(picture.size)),
+            picture: Some(picture.clone()),
+        }
+    });
+    pictures.collect()
+}
+
+/// Adds the pictures to the block of their message: those that are not sent as lines of its text.
+fn with_pictures(mut block: PromptBlock, pictures: Vec<BlockPicture>) -> PromptBlock {
+    let texts = pictures.iter().filter(|it| !it.sent);
+    let texts = texts.filter_map(|it| Some(it.picture.as_ref()?.text.as_str()));
+    block.text = picture_text::after(block.text, texts);
+    block.tokens += pictures.iter().map(|it| it.tokens).sum::<i64>();
+    block.pictures = pictures;
+    block
 }
 
 fn block<'a>(
@@ -47,7 +98,8 @@ fn block<'a>(
         NamesBehavior::Never => false,
     };
     // A tool call without text needs no name.
-    let is_named = wants_name && !name.is_empty() && !line.text.trim().is_empty();
+    let has_content = !line.text.trim().is_empty() || !line.pictures.is_empty();
+    let is_named = wants_name && !name.is_empty() && has_content;
     let is_in_text = is_named && names == NamesBehavior::InText;
     let begins = line.text.trim_start().strip_prefix(name);
     let is_there = begins.is_some_and(|it| it.starts_with(':'));

@@ -224,6 +224,7 @@ mod tests {
             content: "Hi.".to_owned(),
             active_swipe: 0,
             reply_to_message_id: None,
+            has_attachments: false,
             created_at: Timestamp(0),
             token_count: 10 - MESSAGE_OVERHEAD,
         };

@@ -25,6 +25,7 @@ pub struct HistoryMessage {
     pub content: String,
     pub active_swipe: i64,
     pub reply_to_message_id: Option<MessageId>,
+    pub has_attachments: bool,
     pub created_at: Timestamp,
     pub token_count: i64,
 }
@@ -41,6 +42,7 @@ impl From<&message::Model> for HistoryMessage {
             content: row.content.clone(),
             active_swipe: row.active_swipe,
             reply_to_message_id: row.reply_to_message_id,
+            has_attachments: row.has_attachments,
             created_at: row.created_at,
             token_count: row.token_count,
         }
@@ -69,6 +71,7 @@ pub async fn load_history(
             Column::Content,
             Column::ActiveSwipe,
             Column::ReplyToMessageId,
+            Column::HasAttachments,
             Column::CreatedAt,
             Column::TokenCount,
         ])

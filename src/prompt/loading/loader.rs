@@ -30,7 +30,8 @@ use crate::prompt::loading::history_cache::HistoryCache;
 use crate::prompt::loading::history_query::HistoryMessage;
 use crate::prompt::loading::lore_loader::LoreLoader;
 use crate::prompt::loading::{
-    history_query, lore_loader, memory_loader, persona_loader, quotes, summary_loader,
+    history_query, lore_loader, memory_loader, persona_loader, picture_loader, quotes,
+    summary_loader,
 };
 use crate::prompt::{author_note, space_variable};
 use crate::providers::provider;
@@ -161,6 +162,7 @@ pub async fn load_in_scope(
     (context.user, context.personas) = personas.await?;
     context.history = to_history_lines(&history, &memberships);
     quotes::add(db, &history, &mut context.history).await?;
+    picture_loader::add(db, &history, &mut context.history).await?;
     context.history_starts = Some(history_window::parse_starts(&conversation.prompt_starts));
     context.summaries =
         summary_loader::load(db, (&conversation, request.cutoff_seq), &space.settings).await?;
@@ -258,6 +260,7 @@ pub(super) fn empty_context(speaking: &SpeakerContext<'_>, preset: Preset) -> Pr
         allows_other_speakers: false,
         continuation: None,
         impersonation_request: None,
+        picture_cost: speaking.provider.picture_cost(),
         instructions: None,
         history: Vec::new(),
         history_starts: None,
@@ -377,7 +380,8 @@ fn to_history_lines(
             name: (it.persona_name.clone()).unwrap_or_else(|| name(it.space_membership_id)),
             role: it.role,
             text: it.content.clone(),
-            quote: None, // added by `quotes::add`
+            quote: None,          // added by `quotes::add`
+            pictures: Vec::new(), // added by `picture_loader::add`
             tokens: it.token_count,
             created_at: it.created_at,
             payload: BlockPayload::default(),

@@ -7,5 +7,6 @@ pub mod loader;
 pub mod lore_loader;
 pub mod memory_loader;
 pub mod persona_loader;
+pub mod picture_loader;
 pub mod quotes;
 pub mod summary_loader;

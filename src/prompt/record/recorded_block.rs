@@ -1,15 +1,16 @@
 //! Defines the stored form of a block: its text, or what it refers to.
 //!
-//! **Invariant:** the texts of messages, memories and summaries are not stored, so that no record
-//! contains a deleted text.
+//! **Invariant:** the texts of messages, memories and summaries are not stored, nor are pictures and
+//! their descriptions, so that no record contains anything that was deleted.
 
 use std::borrow::Cow;
 
-use base::ids::MemoryId;
+use base::ids::{AttachmentId, MemoryId, MessageId};
 use base::prompt_role::PromptRole;
 use serde::{Deserialize, Serialize};
 use tavern::macros::card_use::CardUse;
 
+use crate::attachments::picture_text;
 use crate::conversations::annotations::quote;
 use crate::prompt::blocks::{
     BlockKind, BlockOrigin, PromptBlock, RecordedQuote, RecordedSummary, RecordedText,
@@ -48,12 +49,23 @@ pub struct RecordedBlock {
     /// The message that it quotes after its prefix.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub quote: Option<RecordedQuote>,
+    /// The pictures of the message.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub pictures: Vec<RecordedPicture>,
     /// The memories that are its text.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub memories: Vec<MemoryId>,
     /// The versions of the summary that are its text.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub summary: Option<RecordedSummary>,
+}
+
+/// A picture that was sent, or whose description was.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RecordedPicture {
+    pub id: AttachmentId,
+    pub sent: bool,
+    pub tokens: i64,
 }
 
 /// The current text of a message, and whether it changed after it was sent.
@@ -67,6 +79,13 @@ pub struct TextState {
 pub trait CurrentTexts {
     /// Returns the text of a swipe; `None` if the message was deleted.
     fn message(&self, source: RecordedText) -> Option<TextState>;
+    /// Returns what a reply quotes of a message: its text, or its pictures if it has none; `None` if it was
+    /// deleted.
+    fn quoted(&self, source: RecordedText) -> Option<TextState> {
+        self.message(source)
+    }
+    /// Returns the text that stands for a picture of a message; `None` if it was deleted.
+    fn picture(&self, message: MessageId, id: AttachmentId) -> Option<String>;
     /// Returns the block of these memories, without those that were deleted.
     fn memory_block(&self, ids: &[MemoryId]) -> TextState;
     /// Returns the block of these versions of a summary, without those that were deleted.
@@ -79,9 +98,13 @@ pub(super) fn current_text(block: &RecordedBlock, current: &impl CurrentTexts) -
         (Some(source), _) => match current.message(source) {
             Some(now) => {
                 let quoted = current_quote(block.quote.as_ref(), current);
+                let text = format!("{}{}{}", block.text, quoted.text, now.text);
+                let pictures = current_pictures(block, source, current);
+                let is_complete = pictures.iter().all(Option::is_some);
+                let pictures = pictures.iter().flatten().map(String::as_str);
                 TextState {
-                    text: format!("{}{}{}", block.text, quoted.text, now.text),
-                    is_changed: now.is_changed || quoted.is_changed,
+                    text: picture_text::after(text, pictures),
+                    is_changed: now.is_changed || quoted.is_changed || !is_complete,
                 }
             }
             None => TextState {
@@ -98,12 +121,23 @@ pub(super) fn current_text(block: &RecordedBlock, current: &impl CurrentTexts) -
     }
 }
 
+/// Returns the texts that stood for pictures, as they are now; `None` for a deleted one.
+fn current_pictures(
+    block: &RecordedBlock,
+    source: RecordedText,
+    current: &impl CurrentTexts,
+) -> Vec<Option<String>> {
+    let described = block.pictures.iter().filter(|it| !it.sent);
+    let texts = described.map(|it| current.picture(source.message, it.id));
+    texts.collect()
+}
+
 /// Returns the line that quotes a message as it is now; empty if it was deleted.
 fn current_quote(quote: Option<&RecordedQuote>, current: &impl CurrentTexts) -> TextState {
     let Some(quote) = quote else {
         return TextState::default();
     };
-    match current.message(quote.source) {
+    match current.quoted(quote.source) {
         Some(now) => TextState {
             text: quote::prompt_line(&quote.name, &now.text),
             is_changed: now.is_changed,
@@ -163,6 +197,17 @@ pub(super) fn to_recorded_block(block: &PromptBlock, summary: &str) -> RecordedB
         text: kept.replace('\0', "") + suffix,
         source,
         quote,
+        pictures: block
+            .pictures
+            .iter()
+            .filter_map(|it| {
+                Some(RecordedPicture {
+                    id: it.picture.as_ref()?.id,
+                    sent: it.sent,
+                    tokens: it.tokens,
+                })
+            })
+            .collect(),
         memories,
         summary,
     }

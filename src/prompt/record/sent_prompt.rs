@@ -8,7 +8,7 @@ use sea_orm::FromJsonQueryResult;
 use serde::{Deserialize, Serialize};
 use tavern::macros::card_use::CardUse;
 
-use crate::prompt::blocks::{BlockKind, PromptBlock, RecordedQuote, RecordedText};
+use crate::prompt::blocks::{BlockKind, BlockPicture, PromptBlock, RecordedQuote, RecordedText};
 use crate::prompt::builder::BuiltPrompt;
 use crate::prompt::lore::LoreReport;
 use crate::prompt::memory_block::RecordedRecall;
@@ -107,8 +107,10 @@ impl SentPrompt {
     }
 
     /// Replaces the message ids. A block whose message has no new id is removed, and so is a quotation.
+    /// Pictures, which have other ids there, are left out.
     pub fn remap_messages(mut self, number: impl Fn(MessageId) -> Option<MessageId>) -> Self {
         for block in self.blocks_mut() {
+            block.pictures.clear();
             block.quote = block.quote.take().and_then(|it| {
                 let message = number(it.source.message)?;
                 let source = RecordedText {
@@ -172,6 +174,7 @@ impl SentPrompt {
         let blocks = self.pieces.into_iter();
         let shown = blocks.filter_map(|it| it.into_block(&styles)).map(|it| {
             let TextState { text, is_changed } = current_text(&it, current);
+            let pictures = block_pictures(&it);
             let card_use = match is_old && it.kind != BlockKind::History {
                 true => CardUse::Unknown,
                 false => it.card_use,
@@ -180,6 +183,7 @@ impl SentPrompt {
                 card_use,
                 name: it.name,
                 tokens: it.tokens,
+                pictures,
                 dropped: it.dropped,
                 is_changed,
                 n_facts_left_out: it.summary.map_or(0, |it| it.n_facts_left_out),
@@ -189,6 +193,20 @@ impl SentPrompt {
         });
         shown.collect()
     }
+}
+
+/// Returns the pictures of a stored block.
+fn block_pictures(block: &RecordedBlock) -> Vec<BlockPicture> {
+    let Some(source) = block.source else {
+        return Vec::new();
+    };
+    let pictures = block.pictures.iter().map(|it| BlockPicture {
+        message_id: source.message,
+        sent: it.sent,
+        tokens: it.tokens,
+        picture: None,
+    });
+    pictures.collect()
 }
 
 impl SentPromptJson {
@@ -238,9 +256,9 @@ impl RecordedPiece {
 
 /// Returns the short form of a block with a message; adds its style to `styles` if it is new.
 fn to_piece(block: RecordedBlock, styles: &mut Vec<RecordedBlock>) -> RecordedPiece {
-    // A block with a quotation has no style in common with others.
+    // A block with a quotation or a picture has no style in common with others.
     let source = match block.source {
-        Some(source) if block.quote.is_none() => source,
+        Some(source) if block.quote.is_none() && block.pictures.is_empty() => source,
         _ => return RecordedPiece::Block(block),
     };
     let tokens = block.tokens;
@@ -268,7 +286,7 @@ fn to_piece(block: RecordedBlock, styles: &mut Vec<RecordedBlock>) -> RecordedPi
 
 #[cfg(test)]
 mod tests {
-    use base::ids::{MemoryId, MessageId};
+    use base::ids::{AttachmentId, MemoryId, MessageId};
     use serde_json::json;
 
     use super::{CurrentTexts, SentPrompt, TextState};
@@ -283,6 +301,10 @@ mod tests {
                 text: format!("text {}.{}", it.message.0, it.swipe),
                 is_changed: false,
             })
+        }
+
+        fn picture(&self, _: MessageId, _: AttachmentId) -> Option<String> {
+            None
         }
 
         fn memory_block(&self, _: &[MemoryId]) -> TextState {

@@ -4,9 +4,10 @@
 use std::collections::HashMap;
 
 use base::clock::Timestamp;
-use base::ids::{MemoryId, MessageId, RunId, SpaceId, SummaryId};
+use base::ids::{AttachmentId, MemoryId, MessageId, RunId, SpaceId, SummaryId};
 use sea_orm::{ColumnTrait, ConnectionTrait, DbErr, EntityTrait, QueryFilter};
 
+use crate::attachments::{attachment, picture_text};
 use crate::conversations::{message, swipe};
 use crate::memories::memory;
 use crate::memories::summaries::summary;
@@ -40,6 +41,7 @@ pub async fn load_for_run(
     };
     let mut texts = RecordedTexts {
         messages: HashMap::new(),
+        pictures: HashMap::new(),
         memories: memories.into_iter().map(|it| (it.id, it)).collect(),
         summaries: summaries.into_iter().map(|it| (it.id, it)).collect(),
         sent_at: row.created_at,
@@ -54,6 +56,7 @@ pub async fn load_for_run(
 #[derive(Debug)]
 pub struct RecordedTexts {
     messages: HashMap<RecordedText, TextState>,
+    pictures: HashMap<MessageId, Vec<attachment::Model>>,
     memories: HashMap<MemoryId, memory::Model>,
     summaries: HashMap<SummaryId, summary::Model>,
     sent_at: Timestamp,
@@ -62,6 +65,20 @@ pub struct RecordedTexts {
 impl CurrentTexts for RecordedTexts {
     fn message(&self, source: RecordedText) -> Option<TextState> {
         self.messages.get(&source).cloned()
+    }
+
+    fn quoted(&self, source: RecordedText) -> Option<TextState> {
+        let mut now = self.message(source)?;
+        let pictures = self.pictures.get(&source.message);
+        if let Some(pictures) = pictures.filter(|_| now.text.trim().is_empty()) {
+            now.text = picture_text::of_all(pictures);
+        }
+        Some(now)
+    }
+
+    fn picture(&self, message: MessageId, id: AttachmentId) -> Option<String> {
+        let pictures = self.pictures.get(&message)?;
+        pictures.iter().find(|it| it.id == id).map(picture_text::of)
     }
 
     fn memory_block(&self, ids: &[MemoryId]) -> TextState {
@@ -107,6 +124,10 @@ impl RecordedTexts {
             .await?;
         let messages: HashMap<MessageId, message::Model> =
             messages.into_iter().map(|it| (it.id, it)).collect();
+        let with_pictures = messages.values().filter(|it| it.has_attachments);
+        let with_pictures = with_pictures.map(|it| it.id);
+        self.pictures
+            .extend(attachment::load(db, with_pictures).await?);
         let is_changed = |at: Option<_>| at.is_some_and(|at| at > sent_at);
         let mut other_swipes = Vec::new();
         for source in all {

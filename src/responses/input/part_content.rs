@@ -46,5 +46,6 @@ fn attachment(part: &InputPart) -> Option<Attachment> {
         media_type: media_type.to_owned(),
         data: data.to_owned(),
         name: file.name.map(str::to_owned),
+        instead: None,
     })
 }

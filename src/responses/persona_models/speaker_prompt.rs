@@ -161,6 +161,7 @@ fn lines(
             },
             text: message.content.clone(),
             quote: None,
+            pictures: Vec::new(),
             tokens: 0,
             created_at: now,
             payload: BlockPayload {

@@ -11,7 +11,7 @@ use agent::outcome::{GenerationFailure, GenerationOutcome};
 use agent::permits::fair_permits::PermitOwner;
 use agent::reasoning::Reasoning;
 use agent::usage::UsageTotal;
-use base::ids::{MemoryId, RunId};
+use base::ids::{MemoryId, ProviderId, RunId};
 use base::message_text;
 use futures::FutureExt;
 use leased_jobs::lease::CancelReason;
@@ -23,6 +23,8 @@ use tokio::time::Instant;
 use crate::conversations::message;
 use crate::db::retry_wait;
 use crate::memories::memory;
+use crate::providers::vision;
+use crate::providers::vision::VisionSource;
 use crate::runs::error::EngineError;
 use crate::runs::execution::agent_host::{RunHost, RunProgress};
 use crate::runs::execution::lease::RunLease;
@@ -106,7 +108,16 @@ async fn generate_reply(
         Err(failure) => return ExecutionResult::failed_before_sending(failure),
     };
     let (outcome, receipts) = stream_reply(context, run, lease, &mut prepared).await;
-    let sent = prepared.sent;
+    let mut sent = prepared.sent;
+    if prepared.request.picture_refusal.is_set() {
+        sent.stats.pictures_refused = true;
+        remember_refusal(
+            context,
+            prepared.provider_id,
+            prepared.request.model.clone(),
+        )
+        .await;
+    }
     let usage = run_usage(&outcome);
     let mut end = execution_end(outcome, lease, sent.clone(), receipts, prepared.continued);
     if let Some(ExecutionEnd::Succeeded(written)) = &mut end {
@@ -116,6 +127,20 @@ async fn generate_reply(
         end,
         sent: Some(sent),
         usage,
+    }
+}
+
+/// Records that a model does not see, so that the next prompts describe the pictures.
+async fn remember_refusal(context: &RunServices, provider: ProviderId, model: String) {
+    let recorded = vision::record(
+        &context.db,
+        provider,
+        VisionSource::Call,
+        vec![(model, false)],
+    )
+    .await;
+    if let Err(error) = recorded {
+        tracing::warn!(%error, "failed to record that a model does not see: {error}");
     }
 }
 

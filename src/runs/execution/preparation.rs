@@ -20,8 +20,8 @@ use crate::prompt::budget::ContextOverflow;
 use crate::prompt::builder;
 use crate::prompt::builder::BuiltPrompt;
 use crate::prompt::context::{Continuation, PromptContext, PromptMember};
-use crate::prompt::loading::loader;
 use crate::prompt::loading::loader::{PromptRequest, PromptScope};
+use crate::prompt::loading::{loader, picture_loader};
 use crate::prompt::record::sent_prompt::SentPrompt;
 use crate::providers::{provider, usable_providers};
 use crate::runs::error::ConversationReadError;
@@ -245,11 +245,14 @@ async fn prepare_with_provider(
     let (prompt, built) = build_prompt(context, prompt)
         .await
         .map_err(internal_failure)?;
-    let built = built.map_err(|overflow| GenerationFailure {
+    let mut built = built.map_err(|overflow| GenerationFailure {
         code: FailureCode::ContextOverflow,
         message: overflow.to_string(),
         is_retryable: false,
     })?;
+    let db = context.db.reader();
+    let attached = picture_loader::attach(db, &mut built).await;
+    attached.map_err(internal_failure)?;
     if prompt.find_speaker().is_none() {
         return Err(internal_failure("the speaker has no membership"));
     }
@@ -351,6 +354,7 @@ fn sent_prompt(
         dropped_messages: i64::try_from(built.dropped_messages).unwrap_or(i64::MAX),
         n_messages: i64::try_from(built.messages.len()).unwrap_or(i64::MAX),
         seed: seed.cast_signed(),
+        pictures_refused: false,
     };
     Ok(SentPromptRef {
         stats: figures,

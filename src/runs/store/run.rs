@@ -218,6 +218,9 @@ pub struct PromptStats {
     pub dropped_messages: i64,
     pub n_messages: i64,
     pub seed: i64,
+    /// Whether the model rejected the pictures, and was asked again without them.
+    #[serde(default)]
+    pub pictures_refused: bool,
 }
 
 /// One attempt to produce one text.

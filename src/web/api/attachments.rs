@@ -50,7 +50,7 @@ pub struct PictureForm {
     #[schema(value_type = String, format = Binary)]
     file: Vec<u8>,
     /// What the picture shows.
-    #[schema(max_length = 1000)]
+    #[schema(max_length = 1000, nullable = false)]
     alt: Option<String>,
 }
 
@@ -197,6 +197,7 @@ pub async fn show(
     request_body = UpdateAttachment,
     responses(
         (status = 200, body = AttachmentView),
+        (status = 409, description = "`already_finished`: the picture is just being posted."),
         (status = 422, description = "`too_long`: more than 1,000 characters; `invalid_value`."),
         (status = 429, description = "`rate_limited`: too many changes in a minute.")
     )
@@ -215,8 +216,11 @@ pub async fn update(
     message_changes::acquire_edit(&app, &caller).await?;
     let Some((row, at)) = at else {
         let changed = attachment_store::describe_unposted(&app.db, caller.id(), found.id, alt);
-        let changed = changed.await?.ok_or_else(ApiError::not_found)?;
-        return Ok(Json(changed.view()));
+        let changed = changed.await?;
+        return changed.map(|it| Json(it.view())).ok_or_else(|| {
+            let message = "The picture was just posted. Try again.";
+            ApiError::conflict("already_finished", message)
+        });
     };
     let change = change_of(&found, &row, &at, Some(alt));
     let message = app.engine.change_attachment(change).await?;

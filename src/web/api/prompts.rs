@@ -9,7 +9,7 @@ use tavern::import_warning::ImportWarning;
 use utoipa::{IntoParams, ToSchema};
 
 use crate::app::App;
-use crate::prompt::blocks::PromptBlock;
+use crate::prompt::blocks::{BlockPicture, PromptBlock};
 use crate::prompt::lore::LoreReport;
 use crate::prompt::record::hidden_cards::HiddenCards;
 use crate::prompt::record::sent_prompt_loader;
@@ -50,6 +50,8 @@ pub struct PromptView {
     /// The same warnings, in the same order, as codes. Empty for runs that were stored before codes
     /// existed.
     pub warnings_coded: Vec<ImportWarning>,
+    /// The pictures of all messages, without their bytes.
+    pub pictures: Vec<BlockPicture>,
     pub total_tokens: i64,
     pub limit_tokens: i64,
     /// The number of loaded history messages that did not fit.
@@ -143,6 +145,15 @@ pub async fn show_sent(
     let (model, mut lore) = (record.model.clone(), record.lore.clone());
     let entered = record.cards.clone();
     let mut blocks = record.into_blocks(&texts);
+    if run
+        .debug
+        .prompt
+        .as_ref()
+        .is_some_and(|it| it.pictures_refused)
+    {
+        let pictures = blocks.iter_mut().flat_map(|it| &mut it.pictures);
+        pictures.for_each(|it| it.sent = false);
+    }
     hidden.withhold(&mut blocks, &mut lore, entered.as_deref());
     Ok(Json(prompt_view(model, blocks, lore, figures)))
 }
@@ -162,6 +173,11 @@ fn prompt_view(
     PromptView {
         model,
         messages: blocks::to_messages(&blocks),
+        pictures: blocks
+            .iter()
+            .filter(|it| !it.dropped)
+            .flat_map(|it| it.pictures.clone())
+            .collect(),
         blocks,
         lore: lore.fired,
         lore_dropped: lore.dropped,

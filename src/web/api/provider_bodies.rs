@@ -5,6 +5,7 @@ use std::borrow::Cow;
 
 use base::display_name;
 use llm::discovery::DiscoveredServer;
+use llm::model_list::ListedModel;
 use llm::registry::ProviderKind;
 use llm::secret::Secret;
 use serde::{Deserialize, Serialize};
@@ -173,11 +174,22 @@ pub struct DiscoveredServerView {
 #[schema(as = OfferedModel)]
 pub struct ModelListItem {
     pub id: String,
+    /// Whether it sees pictures; null if the endpoint does not state it.
+    pub vision: Option<bool>,
+}
+
+impl From<ListedModel> for ModelListItem {
+    fn from(listed: ListedModel) -> Self {
+        Self {
+            id: listed.id,
+            vision: listed.vision,
+        }
+    }
 }
 
 impl From<DiscoveredServer> for DiscoveredServerView {
     fn from(found: DiscoveredServer) -> Self {
-        let models = found.models.into_iter().map(|id| ModelListItem { id });
+        let models = found.models.into_iter().map(ModelListItem::from);
         Self {
             name: found.name,
             kind: found.kind,

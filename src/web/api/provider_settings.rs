@@ -8,6 +8,8 @@ use serde_json::{Map, Value};
 use utoipa::ToSchema;
 
 use crate::accounts::name_schemas::TitleSchema;
+use crate::providers::vision;
+use crate::providers::vision::Vision;
 use crate::web::error::{ApiError, ApiResult};
 use crate::web::extract::deserialize;
 
@@ -48,6 +50,9 @@ pub struct KnownProviderSettings {
     /// The reasoning effort of the model.
     #[serde(rename = "reasoning")]
     _reasoning: Option<ReasoningEffort>,
+    /// Whether the models see pictures; by default the server decides for each model.
+    #[serde(rename = "vision")]
+    _vision: Option<Vision>,
     /// How long Ollama keeps the model in memory after a call: `10m`, `-1`.
     #[schema(max_length = 20, pattern = r"^-?[0-9][0-9a-z.]*$")]
     keep_alive: Option<String>,
@@ -117,7 +122,8 @@ pub fn parse(settings: Map<String, Value>) -> ApiResult<Value> {
         })?;
     }
     match known.keep_alive.is_none_or(|it| is_duration(&it)) {
-        true => Ok(settings),
+        // A client that sends the settings back does not decide what the server has found out.
+        true => Ok(vision::without_detected(settings)),
         false => Err(ApiError::invalid_value(
             "settings.keep_alive",
             "Must be a duration such as `10m`, or `-1` for no limit.",
@@ -192,6 +198,7 @@ mod tests {
             ("max_tokens", json!(0), 422),
             ("context_tokens", json!(63), 422),
             ("reasoning", json!("much"), 422),
+            ("vision", json!("sometimes"), 422),
             ("keep_alive", json!(""), 422),
             ("keep_alive", json!("-"), 422),
             ("keep_alive", json!("10 m"), 422),

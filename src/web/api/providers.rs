@@ -8,6 +8,7 @@ use actix_web::HttpResponse;
 use actix_web::web::{Data, Json, Path};
 use base::ids::ProviderId;
 use llm::error::LlmError;
+use llm::model_list::ListedModel;
 use llm::registry::{ProviderKind, RegistryError};
 use llm::{discovery, model_list};
 use serde_json::json;
@@ -17,6 +18,8 @@ use crate::db::reading::page::{PageOf, PageQuery};
 use crate::providers::provider;
 use crate::providers::provider::NewProvider;
 use crate::providers::provider_factory::ProviderError;
+use crate::providers::vision;
+use crate::providers::vision::VisionSource;
 use crate::web::api::provider_bodies::{
     CreateProvider, DiscoveredServerView, ModelListItem, ProviderDetail, ProviderListItem,
     ProviderTestFailure, ProviderTestResult, UpdateProvider,
@@ -147,6 +150,7 @@ pub async fn test(
     id: Path<ProviderId>,
 ) -> ApiResult<Json<ProviderTestResult>> {
     let row = find_provider(&app, id.into_inner()).await?;
+    vision::forget(&app.db, row.id).await?;
     let answer = match app.models.create(&row) {
         Ok(model) => run_on_main(&app, async move {
             model_list::probe(model.as_ref(), &row.model).await
@@ -191,8 +195,12 @@ pub async fn list_models(
     id: Path<ProviderId>,
 ) -> ApiResult<Json<PageOf<ModelListItem>>> {
     let row = find_provider(&app, id.into_inner()).await?;
-    let names = match row.kind {
-        ProviderKind::Demo => vec![row.model],
+    let model = row.model.clone();
+    let models = match row.kind {
+        ProviderKind::Demo => vec![ListedModel {
+            id: model.clone(),
+            vision: Some(false),
+        }],
         _ => {
             let spec = row.spec(&app.models.cipher).map_err(ProviderError::from)?;
             let endpoint = app.models.registry.endpoint(&spec);
@@ -201,7 +209,14 @@ pub async fn list_models(
             run_on_main(&app, listing).await?.map_err(upstream_error)?
         }
     };
-    let offered = names.into_iter().map(|id| ModelListItem { id });
+    // What the endpoint states is better than what the name of a model suggests.
+    let stated = models
+        .iter()
+        .filter_map(|it| Some((it.id.clone(), it.vision?)));
+    let (mut own, others): (Vec<_>, Vec<_>) = stated.partition(|(id, _)| *id == model);
+    own.extend(others);
+    vision::record(&app.db, row.id, VisionSource::List, own).await?;
+    let offered = models.into_iter().map(ModelListItem::from);
     Ok(Json(PageOf::complete(offered.collect())))
 }
 

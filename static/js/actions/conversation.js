@@ -25,12 +25,13 @@ export default class ConversationActions {
 
   // Shows the message as pending and sends it. Returns false, without sending it, if the conversation in
   // which it was written is not open. `persona` is kept with the message until it is sent; `fields` are
-  // further fields of the post.
-  send(conversationId, content, { persona = undefined, fields = {} } = {}) {
+  // further fields of the post, `attachments` its uploaded pictures.
+  send(conversationId, content, { persona = undefined, fields = {}, attachments = [] } = {}) {
     if (!this.#isOpen(conversationId)) return false
     const { openConversation, outbox } = this.#store
     const { replyTo } = openConversation
-    const entry = outbox.add(randomId(), content, Date.now(), { persona: persona && pick(persona), fields, replyTo })
+    const shown = { persona: persona && pick(persona), fields, replyTo, attachments }
+    const entry = outbox.add(randomId(), content, Date.now(), shown)
     openConversation.replyTo = null
     this.#store.conversationChanged("reply")
     openConversation.expect(entry.clientId)
@@ -253,11 +254,13 @@ export default class ConversationActions {
     return this.#store.openConversation.conversationId
   }
 
-  async #deliver(openConversation, outbox, { clientId, content, persona, fields, replyTo }) {
+  async #deliver(openConversation, outbox, { clientId, content, persona, fields, replyTo, attachments = [] }) {
     const chosen = persona === undefined ? {} : { persona_id: persona?.id ?? null }
     const reply = replyTo ? { reply_to_id: replyTo.id } : {}
-    const body = { ...fields, ...chosen, ...reply, content, client_id: clientId }
+    const pictures = attachments.length > 0 ? { attachment_ids: attachments.map(({ id }) => id) } : {}
+    const body = { ...fields, ...chosen, ...reply, ...pictures, content, client_id: clientId }
     try {
+      if (attachments.length > 0) await this.#describe(attachments)
       const { message } = await this.#api.postMessage(openConversation.conversationId, body)
       this.#store.applyPosted(openConversation, message)
       this.#slowMode.posted(this.#store.openSpace?.id, Date.parse(message.created_at))
@@ -268,7 +271,7 @@ export default class ConversationActions {
       // A mentioned member has left: its name in the text remains.
       if (error.param === "mentions" && fields?.mentions) {
         const { mentions: _, ...others } = fields
-        return this.#deliver(openConversation, outbox, { clientId, content, fields: others })
+        return this.#deliver(openConversation, outbox, { clientId, content, fields: others, attachments })
       }
       const { code, param, message, retryAfter } = error
       if (code === "slow_mode")
@@ -276,6 +279,12 @@ export default class ConversationActions {
       outbox.markFailed(clientId, error.isNetwork ? "network" : { code, param, message, retryAfter })
       if (this.#store.openConversation === openConversation) this.#store.conversationChanged("outbox")
     }
+  }
+
+  // Stores the descriptions before the message is sent, because a reply may be written at once.
+  async #describe(attachments) {
+    const described = attachments.filter(({ alt }) => alt !== "")
+    await Promise.all(described.map(({ id, alt }) => this.#api.describeAttachment(id, alt)))
   }
 
   #applyQueue(openConversation, conversation) {

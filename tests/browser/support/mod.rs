@@ -13,6 +13,10 @@ pub mod file_uploads;
 pub mod http_client;
 #[path = "../../it/support/http_response.rs"]
 pub mod http_response;
+#[path = "../../it/support/multipart.rs"]
+pub mod multipart;
+#[path = "../../it/support/pictures.rs"]
+pub mod pictures;
 #[path = "../../it/support/poll.rs"]
 pub mod poll;
 #[path = "../../it/support/ports.rs"]

@@ -3,6 +3,8 @@
 
 pub mod admin;
 pub mod api_keys;
+pub mod attachments;
+pub mod attachments_posted;
 pub mod bookmarks;
 pub mod branches;
 pub mod candidate_permits;

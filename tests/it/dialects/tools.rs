@@ -40,6 +40,7 @@ fn request() -> Request {
             media_type: "image/png".to_owned(),
             data: "AAAA".to_owned(),
             name: None,
+            instead: None,
         }],
         ..Message::new(PromptRole::User, "Like here?")
     };

@@ -6,8 +6,8 @@ use serde_json::{Value, json};
 
 use crate::rights::roles::{Role, RoleClients};
 use crate::support::database_facts::DatabaseFacts;
-use crate::support::file_uploads;
 use crate::support::http_client::{HttpClient, expect, token_of};
+use crate::support::{file_uploads, pictures};
 
 /// The ids of one space, by the names of the path parameters in the API document. A name may have a
 /// suffix: `membership_id:own`, `message_id:ai`.
@@ -166,6 +166,14 @@ async fn create_messages(clients: &RoleClients, owner: Role, ids: &mut Ids) {
         ids.insert(format!("message_id:{}", who.name()), &message["id"]);
         ids.insert("message_id", &message["id"]);
     }
+    let author = match owner {
+        Role::Owner => Role::Member,
+        other => other,
+    };
+    ids.insert(
+        "attachment_id",
+        &post_picture(clients.person(author), &conversation).await,
+    );
     let client = clients.person(owner);
     let runs = client
         .runs(conversation.as_i64().expect("a numeric id"))
@@ -186,6 +194,14 @@ async fn create_messages(clients: &RoleClients, owner: Role, ids: &mut Ids) {
     let path = format!("/api/conversations/{}/messages", other["id"]);
     let messages = expect(200, client.get(&path).await);
     ids.insert("message_id:ai", &messages["data"][0]["id"]);
+}
+
+/// Posts a message with a picture, and returns the id of the picture.
+async fn post_picture(author: &HttpClient, conversation: &Value) -> Value {
+    let picture = pictures::uploaded(author, 1, "").await;
+    let conversation = conversation.as_i64().expect("a numeric id");
+    let posted = pictures::post(author, conversation, "Look.", &[&picture]).await;
+    expect(201, posted)["message"]["attachments"][0]["id"].clone()
 }
 
 /// Inserts a summary, which otherwise a model writes in the background.

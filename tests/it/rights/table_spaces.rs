@@ -352,6 +352,13 @@ pub fn messages() -> Vec<Row> {
             with_membership(204),
         )
         .with("message_id", "message_id:owner"),
+        // The grid sends JSON, but this endpoint accepts a form.
+        Row::of("POST /api/attachments", signed_in(415)),
+        // A picture of the member's message.
+        Row::of("GET /api/attachments/{attachment_id}", inside(200)),
+        Row::of("PATCH /api/attachments/{attachment_id}", members(200))
+            .body(|_, _| json!({"alt": "A cat."})),
+        Row::of("DELETE /api/attachments/{attachment_id}", members(204)).with_space_per_role(),
         Row::of("GET /api/messages/{message_id}/revisions", managers(200)),
         // The admin posts nothing, so this is the member's message.
         Row::of(SELECT, inside(200))

@@ -65,9 +65,9 @@ async fn summarize(app: &EngineTest, n: i64) {
 
 /// Branches a short and a long conversation, without summaries and with them.
 async fn costs(backend: TestBackend, take: impl Fn(&EngineTest) -> Vec<String>) {
-    // One of them copies the reactions, and one lets the replies answer the copies.
-    assert_eq!(count_statements(backend, false, &take).await, 14);
-    assert_eq!(count_statements(backend, true, &take).await, 19);
+    // One of them copies the reactions, one the pictures, and one lets the replies answer the copies.
+    assert_eq!(count_statements(backend, false, &take).await, 15);
+    assert_eq!(count_statements(backend, true, &take).await, 20);
 }
 
 /// Returns the number of statements of a branch.

@@ -32,6 +32,7 @@ pub mod memory_tool;
 pub mod mentions;
 pub mod order_of_events;
 pub mod out_of_character;
+pub mod pictures;
 pub mod policies;
 pub mod query_plans;
 pub mod races;

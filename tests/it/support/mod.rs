@@ -26,6 +26,7 @@ pub mod load_fixture;
 pub mod model_call;
 pub mod multipart;
 pub mod nodes;
+pub mod pictures;
 pub mod poll;
 pub mod ports;
 pub mod postgres_proxy;

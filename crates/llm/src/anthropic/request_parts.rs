@@ -186,6 +186,7 @@ mod tests {
                     media_type: "image/png".to_owned(),
                     data: "AAAA".to_owned(),
                     name: None,
+                    instead: None,
                 }],
                 ..Message::new(PromptRole::User, "Is it sunny here?")
             },
@@ -320,6 +321,7 @@ mod tests {
             media_type: "image/png".to_owned(),
             data: "AAAA".to_owned(),
             name: None,
+            instead: None,
         };
         let call = AnsweredCall {
             id: "1".to_owned(),
@@ -344,6 +346,7 @@ mod tests {
             media_type: "application/pdf".to_owned(),
             data: "JVBERi0=".to_owned(),
             name: Some("a.pdf".to_owned()),
+            instead: None,
         };
 
         let sent = block(&ContentBlock::Attachment(&attachment));

@@ -157,6 +157,7 @@ mod tests {
                     media_type: "image/png".to_owned(),
                     data: "AAAA".to_owned(),
                     name: None,
+                    instead: None,
                 }],
                 ..Message::new(PromptRole::User, "Is it sunny here?")
             },
@@ -205,6 +206,7 @@ mod tests {
             media_type: "image/png".to_owned(),
             data: "AAAA".to_owned(),
             name: None,
+            instead: None,
         };
         let shown = Message {
             attachments: vec![picture],

@@ -51,6 +51,7 @@ mod tests {
             media_type: "image/png".to_owned(),
             data: id.to_owned(),
             name: None,
+            instead: None,
         };
         Message {
             answers: Some(AnsweredCall {

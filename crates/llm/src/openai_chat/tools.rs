@@ -220,6 +220,7 @@ mod tests {
                 media_type: "image/png".to_owned(),
                 data: "AAAA".to_owned(),
                 name: None,
+                instead: None,
             }],
             ..Message::new(PromptRole::User, "What is this?")
         };

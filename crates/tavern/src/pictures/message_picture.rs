@@ -160,6 +160,9 @@ mod tests {
         let mut enormous = file(&DynamicImage::new_rgb8(1, 1), ImageFormat::Png);
         let side = |pixels: u32| pixels.to_be_bytes();
         enormous[16..24].copy_from_slice(&[side(8_000), side(6_376)].concat());
+        let checksum = crc32(&enormous[12..29]);
+        enormous[29..33].copy_from_slice(&checksum.to_be_bytes());
+
         assert_eq!(drawn(&enormous), Err(PictureError::TooLarge));
     }
 
@@ -176,6 +179,14 @@ mod tests {
 
         assert!(!contains(&drawn.full, b"<script>"));
         assert!(!contains(&drawn.thumbnail, b"<script>"));
+    }
+
+    fn crc32(bytes: &[u8]) -> u32 {
+        let step = |sum: u32| (sum >> 1) ^ (0xEDB8_8320 * (sum & 1));
+        let sum = bytes.iter().fold(u32::MAX, |sum, byte| {
+            (0..8).fold(sum ^ u32::from(*byte), |sum, _| step(sum))
+        });
+        !sum
     }
 
     fn contains(bytes: &[u8], part: &[u8]) -> bool {

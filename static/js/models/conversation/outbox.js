@@ -19,9 +19,10 @@ export default class Outbox {
 
   // `persona` is the persona of the message: null for none, undefined if the server chooses it. `fields`
   // are further fields of the post: `is_ooc` and `mentions`. `replyTo` is the quotation of the message that
-  // it answers, or null.
-  add(clientId, content, createdAt, { persona = undefined, fields = {}, replyTo = null } = {}) {
-    const entry = { clientId, content, createdAt, persona, fields, replyTo, state: "pending", error: null }
+  // it answers, or null; `attachments` are its uploaded pictures.
+  add(clientId, content, createdAt, { persona = undefined, fields = {}, replyTo = null, attachments = [] } = {}) {
+    const shown = { content, createdAt, persona, fields, replyTo, attachments }
+    const entry = { clientId, ...shown, state: "pending", error: null }
     this.#entries = [...this.#entries, entry]
     this.#write()
     return entry

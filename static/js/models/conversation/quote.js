@@ -1,8 +1,10 @@
 // The message that a reply quotes.
+import { textOf } from "../message/pictures.js"
 
 // Returns the quotation of a message, as the server describes it.
-export function quoteOf({ id, seq, author_name: author, persona, content }) {
-  const excerpt = [...content.trim().replace(/\r\n?|[\n\v\f\u0085\u2028\u2029]/g, " ")].slice(0, 200).join("")
+export function quoteOf(message) {
+  const { id, seq, author_name: author, persona } = message
+  const excerpt = [...textOf(message).trim().replace(/\r\n?|[\n\v\f\u0085\u2028\u2029]/g, " ")].slice(0, 200).join("")
   return { id, seq, author_name: persona?.name ?? author, excerpt, hidden: false }
 }
 

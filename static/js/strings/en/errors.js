@@ -66,6 +66,7 @@ export default {
   "error.interrupted": "The server was stopped before this was finished. Nothing was saved.",
   "error.not_a_card": "{message}",
   "error.not_a_picture": "{message}",
+  "error.picture_too_large": "{message}",
   "error.too_large_for_png": "{message}",
   "error.not_a_preset": "{message}",
   "error.not_authenticated": "Please sign in first.",
@@ -75,8 +76,11 @@ export default {
   "error.storage_full":
     "The owner of this space has no storage left: cards, pictures, assets and the text of spaces share one limit. Delete something you do not need.",
   "error.too_large": "This is too large for the server.",
+  "error.too_large.file": "{message}",
   "error.upstream_error": "{message}",
   "error.invalid_value": "{message}",
+  "error.invalid_value.attachment_ids":
+    "A picture was already sent, or is no longer stored. Discard the message and write it again.",
   "error.invalid_value.username": "Usernames must have 2–32 letters, digits, dots, dashes or underscores.",
   "error.invalid_value.password": "Passwords must have 8–256 characters.",
   "error.invalid_value.current_password": "This is not your current password.",

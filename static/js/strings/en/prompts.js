@@ -33,6 +33,8 @@ export default {
   "prompt.named": "{kind}: {name}",
   "prompt.changed": "changed since then",
   "prompt.facts_left_out": { one: "{n} pinned fact did not fit", other: "{n} pinned facts did not fit" },
+  "prompt.picture_sent": { one: "picture sent: {n} token", other: "picture sent: {n} tokens" },
+  "prompt.picture_described": "picture described",
   "prompt.gone": "This message was deleted.",
   "prompt.withheld": "This text is from a card that its owner does not share.",
   "prompt.lore_withheld": "Entry of a card that is not shared",

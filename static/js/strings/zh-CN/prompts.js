@@ -33,6 +33,8 @@ export default {
   "prompt.named": "{kind}：{name}",
   "prompt.changed": "之后有更改",
   "prompt.facts_left_out": { other: "有{n}条固定的事实超出上下文" },
+  "prompt.picture_sent": { other: "已发送图片：{n} Token" },
+  "prompt.picture_described": "图片以描述代替",
   "prompt.gone": "这条消息已删除。",
   "prompt.withheld": "这段文本来自所有者未分享的角色卡。",
   "prompt.lore_withheld": "未分享的角色卡中的条目",

@@ -2,6 +2,7 @@
 import { bdi, el, icon } from "../../base/dom.js"
 import { t } from "../../base/i18n.js"
 import { looksLikeCard } from "../../models/characters/card_file.js"
+import { isPicture } from "../../models/files/picture_file.js"
 import { may } from "../../models/members/rights.js"
 import { sentencesOf } from "../../models/files/import_warnings.js"
 import { avatar } from "../components/avatar.js"
@@ -125,7 +126,10 @@ function actions(parts, file, close, problem) {
     await parts.members.add(space.id, character.id)
     parts.toasts.show(t("card.added_to_space", { name: character.name, space: space.name }))
   })
+  const { onFiles } = parts.pictures
+  const addAsPicture = act(async () => onFiles([file]))
   return [
+    onFiles && isPicture(file) && button(t("picture.add_card"), { look: "quiet", click: addAsPicture }),
     button(t("card.add_to_library"), {
       look: mayAddToSpace ? "quiet" : "primary",
       "data-act": "add_to_library",

@@ -7,20 +7,19 @@ import { may } from "../../models/members/rights.js"
 import { readPrefix } from "../../models/personas/personas.js"
 import { iconButton } from "../components/button.js"
 import { copilotNotice } from "./copilot_notice.js"
+import ComposerCounter, { isTooLong } from "./composer_counter.js"
+import ComposerPictures from "./composer_pictures.js"
 import ComposerQuote from "./composer_quote.js"
 import CopilotPanel from "./copilot_panel.js"
 import MentionList from "./mention_list.js"
 import SlowModeNotice from "./slow_mode_notice.js"
 import PersonaSwitch from "./persona_switch.js"
 
-const LONGEST_BYTES = 64 * 1024
-const COUNTS_FROM_BYTES = 60 * 1024
 const SEND_TYPING_EVERY_MS = 3000
 const STOPS_TYPING_AFTER_MS = 5000
 
 // With touch, Enter inserts a line break; with a keyboard it sends.
 const TOUCH = matchMedia("(hover: none) and (pointer: coarse)")
-const encoder = new TextEncoder()
 const EVENTS = CONVERSATION_EVENTS.filter((name) => name !== "typing")
 
 export default class Composer {
@@ -31,7 +30,8 @@ export default class Composer {
   #field
   #send
   #stop
-  #counter
+  #counter = new ComposerCounter()
+  #pictures
   #box
   #quote
   #copilotButton
@@ -63,6 +63,7 @@ export default class Composer {
     const { store, drafts } = this.#parts
     this.#conversationId = store.openConversation.conversationId
     this.#build()
+    this.#pictures.mount()
     this.#field.value = drafts.read(this.#conversationId)
     this.#root.addEventListener("submit", this.#onSubmit)
     this.#stops = [
@@ -78,6 +79,7 @@ export default class Composer {
   unmount() {
     this.#sendTyping(false)
     this.#slowMode.stop()
+    this.#pictures.unmount()
     for (const stop of this.#stops) stop()
   }
 
@@ -112,7 +114,6 @@ export default class Composer {
       hidden: true,
       click: () => this.#onStop(),
     })
-    this.#counter = el("p", { class: "composer__count", id: "composer-count", role: "status", hidden: true })
     this.#copilotPanel = new CopilotPanel(this.#parts, { onChoose: (text) => this.#insertCandidate(text) })
     this.#copilotButton = iconButton("spark", t("copilot_panel.open"), {
       class: "composer__help",
@@ -135,7 +136,8 @@ export default class Composer {
       onPick: (text, caret) => this.#setText(text, caret),
     })
     this.#personaSwitch = new PersonaSwitch(this.#parts)
-    const tools = [this.#personaSwitch.node, this.#oocButton, this.#copilotButton]
+    this.#pictures = new ComposerPictures(this.#parts, this.#conversationId, () => this.#update())
+    const tools = [this.#personaSwitch.node, this.#pictures.button, this.#oocButton, this.#copilotButton]
     this.#quote = new ComposerQuote(() => this.#removeQuote())
     this.#box = el(
       "div",
@@ -143,9 +145,10 @@ export default class Composer {
       this.#copilotPanel.node,
       this.#mentions.node,
       this.#quote.node,
+      this.#pictures.node,
       el("div", { class: "composer__row" }, ...tools, this.#field, this.#stop, this.#send),
       this.#slowMode.node,
-      this.#counter,
+      this.#counter.node,
     )
     replace(this.#root, this.#box)
   }
@@ -183,17 +186,18 @@ export default class Composer {
     this.#root.querySelector(".composer__closed")?.remove()
     if (closed) this.#root.append(el("p", { class: "composer__closed" }, closed))
     const isRunning = store.openConversation.isRunning && may(store.openSpace?.my_role, "control")
-    const isEmpty = this.#field.value.trim() === ""
+    const isEmpty = this.#field.value.trim() === "" && this.#pictures.isEmpty
     const focused = document.activeElement
     this.#field.placeholder = this.#placeholder()
     // Stop replaces Send; with text in the field both are shown.
     this.#stop.hidden = !isRunning
     this.#send.hidden = isRunning && isEmpty
     this.#slowMode.show(this.#parts.conversation.slowUntil())
-    this.#send.disabled = isEmpty || this.#isTooLong() || this.#slowMode.isWaiting
+    this.#send.disabled =
+      isEmpty || !this.#pictures.isReady || isTooLong(this.#field.value) || this.#slowMode.isWaiting
     if ((focused === this.#send && this.#send.hidden) || (focused === this.#stop && this.#stop.hidden))
       this.#field.focus()
-    this.#updateCounter()
+    this.#counter.update(this.#field.value)
     this.#personaSwitch.update()
     this.#quote.update(store.openConversation.replyTo)
     this.#copilotPanel.update()
@@ -276,23 +280,6 @@ export default class Composer {
     return myMembership.participation === "observer" ? t("composer.observer") : null
   }
 
-  #updateCounter() {
-    const bytes = encoder.encode(this.#field.value).length
-    const isOver = bytes > LONGEST_BYTES
-    this.#counter.hidden = bytes < COUNTS_FROM_BYTES
-    this.#counter.classList.toggle("composer__count--over", isOver)
-    const text = isOver
-      ? t("composer.too_long", { n: bytes - LONGEST_BYTES })
-      : t("composer.remaining", { n: LONGEST_BYTES - bytes })
-    if (this.#counter.textContent !== text) this.#counter.textContent = text
-  }
-
-  #isTooLong() {
-    // A UTF-16 unit has at most three bytes, so that short texts need not be encoded.
-    const { value } = this.#field
-    return value.length * 3 > LONGEST_BYTES && encoder.encode(value).length > LONGEST_BYTES
-  }
-
   #onInput() {
     if (!this.#hasLoadedPersonas) this.#parts.personas.load().catch(() => {})
     this.#hasLoadedPersonas = true
@@ -345,7 +332,7 @@ export default class Composer {
   #onSubmit = (event) => {
     event.preventDefault()
     const content = this.#field.value
-    if (content.trim() === "" || this.#isTooLong() || this.#slowMode.isWaiting) return
+    if (this.#send.disabled) return
     if (this.#closedReason() || this.#copilotNotice) return
     const { personas, conversation, store } = this.#parts
     if (content.startsWith("=") && !store.personas && !this.#hasAskedForPersonas) {
@@ -361,7 +348,10 @@ export default class Composer {
     const text = named?.text ?? content
     const mentions = this.#mentions.idsIn(text)
     const fields = { ...(this.#isOoc && { is_ooc: true }), ...(mentions.length > 0 && { mentions }) }
-    const isSent = text === "" || conversation.send(this.#conversationId, text, { persona, fields })
+    const isOnlyName = text.trim() === "" && this.#pictures.isEmpty
+    if (!isOnlyName && store.openConversation?.conversationId !== this.#conversationId) return
+    const attachments = isOnlyName ? [] : this.#pictures.take()
+    const isSent = isOnlyName || conversation.send(this.#conversationId, text, { persona, fields, attachments })
     if (!isSent) return
     this.#setOoc(false)
     this.#mentions.reset()
@@ -371,7 +361,7 @@ export default class Composer {
     this.#resize()
     this.#sendTyping(false)
     this.#update()
-    if (text !== "") this.#callbacks.onSent()
+    if (!isOnlyName) this.#callbacks.onSent()
     this.#field.focus()
   }
 

@@ -16,7 +16,7 @@ import ConversationIntro from "./conversation_intro.js"
 import { button } from "../components/button.js"
 import MessageView from "../message/message.js"
 import MessageTools from "../message/message_tools.js"
-import { openSummariesDialog } from "../on_demand.js"
+import { openPictureDialog, openSummariesDialog } from "../on_demand.js"
 import RunCard from "../message/run_card.js"
 import Scroll from "./scroll.js"
 import Swipes from "../message/swipes.js"
@@ -271,6 +271,7 @@ export default class TimelineView {
       onReact: (message, emoji) => this.tools.react(message, emoji),
       mayReact: () => this.tools.mayPost(),
       onReveal: (id) => this.reveal(id),
+      onOpenPicture: (attachments, index) => openPictureDialog(this.#parts, attachments, index),
       onSendWithoutReply: (clientId) => actions.sendWithoutReply(clientId),
       onRetry: (clientId) => actions.retrySend(clientId),
       onDiscard: (clientId) => actions.discard(clientId),

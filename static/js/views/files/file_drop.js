@@ -1,8 +1,9 @@
-// Accepts files that are dropped on the page, pasted or selected, and passes each to its importer.
-// Nothing is stored before the importer has asked.
+// Accepts files that are dropped on the page, pasted or selected, and passes each to its importer; pictures
+// go to the next message of the open conversation. Nothing is stored before the importer has asked.
 import { el, icon } from "../../base/dom.js"
 import { t } from "../../base/i18n.js"
 import { inspectFile, importerFor } from "../../models/files/dropped_file.js"
+import { isCardPicture, isPicture } from "../../models/files/picture_file.js"
 import { loadImporters } from "../on_demand.js"
 
 export default class FileDrop {
@@ -92,14 +93,24 @@ export default class FileDrop {
     const files = [...(event.dataTransfer?.files ?? [])]
     if (files.length === 0) return
     event.preventDefault()
-    this.offer(files)
+    this.#receive(files)
   }
 
   #onPaste = (event) => {
     const files = [...(event.clipboardData?.files ?? [])]
     if (files.length === 0) return
     event.preventDefault()
-    this.offer(files)
+    this.#receive(files)
+  }
+
+  // Pictures that are no cards become pictures of the next message, unless a dialog is open.
+  async #receive(files) {
+    const { onFiles } = this.#parts.pictures
+    if (!onFiles || document.querySelector("dialog[open]")) return this.offer(files)
+    const isForMessage = await Promise.all(files.map(async (it) => isPicture(it) && !(await isCardPicture(it))))
+    const pictures = files.filter((_, index) => isForMessage[index])
+    if (pictures.length > 0) onFiles(pictures)
+    await this.offer(files.filter((_, index) => !isForMessage[index]))
   }
 
   #showOverlay() {

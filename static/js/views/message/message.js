@@ -11,6 +11,7 @@ import { avatar, hueClass } from "../components/avatar.js"
 import { button } from "../components/button.js"
 import { explain } from "../components/error_messages.js"
 import { isTargetGone } from "../../models/conversation/quote.js"
+import MessagePictures from "./message_pictures.js"
 import ReactionsView from "./reactions.js"
 import QuoteLine, { quoteSignature } from "./quote_line.js"
 import ReasoningView from "./reasoning.js"
@@ -28,6 +29,7 @@ export default class MessageView {
   #tools = new ToolCallsView()
   #body = el("div", { class: "message__body prose" })
   #foot = el("footer", { class: "message__foot" })
+  #pictures
   #reactions
   #stream = null
   #signature = ""
@@ -35,13 +37,15 @@ export default class MessageView {
 
   // `context` has `roster()`, `myMembershipId()`, `userName()`, `swipes`, `onRetry(clientId)`,
   // `onSendWithoutReply(clientId)`, `onDiscard(clientId)`, `onReveal(id)`, `onReact(message, emoji)`,
-  // `mayReact()`.
+  // `mayReact()`, `onOpenPicture(attachments, index)`.
   constructor(context) {
     this.#context = context
     this.#reactions = new ReactionsView(context)
+    this.#pictures = new MessagePictures((all, index) => context.onOpenPicture(all, index))
     this.#quote = new QuoteLine((id) => context.onReveal(id))
     const before = [this.#quote.node, this.#reasoning.node, this.#tools.node]
-    const main = el("div", { class: "message__main" }, this.#head, before, this.#body, this.#reactions.node, this.#foot)
+    const after = [this.#pictures.node, this.#reactions.node, this.#foot]
+    const main = el("div", { class: "message__main" }, this.#head, before, this.#body, after)
     this.node = el("article", { class: "message", tabindex: "-1" }, this.#avatar, main)
   }
 
@@ -123,6 +127,7 @@ export default class MessageView {
     this.#quote.update(message?.reply_to ?? row.entry?.replyTo ?? null)
     this.#reasoning.update(message)
     this.#tools.update(message)
+    this.#pictures.update((message ?? row.entry)?.attachments)
     this.#showBody(row)
     this.#showFoot(row)
   }

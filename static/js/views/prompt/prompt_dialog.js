@@ -114,7 +114,7 @@ function reason(because) {
 const NAMED = ["entry", "lore", "depth_prompt"]
 
 function block(shown) {
-  const { kind, label, tokens, text, dropped, withheld, is_changed: isChanged, n_facts_left_out: nLeftOut } = shown
+  const { kind, label, tokens, text, dropped, withheld, is_changed: isChanged, n_facts_left_out: nLeftOut, pictures = [] } = shown
   // Messages are labelled with their author, all other blocks with their kind.
   const what = has(`prompt.kind_${kind}`) ? t(`prompt.kind_${kind}`) : label || kind
   const name = NAMED.includes(kind) && label ? t("prompt.named", { kind: what, name: label }) : what
@@ -122,6 +122,9 @@ function block(shown) {
     dropped ? t("prompt.block_dropped") : t("prompt.tokens", { n: tokens ?? 0 }),
     nLeftOut > 0 && t("prompt.facts_left_out", { n: nLeftOut }),
     isChanged && t("prompt.changed"),
+    ...pictures.map(({ sent, tokens: cost }) =>
+      sent ? t("prompt.picture_sent", { n: cost }) : t("prompt.picture_described"),
+    ),
   ]
   return collapsible(
     name,

@@ -12,6 +12,7 @@ import EmbeddingFields from "./embedding_fields.js"
 import LocalServersView from "./local_servers.js"
 
 const EFFORTS = ["usual", "off", "low", "medium", "high"]
+const VISIONS = ["auto", "on", "off"]
 
 // `provider` is the one to change, or null for a new one. A new provider that was stored only for a
 // test is deleted when the dialog is dismissed.
@@ -51,6 +52,7 @@ class ProviderForm {
   #key
   #model
   #effort
+  #vision
   #embedding
   #list = el("datalist", { id: "provider-models" })
   #outcome = el("div", { role: "status" })
@@ -112,6 +114,14 @@ class ProviderForm {
       hint: t("provider.reasoning_hint"),
       control: select(efforts, this.#settings.reasoning ?? "usual"),
     })
+    this.#vision = field({
+      label: t("provider.vision"),
+      hint: t("provider.vision_hint"),
+      control: select(
+        VISIONS.map((it) => [it, t(`vision.${it}`)]),
+        this.#settings.vision ?? "auto",
+      ),
+    })
     this.#embedding = new EmbeddingFields(this.#settings)
   }
 
@@ -134,6 +144,7 @@ class ProviderForm {
         this.#model.node,
         this.#list,
         this.#effort.node,
+        this.#vision.node,
         this.#embedding.node,
         this.#outcome,
         el("div", { class: "form__actions" }, test, save),
@@ -212,9 +223,14 @@ class ProviderForm {
 
   // Keeps all other settings.
   #chosenSettings() {
-    const { reasoning: _, ...settings } = this.#embedding.applyTo(this.#settings)
+    const { reasoning: _, vision: __, ...settings } = this.#embedding.applyTo(this.#settings)
     const effort = this.#effort.control.value
-    return effort === "usual" ? settings : { ...settings, reasoning: effort }
+    const vision = this.#vision.control.value
+    return {
+      ...settings,
+      ...(effort !== "usual" && { reasoning: effort }),
+      ...(vision !== "auto" && { vision }),
+    }
   }
 
   #requireField(it, text = t("field.needed")) {

@@ -1,6 +1,7 @@
 // Announces each new message of others once to screen readers.
 import { el } from "../../base/dom.js"
 import { t } from "../../base/i18n.js"
+import { textOf } from "../../models/message/pictures.js"
 
 const KEPT = 5
 
@@ -12,8 +13,10 @@ export default class Announcer {
   }
 
   announce(messages) {
-    for (const { author_name: person, persona, content } of messages)
-      this.#root.append(el("p", {}, t("announce.message", { name: persona?.name ?? person, text: content })))
+    for (const message of messages) {
+      const name = message.persona?.name ?? message.author_name
+      this.#root.append(el("p", {}, t("announce.message", { name, text: textOf(message) })))
+    }
     while (this.#root.children.length > KEPT) this.#root.firstElementChild.remove()
   }
 }

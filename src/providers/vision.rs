@@ -1,0 +1,387 @@
+//! Decides whether the model of a provider sees pictures, and what a picture costs.
+//!
+//! The setting `vision` of the provider decides; if it is `auto`, what a call of this model has shown, then
+//! what the provider's list of models states, then the model's name. An unknown model does not see.
+
+use base::ids::ProviderId;
+use llm::registry::ProviderKind;
+use sea_orm::ActiveValue::Set;
+use sea_orm::{ActiveModelTrait, DbErr, IntoActiveModel};
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+use utoipa::ToSchema;
+
+use crate::db::connect::Db;
+use crate::providers::provider;
+use crate::providers::provider::Model;
+
+/// The key of the settings under which the server records what it has found out about models.
+pub const DETECTED: &str = "detected";
+/// The maximum number of models about which something is recorded.
+const MAX_DETECTED: usize = 50;
+
+/// Whether the models of a provider see pictures.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[schema(as = Vision)]
+#[serde(rename_all = "snake_case")]
+pub enum Vision {
+    /// The server decides for each model.
+    #[default]
+    Auto,
+    On,
+    Off,
+}
+
+/// How a provider counts the tokens of a picture.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PictureCost {
+    /// 85, and 170 per tile of 512 pixels after its scaling.
+    OpenAi,
+    /// Width × height / 750.
+    Anthropic,
+    /// 258 per tile.
+    Gemini,
+    /// Unknown: 1,000 per picture.
+    Other,
+}
+
+/// Parts of the names of models that see. Compared in lower case with `.`, `_`, `:` and blanks as `-`.
+const SEEING: &[&str] = &[
+    "gpt-4o",
+    "chatgpt-4o",
+    "gpt-4-1",
+    "gpt-4-5",
+    "gpt-4-turbo",
+    "gpt-5",
+    "claude-3",
+    "claude-opus",
+    "claude-sonnet",
+    "claude-haiku",
+    "gemini",
+    "gemma-3",
+    "gemma3",
+    "gemma-4",
+    "gemma4",
+    "llava",
+    "moondream",
+    "minicpm-v",
+    "minicpm-o",
+    "pixtral",
+    "mistral-small-3",
+    "mistral-small3",
+    "mistral-medium-3",
+    "mistral-large-3",
+    "ministral-3",
+    "llama-4",
+    "llama4",
+    "internvl",
+    "molmo",
+    "grok-4",
+    "glm-4v",
+    "glm-4-5v",
+    "glm-4-6v",
+    "kimi-vl",
+    "kimi-k2-5",
+    "phi-4-multimodal",
+    "phi-3-5-vision",
+    "phi-3-vision",
+    "idefics",
+    "smolvlm",
+    "cogvlm",
+    "deepseek-vl",
+    "step-3",
+    "nova-lite",
+    "nova-pro",
+    "-vl",
+    "qwen-vl",
+    "vision",
+    "multimodal",
+];
+/// Whole words of the names of models that see.
+const SEEING_WORDS: &[&str] = &["o1", "o3", "o4"];
+/// Parts of the names of models that do not see although another part says so.
+const BLIND: &[&str] = &[
+    "o1-mini",
+    "o1-preview",
+    "o3-mini",
+    "gemma-3-1b",
+    "gemma3-1b",
+    "gemma-3-270m",
+    "gemma3-270m",
+    "embed",
+    "audio",
+    "tts",
+    "transcribe",
+    "whisper",
+    "rerank",
+];
+
+impl Model {
+    /// Returns how a picture is counted for this model; `None`: it does not see.
+    pub fn picture_cost(&self) -> Option<PictureCost> {
+        self.sees_pictures().then(|| match self.kind {
+            ProviderKind::Openai => PictureCost::OpenAi,
+            ProviderKind::Anthropic => PictureCost::Anthropic,
+            ProviderKind::Gemini => PictureCost::Gemini,
+            _ => PictureCost::Other,
+        })
+    }
+
+    /// Returns whether pictures are sent to this model.
+    pub fn sees_pictures(&self) -> bool {
+        let setting = serde_json::from_value(self.settings["vision"].clone()).unwrap_or_default();
+        match setting {
+            Vision::On => true,
+            Vision::Off => false,
+            Vision::Auto => detected(&self.settings, &self.model)
+                .unwrap_or_else(|| self.kind != ProviderKind::Demo && is_seeing_name(&self.model)),
+        }
+    }
+}
+
+/// Where the server has found out whether a model sees.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum VisionSource {
+    /// A call of the model.
+    Call,
+    /// The provider's list of models.
+    List,
+}
+
+impl VisionSource {
+    fn key(self) -> &'static str {
+        match self {
+            Self::Call => "vision",
+            Self::List => "listed_vision",
+        }
+    }
+}
+
+/// Returns what was found out about a model: by a call, else from the list.
+fn detected(settings: &Value, model: &str) -> Option<bool> {
+    let found = |it: VisionSource| settings[DETECTED][it.key()][model].as_bool();
+    found(VisionSource::Call).or_else(|| found(VisionSource::List))
+}
+
+/// Returns whether a model with this name is known to see.
+pub fn is_seeing_name(model: &str) -> bool {
+    let name = model.to_lowercase().replace(['.', '_', ':', ' ', '/'], "-");
+    let has = |part: &&str| name.contains(*part);
+    if BLIND.iter().any(has) {
+        return false;
+    }
+    SEEING.iter().any(has) || name.split('-').any(|it| SEEING_WORDS.contains(&it))
+}
+
+/// Records for each of these models whether it sees. Saving the settings of the provider discards what
+/// calls have shown, a test and another address discard all.
+///
+/// # Errors
+/// Returns the database error if a statement fails.
+pub async fn record(
+    db: &Db,
+    id: ProviderId,
+    source: VisionSource,
+    models: Vec<(String, bool)>,
+) -> Result<(), DbErr> {
+    if models.is_empty() {
+        return Ok(());
+    }
+    db.write(move |tx| {
+        Box::pin(async move {
+            provider::lock_all(tx).await?;
+            let Some(present) = provider::find(tx, id).await? else {
+                return Ok(());
+            };
+            let settings = with_detected(&present.settings, source, models);
+            if settings != present.settings {
+                let mut row = present.into_active_model();
+                row.settings = Set(settings);
+                row.update(tx).await?;
+            }
+            Ok(())
+        })
+    })
+    .await
+}
+
+/// Forgets what was found out about the models of a provider.
+///
+/// # Errors
+/// Returns the database error if a statement fails.
+pub async fn forget(db: &Db, id: ProviderId) -> Result<(), DbErr> {
+    db.write(move |tx| {
+        Box::pin(async move {
+            provider::lock_all(tx).await?;
+            let found = provider::find(tx, id).await?;
+            let Some(present) = found.filter(|it| it.settings.get(DETECTED).is_some()) else {
+                return Ok(());
+            };
+            let mut row = present.clone().into_active_model();
+            row.settings = Set(without_detected(present.settings));
+            row.update(tx).await.map(drop)
+        })
+    })
+    .await
+}
+
+/// Returns new settings of a provider with what its list of models has stated.
+pub fn keep_listed(present: &Value, mut new: Value) -> Value {
+    let key = VisionSource::List.key();
+    let listed = &present[DETECTED][key];
+    if listed.is_object() && new.is_object() {
+        new[DETECTED] = json!({ key: listed });
+    }
+    new
+}
+
+/// Returns settings without what was found out about models.
+pub fn without_detected(mut settings: Value) -> Value {
+    if let Some(fields) = settings.as_object_mut() {
+        fields.shift_remove(DETECTED);
+    }
+    settings
+}
+
+fn with_detected(settings: &Value, source: VisionSource, models: Vec<(String, bool)>) -> Value {
+    let mut settings = match settings.is_object() {
+        true => settings.clone(),
+        false => json!({}),
+    };
+    let known = settings[DETECTED][source.key()].as_object();
+    let mut known = known.cloned().unwrap_or_default();
+    for (model, sees) in models {
+        if known.contains_key(&model) || known.len() < MAX_DETECTED {
+            known.insert(model, json!(sees));
+        }
+    }
+    settings[DETECTED][source.key()] = Value::Object(known);
+    settings
+}
+
+impl PictureCost {
+    /// Returns the number of tokens of a picture of this size.
+    pub fn tokens(self, (width, height): (i64, i64)) -> i64 {
+        let tiles = |side: i64, width: i64, height: i64| {
+            ceil_div(width.max(1), side) * ceil_div(height.max(1), side)
+        };
+        match self {
+            Self::OpenAi => {
+                let (width, height) = scaled(width, height);
+                85 + 170 * tiles(512, width, height)
+            }
+            Self::Anthropic => ceil_div(width * height, 750).max(1),
+            Self::Gemini if width <= 384 && height <= 384 => 258,
+            Self::Gemini => 258 * tiles(768, width, height),
+            Self::Other => 1_000,
+        }
+    }
+}
+
+fn ceil_div(dividend: i64, divisor: i64) -> i64 {
+    (dividend + divisor - 1) / divisor
+}
+
+/// Returns the size to which OpenAI scales a picture down: at most 2,048 pixels for the longer side and 768
+/// for the shorter one.
+fn scaled(width: i64, height: i64) -> (i64, i64) {
+    let fit = |(width, height): (i64, i64), side: i64, most: i64| match side > most {
+        true => (width * most / side, height * most / side),
+        false => (width, height),
+    };
+    let (width, height) = fit((width, height), width.max(height), 2_048);
+    fit((width, height), width.min(height), 768)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::{
+        PictureCost, VisionSource, detected, is_seeing_name, keep_listed, with_detected,
+        without_detected,
+    };
+
+    #[test]
+    fn models_that_see_are_known_by_their_names() {
+        for model in [
+            "gpt-4o-mini",
+            "openai/gpt-4.1",
+            "gpt-5.2",
+            "o3",
+            "o4-mini",
+            "claude-3-haiku-20240307",
+            "claude-sonnet-4-5",
+            "anthropic/claude-opus-4.1",
+            "gemini-2.5-flash",
+            "gemma3:12b",
+            "google/gemma-3-27b-it",
+            "llava:13b",
+            "qwen2.5vl-7b-vl",
+            "Qwen/Qwen2.5-VL-72B-Instruct",
+            "llama3.2-vision",
+            "pixtral-12b",
+            "mistral-small3.1",
+        ] {
+            assert!(is_seeing_name(model), "{model}");
+        }
+        for model in [
+            "",
+            "gpt-3.5-turbo",
+            "gpt-4",
+            "o1-mini",
+            "o3-mini",
+            "claude-2.1",
+            "llama-3.3-70b",
+            "mistral-7b",
+            "deepseek-chat",
+            "qwen3:8b",
+            "gemma3:1b",
+            "phi-4",
+            "command-r",
+            "text-embedding-3-large",
+            "gemini-embedding-001",
+            "mythomax-l2-13b",
+        ] {
+            assert!(!is_seeing_name(model), "{model}");
+        }
+    }
+
+    #[test]
+    fn a_picture_is_counted_as_the_provider_does() {
+        for (cost, size, tokens) in [
+            (PictureCost::OpenAi, (640, 480), 85 + 170 * 2),
+            (PictureCost::OpenAi, (1_024, 1_024), 85 + 170 * 4),
+            (PictureCost::OpenAi, (2_048, 4_096), 85 + 170 * 6),
+            (PictureCost::Anthropic, (1_000, 1_000), 1_334),
+            (PictureCost::Gemini, (384, 384), 258),
+            (PictureCost::Gemini, (1_000, 700), 258 * 2),
+            (PictureCost::Other, (2_048, 2_048), 1_000),
+        ] {
+            assert_eq!(cost.tokens(size), tokens, "{cost:?} {size:?}");
+        }
+    }
+
+    #[test]
+    fn what_is_found_out_about_models_is_kept_in_the_settings() {
+        let settings = json!({"vision": "auto"});
+        let models = |all: &[(&str, bool)]| -> Vec<(String, bool)> {
+            all.iter()
+                .map(|(id, sees)| ((*id).to_owned(), *sees))
+                .collect()
+        };
+
+        let listed = with_detected(
+            &settings,
+            VisionSource::List,
+            models(&[("a", true), ("b", false)]),
+        );
+        let called = with_detected(&listed, VisionSource::Call, models(&[("a", false)]));
+
+        let found = ["a", "b", "c"].map(|it| detected(&called, it));
+        assert_eq!(found, [Some(false), Some(false), None]);
+        let saved = keep_listed(&called, settings.clone());
+        assert_eq!(saved, listed, "only a call shows whether it still fails");
+        assert_eq!(without_detected(called), settings);
+    }
+}
