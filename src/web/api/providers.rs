@@ -15,11 +15,10 @@ use serde_json::json;
 
 use crate::app::App;
 use crate::db::reading::page::{PageOf, PageQuery};
-use crate::providers::provider;
 use crate::providers::provider::NewProvider;
 use crate::providers::provider_factory::ProviderError;
-use crate::providers::vision;
 use crate::providers::vision::VisionSource;
+use crate::providers::{provider, vision};
 use crate::web::api::provider_bodies::{
     CreateProvider, DiscoveredServerView, ModelListItem, ProviderDetail, ProviderListItem,
     ProviderTestFailure, ProviderTestResult, UpdateProvider,
