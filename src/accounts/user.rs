@@ -3,6 +3,7 @@
 
 use base::clock::Timestamp;
 use base::ids::UserId;
+use base::language_tag::LanguageTag;
 use sea_orm::ActiveValue::{NotSet, Set, Unchanged};
 use sea_orm::entity::prelude::*;
 use sea_orm::sea_query::LockType;
@@ -36,6 +37,9 @@ pub struct Model {
     pub role: UserRole,
     pub status: UserStatus,
     pub locale: String,
+    /// The settings of the user's own pages; the server reads only `language`.
+    #[sea_orm(column_type = "JsonBinary")]
+    pub settings: Json,
     pub created_at: Timestamp,
 }
 
@@ -65,6 +69,10 @@ pub struct UserView {
     pub locale: String,
     /// Whether the account has no password and is lost when its session ends.
     pub is_guest: bool,
+    /// The settings of the caller's own pages; null in the documents of others. `language` is the language in
+    /// which the caller reads (BCP 47).
+    #[schema(value_type = Option<Object>)]
+    pub settings: Option<Json>,
 }
 
 impl Model {
@@ -72,6 +80,22 @@ impl Model {
     /// ends, the account can no longer be used.
     pub fn is_guest(&self) -> bool {
         self.password_hash.is_none()
+    }
+
+    /// Returns the language in which the user reads: that of their settings, else that of their pages.
+    pub fn reading_language(&self) -> Option<LanguageTag> {
+        let chosen = self.settings["language"].as_str();
+        chosen
+            .and_then(LanguageTag::parse)
+            .or_else(|| LanguageTag::parse(&self.locale))
+    }
+
+    /// Returns the document for the user, who alone sees the settings.
+    pub fn own_view(&self) -> UserView {
+        UserView {
+            settings: Some(self.settings.clone()),
+            ..self.view()
+        }
     }
 
     /// Returns the document for other users.
@@ -84,6 +108,7 @@ impl Model {
             status: self.status,
             locale: self.locale.clone(),
             is_guest: self.is_guest(),
+            settings: None,
         }
     }
 }
@@ -117,6 +142,8 @@ pub struct ProfileChange {
     pub display_name: Option<String>,
     pub password_hash: Option<String>,
     pub locale: Option<String>,
+    /// All settings of the user's pages.
+    pub settings: Option<Json>,
 }
 
 /// Why an account was not created or changed.
@@ -216,6 +243,9 @@ pub async fn update(
     if let Some(locale) = change.locale {
         row.locale = Set(locale);
     }
+    if let Some(settings) = change.settings {
+        row.settings = Set(settings);
+    }
     row.update(tx).await.map_err(to_user_error)
 }
 
@@ -232,6 +262,7 @@ fn new_row(new: NewUser, role: UserRole, now: Timestamp) -> ActiveModel {
         role: Set(role),
         status: Set(UserStatus::Active),
         locale: Set("en".to_owned()),
+        settings: Set(serde_json::json!({})),
         created_at: Set(now),
     }
 }

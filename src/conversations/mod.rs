@@ -19,3 +19,4 @@ pub mod text_quota;
 pub mod timeline;
 pub mod timeline_page;
 pub mod token_usage;
+pub mod translations;

@@ -82,12 +82,13 @@ pub enum BlockOrigin {
     #[default]
     Written,
     /// A message; `before` is the prefix added to its text, `seq` its position in the timeline.
-    /// `quote` follows the prefix.
+    /// `quote` follows the prefix. `translated_to` is the language of the text if it is a translation.
     Message {
         source: RecordedText,
         seq: i64,
         before: String,
         quote: Option<RecordedQuote>,
+        translated_to: Option<String>,
     },
     /// The activated lore entry with this index.
     Lore(usize),

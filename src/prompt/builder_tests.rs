@@ -72,6 +72,7 @@ pub fn line(seq: i64, name: &str, role: MessageRole, text: &str) -> HistoryLine 
         name: name.into(),
         role,
         text: text.into(),
+        translated_to: None,
         quote: None,
         pictures: Vec::new(),
         tokens: count(text),

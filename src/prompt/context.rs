@@ -152,6 +152,8 @@ pub struct HistoryLine {
     pub role: MessageRole,
     /// The text. Macros in it are not expanded.
     pub text: String,
+    /// The language of the text if it is the translation of the message.
+    pub translated_to: Option<String>,
     /// The message that it answers.
     pub quote: Option<HistoryQuote>,
     /// Its pictures in their order.

@@ -19,6 +19,9 @@ const INVITATIONS: (u32, i64) = (30, 60 * MINUTE_MS);
 /// Changes of reactions and bookmarks: maximum number, and window in milliseconds. A person who taps
 /// quickly stays below it.
 const REACTIONS: (u32, i64) = (120, MINUTE_MS);
+/// Requests for translations that are not stored: maximum number, and window in milliseconds. A person who
+/// scrolls through a translated conversation stays below it.
+const TRANSLATIONS: (u32, i64) = (300, MINUTE_MS);
 
 /// All rate limits of the server.
 pub struct RateLimits {
@@ -37,6 +40,8 @@ pub struct RateLimits {
     pub uploads: RateLimit<UserId>,
     /// Reactions and bookmarks per user.
     pub reactions: RateLimit<UserId>,
+    /// Translations to make, per user.
+    pub translations: RateLimit<UserId>,
     /// Responses per API key.
     pub responses: RateLimit<ApiKeyId>,
     pub sockets: SocketLimit,
@@ -64,6 +69,7 @@ impl RateLimits {
             edits: RateLimit::new("edit", posts, clock, shared),
             uploads: RateLimit::new("upload", uploads, clock, shared),
             reactions: RateLimit::new("reaction", REACTIONS, clock, shared),
+            translations: RateLimit::new("translation", TRANSLATIONS, clock, shared),
             responses: RateLimit::new("response", responses, clock, shared),
             sockets: SocketLimit::new(per_user, per_address, shared),
         }

@@ -14,7 +14,7 @@ use crate::runs::engine::RunEngine;
 use crate::runs::error::EngineError;
 use crate::runs::scheduling::command::Command;
 use crate::runs::store::run::RunCancelReason;
-use crate::spaces::{lifecycle, membership};
+use crate::spaces::{copilot_steps, lifecycle, membership};
 
 /// If there are more messages, the request does not wait for its job.
 pub const MAX_WAITED_MESSAGES: i64 = 2_000;
@@ -154,7 +154,7 @@ async fn delete_with_memories(
         memory_deletion::keep_shared_memories(tx, &row).await?;
         conversation::delete_row(tx, &row).await?;
     }
-    membership::disable_copilots_in(tx, id).await.map(Some)
+    copilot_steps::disable_copilots_in(tx, id).await.map(Some)
 }
 
 /// Hides a conversation and inserts the job that deletes it. Returns `None` if it does not exist or has

@@ -16,6 +16,10 @@ use tokio::sync::Notify;
 use crate::config::Config;
 use crate::conversations::markdown::Markdown;
 use crate::conversations::text_quota::TextQuota;
+use crate::conversations::translations::translation_model::TranslationModel;
+use crate::conversations::translations::translation_tasks::{
+    TranslationServices, TranslationTasks,
+};
 use crate::db::backend::Backend;
 use crate::db::connect::Db;
 use crate::memories::embedding::query_embedding::QueryEmbedder;
@@ -67,6 +71,8 @@ pub struct RunServices {
     pub(super) jobs: ActiveJobs,
     /// Limits how much text a user's spaces may store.
     pub quota: TextQuota,
+    /// Translates messages.
+    pub translations: TranslationTasks,
 }
 
 /// Settings of the runs module.
@@ -129,14 +135,26 @@ impl RunServices {
             (clock.clone(), shutdown.clone()),
             models.clone(),
         );
+        let markdown = Arc::new(Markdown::new());
+        let translations = TranslationTasks::new(TranslationServices {
+            db: db.clone(),
+            hub: hub.clone(),
+            clock: clock.clone(),
+            shutdown: shutdown.clone(),
+            markdown: markdown.clone(),
+            model: TranslationModel::new(db.clone(), models.clone(), settings.call_limits),
+            heartbeat: settings.heartbeat,
+            stale_after: settings.stale_after,
+        });
         Self {
+            translations,
             memory_events,
             live_streams: LiveStreams::new(hub.clone()),
             db,
             hub,
             clock,
             shutdown,
-            markdown: Arc::new(Markdown::new()),
+            markdown,
             mcp_tools,
             tool_runtime,
             approval_decided: Arc::default(),

@@ -81,6 +81,9 @@ pub struct ExportedSpace {
     #[serde(default)]
     pub slow_mode_s: i64,
     pub group_regenerate_mode: space::GroupRegenerateMode,
+    /// Missing in older files. The provider of translations belongs to the server, and is not in a file.
+    #[serde(default)]
+    pub model_language: Option<String>,
     pub settings: Value,
     pub token_limit: i64,
     pub created_at: Timestamp,

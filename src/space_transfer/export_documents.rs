@@ -36,6 +36,7 @@ pub fn space_document(space: &space::Model) -> document::ExportedSpace {
         user_turn_debounce_ms: space.user_turn_debounce_ms,
         slow_mode_s: space.slow_mode_s,
         group_regenerate_mode: space.group_regenerate_mode,
+        model_language: space.model_language.clone(),
         settings: space.settings.clone(),
         token_limit: space.token_limit,
         created_at: space.created_at,

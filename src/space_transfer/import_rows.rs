@@ -7,6 +7,7 @@ use std::sync::Arc;
 use base::clock::Timestamp;
 use base::display_name;
 use base::ids::{ConversationId, MessageId, SpaceId};
+use base::language_tag::LanguageTag;
 use sea_orm::ActiveValue::{NotSet, Set};
 use sea_orm::{
     ActiveModelTrait, ColumnTrait, ConnectionTrait, DbErr, EntityTrait, IntoActiveModel,
@@ -102,6 +103,11 @@ fn space_row(
         user_turn_debounce_ms: Set(space.user_turn_debounce_ms.clamp(0, 60_000)),
         slow_mode_s: Set(space.slow_mode_s.clamp(0, 21_600)),
         group_regenerate_mode: Set(space.group_regenerate_mode),
+        model_language: Set(space
+            .model_language
+            .as_deref()
+            .and_then(LanguageTag::parse)
+            .map(|it| it.to_string())),
         settings: Set(object_or_empty(&space.settings)),
         token_limit: Set(space.token_limit.max(0)),
         created_at: Set(space.created_at),

@@ -3,7 +3,7 @@
 //! publish the events.
 
 use base::clock::Timestamp;
-use base::ids::{SpaceId, UserId};
+use base::ids::{ProviderId, SpaceId, UserId};
 use sea_orm::ActiveValue::{NotSet, Set};
 use sea_orm::sea_query::{Expr, ExprTrait, LockType, Order, Query};
 use sea_orm::{
@@ -36,6 +36,8 @@ pub struct SpaceRules {
     pub user_turn_debounce_ms: Option<i64>,
     pub slow_mode_s: Option<i64>,
     pub group_regenerate_mode: Option<space::GroupRegenerateMode>,
+    pub translation_provider_id: Option<Option<ProviderId>>,
+    pub model_language: Option<Option<String>>,
     pub settings: Option<Value>,
     pub token_limit: Option<i64>,
 }
@@ -125,6 +127,8 @@ fn new_model(owner: Option<UserId>, now: Timestamp) -> Model {
         memory_reset_version: 0,
         memory_tokens_used: 0,
         embedding_model_id: None,
+        translation_provider_id: None,
+        model_language: None,
         token_limit: 0,
         is_hidden: false,
         created_at: now,
@@ -244,6 +248,11 @@ fn apply_rules(mut row: ActiveModel, rules: SpaceRules) -> ActiveModel {
     put(&mut row.user_turn_debounce_ms, rules.user_turn_debounce_ms);
     put(&mut row.slow_mode_s, rules.slow_mode_s);
     put(&mut row.group_regenerate_mode, rules.group_regenerate_mode);
+    put(
+        &mut row.translation_provider_id,
+        rules.translation_provider_id,
+    );
+    put(&mut row.model_language, rules.model_language);
     put(&mut row.settings, rules.settings);
     put(&mut row.token_limit, rules.token_limit);
     row

@@ -8,8 +8,8 @@ use base::ids::{
     CharacterId, ConversationId, MembershipId, PersonaId, PresetId, ProviderId, SpaceId, UserId,
 };
 use sea_orm::entity::prelude::*;
-use sea_orm::sea_query::{Expr, ExprTrait, SimpleExpr};
-use sea_orm::{QueryOrder, QuerySelect, UpdateMany};
+use sea_orm::sea_query::{Expr, SimpleExpr};
+use sea_orm::{QueryOrder, QuerySelect};
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -43,6 +43,8 @@ pub struct Model {
     pub aliases: Json,
     /// The persona of this user's posts; `None`: the user's default persona, if any.
     pub active_persona_id: Option<PersonaId>,
+    /// When this user sees messages in translation.
+    pub translate: TranslationChoice,
     /// The description of this user where they play no persona.
     pub persona: Option<String>,
     /// 0.0–1.0; `None`: the value of the card, or 0.5 if it has none.
@@ -102,6 +104,8 @@ string_enum! {
     Participation { Active, Muted, Observer }
     /// Full: the AI speaks as this user.
     CopilotMode { None, Full }
+    /// When a user sees the messages of a space in translation. On demand: those that they choose.
+    TranslationChoice { Off, OnDemand, Always }
 }
 
 impl Model {
@@ -272,60 +276,6 @@ pub async fn list_display_names(
     Ok(names.into_iter().collect())
 }
 
-/// Uses one copilot step; the copilot is turned off after the last one. Returns `None` if it was
-/// turned off in the meantime.
-pub async fn spend_copilot_step(
-    db: &impl ConnectionTrait,
-    id: MembershipId,
-) -> Result<Option<Model>, DbErr> {
-    let on = || {
-        Entity::update_many()
-            .filter(Column::Id.eq(id))
-            .filter(Column::CopilotMode.eq(CopilotMode::Full))
-    };
-    let left = Expr::col(Column::CopilotRemainingSteps);
-    let one_less = on()
-        .col_expr(Column::CopilotRemainingSteps, left.sub(1))
-        .filter(Column::CopilotRemainingSteps.gt(1))
-        .exec(db)
-        .await?;
-    if one_less.rows_affected == 0 {
-        let off = disable_copilot(on()).exec(db).await?;
-        if off.rows_affected == 0 {
-            return Ok(None);
-        }
-    }
-    find(db, id).await
-}
-
-/// Turns off all copilots bound to a conversation. Returns their memberships.
-pub async fn disable_copilots_in(
-    db: &impl ConnectionTrait,
-    conversation: ConversationId,
-) -> Result<Vec<Model>, DbErr> {
-    let bound = Column::CopilotConversationId.eq(conversation);
-    let ids: Vec<MembershipId> = Entity::find()
-        .select_only()
-        .column(Column::Id)
-        .filter(bound)
-        .into_tuple()
-        .all(db)
-        .await?;
-    let memberships = || Column::Id.is_in(ids.iter().copied());
-    disable_copilot(Entity::update_many())
-        .filter(memberships())
-        .exec(db)
-        .await?;
-    Entity::find().filter(memberships()).all(db).await
-}
-
-fn disable_copilot(update: UpdateMany<Entity>) -> UpdateMany<Entity> {
-    update
-        .col_expr(Column::CopilotMode, Expr::value(CopilotMode::None))
-        .col_expr(Column::CopilotRemainingSteps, Expr::value(None::<i64>))
-        .col_expr(Column::CopilotConversationId, Expr::value(None::<i64>))
-}
-
 /// A user or a character as a member of a space.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 #[schema(as = Membership)]
@@ -345,6 +295,8 @@ pub struct MembershipView {
     pub persona: Option<String>,
     /// The persona of the caller's posts; null in the memberships of others, and in events.
     pub active_persona_id: Option<PersonaId>,
+    /// When the caller sees messages in translation; null in the memberships of others, and in events.
+    pub translate: Option<TranslationChoice>,
     pub talkativeness: Option<f64>,
     #[schema(value_type = Object)]
     pub settings: Json,
@@ -357,12 +309,15 @@ pub struct MembershipView {
 }
 
 impl Model {
-    /// Returns the document for this user, who alone sees which persona is chosen.
+    /// Returns the document for this user, who alone sees which persona is chosen and when messages are
+    /// translated.
     pub fn view_for(&self, user: UserId) -> MembershipView {
+        if self.user_id != Some(user) {
+            return self.view();
+        }
         MembershipView {
-            active_persona_id: self
-                .active_persona_id
-                .filter(|_| self.user_id == Some(user)),
+            active_persona_id: self.active_persona_id,
+            translate: Some(self.translate),
             ..self.view()
         }
     }
@@ -386,6 +341,7 @@ impl Model {
                 .and_then(|it| character::avatar_url(it, self.avatar_hash.as_deref())),
             persona: self.persona.clone(),
             active_persona_id: None,
+            translate: None,
             talkativeness: self.talkativeness,
             settings: self.settings.clone(),
             settings_version: self.settings_version,

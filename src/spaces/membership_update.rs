@@ -13,6 +13,7 @@ use crate::db::connect::Db;
 use crate::spaces::lifecycle::SpaceUpdateError;
 use crate::spaces::membership::{
     ActiveModel, CopilotMode, Entity, MembershipRole, MembershipStatus, Model, Participation,
+    TranslationChoice,
 };
 use crate::spaces::{membership, needs_step, roster_changes, space};
 
@@ -28,6 +29,7 @@ pub struct MembershipUpdate {
     pub own_display_name: Option<Option<String>>,
     pub persona: Option<Option<String>>,
     pub active_persona_id: Option<Option<PersonaId>>,
+    pub translate: Option<TranslationChoice>,
     pub aliases: Option<Vec<String>>,
     pub talkativeness: Option<Option<f64>>,
     pub settings: Option<Value>,
@@ -212,6 +214,7 @@ fn apply_update(membership: Model, change: MembershipUpdate) -> ActiveModel {
     put(&mut row.own_display_name, change.own_display_name);
     put(&mut row.persona, change.persona);
     put(&mut row.active_persona_id, change.active_persona_id);
+    put(&mut row.translate, change.translate);
     put(&mut row.aliases, change.aliases.map(|it| json!(it)));
     put(&mut row.talkativeness, change.talkativeness);
     put(&mut row.settings, settings);

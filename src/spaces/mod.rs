@@ -2,6 +2,7 @@
 
 pub mod account_changes;
 pub mod card_rights;
+pub mod copilot_steps;
 pub mod events;
 pub mod invites;
 pub mod lifecycle;

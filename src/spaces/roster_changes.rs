@@ -225,6 +225,7 @@ fn new_row(
         avatar_hash: Set(None),
         aliases: Set(serde_json::json!([])),
         active_persona_id: Set(None),
+        translate: Set(membership::TranslationChoice::OnDemand),
         persona: Set(None),
         talkativeness: Set(None),
         copilot_mode: Set(CopilotMode::None),

@@ -3,7 +3,8 @@
 use std::collections::HashMap;
 
 use base::clock::Timestamp;
-use base::ids::{ConversationId, EmbeddingModelId, SpaceId, UserId};
+use base::ids::{ConversationId, EmbeddingModelId, ProviderId, SpaceId, UserId};
+use base::language_tag::LanguageTag;
 use sea_orm::entity::prelude::*;
 use sea_orm::sea_query::{Expr, ExprTrait, LockType};
 use sea_orm::{QueryOrder, QuerySelect};
@@ -37,7 +38,7 @@ pub struct Model {
     pub settings: Json,
     /// Increases when `settings` changes.
     pub settings_version: i64,
-    /// Tokens used by requests under `/v1`, for memories, by deleted conversations, and by runs before
+    /// Tokens used by requests under `/v1`, for memories, for translations, by deleted conversations, and by runs before
     /// migration 74. Those of other runs are in `conversations.tokens_used`.
     pub unattributed_tokens: i64,
     /// The part of `unattributed_tokens` that model calls for memories and summaries used since migration
@@ -58,6 +59,10 @@ pub struct Model {
     /// The provider's embedding model that the vectors of its memories come from, in addition to the
     /// local model. `None`: they have only local vectors.
     pub embedding_model_id: Option<EmbeddingModelId>,
+    /// The provider that translates messages; it may have been deleted.
+    pub translation_provider_id: Option<ProviderId>,
+    /// The language in which models read the messages of people (BCP 47); `None`: the original.
+    pub model_language: Option<String>,
 }
 
 #[derive(Clone, Copy, Debug, EnumIter, DeriveRelation)]
@@ -237,6 +242,11 @@ pub struct SpaceView {
     /// exempt.
     pub slow_mode_s: i64,
     pub group_regenerate_mode: GroupRegenerateMode,
+    /// The provider that translates messages for people and models; null: messages are not translated.
+    pub translation_provider_id: Option<ProviderId>,
+    /// The language in which models read the messages of people; null: the original.
+    #[schema(value_type = Option<LanguageTag>)]
+    pub model_language: Option<String>,
     #[schema(value_type = Object)]
     pub settings: Json,
     pub settings_version: i64,
@@ -274,6 +284,8 @@ impl Model {
             user_turn_debounce_ms: self.user_turn_debounce_ms,
             slow_mode_s: self.slow_mode_s,
             group_regenerate_mode: self.group_regenerate_mode,
+            translation_provider_id: self.translation_provider_id,
+            model_language: self.model_language.clone(),
             settings: self.settings.clone(),
             settings_version: self.settings_version,
             token_limit: self.token_limit,

@@ -107,6 +107,9 @@ export default class Api {
   // `query`: `after` (a value of `seq`), `limit`.
   bookmarks = (id, query) => this.#get(`/conversations/${id}/bookmarks${search(query)}`)
 
+  // Returns the translation of a message, or the same without a `text` while it is made.
+  translation = (id, language) => this.#get(`/messages/${id}/translation${search({ language })}`)
+
   // Returns the swipe at a position.
   swipe = async (id, position) =>
     (await this.#get(`/messages/${id}/swipes${search({ after: position - 1, limit: 1 })}`)).data[0]

@@ -18,6 +18,7 @@ import ConversationActions from "./actions/conversation.js"
 import SessionActions from "./actions/session.js"
 import SpaceActions from "./actions/spaces.js"
 import SummaryActions from "./actions/summaries.js"
+import TranslationActions from "./actions/translations.js"
 import Api from "./api.js"
 import { afterFirstScreen, backoff } from "./base/timing.js"
 import { storage } from "./base/storage.js"
@@ -73,6 +74,7 @@ const parts = {
   personas: new PersonaActions({ ...tools, local }),
   pictures: new PictureActions(tools),
   presets: new PresetActions(tools),
+  translations: new TranslationActions(tools),
   admin: new AdminActions(tools),
   toasts: new Toasts(document.getElementById("toasts"), document.getElementById("alarm")),
   title: new Title(store),

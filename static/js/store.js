@@ -5,7 +5,7 @@
 // (the id of a space in which the role of the user has changed), "open" (another conversation is open),
 // "removed" ({ reason, name, spaceId }: the open conversation is not accessible any more),
 // "new_messages" (messages that this tab has not seen), "job", "memories" and "summaries" (an event of the
-// socket about them), "gap" (events without a `rev` may have been missed), and for the open conversation
+// socket about them), "translations" (what is known of translations has changed), "gap" (events without a `rev` may have been missed), and for the open conversation
 // one event for each of CONVERSATION_EVENTS.
 import Emitter from "./base/emitter.js"
 import { effectiveRole } from "./models/members/rights.js"
@@ -303,7 +303,7 @@ export default class Store extends Emitter {
       case "space_updated":
         return this.putSpace(event.space ?? event)
       case "membership_updated":
-        return this.putMembership(this.roster(event.space_id).withPersona(event.membership ?? event))
+        return this.putMembership(this.roster(event.space_id).withOwnChoices(event.membership ?? event))
       case "conversation_updated":
         return this.putConversation(event.conversation ?? event)
       case "conversation_deleted":

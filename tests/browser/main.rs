@@ -60,4 +60,5 @@ mod test_server;
 mod support;
 mod timeline;
 mod tools;
+mod translations;
 mod versions;

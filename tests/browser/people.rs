@@ -36,7 +36,7 @@ async fn a_member_that_becomes_a_guest_loses_the_buttons_at_once() {
 const FORBIDDEN_TO_GUESTS: &str = "[...document.querySelectorAll('button')]
     .filter((it) => it.checkVisibility({ visibilityProperty: true }))
     .map((it) => it.getAttribute('aria-label') ?? it.innerText)
-    .filter((it) => /^(Let |Anyone|New conversation|Invite|Add a character|Pause|Resume|Skip|Retry|Stop|Save|Show|Mute|Remove|Move|Leave .* out|Add(?! a picture)|Auto)/.test(it))";
+    .filter((it) => /^(Let |Anyone|New conversation|Invite|Add a character|Pause|Resume|Skip|Retry|Stop|Save|Show(?! original)|Mute|Remove|Move|Leave .* out|Add(?! a picture)|Auto)/.test(it))";
 
 #[tokio::test]
 async fn a_guest_cannot_stop_replies_but_can_post() {

@@ -10,6 +10,7 @@
 //! | [`shutdown`] | the three tokens of a shutdown, and the tracker of background tasks |
 //! | [`key_derivation`] | one key for each purpose, from one secret |
 //! | [`display_name`] | which display names are valid |
+//! | [`language_tag`] | which language tags are valid |
 //! | [`message_text`] | which texts of messages are valid |
 //! | [`prompt_role`], [`samplers`] | the roles and samplers that presets, lorebooks and model requests share |
 //! | [`mod@fail_point`] | places at which a test makes the process fail |
@@ -19,6 +20,7 @@ pub mod display_name;
 pub mod fail_point;
 pub mod ids;
 pub mod key_derivation;
+pub mod language_tag;
 pub mod message_text;
 pub mod prompt_role;
 pub mod samplers;

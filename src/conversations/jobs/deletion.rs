@@ -16,7 +16,7 @@ use crate::conversations::jobs::job;
 use crate::conversations::jobs::job::{JobSubject, NewJob};
 use crate::conversations::{conversation, message};
 use crate::db::connect::Db;
-use crate::spaces::{membership, space};
+use crate::spaces::{copilot_steps, membership, space};
 
 /// A hidden conversation that awaits its deletion.
 #[derive(Clone, Debug)]
@@ -61,7 +61,7 @@ pub async fn hide_conversation(
     };
     Ok(HiddenConversation {
         job: job::insert(tx, new, subject).await?,
-        copilots: membership::disable_copilots_in(tx, row.id).await?,
+        copilots: copilot_steps::disable_copilots_in(tx, row.id).await?,
     })
 }
 

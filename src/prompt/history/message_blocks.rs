@@ -123,6 +123,7 @@ fn block<'a>(
             seq: line.seq,
             before,
             quote: quote.map(|it| it.recorded.clone()),
+            translated_to: line.translated_to.clone(),
         },
         payload: line.payload.clone(),
         is_required: line.is_required,

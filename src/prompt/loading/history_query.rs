@@ -109,6 +109,20 @@ fn select_first_too_long(
         .to_owned()
 }
 
+/// Returns the newest messages up to `cutoff_seq`, the newest first.
+///
+/// # Errors
+/// Returns an error when the database fails.
+pub async fn list_newest(
+    db: &impl ConnectionTrait,
+    id: ConversationId,
+    cutoff_seq: i64,
+    limit: u64,
+) -> Result<Vec<message::Model>, DbErr> {
+    let newest = sendable(id, cutoff_seq).order_by_desc(Column::Seq);
+    newest.limit(limit).all(db).await
+}
+
 /// Returns the number of messages with `role` up to `cutoff_seq`.
 pub async fn count_by_role(
     db: &impl ConnectionTrait,

@@ -31,7 +31,7 @@ use crate::prompt::loading::history_query::HistoryMessage;
 use crate::prompt::loading::lore_loader::LoreLoader;
 use crate::prompt::loading::{
     history_query, lore_loader, memory_loader, persona_loader, picture_loader, quotes,
-    summary_loader,
+    summary_loader, translated_history,
 };
 use crate::prompt::{author_note, space_variable};
 use crate::providers::provider;
@@ -163,6 +163,7 @@ pub async fn load_in_scope(
     context.history = to_history_lines(&history, &memberships);
     quotes::add(db, &history, &mut context.history).await?;
     picture_loader::add(db, &history, &mut context.history).await?;
+    translated_history::apply(db, &space, &mut context.history).await?;
     context.history_starts = Some(history_window::parse_starts(&conversation.prompt_starts));
     context.summaries =
         summary_loader::load(db, (&conversation, request.cutoff_seq), &space.settings).await?;
@@ -380,6 +381,7 @@ fn to_history_lines(
             name: (it.persona_name.clone()).unwrap_or_else(|| name(it.space_membership_id)),
             role: it.role,
             text: it.content.clone(),
+            translated_to: None,  // set by `translated_history::apply`
             quote: None,          // added by `quotes::add`
             pictures: Vec::new(), // added by `picture_loader::add`
             tokens: it.token_count,

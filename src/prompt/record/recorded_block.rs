@@ -52,6 +52,9 @@ pub struct RecordedBlock {
     /// The pictures of the message.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub pictures: Vec<RecordedPicture>,
+    /// The language of the translation that was sent instead of the message.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub translated_to: Option<String>,
     /// The memories that are its text.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub memories: Vec<MemoryId>,
@@ -86,6 +89,8 @@ pub trait CurrentTexts {
     }
     /// Returns the text that stands for a picture of a message; `None` if it was deleted.
     fn picture(&self, message: MessageId, id: AttachmentId) -> Option<String>;
+    /// Returns the translation of the shown text of a message; `None` if there is none.
+    fn translation(&self, message: MessageId, language: &str) -> Option<TextState>;
     /// Returns the block of these memories, without those that were deleted.
     fn memory_block(&self, ids: &[MemoryId]) -> TextState;
     /// Returns the block of these versions of a summary, without those that were deleted.
@@ -95,7 +100,7 @@ pub trait CurrentTexts {
 /// Returns the text of a block as it is now.
 pub(super) fn current_text(block: &RecordedBlock, current: &impl CurrentTexts) -> TextState {
     match (block.source, block.kind) {
-        (Some(source), _) => match current.message(source) {
+        (Some(source), _) => match current_message(block, source, current) {
             Some(now) => {
                 let quoted = current_quote(block.quote.as_ref(), current);
                 let text = format!("{}{}{}", block.text, quoted.text, now.text);
@@ -130,6 +135,24 @@ fn current_pictures(
     let described = block.pictures.iter().filter(|it| !it.sent);
     let texts = described.map(|it| current.picture(source.message, it.id));
     texts.collect()
+}
+
+/// Returns the text of a message, or the translation that was sent instead; the message itself, as changed,
+/// if it has been changed or its translation was deleted.
+fn current_message(
+    block: &RecordedBlock,
+    source: RecordedText,
+    current: &impl CurrentTexts,
+) -> Option<TextState> {
+    let now = current.message(source)?;
+    let Some(language) = &block.translated_to else {
+        return Some(now);
+    };
+    let translation = current.translation(source.message, language);
+    Some(translation.unwrap_or(TextState {
+        is_changed: true,
+        ..now
+    }))
 }
 
 /// Returns the line that quotes a message as it is now; empty if it was deleted.
@@ -167,6 +190,10 @@ pub(super) fn to_recorded_block(block: &PromptBlock, summary: &str) -> RecordedB
     };
     let quote = match &block.origin {
         BlockOrigin::Message { quote, .. } => quote.clone(),
+        _ => None,
+    };
+    let translated_to = match &block.origin {
+        BlockOrigin::Message { translated_to, .. } => translated_to.clone(),
         _ => None,
     };
     let memories = match &block.origin {
@@ -208,6 +235,7 @@ pub(super) fn to_recorded_block(block: &PromptBlock, summary: &str) -> RecordedB
                 })
             })
             .collect(),
+        translated_to,
         memories,
         summary,
     }

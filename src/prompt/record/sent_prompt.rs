@@ -1,6 +1,7 @@
 //! Defines `SentPrompt`, the stored form of a sent prompt: its blocks with their texts, but
 //! messages only by reference.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use base::ids::{CharacterId, MemoryId, MessageId, SummaryId};
@@ -104,6 +105,17 @@ impl SentPrompt {
             .iter()
             .flat_map(|it| it.source().into_iter().chain(it.quoted()))
             .collect()
+    }
+
+    /// Returns the languages into which messages were translated, each once, and these messages.
+    pub fn translations(&self) -> HashMap<&str, Vec<MessageId>> {
+        let mut found: HashMap<&str, Vec<MessageId>> = HashMap::new();
+        for piece in &self.pieces {
+            if let (Some(language), Some(source)) = (piece.language(&self.styles), piece.source()) {
+                found.entry(language).or_default().push(source.message);
+            }
+        }
+        found
     }
 
     /// Replaces the message ids. A block whose message has no new id is removed, and so is a quotation.
@@ -226,6 +238,14 @@ impl RecordedPiece {
         }
     }
 
+    fn language<'a>(&'a self, styles: &'a [RecordedBlock]) -> Option<&'a str> {
+        let block = match self {
+            Self::Block(block) => block,
+            Self::Message(RecordedMessage(style, ..)) => styles.get(*style)?,
+        };
+        block.translated_to.as_deref()
+    }
+
     fn quoted(&self) -> Option<RecordedText> {
         match self {
             Self::Block(block) => block.quote.as_ref().map(|it| it.source),
@@ -307,6 +327,13 @@ mod tests {
             None
         }
 
+        fn translation(&self, message: MessageId, language: &str) -> Option<TextState> {
+            (message != MessageId(4)).then(|| TextState {
+                text: format!("text {} in {language}", message.0),
+                is_changed: false,
+            })
+        }
+
         fn memory_block(&self, _: &[MemoryId]) -> TextState {
             TextState::default()
         }
@@ -349,6 +376,12 @@ mod tests {
             shown(with(json!({"styles": [style], "pieces": [[1, 7, 3, 1]]}))),
             []
         );
+        let mut translated = style.clone();
+        translated["translated_to"] = json!("en");
+        let record = with(json!({"styles": [translated], "pieces": [[0, 7, 3, 1], [0, 7, 4, 0]]}));
+        let in_english = |text: &str| ("Ann".to_owned(), 7, format!("Ann: {text}"));
+        let expected = [in_english("text 3 in en"), in_english("text 4.0")];
+        assert_eq!(shown(record), expected);
         let deleted = [("Ann".to_owned(), 7, String::new())];
         assert_eq!(
             shown(with(json!({"styles": [style], "pieces": [[0, 7, 9, 0]]}))),

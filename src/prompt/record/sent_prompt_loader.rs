@@ -8,6 +8,7 @@ use base::ids::{AttachmentId, MemoryId, MessageId, RunId, SpaceId, SummaryId};
 use sea_orm::{ColumnTrait, ConnectionTrait, DbErr, EntityTrait, QueryFilter};
 
 use crate::attachments::{attachment, picture_text};
+use crate::conversations::translations::message_translation;
 use crate::conversations::{message, swipe};
 use crate::memories::memory;
 use crate::memories::summaries::summary;
@@ -44,10 +45,16 @@ pub async fn load_for_run(
         pictures: HashMap::new(),
         memories: memories.into_iter().map(|it| (it.id, it)).collect(),
         summaries: summaries.into_iter().map(|it| (it.id, it)).collect(),
+        translations: HashMap::new(),
         sent_at: row.created_at,
     };
     for piece in row.record.recorded_texts().chunks(PAGE_SIZE) {
         texts.load_messages(db, piece).await?;
+    }
+    for (language, messages) in row.record.translations() {
+        for piece in messages.chunks(PAGE_SIZE) {
+            texts.load_translations(db, language, piece).await?;
+        }
     }
     Ok(Some((row.record, texts)))
 }
@@ -57,6 +64,8 @@ pub async fn load_for_run(
 pub struct RecordedTexts {
     messages: HashMap<RecordedText, TextState>,
     pictures: HashMap<MessageId, Vec<attachment::Model>>,
+    /// By message and language.
+    translations: HashMap<(MessageId, String), TextState>,
     memories: HashMap<MemoryId, memory::Model>,
     summaries: HashMap<SummaryId, summary::Model>,
     sent_at: Timestamp,
@@ -79,6 +88,11 @@ impl CurrentTexts for RecordedTexts {
     fn picture(&self, message: MessageId, id: AttachmentId) -> Option<String> {
         let pictures = self.pictures.get(&message)?;
         pictures.iter().find(|it| it.id == id).map(picture_text::of)
+    }
+
+    fn translation(&self, message: MessageId, language: &str) -> Option<TextState> {
+        let key = (message, language.to_owned());
+        self.translations.get(&key).cloned()
     }
 
     fn memory_block(&self, ids: &[MemoryId]) -> TextState {
@@ -108,6 +122,24 @@ impl RecordedTexts {
     /// Returns a memory, unless it was deleted.
     pub fn memory(&self, id: MemoryId) -> Option<&memory::Model> {
         self.memories.get(&id)
+    }
+
+    async fn load_translations(
+        &mut self,
+        db: &impl ConnectionTrait,
+        language: &str,
+        messages: &[MessageId],
+    ) -> Result<(), DbErr> {
+        let messages = messages.iter().copied();
+        let found = message_translation::load(db, messages, language).await?;
+        for (id, row) in found {
+            let present = TextState {
+                is_changed: row.created_at > self.sent_at,
+                text: row.text.unwrap_or_default(),
+            };
+            self.translations.insert((id, row.language), present);
+        }
+        Ok(())
     }
 
     async fn load_messages(

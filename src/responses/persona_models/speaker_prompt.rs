@@ -160,6 +160,7 @@ fn lines(
                 PromptRole::Assistant => message::MessageRole::Assistant,
             },
             text: message.content.clone(),
+            translated_to: None,
             quote: None,
             pictures: Vec::new(),
             tokens: 0,

@@ -30,6 +30,7 @@ fn character_membership(id: i64, name: &str) -> membership::Model {
         avatar_hash: None,
         aliases: json!([]),
         active_persona_id: None,
+        translate: crate::spaces::membership::TranslationChoice::OnDemand,
         persona: None,
         talkativeness: Some(1.0),
         copilot_mode: membership::CopilotMode::None,

@@ -21,7 +21,7 @@ use crate::prompt::builder;
 use crate::prompt::builder::BuiltPrompt;
 use crate::prompt::context::{Continuation, PromptContext, PromptMember};
 use crate::prompt::loading::loader::{PromptRequest, PromptScope};
-use crate::prompt::loading::{loader, picture_loader};
+use crate::prompt::loading::{loader, model_language, picture_loader};
 use crate::prompt::record::sent_prompt::SentPrompt;
 use crate::providers::{provider, usable_providers};
 use crate::runs::error::ConversationReadError;
@@ -97,6 +97,8 @@ pub async fn prepare(
         false => None,
     };
     let memory = memory.transpose().map_err(internal_failure)?;
+    let (db, cutoff_seq) = (&context.db, request.cutoff_seq);
+    model_language::await_translations(db, &context.translations, &scope, cutoff_seq).await;
     let prompt = loader::load_in_scope(&context.db, &context.prompt_caches, request, scope).await;
     let mut prompt = prompt.map_err(internal_failure)?;
     prompt.continuation = continued.as_ref().map(|it| Continuation {

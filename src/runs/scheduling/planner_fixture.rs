@@ -294,6 +294,7 @@ fn character_member(id: i64, name: &str) -> membership::Model {
         avatar_hash: None,
         aliases: json!([]),
         active_persona_id: None,
+        translate: membership::TranslationChoice::OnDemand,
         persona: None,
         talkativeness: None,
         copilot_mode: membership::CopilotMode::None,

@@ -20,7 +20,7 @@ use crate::runs::error::EngineError;
 use crate::runs::scheduling::plan::{EnqueueRun, MessageRef, Plan, PlanChange};
 use crate::runs::scheduling::state::schedule_state::ScheduleState;
 use crate::runs::store::{queue, run};
-use crate::spaces::membership;
+use crate::spaces::{copilot_steps, membership};
 
 /// The transaction, time and node with which a plan is written.
 pub struct PlanWriter<'a> {
@@ -157,7 +157,7 @@ impl PlanWriter<'_> {
             PlanChange::StoreEffects(effects) => self.store_effects(schedule, &effects).await?,
             PlanChange::ChangeMemories(changes) => written.pending_memory_changes = Some(changes),
             PlanChange::SpendCopilotStep(membership) => {
-                let spent = membership::spend_copilot_step(self.tx, membership).await?;
+                let spent = copilot_steps::spend_copilot_step(self.tx, membership).await?;
                 let mut members = schedule.members.iter_mut();
                 if let (Some(membership), Some(it)) =
                     (spent, members.find(|it| it.id == membership))

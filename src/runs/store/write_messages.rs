@@ -1,11 +1,12 @@
 //! Writes the changes of a plan to messages: appends, changes or hides them, and adds or selects
 //! swipes.
 
-use base::ids::MembershipId;
+use base::ids::{MembershipId, MessageId};
 use sea_orm::{ActiveModelTrait, DbErr, EntityTrait, IntoActiveModel};
 
 use crate::attachments::attachment;
 use crate::conversations::revisions::message_revision;
+use crate::conversations::translations::message_translation;
 use crate::conversations::{message, newest_messages, swipe, timeline};
 use crate::memories::memory_settings::MemberSwitches;
 use crate::memories::message_changes::MessageChange;
@@ -72,6 +73,7 @@ impl PlanWriter<'_> {
         turn: Vec<message::Model>,
     ) -> Result<(), DbErr> {
         let mut remade = None;
+        let hidden: Vec<MessageId> = turn.iter().map(|it| it.id).collect();
         for mut row in turn {
             row.visibility = message::Visibility::Hidden;
             row.rev = next_rev(schedule);
@@ -88,6 +90,7 @@ impl PlanWriter<'_> {
                 n_swipes: 0,
             });
         }
+        message_translation::delete_for(self.tx, hidden).await?;
         if let Some(seqs) = remade {
             self.learn_again(schedule, seqs).await?;
         }
@@ -210,6 +213,9 @@ impl PlanWriter<'_> {
         let is_hidden = row.visibility == message::Visibility::Hidden;
         if was_hidden != is_hidden {
             self.hide_attachments(&row).await?;
+        }
+        if row.version > version || is_hidden {
+            message_translation::delete_for(self.tx, [row.id]).await?;
         }
         if was_hidden != is_hidden || was_ooc != row.is_ooc {
             self.refresh_newest(schedule).await?;

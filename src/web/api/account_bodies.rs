@@ -4,6 +4,7 @@
 use std::borrow::Cow;
 
 use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
 use utoipa::openapi::schema::AnyOfBuilder;
 use utoipa::openapi::{Ref, RefOr, Schema};
 use utoipa::{PartialSchema, ToSchema};
@@ -69,6 +70,11 @@ pub struct UpdateMe {
     #[serde(default, deserialize_with = "json_body::present")]
     #[schema(nullable = false, pattern = "^[A-Za-z0-9-]{2,16}$")]
     pub locale: Option<String>,
+    /// All settings of the caller's own pages, in at most 64 KiB. `language` is the language in which the
+    /// caller reads (BCP 47).
+    #[serde(default, deserialize_with = "json_body::present")]
+    #[schema(value_type = Object, nullable = false)]
+    pub settings: Option<Map<String, Value>>,
     #[serde(default, deserialize_with = "json_body::present")]
     #[schema(value_type = Username)]
     pub username: Option<String>,

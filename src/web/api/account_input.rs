@@ -3,14 +3,19 @@
 
 use actix_web::HttpRequest;
 use base::display_name;
+use serde_json::{Map, Value};
 
 use crate::accounts::user::NewUser;
 use crate::accounts::username_password::{Password, Username};
 use crate::app::App;
 use crate::rate_limit::sliding_window::RetryAfter;
 use crate::spaces::invites::invite_acceptance::JoinError;
+use crate::web::api::language_input;
 use crate::web::error::{ApiError, ApiResult};
 use crate::web::extract::client_ip;
+
+/// The maximum size of a user's settings.
+const MAX_SETTINGS_BYTES: usize = 64 * 1024;
 
 /// Validated registration data.
 pub struct Registration {
@@ -92,6 +97,32 @@ pub fn parse_locale(text: &str) -> ApiResult<String> {
         false => Err(ApiError::invalid_value(
             "locale",
             "Must be a language tag such as `en` or `pt-BR`.",
+        )),
+    }
+}
+
+/// Validates the settings of a user's own pages.
+///
+/// # Errors
+/// Returns 422 when they are too large, or their language is no language tag.
+pub fn parse_settings(mut settings: Map<String, Value>) -> ApiResult<Value> {
+    match settings.get("language") {
+        None => {}
+        Some(Value::Null) => {
+            settings.remove("language");
+        }
+        Some(language) => {
+            let text = language.as_str().unwrap_or_default();
+            let tag = language_input::parse("settings.language", text)?;
+            settings.insert("language".to_owned(), Value::String(tag.to_string()));
+        }
+    }
+    let settings = Value::Object(settings);
+    match settings.to_string().len() <= MAX_SETTINGS_BYTES {
+        true => Ok(settings),
+        false => Err(ApiError::invalid_value(
+            "settings",
+            "Must have at most 64 KiB of JSON.",
         )),
     }
 }

@@ -204,7 +204,7 @@ pub async fn join_space(
         answer.cookie(authentication::session_cookie(app, opened.token));
     }
     Ok(answer.json(JoinedSpace {
-        user: joined.user.view(),
+        user: joined.user.own_view(),
         membership: joined.membership.view(),
     }))
 }

@@ -14,7 +14,9 @@ use crate::accounts::user;
 use crate::app::App;
 use crate::providers::provider;
 use crate::spaces::lifecycle::SpaceUpdateError;
-use crate::spaces::membership::{CopilotMode, MembershipKind, MembershipRole, Participation};
+use crate::spaces::membership::{
+    CopilotMode, MembershipKind, MembershipRole, Participation, TranslationChoice,
+};
 use crate::spaces::membership_update::MembershipUpdate;
 use crate::spaces::permissions::Action;
 use crate::spaces::{events, membership, membership_update};
@@ -59,6 +61,10 @@ pub struct UpdateMembership {
     #[serde(deserialize_with = "json_body::nullable")]
     #[schema(value_type = Option<PersonaId>)]
     active_persona_id: Option<Option<PersonaId>>,
+    /// When the caller sees the messages of others in translation; only in one's own membership.
+    #[serde(deserialize_with = "json_body::present")]
+    #[schema(nullable = false)]
+    translate: Option<TranslationChoice>,
     #[serde(deserialize_with = "json_body::present")]
     #[schema(value_type = Vec<DisplayNameSchema>, max_items = 50)]
     aliases: Option<Vec<String>>,
@@ -169,12 +175,13 @@ fn authorize_update(
     let is_person = target.kind == MembershipKind::Human;
     let touches_self = body.persona.is_some()
         || body.active_persona_id.is_some()
+        || body.translate.is_some()
         || body.copilot_mode.is_some()
         || body.copilot_remaining_steps.is_some()
         || body.copilot_conversation_id.is_some();
     if touches_self && is_person && !is_own {
         return Err(ApiError::forbidden(
-            "Only the person can change their persona and copilot.",
+            "Only the person can change their persona, translations and copilot.",
         ));
     }
     if body.display_name.is_some() {
@@ -282,6 +289,12 @@ async fn validate(
             "Must be between 0 and 1.",
         ));
     }
+    if body.translate.is_some() && target.kind != MembershipKind::Human {
+        return Err(ApiError::invalid_value(
+            "translate",
+            "Only people read translations.",
+        ));
+    }
     if let Some(id) = body.active_persona_id.flatten() {
         personas::require_usable(app, caller, target, id).await?;
     }
@@ -303,6 +316,7 @@ async fn validate(
         own_display_name: body.display_name.map(parse_own_name).transpose()?,
         persona: body.persona.map(parse_persona).transpose()?,
         active_persona_id: body.active_persona_id,
+        translate: body.translate,
         aliases: body.aliases.map(parse_aliases).transpose()?,
         talkativeness: body.talkativeness,
         settings,

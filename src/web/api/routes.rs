@@ -9,7 +9,7 @@ use crate::web::api::{
     memory_learning, memory_pruning, memory_transfer, message_changes, message_continue,
     message_revisions, message_versions, messages, metrics, next_speaker, persona_files, personas,
     preset_files, presets, prompts, providers, queue_edit, reactions, runs, search, session, setup,
-    space_files, space_invitations, spaces, summaries, swipes, tool_approvals, users,
+    space_files, space_invitations, spaces, summaries, swipes, tool_approvals, translations, users,
 };
 use crate::web::openapi::endpoint::{ApiEndpoint, endpoints};
 
@@ -247,6 +247,7 @@ fn conversation_endpoints() -> Vec<ApiEndpoint> {
         message_changes::hide,
         reactions::add,
         reactions::remove,
+        translations::show,
         bookmarks::add,
         bookmarks::remove,
         bookmarks::list,

@@ -176,7 +176,7 @@ pub async fn open_session(
 ) -> ApiResult<HttpResponse> {
     let mut answer = HttpResponseBuilder::new(status);
     answer.cookie(create_session_cookie(app, request, user.id).await?);
-    let user = user.view();
+    let user = user.own_view();
     Ok(answer.json(SignedIn { user }))
 }
 
@@ -208,7 +208,7 @@ pub fn user_agent(request: &HttpRequest) -> &str {
     responses((status = 200, body = SignedIn))
 )]
 pub async fn current(caller: CurrentUser) -> Json<SignedIn> {
-    let user = caller.user.view();
+    let user = caller.user.own_view();
     Json(SignedIn { user })
 }
 

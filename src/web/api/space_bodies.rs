@@ -3,6 +3,8 @@
 use std::borrow::Cow;
 
 use base::display_name;
+use base::ids::ProviderId;
+use base::language_tag::LanguageTag;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 use utoipa::openapi::{RefOr, Schema};
@@ -11,7 +13,7 @@ use utoipa::{PartialSchema, ToSchema};
 use crate::accounts::name_schemas::DisplayNameSchema;
 use crate::spaces::lifecycle::SpaceRules;
 use crate::spaces::space;
-use crate::web::api::space_settings;
+use crate::web::api::{language_input, space_settings};
 use crate::web::error::{ApiError, ApiResult};
 use crate::web::extract::json_body;
 use crate::web::openapi::endpoint::NamedSchema;
@@ -67,6 +69,14 @@ pub struct UpdateSpace {
     #[serde(deserialize_with = "json_body::present")]
     #[schema(nullable = false)]
     group_regenerate_mode: Option<space::GroupRegenerateMode>,
+    /// The provider that translates messages for people and models; null: messages are not translated.
+    #[serde(deserialize_with = "json_body::nullable")]
+    #[schema(value_type = Option<ProviderId>)]
+    translation_provider_id: Option<Option<ProviderId>>,
+    /// The language in which models read the messages of people; null: the original.
+    #[serde(deserialize_with = "json_body::nullable")]
+    #[schema(value_type = Option<LanguageTag>)]
+    model_language: Option<Option<String>>,
     #[serde(deserialize_with = "json_body::present")]
     #[schema(value_type = space_settings::KnownSettings)]
     settings: Option<Map<String, Value>>,
@@ -118,6 +128,8 @@ impl UpdateSpace {
             )?,
             slow_mode_s: require_range("slow_mode_s", self.slow_mode_s, 0, 21_600)?,
             group_regenerate_mode: self.group_regenerate_mode,
+            translation_provider_id: self.translation_provider_id,
+            model_language: self.model_language.map(parse_model_language).transpose()?,
             settings: self.settings.map(space_settings::parse).transpose()?,
             token_limit: require_range("token_limit", self.token_limit, 0, i64::MAX)?,
         })
@@ -163,6 +175,11 @@ fn parse_description(text: String) -> ApiResult<String> {
             format!("Must have at most {MAX_DESCRIPTION_CHARS} characters."),
         )),
     }
+}
+
+fn parse_model_language(text: Option<String>) -> ApiResult<Option<String>> {
+    let tag = text.map(|it| language_input::parse("model_language", &it));
+    Ok(tag.transpose()?.map(|it| it.to_string()))
 }
 
 fn require_range(name: &str, value: Option<i64>, least: i64, most: i64) -> ApiResult<Option<i64>> {

@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use actix_web::web::{Data, Json, Path};
 use actix_web::{HttpRequest, HttpResponse};
 use base::ids::SpaceId;
+use llm::registry::ProviderKind;
 use serde_json::{Value, json};
 
 use crate::accounts::user;
@@ -98,6 +99,7 @@ pub async fn create(
     presets::require_usable_in_settings(&app, &caller, &rules).await?;
     require_memory_models(&app, &rules, &Value::Null).await?;
     memory_embedding::require_usable_in_settings(&app, &rules, None).await?;
+    require_translation_provider(&app, &rules, None).await?;
     let view = create_space(&app, &caller.user, rules).await?;
     Ok(HttpResponse::Created().json(view))
 }
@@ -187,6 +189,7 @@ pub async fn update(
     presets::require_usable_in_settings(&app, &caller, &rules).await?;
     require_memory_models(&app, &rules, &at.space.settings).await?;
     memory_embedding::require_usable_in_settings(&app, &rules, Some(&at.space)).await?;
+    require_translation_provider(&app, &rules, Some(&at.space)).await?;
     let changed = lifecycle::update(&app.db, at.space.id, rules, version).await;
     let changed = match changed {
         Ok(changed) => changed,
@@ -245,6 +248,27 @@ async fn require_memory_models(app: &App, rules: &SpaceRules, present: &Value) -
         }
     }
     Ok(())
+}
+
+/// Checks that the provider of translations exists and can translate. The present one is accepted, so that
+/// other settings can be changed.
+async fn require_translation_provider(
+    app: &App,
+    rules: &SpaceRules,
+    present: Option<&space::Model>,
+) -> ApiResult<()> {
+    let Some(Some(id)) = rules.translation_provider_id else {
+        return Ok(());
+    };
+    if present.is_some_and(|it| it.translation_provider_id == Some(id)) {
+        return Ok(());
+    }
+    let message = match provider::find(app.db.reader(), id).await? {
+        Some(found) if found.kind == ProviderKind::Demo => "The demo model cannot translate.",
+        Some(_) => return Ok(()),
+        None => "This provider does not exist.",
+    };
+    Err(ApiError::invalid_value("translation_provider_id", message))
 }
 
 /// 409 with the current document.

@@ -122,6 +122,10 @@ pub async fn update_me(
             .as_deref()
             .map(account_input::parse_locale)
             .transpose()?,
+        settings: body
+            .settings
+            .map(account_input::parse_settings)
+            .transpose()?,
     };
     if let Some(password) = body.password.as_deref() {
         let password = account_input::parse_password(password)?;
@@ -151,7 +155,7 @@ pub async fn update_me(
         }
     }
     Ok(answer.json(UpdatedMe {
-        user: user.view(),
+        user: user.own_view(),
         api_keys_active: changed.n_active_keys,
     }))
 }

@@ -10,6 +10,9 @@ use utoipa::{PartialSchema, ToSchema};
 
 use crate::conversations::jobs::job_view::JobUpdated;
 use crate::conversations::read_mark::ReadUpdated;
+use crate::conversations::translations::translation_events::{
+    MessageTranslated, TranslationFailed,
+};
 use crate::memories::events::memory_events as memories;
 use crate::runs::events;
 use crate::runs::reading::snapshot::Snapshot;
@@ -124,6 +127,12 @@ fn events(named: &mut Vec<NamedSchema>) -> Vec<String> {
     ]));
     event(event_schema::<ToolApprovalUpdated>(&[
         "tool_approval_updated",
+    ]));
+    event(event_schema::<MessageTranslated<'_>>(&[
+        "message_translated",
+    ]));
+    event(event_schema::<TranslationFailed<'_>>(&[
+        "translation_failed",
     ]));
     event(event_schema::<ReadUpdated>(&["read_updated"]));
     event(event_schema::<JobUpdated>(&["job_updated"]));

@@ -20,7 +20,9 @@ export default class AdminActions {
   // `fields` are those of the API. A change of the admin's own account is applied at once.
   async changeUser(user, fields) {
     const changed = await this.#api.changeUser(user.id, fields)
-    if (changed.id === this.#store.user.id) this.#store.setUser({ ...this.#store.user, ...changed })
+    // Documents of other users, and so this one, have no settings.
+    const { settings } = this.#store.user
+    if (changed.id === this.#store.user.id) this.#store.setUser({ ...this.#store.user, ...changed, settings })
     return changed
   }
 

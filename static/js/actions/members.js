@@ -60,11 +60,11 @@ export default class MemberActions {
     await this.#change(member, { role })
   }
 
-  // Sets the persona and the aliases. `displayName` null: the name of the account; undefined:
-  // unchanged.
-  async setPersona(member, { persona, aliases, displayName }) {
+  // Sets the persona and the aliases. `displayName` null: the name of the account. The name and the choice of
+  // translations are unchanged if they are undefined.
+  async setPersona(member, { persona, aliases, displayName, translate }) {
     const name = displayName === undefined ? {} : { display_name: displayName }
-    await this.#change(member, { persona, aliases, ...name })
+    await this.#change(member, { persona, aliases, ...name, ...(translate && { translate }) })
   }
 
   // Moves a character among the characters. Shown at once; then the roster is read again, because

@@ -69,6 +69,12 @@ export default class SessionActions {
     this.#applyUser(await this.#api.changeMe({ locale }))
   }
 
+  // Sets the language in which the user reads translations; null: that of the page.
+  async changeReadingLanguage(language) {
+    const { language: _, ...others } = this.#store.user.settings ?? {}
+    this.#applyUser(await this.#api.changeMe({ settings: language ? { ...others, language } : others }))
+  }
+
   async apiKeys() {
     return (await this.#api.apiKeys()).data
   }

@@ -65,4 +65,5 @@ pub mod spaces;
 pub mod summaries;
 pub mod summary_transfer;
 pub mod swipes;
+pub mod translations;
 pub mod users;

@@ -199,10 +199,13 @@ fn request_bodies_allow_no_other_fields_and_responses_require_all() {
 #[test]
 fn the_documents_have_every_field_that_clients_rely_on() {
     let documents = [
-        ("User", "id username display_name role status locale"),
+        (
+            "User",
+            "id username display_name role status locale settings",
+        ),
         (
             "Space",
-            "id name description owner_id status reply_order replies_per_turn card_handling_mode allow_self_responses auto_mode_enabled auto_mode_delay_ms auto_mode_max_turns during_generation_user_input_policy user_turn_debounce_ms slow_mode_s group_regenerate_mode settings settings_version token_limit tokens_used root_conversation_id my_role created_at",
+            "id name description owner_id status reply_order replies_per_turn card_handling_mode allow_self_responses auto_mode_enabled auto_mode_delay_ms auto_mode_max_turns during_generation_user_input_policy user_turn_debounce_ms slow_mode_s group_regenerate_mode translation_provider_id model_language settings settings_version token_limit tokens_used root_conversation_id my_role created_at",
         ),
         (
             "Character",

@@ -22,6 +22,7 @@ on_sqlite! {
             "auto_mode_enabled": false, "auto_mode_delay_ms": 5000, "auto_mode_max_turns": 8,
             "during_generation_user_input_policy": "queue", "user_turn_debounce_ms": 0, "slow_mode_s": 0,
             "group_regenerate_mode": "single_message", "settings": {}, "settings_version": 0,
+            "translation_provider_id": null, "model_language": null,
             "token_limit": 0, "tokens_used": 0, "my_role": "owner",
         });
         for (key, value) in expected.as_object().unwrap() {
@@ -44,6 +45,7 @@ on_sqlite! {
             "auto_mode_enabled": false, "auto_mode_delay_ms": 0, "auto_mode_max_turns": 100,
             "during_generation_user_input_policy": "restart", "user_turn_debounce_ms": 60000, "slow_mode_s": 21600,
             "group_regenerate_mode": "single_message", "settings": {"scenario_override": "rain"}, "token_limit": 5,
+            "model_language": "pt-BR",
         });
         let space = admin.create_space("Room", json!({})).await;
 

@@ -194,6 +194,22 @@ async fn create_messages(clients: &RoleClients, owner: Role, ids: &mut Ids) {
     let path = format!("/api/conversations/{}/messages", other["id"]);
     let messages = expect(200, client.get(&path).await);
     ids.insert("message_id:ai", &messages["data"][0]["id"]);
+    let path = format!("/api/spaces/{}/conversations", space["id"]);
+    let third = expect(201, client.post(&path, json!({"title": "Third"})).await);
+    let translated = post(clients, owner, &third["id"]).await;
+    create_translation(clients, &translated["id"]).await;
+    ids.insert("message_id:translated", &translated["id"]);
+}
+
+/// Inserts a translation into the language of all accounts, which otherwise a model makes.
+async fn create_translation(clients: &RoleClients, message: &Value) {
+    let mut facts = DatabaseFacts::open(&clients.app.database).await;
+    facts
+        .execute(&format!(
+            "INSERT INTO message_translations (message_id, version, language, text, heartbeat_at, \
+             created_at) VALUES ({message}, 1, 'en', 'Hello.', 0, 0)"
+        ))
+        .await;
 }
 
 /// Posts a message with a picture, and returns the id of the picture.

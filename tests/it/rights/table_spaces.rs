@@ -359,6 +359,9 @@ pub fn messages() -> Vec<Row> {
         Row::of("PATCH /api/attachments/{attachment_id}", members(200))
             .body(|_, _| json!({"alt": "A cat."})),
         Row::of("DELETE /api/attachments/{attachment_id}", members(204)).with_space_per_role(),
+        // The fixture stores a translation, because there is no model that translates.
+        Row::of("GET /api/messages/{message_id}/translation", inside(200))
+            .with("message_id", "message_id:translated"),
         Row::of("GET /api/messages/{message_id}/revisions", managers(200)),
         // The admin posts nothing, so this is the member's message.
         Row::of(SELECT, inside(200))

@@ -196,6 +196,7 @@ fn user_row(now: Timestamp) -> user::Model {
         role: user::UserRole::Admin,
         status: user::UserStatus::Active,
         locale: "en".to_owned(),
+        settings: json!({}),
         created_at: now,
     }
 }
@@ -246,6 +247,8 @@ fn space_row(owner: UserId, now: Timestamp) -> space::Model {
         memory_reset_version: 0,
         memory_tokens_used: 0,
         embedding_model_id: None,
+        translation_provider_id: None,
+        model_language: None,
         token_limit: 0,
         is_hidden: false,
         created_at: now,
@@ -268,6 +271,7 @@ fn membership_row(space: SpaceId, position: i64, name: &str, now: Timestamp) -> 
         avatar_hash: None,
         aliases: json!([]),
         active_persona_id: None,
+        translate: membership::TranslationChoice::OnDemand,
         persona: None,
         talkativeness: None,
         copilot_mode: membership::CopilotMode::None,

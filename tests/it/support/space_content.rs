@@ -26,7 +26,7 @@ pub async fn create_full_space(ann: &HttpClient, ben: &HttpClient) -> Value {
         200,
         ann.patch(
             &at,
-            json!({"settings": settings, "description": "By the sea."}),
+            json!({"settings": settings, "description": "By the sea.", "model_language": "pt-BR"}),
         )
         .await,
     );

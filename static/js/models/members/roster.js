@@ -14,11 +14,12 @@ export default class Roster {
     this.#members.set(membership.id, membership)
   }
 
-  // Returns the membership of an event with the chosen persona that is known here: events do not contain
-  // it, because they are sent to all members.
-  withPersona(membership) {
+  // Returns the membership of an event with the user's own choices that are known here: events do not
+  // contain them, because they are sent to all members.
+  withOwnChoices(membership) {
     const known = this.byId(membership.id)
-    return { ...membership, active_persona_id: known?.active_persona_id ?? null }
+    const { active_persona_id = null, translate = null } = known ?? {}
+    return { ...membership, active_persona_id, translate }
   }
 
   byId(id) {

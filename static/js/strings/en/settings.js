@@ -1,6 +1,9 @@
 // Settings of the account, and the providers of the server.
 export default {
   "language.title": "Language",
+  "language.reading": "Reading language",
+  "language.reading_hint": "The language into which messages are translated for you.",
+  "language.of_page": "The language of this page",
 
   "provider.connect": "Connect a model",
   "provider.change": "Change model",

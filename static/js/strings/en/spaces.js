@@ -60,6 +60,15 @@ export default {
   "space.part_replies": "Replies",
   "space.part_auto": "Auto Mode",
   "space.part_regenerate": "Regenerate",
+  "space.part_translation": "Translation",
+  "space.translator": "Model for translations",
+  "space.translator_hint":
+    "Members can then read each message in their own language. The original stays one click away. Translations count against the token limit.",
+  "space.no_translator": "None",
+  "space.model_language": "Language for characters",
+  "space.model_language_hint":
+    "The models of the characters read messages of people in this language, if a translation arrives within 3 seconds.",
+  "space.any_language": "The original",
   "space.replies": "Replies per message",
   "space.auto": "Auto Mode",
   "space.auto_hint": "The characters keep replying until the turns are used up. Messages of users come first.",

@@ -30,6 +30,7 @@ export default {
   "error.memory_off": "这个空间的设置中已关闭此功能。",
   "error.nothing_to_learn": "没有可以学习的内容。",
   "error.no_model": "没有连接可以写总结的模型。",
+  "error.no_translation_provider": "此空间没有负责翻译的模型。",
   "error.nothing_paused": "当前没有暂停。",
   "error.stale_settings": "其他成员刚刚更改了这些设置。请检查后重新保存。",
   "error.stale_round": "本轮在此期间有变化。请查看当前状态，再修改并保存。",

@@ -1,6 +1,9 @@
 // 个人设置与服务器的模型。
 export default {
   "language.title": "语言",
+  "language.reading": "阅读语言",
+  "language.reading_hint": "消息会翻译成这种语言给你看。",
+  "language.of_page": "与页面语言相同",
 
   "provider.connect": "连接模型",
   "provider.change": "更换模型",

@@ -66,6 +66,7 @@ export default class TimelineView {
       store.on("new_messages", (messages) => this.#onFresh(messages)),
       store.on("roster", () => this.#render()),
       store.on("rights", () => this.#render()),
+      store.on("translations", () => this.#render()),
       store.on("providers", () => this.intro.update()),
       this.tools.unmount,
     ]
@@ -235,6 +236,13 @@ export default class TimelineView {
     this.tools.settle()
     this.#updateJump()
     this.#markRead()
+    this.#wantTranslations()
+  }
+
+  // Requests the translations of what is shown, if the user wants all.
+  #wantTranslations() {
+    const { start, end } = this.#window
+    this.#parts.translations.want(this.openConversation.timeline.messages.slice(start, end))
   }
 
   #rows() {
@@ -268,6 +276,7 @@ export default class TimelineView {
       myMembershipId: () => store.myMembership?.id ?? null,
       userName: () => store.user.display_name,
       swipes: this.swipes,
+      translations: this.#parts.translations,
       onReact: (message, emoji) => this.tools.react(message, emoji),
       mayReact: () => this.tools.mayPost(),
       onReveal: (id) => this.reveal(id),

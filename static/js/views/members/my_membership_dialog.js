@@ -1,10 +1,10 @@
-// The user's own membership: persona, aliases and name in this space.
+// The user's own membership: persona, aliases, name and translations in this space.
 import { el } from "../../base/dom.js"
 import { t } from "../../base/i18n.js"
 import { readAliases } from "../../models/members/aliases.js"
 import { submitButton } from "../components/button.js"
 import { openDialog } from "../components/dialog.js"
-import { area, field, form, input, trackChanges } from "../components/form.js"
+import { area, field, form, input, select, trackChanges } from "../components/form.js"
 
 export function personaField(props = {}) {
   return field({
@@ -14,7 +14,9 @@ export function personaField(props = {}) {
   })
 }
 
-export function openMyMembershipDialog({ members, toasts }, member) {
+const TRANSLATE = ["off", "on_demand", "always"]
+
+export function openMyMembershipDialog({ members, store, toasts }, member) {
   let typed
   return openDialog({
     title: t("member.edit"),
@@ -31,18 +33,29 @@ export function openMyMembershipDialog({ members, toasts }, member) {
         hint: t("member.name_hint"),
         control: input({ name: "display_name", value: member.display_name, maxlength: "100", autocomplete: "off" }),
       })
-      typed = trackChanges({ name, persona, aliases })
+      const translate = field({
+        label: t("member.translate"),
+        hint: t("member.translate_hint"),
+        control: select(
+          TRANSLATE.map((key) => [key, t(`member.translate_${key}`)]),
+          member.translate ?? "on_demand",
+        ),
+      })
+      // Without a provider nothing is translated.
+      translate.node.hidden = !store.space(member.space_id)?.translation_provider_id
+      typed = trackChanges({ name, persona, aliases, translate })
       const submit = async () => {
         await members.setPersona(member, {
           persona: persona.control.value.trim() || null,
           aliases: readAliases(aliases.control.value),
           displayName: changedName(name.control.value.trim(), member),
+          translate: translate.node.hidden ? undefined : translate.control.value,
         })
         toasts.show(t("saved"))
         close(true)
       }
       const buttons = el("div", { class: "form__actions" }, submitButton(t("save")))
-      const children = [name.node, persona.node, aliases.node, buttons]
+      const children = [name.node, persona.node, aliases.node, translate.node, buttons]
       return form({ fields: { display_name: name, persona, aliases }, submit, children })
     },
   })

@@ -10,6 +10,7 @@ import { languageOf } from "../../models/message/text_language.js"
 import { avatar, hueClass } from "../components/avatar.js"
 import { button } from "../components/button.js"
 import { explain } from "../components/error_messages.js"
+import { translationNotes, translationSignature } from "./translation_notes.js"
 import { isTargetGone } from "../../models/conversation/quote.js"
 import MessagePictures from "./message_pictures.js"
 import ReactionsView from "./reactions.js"
@@ -35,7 +36,7 @@ export default class MessageView {
   #signature = ""
   #bodySignature = ""
 
-  // `context` has `roster()`, `myMembershipId()`, `userName()`, `swipes`, `onRetry(clientId)`,
+  // `context` has `roster()`, `myMembershipId()`, `userName()`, `swipes`, `translations`, `onRetry(clientId)`,
   // `onSendWithoutReply(clientId)`, `onDiscard(clientId)`, `onReveal(id)`, `onReact(message, emoji)`,
   // `mayReact()`, `onOpenPicture(attachments, index)`.
   constructor(context) {
@@ -90,6 +91,7 @@ export default class MessageView {
       message?.metadata?.reasoning?.length,
       message?.metadata?.tool_calls?.length,
       message && this.#context.swipes.signature(message),
+      message && translationSignature(this.#context.translations.of(message)),
       quoteSignature(message?.reply_to ?? entry?.replyTo),
       entry?.state,
       entry?.error,
@@ -151,12 +153,16 @@ export default class MessageView {
       this.#bodySignature = "stream"
       return
     }
-    const signature = message ? `m${message.html ?? ""}${message.content}` : `p${entry.content}`
+    const translated = message ? this.#context.translations.of(message) : null
+    const { html, lang } = translated?.isShown
+      ? { html: translated.entry.html, lang: translated.entry.language }
+      : { html: message?.html, lang: languageOf(message?.content ?? entry.content) }
+    const signature = message ? `m${lang}${html ?? ""}${message.content}` : `p${entry.content}`
     if (signature === this.#bodySignature) return
     this.#bodySignature = signature
     this.#stream = null
-    this.#body.lang = languageOf(message?.content ?? entry.content)
-    if (message && typeof message.html === "string") showServerHtml(this.#body, message.html)
+    this.#body.lang = lang
+    if (message && typeof html === "string") showServerHtml(this.#body, html)
     else replace(this.#body, splitParagraphs(message?.content ?? entry.content).map(paragraphNode))
   }
 
@@ -167,10 +173,15 @@ export default class MessageView {
       return replace(this.#foot, mark, entry.state === "failed" ? this.#failure(entry) : null)
     }
     const focused = this.#foot.contains(document.activeElement) ? document.activeElement.dataset.id : null
-    replace(this.#foot, message ? [this.#context.swipes.bar(message), notes(message)] : null)
+    replace(this.#foot, message ? this.#notes(message) : null)
     // If the focused arrow is disabled now, the other one gets the focus.
     const next = focused ? [`[data-id="${focused}"]:enabled`, ".swipes button:enabled"] : []
     next.map((css) => this.#foot.querySelector(css)).find(Boolean)?.focus()
+  }
+
+  #notes(message) {
+    const { swipes, translations } = this.#context
+    return [swipes.bar(message), translationNotes(translations, message), notes(message)]
   }
 
   #failure(entry) {

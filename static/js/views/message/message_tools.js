@@ -1,4 +1,4 @@
-// The actions of a message: continue, reply, react, copy, edit, regenerate, branch, bookmark, exclude from
+// The actions of a message: continue, reply, react, translate, copy, edit, regenerate, branch, bookmark, exclude from
 // prompts, mark as out of character, switch its memory off, delete with undo.
 //
 // One toolbar serves all messages: it is at the message under the pointer or with the focus. On a touch
@@ -175,6 +175,7 @@ export default class MessageTools {
         label: t("tools.react"),
         run: (it) => openReactionPicker(this.#parts, (emoji) => this.react(it, emoji)),
       },
+      this.#translation(message),
       { icon: "copy", label: t("tools.copy"), run: (it) => this.#copy(it) },
       this.#mayEdit(message) && {
         icon: "edit",
@@ -229,6 +230,16 @@ export default class MessageTools {
         run: (it) => this.#delete(it),
       },
     ].filter(Boolean)
+  }
+
+  // The action that translates a message, or shows its original; false while that is not possible.
+  #translation(message) {
+    const { translations } = this.#parts
+    if (!translations.isOffered) return false
+    const { entry, isShown } = translations.of(message)
+    if (entry?.state === "loading") return false
+    const label = isShown ? t("translation.show_original") : t("translation.translate")
+    return { icon: "translate", label, run: (it) => translations.toggle(it) }
   }
 
   // Whether the message is the user's own and the user is not an observer.

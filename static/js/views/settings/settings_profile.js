@@ -4,7 +4,8 @@ import { t } from "../../base/i18n.js"
 import { paths } from "../../router.js"
 import { submitButton } from "../components/button.js"
 import { usernameInput } from "../sign_in/sign_in_page.js"
-import { check, field, form, input } from "../components/form.js"
+import { languageOptions } from "../../models/message/reading_languages.js"
+import { check, field, form, input, select } from "../components/form.js"
 import { keepForm } from "../sign_in/guest.js"
 import { languageSwitch } from "../components/language_switch.js"
 
@@ -108,8 +109,24 @@ export function appearanceCard({ local }) {
   return card(t("appearance.title"), choices)
 }
 
-export function languageCard({ language, toasts }) {
-  return card(t("language.title"), languageSwitch({ choose: (tag) => language.choose(tag), toasts }))
+export function languageCard({ language, session, store, toasts }) {
+  const chosen = store.user.settings?.language ?? null
+  const options = [["", t("language.of_page")], ...languageOptions(chosen)]
+  const reading = field({
+    label: t("language.reading"),
+    hint: t("language.reading_hint"),
+    control: select(options, chosen ?? ""),
+  })
+  reading.control.addEventListener("change", async () => {
+    try {
+      await session.changeReadingLanguage(reading.control.value || null)
+      toasts.show(t("saved"))
+    } catch (error) {
+      toasts.error(error)
+    }
+  })
+  const switches = languageSwitch({ choose: (tag) => language.choose(tag), toasts })
+  return card(t("language.title"), switches, reading.node)
 }
 
 function setTheme(local, theme) {

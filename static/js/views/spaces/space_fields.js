@@ -1,6 +1,7 @@
 // The fields of a space's settings by their API names, in groups. Each returns its value for the API.
 import { el } from "../../base/dom.js"
 import { has, t } from "../../base/i18n.js"
+import { languageOptions } from "../../models/message/reading_languages.js"
 import { area, check, field, input, select } from "../components/form.js"
 
 const ORDERS = ["manual", "natural", "list", "pooled"]
@@ -9,7 +10,8 @@ const POLICIES = ["reject", "queue", "restart"]
 const CARDS = ["swap", "append", "append_disabled"]
 const REGENERATE_MODES = ["single_message", "last_turn"]
 
-export function fieldsOf(space) {
+// `providers` are the connected providers.
+export function fieldsOf(space, providers) {
   return {
     name: text(field({ label: t("space.name"), control: input({ value: space.name, maxlength: "100" }) })),
     description: text(
@@ -62,6 +64,7 @@ export function fieldsOf(space) {
       nameOf: (key) => t(`regenerate_mode.${key}`),
       hintOf: (key) => t(`regenerate_mode.${key}_hint`),
     }),
+    ...translation(space, providers),
   }
 }
 
@@ -72,6 +75,8 @@ export function groupsOf(fields) {
     auto_mode_enabled: auto,
     auto_mode_delay_ms: delay,
     auto_mode_max_turns: turns,
+    translation_provider_id: translator,
+    model_language: language,
     ...speaking
   } = others
   const { group_regenerate_mode: regenerate, ...rest } = speaking
@@ -80,6 +85,7 @@ export function groupsOf(fields) {
     group(t("space.part_replies"), Object.values(rest)),
     group(t("space.part_auto"), [auto, delay, turns]),
     group(t("space.part_regenerate"), [regenerate]),
+    group(t("space.part_translation"), [translator, language]),
   ]
 }
 
@@ -90,6 +96,30 @@ function group(title, fields) {
     el("legend", { class: "form__legend" }, title),
     fields.map((it) => it.node),
   )
+}
+
+// The provider that translates, and the language of the models; both may be none. A chosen provider that
+// this user cannot see is kept.
+function translation(space, providers) {
+  const { translation_provider_id: chosen, model_language: language } = space
+  const canTranslate = (it) => it.kind !== "demo" && (!it.disabled || it.id === chosen)
+  const options = providers.filter(canTranslate).map((it) => [String(it.id), it.name])
+  if (chosen !== null && !options.some(([id]) => id === String(chosen)))
+    options.push([String(chosen), t("member.model_unknown")])
+  const provider = field({
+    label: t("space.translator"),
+    hint: t("space.translator_hint"),
+    control: select([["", t("space.no_translator")], ...options], chosen === null ? "" : String(chosen)),
+  })
+  const ofModels = field({
+    label: t("space.model_language"),
+    hint: t("space.model_language_hint"),
+    control: select([["", t("space.any_language")], ...languageOptions(language)], language ?? ""),
+  })
+  return {
+    translation_provider_id: { ...provider, value: () => Number(provider.control.value) || null },
+    model_language: { ...ofModels, value: () => ofModels.control.value || null },
+  }
 }
 
 // The hints of the reply order depend on the number of replies.

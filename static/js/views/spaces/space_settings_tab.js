@@ -65,7 +65,7 @@ export default class SpaceSettingsTab {
   }
 
   #form() {
-    const fields = fieldsOf(this.#space)
+    const fields = fieldsOf(this.#space, this.#parts.store.providers)
     const save = el("div", { class: "form__actions form__actions--start" }, submitButton(t("save")))
     const node = form({
       fields,
@@ -147,7 +147,7 @@ export default class SpaceSettingsTab {
     const space = this.#space
     const changed = Object.entries(columns)
       .map(([name, it]) => [name, it.value()])
-      .filter(([name, value]) => value !== (space[name] ?? ""))
+      .filter(([name, value]) => (value ?? "") !== (space[name] ?? ""))
     const scenario = scene.value()
     const { scenario_override: known = "", ...others } = space.settings ?? {}
     if (scenario === (known ?? "")) return Object.fromEntries(changed)

@@ -127,7 +127,7 @@ on_sqlite! {
 
         assert_eq!(shown, json!({
             "id": 2, "username": "ann", "display_name": "ann", "role": "user", "status": "active",
-            "locale": "en", "is_guest": false, "n_sessions": 2, "n_spaces": 1,
+            "locale": "en", "is_guest": false, "settings": null, "n_sessions": 2, "n_spaces": 1,
             "last_seen_at": app.app.clock.now(), "created_at": began,
         }));
         assert_eq!(phone.delete("/api/session").await.0, 204);
